@@ -1,0 +1,2 @@
+//! urtica
+fn main() {}
