@@ -1,0 +1,349 @@
+//! Where an OpenFlow peer is, in the forms that Open vSwitch gives them (`ovs-vswitchd(8)`, "Active and Passive
+//! OpenFlow Connections").
+//!
+//! | form | who connects |
+//! | --- | --- |
+//! | `tcp:HOST[:PORT]`, `unix:FILE` | we do (active) |
+//! | `ptcp:[PORT][:HOST]`, `punix:FILE` | the peer does, we listen (passive) |
+//!
+//! IPv6 addresses stand in brackets: `tcp:[::1]:6653`. A port left out is [`DEFAULT_PORT`]. `ssl:` and `pssl:` are
+//! recognised, so that the refusal can say what to type instead.
+//!
+//! Parsing resolves no names and opens no socket.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The port that IANA assigned to OpenFlow, used where an address names none.
+pub const DEFAULT_PORT: u16 = 6653;
+
+/// An OpenFlow connection method: a place to connect to or to listen at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// `tcp:HOST[:PORT]`: connect to this host.
+    Tcp {
+        /// A host name or an IP address, without brackets.
+        host: String,
+        /// Never 0.
+        port: u16,
+    },
+    /// `ptcp:[PORT][:HOST]`: listen on this port.
+    PassiveTcp {
+        /// The local address to listen at; `None` means every IPv4 address, as in Open vSwitch.
+        host: Option<IpAddr>,
+        /// 0 lets the system choose.
+        port: u16,
+    },
+    /// `unix:FILE`: connect to this Unix domain socket.
+    Unix(PathBuf),
+    /// `punix:FILE`: listen at this Unix domain socket.
+    PassiveUnix(PathBuf),
+}
+
+impl Address {
+    /// Whether this is a place to listen at (`ptcp:`, `punix:`) and not one to connect to.
+    pub fn is_passive(&self) -> bool {
+        matches!(self, Self::PassiveTcp { .. } | Self::PassiveUnix(_))
+    }
+
+    /// The socket address to bind for `ptcp:`; `None` for every other form.
+    pub fn listen_addr(&self) -> Option<SocketAddr> {
+        match self {
+            Self::PassiveTcp { host, port } => {
+                let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+                Some(SocketAddr::new(host.unwrap_or(any), *port))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (method, rest) = text
+            .split_once(':')
+            .ok_or_else(|| AddressError::no_method(text))?;
+        match method {
+            "tcp" => parse_tcp(text, rest),
+            "ptcp" => parse_ptcp(text, rest),
+            "unix" => parse_file(text, rest).map(Self::Unix),
+            "punix" => parse_file(text, rest).map(Self::PassiveUnix),
+            "ssl" | "pssl" => Err(AddressError::tls(text, method)),
+            _ => Err(AddressError::no_method(text)),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+            Self::PassiveTcp { host: None, port } => write!(f, "ptcp:{port}"),
+            Self::PassiveTcp {
+                host: Some(IpAddr::V4(host)),
+                port,
+            } => write!(f, "ptcp:{port}:{host}"),
+            Self::PassiveTcp {
+                host: Some(IpAddr::V6(host)),
+                port,
+            } => write!(f, "ptcp:{port}:[{host}]"),
+            Self::Unix(file) => write!(f, "unix:{}", file.display()),
+            Self::PassiveUnix(file) => write!(f, "punix:{}", file.display()),
+        }
+    }
+}
+
+fn parse_tcp(text: &str, rest: &str) -> Result<Address, AddressError> {
+    let (host, port) = match rest.strip_prefix('[') {
+        Some(bracketed) => {
+            let (host, after) = bracketed
+                .split_once(']')
+                .ok_or_else(|| AddressError::new(text, "lacks the closing ']'"))?;
+            let address = host.split('%').next().unwrap_or(host);
+            if address.parse::<Ipv6Addr>().is_err() {
+                return Err(AddressError::new(
+                    text,
+                    "has something other than an IPv6 address in brackets",
+                ));
+            }
+            (host, optional_port(text, after)?)
+        }
+        None => match rest.split_once(':') {
+            Some((_, port)) if port.contains(':') => return Err(AddressError::unbracketed(text)),
+            Some((host, port)) => (host, Some(parse_port(text, port)?)),
+            None => (rest, None),
+        },
+    };
+    if host.is_empty() {
+        return Err(AddressError::new(
+            text,
+            "names no host; write tcp:HOST[:PORT]",
+        ));
+    }
+    match port.unwrap_or(DEFAULT_PORT) {
+        0 => Err(AddressError::new(
+            text,
+            "has port 0, to which nobody can connect",
+        )),
+        port => Ok(Address::Tcp {
+            host: host.to_owned(),
+            port,
+        }),
+    }
+}
+
+/// The port in what follows a bracketed host: nothing, or `:PORT`.
+fn optional_port(text: &str, after: &str) -> Result<Option<u16>, AddressError> {
+    if after.is_empty() {
+        return Ok(None);
+    }
+    let port = after
+        .strip_prefix(':')
+        .ok_or_else(|| AddressError::new(text, "has no ':' between ']' and the port"))?;
+    parse_port(text, port).map(Some)
+}
+
+fn parse_ptcp(text: &str, rest: &str) -> Result<Address, AddressError> {
+    let (port, host) = match rest.split_once(':') {
+        Some((port, host)) => (port, Some(parse_listen_host(text, host)?)),
+        None => (rest, None),
+    };
+    let port = if port.is_empty() {
+        DEFAULT_PORT
+    } else {
+        parse_port(text, port)?
+    };
+    Ok(Address::PassiveTcp { host, port })
+}
+
+fn parse_listen_host(text: &str, host: &str) -> Result<IpAddr, AddressError> {
+    match host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+    {
+        Some(bracketed) => bracketed.parse::<Ipv6Addr>().map(IpAddr::V6).map_err(|_| {
+            AddressError::new(text, "has something other than an IPv6 address in brackets")
+        }),
+        None if host.contains(':') => Err(AddressError::unbracketed(text)),
+        None => host.parse::<Ipv4Addr>().map(IpAddr::V4).map_err(|_| {
+            AddressError::new(
+                text,
+                "must give the place to listen as an IP address: ptcp:[PORT][:HOST]",
+            )
+        }),
+    }
+}
+
+fn parse_port(text: &str, port: &str) -> Result<u16, AddressError> {
+    port.parse().map_err(|_| {
+        AddressError::new(
+            text,
+            &format!("has the port '{port}', which is not from 0 to 65535"),
+        )
+    })
+}
+
+fn parse_file(text: &str, file: &str) -> Result<PathBuf, AddressError> {
+    if file.is_empty() {
+        return Err(AddressError::new(text, "names no file"));
+    }
+    Ok(PathBuf::from(file))
+}
+
+/// A text that is no [`Address`]: a sentence that says what is wrong and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressError {
+    sentence: String,
+}
+
+impl AddressError {
+    fn new(text: &str, what: &str) -> Self {
+        Self {
+            sentence: format!("the address '{text}' {what}"),
+        }
+    }
+
+    fn no_method(text: &str) -> Self {
+        Self::new(
+            text,
+            "has none of the known forms: tcp:HOST[:PORT], unix:FILE, ptcp:[PORT][:HOST], punix:FILE",
+        )
+    }
+
+    fn unbracketed(text: &str) -> Self {
+        Self::new(
+            text,
+            "has more colons than expected; an IPv6 address stands in brackets, as in [::1]",
+        )
+    }
+
+    fn tls(text: &str, method: &str) -> Self {
+        let plain = if method == "ssl" { "tcp" } else { "ptcp" };
+        Self::new(
+            text,
+            &format!(
+                "asks for TLS, which is not supported yet; use {plain}: over a network you trust"
+            ),
+        )
+    }
+}
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for AddressError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Address {
+        text.parse().unwrap()
+    }
+
+    fn refusal(text: &str) -> String {
+        text.parse::<Address>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn active_forms() {
+        let tcp = |host: &str, port| Address::Tcp {
+            host: host.to_owned(),
+            port,
+        };
+        assert_eq!(parse("tcp:10.0.0.1"), tcp("10.0.0.1", 6653));
+        assert_eq!(
+            parse("tcp:controller.example:6633"),
+            tcp("controller.example", 6633)
+        );
+        assert_eq!(parse("tcp:[::1]"), tcp("::1", 6653));
+        assert_eq!(parse("tcp:[fe80::1%eth0]:6633"), tcp("fe80::1%eth0", 6633));
+        assert_eq!(
+            parse("unix:/run/of.sock"),
+            Address::Unix("/run/of.sock".into())
+        );
+    }
+
+    #[test]
+    fn passive_forms() {
+        let ptcp = |host: Option<&str>, port| Address::PassiveTcp {
+            host: host.map(|h| h.parse().unwrap()),
+            port,
+        };
+        assert_eq!(parse("ptcp:"), ptcp(None, 6653));
+        assert_eq!(parse("ptcp:0"), ptcp(None, 0));
+        assert_eq!(parse("ptcp:6633"), ptcp(None, 6633));
+        assert_eq!(parse("ptcp::127.0.0.1"), ptcp(Some("127.0.0.1"), 6653));
+        assert_eq!(parse("ptcp:6653:[::]"), ptcp(Some("::"), 6653));
+        assert_eq!(
+            parse("punix:of.sock"),
+            Address::PassiveUnix("of.sock".into())
+        );
+    }
+
+    #[test]
+    fn display_round_trip() {
+        for text in [
+            "tcp:h:1",
+            "tcp:[::1]:6653",
+            "tcp:[fe80::1%eth0]:6633",
+            "ptcp:6653",
+            "ptcp:0:127.0.0.1",
+            "ptcp:6653:[::1]",
+            "unix:/a:b",
+            "punix:c",
+        ] {
+            assert_eq!(parse(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn listen_address() {
+        assert_eq!(
+            parse("ptcp:1").listen_addr(),
+            Some("0.0.0.0:1".parse().unwrap())
+        );
+        assert_eq!(
+            parse("ptcp:1:[::1]").listen_addr(),
+            Some("[::1]:1".parse().unwrap())
+        );
+        assert_eq!(parse("tcp:127.0.0.1").listen_addr(), None);
+        assert!(parse("punix:f").is_passive());
+        assert!(!parse("unix:f").is_passive());
+    }
+
+    #[test]
+    fn refusals_say_what_was_expected() {
+        for (text, what) in [
+            ("", "known forms"),
+            ("localhost", "known forms"),
+            ("udp:1.2.3.4", "known forms"),
+            ("tcp:", "names no host"),
+            ("tcp::6653", "names no host"),
+            ("tcp:h:0", "port 0"),
+            ("tcp:h:65536", "from 0 to 65535"),
+            ("tcp:::1", "brackets"),
+            ("tcp:[::1", "closing ']'"),
+            ("tcp:[h]:1", "IPv6 address in brackets"),
+            ("tcp:[::1]6653", "between ']'"),
+            ("ptcp:x", "from 0 to 65535"),
+            ("ptcp:1:localhost", "IP address"),
+            ("ptcp:1:::1", "brackets"),
+            ("unix:", "no file"),
+            ("ssl:h", "not supported yet; use tcp:"),
+            ("pssl:", "not supported yet; use ptcp:"),
+        ] {
+            let sentence = refusal(text);
+            assert!(sentence.contains(what), "{text}: {sentence}");
+            assert!(sentence.contains(&format!("'{text}'")), "{sentence}");
+        }
+    }
+}

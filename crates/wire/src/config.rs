@@ -1,0 +1,27 @@
+//! How a switch handles fragments, and how much of a packet it sends up.
+
+use bitflags::bitflags;
+
+bitflags! {
+    /// `ofp_config_flags`. Without any, fragments are treated like other packets.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct ConfigFlags: u16 {
+        /// Drop fragments.
+        const FRAG_DROP = 1 << 0;
+        /// Reassemble fragments.
+        const FRAG_REASM = 1 << 1;
+        /// 1.0 and early 1.x: send packets with an invalid TTL to the controller.
+        const INVALID_TTL_TO_CONTROLLER = 1 << 2;
+        /// Bits without a meaning are kept.
+        const _ = !0;
+    }
+}
+
+/// `ofp_switch_config` (1.3.5 section 7.3.2, 1.0 section 5.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchConfig {
+    /// How to handle fragments.
+    pub flags: ConfigFlags,
+    /// How many bytes of a packet go to the controller on a table miss; [`crate::CONTROLLER_NO_BUFFER`] for all.
+    pub miss_send_len: u16,
+}

@@ -1,0 +1,137 @@
+//! Changes to flow tables, and word of entries that are gone.
+
+use crate::codec::wire_enum;
+use crate::{BufferId, GROUP_ANY, Instruction, List, Match, PortNo};
+use bitflags::bitflags;
+
+wire_enum! {
+    /// What a flow mod does (`ofp_flow_mod_command`).
+    FlowModCommand: u8 {
+        /// Adds an entry.
+        Add = 0,
+        /// Changes the instructions of all entries that the match includes.
+        Modify = 1,
+        /// Changes the one entry with the same match and priority.
+        ModifyStrict = 2,
+        /// Deletes all entries that the match includes.
+        Delete = 3,
+        /// Deletes the one entry with the same match and priority.
+        DeleteStrict = 4,
+    }
+}
+
+bitflags! {
+    /// `ofp_flow_mod_flags`, numbered as in 1.3.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct FlowModFlags: u16 {
+        /// Send a flow-removed message when the entry expires or is deleted.
+        const SEND_FLOW_REM = 1 << 0;
+        /// Refuse the entry when it overlaps one of the same priority.
+        const CHECK_OVERLAP = 1 << 1;
+        /// Reset the counters of entries that are modified. 1.3 only.
+        const RESET_COUNTS = 1 << 2;
+        /// Don't count packets. 1.3 only.
+        const NO_PKT_COUNTS = 1 << 3;
+        /// Don't count bytes. 1.3 only.
+        const NO_BYT_COUNTS = 1 << 4;
+        /// 1.0 only: an entry for when the controller is lost (there it is bit 2).
+        const EMERG = 1 << 15;
+        /// Bits without a meaning are kept.
+        const _ = !0;
+    }
+}
+
+/// Adds, changes or deletes flow entries (1.3.5 section 7.3.4.1, 1.0 section 5.3.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowMod<'a> {
+    /// An opaque value of the controller's, kept with the entry.
+    pub cookie: u64,
+    /// Restricts modify and delete to entries whose cookie agrees with `cookie` in these bits; 0 for no restriction.
+    /// 1.3 only.
+    pub cookie_mask: u64,
+    /// The table; 0 in 1.0, which has one table as far as its messages tell.
+    pub table_id: u8,
+    /// What to do.
+    pub command: FlowModCommand,
+    /// Seconds without a packet after which the entry goes; 0 for never.
+    pub idle_timeout: u16,
+    /// Seconds after which the entry goes in any case; 0 for never.
+    pub hard_timeout: u16,
+    /// Higher numbers match first.
+    pub priority: u16,
+    /// A packet that the switch kept and that is to be sent through the entry at once.
+    pub buffer_id: BufferId,
+    /// Restricts a delete to entries that output here; [`PortNo::ANY`] for no restriction.
+    pub out_port: PortNo,
+    /// Restricts a delete to entries that use this group; [`GROUP_ANY`] for no restriction. 1.3 only.
+    pub out_group: u32,
+    /// Options.
+    pub flags: FlowModFlags,
+    /// Which packets.
+    pub match_: Match<'a>,
+    /// What to do with them.
+    pub instructions: List<'a, Instruction<'a>>,
+}
+
+impl Default for FlowMod<'_> {
+    /// An add to table 0 that matches everything at the middle priority (0x8000, OFP_DEFAULT_PRIORITY), drops it, and
+    /// stays for ever.
+    fn default() -> Self {
+        Self {
+            cookie: 0,
+            cookie_mask: 0,
+            table_id: 0,
+            command: FlowModCommand::Add,
+            idle_timeout: 0,
+            hard_timeout: 0,
+            priority: 0x8000,
+            buffer_id: BufferId::NONE,
+            out_port: PortNo::ANY,
+            out_group: GROUP_ANY,
+            flags: FlowModFlags::empty(),
+            match_: Match::any(),
+            instructions: List::default(),
+        }
+    }
+}
+
+wire_enum! {
+    /// Why an entry is gone (`ofp_flow_removed_reason`).
+    FlowRemovedReason: u8 {
+        /// No packet came for its idle timeout.
+        IdleTimeout = 0,
+        /// Its hard timeout passed.
+        HardTimeout = 1,
+        /// A flow mod deleted it.
+        Delete = 2,
+        /// Its group was deleted. 1.3 only.
+        GroupDelete = 3,
+    }
+}
+
+/// An entry is gone (1.3.5 section 7.4.2, 1.0 section 5.4.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowRemoved<'a> {
+    /// The entry's cookie.
+    pub cookie: u64,
+    /// The entry's priority.
+    pub priority: u16,
+    /// Why it is gone.
+    pub reason: FlowRemovedReason,
+    /// The table it was in; 0 in 1.0.
+    pub table_id: u8,
+    /// How long it lived: whole seconds.
+    pub duration_sec: u32,
+    /// How long it lived beyond the whole seconds, in nanoseconds.
+    pub duration_nsec: u32,
+    /// The idle timeout it was given, in seconds.
+    pub idle_timeout: u16,
+    /// The hard timeout it was given, in seconds; 0 in 1.0, which does not tell.
+    pub hard_timeout: u16,
+    /// How many packets it matched.
+    pub packet_count: u64,
+    /// How many bytes they had.
+    pub byte_count: u64,
+    /// What it matched.
+    pub match_: Match<'a>,
+}

@@ -1,0 +1,123 @@
+//! The eight bytes that open every message, and the versions that they may name.
+
+use crate::{DecodeError, Write};
+use std::fmt;
+
+/// A version of the protocol that we speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Version {
+    /// OpenFlow 1.0 (wire version 0x01).
+    Of10 = 0x01,
+    /// OpenFlow 1.3 (wire version 0x04); structures are those of 1.3.5.
+    Of13 = 0x04,
+}
+
+impl Version {
+    /// All versions, oldest first.
+    pub const ALL: [Version; 2] = [Version::Of10, Version::Of13];
+
+    /// The version with this byte in the header.
+    ///
+    /// # Errors
+    /// [`DecodeError::UnknownVersion`].
+    #[inline]
+    pub fn from_wire(version: u8) -> Result<Self, DecodeError> {
+        match version {
+            0x01 => Ok(Self::Of10),
+            0x04 => Ok(Self::Of13),
+            other => Err(DecodeError::UnknownVersion(other)),
+        }
+    }
+
+    /// The byte in the header.
+    #[inline]
+    pub fn to_wire(self) -> u8 {
+        self as u8
+    }
+}
+
+/// As people write it: `1.0`, `1.3`.
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Of10 => "1.0",
+            Self::Of13 => "1.3",
+        })
+    }
+}
+
+impl std::str::FromStr for Version {
+    type Err = String;
+
+    /// Reads `1.0` or `1.3`, and Open vSwitch's names `OpenFlow10` and `OpenFlow13`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "1.0" | "OpenFlow10" => Ok(Self::Of10),
+            "1.3" | "OpenFlow13" => Ok(Self::Of13),
+            other => Err(format!(
+                "'{other}' is not an OpenFlow version that is spoken here; expected 1.0 or 1.3"
+            )),
+        }
+    }
+}
+
+/// `ofp_header` (1.3.5 section 7.1, 1.0 section 5.1). The version stays a plain byte: a hello may carry any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The wire version.
+    pub version: u8,
+    /// The message type; its meaning depends on the version.
+    pub message_type: u8,
+    /// The length of the whole message in bytes, this header included.
+    pub length: u16,
+    /// The transaction id.
+    pub xid: u32,
+}
+
+impl Header {
+    /// Its size in bytes.
+    pub const SIZE: usize = 8;
+
+    /// The header of a message that takes the next `bytes`, or `None` when fewer than eight are there yet.
+    #[inline]
+    pub fn peek(bytes: &[u8]) -> Option<Self> {
+        let (&[version, message_type, l0, l1, x0, x1, x2, x3], _) = bytes.split_first_chunk()?;
+        Some(Self {
+            version,
+            message_type,
+            length: u16::from_be_bytes([l0, l1]),
+            xid: u32::from_be_bytes([x0, x1, x2, x3]),
+        })
+    }
+
+    /// Appends the header to `out`.
+    #[inline]
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.put(&[self.version, self.message_type]);
+        out.put_u16(self.length);
+        out.put_u32(self.xid);
+    }
+}
+
+/// Takes the first whole message off the front of `bytes`: the message and what follows it.
+///
+/// `Ok(None)` means that more bytes must come first.
+///
+/// # Errors
+/// [`DecodeError::Length`] where the header's length is below eight: nothing after it can be trusted.
+#[inline]
+pub fn split_frame(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, DecodeError> {
+    let Some(header) = Header::peek(bytes) else {
+        return Ok(None);
+    };
+    let length = usize::from(header.length);
+    if length < Header::SIZE {
+        return Err(DecodeError::Length {
+            what: "header",
+            length,
+            expected: "at least 8, the size of the header itself",
+        });
+    }
+    Ok(bytes.split_at_checked(length))
+}

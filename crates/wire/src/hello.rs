@@ -1,0 +1,67 @@
+//! Symmetric messages with a body: hello, error, experimenter.
+
+use crate::{DecodeError, Element, EncodeError, ErrorCode, List, Reader, Version, of13};
+
+/// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in a 1.0 hello they are read if they are there, since
+/// newer peers may send them there too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hello<'a> {
+    /// What the peer says of itself.
+    pub elements: List<'a, HelloElement<'a>>,
+}
+
+/// An element of a hello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HelloElement<'a> {
+    /// Which versions the peer speaks: 32-bit words, bit n of word 0 for wire version n (OFPHET_VERSIONBITMAP).
+    VersionBitmap(&'a [u8]),
+    /// An element that we do not know.
+    Other {
+        /// Its type.
+        element_type: u16,
+        /// What follows type and length.
+        data: &'a [u8],
+    },
+}
+
+impl HelloElement<'_> {
+    /// Whether this is a bitmap that includes `version`.
+    pub fn includes(&self, version: u8) -> bool {
+        let Self::VersionBitmap(bitmap) = self else {
+            return false;
+        };
+        let word = bitmap.chunks_exact(4).nth(usize::from(version) / 32);
+        word.is_some_and(|word| {
+            u32::from_be_bytes([word[0], word[1], word[2], word[3]]) & (1 << (version % 32)) != 0
+        })
+    }
+}
+
+impl<'a> Element<'a> for HelloElement<'a> {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        of13::hello::decode_element(reader)
+    }
+
+    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        of13::hello::encode_element(self, out)
+    }
+}
+
+/// An error message (1.3.5 section 7.4.4, 1.0 section 5.4.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorMessage<'a> {
+    /// What went wrong.
+    pub code: ErrorCode,
+    /// At least 64 bytes of the message that caused it, or all of it; for a failed hello, a sentence; for an
+    /// experimenter's error, its id and data.
+    pub data: &'a [u8],
+}
+
+/// An experimenter message (1.3.5 section 7.5.4; 1.0 section 5.5.4 calls it vendor).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Experimenter<'a> {
+    /// Whose it is.
+    pub experimenter: u32,
+    /// What follows the experimenter id. In 1.3 its first four bytes are the experimenter's own type.
+    pub data: &'a [u8],
+}

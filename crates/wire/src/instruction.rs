@@ -1,0 +1,58 @@
+//! What a flow entry does with packets that match it.
+
+use crate::{Action, DecodeError, Element, EncodeError, List, Reader, Version, of10, of13};
+
+/// One instruction of a flow entry (1.3.5 section 7.2.5).
+///
+/// 1.0 has none: there, an entry's action list is read and written as a single [`Instruction::ApplyActions`], and an
+/// empty list as no instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instruction<'a> {
+    /// Goes on in a later table.
+    GotoTable(u8),
+    /// Changes the metadata's bits that are in `mask`.
+    WriteMetadata {
+        /// The bits' new values.
+        metadata: u64,
+        /// Which bits to change.
+        mask: u64,
+    },
+    /// Merges the actions into the action set.
+    WriteActions(List<'a, Action<'a>>),
+    /// Carries out the actions now, in order.
+    ApplyActions(List<'a, Action<'a>>),
+    /// Empties the action set.
+    ClearActions,
+    /// Passes the packet through a meter.
+    Meter(u32),
+    /// An experimenter's instruction.
+    Experimenter {
+        /// Whose it is.
+        experimenter: u32,
+        /// What follows the experimenter id.
+        data: &'a [u8],
+    },
+}
+
+impl<'a> Instruction<'a> {
+    /// Applies these actions: a `Vec` of them, or a reference to an array or slice.
+    pub fn apply(actions: impl Into<List<'a, Action<'a>>>) -> Self {
+        Self::ApplyActions(actions.into())
+    }
+}
+
+impl<'a> Element<'a> for Instruction<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::Of10 => of10::action::decode_all(reader).map(Self::ApplyActions),
+            Version::Of13 => of13::instruction::decode(reader),
+        }
+    }
+
+    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match version {
+            Version::Of10 => of10::action::encode_instruction(self, out),
+            Version::Of13 => of13::instruction::encode(self, out),
+        }
+    }
+}

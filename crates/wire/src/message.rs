@@ -1,0 +1,158 @@
+//! All messages of both versions, and the way from bytes to them and back.
+
+use crate::{
+    AsyncConfig, DecodeError, EncodeError, ErrorMessage, Experimenter, Features, FlowMod,
+    FlowRemoved, GroupMod, Header, Hello, MeterMod, MultipartReply, MultipartRequest, PacketIn,
+    PacketOut, PortMod, PortNo, PortStatus, QueueConfig, Reader, Role, SwitchConfig, TableMod,
+    Version, Write, of10, of13,
+};
+
+/// A message. Names are 1.3's; 1.0's vendor is [`Message::Experimenter`], its stats are multipart messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a view lives on the stack for the time of one message"
+)]
+pub enum Message<'a> {
+    /// Opens a connection.
+    Hello(Hello<'a>),
+    /// Something failed.
+    Error(ErrorMessage<'a>),
+    /// Are you there? The payload is to be sent back.
+    EchoRequest(&'a [u8]),
+    /// Yes.
+    EchoReply(&'a [u8]),
+    /// An experimenter's message.
+    Experimenter(Experimenter<'a>),
+    /// Who are you?
+    FeaturesRequest,
+    /// This switch.
+    FeaturesReply(Features<'a>),
+    /// Asks for the configuration.
+    GetConfigRequest,
+    /// Tells it.
+    GetConfigReply(SwitchConfig),
+    /// Sets it.
+    SetConfig(SwitchConfig),
+    /// A packet for the controller.
+    PacketIn(PacketIn<'a>),
+    /// A flow entry is gone.
+    FlowRemoved(FlowRemoved<'a>),
+    /// Something happened to a port.
+    PortStatus(PortStatus),
+    /// A packet from the controller.
+    PacketOut(PacketOut<'a>),
+    /// Changes flow entries.
+    FlowMod(FlowMod<'a>),
+    /// Changes groups. 1.3 only.
+    GroupMod(GroupMod<'a>),
+    /// Changes a port.
+    PortMod(PortMod),
+    /// Changes a table. 1.3 only.
+    TableMod(TableMod),
+    /// Asks for state.
+    MultipartRequest(MultipartRequest<'a>),
+    /// Tells state.
+    MultipartReply(MultipartReply<'a>),
+    /// Asks that all earlier messages be dealt with first.
+    BarrierRequest,
+    /// They are.
+    BarrierReply,
+    /// Asks for a port's queues.
+    QueueGetConfigRequest(PortNo),
+    /// Tells them.
+    QueueGetConfigReply(QueueConfig<'a>),
+    /// Asks for a role. 1.3 only.
+    RoleRequest(Role),
+    /// Tells it. 1.3 only.
+    RoleReply(Role),
+    /// Asks which asynchronous messages are sent. 1.3 only.
+    GetAsyncRequest,
+    /// Tells it. 1.3 only.
+    GetAsyncReply(AsyncConfig),
+    /// Sets it. 1.3 only.
+    SetAsync(AsyncConfig),
+    /// Changes meters. 1.3 only.
+    MeterMod(MeterMod<'a>),
+}
+
+impl<'a> Message<'a> {
+    /// Reads one whole message, as [`crate::split_frame`] gives it, and checks all of it.
+    ///
+    /// # Errors
+    /// [`DecodeError`] where the header names an unknown version or type, where its length is not that of `frame`,
+    /// or where anything inside is not as the specification says.
+    pub fn decode(frame: &'a [u8]) -> Result<(Header, Self), DecodeError> {
+        let mut reader = Reader::new(frame, "message");
+        let header_bytes = reader.take(Header::SIZE)?;
+        let header = Header {
+            version: header_bytes[0],
+            message_type: header_bytes[1],
+            length: u16::from_be_bytes([header_bytes[2], header_bytes[3]]),
+            xid: u32::from_be_bytes([
+                header_bytes[4],
+                header_bytes[5],
+                header_bytes[6],
+                header_bytes[7],
+            ]),
+        };
+        if usize::from(header.length) != frame.len() {
+            return Err(DecodeError::Length {
+                what: "header",
+                length: header.length.into(),
+                expected: "the number of bytes that the message has",
+            });
+        }
+        let message = match Version::from_wire(header.version)? {
+            Version::Of10 => of10::message::decode(header.message_type, &mut reader),
+            Version::Of13 => of13::message::decode(header.message_type, &mut reader),
+        }?;
+        Ok((header, message))
+    }
+
+    /// Appends the message, with its header, to `out`.
+    ///
+    /// # Errors
+    /// [`EncodeError`] where `version` cannot express it or it is too long; `out` is then as it was.
+    pub fn encode(&self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let start = out.len();
+        let result = self.encode_from(start, version, xid, out);
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result
+    }
+
+    fn encode_from(
+        &self,
+        start: usize,
+        version: Version,
+        xid: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        let message_type = self.message_type(version)?;
+        let header = Header {
+            version: version.to_wire(),
+            message_type,
+            length: 0,
+            xid,
+        };
+        header.write(out);
+        match version {
+            Version::Of10 => of10::message::encode(self, out)?,
+            Version::Of13 => of13::message::encode(self, out)?,
+        }
+        out.set_length(start + 2, start, "message")
+    }
+
+    /// The message's type on the wire (`OFPT_*`).
+    ///
+    /// # Errors
+    /// [`EncodeError::Unsupported`] where `version` has no such message.
+    pub fn message_type(&self, version: Version) -> Result<u8, EncodeError> {
+        match version {
+            Version::Of10 => of10::message::message_type(self),
+            Version::Of13 => of13::message::message_type(self),
+        }
+    }
+}

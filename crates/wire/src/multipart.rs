@@ -1,0 +1,503 @@
+//! Questions about a switch's state, and the answers: multipart messages (1.0 calls them stats).
+
+use crate::port::FixedName;
+use crate::{
+    Bucket, DecodeError, Element, EncodeError, FlowModFlags, GroupCapabilities, GroupType,
+    Instruction, List, Match, MeterBand, MeterFlags, Port, PortNo, Reader, TableFeatures, Version,
+    of10, of13,
+};
+use bitflags::bitflags;
+
+bitflags! {
+    /// Flags of multipart requests and replies.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct MultipartFlags: u16 {
+        /// More messages of the same request or reply follow.
+        const MORE = 1 << 0;
+        /// Bits without a meaning are kept.
+        const _ = !0;
+    }
+}
+
+/// A question (1.3.5 section 7.3.5, 1.0 section 5.3.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultipartRequest<'a> {
+    /// Whether more follows.
+    pub flags: MultipartFlags,
+    /// What is asked.
+    pub body: MultipartRequestBody<'a>,
+}
+
+/// What a multipart request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MultipartRequestBody<'a> {
+    /// Maker, model, serial number.
+    Desc,
+    /// Flow entries, each.
+    Flow(FlowStatsRequest<'a>),
+    /// Flow entries, summed up.
+    Aggregate(FlowStatsRequest<'a>),
+    /// Tables.
+    Table,
+    /// A port's counters, or all ports' with [`PortNo::ANY`].
+    PortStats(PortNo),
+    /// Queues' counters.
+    Queue {
+        /// The port; [`PortNo::ANY`] for all (1.0: `OFPP_ALL`, which is [`PortNo::ALL`]).
+        port: PortNo,
+        /// The queue; [`crate::QUEUE_ALL`] for all.
+        queue_id: u32,
+    },
+    /// A group's counters, or all groups' with [`crate::GROUP_ALL`]. 1.3 only, as all that follow but the last.
+    Group(u32),
+    /// All groups' types and buckets.
+    GroupDesc,
+    /// What groups can do here.
+    GroupFeatures,
+    /// A meter's counters, or all meters' with [`crate::METER_ALL`].
+    Meter(u32),
+    /// A meter's configuration, or all meters'.
+    MeterConfig(u32),
+    /// What meters can do here.
+    MeterFeatures,
+    /// What tables can do; with rows, sets it.
+    TableFeatures(List<'a, TableFeatures<'a>>),
+    /// All ports' descriptions.
+    PortDesc,
+    /// An experimenter's question (1.0: a vendor's).
+    Experimenter(ExperimenterMultipart<'a>),
+}
+
+/// An answer, or a part of one (1.3.5 section 7.3.5, 1.0 section 5.3.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultipartReply<'a> {
+    /// Whether more follows.
+    pub flags: MultipartFlags,
+    /// The answer.
+    pub body: MultipartReplyBody<'a>,
+}
+
+/// What a multipart reply tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a view lives on the stack for the time of one message"
+)]
+pub enum MultipartReplyBody<'a> {
+    /// Maker, model, serial number.
+    Desc(Desc),
+    /// Flow entries.
+    Flow(List<'a, FlowStats<'a>>),
+    /// Flow entries, summed up.
+    Aggregate(AggregateStats),
+    /// Tables.
+    Table(List<'a, TableStats>),
+    /// Ports' counters.
+    PortStats(List<'a, PortStats>),
+    /// Queues' counters.
+    Queue(List<'a, QueueStats>),
+    /// Groups' counters. 1.3 only, as all that follow but the last.
+    Group(List<'a, GroupStats<'a>>),
+    /// Groups' types and buckets.
+    GroupDesc(List<'a, GroupDesc<'a>>),
+    /// What groups can do here.
+    GroupFeatures(GroupFeatures),
+    /// Meters' counters.
+    Meter(List<'a, MeterStats<'a>>),
+    /// Meters' configuration.
+    MeterConfig(List<'a, MeterConfig<'a>>),
+    /// What meters can do here.
+    MeterFeatures(MeterFeatures),
+    /// What tables can do.
+    TableFeatures(List<'a, TableFeatures<'a>>),
+    /// Ports' descriptions.
+    PortDesc(List<'a, Port>),
+    /// An experimenter's answer (1.0: a vendor's).
+    Experimenter(ExperimenterMultipart<'a>),
+}
+
+/// An experimenter's question or answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExperimenterMultipart<'a> {
+    /// Whose it is.
+    pub experimenter: u32,
+    /// What follows the experimenter id. In 1.3 its first four bytes are the experimenter's own type.
+    pub data: &'a [u8],
+}
+
+/// Which flow entries are asked for (`ofp_flow_stats_request`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowStatsRequest<'a> {
+    /// The table; [`crate::TABLE_ALL`] for all.
+    pub table_id: u8,
+    /// Only entries that output here; [`PortNo::ANY`] for no restriction.
+    pub out_port: PortNo,
+    /// Only entries that use this group; [`crate::GROUP_ANY`] for no restriction. 1.3 only.
+    pub out_group: u32,
+    /// Only entries whose cookie agrees with this in the bits of `cookie_mask`. 1.3 only.
+    pub cookie: u64,
+    /// The bits of `cookie` that count. 1.3 only.
+    pub cookie_mask: u64,
+    /// Only entries that this includes.
+    pub match_: Match<'a>,
+}
+
+impl Default for FlowStatsRequest<'_> {
+    /// All entries of all tables.
+    fn default() -> Self {
+        Self {
+            table_id: crate::TABLE_ALL,
+            out_port: PortNo::ANY,
+            out_group: crate::GROUP_ANY,
+            cookie: 0,
+            cookie_mask: 0,
+            match_: Match::any(),
+        }
+    }
+}
+
+/// Maker, model, serial number (`ofp_desc`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Desc {
+    /// The manufacturer.
+    pub mfr_desc: FixedName<256>,
+    /// The hardware.
+    pub hw_desc: FixedName<256>,
+    /// The software.
+    pub sw_desc: FixedName<256>,
+    /// The serial number.
+    pub serial_num: FixedName<32>,
+    /// The datapath, for people.
+    pub dp_desc: FixedName<256>,
+}
+
+/// One flow entry (`ofp_flow_stats`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowStats<'a> {
+    /// The table it is in.
+    pub table_id: u8,
+    /// How long it has lived: whole seconds.
+    pub duration_sec: u32,
+    /// How long it has lived beyond the whole seconds, in nanoseconds.
+    pub duration_nsec: u32,
+    /// Its priority.
+    pub priority: u16,
+    /// Its idle timeout in seconds.
+    pub idle_timeout: u16,
+    /// Its hard timeout in seconds.
+    pub hard_timeout: u16,
+    /// The options that it was added with. 1.3 only.
+    pub flags: FlowModFlags,
+    /// Its cookie.
+    pub cookie: u64,
+    /// How many packets it matched.
+    pub packet_count: u64,
+    /// How many bytes they had.
+    pub byte_count: u64,
+    /// What it matches.
+    pub match_: Match<'a>,
+    /// What it does.
+    pub instructions: List<'a, Instruction<'a>>,
+}
+
+/// Flow entries summed up (`ofp_aggregate_stats_reply`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AggregateStats {
+    /// How many packets they matched.
+    pub packet_count: u64,
+    /// How many bytes those had.
+    pub byte_count: u64,
+    /// How many entries there are.
+    pub flow_count: u32,
+}
+
+/// One table (`ofp_table_stats`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableStats {
+    /// Which table.
+    pub table_id: u8,
+    /// 1.0 only: its name.
+    pub name: FixedName<32>,
+    /// 1.0 only: the wildcards that it supports (`OFPFW_*`).
+    pub wildcards: u32,
+    /// 1.0 only: how many entries it can hold.
+    pub max_entries: u32,
+    /// How many entries it holds.
+    pub active_count: u32,
+    /// How many packets were looked up.
+    pub lookup_count: u64,
+    /// How many of them an entry matched.
+    pub matched_count: u64,
+}
+
+/// One port's counters (`ofp_port_stats`); all ones where a counter is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortStats {
+    /// Which port.
+    pub port_no: PortNo,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets dropped on receipt.
+    pub rx_dropped: u64,
+    /// Packets dropped on sending.
+    pub tx_dropped: u64,
+    /// Receive errors.
+    pub rx_errors: u64,
+    /// Transmit errors.
+    pub tx_errors: u64,
+    /// Frame alignment errors.
+    pub rx_frame_err: u64,
+    /// Overruns.
+    pub rx_over_err: u64,
+    /// Checksum errors.
+    pub rx_crc_err: u64,
+    /// Collisions.
+    pub collisions: u64,
+    /// How long the port has been up: whole seconds; 0 in 1.0.
+    pub duration_sec: u32,
+    /// How long beyond the whole seconds, in nanoseconds; 0 in 1.0.
+    pub duration_nsec: u32,
+}
+
+/// One queue's counters (`ofp_queue_stats`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueStats {
+    /// The port it belongs to.
+    pub port_no: PortNo,
+    /// Its number.
+    pub queue_id: u32,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Packets dropped because of overrun.
+    pub tx_errors: u64,
+    /// How long it has existed: whole seconds; 0 in 1.0.
+    pub duration_sec: u32,
+    /// How long beyond the whole seconds, in nanoseconds; 0 in 1.0.
+    pub duration_nsec: u32,
+}
+
+/// One group's counters (`ofp_group_stats`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupStats<'a> {
+    /// Which group.
+    pub group_id: u32,
+    /// How many entries and groups refer to it.
+    pub ref_count: u32,
+    /// Packets that it handled.
+    pub packet_count: u64,
+    /// Bytes of them.
+    pub byte_count: u64,
+    /// How long it has existed: whole seconds.
+    pub duration_sec: u32,
+    /// How long beyond the whole seconds, in nanoseconds.
+    pub duration_nsec: u32,
+    /// Each bucket's share.
+    pub buckets: List<'a, BucketCounter>,
+}
+
+/// What went through one bucket of a group (`ofp_bucket_counter`), or one band of a meter (`ofp_meter_band_stats`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketCounter {
+    /// Packets.
+    pub packet_count: u64,
+    /// Bytes.
+    pub byte_count: u64,
+}
+
+/// One group's type and buckets (`ofp_group_desc`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupDesc<'a> {
+    /// How it chooses among its buckets.
+    pub group_type: GroupType,
+    /// Which group.
+    pub group_id: u32,
+    /// Its buckets.
+    pub buckets: List<'a, Bucket<'a>>,
+}
+
+/// What groups can do (`ofp_group_features`). Arrays are indexed by [`GroupType`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupFeatures {
+    /// Bitmap of supported types.
+    pub types: u32,
+    /// What they can do.
+    pub capabilities: GroupCapabilities,
+    /// How many groups of each type there can be.
+    pub max_groups: [u32; 4],
+    /// Bitmaps of the actions that each type supports.
+    pub actions: [u32; 4],
+}
+
+/// One meter's counters (`ofp_meter_stats`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeterStats<'a> {
+    /// Which meter.
+    pub meter_id: u32,
+    /// How many entries refer to it.
+    pub flow_count: u32,
+    /// Packets that came in.
+    pub packet_in_count: u64,
+    /// Bytes of them.
+    pub byte_in_count: u64,
+    /// How long it has existed: whole seconds.
+    pub duration_sec: u32,
+    /// How long beyond the whole seconds, in nanoseconds.
+    pub duration_nsec: u32,
+    /// What each band acted on.
+    pub bands: List<'a, BucketCounter>,
+}
+
+/// One meter's configuration (`ofp_meter_config`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeterConfig<'a> {
+    /// Units, and what is given.
+    pub flags: MeterFlags,
+    /// Which meter.
+    pub meter_id: u32,
+    /// Its bands.
+    pub bands: List<'a, MeterBand<'a>>,
+}
+
+/// What meters can do (`ofp_meter_features`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeterFeatures {
+    /// How many meters there can be.
+    pub max_meter: u32,
+    /// Bitmap of supported band types.
+    pub band_types: u32,
+    /// Supported [`MeterFlags`], as a bitmap.
+    pub capabilities: u32,
+    /// How many bands a meter can have.
+    pub max_bands: u8,
+    /// The highest colour value.
+    pub max_color: u8,
+}
+
+impl<'a> Element<'a> for FlowStats<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::Of10 => of10::multipart::decode_flow_stats(reader),
+            Version::Of13 => of13::flow_mod::decode_stats(reader),
+        }
+    }
+
+    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match version {
+            Version::Of10 => of10::multipart::encode_flow_stats(self, out),
+            Version::Of13 => of13::flow_mod::encode_stats(self, out),
+        }
+    }
+}
+
+impl<'a> Element<'a> for TableStats {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::Of10 => of10::multipart::decode_table_stats(reader),
+            Version::Of13 => of13::table::decode_stats(reader),
+        }
+    }
+
+    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match version {
+            Version::Of10 => of10::multipart::encode_table_stats(self, out),
+            Version::Of13 => of13::table::encode_stats(self, out),
+        }
+    }
+}
+
+impl<'a> Element<'a> for PortStats {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::Of10 => of10::multipart::decode_port_stats(reader),
+            Version::Of13 => of13::port::decode_stats(reader),
+        }
+    }
+
+    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match version {
+            Version::Of10 => of10::multipart::encode_port_stats(self, out),
+            Version::Of13 => {
+                of13::port::encode_stats(self, out);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<'a> Element<'a> for QueueStats {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::Of10 => of10::multipart::decode_queue_stats(reader),
+            Version::Of13 => of13::queue::decode_stats(reader),
+        }
+    }
+
+    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match version {
+            Version::Of10 => of10::multipart::encode_queue_stats(self, out),
+            Version::Of13 => {
+                of13::queue::encode_stats(self, out);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<'a> Element<'a> for GroupStats<'a> {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        of13::group::decode_stats(reader)
+    }
+
+    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        of13::group::encode_stats(self, out)
+    }
+}
+
+impl<'a> Element<'a> for BucketCounter {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        of13::group::decode_counter(reader)
+    }
+
+    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        of13::group::encode_counter(self, out);
+        Ok(())
+    }
+}
+
+impl<'a> Element<'a> for GroupDesc<'a> {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        of13::group::decode_desc(reader)
+    }
+
+    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        of13::group::encode_desc(self, out)
+    }
+}
+
+impl<'a> Element<'a> for MeterStats<'a> {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        of13::meter::decode_stats(reader)
+    }
+
+    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        of13::meter::encode_stats(self, out)
+    }
+}
+
+impl<'a> Element<'a> for MeterConfig<'a> {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        of13::meter::decode_config(reader)
+    }
+
+    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        of13::meter::encode_config(self, out)
+    }
+}

@@ -1,0 +1,42 @@
+//! The codec of OpenFlow 1.3 (specification 1.3.5). One file per idea, as beside the neutral types; each has what it
+//! decodes, then what it encodes, then golden bytes.
+
+pub(crate) mod action;
+pub(crate) mod config;
+pub(crate) mod features;
+pub(crate) mod flow_mod;
+pub(crate) mod group;
+pub(crate) mod hello;
+pub(crate) mod instruction;
+pub(crate) mod matching;
+pub(crate) mod message;
+pub(crate) mod meter;
+pub(crate) mod multipart;
+pub(crate) mod oxm;
+pub(crate) mod packet_in;
+pub(crate) mod packet_out;
+pub(crate) mod port;
+pub(crate) mod queue;
+pub(crate) mod role;
+pub(crate) mod table;
+
+#[cfg(test)]
+mod golden;
+
+use crate::{EncodeError, Version};
+
+/// Refuses to write what only 1.0 has, by the specification's name.
+fn unsupported(what: &'static str) -> EncodeError {
+    EncodeError::Unsupported {
+        version: Version::Of13,
+        what,
+    }
+}
+
+/// Refuses a message with something in a field that 1.3 does not have.
+fn require(absent: bool, what: &'static str) -> Result<(), EncodeError> {
+    match absent {
+        true => Ok(()),
+        false => Err(unsupported(what)),
+    }
+}

@@ -1,0 +1,176 @@
+//! The packet-in (1.3.5 section 7.4.1): the message that a controller reads most.
+//!
+//! Switches put `in_port` first into the match, and most put nothing after it. That match is known by its first eight
+//! bytes; any other is read field by field.
+
+use super::{matching, oxm};
+use crate::matching::Repr;
+use crate::{
+    BufferId, DecodeError, EncodeError, Field, List, Match, OxmField, PacketIn, PacketInReason,
+    PortNo, Reader, Version, Write,
+};
+
+/// A match of `in_port` alone, before the value: OFPMT_OXM, length 12; OFPXMC_OPENFLOW_BASIC, field 0, length 4.
+const IN_PORT_ALONE: [u8; 8] = [0x00, 0x01, 0x00, 0x0c, 0x80, 0x00, 0x00, 0x04];
+/// The padding between match and data, which puts the IP header on a multiple of four bytes.
+const DATA_PADDING: usize = 2;
+
+#[inline]
+pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketIn<'a>, DecodeError> {
+    let buffer_id = BufferId(reader.u32()?);
+    let total_len = reader.u16()?;
+    let reason = PacketInReason::from(reader.u8()?);
+    let table_id = reader.u8()?;
+    let cookie = reader.u64()?;
+    let (in_port, match_) = decode_match(reader)?;
+    reader.skip(DATA_PADDING)?;
+    Ok(PacketIn {
+        buffer_id,
+        total_len,
+        reason,
+        table_id,
+        cookie,
+        in_port,
+        match_,
+        data: reader.rest(),
+    })
+}
+
+#[inline]
+fn decode_match<'a>(reader: &mut Reader<'a>) -> Result<(PortNo, Match<'a>), DecodeError> {
+    if let Some(head) = reader.peek().first_chunk::<16>()
+        && head.starts_with(&IN_PORT_ALONE)
+    {
+        let in_port = PortNo(u32::from_be_bytes([head[8], head[9], head[10], head[11]]));
+        reader.skip(head.len())?;
+        let fields = List::checked(Version::Of13, &head[4..12]);
+        return Ok((in_port, Match::oxm(fields)));
+    }
+    let fields = matching::decode_fields(reader)?;
+    let in_port = fields.iter().find_map(as_in_port);
+    Ok((in_port.unwrap_or(PortNo::ANY), Match::oxm(fields)))
+}
+
+fn as_in_port(field: Field) -> Option<PortNo> {
+    match field {
+        Field::Basic {
+            field: OxmField::InPort,
+            value,
+            ..
+        } => Some(PortNo(value as u32)),
+        _ => None,
+    }
+}
+
+/// A port that the match does not name is put in front of it.
+pub(crate) fn encode(packet_in: &PacketIn, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    out.put_u32(packet_in.buffer_id.0);
+    out.put_u16(packet_in.total_len);
+    out.put_u8(packet_in.reason.into());
+    out.put_u8(packet_in.table_id);
+    out.put_u64(packet_in.cookie);
+    matching::encode_with(out, |out| {
+        if packet_in.in_port != PortNo::ANY && !names_in_port(&packet_in.match_) {
+            let in_port = Field::exact(OxmField::InPort, packet_in.in_port.0.into());
+            oxm::encode(&in_port, out)?;
+        }
+        matching::encode_fields(&packet_in.match_, out)
+    })?;
+    out.put_zeros(DATA_PADDING);
+    out.put(packet_in.data);
+    Ok(())
+}
+
+fn names_in_port(match_: &Match) -> bool {
+    match &match_.0 {
+        Repr::Exact(_) => true,
+        _ => match_.get(OxmField::InPort).is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::golden::{decode_error, frame, message};
+    use super::*;
+    use crate::{ErrorCode, Message};
+
+    fn packet_in(match_: Match<'_>) -> PacketIn<'_> {
+        PacketIn {
+            buffer_id: BufferId(0x100),
+            total_len: 60,
+            reason: PacketInReason::Action,
+            table_id: 3,
+            cookie: 0xdead_beef,
+            in_port: PortNo(5),
+            match_,
+            data: &[0xaa, 0xbb, 0xcc],
+        }
+    }
+
+    #[test]
+    fn with_in_port_alone() {
+        let bytes = frame(
+            10,
+            "00000100 003c 01 03 00000000deadbeef
+             0001 000c 80000004 00000005 00000000 0000 aabbcc",
+        );
+        let expected = packet_in(Match::any().in_port(PortNo(5)));
+        message(&bytes, &Message::PacketIn(expected));
+    }
+
+    #[test]
+    fn with_other_fields() {
+        let match_ = Match::any()
+            .with_exact(OxmField::TunnelId, 9_u64)
+            .in_port(PortNo(5));
+        let bytes = frame(
+            10,
+            "00000100 003c 01 03 00000000deadbeef
+             0001 0018 80004c08 0000000000000009 80000004 00000005 0000 aabbcc",
+        );
+        message(&bytes, &Message::PacketIn(packet_in(match_)));
+    }
+
+    #[test]
+    fn without_in_port() {
+        let expected = PacketIn {
+            in_port: PortNo::ANY,
+            ..packet_in(Match::any())
+        };
+        let bytes = frame(
+            10,
+            "00000100 003c 01 03 00000000deadbeef 0001 0004 00000000 0000 aabbcc",
+        );
+        message(&bytes, &Message::PacketIn(expected));
+    }
+
+    #[test]
+    fn a_port_that_the_match_lacks_is_written() {
+        let mut out = Vec::new();
+        encode(&packet_in(Match::any()), &mut out).unwrap();
+        let decoded = decode(&mut Reader::new(&out, "test")).unwrap();
+        assert_eq!(decoded, packet_in(Match::any().in_port(PortNo(5))));
+    }
+
+    #[test]
+    fn both_paths_agree() {
+        let wire = frame(10, "0001 000c 80000004 00000005 00000000");
+        let fast = decode_match(&mut Reader::new(&wire[8..], "test")).unwrap();
+        let slow = matching::decode(&mut Reader::new(&wire[8..], "test")).unwrap();
+        assert_eq!(fast, (PortNo(5), slow));
+    }
+
+    #[test]
+    fn bad_packet_ins() {
+        let head = "00000100 003c 01 03 00000000deadbeef";
+        let no_padding = frame(10, &format!("{head} 0001 000c 80000004 00000005"));
+        assert_eq!(decode_error(&no_padding).code(), ErrorCode::BadMatchBadLen);
+        let no_data_padding = frame(10, &format!("{head} 0001 0004 00000000 00"));
+        assert_eq!(
+            decode_error(&no_data_padding).code(),
+            ErrorCode::BadRequestBadLen
+        );
+        let overrun = frame(10, &format!("{head} 0001 0020 80000004 00000005 00000000"));
+        assert_eq!(decode_error(&overrun).code(), ErrorCode::BadMatchBadLen);
+    }
+}

@@ -1,0 +1,41 @@
+//! What the tests of the protocol files share.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::MacAddr;
+
+/// Any bytes at all, and near misses of a good packet: random bytes alone seldom get past the first
+/// check.
+pub(super) fn hostile(golden: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![bytes(128), damaged(golden)]
+}
+
+/// `golden`, cut at any length and with a few bytes overwritten.
+fn damaged(golden: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
+    let edits = vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+    (0..=golden.len(), edits).prop_map(move |(len, edits)| {
+        let mut bytes = golden[..len].to_vec();
+        for (place, value) in edits {
+            if len > 0 {
+                bytes[place.index(len)] = value;
+            }
+        }
+        bytes
+    })
+}
+
+/// Up to `max` bytes.
+pub(super) fn bytes(max: usize) -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), 0..=max)
+}
+
+/// Up to `max` pieces of `unit` bytes: options that need no padding.
+pub(super) fn aligned_bytes(unit: usize, max: usize) -> impl Strategy<Value = Vec<u8>> {
+    (0..=max).prop_flat_map(move |count| vec(any::<u8>(), count * unit))
+}
+
+/// Any MAC address.
+pub(super) fn mac() -> impl Strategy<Value = MacAddr> {
+    any::<[u8; 6]>().prop_map(MacAddr::new)
+}

@@ -1,0 +1,185 @@
+//! VLAN tags: 802.1Q (customer) and 802.1ad (service). They differ only in the EtherType that
+//! announces them.
+
+use super::PacketError;
+use super::bytes::{split_header, u16_at};
+
+const LAYER: &str = "VLAN tag";
+
+mod field {
+    use std::ops::Range;
+
+    pub const TCI: Range<usize> = 0..2;
+    pub const ETHER_TYPE: Range<usize> = 2..4;
+}
+
+/// Bytes in a tag: its control information and the EtherType after it.
+pub const HEADER_LEN: usize = 4;
+
+/// The largest VLAN id.
+pub const MAX_VID: u16 = 0x0fff;
+
+const CFI_BIT: u16 = 0x1000;
+const PCP_SHIFT: u32 = 13;
+
+/// A tag, read in place. It begins after the EtherType that announces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VlanView<'a> {
+    header: &'a [u8; HEADER_LEN],
+    payload: &'a [u8],
+}
+
+impl<'a> VlanView<'a> {
+    /// Reads the tag at the start of `bytes`.
+    ///
+    /// # Errors
+    /// If fewer than [`HEADER_LEN`] bytes are there.
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
+        let (header, payload) = split_header(LAYER, bytes)?;
+        Ok(Self { header, payload })
+    }
+
+    /// The tag control information: priority, CFI and VLAN id in 16 bits.
+    #[inline]
+    pub fn tci(&self) -> u16 {
+        u16_at(self.header, field::TCI)
+    }
+
+    /// The priority, 0 to 7.
+    #[inline]
+    pub fn pcp(&self) -> u8 {
+        (self.tci() >> PCP_SHIFT) as u8
+    }
+
+    /// The canonical format indicator; in 802.1ad the drop eligible indicator.
+    #[inline]
+    pub fn cfi(&self) -> bool {
+        self.tci() & CFI_BIT != 0
+    }
+
+    /// The VLAN id, 0 to [`MAX_VID`]; 0 is a priority tag.
+    #[inline]
+    pub fn vid(&self) -> u16 {
+        self.tci() & MAX_VID
+    }
+
+    /// What follows the tag; may announce another one.
+    #[inline]
+    pub fn ether_type(&self) -> u16 {
+        u16_at(self.header, field::ETHER_TYPE)
+    }
+
+    /// Everything after the tag.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The tag as a plain struct.
+    #[inline]
+    pub fn to_header(&self) -> Vlan {
+        Vlan {
+            pcp: self.pcp(),
+            cfi: self.cfi(),
+            vid: self.vid(),
+            ether_type: self.ether_type(),
+        }
+    }
+}
+
+/// A tag to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Vlan {
+    /// The priority; its low 3 bits are written.
+    pub pcp: u8,
+    /// The canonical format (or drop eligible) indicator.
+    pub cfi: bool,
+    /// The VLAN id; its low 12 bits are written.
+    pub vid: u16,
+    /// What follows the tag.
+    pub ether_type: u16,
+}
+
+impl Vlan {
+    /// Appends the tag; the payload comes next.
+    #[inline]
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.tci().to_be_bytes());
+        out.extend_from_slice(&self.ether_type.to_be_bytes());
+    }
+
+    /// The tag control information: priority, CFI and VLAN id in 16 bits.
+    #[inline]
+    pub fn tci(&self) -> u16 {
+        let pcp = u16::from(self.pcp) << PCP_SHIFT;
+        let cfi = u16::from(self.cfi) * CFI_BIT;
+        pcp | cfi | (self.vid & MAX_VID)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{ether_type, testing};
+    use super::*;
+
+    const GOLDEN: [u8; 6] = [
+        0xb0, 0x64, // PCP 5, CFI, VLAN 100
+        0x08, 0x00, // IPv4
+        0xca, 0xfe, // payload
+    ];
+
+    const HEADER: Vlan = Vlan {
+        pcp: 5,
+        cfi: true,
+        vid: 100,
+        ether_type: ether_type::IPV4,
+    };
+
+    #[test]
+    fn reads_golden_bytes() {
+        let view = VlanView::new(&GOLDEN).unwrap();
+        assert_eq!(view.to_header(), HEADER);
+        assert_eq!(view.tci(), HEADER.tci());
+        assert_eq!(view.payload(), [0xca, 0xfe]);
+    }
+
+    #[test]
+    fn writes_golden_bytes() {
+        let mut out = Vec::new();
+        HEADER.write(&mut out);
+        assert_eq!(out, GOLDEN[..HEADER_LEN]);
+    }
+
+    #[test]
+    fn refuses_a_short_tag() {
+        let error = VlanView::new(&GOLDEN[..3]).unwrap_err();
+        assert_eq!(
+            error,
+            PacketError::Truncated {
+                layer: LAYER,
+                needed: 4,
+                available: 3
+            }
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics(bytes in testing::hostile(&GOLDEN)) {
+            if let Ok(view) = VlanView::new(&bytes) {
+                view.to_header();
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_read(pcp in 0u8..8, cfi: bool, vid in 0..=MAX_VID, ether_type: u16) {
+            let header = Vlan { pcp, cfi, vid, ether_type };
+            let mut out = Vec::new();
+            header.write(&mut out);
+            prop_assert_eq!(VlanView::new(&out).unwrap().to_header(), header);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A packet that a switch hands to its controller.
+
+use crate::codec::wire_enum;
+use crate::{BufferId, DecodeError, MacAddr, Match, OxmField, PortNo, Reader, Version, of10, of13};
+
+wire_enum! {
+    /// Why a packet was handed up (`ofp_packet_in_reason`).
+    PacketInReason: u8 {
+        /// No entry matched (1.3: the table-miss entry did).
+        NoMatch = 0,
+        /// An entry said so.
+        Action = 1,
+        /// Its TTL is not valid. 1.3 only.
+        InvalidTtl = 2,
+    }
+}
+
+/// A packet-in (1.3.5 section 7.4.1, 1.0 section 5.4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketIn<'a> {
+    /// Under which id the switch keeps the packet, if it does.
+    pub buffer_id: BufferId,
+    /// The length of the whole packet in bytes; `data` may hold less.
+    pub total_len: u16,
+    /// Why it was handed up.
+    pub reason: PacketInReason,
+    /// The table that it was handed up from; 0 in 1.0.
+    pub table_id: u8,
+    /// The cookie of the entry that handed it up; all ones in 1.0 and where there is none.
+    pub cookie: u64,
+    /// The port that it came in by; [`PortNo::ANY`] where a 1.3 switch left that out.
+    pub in_port: PortNo,
+    /// The packet's pipeline fields. In 1.0 this is `in_port` alone.
+    pub match_: Match<'a>,
+    /// The packet from its Ethernet header on, as far as it was sent.
+    pub data: &'a [u8],
+}
+
+impl<'a> PacketIn<'a> {
+    /// Reads the body of a packet-in: what follows the message's header.
+    ///
+    /// # Errors
+    /// [`DecodeError`] where it is cut short, or its match (1.3) is not one.
+    #[inline]
+    pub fn decode(version: Version, body: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(body, "packet-in");
+        match version {
+            Version::Of10 => of10::packet_in::decode(&mut reader),
+            Version::Of13 => of13::packet_in::decode(&mut reader),
+        }
+    }
+
+    /// The port that the packet came in by.
+    #[inline]
+    pub fn in_port(&self) -> PortNo {
+        self.in_port
+    }
+
+    /// The Ethernet destination; all zeros where less than an Ethernet header was sent.
+    #[inline]
+    pub fn eth_dst(&self) -> MacAddr {
+        self.mac_at(0)
+    }
+
+    /// The Ethernet source; all zeros where less than an Ethernet header was sent.
+    #[inline]
+    pub fn eth_src(&self) -> MacAddr {
+        self.mac_at(6)
+    }
+
+    /// The type field of the Ethernet header (a VLAN tag's where there is one); 0 where it was not sent.
+    #[inline]
+    pub fn eth_type(&self) -> u16 {
+        self.data
+            .get(12..14)
+            .map_or(0, |bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+
+    /// The key of the tunnel that the packet came by, where the switch tells (1.3).
+    pub fn tunnel_id(&self) -> Option<u64> {
+        self.match_
+            .get(OxmField::TunnelId)
+            .map(|(value, _)| value as u64)
+    }
+
+    #[inline]
+    fn mac_at(&self, at: usize) -> MacAddr {
+        match self.data.first_chunk::<14>() {
+            Some(header) => MacAddr::new(std::array::from_fn(|byte| header[at + byte])),
+            None => MacAddr::ZERO,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A switch's ports.
+
+use crate::codec::wire_enum;
+use crate::{DecodeError, Element, EncodeError, MacAddr, PortNo, Reader, Version, of10, of13};
+use bitflags::bitflags;
+use std::fmt;
+
+bitflags! {
+    /// `ofp_port_config`: what the administrator wants. Both versions' bits; they don't collide.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct PortConfig: u32 {
+        /// The port is switched off.
+        const PORT_DOWN = 1 << 0;
+        /// 1.0 only: no 802.1D spanning tree on this port.
+        const NO_STP = 1 << 1;
+        /// Drop what comes in.
+        const NO_RECV = 1 << 2;
+        /// 1.0 only: drop 802.1D packets that come in.
+        const NO_RECV_STP = 1 << 3;
+        /// 1.0 only: leave the port out when flooding.
+        const NO_FLOOD = 1 << 4;
+        /// Drop what goes out.
+        const NO_FWD = 1 << 5;
+        /// Send no packet-ins for this port.
+        const NO_PACKET_IN = 1 << 6;
+        /// Bits without a meaning are kept.
+        const _ = !0;
+    }
+}
+
+bitflags! {
+    /// `ofp_port_state`: how things are. Both versions' bits; they don't collide.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct PortState: u32 {
+        /// No physical link.
+        const LINK_DOWN = 1 << 0;
+        /// 1.3 only: blocked by a protocol outside of OpenFlow.
+        const BLOCKED = 1 << 1;
+        /// 1.3 only: live for fast failover groups.
+        const LIVE = 1 << 2;
+        /// 1.0 only: spanning tree state, low bit (listen 0, learn 1, forward 2, block 3).
+        const STP_LOW = 1 << 8;
+        /// 1.0 only: spanning tree state, high bit.
+        const STP_HIGH = 1 << 9;
+        /// Bits without a meaning are kept.
+        const _ = !0;
+    }
+}
+
+bitflags! {
+    /// `ofp_port_features`, numbered as in 1.3.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct PortFeatures: u32 {
+        /// 10 Mb/s half duplex.
+        const HD_10MB = 1 << 0;
+        /// 10 Mb/s full duplex.
+        const FD_10MB = 1 << 1;
+        /// 100 Mb/s half duplex.
+        const HD_100MB = 1 << 2;
+        /// 100 Mb/s full duplex.
+        const FD_100MB = 1 << 3;
+        /// 1 Gb/s half duplex.
+        const HD_1GB = 1 << 4;
+        /// 1 Gb/s full duplex.
+        const FD_1GB = 1 << 5;
+        /// 10 Gb/s full duplex.
+        const FD_10GB = 1 << 6;
+        /// 40 Gb/s full duplex. 1.3 only.
+        const FD_40GB = 1 << 7;
+        /// 100 Gb/s full duplex. 1.3 only.
+        const FD_100GB = 1 << 8;
+        /// 1 Tb/s full duplex. 1.3 only.
+        const FD_1TB = 1 << 9;
+        /// A rate that is not in this list. 1.3 only.
+        const OTHER = 1 << 10;
+        /// Copper.
+        const COPPER = 1 << 11;
+        /// Fibre.
+        const FIBER = 1 << 12;
+        /// Auto-negotiation.
+        const AUTONEG = 1 << 13;
+        /// Pause.
+        const PAUSE = 1 << 14;
+        /// Asymmetric pause.
+        const PAUSE_ASYM = 1 << 15;
+        /// Bits without a meaning are kept.
+        const _ = !0;
+    }
+}
+
+/// A name in a field of fixed size, filled up with zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FixedName<const N: usize>(pub [u8; N]);
+
+impl<const N: usize> FixedName<N> {
+    /// The bytes before the first zero, which are text by the specification and anything in practice.
+    pub fn to_str_lossy(&self) -> std::borrow::Cow<'_, str> {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(N);
+        String::from_utf8_lossy(&self.0[..end])
+    }
+
+    /// As much of `text` as fits, leaving one zero at the end.
+    pub fn truncated(text: &str) -> Self {
+        let mut name = [0; N];
+        let length = text.floor_char_boundary(text.len().min(N - 1));
+        name[..length].copy_from_slice(&text.as_bytes()[..length]);
+        Self(name)
+    }
+}
+
+impl<const N: usize> fmt::Display for FixedName<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_str_lossy())
+    }
+}
+
+impl<const N: usize> fmt::Debug for FixedName<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_str_lossy())
+    }
+}
+
+/// A description of one port (1.3.5 section 7.2.1, 1.0 section 5.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its number.
+    pub port_no: PortNo,
+    /// Its Ethernet address.
+    pub hw_addr: MacAddr,
+    /// Its name.
+    pub name: FixedName<16>,
+    /// What the administrator wants.
+    pub config: PortConfig,
+    /// How things are.
+    pub state: PortState,
+    /// What is in use.
+    pub curr: PortFeatures,
+    /// What is offered to the peer.
+    pub advertised: PortFeatures,
+    /// What the port can do.
+    pub supported: PortFeatures,
+    /// What the peer offers.
+    pub peer: PortFeatures,
+    /// Current rate in kb/s; 0 in 1.0.
+    pub curr_speed: u32,
+    /// Highest rate in kb/s; 0 in 1.0.
+    pub max_speed: u32,
+}
+
+impl<'a> Element<'a> for Port {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::Of10 => of10::port::decode(reader),
+            Version::Of13 => of13::port::decode(reader),
+        }
+    }
+
+    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match version {
+            Version::Of10 => of10::port::encode(self, out),
+            Version::Of13 => {
+                of13::port::encode(self, out);
+                Ok(())
+            }
+        }
+    }
+}
+
+wire_enum! {
+    /// What happened to a port (`ofp_port_reason`).
+    PortReason: u8 {
+        /// It was added.
+        Add = 0,
+        /// It was removed.
+        Delete = 1,
+        /// Some attribute changed.
+        Modify = 2,
+    }
+}
+
+/// Something happened to a port (1.3.5 section 7.4.3, 1.0 section 5.4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortStatus {
+    /// What.
+    pub reason: PortReason,
+    /// The port as it is now.
+    pub port: Port,
+}
+
+/// Changes a port's behaviour (1.3.5 section 7.3.4.3, 1.0 section 5.3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortMod {
+    /// Which port.
+    pub port_no: PortNo,
+    /// Its Ethernet address, as a check that the right one is meant.
+    pub hw_addr: MacAddr,
+    /// The new values of the bits in `mask`.
+    pub config: PortConfig,
+    /// The bits to change.
+    pub mask: PortConfig,
+    /// What to offer to the peer; empty for no change.
+    pub advertise: PortFeatures,
+}

@@ -1,0 +1,80 @@
+//! Queues of a port.
+
+use crate::{DecodeError, Element, EncodeError, List, PortNo, Reader, Version, of10, of13};
+
+/// The body of a queue configuration reply (1.3.5 section 7.3.6, 1.0 section 5.3.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueConfig<'a> {
+    /// The port that was asked for.
+    pub port: PortNo,
+    /// Its queues.
+    pub queues: List<'a, PacketQueue<'a>>,
+}
+
+/// One queue (`ofp_packet_queue`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketQueue<'a> {
+    /// Its number.
+    pub queue_id: u32,
+    /// The port it belongs to; [`PortNo::ANY`] in 1.0, which does not say.
+    pub port: PortNo,
+    /// What is known of it.
+    pub properties: List<'a, QueueProperty<'a>>,
+}
+
+/// A property of a queue. Rates are in tenths of a percent of the port's; above 1000 means disabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueProperty<'a> {
+    /// 1.0 only: none, spelled out (OFPQT_NONE).
+    None,
+    /// The guaranteed rate.
+    MinRate(u16),
+    /// The highest rate. 1.3 only.
+    MaxRate(u16),
+    /// An experimenter's property. 1.3 only.
+    Experimenter {
+        /// Whose it is.
+        experimenter: u32,
+        /// What follows the experimenter id and its padding.
+        data: &'a [u8],
+    },
+    /// A property that we do not know.
+    Other {
+        /// Its type.
+        property: u16,
+        /// What follows the property's eight-byte header.
+        data: &'a [u8],
+    },
+}
+
+impl<'a> Element<'a> for PacketQueue<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::Of10 => of10::queue::decode(reader),
+            Version::Of13 => of13::queue::decode(reader),
+        }
+    }
+
+    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match version {
+            Version::Of10 => of10::queue::encode(self, out),
+            Version::Of13 => of13::queue::encode(self, out),
+        }
+    }
+}
+
+impl<'a> Element<'a> for QueueProperty<'a> {
+    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match version {
+            Version::Of10 => of10::queue::decode_property(reader),
+            Version::Of13 => of13::queue::decode_property(reader),
+        }
+    }
+
+    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match version {
+            Version::Of10 => of10::queue::encode_property(self, out),
+            Version::Of13 => of13::queue::encode_property(self, out),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A switch's tables: their configuration and what they can do. 1.3 only.
+
+use crate::codec::wire_enum;
+use crate::port::FixedName;
+use crate::{DecodeError, Element, EncodeError, List, Reader, Version, of13};
+
+/// Configures a table (1.3.5 section 7.3.3). In 1.3 `config` has no defined bits left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableMod {
+    /// Which table; [`crate::TABLE_ALL`] for all.
+    pub table_id: u8,
+    /// `OFPTC_*`.
+    pub config: u32,
+}
+
+/// What one table can do (1.3.5 section 7.3.5.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableFeatures<'a> {
+    /// Which table.
+    pub table_id: u8,
+    /// Its name.
+    pub name: FixedName<32>,
+    /// The metadata bits that it can match.
+    pub metadata_match: u64,
+    /// The metadata bits that it can write.
+    pub metadata_write: u64,
+    /// `OFPTC_*`.
+    pub config: u32,
+    /// How many entries it can hold.
+    pub max_entries: u32,
+    /// Instructions, actions, fields and next tables.
+    pub properties: List<'a, TableFeatureProperty<'a>>,
+}
+
+wire_enum! {
+    /// What a [`TableFeatureProperty`] is about, by its number on the wire (`ofp_table_feature_prop_type`). Each `Miss`
+    /// speaks of the table-miss entry, the one before it of all others.
+    TableFeatureKind: u16 {
+        /// Instructions.
+        Instructions = 0,
+        /// Instructions of the table-miss entry.
+        InstructionsMiss = 1,
+        /// Tables that goto may name.
+        NextTables = 2,
+        /// The same for the table-miss entry.
+        NextTablesMiss = 3,
+        /// Actions in write-actions.
+        WriteActions = 4,
+        /// The same for the table-miss entry.
+        WriteActionsMiss = 5,
+        /// Actions in apply-actions.
+        ApplyActions = 6,
+        /// The same for the table-miss entry.
+        ApplyActionsMiss = 7,
+        /// Fields that may be matched.
+        Match = 8,
+        /// Fields that may be left out of a match.
+        Wildcards = 10,
+        /// Fields that write-actions may set.
+        WriteSetfield = 12,
+        /// The same for the table-miss entry.
+        WriteSetfieldMiss = 13,
+        /// Fields that apply-actions may set.
+        ApplySetfield = 14,
+        /// The same for the table-miss entry.
+        ApplySetfieldMiss = 15,
+        /// An experimenter's property.
+        Experimenter = 0xfffe,
+        /// An experimenter's property for the table-miss entry.
+        ExperimenterMiss = 0xffff,
+    }
+}
+
+/// One property of a table.
+///
+/// `ids` is the property's content without padding: four bytes (type, length) per plain instruction or action, more
+/// for an experimenter's; one byte per table; four bytes (an OXM header) per field, eight for an experimenter's; for an
+/// experimenter's property everything after the length. What came from the wire was checked to be made of such ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableFeatureProperty<'a> {
+    /// What it is about.
+    pub kind: TableFeatureKind,
+    /// What it lists.
+    pub ids: &'a [u8],
+}
+
+impl<'a> Element<'a> for TableFeatures<'a> {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        of13::table::decode_features(reader)
+    }
+
+    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        of13::table::encode_features(self, out)
+    }
+}
+
+impl<'a> Element<'a> for TableFeatureProperty<'a> {
+    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        of13::table::decode_property(reader)
+    }
+
+    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        of13::table::encode_property(self, out)
+    }
+}
