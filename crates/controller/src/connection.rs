@@ -1,0 +1,511 @@
+//! One switch's connection: bytes to frames, frames to the session and the handlers, replies to bytes.
+
+use crate::mailbox::Token;
+use crate::network::{Entry, Network};
+use crate::request::{ReplySender, Requests};
+use crate::session::{Event, Session, SessionConfig, SessionError};
+use crate::xid::{Origin, Xids};
+use crate::{Program, RequestError, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+use urtica_wire::{Header, Message, PacketIn, PortStatus, Version, split_frame};
+
+/// Replies leave when this many bytes have gathered, or when the batch has been handled: small enough to still lie
+/// in the core's cache, large enough that the system call does not count.
+const FLUSH_BYTES: usize = 128 << 10;
+
+/// How many bytes may wait for a switch that does not read. Beyond that, messages from elsewhere are refused; its own
+/// messages are not read any more from the first byte on that waits.
+const BACKLOG_BYTES: usize = 4 << 20;
+
+/// `OFPT_PACKET_IN`, the same in both versions.
+const PACKET_IN: u8 = 10;
+
+/// What a shard lends a connection while it handles a batch; the same for all its turns.
+pub(crate) struct Turn {
+    /// Where replies gather; empty between turns.
+    pub out: Vec<u8>,
+    pub now: Instant,
+    /// Whole seconds since the shard started.
+    pub now_s: u32,
+    pub network: Network,
+    pub programs: Vec<Arc<dyn Program>>,
+    pub shard: usize,
+}
+
+/// Why a connection ends.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Close {
+    #[error("the peer closed the connection")]
+    ByPeer,
+    #[error("{0}")]
+    Session(#[from] SessionError),
+    #[error("the connection failed: {0}")]
+    Io(#[from] Errno),
+    #[error("{0}")]
+    Asked(&'static str),
+    #[error("a handler panicked: {0}")]
+    Panic(String),
+}
+
+/// A connection. Owned by one shard at a time; may move to another between two batches.
+pub(crate) struct Connection {
+    socket: OwnedFd,
+    pub token: Token,
+    session: Session,
+    /// The switch, once it has said who it is.
+    switch: Option<Joined>,
+    requests: Requests,
+    counters: Arc<SwitchCounters>,
+    /// Bytes received and not yet handled: the beginning of a frame, or, while the switch does not read, more.
+    input: Vec<u8>,
+    /// Bytes that the socket did not take yet.
+    output: Vec<u8>,
+    /// Messages received when load was last measured.
+    received_before: u64,
+}
+
+/// A switch that has said who it is, and its handlers, one per program.
+struct Joined {
+    version: Version,
+    info: Arc<SwitchInfo>,
+    handlers: Vec<Box<dyn SwitchHandler>>,
+}
+
+impl Joined {
+    /// Calls the handlers of the programs in `range`, in order, until one consumes the message.
+    #[inline]
+    fn call(
+        &mut self,
+        range: Range<usize>,
+        xids: &mut Xids,
+        counters: &SwitchCounters,
+        turn: &mut Turn,
+        mut call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
+    ) {
+        let mut switch = Switch {
+            info: &self.info,
+            out: &mut turn.out,
+            xids,
+            counters,
+            network: &turn.network,
+            now: turn.now,
+            now_s: turn.now_s,
+            program: 0,
+            consumed: false,
+        };
+        for (index, handler) in self.handlers.iter_mut().enumerate() {
+            if range.contains(&index) && !switch.consumed {
+                switch.program = index as u8;
+                call(handler.as_mut(), &mut switch);
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// A new connection, whose hello waits to be sent.
+    pub fn new(
+        socket: OwnedFd,
+        peer: String,
+        token: Token,
+        config: SessionConfig,
+        now: Instant,
+    ) -> Self {
+        let mut output = Vec::new();
+        let session = Session::start(config, peer, now, &mut output);
+        Self {
+            socket,
+            token,
+            session,
+            switch: None,
+            requests: Requests::default(),
+            counters: Arc::default(),
+            input: Vec::new(),
+            output,
+            received_before: 0,
+        }
+    }
+
+    /// The socket, to be watched.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Whether replies wait that the socket did not take: then nothing is read.
+    pub fn is_stalled(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// What was received and not handled.
+    pub fn take_input(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.input)
+    }
+
+    /// How many bytes were received and not handled.
+    pub fn input_len(&self) -> usize {
+        self.input.len()
+    }
+
+    /// Copies what was received and not handled to `to`, which has its length, and forgets it.
+    pub fn drain_input(&mut self, to: &mut [u8]) {
+        to.copy_from_slice(&self.input);
+        self.input.clear();
+    }
+
+    /// Who the connection is with, for logs.
+    pub fn name(&self) -> String {
+        match &self.switch {
+            Some(switch) => format!(
+                "switch {} at {}",
+                switch.info.datapath_id,
+                self.session.peer()
+            ),
+            None => self.session.peer().to_owned(),
+        }
+    }
+
+    /// Handles what has been received, in order, and keeps what is left: the beginning of a frame, or everything after
+    /// the point at which the switch stopped reading our replies.
+    pub fn handle_input(&mut self, input: &[u8], turn: &mut Turn) -> Result<(), Close> {
+        let mut rest = input;
+        let mut received = 0;
+        let mut packet_ins = 0;
+        let result = loop {
+            let (frame, after) = match split_frame(rest) {
+                Ok(Some(split)) => split,
+                Ok(None) => break Ok(()),
+                Err(error) => {
+                    self.session.write_malformed(&error, rest, &mut turn.out);
+                    break Err(Close::from(SessionError::from(error)));
+                }
+            };
+            rest = after;
+            received += 1;
+            packet_ins += u64::from(frame[1] == PACKET_IN);
+            if let Err(close) = self.handle_frame(frame, turn) {
+                break Err(close);
+            }
+            if turn.out.len() >= FLUSH_BYTES {
+                if let Err(close) = self.flush(turn) {
+                    break Err(close);
+                }
+                if self.is_stalled() {
+                    break Ok(());
+                }
+            }
+        };
+        if received > 0 {
+            self.session.heard(turn.now);
+        }
+        self.counters.received.add(received);
+        self.counters.packet_ins.add(packet_ins);
+        self.counters
+            .received_bytes
+            .add((input.len() - rest.len()) as u64);
+        turn.network
+            .shard(turn.shard)
+            .counters
+            .received
+            .add(received);
+        self.input.extend_from_slice(rest);
+        result
+    }
+
+    /// One frame: a packet-in straight to the handlers, all else through the session.
+    #[inline]
+    fn handle_frame(&mut self, frame: &[u8], turn: &mut Turn) -> Result<(), Close> {
+        if let Some(joined) = &mut self.switch
+            && frame[0] == joined.version.to_wire()
+            && frame[1] == PACKET_IN
+            && let Ok(packet) = PacketIn::decode(joined.version, &frame[Header::SIZE..])
+        {
+            joined.call(
+                0..usize::MAX,
+                &mut self.session.xids,
+                &self.counters,
+                turn,
+                |handler, switch| {
+                    handler.packet_in(switch, &packet);
+                },
+            );
+            return Ok(());
+        }
+        self.handle_other(frame, turn)
+    }
+
+    #[cold]
+    fn handle_other(&mut self, frame: &[u8], turn: &mut Turn) -> Result<(), Close> {
+        match self.session.handle_frame(turn.now, frame, &mut turn.out)? {
+            Event::Nothing => {}
+            Event::Joined(info) => self.join(info, turn),
+            Event::Ports { ports, last } => self.learn_ports(&ports, last, turn),
+            Event::Message(header, message) => self.dispatch(header, &message, frame, turn),
+            Event::Malformed(error) => {
+                self.counters.malformed.add(1);
+                tracing::warn!(peer = self.name(), %error, "a malformed message was refused");
+            }
+        }
+        Ok(())
+    }
+
+    /// The switch has said who it is: makes its handlers and tells the network.
+    fn join(&mut self, info: SwitchInfo, turn: &mut Turn) {
+        tracing::info!(dp_id = %info.datapath_id, peer = info.peer, openflow = %info.version, "switch joined");
+        let handlers = turn
+            .programs
+            .iter()
+            .map(|program| program.handler(&info))
+            .collect();
+        let version = info.version;
+        let info = Arc::new(info);
+        self.switch = Some(Joined {
+            version,
+            info: info.clone(),
+            handlers,
+        });
+        let entry = Entry {
+            shard: turn.shard,
+            token: self.token,
+            info,
+            counters: self.counters.clone(),
+        };
+        if let Some(older) = turn.network.register(entry) {
+            tracing::warn!(
+                dp_id = %older.info.datapath_id,
+                older = older.info.peer,
+                newer = self.session.peer(),
+                "two connections have the same datapath id: the newer one is used and the older one closed; if these are \
+                 two switches, give them ids of their own"
+            );
+            let reason = "a newer connection has the same datapath id";
+            // A close carries no bytes, so the mailbox does not refuse it.
+            let _ = turn
+                .network
+                .shard(older.shard)
+                .mailbox
+                .push(crate::mailbox::Command::Close {
+                    token: older.token,
+                    reason,
+                });
+        }
+        // 1.0 tells the ports with the features; in 1.3 their descriptions are on the way.
+        if version == Version::Of10 {
+            self.call_each(turn, |handler, switch| handler.switch_up(switch));
+        }
+    }
+
+    fn learn_ports(&mut self, ports: &[PortStatus], last: bool, turn: &mut Turn) {
+        self.update_ports(ports, turn);
+        if last {
+            self.call_each(turn, |handler, switch| handler.switch_up(switch));
+        }
+    }
+
+    fn update_ports(&mut self, ports: &[PortStatus], turn: &Turn) {
+        let Some(switch) = &mut self.switch else {
+            return;
+        };
+        let mut info = SwitchInfo::clone(&switch.info);
+        for status in ports {
+            info.update_port(status);
+        }
+        switch.info = Arc::new(info);
+        turn.network.update_info(self.token, &switch.info);
+    }
+
+    /// A message that is not a packet-in: to whoever caused it, or to all.
+    fn dispatch(&mut self, header: Header, message: &Message, frame: &[u8], turn: &mut Turn) {
+        let asynchronous = matches!(
+            message,
+            Message::PacketIn(_) | Message::FlowRemoved(_) | Message::PortStatus(_)
+        );
+        if let Message::PortStatus(status) = message {
+            self.update_ports(std::slice::from_ref(status), turn);
+        }
+        if let Message::Error(error) = message {
+            self.counters.errors.add(1);
+            tracing::warn!(peer = self.name(), code = %error.code, xid = header.xid, "the switch refused a message");
+        }
+        match Origin::of(header.xid) {
+            Origin::Request if !asynchronous => self.requests.resolve(header, message, frame),
+            Origin::Program(program) if !asynchronous => {
+                self.call_one(program, turn, |handler, switch| {
+                    deliver(handler, switch, header.xid, message)
+                });
+            }
+            _ => self.call_each(turn, |handler, switch| {
+                deliver(handler, switch, header.xid, message)
+            }),
+        }
+    }
+
+    fn call_one(
+        &mut self,
+        program: u8,
+        turn: &mut Turn,
+        call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
+    ) {
+        let program = usize::from(program);
+        self.call(program..program + 1, turn, call);
+    }
+
+    fn call_each(
+        &mut self,
+        turn: &mut Turn,
+        call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
+    ) {
+        self.call(0..usize::MAX, turn, call);
+    }
+
+    fn call(
+        &mut self,
+        range: Range<usize>,
+        turn: &mut Turn,
+        call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
+    ) {
+        if let Some(joined) = &mut self.switch {
+            joined.call(range, &mut self.session.xids, &self.counters, turn, call);
+        }
+    }
+
+    /// Sends a message that came through the mailbox; with `reply` it gets an xid of its own, by which the reply finds
+    /// back. Where too much waits for the switch already, it is refused.
+    pub fn send(&mut self, mut bytes: Vec<u8>, reply: Option<ReplySender>) {
+        if self.output.len() + bytes.len() > BACKLOG_BYTES {
+            self.counters.refused.add(1);
+            if let (Some(reply), Some(switch)) = (reply, &self.switch) {
+                let _ = reply.send(Err(RequestError::Busy(switch.info.datapath_id)));
+            }
+            return;
+        }
+        if let Some(reply) = reply {
+            let xid = self.session.xids.next(Origin::Request);
+            bytes[4..8].copy_from_slice(&xid.to_be_bytes());
+            self.requests.insert(xid, reply);
+        }
+        self.counters.sent.add(1);
+        self.output.extend_from_slice(&bytes);
+    }
+
+    /// Sends what has gathered in the turn's output; what the socket does not take waits here.
+    pub fn flush(&mut self, turn: &mut Turn) -> Result<(), Close> {
+        if turn.out.is_empty() {
+            return Ok(());
+        }
+        if self.is_stalled() {
+            self.output.extend_from_slice(&turn.out);
+            turn.out.clear();
+            return Ok(());
+        }
+        let sent = self.write(&turn.out, turn)?;
+        if sent < turn.out.len() {
+            self.counters.stalls.add(1);
+            self.output.extend_from_slice(&turn.out[sent..]);
+        }
+        turn.out.clear();
+        Ok(())
+    }
+
+    /// Sends what waits from before.
+    pub fn flush_backlog(&mut self, turn: &Turn) -> Result<(), Close> {
+        while !self.output.is_empty() {
+            let sent = self.write(&self.output, turn)?;
+            if sent == 0 {
+                return Ok(());
+            }
+            self.output.drain(..sent);
+        }
+        Ok(())
+    }
+
+    fn write(&self, bytes: &[u8], turn: &Turn) -> Result<usize, Close> {
+        let shard = &turn.network.shard(turn.shard).counters;
+        shard.writes.add(1);
+        match send(&self.socket, bytes, SendFlags::NOSIGNAL) {
+            Ok(sent) => {
+                shard.sent_bytes.add(sent as u64);
+                self.counters.sent_bytes.add(sent as u64);
+                Ok(sent)
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Time has passed: keep-alive, time-outs, and buffers that a quiet switch does not need.
+    pub fn handle_timeout(&mut self, turn: &mut Turn) -> Result<(), Close> {
+        self.requests.sweep();
+        if self.input.is_empty() {
+            self.input.shrink_to(0);
+        }
+        if self.output.is_empty() {
+            self.output.shrink_to(0);
+        }
+        self.session
+            .handle_timeout(turn.now, &mut turn.out)
+            .map_err(Close::from)
+    }
+
+    /// The connection now belongs to another shard.
+    pub fn moved_to(&mut self, shard: usize, network: &Network) {
+        if let Some(switch) = &self.switch {
+            let info = switch.info.clone();
+            network.register(Entry {
+                shard,
+                token: self.token,
+                info,
+                counters: self.counters.clone(),
+            });
+        }
+    }
+
+    /// How many messages were received since the last call.
+    pub fn take_load(&mut self) -> u64 {
+        let received = self.counters.received.get();
+        received - std::mem::replace(&mut self.received_before, received)
+    }
+
+    /// Ends the connection: tells the handlers, the network, and the log.
+    pub fn close(&mut self, close: &Close, turn: &mut Turn) {
+        let name = self.name();
+        let Some(switch) = &mut self.switch else {
+            return match close {
+                Close::Session(error) if !error.is_noise() => {
+                    tracing::warn!(peer = name, reason = %error, "connection refused")
+                }
+                _ => {
+                    tracing::debug!(peer = name, reason = %close, "connection closed before a switch joined")
+                }
+            };
+        };
+        match close {
+            Close::ByPeer | Close::Asked(_) => {
+                tracing::info!(peer = name, reason = %close, "switch left")
+            }
+            Close::Panic(_) => {
+                tracing::error!(peer = name, reason = %close, "switch dropped; the controller lives on")
+            }
+            _ => tracing::warn!(peer = name, reason = %close, "switch lost"),
+        }
+        turn.network.deregister(switch.info.datapath_id, self.token);
+        for handler in &mut switch.handlers {
+            handler.switch_down(&switch.info);
+        }
+    }
+}
+
+/// Hands a message to the handler's method for it.
+fn deliver(handler: &mut dyn SwitchHandler, switch: &mut Switch, xid: u32, message: &Message) {
+    match message {
+        Message::PacketIn(packet) => handler.packet_in(switch, packet),
+        Message::FlowRemoved(removed) => handler.flow_removed(switch, removed),
+        Message::PortStatus(status) => handler.port_status(switch, status),
+        Message::Error(error) => handler.error(switch, xid, error),
+        other => handler.message(switch, xid, other),
+    }
+}

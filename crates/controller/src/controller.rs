@@ -1,0 +1,299 @@
+//! The controller as a whole: from its options to its end.
+
+use crate::listener::{ListenError, Listener};
+use crate::network::Network;
+use crate::session::SessionConfig;
+use crate::shard::Shard;
+use crate::supervisor::Supervisor;
+use crate::xid::MAX_PROGRAMS;
+use crate::{Args, Program};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, OwnedFd};
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use urtica_wire::{Address, DEFAULT_PORT};
+
+/// The port that OpenFlow used before IANA gave it one. Mininet and old switches still try it.
+const OLD_PORT: u16 = 6633;
+
+/// Why the controller could not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An address cannot be listened at.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// There is nothing to run.
+    #[error("no control program was given; expected at least one")]
+    NoProgram,
+    /// There is too much to run.
+    #[error("{0} control programs were given; at most {MAX_PROGRAMS} fit into one controller")]
+    TooManyPrograms(usize),
+    /// The system refused something.
+    #[error("the controller cannot {what}: {error}")]
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// Why it failed.
+        error: io::Error,
+    },
+}
+
+impl Error {
+    fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::Io { what, error }
+    }
+}
+
+/// A controller that is being set up.
+///
+/// ```no_run
+/// use urtica_controller::{Controller, Switch, SwitchHandler};
+/// use urtica_wire::{PacketIn, PortNo};
+///
+/// struct Hub;
+///
+/// impl SwitchHandler for Hub {
+///     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+///         switch.forward(packet, PortNo::FLOOD);
+///     }
+/// }
+///
+/// fn main() -> Result<(), urtica_controller::Error> {
+///     Controller::new().run(|_: &_| Hub)
+/// }
+/// ```
+#[derive(Default)]
+pub struct Controller {
+    listen: Vec<Address>,
+    shards: Option<usize>,
+    pin: Option<bool>,
+    session: SessionConfig,
+    programs: Vec<Arc<dyn Program>>,
+}
+
+impl Controller {
+    /// A controller with default options: a shard per core, listening on ports 6653 and 6633 of every address.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A controller with the options of the command line: see [`Args`]. Prints help and exits where that is asked
+    /// for or the options are wrong.
+    pub fn from_args() -> Self {
+        Args::parse_or_exit().into_controller()
+    }
+
+    /// Listens at this address too. Without any: on ports 6653 and 6633 of every address.
+    pub fn listen(mut self, address: Address) -> Self {
+        self.listen.push(address);
+        self
+    }
+
+    /// How many shards there are; at least one. Without this: one per core that the process may use.
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.shards = Some(shards.max(1));
+        self
+    }
+
+    /// Whether each shard is pinned to a core of its own. Without this: where there are enough cores for all.
+    pub fn pin(mut self, pin: bool) -> Self {
+        self.pin = Some(pin);
+        self
+    }
+
+    /// How sessions behave.
+    pub fn session(mut self, config: SessionConfig) -> Self {
+        self.session = config;
+        self
+    }
+
+    /// Runs this program too. Programs see each message in the order in which they are added.
+    pub fn program(mut self, program: impl Program + 'static) -> Self {
+        self.programs.push(Arc::new(program));
+        self
+    }
+
+    /// Runs the programs given so far and this one until SIGINT or SIGTERM, then stops in order.
+    ///
+    /// # Errors
+    /// [`Error`] where it cannot start.
+    pub fn run(self, program: impl Program + 'static) -> Result<(), Error> {
+        self.program(program).run_programs()
+    }
+
+    /// Runs the programs given so far until SIGINT or SIGTERM, then stops in order.
+    ///
+    /// # Errors
+    /// [`Error`] where it cannot start.
+    pub fn run_programs(self) -> Result<(), Error> {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+            .map_err(Error::io("catch signals"))?;
+        let running = self.start()?;
+        if let Some(signal) = signals.forever().next() {
+            tracing::info!(signal, "stopping");
+        }
+        running.stop()
+    }
+
+    /// Starts, and returns at once.
+    ///
+    /// # Errors
+    /// [`Error`] where it cannot.
+    pub fn start(self) -> Result<Running, Error> {
+        match self.programs.len() {
+            0 => return Err(Error::NoProgram),
+            1..=MAX_PROGRAMS => {}
+            count => return Err(Error::TooManyPrograms(count)),
+        }
+        raise_open_files();
+        let cores = usable_cores();
+        let shards = self.shards.unwrap_or(cores.len().max(1));
+        let pin = self.pin.unwrap_or(shards <= cores.len());
+        let listeners = self.bind()?;
+        let addresses: Vec<_> = listeners
+            .iter()
+            .map(|listener| listener.address().clone())
+            .collect();
+        let network = Network::new(shards).map_err(Error::io("make a mailbox"))?;
+        let mut threads = Vec::new();
+        for index in 0..shards {
+            let core = if pin {
+                cores.get(index % cores.len().max(1)).copied()
+            } else {
+                None
+            };
+            threads.push(spawn_shard(
+                index,
+                core,
+                network.clone(),
+                self.programs.clone(),
+            )?);
+        }
+        let stop = eventfd(0, EventfdFlags::CLOEXEC)
+            .map_err(|error| Error::io("make an event")(error.into()))?;
+        let supervisor = Supervisor::new(network.clone(), listeners, self.session);
+        threads.push(spawn_supervisor(supervisor, &stop)?);
+        for address in &addresses {
+            tracing::info!(%address, shards, "listening");
+        }
+        Ok(Running {
+            network,
+            addresses,
+            stop,
+            threads,
+        })
+    }
+
+    fn bind(&self) -> Result<Vec<Listener>, Error> {
+        let default = [DEFAULT_PORT, OLD_PORT].map(|port| Address::PassiveTcp { host: None, port });
+        let addresses = if self.listen.is_empty() {
+            &default[..]
+        } else {
+            &self.listen
+        };
+        addresses
+            .iter()
+            .map(|address| Listener::bind(address).map_err(Error::from))
+            .collect()
+    }
+}
+
+/// A controller at work. Dropping it leaves it at work until the process ends; [`Running::stop`] ends it in order.
+pub struct Running {
+    network: Network,
+    addresses: Vec<Address>,
+    stop: OwnedFd,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+impl Running {
+    /// The connected switches.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Where it listens, with the ports that the system chose.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// Stops in order: no new connections, what waits to be sent is sent, handlers are told, sockets are closed.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where a thread had ended by an error before.
+    pub fn stop(self) -> Result<(), Error> {
+        rustix::io::write(&self.stop, &1_u64.to_ne_bytes())
+            .map_err(|error| Error::io("signal its threads")(error.into()))?;
+        for thread in self.threads {
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+                .map_err(Error::io("go on"))?;
+        }
+        for (shard, counters) in self.network.shard_counters().enumerate() {
+            let counts: Vec<_> = counters
+                .iter()
+                .map(|(name, count)| format!("{name}={count}"))
+                .collect();
+            tracing::info!(shard, "stopped: {}", counts.join(" "));
+        }
+        Ok(())
+    }
+}
+
+fn spawn_shard(
+    index: usize,
+    core: Option<usize>,
+    network: Network,
+    programs: Vec<Arc<dyn Program>>,
+) -> Result<JoinHandle<io::Result<()>>, Error> {
+    let run = move || {
+        if let Some(core) = core
+            && let Err(error) = pin_to(core)
+        {
+            tracing::warn!(shard = index, core, %error, "cannot pin the shard to its core; it runs anywhere");
+        }
+        Shard::new(index, network, programs)?.run()
+    };
+    thread::Builder::new()
+        .name(format!("shard-{index}"))
+        .spawn(run)
+        .map_err(Error::io("start a shard"))
+}
+
+fn spawn_supervisor(
+    supervisor: Supervisor,
+    stop: &OwnedFd,
+) -> Result<JoinHandle<io::Result<()>>, Error> {
+    let stop = stop.try_clone().map_err(Error::io("share an event"))?;
+    let run = move || supervisor.run(stop.as_fd());
+    thread::Builder::new()
+        .name("supervisor".into())
+        .spawn(run)
+        .map_err(Error::io("start the supervisor"))
+}
+
+fn pin_to(core: usize) -> rustix::io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(core);
+    rustix::thread::sched_setaffinity(None, &set)
+}
+
+/// The cores that the process may use, as `taskset` and control groups leave them.
+fn usable_cores() -> Vec<usize> {
+    let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+    (0..rustix::thread::CpuSet::MAX_CPU)
+        .filter(|&core| set.is_set(core))
+        .collect()
+}
+
+/// Thousands of switches are thousands of sockets; the soft limit is often 1024.
+fn raise_open_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it cannot be raised, accepting says so when the time comes.
+    let _ = setrlimit(Resource::Nofile, limit);
+}

@@ -1,0 +1,94 @@
+//! What is counted, per switch and per shard.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter that one thread writes and any may read.
+///
+/// Thread-safety: only the owning shard calls [`Counter::add`], so it needs no atomic read-modify-write: a relaxed
+/// load and store cost the same as a plain field.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds to it. For the owner alone.
+    #[inline]
+    pub(crate) fn add(&self, count: u64) {
+        self.0
+            .store(self.0.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+    }
+
+    /// Its value.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! counters {
+    ($(#[$meta:meta])* $name:ident { $($(#[$fmeta:meta])* $field:ident,)+ }) => {
+        $(#[$meta])*
+        #[derive(Debug, Default)]
+        pub struct $name {
+            $($(#[$fmeta])* pub $field: Counter,)+
+        }
+
+        impl $name {
+            /// Names and values, in order.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($field), self.$field.get()),)+].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// What happened on one switch's connection.
+    SwitchCounters {
+        /// Messages received.
+        received,
+        /// Packet-ins among them.
+        packet_ins,
+        /// Bytes received.
+        received_bytes,
+        /// Messages sent.
+        sent,
+        /// Bytes sent.
+        sent_bytes,
+        /// Errors that the switch sent.
+        errors,
+        /// Messages that could not be decoded and were answered with an error.
+        malformed,
+        /// Messages of handlers that the switch's version cannot express.
+        unsendable,
+        /// Packets that could not be forwarded because the switch sent only their beginning.
+        truncated,
+        /// How often reading stopped because the switch did not read.
+        stalls,
+        /// Messages from elsewhere that were refused because too many waited already.
+        refused,
+    }
+}
+
+counters! {
+    /// What one shard did.
+    ShardCounters {
+        /// Connections taken on.
+        connections,
+        /// Connections closed or given away.
+        departures,
+        /// Messages received.
+        received,
+        /// Bytes received.
+        received_bytes,
+        /// Bytes sent.
+        sent_bytes,
+        /// Reads from sockets.
+        reads,
+        /// Writes to sockets.
+        writes,
+        /// Times that it waited for something to do.
+        waits,
+        /// Handlers that panicked.
+        panics,
+    }
+}

@@ -1,0 +1,143 @@
+//! Where switches connect: listening sockets of all kinds.
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use urtica_wire::Address;
+
+/// Connections that may wait to be accepted. cbench connects all its switches before it says a word; a short queue
+/// costs those that do not fit a second.
+const BACKLOG: i32 = 4096;
+
+/// Why we cannot listen at an address.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The address is one to connect to.
+    #[error("cannot listen at {0}; expected ptcp:[PORT][:HOST] or punix:FILE")]
+    NotPassive(Address),
+    /// Somebody else listens there.
+    #[error(
+        "cannot listen at {0}: the address is in use; is another controller running? (`ss -ltnp` tells)"
+    )]
+    InUse(Address),
+    /// The system refused otherwise.
+    #[error("cannot listen at {address}: {error}")]
+    Io {
+        /// Where.
+        address: Address,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// A listening socket.
+pub(crate) struct Listener {
+    socket: Socket,
+    address: Address,
+    /// The file to remove at the end.
+    file: Option<PathBuf>,
+}
+
+impl Listener {
+    pub fn bind(address: &Address) -> Result<Self, ListenError> {
+        let bound = match address {
+            Address::PassiveTcp { .. } => bind_tcp(address),
+            Address::PassiveUnix(path) => bind_unix(path),
+            _ => return Err(ListenError::NotPassive(address.clone())),
+        };
+        bound.map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => ListenError::InUse(address.clone()),
+            _ => ListenError::Io {
+                address: address.clone(),
+                error,
+            },
+        })
+    }
+
+    /// Where it listens; with the port that the system chose where 0 was asked for.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The next connection, and a name for its peer.
+    pub fn accept(&self) -> io::Result<(OwnedFd, String)> {
+        let (socket, peer) = self.socket.accept()?;
+        socket.set_nonblocking(true)?;
+        let name = match peer.as_socket() {
+            Some(peer) => {
+                socket.set_tcp_nodelay(true)?;
+                format!("tcp:{peer}")
+            }
+            None => self.address.to_string(),
+        };
+        Ok((socket.into(), name))
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            // Somebody may have removed it already.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+fn bind_tcp(address: &Address) -> io::Result<Listener> {
+    let local = address.listen_addr().ok_or(io::ErrorKind::InvalidInput)?;
+    let socket = Socket::new(
+        Domain::for_address(local),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    listen(&socket, &local.into())?;
+    let port = socket
+        .local_addr()?
+        .as_socket()
+        .map_or(0, |bound: SocketAddr| bound.port());
+    let host = match address {
+        Address::PassiveTcp { host, .. } => *host,
+        _ => None,
+    };
+    Ok(Listener {
+        socket,
+        address: Address::PassiveTcp { host, port },
+        file: None,
+    })
+}
+
+/// A socket file that nobody listens at any more is left over from a controller that was killed, and replaced.
+fn bind_unix(path: &Path) -> io::Result<Listener> {
+    let address = SockAddr::unix(path)?;
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    if is_socket
+        && Socket::new(Domain::UNIX, Type::STREAM, None)?
+            .connect(&address)
+            .is_err()
+    {
+        std::fs::remove_file(path)?;
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    listen(&socket, &address)?;
+    Ok(Listener {
+        socket,
+        address: Address::PassiveUnix(path.to_owned()),
+        file: Some(path.to_owned()),
+    })
+}
+
+fn listen(socket: &Socket, address: &SockAddr) -> io::Result<()> {
+    socket.bind(address)?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)
+}

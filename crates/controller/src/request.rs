@@ -1,0 +1,135 @@
+//! Questions from code outside of handlers, and their awaited replies.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use urtica_wire::{DatapathId, EncodeError, ErrorCode, Header, Message, MultipartFlags};
+
+/// Why something could not be sent to a switch, or its reply did not come.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// No switch with this id is connected.
+    #[error("no switch with datapath id {0} is connected")]
+    UnknownSwitch(DatapathId),
+    /// The switch's version cannot express the message.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// Too much waits to be sent already.
+    #[error("switch {0} does not keep up: too many messages wait to be sent to it")]
+    Busy(DatapathId),
+    /// A switch does not answer messages like this one.
+    #[error("the message has no reply to wait for; send a barrier request after it")]
+    NoReply,
+    /// The switch left before it replied.
+    #[error("the switch disconnected before it replied")]
+    Disconnected,
+    /// The switch refused.
+    #[error("the switch refused with {0}")]
+    Refused(ErrorCode),
+    /// The reply did not come in time.
+    #[error("no reply came within {0:?}")]
+    Timeout(Duration),
+}
+
+/// A reply: one message, or the parts of a multipart reply in order.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    frames: Vec<Vec<u8>>,
+}
+
+impl Reply {
+    /// The messages. They were checked when they came.
+    pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
+        self.frames
+            .iter()
+            .filter_map(|frame| Message::decode(frame).ok())
+            .map(|(_, message)| message)
+    }
+}
+
+/// A reply on its way: await it, or block with [`PendingReply::wait`]. Dropping it gives up on the reply.
+pub struct PendingReply(pub(crate) oneshot::Receiver<Result<Reply, RequestError>>);
+
+impl PendingReply {
+    /// Blocks until the reply is there. Not for handlers, which would wait for themselves.
+    ///
+    /// # Errors
+    /// [`RequestError::Timeout`], [`RequestError::Disconnected`], [`RequestError::Refused`].
+    pub fn wait(self, timeout: Duration) -> Result<Reply, RequestError> {
+        self.0
+            .recv_timeout(timeout)
+            .unwrap_or_else(|error| match error {
+                oneshot::RecvTimeoutError::Timeout => Err(RequestError::Timeout(timeout)),
+                oneshot::RecvTimeoutError::Disconnected => Err(RequestError::Disconnected),
+            })
+    }
+}
+
+impl Future for PendingReply {
+    type Output = Result<Reply, RequestError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let received = std::task::ready!(Pin::new(&mut self.0).poll(context));
+        Poll::Ready(received.unwrap_or(Err(RequestError::Disconnected)))
+    }
+}
+
+pub(crate) type ReplySender = oneshot::Sender<Result<Reply, RequestError>>;
+
+/// The requests of one connection that await replies, by xid. Those that nobody waits for any more are forgotten by
+/// [`Requests::sweep`]; when the table is dropped, all who wait learn [`RequestError::Disconnected`].
+#[derive(Default)]
+pub(crate) struct Requests {
+    waiting: HashMap<u32, (ReplySender, Vec<Vec<u8>>)>,
+}
+
+impl Requests {
+    /// Awaits the reply to the message that was sent with `xid`.
+    pub fn insert(&mut self, xid: u32, sender: ReplySender) {
+        self.waiting.insert(xid, (sender, Vec::new()));
+    }
+
+    /// Hands a reply to whoever waits for it.
+    pub fn resolve(&mut self, header: Header, message: &Message, frame: &[u8]) {
+        let Some((sender, mut frames)) = self.waiting.remove(&header.xid) else {
+            return;
+        };
+        let result = match message {
+            Message::Error(error) => Err(RequestError::Refused(error.code)),
+            Message::MultipartReply(part) if part.flags.contains(MultipartFlags::MORE) => {
+                frames.push(frame.to_vec());
+                self.waiting.insert(header.xid, (sender, frames));
+                return;
+            }
+            _ => {
+                frames.push(frame.to_vec());
+                Ok(Reply { frames })
+            }
+        };
+        // Fails where nobody waits any more, which is their right.
+        let _ = sender.send(result);
+    }
+
+    /// Forgets requests whose askers have given up.
+    pub fn sweep(&mut self) {
+        self.waiting.retain(|_, (sender, _)| !sender.is_closed());
+    }
+}
+
+/// Whether a switch answers such a message with one of the same xid.
+pub(crate) fn has_reply(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::EchoRequest(_)
+            | Message::FeaturesRequest
+            | Message::GetConfigRequest
+            | Message::MultipartRequest(_)
+            | Message::BarrierRequest
+            | Message::QueueGetConfigRequest(_)
+            | Message::RoleRequest(_)
+            | Message::GetAsyncRequest
+            | Message::Experimenter(_)
+    )
+}

@@ -1,0 +1,480 @@
+//! One OpenFlow session, without sockets and without a clock: frames in, bytes and events out.
+//!
+//! ```text
+//! start ─► Hello ──hello──► Features ──features reply──► Up
+//!            │                 │                          │  1.3: asks for port descriptions, adds the table-miss entry
+//!            └──── time-out ───┴── silence, three probes ─┴─► SessionError
+//! ```
+//! Packet-ins are taken from the features reply on: cbench and real switches send them at once, and a controller that
+//! waits for the port descriptions first would flood what it could have learnt.
+
+use crate::SwitchInfo;
+use crate::xid::{Origin, Xids};
+use std::time::{Duration, Instant};
+use urtica_wire::{
+    Action, CONTROLLER_NO_BUFFER, ConfigFlags, DecodeError, ErrorCode, ErrorMessage, FlowMod,
+    Header, Hello, HelloElement, Instruction, List, Message, MultipartFlags, MultipartReplyBody,
+    MultipartRequest, MultipartRequestBody, PortReason, PortStatus, SwitchConfig, Version,
+};
+
+/// How sessions behave.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// The versions that we speak; not empty.
+    pub versions: Vec<Version>,
+    /// How long a peer may take to say who it is.
+    pub handshake_timeout: Duration,
+    /// After how long a silence the switch is asked whether it is there (echo request).
+    pub echo_interval: Duration,
+    /// After how long a silence it is taken for dead.
+    pub dead_interval: Duration,
+    /// Whether 1.3 switches get a table-miss entry that sends packets to the controller. Without it they drop them
+    /// (1.3.5 section 5.4).
+    pub table_miss: bool,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self {
+            versions: Version::ALL.to_vec(),
+            handshake_timeout: Duration::from_secs(10),
+            echo_interval: Duration::from_secs(5),
+            dead_interval: Duration::from_secs(15),
+            table_miss: true,
+        }
+    }
+}
+
+/// Why a session ends.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// The bytes are not OpenFlow, or not any more.
+    #[error("{0}")]
+    Malformed(#[from] DecodeError),
+    /// The first message is not a hello: a port scanner, a browser, or Mininet's probe.
+    #[error("the first bytes are not an OpenFlow hello; expected a switch")]
+    NotOpenFlow,
+    /// Both speak OpenFlow, but no common version.
+    #[error(
+        "the switch speaks OpenFlow up to wire version {theirs:#04x} and we speak {ours}; on Open vSwitch type \
+         `ovs-vsctl set bridge NAME protocols=OpenFlow10,OpenFlow13`"
+    )]
+    NoCommonVersion {
+        /// The version in the switch's hello.
+        theirs: u8,
+        /// Ours, as text.
+        ours: String,
+    },
+    /// The peer refused our hello.
+    #[error("the peer refused the connection with {0}")]
+    Refused(ErrorCode),
+    /// The peer did not say who it is in time.
+    #[error("no features reply came within {0:?}")]
+    HandshakeTimeout(Duration),
+    /// The switch went silent.
+    #[error("nothing was heard for {0:?}, although it was asked")]
+    Dead(Duration),
+    /// An auxiliary connection, which we do not use.
+    #[error("auxiliary connection {0} refused: all messages go over the main connection")]
+    Auxiliary(u8),
+}
+
+impl SessionError {
+    /// Whether this is the noise of an open port and not worth an operator's attention.
+    pub fn is_noise(&self) -> bool {
+        matches!(self, Self::NotOpenFlow)
+    }
+}
+
+/// What a frame meant, beyond what the session dealt with itself.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Nothing: the session dealt with it.
+    Nothing,
+    /// The switch said who it is.
+    Joined(SwitchInfo),
+    /// A message of a switch that has joined. The session has taken from it what it needs.
+    Message(Header, Message<'a>),
+    /// A 1.3 switch has described some of its ports; the last part of the description where `last` is set.
+    Ports {
+        /// The ports, each as if it had just been added.
+        ports: Vec<PortStatus>,
+        /// Whether this was all.
+        last: bool,
+    },
+    /// A message that could not be decoded; an OFPT_ERROR has been written.
+    Malformed(DecodeError),
+}
+
+/// One session.
+#[derive(Debug)]
+pub struct Session {
+    config: SessionConfig,
+    phase: Phase,
+    peer: String,
+    pub(crate) xids: Xids,
+    started: Instant,
+    last_heard: Instant,
+    last_probe: Option<Instant>,
+    port_desc_xid: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Hello,
+    Features(Version),
+    Up(Version),
+}
+
+impl Session {
+    /// A session with `peer` (a name for logs) that starts by writing our hello to `out`.
+    pub fn start(config: SessionConfig, peer: String, now: Instant, out: &mut Vec<u8>) -> Self {
+        let mut session = Self {
+            config,
+            phase: Phase::Hello,
+            peer,
+            xids: Xids::default(),
+            started: now,
+            last_heard: now,
+            last_probe: None,
+            port_desc_xid: None,
+        };
+        session.write_hello(out);
+        session
+    }
+
+    /// The version that the switch and we speak, once it has joined.
+    #[inline]
+    pub fn version(&self) -> Option<Version> {
+        match self.phase {
+            Phase::Up(version) => Some(version),
+            _ => None,
+        }
+    }
+
+    /// Who the session is with.
+    pub fn peer(&self) -> &str {
+        &self.peer
+    }
+
+    /// Notes that the peer is alive. For callers that handle some frames themselves.
+    #[inline]
+    pub fn heard(&mut self, now: Instant) {
+        self.last_heard = now;
+        self.last_probe = None;
+    }
+
+    /// Takes in one whole frame. What is to be sent is appended to `out`.
+    ///
+    /// # Errors
+    /// [`SessionError`] where the connection is to be closed, after what is in `out` has been sent.
+    pub fn handle_frame<'a>(
+        &mut self,
+        now: Instant,
+        frame: &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'a>, SessionError> {
+        self.heard(now);
+        match self.phase {
+            Phase::Hello => self.handle_hello(frame, out),
+            Phase::Features(version) => self.handle_features(version, frame, out),
+            Phase::Up(version) => self.handle_message(version, frame, out),
+        }
+    }
+
+    /// Takes in that time has passed: asks a silent switch whether it is there.
+    ///
+    /// # Errors
+    /// [`SessionError::HandshakeTimeout`] and [`SessionError::Dead`].
+    pub fn handle_timeout(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), SessionError> {
+        let Phase::Up(version) = self.phase else {
+            let late = now.duration_since(self.started) >= self.config.handshake_timeout;
+            return if late {
+                Err(SessionError::HandshakeTimeout(
+                    self.config.handshake_timeout,
+                ))
+            } else {
+                Ok(())
+            };
+        };
+        if now.duration_since(self.last_heard) >= self.config.dead_interval {
+            return Err(SessionError::Dead(self.config.dead_interval));
+        }
+        let silent_since = self.last_probe.unwrap_or(self.last_heard);
+        if now.duration_since(silent_since) >= self.config.echo_interval {
+            self.last_probe = Some(now);
+            self.write(version, &Message::EchoRequest(&[]), out);
+        }
+        Ok(())
+    }
+
+    /// Writes an OFPT_ERROR about bytes that cannot be a message: the last thing before closing.
+    pub fn write_malformed(&mut self, error: &DecodeError, frame: &[u8], out: &mut Vec<u8>) {
+        if let Phase::Features(version) | Phase::Up(version) = self.phase {
+            self.write_error(version, error.code(), frame, out);
+        }
+    }
+
+    fn handle_hello<'a>(
+        &mut self,
+        frame: &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'a>, SessionError> {
+        const HELLO: u8 = 0;
+        const ERROR: u8 = 1;
+        let header = Header::peek(frame).ok_or(SessionError::NotOpenFlow)?;
+        match (header.version, header.message_type) {
+            (1..=6, HELLO) => {}
+            (1..=6, ERROR) => return Err(SessionError::Refused(refusal(frame))),
+            _ => return Err(SessionError::NotOpenFlow),
+        }
+        let Some(version) = self.negotiate(header.version, frame) else {
+            let ours = self.our_versions();
+            let sentence = format!("This controller speaks OpenFlow {ours}.");
+            let error = ErrorMessage {
+                code: ErrorCode::HelloFailedIncompatible,
+                data: sentence.as_bytes(),
+            };
+            self.write_with_xid(self.highest(), header.xid, &Message::Error(error), out);
+            return Err(SessionError::NoCommonVersion {
+                theirs: header.version,
+                ours,
+            });
+        };
+        self.phase = Phase::Features(version);
+        self.write(version, &Message::FeaturesRequest, out);
+        Ok(Event::Nothing)
+    }
+
+    /// The highest version that both speak (1.3.5 section 6.3.1): by the bitmaps where the peer sent one, else the
+    /// lower of the two hellos' versions.
+    fn negotiate(&self, theirs: u8, frame: &[u8]) -> Option<Version> {
+        let body = frame.get(Header::SIZE..).unwrap_or_default();
+        // Elements that cannot be read are passed over, as the specification asks of a hello's body.
+        let elements = List::<HelloElement>::decode(
+            Version::Of13,
+            &mut urtica_wire::Reader::new(body, "hello"),
+        );
+        let bitmap = elements.ok().and_then(|list| {
+            list.iter()
+                .find(|e| matches!(e, HelloElement::VersionBitmap(_)))
+        });
+        let common = |version: &Version| match &bitmap {
+            Some(bitmap) => bitmap.includes(version.to_wire()),
+            None => version.to_wire() == theirs.min(self.highest().to_wire()),
+        };
+        self.config.versions.iter().copied().filter(common).max()
+    }
+
+    fn handle_features<'a>(
+        &mut self,
+        version: Version,
+        frame: &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'a>, SessionError> {
+        match self.decode(version, frame, out) {
+            Ok((_, Message::FeaturesReply(features))) if features.auxiliary_id != 0 => {
+                Err(SessionError::Auxiliary(features.auxiliary_id))
+            }
+            Ok((_, Message::FeaturesReply(features))) => {
+                self.phase = Phase::Up(version);
+                self.write_configuration(version, out);
+                Ok(Event::Joined(SwitchInfo::new(
+                    version,
+                    self.peer.clone(),
+                    &features,
+                )))
+            }
+            Ok((_, Message::Error(error))) => Err(SessionError::Refused(error.code)),
+            Ok((header, Message::EchoRequest(data))) => {
+                self.write_with_xid(version, header.xid, &Message::EchoReply(data), out);
+                Ok(Event::Nothing)
+            }
+            // Before the switch has said who it is, there is nobody to hand its messages to.
+            Ok(_) => Ok(Event::Nothing),
+            Err(error) => Ok(Event::Malformed(error)),
+        }
+    }
+
+    fn handle_message<'a>(
+        &mut self,
+        version: Version,
+        frame: &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'a>, SessionError> {
+        let (header, message) = match self.decode(version, frame, out) {
+            Ok(decoded) => decoded,
+            Err(error) => return Ok(Event::Malformed(error)),
+        };
+        match message {
+            Message::EchoRequest(data) => {
+                self.write_with_xid(version, header.xid, &Message::EchoReply(data), out);
+                Ok(Event::Nothing)
+            }
+            Message::MultipartReply(reply) if self.port_desc_xid == Some(header.xid) => {
+                match reply.body {
+                    MultipartReplyBody::PortDesc(ports) => {
+                        let last = !reply.flags.contains(MultipartFlags::MORE);
+                        let added = |port| PortStatus {
+                            reason: PortReason::Add,
+                            port,
+                        };
+                        Ok(Event::Ports {
+                            ports: ports.iter().map(added).collect(),
+                            last,
+                        })
+                    }
+                    _ => Ok(Event::Nothing),
+                }
+            }
+            // A switch that cannot describe its ports is used without: they come with port-status messages.
+            Message::Error(_) if self.port_desc_xid == Some(header.xid) => Ok(Event::Ports {
+                ports: vec![],
+                last: true,
+            }),
+            Message::EchoReply(_) | Message::Hello(_) => Ok(Event::Nothing),
+            message if is_for_switches(&message) => {
+                self.write_error(version, ErrorCode::BadRequestBadType, frame, out);
+                Ok(Event::Nothing)
+            }
+            message => Ok(Event::Message(header, message)),
+        }
+    }
+
+    /// Decodes a frame of the session's version, or writes the OFPT_ERROR that answers it.
+    fn decode<'a>(
+        &mut self,
+        version: Version,
+        frame: &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(Header, Message<'a>), DecodeError> {
+        let decoded = match Header::peek(frame) {
+            Some(header) if header.version != version.to_wire() => {
+                Err(DecodeError::UnknownVersion(header.version))
+            }
+            _ => Message::decode(frame),
+        };
+        decoded.inspect_err(|error| self.write_error(version, error.code(), frame, out))
+    }
+
+    fn write_hello(&mut self, out: &mut Vec<u8>) {
+        let bits = self
+            .config
+            .versions
+            .iter()
+            .fold(0_u32, |bits, version| bits | 1 << version.to_wire());
+        let bitmap = bits.to_be_bytes();
+        let elements = [HelloElement::VersionBitmap(&bitmap)];
+        let highest = self.highest();
+        // A switch of 1.0 age need not understand elements, and with 1.0 alone the header says it all.
+        let elements = if highest == Version::Of10 {
+            List::default()
+        } else {
+            List::from(&elements)
+        };
+        self.write(highest, &Message::Hello(Hello { elements }), out);
+    }
+
+    /// What every switch is told when it joins: send whole packets; and in 1.3: describe your ports, send us what
+    /// matches nothing else.
+    fn write_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
+        let config = SwitchConfig {
+            flags: ConfigFlags::empty(),
+            miss_send_len: CONTROLLER_NO_BUFFER,
+        };
+        self.write(version, &Message::SetConfig(config), out);
+        if version == Version::Of10 {
+            return;
+        }
+        let body = MultipartRequestBody::PortDesc;
+        let request = MultipartRequest {
+            flags: MultipartFlags::empty(),
+            body,
+        };
+        self.port_desc_xid = Some(self.write(version, &Message::MultipartRequest(request), out));
+        if self.config.table_miss {
+            let actions = [Action::controller()];
+            let instructions = [Instruction::apply(&actions)];
+            let entry = FlowMod {
+                priority: 0,
+                instructions: List::from(&instructions),
+                ..FlowMod::default()
+            };
+            self.write(version, &Message::FlowMod(entry), out);
+        }
+    }
+
+    fn write_error(&mut self, version: Version, code: ErrorCode, frame: &[u8], out: &mut Vec<u8>) {
+        const ERROR: u8 = 1;
+        // "At least 64 bytes of the failed request" (1.3.5 section 7.5.4); and never an error about an error.
+        let Some(header) = Header::peek(frame).filter(|header| header.message_type != ERROR) else {
+            return;
+        };
+        let error = ErrorMessage {
+            code,
+            data: &frame[..frame.len().min(64)],
+        };
+        self.write_with_xid(version, header.xid, &Message::Error(error), out);
+    }
+
+    fn write(&mut self, version: Version, message: &Message, out: &mut Vec<u8>) -> u32 {
+        let xid = self.xids.next(Origin::Session);
+        self.write_with_xid(version, xid, message, out);
+        xid
+    }
+
+    fn write_with_xid(&self, version: Version, xid: u32, message: &Message, out: &mut Vec<u8>) {
+        if let Err(error) = message.encode(version, xid, out) {
+            tracing::error!(peer = self.peer, %error, "the session's own message could not be written");
+        }
+    }
+
+    fn highest(&self) -> Version {
+        self.config
+            .versions
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or(Version::Of13)
+    }
+
+    fn our_versions(&self) -> String {
+        let versions: Vec<_> = self
+            .config
+            .versions
+            .iter()
+            .map(Version::to_string)
+            .collect();
+        versions.join(" and ")
+    }
+}
+
+/// The code in an OFPT_ERROR that came instead of a hello.
+fn refusal(frame: &[u8]) -> ErrorCode {
+    match Message::decode(frame) {
+        Ok((_, Message::Error(error))) => error.code,
+        _ => ErrorCode::HelloFailedIncompatible,
+    }
+}
+
+/// Whether a message goes from controllers to switches only.
+fn is_for_switches(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::FeaturesRequest
+            | Message::GetConfigRequest
+            | Message::SetConfig(_)
+            | Message::PacketOut(_)
+            | Message::FlowMod(_)
+            | Message::GroupMod(_)
+            | Message::PortMod(_)
+            | Message::TableMod(_)
+            | Message::MultipartRequest(_)
+            | Message::BarrierRequest
+            | Message::QueueGetConfigRequest(_)
+            | Message::RoleRequest(_)
+            | Message::GetAsyncRequest
+            | Message::SetAsync(_)
+            | Message::MeterMod(_)
+    )
+}

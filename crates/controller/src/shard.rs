@@ -1,0 +1,421 @@
+//! A shard: one thread on one core, and the switches that it owns from their first byte to their last.
+//!
+//! **What.** An epoll loop. For each socket that has something: one large read, all whole messages in it handled in
+//! order, all replies sent in one write. No message crosses to another core (McNettle section 5.1).
+//!
+//! **Why one read per turn.** A switch that floods is always ready; it gets one buffer's worth and then waits until
+//! every other ready switch has had its turn. That is the read budget that keeps max-rate loads fair, where
+//! McNettle's scheduler was not (section 6.5).
+//!
+//! **Cost.** Two buffers per shard, allocated and first touched by the shard's own thread after it was pinned
+//! (Primetime section IV.D) and reused for its life. A quiet switch costs a [`Connection`] and no buffer.
+//!
+//! **Thread-safety.** Nothing in here is shared but the mailbox and the counters.
+
+use crate::Program;
+use crate::connection::{Close, Connection, Turn};
+use crate::mailbox::{Command, Token};
+use crate::network::Network;
+use rustix::event::{Timespec, epoll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use slab::Slab;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The most that is read from one switch in one turn.
+const READ_BYTES: usize = 256 << 10;
+
+/// Room before the read for the beginning of a frame that an earlier read ended in; no frame is longer.
+const FRAGMENT_BYTES: usize = 64 << 10;
+
+/// How many sockets one wait can report.
+const EVENTS: usize = 512;
+
+/// How often connections are told that time has passed.
+const TICK: Duration = Duration::from_millis(250);
+
+/// How long a stopping shard waits for switches to read what is still to be sent.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Marks the mailbox among the sockets.
+const MAILBOX: u64 = u64::MAX;
+
+pub(crate) struct Shard {
+    epoll: OwnedFd,
+    connections: Slab<Box<Connection>>,
+    by_token: HashMap<Token, usize>,
+    turn: Turn,
+    /// Where reads go.
+    input: Vec<u8>,
+    commands: Vec<Command>,
+    started: Instant,
+    next_tick: Instant,
+}
+
+impl Shard {
+    /// Makes the shard with this index. To be called on its own thread, after that was pinned.
+    pub fn new(
+        index: usize,
+        network: Network,
+        programs: Vec<Arc<dyn Program>>,
+    ) -> std::io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let wakeup = network.shard(index).mailbox.wakeup();
+        epoll::add(
+            &epoll,
+            wakeup,
+            epoll::EventData::new_u64(MAILBOX),
+            epoll::EventFlags::IN,
+        )?;
+        let now = Instant::now();
+        Ok(Self {
+            epoll,
+            connections: Slab::new(),
+            by_token: HashMap::new(),
+            turn: Turn {
+                out: Vec::with_capacity(READ_BYTES),
+                now,
+                now_s: 0,
+                network,
+                programs,
+                shard: index,
+            },
+            input: vec![0; FRAGMENT_BYTES + READ_BYTES],
+            commands: Vec::new(),
+            started: now,
+            next_tick: now + TICK,
+        })
+    }
+
+    /// Serves until it is told to stop.
+    pub fn run(mut self) -> std::io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            self.wait(&mut events)?;
+            for event in &events {
+                match event.data.u64() {
+                    MAILBOX => {
+                        if self.handle_commands().is_break() {
+                            return self.drain();
+                        }
+                    }
+                    key => self.serve(key as usize, event.flags),
+                }
+            }
+            if self.turn.now >= self.next_tick {
+                self.tick();
+            }
+        }
+    }
+
+    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> std::io::Result<()> {
+        let timeout = self.next_tick.saturating_duration_since(self.turn.now);
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        };
+        events.clear();
+        match epoll::wait(
+            &self.epoll,
+            rustix::buffer::spare_capacity(events),
+            Some(&timeout),
+        ) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.turn
+            .network
+            .shard(self.turn.shard)
+            .counters
+            .waits
+            .add(1);
+        self.turn.now = Instant::now();
+        self.turn.now_s = self.turn.now.duration_since(self.started).as_secs() as u32;
+        Ok(())
+    }
+
+    /// A socket is ready: first what waits to be sent, then, when nothing does, what there is to read.
+    fn serve(&mut self, key: usize, ready: epoll::EventFlags) {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return;
+        };
+        let was_stalled = connection.is_stalled();
+        let (input, turn) = (&mut self.input, &mut self.turn);
+        let result = contain(|| {
+            if was_stalled {
+                resume(connection, turn)?;
+            }
+            if !connection.is_stalled()
+                && ready.intersects(
+                    epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR,
+                )
+            {
+                read(connection, input, turn)?;
+            }
+            Ok(())
+        });
+        self.settle(key, was_stalled, result);
+    }
+
+    /// After anything was done with a connection: closes it where that failed, watches for the right thing otherwise.
+    fn settle(&mut self, key: usize, was_stalled: bool, result: Result<(), Close>) {
+        if let Err(close) = result {
+            return self.close(key, &close);
+        }
+        let connection = &self.connections[key];
+        if connection.is_stalled() != was_stalled
+            && let Err(error) = self.watch(key)
+        {
+            self.close(key, &Close::Io(error));
+        }
+    }
+
+    fn watch(&self, key: usize) -> Result<(), Errno> {
+        let connection = &self.connections[key];
+        epoll::modify(
+            &self.epoll,
+            connection.socket(),
+            epoll::EventData::new_u64(key as u64),
+            interest(connection),
+        )
+    }
+
+    fn handle_commands(&mut self) -> std::ops::ControlFlow<()> {
+        let mut commands = std::mem::take(&mut self.commands);
+        self.turn
+            .network
+            .shard(self.turn.shard)
+            .mailbox
+            .drain_into(&mut commands);
+        let mut stop = std::ops::ControlFlow::Continue(());
+        let mut touched = Vec::new();
+        for command in commands.drain(..) {
+            match command {
+                Command::Adopt(connection) => self.adopt(connection),
+                Command::Give { to, load } => self.give(to, load),
+                Command::Send {
+                    token,
+                    bytes,
+                    reply,
+                } => match self.by_token.get(&token) {
+                    Some(&key) => touched.extend(self.enqueue(key, bytes, reply)),
+                    None => self.forward_command(
+                        token,
+                        Command::Send {
+                            token,
+                            bytes,
+                            reply,
+                        },
+                    ),
+                },
+                Command::Close { token, reason } => match self.by_token.get(&token) {
+                    Some(&key) => self.close(key, &Close::Asked(reason)),
+                    None => self.forward_command(token, Command::Close { token, reason }),
+                },
+                Command::Stop => stop = std::ops::ControlFlow::Break(()),
+            }
+        }
+        self.commands = commands;
+        for key in touched {
+            self.send_enqueued(key);
+        }
+        stop
+    }
+
+    /// Adds a message to what waits for a switch. Returns the key where nothing waited before, so that one write
+    /// sends all that this batch of commands brings.
+    fn enqueue(
+        &mut self,
+        key: usize,
+        bytes: Vec<u8>,
+        reply: Option<crate::request::ReplySender>,
+    ) -> Option<usize> {
+        let connection = &mut self.connections[key];
+        let was_stalled = connection.is_stalled();
+        connection.send(bytes, reply);
+        (!was_stalled).then_some(key)
+    }
+
+    fn send_enqueued(&mut self, key: usize) {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return;
+        };
+        let result = connection.flush_backlog(&self.turn);
+        self.settle(key, false, result);
+    }
+
+    /// A command for a connection that moved away while the command was on its way.
+    fn forward_command(&self, token: Token, command: Command) {
+        if let Some(shard) = self
+            .turn
+            .network
+            .shard_of(token)
+            .filter(|&shard| shard != self.turn.shard)
+        {
+            // Where that mailbox is full the message is lost, as it would have been had it come there first.
+            let _ = self.turn.network.shard(shard).mailbox.push(command);
+        }
+    }
+
+    fn adopt(&mut self, mut connection: Box<Connection>) {
+        let token = connection.token;
+        connection.moved_to(self.turn.shard, &self.turn.network);
+        let key = self.connections.insert(connection);
+        self.by_token.insert(token, key);
+        self.turn
+            .network
+            .shard(self.turn.shard)
+            .counters
+            .connections
+            .add(1);
+        let connection = &self.connections[key];
+        let data = epoll::EventData::new_u64(key as u64);
+        match epoll::add(&self.epoll, connection.socket(), data, interest(connection)) {
+            Ok(()) => self.serve(key, epoll::EventFlags::empty()),
+            Err(error) => self.close(key, &Close::Io(error)),
+        }
+    }
+
+    /// Gives away the connection whose load comes nearest to `load` without exceeding it: moving more would only turn
+    /// the imbalance round.
+    fn give(&mut self, to: usize, load: u64) {
+        let loads = self
+            .connections
+            .iter_mut()
+            .map(|(key, connection)| (connection.take_load(), key));
+        let Some((_, key)) = loads.filter(|&(own, _)| own > 0 && own <= load).max() else {
+            return;
+        };
+        let connection = self.detach(key);
+        tracing::debug!(
+            peer = connection.name(),
+            from = self.turn.shard,
+            to,
+            "switch moved to a less busy shard"
+        );
+        // Adopting carries no bytes, so the mailbox does not refuse it.
+        let _ = self
+            .turn
+            .network
+            .shard(to)
+            .mailbox
+            .push(Command::Adopt(connection));
+    }
+
+    fn close(&mut self, key: usize, close: &Close) {
+        let mut connection = self.detach(key);
+        // The last words, such as an OFPT_ERROR, where the socket takes them.
+        let _ = connection.flush(&mut self.turn);
+        self.turn.out.clear();
+        if let Err(close) = contain(|| Ok(connection.close(close, &mut self.turn))) {
+            tracing::error!(reason = %close, "a handler panicked when its switch left");
+        }
+    }
+
+    /// Takes a connection out of everything that knows it.
+    fn detach(&mut self, key: usize) -> Box<Connection> {
+        let connection = self.connections.remove(key);
+        self.by_token.remove(&connection.token);
+        self.turn
+            .network
+            .shard(self.turn.shard)
+            .counters
+            .departures
+            .add(1);
+        // Fails only for sockets that are not watched, which is what is wanted.
+        let _ = epoll::delete(&self.epoll, connection.socket());
+        connection
+    }
+
+    fn tick(&mut self) {
+        self.next_tick = self.turn.now + TICK;
+        let keys: Vec<_> = self.connections.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            let Some(connection) = self.connections.get_mut(key) else {
+                continue;
+            };
+            let was_stalled = connection.is_stalled();
+            let result = connection
+                .handle_timeout(&mut self.turn)
+                .and_then(|()| connection.flush(&mut self.turn));
+            self.settle(key, was_stalled, result);
+        }
+    }
+
+    /// The orderly end: gives switches a while to read what waits for them, then closes.
+    fn drain(mut self) -> std::io::Result<()> {
+        let deadline = Instant::now() + DRAIN;
+        let mut events = Vec::with_capacity(EVENTS);
+        while self
+            .connections
+            .iter()
+            .any(|(_, connection)| connection.is_stalled())
+            && self.turn.now < deadline
+        {
+            self.next_tick = self.turn.now + TICK;
+            self.wait(&mut events)?;
+            for event in events.iter().filter(|event| event.data.u64() != MAILBOX) {
+                self.send_enqueued(event.data.u64() as usize);
+            }
+        }
+        let keys: Vec<_> = self.connections.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            self.close(key, &Close::Asked("the controller stops"));
+        }
+        Ok(())
+    }
+}
+
+/// What to watch a connection for: back-pressure means that a switch that does not read is not read from.
+fn interest(connection: &Connection) -> epoll::EventFlags {
+    if connection.is_stalled() {
+        epoll::EventFlags::OUT
+    } else {
+        epoll::EventFlags::IN
+    }
+}
+
+/// One read, after the beginning of a frame that the last one may have left.
+fn read(connection: &mut Connection, buffer: &mut [u8], turn: &mut Turn) -> Result<(), Close> {
+    let start = FRAGMENT_BYTES - connection.input_len();
+    connection.drain_input(&mut buffer[start..FRAGMENT_BYTES]);
+    turn.network.shard(turn.shard).counters.reads.add(1);
+    let count = match rustix::io::read(connection.socket(), &mut buffer[FRAGMENT_BYTES..]) {
+        Ok(0) => return Err(Close::ByPeer),
+        Ok(count) => count,
+        Err(Errno::AGAIN | Errno::INTR) => 0,
+        Err(error) => return Err(error.into()),
+    };
+    turn.network
+        .shard(turn.shard)
+        .counters
+        .received_bytes
+        .add(count as u64);
+    connection.handle_input(&buffer[start..FRAGMENT_BYTES + count], turn)?;
+    connection.flush(turn)
+}
+
+/// The switch reads again: sends what waited, then handles what was received before it stalled.
+fn resume(connection: &mut Connection, turn: &mut Turn) -> Result<(), Close> {
+    connection.flush_backlog(turn)?;
+    if connection.is_stalled() {
+        return Ok(());
+    }
+    let input = connection.take_input();
+    connection.handle_input(&input, turn)?;
+    connection.flush(turn)
+}
+
+/// Runs code that calls handlers; a panic in one becomes the end of its connection.
+fn contain(run: impl FnOnce() -> Result<(), Close>) -> Result<(), Close> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Close::Panic(
+            text.unwrap_or_else(|| "no message".to_owned()),
+        ))
+    })
+}

@@ -1,0 +1,158 @@
+//! The thread beside the shards: accepts connections, hands them out, and evens out the shards' load.
+
+use crate::connection::Connection;
+use crate::listener::Listener;
+use crate::mailbox::{Command, Token};
+use crate::network::Network;
+use crate::session::SessionConfig;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::BorrowedFd;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How often load is compared.
+const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Differences below this many messages per interval are not worth moving a switch for.
+const BALANCE_THRESHOLD: u64 = 10_000;
+
+/// How long accepting rests when the process has no file descriptors left.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(200);
+
+pub(crate) struct Supervisor {
+    pub network: Network,
+    pub listeners: Vec<Listener>,
+    pub session: SessionConfig,
+    /// Messages that each shard had received when load was last compared.
+    received_before: Vec<u64>,
+    next_balance: Instant,
+    last_token: Token,
+}
+
+impl Supervisor {
+    pub fn new(network: Network, listeners: Vec<Listener>, session: SessionConfig) -> Self {
+        let received_before = vec![0; network.shards().len()];
+        let next_balance = Instant::now() + BALANCE_INTERVAL;
+        Self {
+            network,
+            listeners,
+            session,
+            received_before,
+            next_balance,
+            last_token: 0,
+        }
+    }
+
+    /// Works until `stop` becomes readable; then nobody listens any more, and the shards are told to end.
+    pub fn run(mut self, stop: BorrowedFd) -> io::Result<()> {
+        while !self.wait(stop)? {
+            for index in 0..self.listeners.len() {
+                self.accept_all(index)?;
+            }
+            if Instant::now() >= self.next_balance {
+                self.balance();
+            }
+        }
+        drop(std::mem::take(&mut self.listeners));
+        for shard in self.network.shards() {
+            // Stopping carries no bytes, so the mailbox does not refuse it.
+            let _ = shard.mailbox.push(Command::Stop);
+        }
+        Ok(())
+    }
+
+    /// Waits for a connection, for the time to balance, or for the end, which it tells.
+    fn wait(&self, stop: BorrowedFd) -> io::Result<bool> {
+        let timeout = self
+            .next_balance
+            .saturating_duration_since(Instant::now())
+            .min(BALANCE_INTERVAL);
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        };
+        let mut fds = vec![PollFd::from_borrowed_fd(stop, PollFlags::IN)];
+        fds.extend(
+            self.listeners
+                .iter()
+                .map(|listener| PollFd::new(listener, PollFlags::IN)),
+        );
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) => Ok(!fds[0].revents().is_empty()),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn accept_all(&mut self, index: usize) -> io::Result<()> {
+        loop {
+            let (socket, peer) = match self.listeners[index].accept() {
+                Ok(accepted) => accepted,
+                Err(error) => return refused(&error),
+            };
+            self.last_token += 1;
+            let connection = Connection::new(
+                socket,
+                peer,
+                self.last_token,
+                self.session.clone(),
+                Instant::now(),
+            );
+            let shard = self.emptiest_shard();
+            // Adopting carries no bytes, so the mailbox does not refuse it.
+            let _ = self
+                .network
+                .shard(shard)
+                .mailbox
+                .push(Command::Adopt(Box::new(connection)));
+        }
+    }
+
+    /// The next in turn: connections are handed out one by one, and load is evened out later, when it shows.
+    fn emptiest_shard(&self) -> usize {
+        (self.last_token % self.network.shards().len() as u64) as usize
+    }
+
+    /// Where one shard has much more to do than another, has it give half of the difference away.
+    fn balance(&mut self) {
+        self.next_balance = Instant::now() + BALANCE_INTERVAL;
+        let received: Vec<_> = self
+            .network
+            .shard_counters()
+            .map(|counters| counters.received.get())
+            .collect();
+        let loads = received
+            .iter()
+            .zip(&self.received_before)
+            .map(|(now, before)| now - before);
+        let loads: Vec<_> = loads.collect();
+        self.received_before = received;
+        let busiest = (0..loads.len()).max_by_key(|&shard| loads[shard]);
+        let idlest = (0..loads.len()).min_by_key(|&shard| loads[shard]);
+        let (Some(busiest), Some(idlest)) = (busiest, idlest) else {
+            return;
+        };
+        let difference = loads[busiest] - loads[idlest];
+        if difference > BALANCE_THRESHOLD && difference > loads[busiest] / 4 {
+            let give = Command::Give {
+                to: idlest,
+                load: difference / 2,
+            };
+            let _ = self.network.shard(busiest).mailbox.push(give);
+        }
+    }
+}
+
+/// Accepting failed: nothing more to accept, a peer that left at once, or no descriptors; else the end.
+fn refused(error: &io::Error) -> io::Result<()> {
+    use rustix::io::Errno;
+    match Errno::from_io_error(error) {
+        Some(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(()),
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+            tracing::error!(%error, "cannot accept more connections; raise the limit of open files (`ulimit -n`)");
+            std::thread::sleep(EXHAUSTED_PAUSE);
+            Ok(())
+        }
+        _ => Err(io::Error::new(error.kind(), error.to_string())),
+    }
+}

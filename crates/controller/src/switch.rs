@@ -1,0 +1,321 @@
+//! What a handler can do to its switch.
+
+use crate::xid::{Origin, Xids};
+use crate::{Network, SwitchCounters};
+use std::time::Instant;
+use urtica_wire::{
+    Action, BufferId, Capabilities, DatapathId, EncodeError, ExactFlowMod, Features, FlowMod,
+    FlowModCommand, FlowModFlags, Instruction, List, Match, Message, OutputPacket, PacketIn, Port,
+    PortNo, PortReason, PortStatus, Version,
+};
+
+/// What is known of a switch.
+#[derive(Clone, Debug)]
+pub struct SwitchInfo {
+    /// Its identity.
+    pub datapath_id: DatapathId,
+    /// The version that it and we speak.
+    pub version: Version,
+    /// Where its connection comes from, as people read it.
+    pub peer: String,
+    /// How many packets it can keep for us.
+    pub n_buffers: u32,
+    /// How many tables it has.
+    pub n_tables: u8,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// Its ports, by number. Empty until a 1.3 switch has described them.
+    pub ports: Vec<Port>,
+}
+
+impl SwitchInfo {
+    pub(crate) fn new(version: Version, peer: String, features: &Features) -> Self {
+        let mut info = Self {
+            datapath_id: features.datapath_id,
+            version,
+            peer,
+            n_buffers: features.n_buffers,
+            n_tables: features.n_tables,
+            capabilities: features.capabilities,
+            ports: features.ports.iter().collect(),
+        };
+        info.ports.sort_by_key(|port| port.port_no);
+        info
+    }
+
+    /// The port with this number.
+    pub fn port(&self, port_no: PortNo) -> Option<&Port> {
+        let index = self
+            .ports
+            .binary_search_by_key(&port_no, |port| port.port_no)
+            .ok()?;
+        Some(&self.ports[index])
+    }
+
+    /// Takes in what a port-status message or a port description says.
+    pub(crate) fn update_port(&mut self, status: &PortStatus) {
+        let found = self
+            .ports
+            .binary_search_by_key(&status.port.port_no, |port| port.port_no);
+        match (found, status.reason) {
+            (Ok(index), PortReason::Delete) => drop(self.ports.remove(index)),
+            (Ok(index), _) => self.ports[index] = status.port,
+            (Err(_), PortReason::Delete) => {}
+            (Err(index), _) => self.ports.insert(index, status.port),
+        }
+    }
+}
+
+/// How long an entry lives, and what else a flow mod says beyond match and actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryOptions {
+    /// Seconds without a packet after which the entry goes; 0 for never.
+    pub idle_timeout: u16,
+    /// Seconds after which the entry goes in any case; 0 for never.
+    pub hard_timeout: u16,
+    /// Higher numbers match first.
+    pub priority: u16,
+    /// An opaque value kept with the entry.
+    pub cookie: u64,
+    /// Options.
+    pub flags: FlowModFlags,
+}
+
+impl EntryOptions {
+    /// Stays until it is deleted, at the middle priority.
+    pub const PERMANENT: Self = Self {
+        idle_timeout: 0,
+        hard_timeout: 0,
+        priority: 0x8000,
+        cookie: 0,
+        flags: FlowModFlags::empty(),
+    };
+
+    /// Goes when no packet came for `seconds`.
+    pub const fn idle(seconds: u16) -> Self {
+        Self {
+            idle_timeout: seconds,
+            ..Self::PERMANENT
+        }
+    }
+
+    /// The same with another priority.
+    pub const fn priority(self, priority: u16) -> Self {
+        Self { priority, ..self }
+    }
+}
+
+/// Goes when no packet came for five seconds.
+pub const IDLE_5S: EntryOptions = EntryOptions::idle(5);
+
+/// A handler's switch, for the time of one message.
+///
+/// What is sent here is appended to the shard's output buffer and leaves in one write when the whole batch of
+/// messages has been handled (McNettle section 5.2).
+pub struct Switch<'a> {
+    pub(crate) info: &'a SwitchInfo,
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) xids: &'a mut Xids,
+    pub(crate) counters: &'a SwitchCounters,
+    pub(crate) network: &'a Network,
+    pub(crate) now: Instant,
+    pub(crate) now_s: u32,
+    pub(crate) program: u8,
+    pub(crate) consumed: bool,
+}
+
+impl Switch<'_> {
+    /// What is known of the switch.
+    #[inline]
+    pub fn info(&self) -> &SwitchInfo {
+        self.info
+    }
+
+    /// Its identity.
+    #[inline]
+    pub fn datapath_id(&self) -> DatapathId {
+        self.info.datapath_id
+    }
+
+    /// The time: read once per batch of messages, simulated where the network is.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Whole seconds since the shard started: for tables whose entries age.
+    #[inline]
+    pub fn now_s(&self) -> u32 {
+        self.now_s
+    }
+
+    /// The way to the other switches.
+    pub fn network(&self) -> &Network {
+        self.network
+    }
+
+    /// Keeps this message from the programs after this one.
+    pub fn consume(&mut self) {
+        self.consumed = true;
+    }
+
+    /// Sends a packet out of a port, or to [`PortNo::FLOOD`] (McNettle Figure 4, `forward`).
+    ///
+    /// A packet that the switch neither kept nor sent whole cannot be sent on; it is counted as lost
+    /// ([`SwitchCounters::truncated`]).
+    #[inline]
+    pub fn forward(&mut self, packet: &PacketIn, port: PortNo) {
+        if !packet.buffer_id.is_some() && packet.data.len() < usize::from(packet.total_len) {
+            return self.counters.truncated.add(1);
+        }
+        let data = if packet.buffer_id.is_some() {
+            &[]
+        } else {
+            packet.data
+        };
+        let output = OutputPacket {
+            buffer_id: packet.buffer_id,
+            in_port: packet.in_port,
+            port,
+            data,
+        };
+        let xid = self.next_xid();
+        let written = output.write(self.info.version, xid, self.out);
+        self.count(written);
+    }
+
+    /// Adds an entry that sends packets like this one out of a port, and sends this one there too (McNettle
+    /// Figure 4, `forwardWithRule`).
+    #[inline]
+    pub fn forward_with_rule(
+        &mut self,
+        packet: &PacketIn,
+        match_: Match,
+        port: PortNo,
+        options: EntryOptions,
+    ) {
+        let xid = self.next_xid();
+        let written = match match_.as_exact() {
+            Some(exact) => ExactFlowMod {
+                match_: exact,
+                port,
+                buffer_id: packet.buffer_id,
+                cookie: options.cookie,
+                idle_timeout: options.idle_timeout,
+                hard_timeout: options.hard_timeout,
+                priority: options.priority,
+                flags: options.flags,
+            }
+            .write(self.info.version, xid, self.out),
+            None => self.write_rule(xid, match_, port, packet.buffer_id, options),
+        };
+        self.count(written);
+        if !packet.buffer_id.is_some() {
+            self.forward(packet, port);
+        }
+    }
+
+    #[cold]
+    fn write_rule(
+        &mut self,
+        xid: u32,
+        match_: Match,
+        port: PortNo,
+        buffer_id: BufferId,
+        options: EntryOptions,
+    ) -> Result<(), EncodeError> {
+        let actions = [Action::output(port)];
+        let instructions = [Instruction::apply(&actions)];
+        let flow_mod = FlowMod {
+            buffer_id,
+            match_,
+            instructions: List::from(&instructions),
+            ..options.flow_mod()
+        };
+        Message::FlowMod(flow_mod).encode(self.info.version, xid, self.out)
+    }
+
+    /// Adds an entry that carries out `actions` on the packets that it matches; none drops them. Returns the xid.
+    ///
+    /// # Errors
+    /// [`EncodeError`] where the switch's version cannot express a part of it; nothing is sent then.
+    pub fn install(
+        &mut self,
+        match_: Match,
+        actions: &[Action],
+        options: EntryOptions,
+    ) -> Result<u32, EncodeError> {
+        let apply = [Instruction::apply(actions)];
+        let instructions = if actions.is_empty() {
+            List::default()
+        } else {
+            List::from(&apply)
+        };
+        self.send(&Message::FlowMod(FlowMod {
+            match_,
+            instructions,
+            ..options.flow_mod()
+        }))
+    }
+
+    /// Deletes all entries that `match_` includes, in all tables. Returns the xid.
+    ///
+    /// # Errors
+    /// [`EncodeError`] where the switch's version cannot express the match; nothing is sent then.
+    pub fn delete(&mut self, match_: Match) -> Result<u32, EncodeError> {
+        let table_id = match self.info.version {
+            Version::Of10 => 0,
+            Version::Of13 => urtica_wire::TABLE_ALL,
+        };
+        self.send(&Message::FlowMod(FlowMod {
+            table_id,
+            command: FlowModCommand::Delete,
+            match_,
+            ..FlowMod::default()
+        }))
+    }
+
+    /// Sends any message. Returns its xid, which a reply or error will have.
+    ///
+    /// # Errors
+    /// [`EncodeError`] where the switch's version cannot express it; nothing is sent then.
+    pub fn send(&mut self, message: &Message) -> Result<u32, EncodeError> {
+        let xid = self.next_xid();
+        message.encode(self.info.version, xid, self.out)?;
+        self.counters.sent.add(1);
+        Ok(xid)
+    }
+
+    #[inline]
+    fn next_xid(&mut self) -> u32 {
+        self.xids.next(Origin::Program(self.program))
+    }
+
+    #[inline]
+    fn count(&mut self, written: Result<(), EncodeError>) {
+        match written {
+            Ok(()) => self.counters.sent.add(1),
+            Err(error) => self.refused(&error),
+        }
+    }
+
+    #[cold]
+    fn refused(&self, error: &EncodeError) {
+        self.counters.unsendable.add(1);
+        tracing::debug!(dp_id = %self.info.datapath_id, %error, "a handler's message could not be written");
+    }
+}
+
+impl EntryOptions {
+    /// An add with these options that matches everything and does nothing.
+    pub fn flow_mod(self) -> FlowMod<'static> {
+        FlowMod {
+            cookie: self.cookie,
+            idle_timeout: self.idle_timeout,
+            hard_timeout: self.hard_timeout,
+            priority: self.priority,
+            flags: self.flags,
+            ..FlowMod::default()
+        }
+    }
+}
