@@ -1,2 +1,26 @@
-//! urtica
-fn main() {}
+//! The `urtica` binary: one file per subcommand.
+
+mod run;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// An OpenFlow stack: controller framework and benchmark.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run control programs for the switches that connect.
+    Run(run::RunArgs),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run(args) => run::run(args),
+    }
+}

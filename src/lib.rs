@@ -1,0 +1,46 @@
+//! Urtica: an OpenFlow stack.
+//!
+//! This is the face of the project: what a control program of your own needs, under one name. A whole one:
+//!
+//! ```no_run
+//! use urtica::prelude::*;
+//!
+//! #[derive(Default)]
+//! struct Learning { table: MacTable }
+//!
+//! impl SwitchHandler for Learning {
+//!     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+//!         self.table.learn(packet.eth_src(), packet.in_port(), switch.now_s());
+//!         match self.table.port_of(packet.eth_dst(), switch.now_s()) {
+//!             None => switch.forward(packet, PortNo::FLOOD),
+//!             Some(port) => switch.forward_with_rule(packet, Match::exact(packet), port, IDLE_5S),
+//!         }
+//!     }
+//! }
+//!
+//! fn main() -> urtica::Result<()> {
+//!     Controller::from_args().run(|_: &SwitchInfo| Learning::default())
+//! }
+//! ```
+//! The crates behind it: [`wire`] (messages), [`controller`] (the framework), [`apps`] (programs to copy from).
+
+pub use urtica_apps as apps;
+pub use urtica_controller as controller;
+pub use urtica_wire as wire;
+
+pub use urtica_controller::{Controller, Error};
+
+/// The result of running a controller.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What nearly every control program uses.
+pub mod prelude {
+    pub use urtica_apps::{Learned, MacTable};
+    pub use urtica_controller::{
+        Controller, EntryOptions, IDLE_5S, Network, Switch, SwitchHandler, SwitchInfo,
+    };
+    pub use urtica_wire::{
+        Action, DatapathId, ErrorMessage, FlowMod, FlowRemoved, Instruction, MacAddr, Match,
+        Message, PacketIn, PortNo, PortStatus,
+    };
+}

@@ -1,0 +1,48 @@
+//! `urtica run`: a controller with bundled programs.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+use urtica_apps as apps;
+use urtica_controller::Args;
+
+/// Options of `urtica run`.
+#[derive(clap::Args)]
+#[command(after_help = format!("Programs:\n{}\n\nLogging: set RUST_LOG, as in RUST_LOG=debug.", apps::overview()))]
+pub struct RunArgs {
+    /// The programs to run, separated by commas. Each message passes through them in this order.
+    #[arg(value_name = "APP", value_delimiter = ',', required = true)]
+    apps: Vec<String>,
+    #[command(flatten)]
+    controller: Args,
+}
+
+/// Runs until SIGINT or SIGTERM.
+pub fn run(args: RunArgs) -> ExitCode {
+    log_to_stderr();
+    match run_apps(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("urtica: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
+    let controller = args.controller.into_controller();
+    let controller = args.apps.iter().try_fold(controller, |controller, name| {
+        apps::add_by_name(controller, name)
+    })?;
+    Ok(controller.run_programs()?)
+}
+
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+}
