@@ -1,0 +1,44 @@
+# Short verbs for everything a developer does. `make help` lists them.
+
+CARGO ?= cargo
+FUZZ_SECONDS ?= 600
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint fmt doc fuzz bench ci
+
+help: ## List the verbs
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: ## Install what the tests need (Debian 12; root or sudo)
+	tools/setup
+
+demo: ## The main job on an embedded default: no switch, no root
+	$(CARGO) run --release
+
+test: ## All tests; those against real peers need root and `make setup`
+	$(CARGO) test --workspace
+
+lint: ## Formatting, clippy, licences of the dependencies
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	tools/licences
+
+fmt: ## Format the code
+	$(CARGO) fmt --all
+
+doc: ## The documentation of all crates; warnings are errors
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+fuzz: ## Each fuzz target for ten minutes (FUZZ_SECONDS=600); needs nightly and cargo-fuzz
+	@$(CARGO) +nightly fuzz --version >/dev/null 2>&1 || \
+		{ echo "fuzz: needs a nightly toolchain and 'cargo install --locked cargo-fuzz'" >&2; exit 1; }
+	targets=$$($(CARGO) +nightly fuzz list) || exit 1; \
+	for target in $$targets; do \
+		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
+
+bench: ## Benchmarks
+	$(CARGO) bench --workspace
+
+ci: ## What continuous integration runs
+	.ci/run

@@ -1,0 +1,77 @@
+//! The controller under test, and one to compare it with.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::namespace::Namespace;
+use crate::process::{Daemon, Signal, eventually, run};
+
+/// Where the controllers listen; each has its namespace to itself.
+pub const LISTEN: &str = "ptcp:6653:127.0.0.1";
+/// The same place, as a switch connects to it.
+pub const TARGET: &str = "tcp:127.0.0.1:6653";
+
+const START_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A running controller; ends when dropped.
+pub struct Controller {
+    daemon: Daemon,
+    _folder: TempDir,
+}
+
+impl Controller {
+    /// `urtica run l2`.
+    pub fn urtica_l2(room: &Namespace) -> Self {
+        Self::start(
+            room,
+            env!("CARGO_BIN_EXE_urtica"),
+            &["run", "l2", "--listen", LISTEN],
+        )
+    }
+
+    /// Open vSwitch's learning switch: where a test fails under it too, the test bed is at fault.
+    pub fn ovs_testcontroller(room: &Namespace) -> Self {
+        Self::start(room, "ovs-testcontroller", &[LISTEN])
+    }
+
+    fn start(room: &Namespace, program: &str, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let mut command = room.command(program);
+        command.args(arguments).env("OVS_RUNDIR", folder.path());
+        let daemon = Daemon::start(&mut command, &folder.path().join("controller.out"));
+        let mut controller = Self {
+            daemon,
+            _folder: folder,
+        };
+        eventually(
+            &format!("{program} listens at {LISTEN}"),
+            START_DEADLINE,
+            || {
+                assert!(controller.daemon.is_running(), "{program} ended at once");
+                is_listening(room)
+            },
+        );
+        controller
+    }
+
+    /// Ends it as an operator would, with Ctrl-C.
+    ///
+    /// # Panics
+    /// If it does not end in time or does not end with status 0.
+    pub fn interrupt(mut self) {
+        let status = self
+            .daemon
+            .stop(Signal::INT)
+            .expect("the controller ends within ten seconds of SIGINT");
+        assert!(
+            status.success(),
+            "the controller ended with {status} after SIGINT\n{}",
+            self.daemon.log()
+        );
+    }
+}
+
+fn is_listening(room: &Namespace) -> bool {
+    run(room.command("ss").args(["-H", "-l", "-t", "-n"])).contains("127.0.0.1:6653")
+}

@@ -1,0 +1,70 @@
+//! Hosts in namespaces reach each other through Open vSwitch and the learning switch.
+
+use std::time::Duration;
+
+use crate::controller::{Controller, TARGET};
+use crate::namespace::{Host, Namespace};
+use crate::openvswitch::{self, OpenVswitch};
+use crate::process::eventually;
+use crate::require;
+
+const BRIDGE: &str = "s1";
+const HOSTS: u8 = 3;
+// Open vSwitch brings its counters up to date about once a second.
+const COUNTERS_DEADLINE: Duration = Duration::from_secs(4);
+
+#[test]
+fn ovs_l2_of10() {
+    hosts_reach_each_other("OpenFlow10", Controller::urtica_l2, Controller::interrupt);
+}
+
+#[test]
+fn ovs_l2_of13() {
+    hosts_reach_each_other("OpenFlow13", Controller::urtica_l2, Controller::interrupt);
+}
+
+/// The control experiment: the same under Open vSwitch's own controller.
+#[test]
+fn the_test_bed_itself_works() {
+    hosts_reach_each_other("OpenFlow13", Controller::ovs_testcontroller, drop);
+}
+
+fn hosts_reach_each_other(
+    protocol: &str,
+    start: fn(&Namespace) -> Controller,
+    stop: fn(Controller),
+) {
+    if !require::root_and(&[openvswitch::TOOLS, &["ping", "ss", "ovs-testcontroller"]].concat()) {
+        return;
+    }
+    let room = Namespace::new();
+    let hosts: Vec<Host> = (1..=HOSTS).map(|number| Host::new(&room, number)).collect();
+    let controller = start(&room);
+    let switch = OpenVswitch::start(&room);
+    let ports: Vec<&str> = hosts.iter().map(|host| host.switch_port.as_str()).collect();
+    switch.add_bridge(BRIDGE, protocol, TARGET, &ports);
+    switch.wait_connected();
+
+    for from in &hosts {
+        for to in hosts.iter().filter(|to| to.address != from.address) {
+            from.ping(to);
+        }
+    }
+    eventually(
+        "a flow entry with idle_timeout and an output action has counted packets",
+        COUNTERS_DEADLINE,
+        || {
+            switch
+                .dump_flows(BRIDGE, protocol)
+                .lines()
+                .any(is_busy_learned_entry)
+        },
+    );
+    drop(switch);
+    stop(controller);
+}
+
+fn is_busy_learned_entry(line: &str) -> bool {
+    let counted = line.contains("n_packets=") && !line.contains("n_packets=0,");
+    counted && line.contains("idle_timeout=") && line.contains("actions=output:")
+}

@@ -1,0 +1,137 @@
+//! An Open vSwitch of the test's own: user-space datapath, private database, sockets and logs.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::namespace::Namespace;
+use crate::process::{Daemon, eventually, run};
+
+/// The programs it consists of.
+pub const TOOLS: &[&str] = &[
+    "ip",
+    "ovsdb-tool",
+    "ovsdb-server",
+    "ovs-vswitchd",
+    "ovs-vsctl",
+    "ovs-ofctl",
+];
+
+const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
+const START_DEADLINE: Duration = Duration::from_secs(10);
+const CONNECT_DEADLINE: Duration = Duration::from_secs(20);
+
+/// A running ovs-vswitchd with its database, inside a namespace. Both end when this is dropped.
+pub struct OpenVswitch<'room> {
+    room: &'room Namespace,
+    // Declared before the database and the folder, so that they are dropped in this order.
+    _vswitchd: Daemon,
+    _database: Daemon,
+    folder: TempDir,
+}
+
+impl<'room> OpenVswitch<'room> {
+    /// Starts it in `room` with an empty configuration.
+    pub fn start(room: &'room Namespace) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let file = |name: &str| folder.path().join(name);
+        run(Command::new("ovsdb-tool")
+            .arg("create")
+            .arg(file("conf.db"))
+            .arg(SCHEMA));
+        let remote = format!("--remote=punix:{}", file("db.sock").display());
+        let database = Daemon::start(
+            in_folder(
+                room.command("ovsdb-server")
+                    .arg(file("conf.db"))
+                    .args([&remote, "--pidfile"]),
+                folder.path(),
+            ),
+            &file("ovsdb-server.out"),
+        );
+        eventually("ovsdb-server listens", START_DEADLINE, || {
+            file("db.sock").exists()
+        });
+        let vswitchd = Daemon::start(
+            in_folder(room.command("ovs-vswitchd").arg("--pidfile"), folder.path()),
+            &file("ovs-vswitchd.out"),
+        );
+        let switch = Self {
+            room,
+            _vswitchd: vswitchd,
+            _database: database,
+            folder,
+        };
+        run(switch
+            .command("ovs-vsctl")
+            .args(["--timeout=10", "--no-wait", "init"]));
+        switch
+    }
+
+    /// A command that finds this Open vSwitch, and no other, in its environment.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = self.room.command(program);
+        in_folder(&mut command, self.folder.path());
+        command
+    }
+
+    /// Adds a bridge that speaks `protocol` (`OpenFlow10`, `OpenFlow13`) with the controller at
+    /// `target`, and has the devices `ports` as its ports 1, 2, ….
+    pub fn add_bridge(&self, name: &str, protocol: &str, target: &str, ports: &[&str]) {
+        let mut command = self.command("ovs-vsctl");
+        command.args([
+            "--timeout=10",
+            "add-br",
+            name,
+            "--",
+            "set",
+            "bridge",
+            name,
+            "datapath_type=netdev",
+        ]);
+        command.args(["fail_mode=secure", &format!("protocols={protocol}")]);
+        for port in ports {
+            command.args(["--", "add-port", name, port]);
+        }
+        command.args(["--", "set-controller", name, target]);
+        command.args([
+            "--",
+            "set",
+            "controller",
+            name,
+            "connection_mode=out-of-band",
+        ]);
+        run(&mut command);
+    }
+
+    /// Waits until every bridge has its controller.
+    pub fn wait_connected(&self) {
+        eventually(
+            "all bridges are connected to their controllers",
+            CONNECT_DEADLINE,
+            || {
+                let states = run(self.command("ovs-vsctl").args([
+                    "--bare",
+                    "--columns=is_connected",
+                    "list",
+                    "controller",
+                ]));
+                states.contains("true") && !states.contains("false")
+            },
+        );
+    }
+
+    /// The flow entries of a bridge, in ovs-ofctl's words, one a line.
+    pub fn dump_flows(&self, bridge: &str, protocol: &str) -> String {
+        run(self
+            .command("ovs-ofctl")
+            .args(["-O", protocol, "dump-flows", bridge]))
+    }
+}
+
+/// Makes Open vSwitch's programs keep to this folder.
+fn in_folder<'command>(command: &'command mut Command, folder: &Path) -> &'command mut Command {
+    command.envs(["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"].map(|variable| (variable, folder)))
+}

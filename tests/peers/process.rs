@@ -1,0 +1,109 @@
+//! Commands that end, daemons that do not, and waiting for things to become true.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub use rustix::process::Signal;
+use rustix::process::{Pid, kill_process};
+
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const STOP_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Runs a command to its end and returns its standard output.
+///
+/// # Panics
+/// If it does not start or does not succeed; the message has both of its outputs.
+pub fn run(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?} did not start: {error}"));
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{command:?} ended with {}\n{stdout}{stderr}",
+        output.status
+    );
+    stdout
+}
+
+/// Waits until `condition` holds.
+///
+/// # Panics
+/// If it does not within `deadline`; the message names `what` was expected.
+pub fn eventually(what: &str, deadline: Duration, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(
+            start.elapsed() < deadline,
+            "expected within {deadline:?}: {what}"
+        );
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// A process that runs until it is stopped, or until it is dropped.
+pub struct Daemon {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Daemon {
+    /// Starts `command` with both of its outputs going to the file `log`.
+    pub fn start(command: &mut Command, log: &Path) -> Self {
+        let output = File::create(log).expect("a log file can be made in the test's folder");
+        let errors = output.try_clone().expect("a file handle can be cloned");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?} did not start: {error}"));
+        Self {
+            child,
+            log: log.into(),
+        }
+    }
+
+    /// What it has printed so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Whether it has not ended by itself.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Sends `signal` and waits for the end; `None` if the process does not end in time.
+    pub fn stop(&mut self, signal: Signal) -> Option<ExitStatus> {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return Some(status);
+        }
+        kill_process(Pid::from_child(&self.child), signal)
+            .expect("a child of ours takes our signals");
+        let start = Instant::now();
+        while start.elapsed() < STOP_DEADLINE {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        None
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if self.stop(Signal::TERM).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        if thread::panicking() {
+            eprintln!("--- {}\n{}", self.log.display(), self.log());
+        }
+    }
+}

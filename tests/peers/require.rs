@@ -1,0 +1,39 @@
+//! What a test needs from the machine, and what happens where it is missing.
+
+use std::env;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Whether a test of the network can run: we are root and all `tools` are installed.
+///
+/// Prints one line where it cannot.
+///
+/// # Panics
+/// Where something is missing and `CI=true`: there a skipped test would hide a broken set-up.
+pub fn root_and(tools: &[&str]) -> bool {
+    if !rustix::process::geteuid().is_root() {
+        return skip("root");
+    }
+    all(tools)
+}
+
+/// Whether all `tools` are installed: names on the `PATH`, or paths. Otherwise as [`root_and`].
+pub fn all(tools: &[&str]) -> bool {
+    tools
+        .iter()
+        .find(|tool| !is_installed(tool))
+        .is_none_or(|missing| skip(missing))
+}
+
+fn skip(missing: &str) -> bool {
+    let skipped = format!("skipped: needs {missing} (tools/setup)");
+    assert!(env::var("CI").as_deref() != Ok("true"), "{skipped}");
+    // Not println!, which cargo hides for tests that pass.
+    let _ = writeln!(io::stderr(), "{skipped}");
+    false
+}
+
+fn is_installed(tool: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| Path::new(&folder).join(tool).is_file())
+}
