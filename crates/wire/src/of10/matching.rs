@@ -15,7 +15,7 @@
 use super::{MATCH_SIZE, fits, port, unsupported};
 use crate::matching::Repr;
 use crate::{
-    DecodeError, EncodeError, Field, Match, OxmField, PortNo, Reader, VLAN_PRESENT, Write,
+    DecodeError, EncodeError, Field, Match, OxmField, PortNo, Reader, VLAN_PRESENT, Version, Write,
 };
 
 /// Wildcard bits (`ofp_flow_wildcards`). A set bit means that the field does not count.
@@ -117,8 +117,13 @@ pub(crate) fn fields<'a>(bytes: &'a [u8; MATCH_SIZE]) -> Fields<'a> {
 /// [`EncodeError`], naming the field, where the match looks at something that 1.0 does not have: other fields, masks
 /// other than address prefixes, or a field without those that say that the packet has it.
 pub(crate) fn encode(match_: &Match, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    match match_.0 {
-        Repr::Of10(bytes) => out.put(bytes),
+    match &match_.0 {
+        Repr::Of10(bytes) => out.put(*bytes),
+        // "Every header field" means every one that 1.0 knows; of an IPv6 packet, the Ethernet header.
+        Repr::Exact(packet) => {
+            let fields = Match::from(packet.fields_in(Version::Of10));
+            OfpMatch::from_fields(&fields)?.write(out);
+        }
         _ => OfpMatch::from_fields(match_)?.write(out),
     }
     Ok(())
@@ -647,6 +652,25 @@ mod tests {
             let expected = format!("OpenFlow 1.0 cannot express {what}");
             assert_eq!(encoded(&match_), Err(expected));
         }
+    }
+
+    #[test]
+    fn exact_matches_look_at_what_1_0_knows() {
+        let mut frame = [0; 54];
+        frame[..15].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60]);
+        let wildcards = OFPFW_IN_PORT | OFPFW_DL_SRC | OFPFW_DL_DST | OFPFW_DL_VLAN | OFPFW_DL_TYPE;
+        let expected = any_but(
+            wildcards,
+            &[
+                (5, &[7]),
+                (6, &frame[6..12]),
+                (12, &frame[..6]),
+                (18, &[0xff, 0xff]),
+                (22, &[0x86, 0xdd]),
+            ],
+        );
+        let exact = Match::exact_frame(PortNo(7), &frame);
+        assert_eq!(encoded(&exact), Ok(expected));
     }
 
     #[test]
