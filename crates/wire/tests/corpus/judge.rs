@@ -1,0 +1,94 @@
+//! Runs a script of `tools/vectors` over a corpus: it reads the examples as JSON lines, and prints a verdict for each.
+
+use super::Corpus;
+use serde_json::{Value, json};
+use std::env;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// What a judge says of one example.
+pub struct Verdict {
+    /// The example's name.
+    pub name: String,
+    /// The judge's word.
+    pub verdict: String,
+    /// All that the judge has to say.
+    pub details: Value,
+}
+
+/// Whether all `tools` are installed: names on the `PATH`, or paths. Prints one line where one is not.
+///
+/// # Panics
+/// Where one is not and `CI=true`: there a skipped test would hide a broken set-up.
+pub fn has_all(tools: &[&str]) -> bool {
+    let Some(missing) = tools.iter().find(|tool| !is_installed(tool)) else {
+        return true;
+    };
+    let skipped = format!("skipped: needs {missing} (tools/setup)");
+    assert!(env::var("CI").as_deref() != Ok("true"), "{skipped}");
+    // Not eprintln!, which is hidden for tests that pass.
+    let _ = writeln!(io::stderr(), "{skipped}");
+    false
+}
+
+fn is_installed(tool: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(tool).is_file())
+}
+
+/// What the script says of every example, in the corpus's order.
+///
+/// # Panics
+/// Where the script cannot be run, or does not speak of every example.
+pub fn verdicts(python: &str, script: &str, corpus: &Corpus) -> Vec<Verdict> {
+    let examples = write_examples(script, corpus);
+    let output = Command::new(python)
+        .arg(Path::new(ROOT).join("tools/vectors").join(script))
+        .stdin(File::open(examples).expect("the examples were just written"))
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("python is installed");
+    let said = String::from_utf8(output.stdout).expect("a judge prints text");
+    let verdicts: Vec<_> = said.lines().map(read_verdict).collect();
+    let judged: Vec<_> = verdicts.iter().map(|verdict| &verdict.name).collect();
+    let asked: Vec<_> = corpus
+        .examples
+        .iter()
+        .map(|example| &example.name)
+        .collect();
+    assert_eq!(judged, asked, "{script} must speak of every example");
+    verdicts
+}
+
+/// Writes the examples where they can be looked at after a failure.
+fn write_examples(script: &str, corpus: &Corpus) -> PathBuf {
+    let mut lines = String::new();
+    for example in &corpus.examples {
+        let line = json!({"name": example.name, "hex": hex(&example.bytes)});
+        writeln!(lines, "{line}").expect("a String takes all");
+    }
+    let name = format!("{script}.{}.jsonl", corpus.version);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, lines).expect("cargo's folder for tests is writable");
+    path
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read_verdict(line: &str) -> Verdict {
+    let value: Value = serde_json::from_str(line).expect("a judge prints JSON lines");
+    let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    let (name, verdict) = (text("name"), text("verdict"));
+    Verdict {
+        name,
+        verdict,
+        details: value,
+    }
+}
