@@ -7,6 +7,24 @@ use urtica_wire::{
     PacketIn, PacketOut, PacketQueue, QueueConfig, TableFeatures, Version,
 };
 
+/// The messages in `tests/vectors/<file>`, one JSON object a line: name and bytes.
+pub fn vectors(file: &str) -> Vec<(String, Vec<u8>)> {
+    let path = format!("{}/tests/vectors/{file}", env!("CARGO_MANIFEST_DIR"));
+    let lines = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    lines.lines().map(vector).collect()
+}
+
+fn vector(line: &str) -> (String, Vec<u8>) {
+    let value: serde_json::Value = serde_json::from_str(line).expect("a line is a JSON object");
+    let text = |key: &str| value[key].as_str().expect("a string").to_owned();
+    (text("name"), bytes(&text("hex")))
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex digits");
+    (0..hex.len()).step_by(2).map(digit).collect()
+}
+
 /// The message as bytes.
 pub fn encoded(message: &Message, version: Version, xid: u32) -> Vec<u8> {
     let mut out = Vec::new();
