@@ -134,6 +134,11 @@ fn property_type(property: &QueueProperty) -> Result<u16, EncodeError> {
         QueueProperty::MinRate(_) => Ok(OFPQT_MIN_RATE),
         QueueProperty::MaxRate(_) => Ok(OFPQT_MAX_RATE),
         QueueProperty::Experimenter { .. } => Ok(OFPQT_EXPERIMENTER),
+        // 1.0 has other properties by the same numbers.
+        QueueProperty::Other {
+            property: OFPQT_MIN_RATE | OFPQT_MAX_RATE | OFPQT_EXPERIMENTER,
+            ..
+        } => Err(unsupported("a queue property with the number of another")),
         QueueProperty::Other { property, .. } => Ok(property),
     }
 }
@@ -178,7 +183,19 @@ mod tests {
                 data: &[1, 2],
             },
         );
+    }
+
+    #[test]
+    fn what_only_1_0_has_is_refused() {
         assert_eq!(refused(QueueProperty::None), unsupported("OFPQT_NONE"));
+        let other = QueueProperty::Other {
+            property: OFPQT_MAX_RATE,
+            data: &[],
+        };
+        assert_eq!(
+            refused(other),
+            unsupported("a queue property with the number of another")
+        );
     }
 
     #[test]
