@@ -70,14 +70,19 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         let Some((head, tail)) = self.bytes.split_at_checked(count) else {
-            return Err(DecodeError::Truncated {
-                what: self.what,
-                needed: count,
-                available: self.bytes.len(),
-            });
+            return Err(self.truncated(count));
         };
         self.bytes = tail;
         Ok(head)
+    }
+
+    #[cold]
+    fn truncated(&self, needed: usize) -> DecodeError {
+        DecodeError::Truncated {
+            what: self.what,
+            needed,
+            available: self.bytes.len(),
+        }
     }
 
     /// The next `count` bytes as a reader of their own, for a nested structure named `what`.
@@ -158,9 +163,17 @@ impl<'a> Reader<'a> {
     /// The next `N` bytes as an array.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.take(N)?);
-        Ok(array)
+        self.array_ref().copied()
+    }
+
+    /// The next `N` bytes as an array, where they are.
+    #[inline]
+    pub fn array_ref<const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
+        let Some((head, tail)) = self.bytes.split_first_chunk() else {
+            return Err(self.truncated(N));
+        };
+        self.bytes = tail;
+        Ok(head)
     }
 
     /// Passes over padding. Its content is not looked at: the specification asks for zeros, and real switches

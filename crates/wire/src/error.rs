@@ -125,14 +125,6 @@ pub enum EncodeError {
         /// The width of the field on the wire.
         bits: u32,
     },
-    /// A field is masked that may not be.
-    #[error("OpenFlow {version} cannot mask {what}")]
-    Unmaskable {
-        /// The version that was asked for.
-        version: Version,
-        /// The field.
-        what: &'static str,
-    },
 }
 
 #[cfg(test)]
@@ -173,10 +165,13 @@ mod tests {
             error.to_string(),
             "the action gives its length as 0; expected a multiple of 8"
         );
-        let error = EncodeError::Unmaskable {
+        let error = EncodeError::Unsupported {
             version: Version::Of13,
-            what: "tcp_src",
+            what: "OFPAT_ENQUEUE",
         };
-        assert_eq!(error.to_string(), "OpenFlow 1.3 cannot mask tcp_src");
+        assert_eq!(
+            error.to_string(),
+            "OpenFlow 1.3 cannot express OFPAT_ENQUEUE"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The eight bytes that open every message, and the versions that they may name.
 
-use crate::{DecodeError, Write};
+use crate::{DecodeError, Reader, Write};
 use std::fmt;
 
 /// A version of the protocol that we speak.
@@ -82,8 +82,17 @@ impl Header {
     /// The header of a message that takes the next `bytes`, or `None` when fewer than eight are there yet.
     #[inline]
     pub fn peek(bytes: &[u8]) -> Option<Self> {
-        let (&[version, message_type, l0, l1, x0, x1, x2, x3], _) = bytes.split_first_chunk()?;
-        Some(Self {
+        Self::read(&mut Reader::new(bytes, "header")).ok()
+    }
+
+    /// Reads the header of a message.
+    ///
+    /// # Errors
+    /// [`DecodeError::Truncated`] where fewer than eight bytes are there.
+    #[inline]
+    pub(crate) fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
+        let &[version, message_type, l0, l1, x0, x1, x2, x3] = reader.array_ref()?;
+        Ok(Self {
             version,
             message_type,
             length: u16::from_be_bytes([l0, l1]),
@@ -107,6 +116,10 @@ impl Header {
 /// # Errors
 /// [`DecodeError::Length`] where the header's length is below eight: nothing after it can be trusted.
 #[inline]
+#[expect(
+    clippy::type_complexity,
+    reason = "the pair of split_at, of which there may be none yet"
+)]
 pub fn split_frame(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, DecodeError> {
     let Some(header) = Header::peek(bytes) else {
         return Ok(None);

@@ -7,12 +7,11 @@ use crate::{
     Version, Write, of10, of13,
 };
 
+/// The type of a packet-in, in both versions.
+const OFPT_PACKET_IN: u8 = 10;
+
 /// A message. Names are 1.3's; 1.0's vendor is [`Message::Experimenter`], its stats are multipart messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a view lives on the stack for the time of one message"
-)]
 pub enum Message<'a> {
     /// Opens a connection.
     Hello(Hello<'a>),
@@ -82,20 +81,10 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`DecodeError`] where the header names an unknown version or type, where its length is not that of `frame`,
     /// or where anything inside is not as the specification says.
+    #[inline]
     pub fn decode(frame: &'a [u8]) -> Result<(Header, Self), DecodeError> {
         let mut reader = Reader::new(frame, "message");
-        let header_bytes = reader.take(Header::SIZE)?;
-        let header = Header {
-            version: header_bytes[0],
-            message_type: header_bytes[1],
-            length: u16::from_be_bytes([header_bytes[2], header_bytes[3]]),
-            xid: u32::from_be_bytes([
-                header_bytes[4],
-                header_bytes[5],
-                header_bytes[6],
-                header_bytes[7],
-            ]),
-        };
+        let header = Header::read(&mut reader)?;
         if usize::from(header.length) != frame.len() {
             return Err(DecodeError::Length {
                 what: "header",
@@ -103,9 +92,22 @@ impl<'a> Message<'a> {
                 expected: "the number of bytes that the message has",
             });
         }
-        let message = match Version::from_wire(header.version)? {
-            Version::Of10 => of10::message::decode(header.message_type, &mut reader),
-            Version::Of13 => of13::message::decode(header.message_type, &mut reader),
+        let version = Version::from_wire(header.version)?;
+        let message = match (version, header.message_type) {
+            // Most messages that a controller reads are packet-ins: a branch leads to them, not a table of types, and
+            // each version puts its own in place, where a common way would copy it (measured: 17 and 62 cycles).
+            (Version::Of10, OFPT_PACKET_IN) => {
+                let mut body = Reader::new(reader.rest(), "packet-in");
+                return of10::packet_in::decode(&mut body)
+                    .map(|packet_in| (header, Message::PacketIn(packet_in)));
+            }
+            (Version::Of13, OFPT_PACKET_IN) => {
+                let mut body = Reader::new(reader.rest(), "packet-in");
+                return of13::packet_in::decode(&mut body)
+                    .map(|packet_in| (header, Message::PacketIn(packet_in)));
+            }
+            (Version::Of10, message_type) => of10::message::decode(message_type, &mut reader),
+            (Version::Of13, message_type) => of13::message::decode(message_type, &mut reader),
         }?;
         Ok((header, message))
     }

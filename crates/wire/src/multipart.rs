@@ -4,7 +4,7 @@ use crate::port::FixedName;
 use crate::{
     Bucket, DecodeError, Element, EncodeError, FlowModFlags, GroupCapabilities, GroupType,
     Instruction, List, Match, MeterBand, MeterFlags, Port, PortNo, Reader, TableFeatures, Version,
-    of10, of13,
+    Write, of10, of13,
 };
 use bitflags::bitflags;
 
@@ -79,13 +79,9 @@ pub struct MultipartReply<'a> {
 
 /// What a multipart reply tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a view lives on the stack for the time of one message"
-)]
 pub enum MultipartReplyBody<'a> {
     /// Maker, model, serial number.
-    Desc(Desc),
+    Desc(Desc<'a>),
     /// Flow entries.
     Flow(List<'a, FlowStats<'a>>),
     /// Flow entries, summed up.
@@ -156,19 +152,40 @@ impl Default for FlowStatsRequest<'_> {
     }
 }
 
-/// Maker, model, serial number (`ofp_desc`).
+/// Maker, model, serial number (`ofp_desc`). Over a thousand bytes, and thus left where they came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Desc {
+pub struct Desc<'a> {
     /// The manufacturer.
-    pub mfr_desc: FixedName<256>,
+    pub mfr_desc: &'a FixedName<256>,
     /// The hardware.
-    pub hw_desc: FixedName<256>,
+    pub hw_desc: &'a FixedName<256>,
     /// The software.
-    pub sw_desc: FixedName<256>,
+    pub sw_desc: &'a FixedName<256>,
     /// The serial number.
-    pub serial_num: FixedName<32>,
+    pub serial_num: &'a FixedName<32>,
     /// The datapath, for people.
-    pub dp_desc: FixedName<256>,
+    pub dp_desc: &'a FixedName<256>,
+}
+
+/// Both versions have it alike.
+impl<'a> Desc<'a> {
+    pub(crate) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            mfr_desc: FixedName::from_ref(reader.array_ref()?),
+            hw_desc: FixedName::from_ref(reader.array_ref()?),
+            sw_desc: FixedName::from_ref(reader.array_ref()?),
+            serial_num: FixedName::from_ref(reader.array_ref()?),
+            dp_desc: FixedName::from_ref(reader.array_ref()?),
+        })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put(&self.mfr_desc.0);
+        out.put(&self.hw_desc.0);
+        out.put(&self.sw_desc.0);
+        out.put(&self.serial_num.0);
+        out.put(&self.dp_desc.0);
+    }
 }
 
 /// One flow entry (`ofp_flow_stats`).

@@ -90,9 +90,16 @@ bitflags! {
 
 /// A name in a field of fixed size, filled up with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
 pub struct FixedName<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> FixedName<N> {
+    /// The name that these bytes are, where they are.
+    pub const fn from_ref(bytes: &[u8; N]) -> &Self {
+        // SAFETY: the type is transparent, so that its layout is that of its only field, and all bytes are valid.
+        unsafe { &*std::ptr::from_ref(bytes).cast() }
+    }
+
     /// The bytes before the first zero, which are text by the specification and anything in practice.
     pub fn to_str_lossy(&self) -> std::borrow::Cow<'_, str> {
         let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(N);
@@ -100,10 +107,11 @@ impl<const N: usize> FixedName<N> {
     }
 
     /// As much of `text` as fits, leaving one zero at the end.
-    pub fn truncated(text: &str) -> Self {
+    pub const fn truncated(text: &str) -> Self {
         let mut name = [0; N];
-        let length = text.floor_char_boundary(text.len().min(N - 1));
-        name[..length].copy_from_slice(&text.as_bytes()[..length]);
+        let length = text.floor_char_boundary(N - 1);
+        let (kept, _) = text.as_bytes().split_at(length);
+        name.split_at_mut(length).0.copy_from_slice(kept);
         Self(name)
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn decode_reply<'a>(reader: &mut Reader<'a>) -> Result<MultipartReply
     let stats_type = reader.u16()?;
     let flags = MultipartFlags::from_bits_retain(reader.u16()?);
     let body = match stats_type {
-        DESC => MultipartReplyBody::Desc(decode_desc(reader)?),
+        DESC => MultipartReplyBody::Desc(Desc::decode(reader)?),
         FLOW => MultipartReplyBody::Flow(List::decode(Version::Of10, reader)?),
         AGGREGATE => MultipartReplyBody::Aggregate(decode_aggregate(reader)?),
         TABLE => MultipartReplyBody::Table(List::decode(Version::Of10, reader)?),
@@ -122,7 +122,7 @@ pub(super) fn encode_reply(reply: &MultipartReply, out: &mut Vec<u8>) -> Result<
     out.put_u16(reply_type(&reply.body)?);
     out.put_u16(reply.flags.bits());
     match &reply.body {
-        MultipartReplyBody::Desc(desc) => encode_desc(desc, out),
+        MultipartReplyBody::Desc(desc) => desc.encode(out),
         MultipartReplyBody::Flow(flows) => flows.encode(Version::Of10, out)?,
         MultipartReplyBody::Aggregate(stats) => encode_aggregate(stats, out),
         MultipartReplyBody::Table(tables) => tables.encode(Version::Of10, out)?,
@@ -232,24 +232,6 @@ fn decode_vendor<'a>(reader: &mut Reader<'a>) -> Result<ExperimenterMultipart<'a
 fn encode_vendor(vendor: &ExperimenterMultipart, out: &mut Vec<u8>) {
     out.put_u32(vendor.experimenter);
     out.put(vendor.data);
-}
-
-fn decode_desc(reader: &mut Reader) -> Result<Desc, DecodeError> {
-    Ok(Desc {
-        mfr_desc: FixedName(reader.array()?),
-        hw_desc: FixedName(reader.array()?),
-        sw_desc: FixedName(reader.array()?),
-        serial_num: FixedName(reader.array()?),
-        dp_desc: FixedName(reader.array()?),
-    })
-}
-
-fn encode_desc(desc: &Desc, out: &mut Vec<u8>) {
-    out.put(&desc.mfr_desc.0);
-    out.put(&desc.hw_desc.0);
-    out.put(&desc.sw_desc.0);
-    out.put(&desc.serial_num.0);
-    out.put(&desc.dp_desc.0);
 }
 
 fn decode_aggregate(reader: &mut Reader) -> Result<AggregateStats, DecodeError> {
@@ -551,11 +533,11 @@ mod tests {
             bytes
         };
         let desc = Desc {
-            mfr_desc: FixedName::truncated("maker"),
-            hw_desc: FixedName::truncated("hardware"),
-            sw_desc: FixedName::truncated("software"),
-            serial_num: FixedName::truncated("serial"),
-            dp_desc: FixedName::truncated("datapath"),
+            mfr_desc: &FixedName::truncated("maker"),
+            hw_desc: &FixedName::truncated("hardware"),
+            sw_desc: &FixedName::truncated("software"),
+            serial_num: &FixedName::truncated("serial"),
+            dp_desc: &FixedName::truncated("datapath"),
         };
         let parts = [
             padded("maker", 256),

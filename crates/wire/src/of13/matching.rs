@@ -11,13 +11,12 @@ const OFPMT_OXM: u16 = 1;
 const HEADER_SIZE: usize = 4;
 
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Match<'a>, DecodeError> {
-    decode_fields(reader).map(Match::oxm)
+    let fields = decode_fields(reader)?;
+    Ok(Match::oxm(List::checked(Version::Of13, fields)))
 }
 
-#[inline]
-pub(crate) fn decode_fields<'a>(
-    reader: &mut Reader<'a>,
-) -> Result<List<'a, Field<'a>>, DecodeError> {
+/// The bytes of a match's fields, checked.
+pub(crate) fn decode_fields<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     let mut body = reader.sized_and_padded(2, HEADER_SIZE, "match")?;
     let match_type = body.u16()?;
     if match_type != OFPMT_OXM {
@@ -29,7 +28,9 @@ pub(crate) fn decode_fields<'a>(
         });
     }
     body.skip(2)?;
-    List::decode(Version::Of13, &mut body)
+    let fields = body.peek();
+    List::<Field>::decode(Version::Of13, &mut body)?;
+    Ok(fields)
 }
 
 pub(crate) fn encode(match_: &Match, out: &mut Vec<u8>) -> Result<(), EncodeError> {

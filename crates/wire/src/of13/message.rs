@@ -72,7 +72,6 @@ const NAMES: [&str; 30] = [
 ];
 
 /// Reads the body of a message, which is all that `reader` has.
-#[inline]
 pub(crate) fn decode<'a>(
     message_type: u8,
     reader: &mut Reader<'a>,
@@ -84,9 +83,6 @@ pub(crate) fn decode<'a>(
         });
     };
     let mut body = Reader::new(reader.rest(), name);
-    if message_type == OFPT_PACKET_IN {
-        return packet_in::decode(&mut body).map(Message::PacketIn);
-    }
     let message = decode_body(message_type, &mut body)?;
     body.finish()?;
     Ok(message)

@@ -1,7 +1,6 @@
 //! Multipart messages (1.3.5 section 7.3.5). What is asked and told of one idea is in that idea's file.
 
 use super::{flow_mod, group, meter};
-use crate::port::FixedName;
 use crate::{
     DecodeError, Desc, EncodeError, ErrorCode, ExperimenterMultipart, List, MultipartFlags,
     MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, Reader,
@@ -86,7 +85,7 @@ fn decode_reply_body<'a>(
 ) -> Result<MultipartReplyBody<'a>, DecodeError> {
     use MultipartReplyBody as Body;
     Ok(match multipart_type {
-        OFPMP_DESC => Body::Desc(decode_desc(reader)?),
+        OFPMP_DESC => Body::Desc(Desc::decode(reader)?),
         OFPMP_FLOW => Body::Flow(List::decode(Version::Of13, reader)?),
         OFPMP_AGGREGATE => Body::Aggregate(flow_mod::decode_aggregate(reader)?),
         OFPMP_TABLE => Body::Table(List::decode(Version::Of13, reader)?),
@@ -102,16 +101,6 @@ fn decode_reply_body<'a>(
         OFPMP_PORT_DESC => Body::PortDesc(List::decode(Version::Of13, reader)?),
         OFPMP_EXPERIMENTER => Body::Experimenter(decode_experimenter(reader)?),
         other => return Err(unknown_type(other)),
-    })
-}
-
-fn decode_desc(reader: &mut Reader) -> Result<Desc, DecodeError> {
-    Ok(Desc {
-        mfr_desc: FixedName(reader.array()?),
-        hw_desc: FixedName(reader.array()?),
-        sw_desc: FixedName(reader.array()?),
-        serial_num: FixedName(reader.array()?),
-        dp_desc: FixedName(reader.array()?),
     })
 }
 
@@ -194,7 +183,7 @@ pub(crate) fn encode_reply(reply: &MultipartReply, out: &mut Vec<u8>) -> Result<
     encode_header(reply_type(&reply.body), reply.flags, out);
     use MultipartReplyBody as Body;
     match &reply.body {
-        Body::Desc(desc) => encode_desc(desc, out),
+        Body::Desc(desc) => desc.encode(out),
         Body::Flow(entries) => entries.encode(Version::Of13, out)?,
         Body::Aggregate(aggregate) => flow_mod::encode_aggregate(aggregate, out),
         Body::Table(tables) => tables.encode(Version::Of13, out)?,
@@ -234,14 +223,6 @@ fn reply_type(body: &MultipartReplyBody) -> u16 {
     }
 }
 
-fn encode_desc(desc: &Desc, out: &mut Vec<u8>) {
-    out.put(&desc.mfr_desc.0);
-    out.put(&desc.hw_desc.0);
-    out.put(&desc.sw_desc.0);
-    out.put(&desc.serial_num.0);
-    out.put(&desc.dp_desc.0);
-}
-
 fn encode_experimenter(experimenter: &ExperimenterMultipart, out: &mut Vec<u8>) {
     out.put_u32(experimenter.experimenter);
     out.put(experimenter.data);
@@ -251,6 +232,7 @@ fn encode_experimenter(experimenter: &ExperimenterMultipart, out: &mut Vec<u8>) 
 mod tests {
     use super::super::golden::{decode_error, frame, message};
     use super::*;
+    use crate::port::FixedName;
     use crate::{GROUP_ALL, METER_ALL, Message, QUEUE_ALL};
 
     #[track_caller]
@@ -330,11 +312,11 @@ mod tests {
             field("65", 256)
         );
         let desc = Desc {
-            mfr_desc: FixedName::truncated("a"),
-            hw_desc: FixedName::truncated("b"),
-            sw_desc: FixedName::truncated("c"),
-            serial_num: FixedName::truncated("d"),
-            dp_desc: FixedName::truncated("e"),
+            mfr_desc: &FixedName::truncated("a"),
+            hw_desc: &FixedName::truncated("b"),
+            sw_desc: &FixedName::truncated("c"),
+            serial_num: &FixedName::truncated("d"),
+            dp_desc: &FixedName::truncated("e"),
         };
         reply(
             &bytes,

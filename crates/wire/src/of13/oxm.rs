@@ -5,6 +5,7 @@
 //! - A field of class OFPXMC_OPENFLOW_BASIC whose number we do not know is kept raw, as are all other classes. Whether
 //!   that is acceptable is the switch's to say (OFPBMC_BAD_FIELD), and so are duplicates and prerequisites.
 
+use super::unsupported;
 use crate::{
     DecodeError, EncodeError, ErrorCode, Field, OxmField, RawField, Reader, Version, Write,
 };
@@ -131,10 +132,7 @@ fn encode_basic(
 ) -> Result<(), EncodeError> {
     let exact = mask == field.full_mask();
     if !exact && !field.maskable() {
-        return Err(EncodeError::Unmaskable {
-            version: Version::Of13,
-            what: field.name(),
-        });
+        return Err(unsupported(field.phrases().mask));
     }
     let width = field.bytes();
     let length = if exact { width } else { 2 * width };
@@ -282,7 +280,7 @@ mod tests {
         let masked = Field::masked(OxmField::TcpSrc, 80, 0xfff0);
         assert_eq!(
             refused(masked).to_string(),
-            "OpenFlow 1.3 cannot mask tcp_src"
+            "OpenFlow 1.3 cannot express this mask on the match field tcp_src"
         );
         let long = RawField {
             class: 1,

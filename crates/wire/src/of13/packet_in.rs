@@ -6,49 +6,58 @@
 use super::{matching, oxm};
 use crate::matching::Repr;
 use crate::{
-    BufferId, DecodeError, EncodeError, Field, List, Match, OxmField, PacketIn, PacketInReason,
-    PortNo, Reader, Version, Write,
+    BufferId, DecodeError, EncodeError, Field, List, Match, OxmField, PacketIn, PortNo, Reader,
+    Version, Write,
 };
 
 /// A match of `in_port` alone, before the value: OFPMT_OXM, length 12; OFPXMC_OPENFLOW_BASIC, field 0, length 4.
 const IN_PORT_ALONE: [u8; 8] = [0x00, 0x01, 0x00, 0x0c, 0x80, 0x00, 0x00, 0x04];
+/// The size of what comes before the match.
+const FIXED_SIZE: usize = 16;
 /// The padding between match and data, which puts the IP header on a multiple of four bytes.
 const DATA_PADDING: usize = 2;
 
+/// Reads the body. On a controller's hottest path: no allocation, and the two ways to read a match come together with
+/// plain values in registers; a [`Match`] from each would be copied through memory (measured: 8 and 21 cycles).
 #[inline]
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketIn<'a>, DecodeError> {
-    let buffer_id = BufferId(reader.u32()?);
-    let total_len = reader.u16()?;
-    let reason = PacketInReason::from(reader.u8()?);
-    let table_id = reader.u8()?;
-    let cookie = reader.u64()?;
-    let (in_port, match_) = decode_match(reader)?;
+    let [b0, b1, b2, b3, l0, l1, reason, table_id, cookie @ ..] =
+        *reader.array_ref::<FIXED_SIZE>()?;
+    let (in_port, fields) = match reader.peek().first_chunk() {
+        Some(head) if head.starts_with(&IN_PORT_ALONE) => in_port_alone(head, reader)?,
+        _ => any_match(reader)?,
+    };
     reader.skip(DATA_PADDING)?;
     Ok(PacketIn {
-        buffer_id,
-        total_len,
-        reason,
+        buffer_id: BufferId(u32::from_be_bytes([b0, b1, b2, b3])),
+        total_len: u16::from_be_bytes([l0, l1]),
+        reason: reason.into(),
         table_id,
-        cookie,
+        cookie: u64::from_be_bytes(cookie),
         in_port,
-        match_,
+        match_: Match::oxm(List::checked(Version::Of13, fields)),
         data: reader.rest(),
     })
 }
 
+/// Passes over a match of `in_port` alone: the port, and the match's fields.
 #[inline]
-fn decode_match<'a>(reader: &mut Reader<'a>) -> Result<(PortNo, Match<'a>), DecodeError> {
-    if let Some(head) = reader.peek().first_chunk::<16>()
-        && head.starts_with(&IN_PORT_ALONE)
-    {
-        let in_port = PortNo(u32::from_be_bytes([head[8], head[9], head[10], head[11]]));
-        reader.skip(head.len())?;
-        let fields = List::checked(Version::Of13, &head[4..12]);
-        return Ok((in_port, Match::oxm(fields)));
-    }
-    let fields = matching::decode_fields(reader)?;
+fn in_port_alone<'a>(
+    head: &'a [u8; 16],
+    reader: &mut Reader<'a>,
+) -> Result<(PortNo, &'a [u8]), DecodeError> {
+    reader.skip(head.len())?;
+    let in_port = PortNo(u32::from_be_bytes([head[8], head[9], head[10], head[11]]));
+    Ok((in_port, &head[4..12]))
+}
+
+/// Reads a match: the port, if it has one, and the match's fields, checked.
+#[cold]
+fn any_match<'a>(reader: &mut Reader<'a>) -> Result<(PortNo, &'a [u8]), DecodeError> {
+    let bytes = matching::decode_fields(reader)?;
+    let fields = List::checked(Version::Of13, bytes);
     let in_port = fields.iter().find_map(as_in_port);
-    Ok((in_port.unwrap_or(PortNo::ANY), Match::oxm(fields)))
+    Ok((in_port.unwrap_or(PortNo::ANY), bytes))
 }
 
 fn as_in_port(field: Field) -> Option<PortNo> {
@@ -83,18 +92,18 @@ pub(crate) fn encode(packet_in: &PacketIn, out: &mut Vec<u8>) -> Result<(), Enco
 
 fn names_in_port(match_: &Match) -> bool {
     match &match_.0 {
-        Repr::Exact(_) => true,
+        Repr::Exact(_) | Repr::InPort(_) => true,
         _ => match_.get(OxmField::InPort).is_some(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_error, frame, message};
+    use super::super::golden::{decode_error, frame, hex, message};
     use super::*;
-    use crate::{ErrorCode, Message};
+    use crate::{ErrorCode, Message, PacketInReason};
 
-    fn packet_in(match_: Match<'_>) -> PacketIn<'_> {
+    fn example(match_: Match<'_>) -> PacketIn<'_> {
         PacketIn {
             buffer_id: BufferId(0x100),
             total_len: 60,
@@ -114,7 +123,7 @@ mod tests {
             "00000100 003c 01 03 00000000deadbeef
              0001 000c 80000004 00000005 00000000 0000 aabbcc",
         );
-        let expected = packet_in(Match::any().in_port(PortNo(5)));
+        let expected = example(Match::any().in_port(PortNo(5)));
         message(&bytes, &Message::PacketIn(expected));
     }
 
@@ -128,14 +137,14 @@ mod tests {
             "00000100 003c 01 03 00000000deadbeef
              0001 0018 80004c08 0000000000000009 80000004 00000005 0000 aabbcc",
         );
-        message(&bytes, &Message::PacketIn(packet_in(match_)));
+        message(&bytes, &Message::PacketIn(example(match_)));
     }
 
     #[test]
     fn without_in_port() {
         let expected = PacketIn {
             in_port: PortNo::ANY,
-            ..packet_in(Match::any())
+            ..example(Match::any())
         };
         let bytes = frame(
             10,
@@ -147,17 +156,19 @@ mod tests {
     #[test]
     fn a_port_that_the_match_lacks_is_written() {
         let mut out = Vec::new();
-        encode(&packet_in(Match::any()), &mut out).unwrap();
+        encode(&example(Match::any()), &mut out).unwrap();
         let decoded = decode(&mut Reader::new(&out, "test")).unwrap();
-        assert_eq!(decoded, packet_in(Match::any().in_port(PortNo(5))));
+        assert_eq!(decoded, example(Match::any().in_port(PortNo(5))));
     }
 
     #[test]
     fn both_paths_agree() {
-        let wire = frame(10, "0001 000c 80000004 00000005 00000000");
-        let fast = decode_match(&mut Reader::new(&wire[8..], "test")).unwrap();
-        let slow = matching::decode(&mut Reader::new(&wire[8..], "test")).unwrap();
-        assert_eq!(fast, (PortNo(5), slow));
+        let match_ = hex("0001 000c 80000004 00000005 00000000");
+        let mut fast = Reader::new(&match_, "test");
+        let mut slow = fast;
+        let head = match_.first_chunk().unwrap();
+        assert_eq!(in_port_alone(head, &mut fast), any_match(&mut slow));
+        assert!(fast.is_empty() && slow.is_empty());
     }
 
     #[test]

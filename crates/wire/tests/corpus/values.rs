@@ -64,13 +64,13 @@ pub fn port(port_no: PortNo, name: &str) -> Port {
     }
 }
 
-pub fn desc() -> Desc {
+pub fn desc() -> Desc<'static> {
     Desc {
-        mfr_desc: FixedName::truncated("Maker"),
-        hw_desc: FixedName::truncated("Hardware"),
-        sw_desc: FixedName::truncated("Software"),
-        serial_num: FixedName::truncated("Serial"),
-        dp_desc: FixedName::truncated("Datapath"),
+        mfr_desc: const { &FixedName::truncated("Maker") },
+        hw_desc: const { &FixedName::truncated("Hardware") },
+        sw_desc: const { &FixedName::truncated("Software") },
+        serial_num: const { &FixedName::truncated("Serial") },
+        dp_desc: const { &FixedName::truncated("Datapath") },
     }
 }
 
