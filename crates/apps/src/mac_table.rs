@@ -4,18 +4,27 @@
 //! stalls: an insert moves nothing, looks at no more than [`PROBES`] cache lines, and allocates only while the table
 //! grows to its bound.
 //!
-//! **How.** Open addressing in buckets of four entries, one cache line each. Addresses that differ in their last two
-//! bits share a bucket, so that the runs of consecutive addresses that virtual hosts and benchmarks have cost one
-//! cache miss for four packets. An entry lies in its home bucket or one of the next few; nothing is ever removed, only
-//! overwritten, so a search may end at the first bucket with a free place. When all places that an address may have
-//! are taken, the entry that was silent longest gives way, unless the table may still grow.
+//! **How.** Open addressing in buckets of four entries, one cache line each. Sixty-four consecutive addresses have
+//! neighbouring buckets, so that the runs of addresses that virtual hosts and benchmarks have are read like an array:
+//! the processor fetches ahead, and one address translation serves them all. Where a bucket is full, a second hash
+//! leads to another, and so on a few times. Nothing is ever removed, only overwritten, so a search may end at the
+//! first bucket with a free place.
+//!
+//! **When it is full.** Of the places that a new address may have, the one gives way that was silent longest and that
+//! nobody sent to of late: a host that makes up source addresses does not push out those that others talk to.
 //!
 //! **Cost.** 16 bytes an entry; at most half of the places are taken while the table can grow.
 
 use urtica_wire::{MacAddr, PortNo};
 
-/// How many buckets an address may be in: its home and those after it.
+/// How many buckets an address may be in.
 const PROBES: usize = 4;
+
+/// Addresses that differ in these low bits alone share the neighbourhood of a bucket...
+const NEIGHBOUR_BITS: u32 = 6;
+
+/// ...and those that differ in these alone, the bucket.
+const BUCKET_BITS: u32 = 2;
 
 const FIRST_BUCKETS: usize = 16;
 
@@ -23,7 +32,7 @@ const FIRST_BUCKETS: usize = 16;
 const GROWTH: usize = 4;
 
 /// How many entries the table of a switch can hold unless it is told otherwise.
-const DEFAULT_MAX_ENTRIES: usize = 1 << 18;
+const DEFAULT_MAX_ENTRIES: usize = 1 << 19;
 
 /// After how long a silence a host is forgotten unless the table is told otherwise: IEEE 802.1Q's default.
 const DEFAULT_MAX_AGE_S: u32 = 300;
@@ -60,8 +69,11 @@ struct Entry {
     /// The address as a number; 0, which no host has, marks a free place.
     mac: u64,
     port: u32,
-    seen_s: u32,
+    /// When the host last sent something; in the top bit, whether somebody looked it up since places were last short.
+    seen: u32,
 }
+
+const LOOKED_UP: u32 = 1 << 31;
 
 impl Default for MacTable {
     fn default() -> Self {
@@ -70,7 +82,7 @@ impl Default for MacTable {
 }
 
 impl MacTable {
-    /// A table for up to 262,144 hosts that forgets a host after 300 seconds of silence.
+    /// A table with 524,288 places (8 MiB when it has grown to that) that forgets a host after 300 seconds of silence.
     pub fn new() -> Self {
         Self::with_limits(DEFAULT_MAX_ENTRIES, DEFAULT_MAX_AGE_S)
     }
@@ -103,21 +115,17 @@ impl MacTable {
     /// Notes that `mac` is behind `port` at `now_s`.
     #[inline]
     pub fn learn(&mut self, mac: MacAddr, port: PortNo, now_s: u32) -> Learned {
-        let Some((bucket, place)) = self.locate(mac) else {
+        let max_age_s = self.max_age_s;
+        let Some(entry) = self.find(mac.to_u64()) else {
             return self.insert(mac, port, now_s);
         };
-        let max_age_s = self.max_age_s;
-        let entry = &mut self.buckets[bucket].0[place];
-        if entry.seen_s == now_s && entry.port == port.0 {
+        if entry.seen_s() == now_s && entry.port == port.0 {
             // Most packets come from hosts that were heard this very second: don't dirty their cache lines.
             return Learned::Known;
         }
-        let known = Entry {
-            port: port.0,
-            seen_s: now_s,
-            ..*entry
-        };
-        let before = std::mem::replace(entry, known);
+        let before = *entry;
+        entry.port = port.0;
+        entry.seen = now_s | (before.seen & LOOKED_UP);
         match before.age_s(now_s) <= max_age_s {
             false => Learned::New,
             true if before.port == port.0 => Learned::Known,
@@ -127,21 +135,29 @@ impl MacTable {
 
     /// The port that `mac` is behind, unless it is not known at `now_s`.
     #[inline]
-    pub fn port_of(&self, mac: MacAddr, now_s: u32) -> Option<PortNo> {
-        let (bucket, place) = self.locate(mac)?;
-        let entry = &self.buckets[bucket].0[place];
-        (entry.age_s(now_s) <= self.max_age_s).then_some(PortNo(entry.port))
+    pub fn port_of(&mut self, mac: MacAddr, now_s: u32) -> Option<PortNo> {
+        let max_age_s = self.max_age_s;
+        let entry = self.find(mac.to_u64())?;
+        if entry.seen & LOOKED_UP == 0 {
+            entry.seen |= LOOKED_UP;
+        }
+        (entry.age_s(now_s) <= max_age_s).then_some(PortNo(entry.port))
     }
 
-    /// Where the address's entry is.
+    /// The address's entry.
     #[inline]
-    fn locate(&self, mac: MacAddr) -> Option<(usize, usize)> {
-        let mac = mac.to_u64();
-        for bucket in self.candidates(mac) {
-            let entries = &self.buckets[bucket].0;
-            if let Some(place) = entries.iter().position(|entry| entry.mac == mac) {
-                return (mac != 0).then_some((bucket, place));
+    fn find(&mut self, mac: u64) -> Option<&mut Entry> {
+        let mut probe = Probe::new(mac, self.buckets.len());
+        for _ in 0..PROBES {
+            let index = probe.next_bucket();
+            let entries = &self.buckets.get(index)?.0;
+            if let Some(place) = (0..4).find(|&place| entries[place].mac == mac) {
+                return self.buckets[index]
+                    .0
+                    .get_mut(place)
+                    .filter(|entry| entry.mac != 0);
             }
+            // Places in a bucket fill in order.
             if entries[3].mac == 0 {
                 return None;
             }
@@ -149,55 +165,65 @@ impl MacTable {
         None
     }
 
-    /// The buckets that an address may be in, nearest first. None while the table is empty.
-    #[inline]
-    fn candidates(&self, mac: u64) -> impl Iterator<Item = usize> + use<> {
-        // Fibonacci hashing of all but the last two bits: the product's high half depends on every bit below it.
-        let hash = (mac >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let mask = self.buckets.len().wrapping_sub(1);
-        let probes = if self.buckets.is_empty() { 0 } else { PROBES };
-        (0..probes).map(move |probe| (hash as usize + probe) & mask)
-    }
-
     #[cold]
     fn insert(&mut self, mac: MacAddr, port: PortNo, now_s: u32) -> Learned {
         if mac.is_multicast() || mac == MacAddr::ZERO {
             return Learned::Ignored;
         }
-        if self.len * 2 >= self.buckets.len() * 4 && self.buckets.len() < self.max_buckets {
+        if self.len * 2 >= self.buckets.len() * 4 {
             self.grow();
         }
-        self.place(Entry {
+        let new = Entry {
             mac: mac.to_u64(),
             port: port.0,
-            seen_s: now_s,
-        });
+            seen: now_s,
+        };
+        while !self.place(new) {
+            if !self.grow() {
+                self.replace(new);
+                break;
+            }
+        }
         Learned::New
     }
 
-    /// Puts in an address that is not there: in the first free place that it may have, or in that of the entry that
-    /// was silent longest. Places in a bucket fill in order, so the last one being free means the bucket has room.
-    fn place(&mut self, new: Entry) {
-        let mut oldest: Option<(usize, usize)> = None;
-        for bucket in self.candidates(new.mac) {
-            for (place, entry) in self.buckets[bucket].0.iter().enumerate() {
-                if entry.mac == 0 {
-                    self.buckets[bucket].0[place] = new;
-                    self.len += 1;
-                    return;
-                }
-                if oldest.is_none_or(|(b, p)| entry.seen_s < self.buckets[b].0[p].seen_s) {
-                    oldest = Some((bucket, place));
-                }
+    /// Puts an address that is not there into the first free place that it may have, if there is one.
+    fn place(&mut self, new: Entry) -> bool {
+        let mut probe = Probe::new(new.mac, self.buckets.len());
+        for _ in 0..PROBES {
+            let entries = &mut self.buckets[probe.next_bucket()].0;
+            if let Some(free) = entries.iter_mut().find(|entry| entry.mac == 0) {
+                *free = new;
+                self.len += 1;
+                return true;
             }
         }
-        if let Some((bucket, place)) = oldest {
-            self.buckets[bucket].0[place] = new;
+        false
+    }
+
+    /// Puts an address that is not there in place of another one.
+    fn replace(&mut self, new: Entry) {
+        let mut probe = Probe::new(new.mac, self.buckets.len());
+        let candidates: [usize; PROBES] = std::array::from_fn(|_| probe.next_bucket());
+        let places = candidates
+            .iter()
+            .flat_map(|&index| (0..4).map(move |place| (index, place)));
+        let victim = places.min_by_key(|&(index, place)| self.buckets[index].0[place].seen);
+        for index in candidates {
+            for entry in &mut self.buckets[index].0 {
+                entry.seen &= !LOOKED_UP;
+            }
+        }
+        if let Some((index, place)) = victim {
+            self.buckets[index].0[place] = new;
         }
     }
 
-    /// Makes room; what does not find a place in the larger table gives way to what is heard more recently.
-    fn grow(&mut self) {
+    /// Makes room; tells whether the table was still below its bound.
+    fn grow(&mut self) -> bool {
+        if self.buckets.len() >= self.max_buckets {
+            return false;
+        }
         let buckets = (self.buckets.len() * GROWTH).clamp(FIRST_BUCKETS, self.max_buckets);
         let old = std::mem::replace(&mut self.buckets, vec![Bucket::default(); buckets]);
         self.len = 0;
@@ -206,15 +232,61 @@ impl MacTable {
             .flat_map(|bucket| bucket.0)
             .filter(|entry| entry.mac != 0)
         {
-            self.place(entry);
+            if !self.place(entry) {
+                self.replace(entry);
+            }
+        }
+        true
+    }
+}
+
+/// The buckets that an address may be in, one after the other.
+struct Probe {
+    hash: u64,
+    neighbour: usize,
+    mask: usize,
+}
+
+/// A neighbourhood's buckets, less one.
+const NEIGHBOURHOOD: usize = (1 << (NEIGHBOUR_BITS - BUCKET_BITS)) - 1;
+
+impl Probe {
+    #[inline]
+    fn new(mac: u64, buckets: usize) -> Self {
+        let neighbour = (mac >> BUCKET_BITS) as usize;
+        Self {
+            hash: spread(mac >> NEIGHBOUR_BITS),
+            neighbour,
+            mask: buckets.wrapping_sub(1),
         }
     }
+
+    /// The hash chooses the neighbourhood, and where in it the run of addresses begins.
+    #[inline]
+    fn next_bucket(&mut self) -> usize {
+        let hash = (self.hash >> 32) as usize;
+        self.hash = spread(self.hash);
+        let bucket = (hash + self.neighbour) & NEIGHBOURHOOD;
+        ((hash & !NEIGHBOURHOOD) | bucket) & self.mask
+    }
+}
+
+/// Fibonacci hashing: every bit of the product's high half depends on all bits below it.
+#[inline]
+fn spread(hash: u64) -> u64 {
+    let product = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 32
 }
 
 impl Entry {
     #[inline]
+    fn seen_s(&self) -> u32 {
+        self.seen & !LOOKED_UP
+    }
+
+    #[inline]
     fn age_s(&self, now_s: u32) -> u32 {
-        now_s.saturating_sub(self.seen_s)
+        now_s.saturating_sub(self.seen_s())
     }
 }
 
@@ -271,6 +343,20 @@ mod tests {
             );
         }
         assert!(table.len() <= 1024);
+    }
+
+    #[test]
+    fn made_up_sources_do_not_push_out_a_host_that_others_send_to() {
+        let mut table = MacTable::with_limits(64, 300);
+        table.learn(host(1), PortNo(1), 0);
+        for number in 2..10_000 {
+            assert_eq!(
+                table.port_of(host(1), 10),
+                Some(PortNo(1)),
+                "after {number} sources"
+            );
+            table.learn(host(number * 77), PortNo(2), 10);
+        }
     }
 
     #[test]

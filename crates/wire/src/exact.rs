@@ -4,16 +4,12 @@
 //! message in an array on the stack and appends it once; no list is walked and nothing is allocated. The general
 //! encoder ([`Message::encode`]) is the judge: tests hold every message written here against it, byte for byte.
 
-use crate::packet::Headers;
+use crate::packet::{Headers, Icmpv4View, Ipv4View, TcpView, UdpView, ether_type, ip_proto};
 use crate::{
     Action, BufferId, EncodeError, ExactMatch, Field, FlowMod, FlowModFlags, Instruction, List,
     MacAddr, Match, Message, OxmField, PacketOut, PortNo, VLAN_PRESENT, Version, Write,
 };
 use std::net::IpAddr;
-
-const ETH_TYPE_IPV4: [u8; 2] = [0x08, 0x00];
-const IP_PROTO_TCP: u8 = 6;
-const IP_PROTO_UDP: u8 = 17;
 
 /// An add of an entry for packets like this one, which sends them out of one port.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +35,8 @@ pub struct ExactFlowMod<'a> {
 impl ExactFlowMod<'_> {
     /// Appends the message to `out`.
     ///
-    /// Untagged, unfragmented IPv4 with TCP or UDP is written straight; all else by the general encoder.
+    /// Untagged, unfragmented IPv4 is written straight; all else, and what has fields of its own in 1.3 beyond TCP and
+    /// UDP ports, by the general encoder.
     ///
     /// # Errors
     /// [`EncodeError`] where a port or flag does not fit into `version`; `out` is then as it was.
@@ -47,8 +44,8 @@ impl ExactFlowMod<'_> {
     pub fn write(&self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match (PlainIpv4::of(self.match_.frame), version) {
             (Some(packet), Version::Of10) if self.fits_of10() => out.put(&self.of10(xid, packet)),
-            (Some(packet), Version::Of13) if !self.flags.contains(FlowModFlags::EMERG) => {
-                out.put(&self.of13(xid, packet))
+            (Some(packet), Version::Of13) if packet.upper != Upper::Icmp && self.fits_of13() => {
+                self.of13(xid, packet, out);
             }
             _ => return self.write_general(version, xid, out),
         }
@@ -63,6 +60,11 @@ impl ExactFlowMod<'_> {
         of10_port(self.port).is_some()
             && of10_port(self.match_.in_port).is_some()
             && SAME_BITS.contains(self.flags)
+    }
+
+    #[inline]
+    fn fits_of13(&self) -> bool {
+        !self.flags.contains(FlowModFlags::EMERG)
     }
 
     #[cold]
@@ -95,17 +97,16 @@ impl ExactFlowMod<'_> {
         let mut message = [0; 80];
         message[0..4].copy_from_slice(&[0x01, 14, 0, 80]);
         message[4..8].copy_from_slice(&xid.to_be_bytes());
-        // Wildcards: dl_vlan_pcp alone, which an untagged packet does not have.
-        message[8..12].copy_from_slice(&0x0010_0000_u32.to_be_bytes());
+        message[8..12].copy_from_slice(&packet.of10_wildcards().to_be_bytes());
         message[12..14].copy_from_slice(&(self.match_.in_port.0 as u16).to_be_bytes());
         message[14..20].copy_from_slice(&frame[6..12]);
         message[20..26].copy_from_slice(&frame[0..6]);
         message[26..28].copy_from_slice(&[0xff, 0xff]);
-        message[30..32].copy_from_slice(&ETH_TYPE_IPV4);
+        message[30..32].copy_from_slice(&ether_type::IPV4.to_be_bytes());
         message[32] = frame[15] & 0xfc;
         message[33] = frame[23];
         message[36..44].copy_from_slice(&frame[26..34]);
-        message[44..48].copy_from_slice(&frame[34..38]);
+        message[44..48].copy_from_slice(&packet.of10_ports());
         message[48..56].copy_from_slice(&self.cookie.to_be_bytes());
         message[58..60].copy_from_slice(&self.idle_timeout.to_be_bytes());
         message[60..62].copy_from_slice(&self.hard_timeout.to_be_bytes());
@@ -118,36 +119,48 @@ impl ExactFlowMod<'_> {
         message
     }
 
-    /// `ofp_flow_mod` of 1.3 (section 7.3.4.1) with one apply-actions instruction of one output: 160 bytes.
+    /// `ofp_flow_mod` of 1.3 (section 7.3.4.1) with one apply-actions instruction of one output: what all have, then
+    /// 42 bytes with ports or 26 without.
     #[inline]
-    fn of13(&self, xid: u32, packet: PlainIpv4) -> [u8; 160] {
+    fn of13(&self, xid: u32, packet: PlainIpv4, out: &mut Vec<u8>) {
         let frame = packet.frame;
-        let mut message = OF13_TEMPLATE;
-        message[4..8].copy_from_slice(&xid.to_be_bytes());
-        message[8..16].copy_from_slice(&self.cookie.to_be_bytes());
-        message[26..28].copy_from_slice(&self.idle_timeout.to_be_bytes());
-        message[28..30].copy_from_slice(&self.hard_timeout.to_be_bytes());
-        message[30..32].copy_from_slice(&self.priority.to_be_bytes());
-        message[32..36].copy_from_slice(&self.buffer_id.0.to_be_bytes());
-        message[44..46].copy_from_slice(&self.flags.bits().to_be_bytes());
-        message[56..60].copy_from_slice(&self.match_.in_port.0.to_be_bytes());
-        message[64..70].copy_from_slice(&frame[0..6]);
-        message[74..80].copy_from_slice(&frame[6..12]);
-        message[96] = frame[15] >> 2;
-        message[101] = frame[23];
-        message[106..110].copy_from_slice(&frame[26..30]);
-        message[114..118].copy_from_slice(&frame[30..34]);
-        let tp_src = if frame[23] == IP_PROTO_TCP {
-            OxmField::TcpSrc
+        let mut head = OF13_HEAD;
+        head[4..8].copy_from_slice(&xid.to_be_bytes());
+        head[8..16].copy_from_slice(&self.cookie.to_be_bytes());
+        head[26..28].copy_from_slice(&self.idle_timeout.to_be_bytes());
+        head[28..30].copy_from_slice(&self.hard_timeout.to_be_bytes());
+        head[30..32].copy_from_slice(&self.priority.to_be_bytes());
+        head[32..36].copy_from_slice(&self.buffer_id.0.to_be_bytes());
+        head[44..46].copy_from_slice(&self.flags.bits().to_be_bytes());
+        head[56..60].copy_from_slice(&self.match_.in_port.0.to_be_bytes());
+        head[64..70].copy_from_slice(&frame[0..6]);
+        head[74..80].copy_from_slice(&frame[6..12]);
+        head[96] = frame[15] >> 2;
+        head[101] = frame[23];
+        head[106..110].copy_from_slice(&frame[26..30]);
+        head[114..118].copy_from_slice(&frame[30..34]);
+        if packet.upper == Upper::Ports {
+            let tp_src = if frame[23] == ip_proto::TCP {
+                OxmField::TcpSrc
+            } else {
+                OxmField::UdpSrc
+            } as u8;
+            let mut tail = OF13_TAIL_PORTS;
+            tail[2] = tp_src << 1;
+            tail[4..6].copy_from_slice(&frame[34..36]);
+            tail[8] = (tp_src + 1) << 1;
+            tail[10..12].copy_from_slice(&frame[36..38]);
+            tail[30..34].copy_from_slice(&self.port.0.to_be_bytes());
+            out.put(&head);
+            out.put(&tail);
         } else {
-            OxmField::UdpSrc
-        } as u8;
-        message[120] = tp_src << 1;
-        message[122..124].copy_from_slice(&frame[34..36]);
-        message[126] = (tp_src + 1) << 1;
-        message[128..130].copy_from_slice(&frame[36..38]);
-        message[148..152].copy_from_slice(&self.port.0.to_be_bytes());
-        message
+            let mut tail = OF13_TAIL;
+            head[3] = 144;
+            head[51] = 70;
+            tail[14..18].copy_from_slice(&self.port.0.to_be_bytes());
+            out.put(&head);
+            out.put(&tail);
+        }
     }
 }
 
@@ -218,7 +231,7 @@ impl<'a> ExactMatch<'a> {
         let mut fields = self.fields();
         if version == Version::Of10 {
             let ipv6 = fields.contains(&Field::exact(OxmField::EthType, 0x86dd));
-            fields.retain(|field| field.oxm_field().is_some_and(|field| in_of10(field, ipv6)));
+            fields.retain(|field| in_of10(field, ipv6));
         }
         fields
     }
@@ -227,29 +240,35 @@ impl<'a> ExactMatch<'a> {
 /// The two fields of the layer above IP, by its protocol.
 fn upper_layer_fields(ip_proto: u8) -> Option<(OxmField, OxmField)> {
     match ip_proto {
-        1 => Some((OxmField::Icmpv4Type, OxmField::Icmpv4Code)),
-        IP_PROTO_TCP => Some((OxmField::TcpSrc, OxmField::TcpDst)),
-        IP_PROTO_UDP => Some((OxmField::UdpSrc, OxmField::UdpDst)),
-        58 => Some((OxmField::Icmpv6Type, OxmField::Icmpv6Code)),
-        132 => Some((OxmField::SctpSrc, OxmField::SctpDst)),
+        ip_proto::ICMPV4 => Some((OxmField::Icmpv4Type, OxmField::Icmpv4Code)),
+        ip_proto::TCP => Some((OxmField::TcpSrc, OxmField::TcpDst)),
+        ip_proto::UDP => Some((OxmField::UdpSrc, OxmField::UdpDst)),
+        ip_proto::ICMPV6 => Some((OxmField::Icmpv6Type, OxmField::Icmpv6Code)),
+        ip_proto::SCTP => Some((OxmField::SctpSrc, OxmField::SctpDst)),
         _ => None,
     }
 }
 
-/// Whether 1.0 matches the field; of IPv6 packets it sees the Ethernet header alone.
-fn in_of10(field: OxmField, ipv6: bool) -> bool {
+/// Whether 1.0 can match the field. Of IPv6 packets it sees the Ethernet header alone, and of an ARP operation eight
+/// bits, so that a larger one, which no host should send, is left out.
+fn in_of10(field: &Field, ipv6: bool) -> bool {
+    let Field::Basic { field, value, .. } = *field else {
+        return false;
+    };
     match field {
         OxmField::InPort | OxmField::EthDst | OxmField::EthSrc | OxmField::EthType => true,
         OxmField::VlanVid | OxmField::VlanPcp => true,
         OxmField::SctpSrc | OxmField::SctpDst | OxmField::Ipv6Src | OxmField::Ipv6Dst => false,
         OxmField::Icmpv6Type | OxmField::Icmpv6Code => false,
+        OxmField::ArpOp => value <= 0xff,
         _ => !ipv6,
     }
 }
 
-/// What is the same in every message of [`ExactFlowMod::of13`]; zeros where a value is filled in.
+/// What every message of [`ExactFlowMod::of13`] begins with; zeros where a value is filled in. The lengths are those of
+/// a message with ports.
 #[rustfmt::skip]
-const OF13_TEMPLATE: [u8; 160] = [
+const OF13_HEAD: [u8; 118] = [
     0x04, 14, 0, 160,  0, 0, 0, 0,                                      //   0 header: version, type, length, xid
     0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,                    //   8 cookie, cookie_mask
     0, 0,  0, 0,  0, 0,  0, 0,  0, 0, 0, 0,                             //  24 table, command, timeouts, priority, buffer_id
@@ -264,28 +283,93 @@ const OF13_TEMPLATE: [u8; 160] = [
     0x80, 0, (OxmField::IpProto as u8) << 1, 1,   0,                    //  97
     0x80, 0, (OxmField::Ipv4Src as u8) << 1, 4,   0, 0, 0, 0,           // 102
     0x80, 0, (OxmField::Ipv4Dst as u8) << 1, 4,   0, 0, 0, 0,           // 110
-    0x80, 0, 0, 2,                                0, 0,                 // 118 tcp_src or udp_src
-    0x80, 0, 0, 2,                                0, 0,                 // 124 tcp_dst or udp_dst
-    0, 0, 0, 0, 0, 0,                                                   // 130 pad of the match
-    0, 4,  0, 24,  0, 0, 0, 0,                                          // 136 apply-actions
-    0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                // 144 output: port, max_len
 ];
 
-/// An untagged, unfragmented IPv4 packet without options that carries TCP or UDP: what the straight-line writers take.
+/// What it ends with where there are ports.
+#[rustfmt::skip]
+const OF13_TAIL_PORTS: [u8; 42] = [
+    0x80, 0, 0, 2,  0, 0,                                               //   0 tcp_src or udp_src
+    0x80, 0, 0, 2,  0, 0,                                               //   6 tcp_dst or udp_dst
+    0, 0, 0, 0, 0, 0,                                                   //  12 pad of the match
+    0, 4,  0, 24,  0, 0, 0, 0,                                          //  18 apply-actions
+    0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                //  26 output: port, max_len
+];
+
+/// What it ends with where there are none.
+#[rustfmt::skip]
+const OF13_TAIL: [u8; 26] = [
+    0, 0,                                                               //   0 pad of the match
+    0, 4,  0, 24,  0, 0, 0, 0,                                          //   2 apply-actions
+    0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                //  10 output: port, max_len
+];
+
+/// An untagged, unfragmented IPv4 packet without options: what the straight-line writers take.
 #[derive(Clone, Copy)]
 struct PlainIpv4<'a> {
-    /// Ethernet, IPv4, and both ports.
+    /// Ethernet, IPv4, and the first four bytes of what it carries.
     frame: &'a [u8; 38],
+    upper: Upper,
+}
+
+/// What an IPv4 packet has for a match beyond its IPv4 header.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Upper {
+    /// TCP's or UDP's ports.
+    Ports,
+    /// ICMP's type and code, which 1.3 has other fields for.
+    Icmp,
+    /// Nothing.
+    Nothing,
+}
+
+impl Upper {
+    /// `None` for packets with other fields, and for those whose upper header is cut short.
+    #[inline]
+    fn of(proto: u8, payload: &[u8]) -> Option<Self> {
+        match proto {
+            ip_proto::TCP => TcpView::new(payload).is_ok().then_some(Self::Ports),
+            ip_proto::UDP => UdpView::new(payload).is_ok().then_some(Self::Ports),
+            ip_proto::ICMPV4 => Icmpv4View::new(payload).is_ok().then_some(Self::Icmp),
+            ip_proto::ICMPV6 | ip_proto::SCTP => None,
+            _ => Some(Self::Nothing),
+        }
+    }
 }
 
 impl<'a> PlainIpv4<'a> {
     #[inline]
     fn of(frame: &'a [u8]) -> Option<Self> {
-        let frame = frame.first_chunk::<38>()?;
-        let ipv4 = [frame[12], frame[13], frame[14]] == [0x08, 0x00, 0x45];
-        let fragment = (frame[20] & 0x3f) | frame[21];
-        let plain = ipv4 && fragment == 0 && matches!(frame[23], IP_PROTO_TCP | IP_PROTO_UDP);
-        plain.then_some(Self { frame })
+        let (start, _) = frame.split_first_chunk::<38>()?;
+        if start[12..14] != ether_type::IPV4.to_be_bytes() {
+            return None;
+        }
+        let ip = Ipv4View::new(&frame[14..]).ok()?;
+        let plain = ip.options().is_empty() && !ip.more_fragments() && ip.fragment_offset() == 0;
+        let upper = Upper::of(ip.proto(), ip.payload())?;
+        plain.then_some(Self {
+            frame: start,
+            upper,
+        })
+    }
+
+    /// An untagged packet has no dl_vlan_pcp; one without ports has neither tp_src nor tp_dst.
+    #[inline]
+    fn of10_wildcards(&self) -> u32 {
+        match self.upper {
+            Upper::Ports | Upper::Icmp => 0x0010_0000,
+            Upper::Nothing => 0x0010_00c0,
+        }
+    }
+
+    /// tp_src and tp_dst: ports, or ICMP's type and code.
+    #[inline]
+    fn of10_ports(&self) -> [u8; 4] {
+        let [a, b, c, d] = [34, 35, 36, 37].map(|at: usize| self.frame[at]);
+        match self.upper {
+            Upper::Ports => [a, b, c, d],
+            Upper::Icmp => [0, a, 0, b],
+            Upper::Nothing => [0; 4],
+        }
     }
 }
 
@@ -376,5 +460,93 @@ impl OutputPacket<'_> {
         head[26..28].copy_from_slice(&16_u16.to_be_bytes());
         head[28..32].copy_from_slice(&self.port.0.to_be_bytes());
         Some((head, LENGTH))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Frames that are near what is written straight: IPv4 with one thing or another out of the ordinary.
+    fn frame() -> impl Strategy<Value = Vec<u8>> {
+        let proto = prop_oneof![Just(1), Just(6), Just(17), Just(58), Just(132), any::<u8>()];
+        let eth_type = prop_oneof![6 => Just(0x0800_u16), 1 => Just(0x0806), 1 => Just(0x8100), 1 => Just(0x86dd)];
+        let first = prop_oneof![6 => Just(0x45_u8), 1 => any::<u8>()];
+        let fragment = prop_oneof![6 => Just(0_u16), 1 => Just(0x4000), 1 => any::<u16>()];
+        (
+            prop::collection::vec(any::<u8>(), 0..80),
+            proto,
+            eth_type,
+            first,
+            fragment,
+        )
+            .prop_map(|(mut frame, proto, eth_type, first, fragment)| {
+                if frame.len() >= 24 {
+                    frame[12..14].copy_from_slice(&eth_type.to_be_bytes());
+                    frame[14] = first;
+                    // A length that does not cut the packet off.
+                    frame[16..18].copy_from_slice(&1000_u16.to_be_bytes());
+                    frame[20..22].copy_from_slice(&fragment.to_be_bytes());
+                    frame[23] = proto;
+                }
+                frame
+            })
+    }
+
+    fn port() -> impl Strategy<Value = PortNo> {
+        prop_oneof![
+            (0..0xff00_u32).prop_map(PortNo),
+            Just(PortNo::FLOOD),
+            any::<u32>().prop_map(PortNo)
+        ]
+    }
+
+    proptest! {
+        /// The general encoder is the judge of the straight-line flow mod.
+        #[test]
+        fn flow_mods_are_those_of_the_general_encoder(
+            frame in frame(),
+            ports in (port(), port()),
+            numbers in any::<(u32, u64, u16, u16, u16, u32)>(),
+            flags in 0..4_u16,
+        ) {
+            let (buffer_id, cookie, idle_timeout, hard_timeout, priority, xid) = numbers;
+            let flow_mod = ExactFlowMod {
+                match_: ExactMatch { in_port: ports.0, frame: &frame },
+                port: ports.1,
+                buffer_id: BufferId(buffer_id),
+                cookie,
+                idle_timeout,
+                hard_timeout,
+                priority,
+                flags: FlowModFlags::from_bits_retain(flags),
+            };
+            for version in Version::ALL {
+                let (mut fast, mut naive) = (vec![7], vec![7]);
+                let fast_result = flow_mod.write(version, xid, &mut fast);
+                let naive_result = flow_mod.write_general(version, xid, &mut naive);
+                prop_assert_eq!(fast_result, naive_result);
+                prop_assert_eq!(fast, naive);
+            }
+        }
+
+        /// And of the straight-line packet-out.
+        #[test]
+        fn packet_outs_are_those_of_the_general_encoder(
+            data in prop::collection::vec(any::<u8>(), 0..200),
+            ports in (port(), port()),
+            numbers in any::<(u32, u32)>(),
+        ) {
+            let output =
+                OutputPacket { buffer_id: BufferId(numbers.0), in_port: ports.0, port: ports.1, data: &data };
+            for version in Version::ALL {
+                let (mut fast, mut naive) = (vec![7], vec![7]);
+                let fast_result = output.write(version, numbers.1, &mut fast);
+                let naive_result = output.write_general(version, numbers.1, &mut naive);
+                prop_assert_eq!(fast_result, naive_result);
+                prop_assert_eq!(fast, naive);
+            }
+        }
     }
 }

@@ -83,11 +83,13 @@ impl<'a> PacketIn<'a> {
             .map(|(value, _)| value as u64)
     }
 
+    /// Eight bytes in one load, of which the first six are an address: there is no cheaper way to read one.
     #[inline]
     fn mac_at(&self, at: usize) -> MacAddr {
-        match self.data.first_chunk::<14>() {
-            Some(header) => MacAddr::new(std::array::from_fn(|byte| header[at + byte])),
-            None => MacAddr::ZERO,
-        }
+        let header = self.data.first_chunk::<14>();
+        let bytes = header.and_then(|header| header[at..].first_chunk::<8>());
+        bytes.map_or(MacAddr::ZERO, |&bytes| {
+            MacAddr::from_u64(u64::from_be_bytes(bytes) >> 16)
+        })
     }
 }
