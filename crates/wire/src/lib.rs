@@ -38,6 +38,8 @@ mod table;
 mod of10;
 mod of13;
 
+pub mod text;
+
 pub use action::Action;
 pub use address::{Address, AddressError, DEFAULT_PORT};
 pub use codec::{Element, Iter, List, Reader, Write};

@@ -1,0 +1,148 @@
+//! What is wrong with a text, and where.
+
+/// Why a text is not the match, action or flow that it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("column {column}: {found} {problem}; {hint}")]
+pub struct ParseError {
+    column: usize,
+    found: Found,
+    problem: &'static str,
+    hint: Hint,
+}
+
+/// What stands at the column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Found {
+    Text(String),
+    Nothing,
+}
+
+/// What to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Hint {
+    Expected(String),
+    DidYouMean(&'static str),
+}
+
+impl ParseError {
+    /// An error about `found` at byte offset `at`: `problem` goes on after it ("is not a number"), `expected` after
+    /// "expected".
+    pub(super) fn new(
+        at: usize,
+        found: &str,
+        problem: &'static str,
+        expected: impl Into<String>,
+    ) -> Self {
+        let found = if found.is_empty() {
+            Found::Nothing
+        } else {
+            Found::Text(found.to_owned())
+        };
+        Self {
+            column: at + 1,
+            found,
+            problem,
+            hint: Hint::Expected(expected.into()),
+        }
+    }
+
+    /// Replaces what was expected by the one of `words` that is most like what was found, if any is.
+    pub(super) fn or_did_you_mean(mut self, words: impl Iterator<Item = &'static str>) -> Self {
+        if let Found::Text(found) = &self.found
+            && let Some(word) = most_alike(found, words)
+        {
+            self.hint = Hint::DidYouMean(word);
+        }
+        self
+    }
+
+    /// Where the error is: bytes from the start of the text, the first being column 1.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// What stands there; empty where the text ends or something is left out.
+    pub fn found(&self) -> &str {
+        match &self.found {
+            Found::Text(text) => text,
+            Found::Nothing => "",
+        }
+    }
+}
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "'{text}'"),
+            Self::Nothing => f.write_str("nothing"),
+        }
+    }
+}
+
+impl std::fmt::Display for Hint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Expected(expected) => write!(f, "expected {expected}"),
+            Self::DidYouMean(word) => write!(f, "did you mean '{word}'?"),
+        }
+    }
+}
+
+/// Longer words than this are nobody's typing mistake.
+const LONGEST_TYPO: usize = 24;
+
+/// The word that takes the fewest edits to get from `found`, if that is at most a third of its letters.
+fn most_alike(found: &str, words: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    if found.len() > LONGEST_TYPO {
+        return None;
+    }
+    let (edits, word) = words
+        .map(|word| (edit_distance(found, word), word))
+        .min_by_key(|(edits, _)| *edits)?;
+    (edits <= word.len().div_ceil(3)).then_some(word)
+}
+
+/// Levenshtein distance in bytes, one row of the table at a time.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let substituted = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_a_sentence_with_column_and_suggestion() {
+        let error = ParseError::new(12, "in_prt", "is not a match field or keyword", "one");
+        assert_eq!(
+            error.clone().to_string(),
+            "column 13: 'in_prt' is not a match field or keyword; expected one"
+        );
+        let error = error.or_did_you_mean(["tp_src", "in_port"].into_iter());
+        assert_eq!(
+            error.to_string(),
+            "column 13: 'in_prt' is not a match field or keyword; did you mean 'in_port'?"
+        );
+    }
+
+    #[test]
+    fn suggests_nothing_that_is_far_off() {
+        assert_eq!(most_alike("zzzzzz", ["in_port", "ip"].into_iter()), None);
+    }
+
+    #[test]
+    fn edit_distance_counts_letters() {
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("", "ip"), 2);
+        assert_eq!(edit_distance("TCP", "tcp"), 0);
+    }
+}

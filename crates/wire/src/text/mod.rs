@@ -1,0 +1,44 @@
+//! Text forms in the syntax of `ovs-ofctl`, both ways: what people type, and what they read.
+//!
+//! | Text | Type |
+//! | --- | --- |
+//! | `tcp,in_port=1,nw_dst=10.0.0.0/8,tp_dst=80` | [`crate::Match`] |
+//! | `output:2`, `set_field:10.0.0.1->ip_dst` | [`crate::Action`] |
+//! | `meter:1,output:2,goto_table:3` | [`Instructions`] |
+//! | `table=1,priority=10,tcp actions=output:2` | [`crate::FlowMod`] |
+//! | `group_id=1,type=select,bucket=weight:10,actions=output:2` | [`crate::GroupMod`] |
+//! | `meter=1,kbps,burst,bands=type=drop,rate=1000,burst_size=100` | [`crate::MeterMod`] |
+//! | ` cookie=0x0, duration=4.200s, table=0, … actions=output:1` | [`crate::FlowStats`], written only |
+//! | `OFPT_FLOW_MOD (OF1.3) (xid=0x1): ADD priority=10,… actions=output:2` | [`message`], written only |
+//!
+//! **Names.** Open vSwitch's (`dl_src`, `nw_dst`, `tp_dst`) are read and written: that is what hands and scripts know.
+//! Those that depend on the protocol, such as `tp_dst`, take it from the same match, wherever in it it stands. The
+//! specification's names (`eth_src`, `ipv4_dst`, `tcp_dst`) are read too, always mean that very field, and are written
+//! where Open vSwitch's name would be ambiguous. What is written reads back as the same value.
+//!
+//! **What has no text.** Experimenter actions and instructions, and match fields of foreign classes, are written as
+//! `experimenter(0x2320,0a0b)` and `oxm(0xffff,3,0a0b)`, and are not read: parsed values own nothing that such bytes
+//! could live in. `max_len` of an output to another port than the controller means nothing and is left out.
+//!
+//! **Errors.** A [`ParseError`] names the column, what stands there and what was expected. Nothing here panics on
+//! any text.
+
+mod action;
+mod error;
+mod field;
+mod flow;
+mod group;
+mod instruction;
+mod item;
+mod matching;
+mod message;
+mod meter;
+mod multipart;
+mod outline;
+mod port;
+mod value;
+
+pub use action::Actions;
+pub use error::ParseError;
+pub use instruction::Instructions;
+pub use message::{MessageText, message};
