@@ -168,7 +168,7 @@ impl fmt::Display for FlowMod<'_> {
         write_unless(f, "out_group", self.out_group, GROUP_ANY)?;
         write_unless(f, "buffer_id", self.buffer_id.0, BufferId::NONE.0)?;
         write_flag_list(f, self.flags)?;
-        write_rule(f, self.priority, &self.match_)?;
+        write_rule(f, self.priority, &self.match_, Version::Of13)?;
         f.write_str("actions=")?;
         write_instructions(f, &self.instructions, Version::Of13)
     }
@@ -210,12 +210,17 @@ fn write_flag_list(out: &mut dyn Write, flags: FlowModFlags) -> fmt::Result {
 }
 
 /// Priority and match with a space after them, or nothing where neither says anything.
-pub(super) fn write_rule(out: &mut dyn Write, priority: u16, match_: &Match<'_>) -> fmt::Result {
+pub(super) fn write_rule(
+    out: &mut dyn Write,
+    priority: u16,
+    match_: &Match<'_>,
+    version: Version,
+) -> fmt::Result {
     let any = match_.fields().next().is_none();
     if priority != DEFAULT_PRIORITY {
         write!(out, "priority={priority}{}", if any { "" } else { "," })?;
     }
-    write_match(out, match_)?;
+    write_match(out, match_, version)?;
     if priority != DEFAULT_PRIORITY || !any {
         out.write_char(' ')?;
     }
@@ -249,7 +254,7 @@ pub(super) fn write_flow_stats(
         }
     }
     write_flags(out, row.flags)?;
-    write_rule(out, row.priority, &row.match_)?;
+    write_rule(out, row.priority, &row.match_, version)?;
     out.write_str("actions=")?;
     write_instructions(out, &row.instructions, version)
 }
@@ -294,7 +299,7 @@ pub(super) fn write_flow_mod(
     if flow.table_id != 0 {
         write!(out, "table:{} ", flow.table_id)?;
     }
-    write_rule(out, flow.priority, &flow.match_)?;
+    write_rule(out, flow.priority, &flow.match_, version)?;
     match (flow.cookie, flow.cookie_mask) {
         (0, 0) => {}
         (cookie, 0) => write!(out, "cookie:{cookie:#x} ")?,

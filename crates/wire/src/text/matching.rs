@@ -4,7 +4,7 @@ use super::ParseError;
 use super::field::{self, Context, Name, PROTOCOLS, Protocol};
 use super::item::{Item, Span};
 use super::value::{self, Form};
-use crate::{Field, Match, OxmField, RawField, VLAN_PRESENT};
+use crate::{Field, Match, OxmField, RawField, VLAN_PRESENT, Version};
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
@@ -27,7 +27,7 @@ impl FromStr for Match<'static> {
 /// In the order and with the names of `ovs-ofctl dump-flows`; empty for a match of every packet.
 impl fmt::Display for Match<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_match(f, self)
+        write_match(f, self, Version::Of13)
     }
 }
 
@@ -233,18 +233,15 @@ impl Builder {
         let tci_mask = mask.map_or(Ok(0xffff), Span::u16)?;
         match tci_mask & TCI_PCP {
             0 => {}
-            TCI_PCP => {
-                let pcp = Field::exact(OxmField::VlanPcp, (tci >> 13).into());
-                self.set(item, pcp)?;
-            }
+            // Without a tag there is no priority to ask for.
+            TCI_PCP if tci & !TCI_ID == 0 && tci_mask & VLAN_PRESENT != 0 => {}
+            TCI_PCP => self.set(item, Field::exact(OxmField::VlanPcp, (tci >> 13).into()))?,
             _ => {
-                return Err(item.key.error(
-                    "masks a part of the priority",
-                    "a mask with all of 0xe000 or none",
-                ));
+                let problem = "masks a part of the priority";
+                return Err(item.key.error(problem, "a mask with all of 0xe000 or none"));
             }
         }
-        match tci_mask & !TCI_PCP {
+        match tci_mask & TCI_VID {
             0 => Ok(()),
             mask => self.set(
                 item,
@@ -294,6 +291,10 @@ impl Builder {
 const NO_VLAN: u16 = 0xffff;
 /// The priority's bits in a tag control field.
 const TCI_PCP: u16 = 0xe000;
+/// The bits of `vlan_vid` in it: the id, and whether there is a tag.
+const TCI_VID: u16 = !TCI_PCP;
+/// The id's bits.
+const TCI_ID: u16 = 0x0fff;
 
 /// A tag must be there, whichever.
 fn any_vlan() -> Field<'static> {
@@ -346,9 +347,13 @@ fn context_of<'a>(fields: impl Iterator<Item = Field<'a>>) -> Context {
     context
 }
 
-/// Writes a match as `ovs-ofctl` does.
-pub(super) fn write_match(out: &mut dyn Write, match_: &Match<'_>) -> fmt::Result {
-    let mut writer = MatchWriter::new(out, match_);
+/// Writes a match as `ovs-ofctl` does for messages of `version`.
+pub(super) fn write_match(
+    out: &mut dyn Write,
+    match_: &Match<'_>,
+    version: Version,
+) -> fmt::Result {
+    let mut writer = MatchWriter::new(out, match_, version);
     writer.write_protocol()?;
     writer.write_fields()
 }
@@ -358,11 +363,12 @@ struct MatchWriter<'o, 'a> {
     out: &'o mut dyn Write,
     fields: Vec<Field<'a>>,
     context: Context,
+    version: Version,
     separator: &'static str,
 }
 
 impl<'o, 'a> MatchWriter<'o, 'a> {
-    fn new(out: &'o mut dyn Write, match_: &Match<'a>) -> Self {
+    fn new(out: &'o mut dyn Write, match_: &Match<'a>, version: Version) -> Self {
         let mut fields: Vec<_> = match_.fields().collect();
         fields.sort_by_key(|field| match field.oxm_field() {
             Some(field) => field::place_and_name(field).0,
@@ -373,6 +379,7 @@ impl<'o, 'a> MatchWriter<'o, 'a> {
             out,
             fields,
             context,
+            version,
             separator: "",
         }
     }
@@ -442,15 +449,17 @@ impl<'o, 'a> MatchWriter<'o, 'a> {
             return Ok(());
         }
         self.separate()?;
-        let (vid, pcp) = (mask & 0x0fff, mask & TCI_PCP);
-        if value & VLAN_PRESENT == 0 || !matches!(vid, 0 | 0x0fff) || vid | pcp == 0 {
-            return match mask {
-                0xffff => write!(self.out, "vlan_tci=0x{value:04x}"),
+        let (vid, pcp) = (mask & TCI_ID, mask & TCI_PCP);
+        if value & VLAN_PRESENT == 0 || !matches!(vid, 0 | TCI_ID) || vid | pcp == 0 {
+            return match (mask, self.version) {
+                (0xffff, _) | (TCI_VID, Version::Of10) => {
+                    write!(self.out, "vlan_tci=0x{value:04x}")
+                }
                 _ => write!(self.out, "vlan_tci=0x{value:04x}/0x{mask:04x}"),
             };
         }
         if vid != 0 {
-            write!(self.out, "dl_vlan={}", value & 0x0fff)?;
+            write!(self.out, "dl_vlan={}", value & TCI_ID)?;
         }
         if pcp != 0 {
             let comma = if vid == 0 { "" } else { "," };
@@ -482,8 +491,8 @@ impl Tci {
     /// Nothing is left to write.
     const WRITTEN: Self = Self { value: 0, mask: 0 };
 
-    /// What the fields ask of the tag, or `None` where that is best said with the specification's own names: a
-    /// priority without a word on the tag itself, or a masked priority.
+    /// What the fields ask of the tag, or `None` where only the specification's own names can say that: a priority
+    /// without a word on the tag itself or without a tag, or a masked priority.
     fn of(fields: &[Field<'_>]) -> Option<Self> {
         let mut tci = Self::WRITTEN;
         for field in fields {
@@ -507,9 +516,10 @@ impl Tci {
                 _ => {}
             }
         }
-        let about_tag = tci.mask & !TCI_PCP != 0;
+        let about_tag = tci.mask & TCI_VID != 0;
         let whole_pcp = matches!(tci.mask & TCI_PCP, 0 | TCI_PCP);
-        (about_tag && whole_pcp).then_some(tci)
+        let pcp_without_tag = tci.mask & !TCI_ID == !TCI_ID && tci.value & !TCI_ID == 0;
+        (about_tag && whole_pcp && !pcp_without_tag).then_some(tci)
     }
 }
 

@@ -213,20 +213,20 @@ const CAPABILITIES: [(u32, &str); 7] = [
     (Capabilities::PORT_BLOCKED.bits(), "PORT_BLOCKED"),
 ];
 
-/// 1.0's actions by the bit of their number.
-const OF10_ACTIONS: [&str; 12] = [
-    "OUTPUT",
-    "SET_VLAN_VID",
-    "SET_VLAN_PCP",
-    "STRIP_VLAN",
-    "SET_DL_SRC",
-    "SET_DL_DST",
-    "SET_NW_SRC",
-    "SET_NW_DST",
-    "SET_NW_TOS",
-    "SET_TP_SRC",
-    "SET_TP_DST",
-    "ENQUEUE",
+/// 1.0's actions by the bits of their numbers, in Open vSwitch's order.
+const OF10_ACTIONS: [(u32, &str); 12] = [
+    (1 << 0, "output"),
+    (1 << 11, "enqueue"),
+    (1 << 1, "set_vlan_vid"),
+    (1 << 2, "set_vlan_pcp"),
+    (1 << 3, "strip_vlan"),
+    (1 << 4, "mod_dl_src"),
+    (1 << 5, "mod_dl_dst"),
+    (1 << 6, "mod_nw_src"),
+    (1 << 7, "mod_nw_dst"),
+    (1 << 8, "mod_nw_tos"),
+    (1 << 9, "mod_tp_src"),
+    (1 << 10, "mod_tp_dst"),
 ];
 
 fn write_features(out: &mut dyn Write, features: &Features<'_>, version: Version) -> fmt::Result {
@@ -246,8 +246,7 @@ fn write_features(out: &mut dyn Write, features: &Features<'_>, version: Version
     write_bits(out, features.capabilities.bits(), &names)?;
     if version == Version::Of10 {
         out.write_str("\nactions: ")?;
-        let names: Vec<_> = (0..).map(|bit| 1 << bit).zip(OF10_ACTIONS).collect();
-        write_bits(out, features.actions, &names)?;
+        write_bits(out, features.actions, &OF10_ACTIONS)?;
     }
     features.ports.iter().try_for_each(|port| {
         out.write_char('\n')?;
@@ -288,7 +287,7 @@ fn write_packet_in(
     write!(out, " total_len={} ", packet.total_len)?;
     match version {
         Version::Of10 => write!(out, "in_port={}", packet.in_port)?,
-        Version::Of13 => write_match(out, &packet.match_)?,
+        Version::Of13 => write_match(out, &packet.match_, version)?,
     }
     match packet.reason {
         PacketInReason::NoMatch => out.write_str(" (via no_match)")?,
@@ -330,7 +329,11 @@ fn write_packet(out: &mut dyn Write, data: &[u8], detail: Detail) -> fmt::Result
     let of_packet = headers
         .fields()
         .filter(|field| field.oxm_field() != Some(crate::OxmField::InPort));
-    write_match(out, &Match::from(of_packet.collect::<Vec<_>>()))?;
+    write_match(
+        out,
+        &Match::from(of_packet.collect::<Vec<_>>()),
+        Version::Of10,
+    )?;
     write_payload(out, data, detail)
 }
 
@@ -340,7 +343,7 @@ fn write_flow_removed(
     version: Version,
 ) -> fmt::Result {
     out.write_char(' ')?;
-    write_rule(out, removed.priority, &removed.match_)?;
+    write_rule(out, removed.priority, &removed.match_, version)?;
     match removed.reason {
         FlowRemovedReason::IdleTimeout => out.write_str("reason=idle")?,
         FlowRemovedReason::HardTimeout => out.write_str("reason=hard")?,
@@ -372,7 +375,10 @@ fn write_table_mod(out: &mut dyn Write, table: &TableMod) -> fmt::Result {
         TABLE_ALL => out.write_str(" table_id=ALL_TABLES")?,
         table_id => write!(out, " table_id={table_id}")?,
     }
-    write!(out, ", config={:#x}", table.config)
+    match table.config {
+        0 => Ok(()),
+        config => write!(out, ", config={config:#x}"),
+    }
 }
 
 /// A queue's rates are in tenths of a percent; more than all of the port means that there is no limit.
@@ -407,8 +413,7 @@ fn write_queues(out: &mut dyn Write, config: &QueueConfig<'_>) -> fmt::Result {
 
 fn write_role(out: &mut dyn Write, role: &Role) -> fmt::Result {
     match role.role {
-        // It asks for nothing, so its generation means nothing.
-        ControllerRole::NoChange => return out.write_str(" role=nochange"),
+        ControllerRole::NoChange => out.write_str(" role=nochange")?,
         ControllerRole::Equal => out.write_str(" role=equal")?,
         ControllerRole::Master => out.write_str(" role=master")?,
         ControllerRole::Slave => out.write_str(" role=slave")?,

@@ -63,7 +63,7 @@ pub(super) fn write_request(
 ) -> fmt::Result {
     match body {
         MultipartRequestBody::Flow(which) | MultipartRequestBody::Aggregate(which) => {
-            write_flow_request(out, which)
+            write_flow_request(out, which, version)
         }
         MultipartRequestBody::PortStats(port) => write!(out, " port_no={port}"),
         MultipartRequestBody::Queue { port, queue_id } => {
@@ -91,21 +91,27 @@ pub(super) fn write_request(
     }
 }
 
-fn write_flow_request(out: &mut dyn Write, which: &FlowStatsRequest<'_>) -> fmt::Result {
-    out.write_char(' ')?;
+fn write_flow_request(
+    out: &mut dyn Write,
+    which: &FlowStatsRequest<'_>,
+    version: Version,
+) -> fmt::Result {
     if which.table_id != TABLE_ALL {
-        write!(out, "table={} ", which.table_id)?;
+        write!(out, " table={}", which.table_id)?;
     }
     if which.out_port != PortNo::ANY {
-        write!(out, "out_port={} ", which.out_port)?;
+        write!(out, " out_port={}", which.out_port)?;
     }
     if which.out_group != GROUP_ANY {
-        write!(out, "out_group={} ", which.out_group)?;
+        write!(out, " out_group={}", which.out_group)?;
     }
     if which.cookie_mask != 0 {
-        write!(out, "cookie={:#x}/{:#x} ", which.cookie, which.cookie_mask)?;
+        write!(out, " cookie={:#x}/{:#x}", which.cookie, which.cookie_mask)?;
     }
-    write_match(out, &which.match_)
+    if which.match_.fields().next().is_some() {
+        out.write_char(' ')?;
+    }
+    write_match(out, &which.match_, version)
 }
 
 fn write_queue_request(
@@ -136,7 +142,6 @@ pub(super) fn write_reply(
         }
         MultipartReplyBody::Aggregate(sums) => write_aggregate(out, sums),
         MultipartReplyBody::Table(rows) => {
-            write!(out, " {} tables", rows.len())?;
             write_lines(out, rows, |out, row| write_table(out, row, version))
         }
         MultipartReplyBody::PortStats(rows) => {
@@ -153,8 +158,8 @@ pub(super) fn write_reply(
             write_group(out, row.group_id, row.group_type, &row.buckets)
         }),
         MultipartReplyBody::GroupFeatures(features) => write_group_features(out, features),
-        MultipartReplyBody::Meter(rows) => write_lines(out, rows, write_meter_stats),
-        MultipartReplyBody::MeterConfig(rows) => write_lines(out, rows, |out, row| {
+        MultipartReplyBody::Meter(rows) => write_blocks(out, rows, write_meter_stats),
+        MultipartReplyBody::MeterConfig(rows) => write_blocks(out, rows, |out, row| {
             write_meter(out, row.meter_id, row.flags, &row.bands, "\n")
         }),
         MultipartReplyBody::MeterFeatures(features) => write_meter_features(out, features),
@@ -179,6 +184,19 @@ fn write_lines<'a, T: Element<'a>>(
         out.write_char('\n')?;
         write_row(out, &row)
     })
+}
+
+/// Writes rows of several lines, with an empty line between them.
+fn write_blocks<'a, T: Element<'a>>(
+    out: &mut dyn Write,
+    rows: &List<'a, T>,
+    write_row: impl Fn(&mut dyn Write, &T) -> fmt::Result,
+) -> fmt::Result {
+    for (index, row) in rows.iter().enumerate() {
+        out.write_str(if index == 0 { "\n" } else { "\n\n" })?;
+        write_row(out, &row)?;
+    }
+    Ok(())
 }
 
 fn write_desc(out: &mut dyn Write, desc: &Desc) -> fmt::Result {
@@ -300,7 +318,7 @@ fn write_group_features(out: &mut dyn Write, features: &GroupFeatures) -> fmt::R
         "\n    Capabilities:  {:#x}",
         features.capabilities.bits()
     )?;
-    let types = ["All", "Select", "Indirect", "Fast Failover"];
+    let types = ["all", "select", "indirect", "fast failover"];
     let limits = features.max_groups.iter().zip(features.actions);
     for (name, (max_groups, actions)) in types.iter().zip(limits) {
         write!(
@@ -355,10 +373,7 @@ fn write_table_features(out: &mut dyn Write, table: &TableFeatures<'_>) -> fmt::
     write!(out, "\n    config={:#x}", table.config)?;
     write!(out, "\n    max_entries={}", table.max_entries)?;
     for property in &table.properties {
-        match property.kind {
-            Ok(kind) => write!(out, "\n    {kind:?}: ")?,
-            Err(number) => write!(out, "\n    property {number}: ")?,
-        }
+        write!(out, "\n    {:?}: ", property.kind)?;
         super::matching::write_hex(out, property.ids)?;
     }
     Ok(())
