@@ -6,13 +6,13 @@ use super::group::write_group_mod;
 use super::matching::write_match;
 use super::meter::write_meter_mod;
 use super::multipart::{reply_name, request_name, write_reply, write_request};
-use super::outline::{OneLine, write_hex_dump};
+use super::outline::{OneLine, write_foreign, write_hex_dump};
 use super::port::{write_bits, write_port, write_port_mod, write_port_status};
 use crate::{
     AsyncConfig, Capabilities, ConfigFlags, ControllerRole, ErrorCode, ErrorMessage, Features,
-    FlowRemoved, FlowRemovedReason, Header, Hello, HelloElement, Match, Message, PacketIn,
-    PacketInReason, PacketOut, QueueConfig, QueueProperty, Role, SwitchConfig, TABLE_ALL, TableMod,
-    Version,
+    FlowRemoved, FlowRemovedReason, Header, Hello, HelloElement, Match, Message, MultipartFlags,
+    PacketIn, PacketInReason, PacketOut, QueueConfig, QueueProperty, Role, SwitchConfig, TABLE_ALL,
+    TableMod, Version,
 };
 use std::fmt::{self, Write};
 
@@ -77,8 +77,14 @@ impl MessageText<'_, '_> {
             Message::GroupMod(group) => write_group_mod(out, group),
             Message::PortMod(port) => write_port_mod(out, port),
             Message::TableMod(table) => write_table_mod(out, table),
-            Message::MultipartRequest(request) => write_request(out, &request.body, version),
-            Message::MultipartReply(reply) => write_reply(out, &reply.body, version),
+            Message::MultipartRequest(request) => {
+                write_multipart_flags(out, request.flags)?;
+                write_request(out, &request.body, version)
+            }
+            Message::MultipartReply(reply) => {
+                write_multipart_flags(out, reply.flags)?;
+                write_reply(out, &reply.body, version)
+            }
             Message::QueueGetConfigRequest(port) => write!(out, " port={port}"),
             Message::QueueGetConfigReply(config) => write_queues(out, config),
             Message::RoleRequest(role) | Message::RoleReply(role) => write_role(out, role),
@@ -148,6 +154,14 @@ fn name(message: &Message<'_>) -> &'static str {
     }
 }
 
+fn write_multipart_flags(out: &mut dyn Write, flags: MultipartFlags) -> fmt::Result {
+    match flags {
+        flags if flags.is_empty() => Ok(()),
+        MultipartFlags::MORE => out.write_str(" flags=[more]"),
+        flags => write!(out, " flags={:#06x}", flags.bits()),
+    }
+}
+
 fn write_payload(out: &mut dyn Write, payload: &[u8], detail: Detail) -> fmt::Result {
     match detail {
         Detail::Brief => Ok(()),
@@ -180,7 +194,8 @@ fn write_error(out: &mut dyn Write, error: &ErrorMessage<'_>, detail: Detail) ->
     write!(out, " {}", error.code)?;
     match (error.code, std::str::from_utf8(error.data)) {
         (ErrorCode::HelloFailedIncompatible | ErrorCode::HelloFailedEperm, Ok(text)) => {
-            write!(out, "\n{}", text.trim_end_matches('\0').escape_debug())
+            out.write_char('\n')?;
+            write_foreign(out, text.trim_end_matches('\0'))
         }
         _ => write_offender(out, error.data, detail),
     }

@@ -5,11 +5,12 @@ use super::flow::{write_duration, write_flow_stats};
 use super::group::{write_group, write_group_id};
 use super::matching::write_match;
 use super::meter::{self, write_meter, write_meter_id};
+use super::outline::write_foreign;
 use super::port::{write_bits, write_port};
 use crate::{
-    AggregateStats, Desc, Element, FlowStatsRequest, GROUP_ANY, GroupFeatures, GroupStats, List,
-    MeterFeatures, MeterStats, MultipartReplyBody, MultipartRequestBody, PortNo, PortStats,
-    QUEUE_ALL, QueueStats, TABLE_ALL, TableFeatures, TableStats, Version,
+    AggregateStats, Desc, Element, FixedName, FlowStatsRequest, GROUP_ANY, GroupFeatures,
+    GroupStats, List, MeterFeatures, MeterStats, MultipartReplyBody, MultipartRequestBody, PortNo,
+    PortStats, QUEUE_ALL, QueueStats, TABLE_ALL, TableFeatures, TableStats, Version,
 };
 use std::fmt::{self, Write};
 
@@ -200,11 +201,17 @@ fn write_blocks<'a, T: Element<'a>>(
 }
 
 fn write_desc(out: &mut dyn Write, desc: &Desc) -> fmt::Result {
-    write!(out, "\nManufacturer: {}", desc.mfr_desc)?;
-    write!(out, "\nHardware: {}", desc.hw_desc)?;
-    write!(out, "\nSoftware: {}", desc.sw_desc)?;
-    write!(out, "\nSerial Num: {}", desc.serial_num)?;
-    write!(out, "\nDP Description: {}", desc.dp_desc)
+    let parts = [
+        ("Manufacturer", desc.mfr_desc.to_str_lossy()),
+        ("Hardware", desc.hw_desc.to_str_lossy()),
+        ("Software", desc.sw_desc.to_str_lossy()),
+        ("Serial Num", desc.serial_num.to_str_lossy()),
+        ("DP Description", desc.dp_desc.to_str_lossy()),
+    ];
+    parts.iter().try_for_each(|(name, text)| {
+        write!(out, "\n{name}: ")?;
+        write_foreign(out, text)
+    })
 }
 
 fn write_aggregate(out: &mut dyn Write, sums: &AggregateStats) -> fmt::Result {
@@ -216,7 +223,7 @@ fn write_aggregate(out: &mut dyn Write, sums: &AggregateStats) -> fmt::Result {
 fn write_table(out: &mut dyn Write, table: &TableStats, version: Version) -> fmt::Result {
     write!(out, "  table {}", table.table_id)?;
     if version == Version::Of10 {
-        write!(out, " (\"{}\")", table.name)?;
+        write_table_name(out, &table.name)?;
     }
     write!(out, ":\n    active={}", table.active_count)?;
     write!(out, ", lookup={}", table.lookup_count)?;
@@ -226,6 +233,12 @@ fn write_table(out: &mut dyn Write, table: &TableStats, version: Version) -> fmt
         write!(out, "\n    wildcards={:#x}", table.wildcards)?;
     }
     Ok(())
+}
+
+fn write_table_name(out: &mut dyn Write, name: &FixedName<32>) -> fmt::Result {
+    out.write_str(" (\"")?;
+    write_foreign(out, &name.to_str_lossy())?;
+    out.write_str("\")")
 }
 
 /// A counter by its name, or `?` where the switch does not keep it.
@@ -367,7 +380,9 @@ fn write_tables_features<'a>(
 }
 
 fn write_table_features(out: &mut dyn Write, table: &TableFeatures<'_>) -> fmt::Result {
-    write!(out, "  table {} (\"{}\"):", table.table_id, table.name)?;
+    write!(out, "  table {}", table.table_id)?;
+    write_table_name(out, &table.name)?;
+    out.write_char(':')?;
     write!(out, "\n    metadata: match={:#x}", table.metadata_match)?;
     write!(out, " write={:#x}", table.metadata_write)?;
     write!(out, "\n    config={:#x}", table.config)?;

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-/// Passes text on with every line break, and the blanks around it, made a space (after a colon, comma or equals sign,
-/// or at the start) or `; ` (elsewhere).
+/// Passes text on with every line break, and the blanks after it, made a space (after a colon or comma), nothing (after
+/// a blank or an equals sign) or `; ` (elsewhere), and with columns of blanks made one.
 pub(super) struct OneLine<'o> {
     out: &'o mut dyn Write,
     /// A line break has come, and nothing after it yet.
@@ -25,7 +25,7 @@ impl<'o> OneLine<'o> {
             self.broken = true;
             return Ok(());
         }
-        if self.broken && letter == ' ' {
+        if letter == ' ' && (self.broken || self.last == ' ') {
             return Ok(());
         }
         if self.broken {
@@ -46,6 +46,18 @@ impl Write for OneLine<'_> {
         text.chars()
             .try_for_each(|letter| self.write_letter(letter))
     }
+}
+
+/// Writes text that a peer chose: its control characters are escaped, so that it can neither break lines nor command a
+/// terminal.
+pub(super) fn write_foreign(out: &mut dyn Write, text: &str) -> fmt::Result {
+    text.chars().try_for_each(|letter| {
+        if letter.is_control() {
+            write!(out, "{}", letter.escape_default())
+        } else {
+            out.write_char(letter)
+        }
+    })
 }
 
 /// Writes bytes sixteen to a line with their offsets, each line after a line break, as `ovs-ofctl` dumps them.
@@ -76,9 +88,16 @@ mod tests {
         let mut text = String::new();
         let mut one_line = OneLine::new(&mut text);
         one_line
-            .write_str("head:\n first\n     second\n bands=\ntype=drop\n")
+            .write_str("head:\n first\n     second:   2\n bands=\ntype=drop\n")
             .expect("writing to a string");
-        assert_eq!(text, "head: first; second; bands=type=drop");
+        assert_eq!(text, "head: first; second: 2; bands=type=drop");
+    }
+
+    #[test]
+    fn foreign_text_commands_nothing() {
+        let mut text = String::new();
+        write_foreign(&mut text, "é\n\x1b[2J").expect("writing to a string");
+        assert_eq!(text, "é\\n\\u{1b}[2J");
     }
 
     #[test]

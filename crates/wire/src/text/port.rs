@@ -1,5 +1,6 @@
 //! Ports, written only: ` 1(eth1): addr:50:54:00:00:00:02` and what follows it.
 
+use super::outline::write_foreign;
 use crate::{Port, PortConfig, PortFeatures, PortMod, PortReason, PortState, PortStatus, Version};
 use std::fmt::{self, Write};
 
@@ -58,11 +59,9 @@ pub(super) fn write_bits(out: &mut dyn Write, bits: u32, names: &[(u32, &str)]) 
 
 /// Writes a port's description over several lines.
 pub(super) fn write_port(out: &mut dyn Write, port: &Port, version: Version) -> fmt::Result {
-    write!(
-        out,
-        " {}({}): addr:{}",
-        port.port_no, port.name, port.hw_addr
-    )?;
+    write!(out, " {}(", port.port_no)?;
+    write_foreign(out, &port.name.to_str_lossy())?;
+    write!(out, "): addr:{}", port.hw_addr)?;
     out.write_str("\n     config:     ")?;
     write_bits(out, port.config.bits(), &CONFIG)?;
     out.write_str("\n     state:      ")?;
