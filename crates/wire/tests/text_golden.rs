@@ -92,6 +92,22 @@ fn one_line_is_one_line() {
 }
 
 #[test]
+fn damaged_messages_print_if_they_decode() {
+    for record in golden::records(MESSAGES) {
+        let whole = golden::bytes(record.head().1);
+        for (at, value) in (0..whole.len()).flat_map(|at| [(at, 0x00), (at, 0x7f), (at, 0xff)]) {
+            let mut bytes = whole.clone();
+            bytes[at] = value;
+            if let Ok((header, decoded)) = Message::decode(&bytes) {
+                let line = message(&header, &decoded).to_string();
+                assert!(!line.contains(char::is_control), "{line:?}");
+                assert!(!format!("{:#}", message(&header, &decoded)).is_empty());
+            }
+        }
+    }
+}
+
+#[test]
 fn open_vswitch_prints_the_same() {
     if !open_vswitch_is_here() {
         return;

@@ -109,10 +109,10 @@ impl MessageText<'_, '_> {
             }
             message => write!(out, "OFPT_{}", name(message))?,
         }
-        match Version::from_wire(self.header.version) {
-            Ok(Version::Of10) => {}
-            Ok(version) => write!(out, " (OF{version})")?,
-            Err(_) => write!(out, " (OF {:#04x})", self.header.version)?,
+        match self.header.version {
+            0x01 => {}
+            version @ 0x02..=0x06 => write!(out, " (OF1.{})", version - 1)?,
+            version => write!(out, " (OF {version:#04x})")?,
         }
         write!(out, " (xid={:#x}):", self.header.xid)
     }
