@@ -5,6 +5,7 @@
 //! - [`Message::decode`] and [`Message::encode`] handle every message of both versions through one set of
 //!   version-neutral types; what a version lacks is an [`EncodeError`] that names it.
 //! - Views borrow from the bytes they were read from, are checked once, and never allocate.
+//! - [`text`] reads and writes the syntax of `ovs-ofctl`.
 //! - [`ExactFlowMod`] is the straight-line writer for the message that a controller sends most.
 
 mod action;
