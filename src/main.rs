@@ -1,5 +1,6 @@
 //! The `urtica` binary: one file per subcommand.
 
+mod decode;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -17,10 +18,13 @@ struct Cli {
 enum Command {
     /// Run control programs for the switches that connect.
     Run(run::RunArgs),
+    /// Print OpenFlow messages, from hex digits or a capture.
+    Decode(decode::DecodeArgs),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => run::run(args),
+        Command::Decode(args) => decode::run(args),
     }
 }

@@ -310,7 +310,10 @@ impl Shard {
         // The last words, such as an OFPT_ERROR, where the socket takes them.
         let _ = connection.flush(&mut self.turn);
         self.turn.out.clear();
-        if let Err(close) = contain(|| Ok(connection.close(close, &mut self.turn))) {
+        if let Err(close) = contain(|| {
+            connection.close(close, &mut self.turn);
+            Ok(())
+        }) {
             tracing::error!(reason = %close, "a handler panicked when its switch left");
         }
     }
