@@ -4,11 +4,12 @@
 //! stalls: an insert moves nothing, looks at no more than [`PROBES`] cache lines, and allocates only while the table
 //! grows to its bound.
 //!
-//! **How.** Open addressing in buckets of four entries, one cache line each. Sixty-four consecutive addresses have
-//! neighbouring buckets, so that the runs of addresses that virtual hosts and benchmarks have are read like an array:
-//! the processor fetches ahead, and one address translation serves them all. Where a bucket is full, a second hash
-//! leads to another, and so on a few times. Nothing is ever removed, only overwritten, so a search may end at the
-//! first bucket with a free place.
+//! **How.** Open addressing in buckets of four entries, one cache line each. An address's first place is in the
+//! neighbourhood that it shares with sixty-four addresses which differ only in the last bits of their last byte, or
+//! of their second: the runs of addresses that virtual hosts (counting up from the end) and benchmarks (from the
+//! front) have are so read like an array; the processor fetches ahead, and one address translation serves them all.
+//! Where that bucket is full, the next lies in another neighbourhood, and so on for a few. Nothing is ever removed, only
+//! overwritten, so a search may end at the first bucket with a free place.
 //!
 //! **When it is full.** Of the places that a new address may have, the one gives way that was silent longest and that
 //! nobody sent to of late: a host that makes up source addresses does not push out those that others talk to.
@@ -18,15 +19,13 @@
 use urtica_wire::{MacAddr, PortNo};
 
 /// How many buckets an address may be in.
-const PROBES: usize = 4;
+const PROBES: usize = 8;
 
-/// Addresses that differ in these low bits alone share the neighbourhood of a bucket...
-const NEIGHBOUR_BITS: u32 = 6;
+/// Places in a bucket: a cache line of them.
+const BUCKET: usize = 4;
 
-/// ...and those that differ in these alone, the bucket.
-const BUCKET_BITS: u32 = 2;
-
-const FIRST_BUCKETS: usize = 16;
+/// How many places a table begins with: one neighbourhood.
+const FIRST_PLACES: usize = 64;
 
 /// How much a full table grows.
 const GROWTH: usize = 4;
@@ -54,15 +53,11 @@ pub enum Learned {
 #[derive(Clone, Debug)]
 pub struct MacTable {
     /// A power of two of them; empty until the first address is learnt.
-    buckets: Vec<Bucket>,
+    places: Vec<Entry>,
     len: usize,
-    max_buckets: usize,
+    max_places: usize,
     max_age_s: u32,
 }
-
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
-struct Bucket([Entry; 4]);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
@@ -90,14 +85,11 @@ impl MacTable {
     /// A table with places for `max_entries`, rounded up to a power of two and at least 64, that forgets a host after
     /// `max_age_s` seconds of silence.
     pub fn with_limits(max_entries: usize, max_age_s: u32) -> Self {
-        let max_buckets = max_entries
-            .div_ceil(4)
-            .next_power_of_two()
-            .max(FIRST_BUCKETS);
+        let max_places = max_entries.next_power_of_two().max(FIRST_PLACES);
         Self {
-            buckets: Vec::new(),
+            places: Vec::new(),
             len: 0,
-            max_buckets,
+            max_places,
             max_age_s,
         }
     }
@@ -144,25 +136,53 @@ impl MacTable {
         (entry.age_s(now_s) <= max_age_s).then_some(PortNo(entry.port))
     }
 
-    /// The address's entry.
+    /// The address's entry: nearly always in the first or second place that it would like to have.
     #[inline]
     fn find(&mut self, mac: u64) -> Option<&mut Entry> {
-        let mut probe = Probe::new(mac, self.buckets.len());
-        for _ in 0..PROBES {
-            let index = probe.next_bucket();
-            let entries = &self.buckets.get(index)?.0;
-            if let Some(place) = (0..4).find(|&place| entries[place].mac == mac) {
-                return self.buckets[index]
-                    .0
-                    .get_mut(place)
-                    .filter(|entry| entry.mac != 0);
+        let first = first_place(mac) & self.mask();
+        if self.places.get(first)?.mac == mac && mac != 0 {
+            return Some(&mut self.places[first]);
+        }
+        let second = next_place(mac, first_place(mac)) & self.mask();
+        if self.places[second].mac == mac && mac != 0 {
+            return Some(&mut self.places[second]);
+        }
+        self.find_further(mac)
+    }
+
+    /// The address's entry, wherever it is.
+    #[cold]
+    fn find_further(&mut self, mac: u64) -> Option<&mut Entry> {
+        for wish in self.wishes(mac) {
+            let mut bucket = bucket(wish);
+            if let Some(place) = bucket
+                .clone()
+                .find(|&place| self.places[place].mac == mac && mac != 0)
+            {
+                return Some(&mut self.places[place]);
             }
-            // Places in a bucket fill in order.
-            if entries[3].mac == 0 {
+            if bucket.any(|place| self.places[place].mac == 0) {
                 return None;
             }
         }
         None
+    }
+
+    /// The places that an address would like to have, dearest first; any other of the same bucket will do. Not for an
+    /// empty table.
+    fn wishes(&self, mac: u64) -> [usize; PROBES] {
+        let mut place = first_place(mac);
+        std::array::from_fn(|_| {
+            let wish = place & self.mask();
+            place = next_place(mac, place);
+            wish
+        })
+    }
+
+    /// Turns a hash into a place.
+    #[inline]
+    fn mask(&self) -> usize {
+        self.places.len().wrapping_sub(1)
     }
 
     #[cold]
@@ -170,7 +190,7 @@ impl MacTable {
         if mac.is_multicast() || mac == MacAddr::ZERO {
             return Learned::Ignored;
         }
-        if self.len * 2 >= self.buckets.len() * 4 {
+        if self.len * 2 >= self.places.len() {
             self.grow();
         }
         let new = Entry {
@@ -189,49 +209,45 @@ impl MacTable {
 
     /// Puts an address that is not there into the first free place that it may have, if there is one.
     fn place(&mut self, new: Entry) -> bool {
-        let mut probe = Probe::new(new.mac, self.buckets.len());
-        for _ in 0..PROBES {
-            let entries = &mut self.buckets[probe.next_bucket()].0;
-            if let Some(free) = entries.iter_mut().find(|entry| entry.mac == 0) {
-                *free = new;
-                self.len += 1;
-                return true;
-            }
-        }
-        false
+        let wishes = self.wishes(new.mac);
+        let places = wishes
+            .iter()
+            .flat_map(|&wish| std::iter::once(wish).chain(bucket(wish)));
+        let Some(free) = places
+            .into_iter()
+            .find(|&place| self.places[place].mac == 0)
+        else {
+            return false;
+        };
+        self.places[free] = new;
+        self.len += 1;
+        true
     }
 
     /// Puts an address that is not there in place of another one.
     fn replace(&mut self, new: Entry) {
-        let mut probe = Probe::new(new.mac, self.buckets.len());
-        let candidates: [usize; PROBES] = std::array::from_fn(|_| probe.next_bucket());
-        let places = candidates
-            .iter()
-            .flat_map(|&index| (0..4).map(move |place| (index, place)));
-        let victim = places.min_by_key(|&(index, place)| self.buckets[index].0[place].seen);
-        for index in candidates {
-            for entry in &mut self.buckets[index].0 {
-                entry.seen &= !LOOKED_UP;
-            }
+        let wishes = self.wishes(new.mac);
+        let victim = wishes
+            .into_iter()
+            .flat_map(bucket)
+            .min_by_key(|&place| self.places[place].seen);
+        for place in wishes.into_iter().flat_map(bucket) {
+            self.places[place].seen &= !LOOKED_UP;
         }
-        if let Some((index, place)) = victim {
-            self.buckets[index].0[place] = new;
+        if let Some(place) = victim {
+            self.places[place] = new;
         }
     }
 
     /// Makes room; tells whether the table was still below its bound.
     fn grow(&mut self) -> bool {
-        if self.buckets.len() >= self.max_buckets {
+        if self.places.len() >= self.max_places {
             return false;
         }
-        let buckets = (self.buckets.len() * GROWTH).clamp(FIRST_BUCKETS, self.max_buckets);
-        let old = std::mem::replace(&mut self.buckets, vec![Bucket::default(); buckets]);
+        let places = (self.places.len() * GROWTH).clamp(FIRST_PLACES, self.max_places);
+        let old = std::mem::replace(&mut self.places, vec![Entry::default(); places]);
         self.len = 0;
-        for entry in old
-            .iter()
-            .flat_map(|bucket| bucket.0)
-            .filter(|entry| entry.mac != 0)
-        {
+        for entry in old.into_iter().filter(|entry| entry.mac != 0) {
             if !self.place(entry) {
                 self.replace(entry);
             }
@@ -240,42 +256,36 @@ impl MacTable {
     }
 }
 
-/// The buckets that an address may be in, one after the other.
-struct Probe {
-    hash: u64,
-    neighbour: usize,
-    mask: usize,
+/// The places of the bucket that a place is in.
+fn bucket(place: usize) -> std::ops::Range<usize> {
+    let start = place & !(BUCKET - 1);
+    start..start + BUCKET
 }
 
-/// A neighbourhood's buckets, less one.
-const NEIGHBOURHOOD: usize = (1 << (NEIGHBOUR_BITS - BUCKET_BITS)) - 1;
-
-impl Probe {
-    #[inline]
-    fn new(mac: u64, buckets: usize) -> Self {
-        let neighbour = (mac >> BUCKET_BITS) as usize;
-        Self {
-            hash: spread(mac >> NEIGHBOUR_BITS),
-            neighbour,
-            mask: buckets.wrapping_sub(1),
-        }
-    }
-
-    /// The hash chooses the neighbourhood, and where in it the run of addresses begins.
-    #[inline]
-    fn next_bucket(&mut self) -> usize {
-        let hash = (self.hash >> 32) as usize;
-        self.hash = spread(self.hash);
-        let bucket = (hash + self.neighbour) & NEIGHBOURHOOD;
-        ((hash & !NEIGHBOURHOOD) | bucket) & self.mask
-    }
+/// Where an address would like to be, among as many places as there are numbers. Neighbours, which differ only in six
+/// bits of the last byte or the second, have sixty-four places of their own.
+#[inline]
+fn first_place(mac: u64) -> usize {
+    const LAST_BITS: u64 = 0x0000_0000_003f;
+    const SECOND_BITS: u64 = LAST_BITS << 32;
+    let neighbourhood = spread(mac & !(LAST_BITS | SECOND_BITS));
+    (neighbourhood ^ (mac ^ mac >> 32) & LAST_BITS) as usize
 }
 
-/// Fibonacci hashing: every bit of the product's high half depends on all bits below it.
+/// Where an address would like to be when the place before is taken: with its neighbours, elsewhere.
+#[inline]
+fn next_place(mac: u64, place: usize) -> usize {
+    const NEIGHBOURS: u64 = 0x3f;
+    let elsewhere = spread(place as u64 >> 6 ^ 0x5bd1_e995) & !NEIGHBOURS;
+    (elsewhere | (mac ^ mac >> 32) & NEIGHBOURS) as usize
+}
+
+/// Folded multiplication: the product's upper half, which depends on the upper bits, onto its lower half, which depends
+/// on the lower ones.
 #[inline]
 fn spread(hash: u64) -> u64 {
-    let product = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    product ^ product >> 32
+    let product = u128::from(hash) * 0x9e37_79b9_7f4a_7c15;
+    product as u64 ^ (product >> 64) as u64
 }
 
 impl Entry {

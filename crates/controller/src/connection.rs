@@ -4,7 +4,7 @@ use crate::mailbox::Token;
 use crate::network::{Entry, Network};
 use crate::request::{ReplySender, Requests};
 use crate::session::{Event, Session, SessionConfig, SessionError};
-use crate::xid::{Origin, Xids};
+use crate::xid::{Origin, Sender, Xids};
 use crate::{Program, RequestError, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -71,14 +71,12 @@ pub(crate) struct Connection {
 
 /// A switch that has said who it is, and its handlers, one per program.
 struct Joined {
-    version: Version,
     info: Arc<SwitchInfo>,
     handlers: Vec<Box<dyn SwitchHandler>>,
 }
 
 impl Joined {
     /// Calls the handlers of the programs in `range`, in order, until one consumes the message.
-    #[inline]
     fn call(
         &mut self,
         range: Range<usize>,
@@ -87,22 +85,35 @@ impl Joined {
         turn: &mut Turn,
         mut call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
     ) {
-        let mut switch = Switch {
-            info: &self.info,
+        let mut switch = self.info.lend(xids, counters, turn);
+        for (program, handler) in self.handlers.iter_mut().enumerate() {
+            if range.contains(&program) && !switch.consumed {
+                switch.begin(program);
+                call(handler.as_mut(), &mut switch);
+            }
+        }
+    }
+}
+
+impl SwitchInfo {
+    /// What handlers get to see of the switch during a turn.
+    fn lend<'t>(
+        &'t self,
+        xids: &'t mut Xids,
+        counters: &'t SwitchCounters,
+        turn: &'t mut Turn,
+    ) -> Switch<'t> {
+        Switch {
+            info: self,
             out: &mut turn.out,
             xids,
             counters,
             network: &turn.network,
             now: turn.now,
             now_s: turn.now_s,
-            program: 0,
+            origin: Origin::SESSION,
             consumed: false,
-        };
-        for (index, handler) in self.handlers.iter_mut().enumerate() {
-            if range.contains(&index) && !switch.consumed {
-                switch.program = index as u8;
-                call(handler.as_mut(), &mut switch);
-            }
+            sent: 0,
         }
     }
 }
@@ -173,73 +184,88 @@ impl Connection {
     /// the point at which the switch stopped reading our replies.
     pub fn handle_input(&mut self, input: &[u8], turn: &mut Turn) -> Result<(), Close> {
         let mut rest = input;
-        let mut received = 0;
-        let mut packet_ins = 0;
-        let result = loop {
-            let (frame, after) = match split_frame(rest) {
-                Ok(Some(split)) => split,
-                Ok(None) => break Ok(()),
-                Err(error) => {
-                    self.session.write_malformed(&error, rest, &mut turn.out);
-                    break Err(Close::from(SessionError::from(error)));
-                }
-            };
-            rest = after;
-            received += 1;
-            packet_ins += u64::from(frame[1] == PACKET_IN);
-            if let Err(close) = self.handle_frame(frame, turn) {
-                break Err(close);
-            }
-            if turn.out.len() >= FLUSH_BYTES {
-                if let Err(close) = self.flush(turn) {
-                    break Err(close);
-                }
-                if self.is_stalled() {
-                    break Ok(());
-                }
-            }
-        };
-        if received > 0 {
+        let result = self.handle_frames(&mut rest, turn);
+        let handled = input.len() - rest.len();
+        if handled > 0 {
             self.session.heard(turn.now);
+            self.counters.received_bytes.add(handled as u64);
         }
-        self.counters.received.add(received);
-        self.counters.packet_ins.add(packet_ins);
-        self.counters
-            .received_bytes
-            .add((input.len() - rest.len()) as u64);
-        turn.network
-            .shard(turn.shard)
-            .counters
-            .received
-            .add(received);
         self.input.extend_from_slice(rest);
         result
     }
 
-    /// One frame: a packet-in straight to the handlers, all else through the session.
-    #[inline]
-    fn handle_frame(&mut self, frame: &[u8], turn: &mut Turn) -> Result<(), Close> {
-        if let Some(joined) = &mut self.switch
-            && frame[0] == joined.version.to_wire()
-            && frame[1] == PACKET_IN
-            && let Ok(packet) = PacketIn::decode(joined.version, &frame[Header::SIZE..])
-        {
-            joined.call(
-                0..usize::MAX,
-                &mut self.session.xids,
-                &self.counters,
-                turn,
-                |handler, switch| {
-                    handler.packet_in(switch, &packet);
-                },
-            );
-            return Ok(());
+    /// Handles whole frames off the front of `rest`, as long as the switch reads our replies. Runs of packet-ins go
+    /// straight to the handlers; all else, one frame at a time, through the session.
+    fn handle_frames(&mut self, rest: &mut &[u8], turn: &mut Turn) -> Result<(), Close> {
+        loop {
+            self.handle_packet_ins(rest, turn);
+            if turn.out.len() >= FLUSH_BYTES {
+                self.flush(turn)?;
+                if self.is_stalled() {
+                    return Ok(());
+                }
+                continue;
+            }
+            match split_frame(rest) {
+                Ok(None) => return Ok(()),
+                Ok(Some((frame, after))) => {
+                    *rest = after;
+                    self.count_received(1, turn);
+                    self.handle_frame(frame, turn)?;
+                }
+                Err(error) => {
+                    self.session.write_malformed(&error, rest, &mut turn.out);
+                    return Err(SessionError::from(error).into());
+                }
+            }
         }
-        self.handle_other(frame, turn)
     }
 
-    #[cold]
-    fn handle_other(&mut self, frame: &[u8], turn: &mut Turn) -> Result<(), Close> {
+    /// Hands the packet-ins at the front of `rest` to the handlers, until something else comes or the replies fill the
+    /// output: the path that a controller spends its life on. Each version has a loop of its own.
+    fn handle_packet_ins(&mut self, rest: &mut &[u8], turn: &mut Turn) {
+        match self.session.version() {
+            None => {}
+            Some(Version::Of10) => self.handle_packet_ins_of(Version::Of10, rest, turn),
+            Some(Version::Of13) => self.handle_packet_ins_of(Version::Of13, rest, turn),
+        }
+    }
+
+    #[inline(always)]
+    fn handle_packet_ins_of(&mut self, version: Version, rest: &mut &[u8], turn: &mut Turn) {
+        let Some(joined) = &mut self.switch else {
+            return;
+        };
+        let mut switch = joined
+            .info
+            .lend(&mut self.session.xids, &self.counters, turn);
+        let mut bytes = *rest;
+        let mut received = 0;
+        while switch.out.len() < FLUSH_BYTES
+            && let Some((packet, after)) = split_packet_in(version, bytes)
+        {
+            bytes = after;
+            received += 1;
+            for (program, handler) in joined.handlers.iter_mut().enumerate() {
+                switch.begin(program);
+                handler.packet_in(&mut switch, &packet);
+                if switch.consumed {
+                    break;
+                }
+            }
+        }
+        drop(switch);
+        *rest = bytes;
+        self.counters.packet_ins.add(received);
+        self.count_received(received, turn);
+    }
+
+    fn count_received(&self, count: u64, turn: &Turn) {
+        self.counters.received.add(count);
+        turn.network.shard(turn.shard).counters.received.add(count);
+    }
+
+    fn handle_frame(&mut self, frame: &[u8], turn: &mut Turn) -> Result<(), Close> {
         match self.session.handle_frame(turn.now, frame, &mut turn.out)? {
             Event::Nothing => {}
             Event::Joined(info) => self.join(info, turn),
@@ -247,7 +273,15 @@ impl Connection {
             Event::Message(header, message) => self.dispatch(header, &message, frame, turn),
             Event::Malformed(error) => {
                 self.counters.malformed.add(1);
-                tracing::warn!(peer = self.name(), %error, "a malformed message was refused");
+                // Once loudly; a peer that sends nothing else must not fill the log.
+                match self.counters.malformed.get() {
+                    1 => {
+                        tracing::warn!(peer = self.name(), %error, "a malformed message was refused")
+                    }
+                    _ => {
+                        tracing::debug!(peer = self.name(), %error, "another malformed message was refused")
+                    }
+                }
             }
         }
         Ok(())
@@ -264,7 +298,6 @@ impl Connection {
         let version = info.version;
         let info = Arc::new(info);
         self.switch = Some(Joined {
-            version,
             info: info.clone(),
             handlers,
         });
@@ -331,9 +364,9 @@ impl Connection {
             self.counters.errors.add(1);
             tracing::warn!(peer = self.name(), code = %error.code, xid = header.xid, "the switch refused a message");
         }
-        match Origin::of(header.xid) {
-            Origin::Request if !asynchronous => self.requests.resolve(header, message, frame),
-            Origin::Program(program) if !asynchronous => {
+        match Origin::of(header.xid).sender() {
+            Sender::Request if !asynchronous => self.requests.resolve(header, message, frame),
+            Sender::Program(program) if !asynchronous => {
                 self.call_one(program, turn, |handler, switch| {
                     deliver(handler, switch, header.xid, message)
                 });
@@ -346,11 +379,10 @@ impl Connection {
 
     fn call_one(
         &mut self,
-        program: u8,
+        program: usize,
         turn: &mut Turn,
         call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
     ) {
-        let program = usize::from(program);
         self.call(program..program + 1, turn, call);
     }
 
@@ -384,7 +416,7 @@ impl Connection {
             return;
         }
         if let Some(reply) = reply {
-            let xid = self.session.xids.next(Origin::Request);
+            let xid = self.session.xids.next(Origin::REQUEST);
             bytes[4..8].copy_from_slice(&xid.to_be_bytes());
             self.requests.insert(xid, reply);
         }
@@ -497,6 +529,21 @@ impl Connection {
             handler.switch_down(&switch.info);
         }
     }
+}
+
+/// The packet-in at the front of `bytes` and what follows it, if a whole and well-formed one of this version is there.
+#[inline(always)]
+fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(PacketIn<'_>, &[u8])> {
+    let &[of, PACKET_IN, l0, l1, _, _, _, _] = bytes.first_chunk()? else {
+        return None;
+    };
+    let (frame, after) = bytes.split_at_checked(u16::from_be_bytes([l0, l1]).into())?;
+    let body = frame.get(Header::SIZE..)?;
+    if of != version.to_wire() {
+        return None;
+    }
+    let packet = PacketIn::decode(version, body).ok()?;
+    Some((packet, after))
 }
 
 /// Hands a message to the handler's method for it.

@@ -418,7 +418,7 @@ impl Session {
     }
 
     fn write(&mut self, version: Version, message: &Message, out: &mut Vec<u8>) -> u32 {
-        let xid = self.xids.next(Origin::Session);
+        let xid = self.xids.next(Origin::SESSION);
         self.write_with_xid(version, xid, message, out);
         xid
     }

@@ -120,11 +120,28 @@ pub struct Switch<'a> {
     pub(crate) network: &'a Network,
     pub(crate) now: Instant,
     pub(crate) now_s: u32,
-    pub(crate) program: u8,
+    /// Whose handler is at work.
+    pub(crate) origin: Origin,
+    /// Whether programs after this one are to see the message.
     pub(crate) consumed: bool,
+    /// Messages written and not yet counted.
+    pub(crate) sent: u64,
+}
+
+impl Drop for Switch<'_> {
+    fn drop(&mut self) {
+        self.counters.sent.add(self.sent);
+    }
 }
 
 impl Switch<'_> {
+    /// The handler of the program with this index takes its turn at a message.
+    #[inline]
+    pub(crate) fn begin(&mut self, program: usize) {
+        self.origin = Origin::program(program);
+        self.consumed = false;
+    }
+
     /// What is known of the switch.
     #[inline]
     pub fn info(&self) -> &SwitchInfo {
@@ -282,19 +299,19 @@ impl Switch<'_> {
     pub fn send(&mut self, message: &Message) -> Result<u32, EncodeError> {
         let xid = self.next_xid();
         message.encode(self.info.version, xid, self.out)?;
-        self.counters.sent.add(1);
+        self.sent += 1;
         Ok(xid)
     }
 
     #[inline]
     fn next_xid(&mut self) -> u32 {
-        self.xids.next(Origin::Program(self.program))
+        self.xids.next(self.origin)
     }
 
     #[inline]
     fn count(&mut self, written: Result<(), EncodeError>) {
         match written {
-            Ok(()) => self.counters.sent.add(1),
+            Ok(()) => self.sent += 1,
             Err(error) => self.refused(&error),
         }
     }

@@ -1,41 +1,50 @@
 //! Transaction ids that say who sent a message, so that replies and errors find back.
 
-/// Who sent a message.
+/// Who sent a message: the top byte of its xid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) struct Origin(u8);
+
+/// What an [`Origin`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
     /// The session: handshake, keep-alive.
     Session,
     /// The program with this index among those of the controller.
-    Program(u8),
+    Program(usize),
     /// Code outside of handlers that awaits the reply.
     Request,
 }
 
-/// The highest number of programs that one controller can run: the top byte of an xid tells them apart.
+/// The highest number of programs that one controller can run.
 pub(crate) const MAX_PROGRAMS: usize = 250;
 
-const REQUEST: u8 = 0xff;
-
 impl Origin {
-    fn tag(self) -> u8 {
-        match self {
-            Self::Session => 0,
-            Self::Program(index) => index + 1,
-            Self::Request => REQUEST,
-        }
+    pub const SESSION: Self = Self(0);
+    pub const REQUEST: Self = Self(0xff);
+
+    /// The program with this index, which is below [`MAX_PROGRAMS`].
+    #[inline]
+    pub fn program(index: usize) -> Self {
+        debug_assert!(index < MAX_PROGRAMS);
+        Self(index as u8 + 1)
     }
 
-    /// Who sent the message that had this xid.
+    /// Where a message with this xid came from.
     pub fn of(xid: u32) -> Self {
-        match (xid >> 24) as u8 {
-            0 => Self::Session,
-            REQUEST => Self::Request,
-            tag => Self::Program(tag - 1),
+        Self((xid >> 24) as u8)
+    }
+
+    /// The same, spelled out.
+    pub fn sender(self) -> Sender {
+        match self {
+            Self::SESSION => Sender::Session,
+            Self::REQUEST => Sender::Request,
+            Self(tag) => Sender::Program(usize::from(tag) - 1),
         }
     }
 }
 
-/// The xids of one session: a tag for the origin in the top byte, a counter below it.
+/// The xids of one session: the origin in the top byte, a counter below it.
 #[derive(Debug, Default)]
 pub(crate) struct Xids {
     last: u32,
@@ -45,8 +54,8 @@ impl Xids {
     /// A new xid. Repeats after 16 million messages, long after any reply.
     #[inline]
     pub fn next(&mut self, origin: Origin) -> u32 {
-        self.last = (self.last + 1) & 0x00ff_ffff;
-        u32::from(origin.tag()) << 24 | self.last
+        self.last = self.last.wrapping_add(1);
+        u32::from(origin.0) << 24 | self.last & 0x00ff_ffff
     }
 }
 
@@ -55,15 +64,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_xid_tells_its_origin_also_after_the_counter_wraps() {
-        let mut xids = Xids { last: 0x00ff_fffe };
-        for origin in [
-            Origin::Session,
-            Origin::Program(0),
-            Origin::Program(249),
-            Origin::Request,
-        ] {
-            assert_eq!(Origin::of(xids.next(origin)), origin);
+    fn an_xid_tells_its_sender_also_after_the_counter_wraps() {
+        let mut xids = Xids { last: u32::MAX - 2 };
+        for _ in 0..3 {
+            assert_eq!(
+                Origin::of(xids.next(Origin::SESSION)).sender(),
+                Sender::Session
+            );
+            assert_eq!(
+                Origin::of(xids.next(Origin::program(0))).sender(),
+                Sender::Program(0)
+            );
+            assert_eq!(
+                Origin::of(xids.next(Origin::program(249))).sender(),
+                Sender::Program(249)
+            );
+            assert_eq!(
+                Origin::of(xids.next(Origin::REQUEST)).sender(),
+                Sender::Request
+            );
         }
     }
 }

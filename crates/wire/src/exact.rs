@@ -4,7 +4,7 @@
 //! message in an array on the stack and appends it once; no list is walked and nothing is allocated. The general
 //! encoder ([`Message::encode`]) is the judge: tests hold every message written here against it, byte for byte.
 
-use crate::packet::{Headers, Icmpv4View, Ipv4View, TcpView, UdpView, ether_type, ip_proto};
+use crate::packet::{Headers, Icmpv4View, Ipv4View, TcpView, UdpView, ip_proto};
 use crate::{
     Action, BufferId, EncodeError, ExactMatch, Field, FlowMod, FlowModFlags, Instruction, List,
     MacAddr, Match, Message, OxmField, PacketOut, PortNo, VLAN_PRESENT, Version, Write,
@@ -41,9 +41,9 @@ impl ExactFlowMod<'_> {
     /// # Errors
     /// [`EncodeError`] where a port or flag does not fit into `version`; `out` is then as it was.
     #[inline]
-    pub fn write(&self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    pub fn write(self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match (PlainIpv4::of(self.match_.frame), version) {
-            (Some(packet), Version::Of10) if self.fits_of10() => out.put(&self.of10(xid, packet)),
+            (Some(packet), Version::Of10) if self.fits_of10() => self.of10(xid, packet, out),
             (Some(packet), Version::Of13) if packet.upper != Upper::Icmp && self.fits_of13() => {
                 self.of13(xid, packet, out);
             }
@@ -69,7 +69,7 @@ impl ExactFlowMod<'_> {
 
     #[cold]
     fn write_general(
-        &self,
+        self,
         version: Version,
         xid: u32,
         out: &mut Vec<u8>,
@@ -92,31 +92,29 @@ impl ExactFlowMod<'_> {
 
     /// `ofp_flow_mod` of 1.0 (section 5.3.3) with one output action: 80 bytes.
     #[inline]
-    fn of10(&self, xid: u32, packet: PlainIpv4) -> [u8; 80] {
+    fn of10(&self, xid: u32, packet: PlainIpv4, out: &mut Vec<u8>) {
         let frame = packet.frame;
-        let mut message = [0; 80];
-        message[0..4].copy_from_slice(&[0x01, 14, 0, 80]);
+        let message = append(out, &OF10_FLOW_MOD);
         message[4..8].copy_from_slice(&xid.to_be_bytes());
-        message[8..12].copy_from_slice(&packet.of10_wildcards().to_be_bytes());
         message[12..14].copy_from_slice(&(self.match_.in_port.0 as u16).to_be_bytes());
-        message[14..20].copy_from_slice(&frame[6..12]);
-        message[20..26].copy_from_slice(&frame[0..6]);
+        // dl_src, then dl_dst: two stores of eight bytes; what they write too much is overwritten next.
+        message[14..22].copy_from_slice(&frame[6..14]);
+        message[20..28].copy_from_slice(&frame[0..8]);
         message[26..28].copy_from_slice(&[0xff, 0xff]);
-        message[30..32].copy_from_slice(&ether_type::IPV4.to_be_bytes());
         message[32] = frame[15] & 0xfc;
         message[33] = frame[23];
         message[36..44].copy_from_slice(&frame[26..34]);
-        message[44..48].copy_from_slice(&packet.of10_ports());
+        if packet.upper != Upper::Nothing {
+            message[8..12].copy_from_slice(&WILDCARDS_WITH_PORTS);
+            message[44..48].copy_from_slice(&packet.of10_ports());
+        }
         message[48..56].copy_from_slice(&self.cookie.to_be_bytes());
         message[58..60].copy_from_slice(&self.idle_timeout.to_be_bytes());
         message[60..62].copy_from_slice(&self.hard_timeout.to_be_bytes());
         message[62..64].copy_from_slice(&self.priority.to_be_bytes());
         message[64..68].copy_from_slice(&self.buffer_id.0.to_be_bytes());
-        message[68..70].copy_from_slice(&[0xff, 0xff]);
         message[70..72].copy_from_slice(&self.flags.bits().to_be_bytes());
-        message[72..76].copy_from_slice(&[0, 0, 0, 8]);
         message[76..78].copy_from_slice(&(self.port.0 as u16).to_be_bytes());
-        message
     }
 
     /// `ofp_flow_mod` of 1.3 (section 7.3.4.1) with one apply-actions instruction of one output: what all have, then
@@ -124,7 +122,9 @@ impl ExactFlowMod<'_> {
     #[inline]
     fn of13(&self, xid: u32, packet: PlainIpv4, out: &mut Vec<u8>) {
         let frame = packet.frame;
-        let mut head = OF13_HEAD;
+        let ports = packet.upper == Upper::Ports;
+        let head = append(out, &OF13_HEAD);
+        head[2..4].copy_from_slice(&(if ports { 160_u16 } else { 144 }).to_be_bytes());
         head[4..8].copy_from_slice(&xid.to_be_bytes());
         head[8..16].copy_from_slice(&self.cookie.to_be_bytes());
         head[26..28].copy_from_slice(&self.idle_timeout.to_be_bytes());
@@ -132,6 +132,7 @@ impl ExactFlowMod<'_> {
         head[30..32].copy_from_slice(&self.priority.to_be_bytes());
         head[32..36].copy_from_slice(&self.buffer_id.0.to_be_bytes());
         head[44..46].copy_from_slice(&self.flags.bits().to_be_bytes());
+        head[50..52].copy_from_slice(&(if ports { 82_u16 } else { 70 }).to_be_bytes());
         head[56..60].copy_from_slice(&self.match_.in_port.0.to_be_bytes());
         head[64..70].copy_from_slice(&frame[0..6]);
         head[74..80].copy_from_slice(&frame[6..12]);
@@ -139,29 +140,31 @@ impl ExactFlowMod<'_> {
         head[101] = frame[23];
         head[106..110].copy_from_slice(&frame[26..30]);
         head[114..118].copy_from_slice(&frame[30..34]);
-        if packet.upper == Upper::Ports {
+        if ports {
             let tp_src = if frame[23] == ip_proto::TCP {
                 OxmField::TcpSrc
             } else {
                 OxmField::UdpSrc
             } as u8;
-            let mut tail = OF13_TAIL_PORTS;
+            let tail = append(out, &OF13_TAIL_PORTS);
             tail[2] = tp_src << 1;
             tail[4..6].copy_from_slice(&frame[34..36]);
             tail[8] = (tp_src + 1) << 1;
             tail[10..12].copy_from_slice(&frame[36..38]);
             tail[30..34].copy_from_slice(&self.port.0.to_be_bytes());
-            out.put(&head);
-            out.put(&tail);
         } else {
-            let mut tail = OF13_TAIL;
-            head[3] = 144;
-            head[51] = 70;
+            let tail = append(out, &OF13_TAIL);
             tail[14..18].copy_from_slice(&self.port.0.to_be_bytes());
-            out.put(&head);
-            out.put(&tail);
         }
     }
+}
+
+/// Appends a template and lends its copy, to be filled in where it lies.
+#[inline]
+fn append<'o, const N: usize>(out: &'o mut Vec<u8>, template: &[u8; N]) -> &'o mut [u8; N] {
+    out.extend_from_slice(template);
+    out.last_chunk_mut()
+        .expect("N bytes were appended just now")
 }
 
 impl<'a> ExactMatch<'a> {
@@ -265,8 +268,23 @@ fn in_of10(field: &Field, ipv6: bool) -> bool {
     }
 }
 
-/// What every message of [`ExactFlowMod::of13`] begins with; zeros where a value is filled in. The lengths are those of
-/// a message with ports.
+/// dl_vlan_pcp, which an untagged packet does not have.
+const WILDCARDS_WITH_PORTS: [u8; 4] = [0, 0x10, 0, 0];
+
+/// Every message of [`ExactFlowMod::of10`]; zeros where a value is filled in. The wildcards are dl_vlan_pcp, tp_src and
+/// tp_dst: those of a packet without ports.
+#[rustfmt::skip]
+const OF10_FLOW_MOD: [u8; 80] = [
+    0x01, 14, 0, 80,  0, 0, 0, 0,                                       //   0 header: version, type, length, xid
+    0, 0x10, 0, 0xc0,  0, 0,  0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0,      //   8 wildcards, in_port, dl_src, dl_dst
+    0xff, 0xff,  0,  0,  0x08, 0x00,  0,  0,  0, 0,                     //  26 dl_vlan: none, pcp, dl_type, tos, proto
+    0, 0, 0, 0,  0, 0, 0, 0,  0, 0,  0, 0,                              //  36 nw_src, nw_dst, tp_src, tp_dst
+    0, 0, 0, 0, 0, 0, 0, 0,  0, 0,  0, 0,  0, 0,  0, 0,                 //  48 cookie, command, timeouts, priority
+    0, 0, 0, 0,  0xff, 0xff,  0, 0,                                     //  64 buffer_id, out_port, flags
+    0, 0,  0, 8,  0, 0,  0, 0,                                          //  72 output: port, max_len
+];
+
+/// What every message of [`ExactFlowMod::of13`] begins with; zeros where a value is filled in.
 #[rustfmt::skip]
 const OF13_HEAD: [u8; 118] = [
     0x04, 14, 0, 160,  0, 0, 0, 0,                                      //   0 header: version, type, length, xid
@@ -325,50 +343,55 @@ enum Upper {
 impl Upper {
     /// `None` for packets with other fields, and for those whose upper header is cut short.
     #[inline]
-    fn of(proto: u8, payload: &[u8]) -> Option<Self> {
-        match proto {
+    fn of(frame: &[u8]) -> Option<Self> {
+        let ip = Ipv4View::new(&frame[14..]).ok()?;
+        let payload = ip.payload();
+        match ip.proto() {
             ip_proto::TCP => TcpView::new(payload).is_ok().then_some(Self::Ports),
             ip_proto::UDP => UdpView::new(payload).is_ok().then_some(Self::Ports),
             ip_proto::ICMPV4 => Icmpv4View::new(payload).is_ok().then_some(Self::Icmp),
-            ip_proto::ICMPV6 | ip_proto::SCTP => None,
-            _ => Some(Self::Nothing),
+            _ => None,
         }
     }
 }
 
 impl<'a> PlainIpv4<'a> {
+    /// Looks at the few bytes that decide; the views of [`crate::packet`] would check the rest as well.
     #[inline]
     fn of(frame: &'a [u8]) -> Option<Self> {
-        let (start, _) = frame.split_first_chunk::<38>()?;
-        if start[12..14] != ether_type::IPV4.to_be_bytes() {
+        // Ethernet type, version and header length, and a byte that does not matter.
+        const IPV4_WITHOUT_OPTIONS: u32 = 0x0800_4500;
+        const MORE_FRAGMENTS_OR_OFFSET: u16 = 0x3fff;
+        let start = frame.first_chunk::<38>()?;
+        let type_and_version =
+            u32::from_be_bytes([start[12], start[13], start[14], start[15]]) & 0xffff_ff00;
+        let total_len = u16::from_be_bytes([start[16], start[17]]);
+        let fragment = u16::from_be_bytes([start[20], start[21]]) & MORE_FRAGMENTS_OR_OFFSET;
+        if type_and_version != IPV4_WITHOUT_OPTIONS || total_len < 20 || fragment != 0 {
             return None;
         }
-        let ip = Ipv4View::new(&frame[14..]).ok()?;
-        let plain = ip.options().is_empty() && !ip.more_fragments() && ip.fragment_offset() == 0;
-        let upper = Upper::of(ip.proto(), ip.payload())?;
-        plain.then_some(Self {
+        let upper = match start[23] {
+            ip_proto::TCP
+            | ip_proto::UDP
+            | ip_proto::ICMPV4
+            | ip_proto::ICMPV6
+            | ip_proto::SCTP => Upper::of(frame)?,
+            _ => Upper::Nothing,
+        };
+        Some(Self {
             frame: start,
             upper,
         })
     }
 
-    /// An untagged packet has no dl_vlan_pcp; one without ports has neither tp_src nor tp_dst.
-    #[inline]
-    fn of10_wildcards(&self) -> u32 {
-        match self.upper {
-            Upper::Ports | Upper::Icmp => 0x0010_0000,
-            Upper::Nothing => 0x0010_00c0,
-        }
-    }
-
     /// tp_src and tp_dst: ports, or ICMP's type and code.
     #[inline]
     fn of10_ports(&self) -> [u8; 4] {
-        let [a, b, c, d] = [34, 35, 36, 37].map(|at: usize| self.frame[at]);
-        match self.upper {
-            Upper::Ports => [a, b, c, d],
-            Upper::Icmp => [0, a, 0, b],
-            Upper::Nothing => [0; 4],
+        let [.., a, b, c, d] = *self.frame;
+        if self.upper == Upper::Icmp {
+            [0, a, 0, b]
+        } else {
+            [a, b, c, d]
         }
     }
 }

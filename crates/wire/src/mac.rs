@@ -6,46 +6,49 @@ use std::str::FromStr;
 /// A 48-bit MAC address (IEEE 802, EUI-48).
 ///
 /// Prints as `02:00:00:00:00:01`; parses that form and `02-00-00-00-00-01`.
+///
+/// Held as a number, in which the first byte sent is the most significant: hashing and comparing addresses is what a
+/// controller does most with them, and it then costs an instruction each.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MacAddr([u8; 6]);
+pub struct MacAddr(u64);
 
 impl MacAddr {
     /// `ff:ff:ff:ff:ff:ff`: every station.
-    pub const BROADCAST: Self = Self([0xff; 6]);
+    pub const BROADCAST: Self = Self(0xffff_ffff_ffff);
 
     /// `00:00:00:00:00:00`: no station; the unknown target of an ARP request.
-    pub const ZERO: Self = Self([0; 6]);
+    pub const ZERO: Self = Self(0);
 
     /// The address with these six bytes, in the order in which they are sent.
     #[inline]
     pub const fn new(octets: [u8; 6]) -> Self {
-        Self(octets)
+        let [a, b, c, d, e, f] = octets;
+        Self(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
 
     /// The address in the low 48 bits of `value`; the high 16 bits are ignored.
     #[inline]
     pub const fn from_u64(value: u64) -> Self {
-        let [_, _, octets @ ..] = value.to_be_bytes();
-        Self(octets)
+        Self(value & Self::BROADCAST.0)
     }
 
     /// The address as a number: the first byte sent is the most significant of 48 bits.
     #[inline]
     pub const fn to_u64(self) -> u64 {
-        let [a, b, c, d, e, f] = self.0;
-        u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+        self.0
     }
 
     /// The six bytes, in the order in which they are sent.
     #[inline]
     pub const fn octets(self) -> [u8; 6] {
-        self.0
+        let [_, _, octets @ ..] = self.0.to_be_bytes();
+        octets
     }
 
     /// Whether the address names a group of stations; broadcast is one.
     #[inline]
     pub const fn is_multicast(self) -> bool {
-        self.0[0] & 1 != 0
+        self.0 >> 40 & 1 != 0
     }
 
     /// Whether frames to the address end at the first bridge: 01:80:c2:00:00:00 to :0f, which spanning tree, LLDP and
@@ -65,27 +68,20 @@ impl MacAddr {
 impl From<[u8; 6]> for MacAddr {
     #[inline]
     fn from(octets: [u8; 6]) -> Self {
-        Self(octets)
+        Self::new(octets)
     }
 }
 
 impl From<MacAddr> for [u8; 6] {
     #[inline]
     fn from(address: MacAddr) -> Self {
-        address.0
-    }
-}
-
-impl AsRef<[u8]> for MacAddr {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
-        &self.0
+        address.octets()
     }
 }
 
 impl fmt::Display for MacAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
+        let [a, b, c, d, e, g] = self.octets();
         write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
     }
 }
@@ -112,7 +108,7 @@ impl FromStr for MacAddr {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         parse_octets(text)
-            .map(Self)
+            .map(Self::new)
             .ok_or_else(|| ParseMacAddrError {
                 text: text.to_owned(),
             })

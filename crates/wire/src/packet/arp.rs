@@ -171,9 +171,9 @@ impl Arp {
         out.extend_from_slice(&ether_type::IPV4.to_be_bytes());
         out.extend_from_slice(&[HARDWARE_LEN, PROTOCOL_LEN]);
         out.extend_from_slice(&self.op.to_be_bytes());
-        out.extend_from_slice(self.sha.as_ref());
+        out.extend_from_slice(&self.sha.octets());
         out.extend_from_slice(&self.spa.octets());
-        out.extend_from_slice(self.tha.as_ref());
+        out.extend_from_slice(&self.tha.octets());
         out.extend_from_slice(&self.tpa.octets());
     }
 }

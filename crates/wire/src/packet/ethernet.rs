@@ -116,8 +116,8 @@ impl Ethernet {
     /// Appends the header; the payload comes next. See [`pad_frame`] for the end of the frame.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.dst.as_ref());
-        out.extend_from_slice(self.src.as_ref());
+        out.extend_from_slice(&self.dst.octets());
+        out.extend_from_slice(&self.src.octets());
         out.extend_from_slice(&self.ether_type.to_be_bytes());
     }
 }

@@ -265,7 +265,7 @@ impl Nd {
 fn write_link_layer(out: &mut Vec<u8>, option_type: u8, address: Option<MacAddr>) {
     if let Some(address) = address {
         out.extend_from_slice(&[option_type, 1]);
-        out.extend_from_slice(address.as_ref());
+        out.extend_from_slice(&address.octets());
     }
 }
 
