@@ -1,5 +1,6 @@
 //! The `urtica` binary: one file per subcommand.
 
+mod bench;
 mod decode;
 mod run;
 
@@ -20,11 +21,14 @@ enum Command {
     Run(run::RunArgs),
     /// Print OpenFlow messages, from hex digits or a capture.
     Decode(decode::DecodeArgs),
+    /// Load an OpenFlow controller from emulated switches, and measure it.
+    Bench(bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => run::run(args),
         Command::Decode(args) => decode::run(args),
+        Command::Bench(args) => bench::run(args),
     }
 }

@@ -1,1 +1,40 @@
-//! bench
+//! The benchmark of OpenFlow controllers, cbench's heir: emulated switches, load shapes, recorder and report.
+//!
+//! A crate of its own because it must not share session code with what it measures: all that it needs of OpenFlow is
+//! here, written from the specifications, so that a mistake in our codec cannot hide itself.
+//!
+//! ```text
+//! run       coordinates the threads, makes the report         versus    runs contenders in turn
+//! └ load    one thread: sockets, epoll, sending, receiving    limit     the null responder
+//!   ├ packet_in         what is sent, from a place in a sequence
+//!   ├ outstanding       what waits for its reply, and since when
+//!   ├ checker           which reply answers what; template: its fast path; reply: its judge
+//!   ├ emulated_switch   the handshake and everything else a controller asks
+//!   └ recorder          latency, number outstanding, CPU time
+//! report    text like cbench's, JSON, HTML; analysis: the figures drawn from the counts
+//! ```
+
+pub mod analysis;
+mod checker;
+pub mod config;
+pub mod controller_process;
+mod emulated_switch;
+mod error;
+pub mod limit;
+mod load;
+#[cfg(test)]
+mod naive;
+mod outstanding;
+mod packet_in;
+mod recorder;
+mod reply;
+pub mod report;
+pub mod run;
+mod socket;
+mod template;
+pub mod versus;
+
+pub use checker::Tally;
+pub use config::LoadConfig;
+pub use error::Error;
+pub use report::Report;

@@ -1,0 +1,208 @@
+//! The figures drawn from raw counts: spread, fairness, Little's law, and who was the bottleneck.
+
+use serde::Serialize;
+
+/// Spread of a series of measurements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    /// The smallest.
+    pub min: f64,
+    /// The one in the middle; the mean of two if their number is even.
+    pub median: f64,
+    /// The largest.
+    pub max: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The standard deviation of the whole population, as cbench computes it.
+    pub stdev: f64,
+}
+
+impl Spread {
+    /// The spread of `values`; all zero if there are none.
+    pub fn of(values: &[f64]) -> Self {
+        if values.is_empty() {
+            return Self::default();
+        }
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let count = sorted.len();
+        let mean = sorted.iter().sum::<f64>() / count as f64;
+        let variance = sorted
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>()
+            / count as f64;
+        Self {
+            min: sorted[0],
+            median: (sorted[(count - 1) / 2] + sorted[count / 2]) / 2.0,
+            max: sorted[count - 1],
+            mean,
+            stdev: variance.sqrt(),
+        }
+    }
+}
+
+/// Jain's fairness index: 1 if all values are equal, 1/n if one has everything; 1 for no values or all zero.
+pub fn jain(values: &[f64]) -> f64 {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    if squares == 0.0 {
+        1.0
+    } else {
+        sum * sum / (values.len() as f64 * squares)
+    }
+}
+
+/// Little's law, applied to the benchmark's own figures: the mean number outstanding, counted as they come and go, must
+/// be the rate times the mean latency, measured one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Little {
+    /// The mean number of packet-ins outstanding.
+    pub outstanding: f64,
+    /// Packet-ins answered per second, times their mean latency.
+    pub rate_times_latency: f64,
+    /// The second over the first; near 1 if the figures hold together.
+    pub ratio: f64,
+    /// Whether replies came fast enough, beside the time measured, for the law to be judged by it.
+    pub steady: bool,
+}
+
+impl Little {
+    /// From the mean number outstanding, the packet-ins answered in so many seconds, and their mean latency.
+    pub fn new(outstanding: f64, answered: f64, elapsed_s: f64, latency_s: f64) -> Self {
+        let rate_times_latency = answered / elapsed_s * latency_s;
+        let ratio = if outstanding > 0.0 {
+            rate_times_latency / outstanding
+        } else {
+            1.0
+        };
+        Self {
+            outstanding,
+            rate_times_latency,
+            ratio,
+            steady: latency_s <= elapsed_s / 20.0,
+        }
+    }
+
+    /// Whether the two agree within a tenth.
+    pub fn holds(&self) -> bool {
+        (self.ratio - 1.0).abs() <= 0.1
+    }
+}
+
+/// What decided the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bottleneck {
+    /// A load thread had no time left: the controller could do more.
+    Load,
+    /// The controller's busiest thread had no time left.
+    Controller,
+    /// Both were busy all the time.
+    Both,
+    /// Neither: packets and wake-ups on their way took the time.
+    Latency,
+    /// The schedule asked for no more.
+    Schedule,
+    /// The load had time left, and nothing is known about the controller's process.
+    NotLoad,
+}
+
+/// The saturation from which on a thread counts as busy all the time.
+const BUSY: f64 = 0.9;
+
+impl Bottleneck {
+    /// From how near the busiest load thread was to having no time left, how near the controller was to it, where that
+    /// is known, and whether a fixed rate was asked for and kept.
+    pub fn find(load: f64, controller: Option<f64>, kept_schedule: bool) -> Self {
+        match (load >= BUSY, controller.map(|share| share >= BUSY)) {
+            _ if kept_schedule => Self::Schedule,
+            (true, Some(true)) => Self::Both,
+            (true, _) => Self::Load,
+            (false, Some(true)) => Self::Controller,
+            (false, Some(false)) => Self::Latency,
+            (false, None) => Self::NotLoad,
+        }
+    }
+
+    /// The verdict as a sentence, with the figures that it rests on.
+    pub fn sentence(self, load: f64, controller: Option<f64>) -> String {
+        let load = format!("load busy {:.0} % of the time", load * 100.0);
+        let controller = match controller {
+            Some(share) => format!("controller {:.0} %", share * 100.0),
+            None => "controller unknown".to_owned(),
+        };
+        let verdict = match self {
+            Self::Load => {
+                "the load generator was the bottleneck: the controller can do more; add --threads"
+            }
+            Self::Controller => "the controller was the bottleneck",
+            Self::Both => {
+                "load and controller were both busy all the time: the controller may be able to do a little more; add --threads"
+            }
+            Self::Latency => {
+                "neither was busy: the rate is bound by latency, that is by wake-ups and what is outstanding"
+            }
+            Self::Schedule => "the controller kept up with the rate asked for",
+            Self::NotLoad => "the load generator was not the bottleneck",
+        };
+        format!("{verdict} ({load}, {controller})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn spread_of_few() {
+        let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0]);
+        assert_eq!(
+            (spread.min, spread.median, spread.max, spread.mean),
+            (1.0, 2.5, 4.0, 2.5)
+        );
+        assert!((spread.stdev - 1.25f64.sqrt()).abs() < 1e-12);
+        assert_eq!(Spread::of(&[]), Spread::default());
+    }
+
+    #[test]
+    fn jain_of_the_extremes() {
+        assert_eq!(jain(&[5.0, 5.0, 5.0]), 1.0);
+        assert_eq!(jain(&[9.0, 0.0, 0.0]), 1.0 / 3.0);
+        assert_eq!(jain(&[]), 1.0);
+    }
+
+    proptest! {
+        #[test]
+        fn jain_is_between_one_nth_and_one(values in proptest::collection::vec(0.0f64..1e6, 1..50)) {
+            let index = jain(&values);
+            prop_assert!(index <= 1.0 + 1e-9 && index >= 1.0 / values.len() as f64 - 1e-9);
+        }
+    }
+
+    #[test]
+    fn littles_law() {
+        assert!(Little::new(10.0, 2000.0, 2.0, 0.0101).holds());
+        assert!(!Little::new(10.0, 2000.0, 2.0, 0.02).holds());
+        assert!(!Little::new(1000.0, 2000.0, 2.0, 1.0).steady);
+    }
+
+    #[test]
+    fn verdicts() {
+        assert_eq!(Bottleneck::find(0.99, Some(0.5), false), Bottleneck::Load);
+        assert_eq!(
+            Bottleneck::find(0.5, Some(0.99), false),
+            Bottleneck::Controller
+        );
+        assert_eq!(Bottleneck::find(0.99, Some(0.99), false), Bottleneck::Both);
+        assert_eq!(Bottleneck::find(0.3, Some(0.3), false), Bottleneck::Latency);
+        assert_eq!(Bottleneck::find(0.3, None, false), Bottleneck::NotLoad);
+        assert_eq!(Bottleneck::find(0.3, Some(0.3), true), Bottleneck::Schedule);
+        assert!(
+            Bottleneck::Load
+                .sentence(0.99, Some(0.5))
+                .contains("(load busy 99 % of the time, controller 50 %)")
+        );
+    }
+}

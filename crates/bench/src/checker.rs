@@ -1,0 +1,466 @@
+//! Matches replies to the packet-ins that they answer, and says which of them are wrong.
+//!
+//! A packet-in is *answered* by the reply that releases its buffer: a flow mod or packet-out with its buffer id, a
+//! packet-out that carries its frame, or a flow mod without a buffer id that has the packet-in's xid. Two kinds of
+//! message for one packet-in, as some controllers send, answer it once.
+//!
+//! The common run of replies, all alike and in order, is taken by [`crate::template`]; the rest goes one by one to the
+//! judge here.
+
+use std::ops::AddAssign;
+
+use serde::Serialize;
+
+use crate::config::{Expect, Version};
+use crate::outstanding::{Outstanding, Place};
+use crate::packet_in::{Cursor, Identity, NO_BUFFER};
+use crate::reply::{Kind, Output, Reply};
+use crate::template::{Check, Template};
+
+/// What came back for the packet-ins, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Packet-ins that had their reply.
+    pub answered: u64,
+    /// Flow mods received, whatever for.
+    pub flow_mods: u64,
+    /// Packet-outs received, whatever for.
+    pub packet_outs: u64,
+    /// Flow mods and packet-outs without a buffer id that answer no packet-in: entries installed on the side.
+    pub unbuffered: u64,
+    /// Replies that flood a packet although its destination had been announced.
+    pub flooded: u64,
+    /// Replies that send the packet to a wrong port, or nowhere.
+    pub wrong_port: u64,
+    /// Flow mods whose match does not fit the packet-in.
+    pub wrong_match: u64,
+    /// Replies that name a buffer which no packet-in had.
+    pub unknown_buffer: u64,
+    /// Further replies to packet-ins already answered.
+    pub duplicates: u64,
+    /// Replies that overtook the reply to an earlier packet-in of the same switch.
+    pub out_of_order: u64,
+    /// Flow mods and packet-outs that cannot be read.
+    pub malformed: u64,
+    /// Packet-ins given up.
+    pub lost: u64,
+    /// OFPT_ERROR messages from the controller.
+    pub errors: u64,
+}
+
+impl Tally {
+    /// How many replies were wrong, as far as they were checked, and packet-ins lost.
+    pub fn faults(&self) -> u64 {
+        self.wrong_port
+            + self.wrong_match
+            + self.unknown_buffer
+            + self.duplicates
+            + self.malformed
+            + self.lost
+            + self.errors
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.answered += other.answered;
+        self.flow_mods += other.flow_mods;
+        self.packet_outs += other.packet_outs;
+        self.unbuffered += other.unbuffered;
+        self.flooded += other.flooded;
+        self.wrong_port += other.wrong_port;
+        self.wrong_match += other.wrong_match;
+        self.unknown_buffer += other.unknown_buffer;
+        self.duplicates += other.duplicates;
+        self.out_of_order += other.out_of_order;
+        self.malformed += other.malformed;
+        self.lost += other.lost;
+        self.errors += other.errors;
+    }
+}
+
+/// What is asked of replies.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// The version of all messages.
+    pub version: Version,
+    /// Whether to look beyond the buffer id.
+    pub verify: bool,
+    /// What is right.
+    pub expect: Expect,
+    /// Whether the destination was announced, so that a flood is worth a note.
+    pub announced: bool,
+}
+
+/// Matches one switch's replies to its packet-ins.
+pub struct Checker {
+    rules: Rules,
+    identity: Identity,
+    template: Option<(Kind, Template)>,
+    /// Packet-ins answered by a flow mod without buffer id, for which a packet-out with the buffer id may follow.
+    awaiting_packet_out: u64,
+}
+
+impl Checker {
+    /// A checker for the replies to the switch `identity`.
+    pub fn new(rules: Rules, identity: Identity) -> Self {
+        Self {
+            rules,
+            identity,
+            template: None,
+            awaiting_packet_out: 0,
+        }
+    }
+
+    /// Takes the replies at the front of `bytes` that come as expected; those from `end` on are slack. Returns the bytes
+    /// taken, and calls `record(latency_ns, how_many)`.
+    #[inline]
+    pub fn take_run(
+        &mut self,
+        bytes: &[u8],
+        end: usize,
+        outstanding: &mut Outstanding,
+        now_ns: u64,
+        tally: &mut Tally,
+        record: impl FnMut(u64, u64),
+    ) -> usize {
+        let Some((kind, template)) = &self.template else {
+            return 0;
+        };
+        let check = if self.rules.verify {
+            Check::Whole
+        } else {
+            Check::Count
+        };
+        let mut cursor = outstanding.head();
+        let limit = outstanding.in_order_limit();
+        let count = template.take_run(check, bytes, end, self.identity, &mut cursor, limit);
+        if count == 0 {
+            return 0;
+        }
+        outstanding.answer_in_order(cursor, now_ns, record);
+        tally.answered += count;
+        match kind {
+            Kind::FlowMod => tally.flow_mods += count,
+            Kind::PacketOut => tally.packet_outs += count,
+        }
+        count as usize * template.len()
+    }
+
+    /// Judges one complete flow mod or packet-out. Calls `record(latency_ns, 1)` if it answers a packet-in.
+    pub fn judge(
+        &mut self,
+        message: &[u8],
+        outstanding: &mut Outstanding,
+        now_ns: u64,
+        tally: &mut Tally,
+        mut record: impl FnMut(u64, u64),
+    ) {
+        let Some(reply) = Reply::parse(self.rules.version, message) else {
+            tally.malformed += 1;
+            return;
+        };
+        match reply.kind {
+            Kind::FlowMod => tally.flow_mods += 1,
+            Kind::PacketOut => tally.packet_outs += 1,
+        }
+        match self.place(&reply, outstanding) {
+            Place::Waiting(cursor) => {
+                let (latency_ns, early) = outstanding.answer(cursor.seq, now_ns);
+                record(latency_ns, 1);
+                tally.answered += 1;
+                tally.out_of_order += u64::from(early);
+                self.awaiting_packet_out +=
+                    u64::from(reply.buffer_id == NO_BUFFER && reply.kind == Kind::FlowMod);
+                let right = !self.rules.verify || self.is_right(&reply, cursor, tally);
+                if right && reply.buffer_id == cursor.buffer_id {
+                    let template = Template::from_reply(message, &reply, self.identity, cursor);
+                    self.template = template.map(|template| (reply.kind, template));
+                }
+            }
+            Place::Answered if reply.kind == Kind::PacketOut && self.awaiting_packet_out > 0 => {
+                self.awaiting_packet_out -= 1
+            }
+            Place::Answered => tally.duplicates += 1,
+            Place::Never if reply.buffer_id == NO_BUFFER => tally.unbuffered += 1,
+            Place::Never => tally.unknown_buffer += 1,
+        }
+    }
+
+    /// Which packet-in the reply is for.
+    fn place(&self, reply: &Reply<'_>, outstanding: &Outstanding) -> Place {
+        if reply.buffer_id != NO_BUFFER {
+            return outstanding.find_buffer(reply.buffer_id);
+        }
+        match reply.kind {
+            Kind::PacketOut => self.place_of_frame(reply, outstanding),
+            // A controller's own xids may happen to be ours, so the match has to agree as well.
+            Kind::FlowMod => match outstanding.find_xid(reply.xid) {
+                Place::Waiting(cursor)
+                    if reply.eth_src_at().is_some() && reply.agrees(self.identity, cursor) =>
+                {
+                    Place::Waiting(cursor)
+                }
+                _ => Place::Never,
+            },
+        }
+    }
+
+    fn place_of_frame(&self, reply: &Reply<'_>, outstanding: &Outstanding) -> Place {
+        let Some(mac) = reply.frame_eth_src() else {
+            return Place::Never;
+        };
+        match self.identity.number_of(mac) {
+            Some(source) => outstanding.find_source(source),
+            None => Place::Never,
+        }
+    }
+
+    /// Whether the reply to the packet-in at `cursor` is right; notes what is not.
+    fn is_right(&self, reply: &Reply<'_>, cursor: Cursor, tally: &mut Tally) -> bool {
+        if self.rules.expect == Expect::Any {
+            return true;
+        }
+        let agrees = reply.agrees(self.identity, cursor);
+        tally.wrong_match += u64::from(!agrees);
+        match reply.output {
+            Output::Right => {}
+            Output::Flood => tally.flooded += u64::from(self.rules.announced),
+            Output::Wrong => tally.wrong_port += 1,
+        }
+        // A flood is no template: while replies are floods, each is counted as one.
+        agrees && reply.output == Output::Right
+            || agrees && reply.output == Output::Flood && !self.rules.announced
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::naive::NaiveChecker;
+    use crate::outstanding::SendTimes;
+    use crate::reply::be16;
+    use crate::reply::samples::{flow_mod_10, flow_mod_13, packet_out};
+    use crate::template::SLACK;
+
+    const MACS: u32 = 7;
+
+    fn rules(version: Version, verify: bool) -> Rules {
+        Rules {
+            version,
+            verify,
+            expect: Expect::Learning,
+            announced: true,
+        }
+    }
+
+    fn sent(count: u64) -> Outstanding {
+        let mut outstanding = Outstanding::new(1000, MACS, SendTimes::Clock(VecDeque::new()));
+        outstanding.sent(count, 0);
+        outstanding
+    }
+
+    /// Checks `bytes` as a load thread does: runs as long as they last, then one message by the judge.
+    fn check(checker: &mut Checker, outstanding: &mut Outstanding, bytes: &[u8]) -> (Tally, u64) {
+        let (mut tally, mut recorded, end) = (Tally::default(), 0, bytes.len());
+        let bytes = [bytes, &[0xa5; SLACK]].concat();
+        let mut at = 0;
+        loop {
+            let mut record = |_, count| recorded += count;
+            at += checker.take_run(
+                &bytes[at..],
+                end - at,
+                outstanding,
+                1,
+                &mut tally,
+                &mut record,
+            );
+            let Some(len) = be16(&bytes[..end], at + 2)
+                .map(usize::from)
+                .filter(|len| end - at >= *len)
+            else {
+                break;
+            };
+            checker.judge(
+                &bytes[at..at + len],
+                outstanding,
+                1,
+                &mut tally,
+                &mut record,
+            );
+            at += len;
+        }
+        (tally, recorded)
+    }
+
+    fn answer(version: Version, identity: Identity, seq: u64, port: u32) -> Vec<u8> {
+        let cursor = Cursor::at(seq, MACS);
+        match version {
+            Version::V10 => flow_mod_10(identity, cursor, port as u16),
+            Version::V13 => flow_mod_13(identity, cursor, port),
+        }
+    }
+
+    #[test]
+    fn a_run_of_right_answers_takes_the_fast_path() {
+        let identity = Identity::new(3);
+        for version in [Version::V10, Version::V13] {
+            let (mut checker, mut outstanding) =
+                (Checker::new(rules(version, true), identity), sent(100));
+            let bytes: Vec<u8> = (0..100)
+                .flat_map(|seq| answer(version, identity, seq, 2))
+                .collect();
+            let first = answer(version, identity, 0, 2).len();
+            let mut tally = Tally::default();
+            checker.judge(&bytes[..first], &mut outstanding, 1, &mut tally, |_, _| ());
+            let rest = [&bytes[first..], &[0; SLACK]].concat();
+            let taken = checker.take_run(
+                &rest,
+                bytes.len() - first,
+                &mut outstanding,
+                1,
+                &mut tally,
+                |_, _| (),
+            );
+            assert_eq!(taken, bytes.len() - first);
+            assert_eq!(
+                tally,
+                Tally {
+                    answered: 100,
+                    flow_mods: 100,
+                    ..Tally::default()
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn a_single_wrong_byte_is_seen_only_when_verifying() {
+        let identity = Identity::new(3);
+        let mut bytes: Vec<u8> = (0..10)
+            .flat_map(|seq| answer(Version::V10, identity, seq, 2))
+            .collect();
+        // The low byte of the output port of the sixth.
+        bytes[5 * 80 + 77] = 9;
+        for (verify, wrong_port) in [(true, 1), (false, 0)] {
+            let (tally, _) = check(
+                &mut Checker::new(rules(Version::V10, verify), identity),
+                &mut sent(10),
+                &bytes,
+            );
+            assert_eq!((tally.answered, tally.wrong_port), (10, wrong_port));
+        }
+    }
+
+    #[test]
+    fn flow_mod_and_packet_out_answer_once() {
+        let identity = Identity::new(3);
+        let mut flow_mod = answer(Version::V10, identity, 0, 2);
+        flow_mod[64..68].fill(0xff);
+        let bytes = [
+            flow_mod.clone(),
+            packet_out(Version::V10, Cursor::at(0, MACS), 2),
+        ]
+        .concat();
+        // With the packet-in's xid the flow mod answers; with another one only the packet-out does.
+        let (tally, recorded) = check(
+            &mut Checker::new(rules(Version::V10, true), identity),
+            &mut sent(2),
+            &bytes,
+        );
+        assert_eq!((tally.answered, tally.duplicates, recorded), (1, 0, 1));
+        flow_mod[4] = 0x77;
+        let bytes = [flow_mod, packet_out(Version::V10, Cursor::at(0, MACS), 2)].concat();
+        let (tally, recorded) = check(
+            &mut Checker::new(rules(Version::V10, true), identity),
+            &mut sent(2),
+            &bytes,
+        );
+        assert_eq!(
+            (tally.answered, tally.unbuffered, tally.duplicates, recorded),
+            (1, 1, 0, 1)
+        );
+    }
+
+    #[test]
+    fn a_packet_out_with_its_frame_answers_by_the_frame() {
+        let identity = Identity::new(3);
+        let mut message = packet_out(Version::V10, Cursor::at(4, MACS), 2);
+        message[8..12].fill(0xff);
+        message.extend(identity.destination());
+        message.extend(identity.source_bytes(4));
+        message[3] = message.len() as u8;
+        let (tally, _) = check(
+            &mut Checker::new(rules(Version::V10, true), identity),
+            &mut sent(6),
+            &message,
+        );
+        assert_eq!(
+            (tally.answered, tally.out_of_order, tally.faults()),
+            (1, 1, 0)
+        );
+    }
+
+    /// What may be done to the stream of answers.
+    #[derive(Clone, Debug)]
+    enum Mishap {
+        Swap(usize),
+        Drop(usize),
+        Repeat(usize),
+        Flip(usize, usize, u8),
+        PacketOut(usize, u32),
+    }
+
+    fn mishap() -> impl Strategy<Value = Mishap> {
+        prop_oneof![
+            (0usize..60).prop_map(Mishap::Swap),
+            (0usize..60).prop_map(Mishap::Drop),
+            (0usize..60).prop_map(Mishap::Repeat),
+            (0usize..60, 8usize..80, 1u8..)
+                .prop_map(|(at, byte, bits)| Mishap::Flip(at, byte, bits)),
+            (0usize..60, 0u32..5).prop_map(|(at, port)| Mishap::PacketOut(at, port)),
+        ]
+    }
+
+    fn apply(version: Version, messages: &mut Vec<Vec<u8>>, mishap: &Mishap) {
+        let count = messages.len();
+        match *mishap {
+            Mishap::Swap(at) if at + 1 < count => messages.swap(at, at + 1),
+            Mishap::Drop(at) if at < count => drop(messages.remove(at)),
+            Mishap::Repeat(at) if at < count => messages.push(messages[at].clone()),
+            Mishap::Flip(at, byte, bits) if at < count && byte < messages[at].len() => {
+                messages[at][byte] ^= bits
+            }
+            Mishap::PacketOut(at, port) if at < count => {
+                messages[at] = packet_out(version, Cursor::at(at as u64, MACS), port)
+            }
+            _ => {}
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_naive_checker(
+            v13: bool,
+            verify: bool,
+            answered in 0u64..60,
+            mishaps in proptest::collection::vec(mishap(), 0..6),
+        ) {
+            let version = if v13 { Version::V13 } else { Version::V10 };
+            let identity = Identity::new(300);
+            let mut messages: Vec<_> = (0..answered).map(|seq| answer(version, identity, seq, 2)).collect();
+            // Without verifying, the fast path does not look into replies, so a broken one is not noticed.
+            let mishaps = mishaps.iter().filter(|mishap| verify || !matches!(mishap, Mishap::Flip(..)));
+            mishaps.for_each(|mishap| apply(version, &mut messages, mishap));
+            let bytes = messages.concat();
+            let (tally, recorded) = check(&mut Checker::new(rules(version, verify), identity), &mut sent(60), &bytes);
+            let naive = NaiveChecker::new(rules(version, verify), identity, MACS, 60).check(&bytes);
+            prop_assert_eq!(tally, naive);
+            prop_assert_eq!(recorded, tally.answered);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What to load a controller with: the benchmark's settings, with cbench's defaults.
+
+use std::time::Duration;
+
+use urtica_wire::Address;
+
+use crate::Error;
+
+/// The most emulated switches: their MAC spaces are kept apart by 16 bits.
+pub const MAX_SWITCHES: u32 = 65_536;
+
+/// The most source MACs per switch: what the source address has room for beside the switch's own number, short of its
+/// destination address.
+pub const MAX_MACS: u32 = 1 << 29;
+
+/// The most packet-ins that a switch has outstanding, in any mode. Buffer ids repeat after 100,000, and a reply must
+/// name its request without doubt.
+pub const MAX_OUTSTANDING: u32 = 65_536;
+
+/// The smallest frame: the headers and Ethernet's minimum without its checksum.
+pub const MIN_FRAME_LEN: usize = 60;
+
+/// The largest frame: a jumbo frame.
+pub const MAX_FRAME_LEN: usize = 9_000;
+
+/// When the emulated switches send packet-ins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    /// One packet-in outstanding per switch: cbench's latency mode.
+    PingPong,
+    /// As many as the socket takes, up to [`MAX_OUTSTANDING`] per switch: cbench's throughput mode.
+    MaxRate,
+    /// At most this many outstanding per switch.
+    Window(u32),
+    /// This many packet-ins per second from each switch, whether or not they are answered. Latency is counted from the
+    /// time at which a packet-in was due, so a controller that stalls cannot hide it (no coordinated omission).
+    Rate(f64),
+}
+
+impl Mode {
+    /// The most packet-ins outstanding per switch when `switches` of them share the machine: without a window, all
+    /// switches together are kept to about four million, which bounds the memory for thousands of them.
+    pub fn max_outstanding(self, switches: u32) -> u32 {
+        let shared = ((1 << 22) / switches.max(1)).next_power_of_two();
+        match self {
+            Self::PingPong => 1,
+            Self::Window(window) => window,
+            Self::MaxRate | Self::Rate(_) => shared.clamp(1024, MAX_OUTSTANDING),
+        }
+    }
+}
+
+/// The OpenFlow version that the emulated switches speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// OpenFlow 1.0, wire version 0x01.
+    V10,
+    /// OpenFlow 1.3, wire version 0x04.
+    V13,
+}
+
+impl Version {
+    /// The version byte of the OpenFlow header.
+    pub const fn wire(self) -> u8 {
+        match self {
+            Self::V10 => 1,
+            Self::V13 => 4,
+        }
+    }
+
+    /// `1.0` or `1.3`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V10 => "1.0",
+            Self::V13 => "1.3",
+        }
+    }
+}
+
+/// What `verify` takes for a right answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// What a learning switch answers: a match that agrees with the packet, and an output to where its destination is.
+    Learning,
+    /// Any flow mod or packet-out that names the packet-in's buffer, as the null responder sends it.
+    Any,
+}
+
+/// A load: who is loaded, by how many switches, how, and for how long.
+#[derive(Clone, Debug)]
+pub struct LoadConfig {
+    /// Where the controller listens: [`Address::Tcp`] or [`Address::Unix`].
+    pub controller: Address,
+    /// How many switches to emulate.
+    pub switches: u32,
+    /// When they send.
+    pub mode: Mode,
+    /// What they speak.
+    pub version: Version,
+    /// Distinct source MACs per switch, taken in turn. More make the workload heavier in writes.
+    pub macs: u32,
+    /// How many tests to run, warm-up and cool-down included.
+    pub tests: u32,
+    /// How long each test lasts.
+    pub test_length: Duration,
+    /// Tests to disregard at the start.
+    pub warmup: u32,
+    /// Tests to disregard at the end.
+    pub cooldown: u32,
+    /// Whether each switch announces the destination by a gratuitous ARP before the tests.
+    pub learn_dst_macs: bool,
+    /// The wait between the last features-reply and the first packet-in.
+    pub delay: Duration,
+    /// The wait after each group of connections.
+    pub connect_delay: Duration,
+    /// The size of those groups.
+    pub connect_group_size: u32,
+    /// The datapath id of the first switch.
+    pub dpid_offset: u64,
+    /// Threads that share the switches.
+    pub threads: usize,
+    /// Whether every reply is checked against its request, or only counted.
+    pub verify: bool,
+    /// What is right, when checking.
+    pub expect: Expect,
+    /// The cores to pin the threads to, in turn; empty leaves them free.
+    pub cores: Vec<usize>,
+    /// Bytes of the frame in each packet-in.
+    pub frame_len: usize,
+    /// The controller's process, where it is on this machine and cannot be found by its socket.
+    pub controller_pid: Option<u32>,
+}
+
+impl Default for LoadConfig {
+    /// cbench's defaults.
+    fn default() -> Self {
+        Self {
+            controller: Address::Tcp {
+                host: "localhost".to_owned(),
+                port: 6633,
+            },
+            switches: 16,
+            mode: Mode::PingPong,
+            version: Version::V10,
+            macs: 100_000,
+            tests: 16,
+            test_length: Duration::from_secs(1),
+            warmup: 1,
+            cooldown: 0,
+            learn_dst_macs: true,
+            delay: Duration::ZERO,
+            connect_delay: Duration::ZERO,
+            connect_group_size: 1,
+            dpid_offset: 1,
+            threads: 1,
+            verify: false,
+            expect: Expect::Learning,
+            cores: Vec::new(),
+            frame_len: 64,
+            controller_pid: None,
+        }
+    }
+}
+
+impl LoadConfig {
+    /// The tests that count: all but warm-up and cool-down.
+    pub fn counted_tests(&self) -> std::ops::Range<u32> {
+        self.warmup..self.tests - self.cooldown
+    }
+
+    /// Refuses settings that contradict each other or that nothing could run with.
+    pub fn validate(&self) -> Result<(), Error> {
+        if self.controller.is_passive() {
+            return Err(Error::invalid(format!(
+                "'{}' is a place to listen; give the controller's, as tcp:HOST:PORT",
+                self.controller
+            )));
+        }
+        at_least_one("switches", self.switches)?;
+        at_least_one("MAC addresses", self.macs)?;
+        at_least_one("connect-group-size", self.connect_group_size)?;
+        at_most("switches", self.switches, MAX_SWITCHES)?;
+        at_most("MAC addresses per switch", self.macs, MAX_MACS)?;
+        if self.threads == 0 || self.threads > self.switches as usize {
+            let (threads, switches) = (self.threads, self.switches);
+            return Err(Error::invalid(format!(
+                "{threads} threads cannot share {switches} switches; use from 1 to {switches}"
+            )));
+        }
+        if self.test_length.is_zero() {
+            return Err(Error::invalid(
+                "a test of 0 ms measures nothing; give --ms-per-test at least 1",
+            ));
+        }
+        if u64::from(self.warmup) + u64::from(self.cooldown) >= u64::from(self.tests) {
+            let (warmup, cooldown, tests) = (self.warmup, self.cooldown, self.tests);
+            return Err(Error::invalid(format!(
+                "warmup ({warmup}) + cooldown ({cooldown}) leave none of {tests} tests to count"
+            )));
+        }
+        if !(MIN_FRAME_LEN..=MAX_FRAME_LEN).contains(&self.frame_len) {
+            let len = self.frame_len;
+            return Err(Error::invalid(format!(
+                "a frame of {len} bytes is not from {MIN_FRAME_LEN} to {MAX_FRAME_LEN}"
+            )));
+        }
+        self.validate_mode()
+    }
+
+    fn validate_mode(&self) -> Result<(), Error> {
+        match self.mode {
+            Mode::Window(window) => {
+                at_least_one("the window", window)?;
+                at_most("the window", window, MAX_OUTSTANDING)
+            }
+            Mode::Rate(rate) if !(rate.is_finite() && (0.001..=1e8).contains(&rate)) => {
+                Err(Error::invalid(format!(
+                    "a rate of {rate} per second is not from 0.001 to 100,000,000"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn at_least_one(what: &str, value: u32) -> Result<(), Error> {
+    if value == 0 {
+        Err(Error::invalid(format!("{what} must be at least 1")))
+    } else {
+        Ok(())
+    }
+}
+
+fn at_most(what: &str, value: u32, most: u32) -> Result<(), Error> {
+    if value > most {
+        Err(Error::invalid(format!(
+            "{what} must be at most {most}, not {value}"
+        )))
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid() {
+        LoadConfig::default().validate().unwrap();
+        assert_eq!(LoadConfig::default().counted_tests(), 1..16);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let refusal = |change: fn(&mut LoadConfig)| {
+            let mut config = LoadConfig::default();
+            change(&mut config);
+            config.validate().unwrap_err().to_string()
+        };
+        assert!(refusal(|c| c.switches = 0).contains("at least 1"));
+        assert!(refusal(|c| c.switches = 100_000).contains("at most 65536"));
+        assert!(refusal(|c| c.warmup = 16).contains("leave none of 16 tests"));
+        assert!(refusal(|c| c.threads = 17).contains("cannot share 16 switches"));
+        assert!(refusal(|c| c.mode = Mode::Window(0)).contains("window"));
+        assert!(refusal(|c| c.mode = Mode::Rate(f64::NAN)).contains("rate"));
+        assert!(refusal(|c| c.frame_len = 20).contains("frame of 20 bytes"));
+        assert!(refusal(|c| c.test_length = Duration::ZERO).contains("0 ms"));
+        assert!(
+            refusal(|c| c.controller = "ptcp:6653".parse().unwrap()).contains("place to listen")
+        );
+    }
+
+    #[test]
+    fn outstanding_is_bounded_for_thousands_of_switches() {
+        assert_eq!(Mode::MaxRate.max_outstanding(16), MAX_OUTSTANDING);
+        assert_eq!(Mode::MaxRate.max_outstanding(5000), 1024);
+        assert_eq!(Mode::PingPong.max_outstanding(5000), 1);
+        assert_eq!(Mode::Window(7).max_outstanding(1), 7);
+    }
+}

@@ -1,0 +1,66 @@
+//! Why a benchmark could not do its job, in sentences.
+
+use std::io;
+
+/// Why a benchmark could not do its job.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Settings that contradict each other or that nothing could run with.
+    #[error("{0}")]
+    Invalid(String),
+    /// Nobody answers where the controller should be.
+    #[error(
+        "cannot connect to the controller at {address}: {source}; is it running, and does it listen there?"
+    )]
+    Connect {
+        /// The controller's address, as it was given.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The controller accepted connections and then never completed a handshake.
+    #[error("no switch got through its handshake with the controller at {address}: {reason}")]
+    Handshake {
+        /// The controller's address.
+        address: String,
+        /// What is known about why.
+        reason: String,
+    },
+    /// Every connection was closed before the tests were over.
+    #[error("the controller closed all {switches} connections after {tests} of {wanted} tests")]
+    AllClosed {
+        /// How many switches there were.
+        switches: u32,
+        /// Tests completed until then.
+        tests: u32,
+        /// Tests asked for.
+        wanted: u32,
+    },
+    /// The system refused something.
+    #[error("cannot {doing}: {source}")]
+    System {
+        /// What was tried, as in "open the file x".
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A contender in `versus` could not be run.
+    #[error("{0}")]
+    Contender(String),
+}
+
+impl Error {
+    /// Settings that cannot be run with, and what was expected.
+    pub fn invalid(sentence: impl Into<String>) -> Self {
+        Self::Invalid(sentence.into())
+    }
+
+    /// Wraps what the system said with what was tried.
+    pub fn system<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
+        let doing = doing.into();
+        move |source| Self::System {
+            doing,
+            source: source.into(),
+        }
+    }
+}

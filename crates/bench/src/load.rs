@@ -1,0 +1,765 @@
+//! One load thread: its switches' sockets in one epoll loop.
+//!
+//! # How
+//! A thread's packet-ins leave from one image, patched for the switch whose turn it is, 64 KiB at a time; replies
+//! arrive in one buffer, 256 KiB at a time, and are checked where they lie. Nothing is allocated per message.
+//!
+//! # Time
+//! The clock is read once before each `send` and once after each `recv`; all messages of that call share the reading.
+//! With one packet-in or reply per call, as in ping-pong, that is the time of each message; at full rate it is the time
+//! of a batch.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::Error;
+use crate::checker::{Checker, Rules, Tally};
+use crate::config::{LoadConfig, Mode};
+use crate::controller_process::ControllerProcess;
+use crate::emulated_switch::{EmulatedSwitch, Event};
+use crate::outstanding::{Outstanding, SendTimes, due_ns};
+use crate::packet_in::{Identity, Train};
+use crate::recorder::{Clock, Recorder, Recording};
+use crate::reply::be16;
+use crate::socket::Target;
+use crate::template::SLACK;
+
+const READ_BYTES: usize = 256 * 1024;
+const MAX_MESSAGE_BYTES: usize = 65_535;
+const EVENTS: usize = 256;
+
+/// How long the handshakes of all switches may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long nothing must arrive before the load starts, so that a controller's preparations are over.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// A switch that waits this long for any reply has lost those that it waits for.
+const LOST_AFTER_NS: u64 = 1_000_000_000;
+
+/// The longest wait for the last replies after the tests.
+const DRAIN_NS: u64 = 3_000_000_000;
+
+/// What a load thread tells while it runs.
+pub enum Progress {
+    /// Its switches are connected and through their handshake, as many as managed it.
+    Ready {
+        /// How many did.
+        switches: u32,
+        /// What is known about those that did not.
+        trouble: Option<String>,
+        /// The controller's process, if it is on this machine.
+        controller: Option<ControllerProcess>,
+    },
+    /// It could not start.
+    Failed(Error),
+    /// A test is over: the packet-ins answered for each of its switches.
+    Test {
+        /// Which test, from 0.
+        index: u32,
+        /// The thread.
+        thread: usize,
+        /// Packet-ins answered, for each switch of the thread in order.
+        answered: Vec<u64>,
+        /// How long the test really took.
+        elapsed_ns: u64,
+    },
+    /// A connection ended before the load did.
+    Closed {
+        /// The switch's datapath id.
+        datapath_id: u64,
+        /// Why, as a clause.
+        reason: String,
+    },
+    /// It is done.
+    Done(Box<Outcome>),
+}
+
+/// What a load thread found.
+pub struct Outcome {
+    /// What came back over the whole run.
+    pub tally: Tally,
+    /// What was measured in the tests that count.
+    pub recording: Recording,
+    /// Calls of `send` for packet-ins, and those of them that the socket did not take whole.
+    pub sends: u64,
+    /// See `sends`.
+    pub blocked_sends: u64,
+    /// Packet-ins that still waited when the load ended while the controller was answering.
+    pub unanswered: u64,
+}
+
+/// One thread's part of the load.
+pub struct Worker<'a> {
+    config: &'a LoadConfig,
+    thread: usize,
+    clock: Clock,
+    progress: Sender<Progress>,
+    epoll: OwnedFd,
+    switches: Vec<Switch>,
+    train: Train,
+    input: Box<[u8]>,
+    tally: Tally,
+    recorder: Recorder,
+    recording: Option<Recording>,
+    schedule: Option<Schedule>,
+    phase: Phase,
+    last_input: Instant,
+    trouble: Option<String>,
+    sends: u64,
+    blocked_sends: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Handshake,
+    Load,
+    Drain,
+}
+
+struct Switch {
+    socket: Option<OwnedFd>,
+    identity: Identity,
+    session: EmulatedSwitch,
+    ready: bool,
+    checker: Checker,
+    outstanding: Outstanding,
+    /// The start of a message whose rest has not come yet.
+    tail: Vec<u8>,
+    /// Replies to requests, which wait for the end of a packet-in sent in part.
+    control: Vec<u8>,
+    /// Bytes of the next packet-in that the socket took already.
+    sent_in_part: usize,
+    /// Packet-ins that the schedule wants sent by now.
+    due: u64,
+    wants_write: bool,
+    answered: u64,
+    answered_before: u64,
+    last_answer_ns: u64,
+}
+
+impl Switch {
+    fn new(config: &LoadConfig, datapath_id: u64, times: SendTimes) -> Self {
+        let identity = Identity::new(datapath_id);
+        let rules = Rules {
+            version: config.version,
+            verify: config.verify,
+            expect: config.expect,
+            announced: config.learn_dst_macs,
+        };
+        Self {
+            socket: None,
+            identity,
+            session: EmulatedSwitch::new(config.version, identity, config.learn_dst_macs),
+            ready: false,
+            checker: Checker::new(rules, identity),
+            outstanding: Outstanding::new(
+                config.mode.max_outstanding(config.switches),
+                config.macs,
+                times,
+            ),
+            tail: Vec::new(),
+            control: Vec::new(),
+            sent_in_part: 0,
+            due: 0,
+            wants_write: false,
+            answered: 0,
+            answered_before: 0,
+            last_answer_ns: 0,
+        }
+    }
+
+    /// How many packet-ins may be sent now.
+    fn allowance(&mut self, mode: Mode) -> u64 {
+        let waiting = self.outstanding.waiting();
+        match mode {
+            Mode::PingPong => u64::from(waiting == 0),
+            Mode::Window(window) => u64::from(window).saturating_sub(waiting),
+            Mode::MaxRate => self.outstanding.room(),
+            Mode::Rate(_) => self.due,
+        }
+    }
+}
+
+/// When packet-ins are due in [`Mode::Rate`]: the switches take turns, evenly spaced.
+struct Schedule {
+    start_ns: u64,
+    /// From one packet-in to the next, of all switches together.
+    step_ns: f64,
+    next: u64,
+}
+
+impl<'a> Worker<'a> {
+    /// Connects a switch for each of `datapath_ids`; every one that cannot connect is an error.
+    pub fn connect(
+        config: &'a LoadConfig,
+        thread: usize,
+        datapath_ids: Range<u64>,
+        clock: Clock,
+        progress: Sender<Progress>,
+    ) -> Result<Self, Error> {
+        pin(&config.cores, thread)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(Error::system("create an epoll instance"))?;
+        let switches: Vec<_> = datapath_ids
+            .map(|id| Switch::new(config, id, send_times(config)))
+            .collect();
+        let mut worker = Self {
+            config,
+            thread,
+            clock,
+            progress,
+            epoll,
+            switches,
+            train: Train::new(config.version, config.frame_len),
+            input: vec![0; MAX_MESSAGE_BYTES + READ_BYTES + SLACK].into(),
+            tally: Tally::default(),
+            recorder: Recorder::new(),
+            recording: None,
+            schedule: None,
+            phase: Phase::Handshake,
+            last_input: Instant::now(),
+            trouble: None,
+            sends: 0,
+            blocked_sends: 0,
+        };
+        worker.connect_all()?;
+        Ok(worker)
+    }
+
+    /// As cbench does, all connect before any says hello.
+    fn connect_all(&mut self) -> Result<(), Error> {
+        let target = Target::resolve(&self.config.controller)?;
+        for index in 0..self.switches.len() {
+            let address = || self.config.controller.to_string();
+            let socket = target.connect().map_err(|source| Error::Connect {
+                address: address(),
+                source,
+            })?;
+            let event = epoll::EventData::new_u64(index as u64);
+            epoll::add(&self.epoll, &socket, event, epoll::EventFlags::IN)
+                .map_err(Error::system("watch a socket"))?;
+            self.switches[index].socket = Some(socket);
+            if (index + 1).is_multiple_of(self.config.connect_group_size as usize) {
+                std::thread::sleep(self.config.connect_delay);
+            }
+        }
+        for index in 0..self.switches.len() {
+            let switch = &mut self.switches[index];
+            switch.session.poll_hello(&mut switch.control);
+            self.send_all(index);
+        }
+        Ok(())
+    }
+
+    /// Completes the handshakes, waits for the start time to come through `start`, loads the controller, and reports.
+    /// Returns without loading if `start` is closed.
+    pub fn run(mut self, start: &Receiver<u64>) -> Result<(), Error> {
+        self.shake_hands()?;
+        let Some(start_ns) = self.wait_for_start(start)? else {
+            return Ok(());
+        };
+        self.load(start_ns)?;
+        self.drain()?;
+        self.finish();
+        Ok(())
+    }
+
+    fn shake_hands(&mut self) -> Result<(), Error> {
+        let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
+        while !self.is_settled() && Instant::now() < deadline {
+            self.serve(Duration::from_millis(10))?;
+        }
+        let switches = self
+            .switches
+            .iter()
+            .filter(|s| s.socket.is_some() && s.ready)
+            .count() as u32;
+        let trouble = self.trouble.take();
+        let mut sockets = self.switches.iter().filter_map(|s| s.socket.as_ref());
+        let controller = sockets.next().and_then(ControllerProcess::at_other_end);
+        self.tell(Progress::Ready {
+            switches,
+            trouble,
+            controller,
+        });
+        Ok(())
+    }
+
+    fn is_settled(&self) -> bool {
+        self.switches.iter().all(|s| s.ready || s.socket.is_none())
+            && self.last_input.elapsed() >= QUIET
+    }
+
+    fn wait_for_start(&mut self, start: &Receiver<u64>) -> Result<Option<u64>, Error> {
+        let start_ns = loop {
+            match start.try_recv() {
+                Ok(start_ns) => break start_ns,
+                Err(TryRecvError::Disconnected) => return Ok(None),
+                Err(TryRecvError::Empty) => self.serve(Duration::from_millis(1))?,
+            }
+        };
+        while let left @ 1.. = start_ns.saturating_sub(self.clock.now_ns()) {
+            self.serve(Duration::from_nanos(left.min(1_000_000)))?;
+        }
+        Ok(Some(start_ns))
+    }
+
+    fn load(&mut self, start_ns: u64) -> Result<(), Error> {
+        self.start_sending(start_ns);
+        let counted = self.config.counted_tests();
+        let test_ns = self.config.test_length.as_nanos() as u64;
+        let mut begun_ns = start_ns;
+        for index in 0..self.config.tests {
+            if index == counted.start {
+                self.recorder.begin(self.clock.now_ns());
+            }
+            let end_ns = start_ns + u64::from(index + 1) * test_ns;
+            while self.clock.now_ns() < end_ns {
+                self.poll_schedule();
+                self.serve(self.until_next_due(end_ns))?;
+            }
+            let now_ns = self.clock.now_ns();
+            if index + 1 == counted.end {
+                let recorder = std::mem::replace(&mut self.recorder, Recorder::new());
+                self.recording = Some(recorder.end(now_ns));
+            }
+            self.end_test(index, now_ns - begun_ns, now_ns);
+            begun_ns = now_ns;
+            if self.switches.iter().all(|s| s.socket.is_none()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn start_sending(&mut self, start_ns: u64) {
+        self.phase = Phase::Load;
+        if let Mode::Rate(rate) = self.config.mode {
+            let step_ns = 1e9 / rate / self.switches.len() as f64;
+            self.schedule = Some(Schedule {
+                start_ns,
+                step_ns,
+                next: 0,
+            });
+        }
+        for index in 0..self.switches.len() {
+            let switch = &mut self.switches[index];
+            switch.last_answer_ns = start_ns;
+            if let Some(schedule) = &self.schedule {
+                switch
+                    .outstanding
+                    .start(due_ns(start_ns, schedule.step_ns, index as u64));
+            }
+            self.send_all(index);
+        }
+    }
+
+    /// Sends what has become due.
+    fn poll_schedule(&mut self) {
+        let Some(mut schedule) = self.schedule.take() else {
+            return;
+        };
+        let now_ns = self.clock.now_ns();
+        let switches = self.switches.len() as u64;
+        let first = schedule.next;
+        while due_ns(schedule.start_ns, schedule.step_ns, schedule.next) <= now_ns {
+            let switch = &mut self.switches[(schedule.next % switches) as usize];
+            if switch.socket.is_some() && switch.ready {
+                switch.due += 1;
+                self.recorder.add_waiting(1, now_ns);
+            }
+            schedule.next += 1;
+        }
+        let touched = (schedule.next - first).min(switches);
+        for turn in schedule.next - touched..schedule.next {
+            self.send_all((turn % switches) as usize);
+        }
+        self.schedule = Some(schedule);
+    }
+
+    fn until_next_due(&self, end_ns: u64) -> Duration {
+        let next_ns = self.schedule.as_ref().map_or(end_ns, |s| {
+            due_ns(s.start_ns, s.step_ns, s.next).min(end_ns)
+        });
+        Duration::from_nanos(next_ns.saturating_sub(self.clock.now_ns()))
+    }
+
+    fn end_test(&mut self, index: u32, elapsed_ns: u64, now_ns: u64) {
+        let mut answered = Vec::with_capacity(self.switches.len());
+        for switch in &mut self.switches {
+            answered.push(switch.answered - switch.answered_before);
+            switch.answered_before = switch.answered;
+        }
+        self.tell(Progress::Test {
+            index,
+            thread: self.thread,
+            answered,
+            elapsed_ns,
+        });
+        for index in 0..self.switches.len() {
+            if now_ns.saturating_sub(self.switches[index].last_answer_ns) >= LOST_AFTER_NS {
+                self.give_up(index, now_ns);
+                self.send_all(index);
+            }
+        }
+    }
+
+    fn give_up(&mut self, index: usize, now_ns: u64) {
+        let switch = &mut self.switches[index];
+        let lost = switch.outstanding.give_up();
+        switch.last_answer_ns = now_ns;
+        self.tally.lost += lost;
+        self.recorder.remove_waiting(lost, now_ns);
+    }
+
+    /// Waits for the replies to what was sent, as long as they keep coming.
+    fn drain(&mut self) -> Result<(), Error> {
+        self.phase = Phase::Drain;
+        let begun_ns = self.clock.now_ns();
+        loop {
+            let now_ns = self.clock.now_ns();
+            let answering =
+                |s: &Switch| now_ns.saturating_sub(s.last_answer_ns.max(begun_ns)) < LOST_AFTER_NS;
+            let waits =
+                |s: &Switch| s.socket.is_some() && s.outstanding.waiting() > 0 && answering(s);
+            if now_ns - begun_ns >= DRAIN_NS || !self.switches.iter().any(waits) {
+                break;
+            }
+            self.serve(Duration::from_millis(10))?;
+        }
+        let now_ns = self.clock.now_ns();
+        for index in 0..self.switches.len() {
+            if now_ns.saturating_sub(self.switches[index].last_answer_ns.max(begun_ns))
+                >= LOST_AFTER_NS
+            {
+                self.give_up(index, now_ns);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) {
+        let now_ns = self.clock.now_ns();
+        let recording = self
+            .recording
+            .take()
+            .unwrap_or_else(|| self.recorder.end(now_ns));
+        let unanswered = self
+            .switches
+            .iter()
+            .filter(|s| s.socket.is_some())
+            .map(|s| s.outstanding.waiting())
+            .sum();
+        let (tally, sends, blocked_sends) = (self.tally, self.sends, self.blocked_sends);
+        let outcome = Outcome {
+            tally,
+            recording,
+            sends,
+            blocked_sends,
+            unanswered,
+        };
+        // Nobody listens any more if the run was given up; then nobody needs it.
+        let _ = self.progress.send(Progress::Done(Box::new(outcome)));
+    }
+
+    fn tell(&self, progress: Progress) {
+        // As in `finish`.
+        let _ = self.progress.send(progress);
+    }
+
+    /// Handles what the sockets are ready for; waits for that until `timeout` at most.
+    fn serve(&mut self, timeout: Duration) -> Result<(), Error> {
+        let mut events = [const {
+            epoll::Event {
+                flags: epoll::EventFlags::empty(),
+                data: epoll::EventData::new_u64(0),
+            }
+        }; EVENTS];
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs() as _,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let count = match epoll::wait(&self.epoll, &mut events, Some(&timeout)) {
+            Ok(count) => count,
+            Err(Errno::INTR) => 0,
+            Err(error) => return Err(Error::system("wait for sockets")(error)),
+        };
+        for event in &events[..count] {
+            let (flags, index) = (event.flags, event.data.u64() as usize);
+            if flags
+                .intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR)
+            {
+                self.receive(index);
+            }
+            self.send_all(index);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, index: usize) {
+        let switch = &mut self.switches[index];
+        let Some(socket) = &switch.socket else { return };
+        let kept = switch.tail.len();
+        self.input[..kept].copy_from_slice(&switch.tail);
+        match recv(
+            socket,
+            &mut self.input[kept..kept + READ_BYTES],
+            RecvFlags::empty(),
+        ) {
+            Ok((0, _)) => self.close(index, "the controller closed the connection"),
+            Ok((count, _)) => self.take_input(index, kept + count),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => self.close(index, &io::Error::from(error).to_string()),
+        }
+    }
+
+    /// Takes all complete messages of the first `end` bytes of the input, and keeps the rest for later.
+    fn take_input(&mut self, index: usize, end: usize) {
+        let now_ns = self.clock.now_ns();
+        let answered_before = self.tally.answered;
+        let (at, complaint) = self.take_messages(index, end, now_ns);
+        let switch = &mut self.switches[index];
+        switch.tail.clear();
+        switch.tail.extend_from_slice(&self.input[at..end]);
+        let answered = self.tally.answered - answered_before;
+        if answered > 0 {
+            switch.answered += answered;
+            switch.last_answer_ns = now_ns;
+            self.recorder.remove_waiting(answered, now_ns);
+        }
+        if let Some(complaint) = complaint {
+            self.close(index, &complaint);
+        }
+    }
+
+    /// Returns where the first incomplete message starts, and what makes the connection unusable, if anything does.
+    fn take_messages(&mut self, index: usize, end: usize, now_ns: u64) -> (usize, Option<String>) {
+        let mut at = 0;
+        loop {
+            let Switch {
+                checker,
+                outstanding,
+                session,
+                control,
+                ..
+            } = &mut self.switches[index];
+            let mut record = |latency_ns, count| self.recorder.record(latency_ns, count);
+            at += checker.take_run(
+                &self.input[at..],
+                end - at,
+                outstanding,
+                now_ns,
+                &mut self.tally,
+                &mut record,
+            );
+            let Some(len) = be16(&self.input[..end], at + 2).map(usize::from) else {
+                return (at, None);
+            };
+            if len < 8 {
+                return (
+                    at,
+                    Some(format!(
+                        "the controller sent a message whose header gives its length as {len}"
+                    )),
+                );
+            }
+            if end - at < len {
+                return (at, None);
+            }
+            let message = &self.input[at..at + len];
+            at += len;
+            if self.phase != Phase::Handshake && matches!(message[1], 13 | 14) {
+                checker.judge(message, outstanding, now_ns, &mut self.tally, record);
+                continue;
+            }
+            let event = session.handle_message(message, control);
+            if let Some(complaint) = self.note(index, event) {
+                return (at, Some(complaint));
+            }
+        }
+    }
+
+    /// Draws the consequences of a message that is no reply; returns what makes the connection unusable, if it does.
+    fn note(&mut self, index: usize, event: Event) -> Option<String> {
+        let switch = &mut self.switches[index];
+        self.last_input = Instant::now();
+        match event {
+            Event::Ready => switch.ready = true,
+            Event::Error { kind, code } => {
+                self.tally.errors += 1;
+                let dpid = switch.identity.datapath_id;
+                self.trouble.get_or_insert_with(|| {
+                    format!("the controller sent switch {dpid:016x} an OFPT_ERROR of type {kind}, code {code}")
+                });
+            }
+            Event::WrongVersion(version) => {
+                let ours = self.config.version.name();
+                return Some(format!(
+                    "the controller does not speak OpenFlow {ours} (its hello has version {version}); try the other --openflow"
+                ));
+            }
+            Event::Handled | Event::Reply => {}
+        }
+        None
+    }
+
+    /// Sends what may be sent and the socket takes.
+    fn send_all(&mut self, index: usize) {
+        let wants_write = loop {
+            match self.send_once(index) {
+                // At full rate, the next switch has its turn after each train.
+                Ok(Sent::Train) if self.config.mode == Mode::MaxRate => break true,
+                Ok(Sent::Train | Sent::Control) => {}
+                Ok(Sent::Nothing) => break false,
+                Err(Errno::AGAIN) => break true,
+                Err(error) => return self.close(index, &io::Error::from(error).to_string()),
+            }
+        };
+        let switch = &mut self.switches[index];
+        let Some(socket) = switch
+            .socket
+            .as_ref()
+            .filter(|_| switch.wants_write != wants_write)
+        else {
+            return;
+        };
+        switch.wants_write = wants_write;
+        let out = if wants_write {
+            epoll::EventFlags::OUT
+        } else {
+            epoll::EventFlags::empty()
+        };
+        let event = epoll::EventData::new_u64(index as u64);
+        if let Err(error) = epoll::modify(&self.epoll, socket, event, epoll::EventFlags::IN | out) {
+            self.close(index, &io::Error::from(error).to_string());
+        }
+    }
+
+    /// One `send`: of replies to requests if there are any and no packet-in is sent in part, else of packet-ins.
+    fn send_once(&mut self, index: usize) -> Result<Sent, Errno> {
+        let switch = &mut self.switches[index];
+        let Some(socket) = &switch.socket else {
+            return Ok(Sent::Nothing);
+        };
+        if switch.sent_in_part == 0 && !switch.control.is_empty() {
+            let count = send(socket, &switch.control, SendFlags::NOSIGNAL)?;
+            switch.control.drain(..count);
+            return Ok(Sent::Control);
+        }
+        let count = self.packet_ins_to_send(index);
+        if count == 0 {
+            return Ok(Sent::Nothing);
+        }
+        self.send_train(index, count)
+    }
+
+    fn packet_ins_to_send(&mut self, index: usize) -> usize {
+        let switch = &mut self.switches[index];
+        if self.phase != Phase::Load || !switch.ready {
+            // Only the rest of one that went out in part.
+            return usize::from(switch.sent_in_part > 0);
+        }
+        let lost = switch.outstanding.give_up_overtaken();
+        let count = switch
+            .allowance(self.config.mode)
+            .min(switch.outstanding.room());
+        let in_part = u64::from(switch.sent_in_part > 0);
+        if lost > 0 {
+            self.tally.lost += lost;
+            self.recorder.remove_waiting(lost, self.clock.now_ns());
+        }
+        count.max(in_part).min(self.train.capacity() as u64) as usize
+    }
+
+    fn send_train(&mut self, index: usize, count: usize) -> Result<Sent, Errno> {
+        let switch = &mut self.switches[index];
+        let Some(socket) = &switch.socket else {
+            return Ok(Sent::Nothing);
+        };
+        let train = self
+            .train
+            .load(switch.identity, switch.outstanding.next_to_send(), count);
+        let now_ns = self.clock.now_ns();
+        self.sends += 1;
+        let taken = match send(socket, &train[switch.sent_in_part..], SendFlags::NOSIGNAL) {
+            Ok(taken) => taken,
+            Err(error) => {
+                self.blocked_sends += 1;
+                return Err(error);
+            }
+        };
+        let bytes = switch.sent_in_part + taken;
+        let whole = (bytes / self.train.message_len()) as u64;
+        switch.sent_in_part = bytes % self.train.message_len();
+        switch.outstanding.sent(whole, now_ns);
+        switch.due = switch.due.saturating_sub(whole);
+        // On a schedule they wait since they were due.
+        if !matches!(self.config.mode, Mode::Rate(_)) {
+            self.recorder.add_waiting(whole, now_ns);
+        }
+        if bytes < count * self.train.message_len() {
+            self.blocked_sends += 1;
+            return Err(Errno::AGAIN);
+        }
+        Ok(Sent::Train)
+    }
+
+    /// Goes on without a switch whose connection is over.
+    fn close(&mut self, index: usize, reason: &str) {
+        let switch = &mut self.switches[index];
+        if switch.socket.take().is_none() {
+            return;
+        }
+        let waiting = switch.outstanding.give_up() + switch.due;
+        switch.due = 0;
+        let datapath_id = switch.identity.datapath_id;
+        self.recorder.remove_waiting(waiting, self.clock.now_ns());
+        if self.phase == Phase::Handshake {
+            self.trouble = Some(reason.to_owned());
+        }
+        self.tell(Progress::Closed {
+            datapath_id,
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+/// What one `send` got rid of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    Control,
+    Train,
+    Nothing,
+}
+
+fn send_times(config: &LoadConfig) -> SendTimes {
+    match config.mode {
+        Mode::Rate(rate) => SendTimes::Schedule {
+            first_ns: 0,
+            interval_ns: 1e9 / rate,
+        },
+        _ => SendTimes::Clock(VecDeque::new()),
+    }
+}
+
+fn pin(cores: &[usize], thread: usize) -> Result<(), Error> {
+    let Some(&core) = (!cores.is_empty()).then(|| &cores[thread % cores.len()]) else {
+        return Ok(());
+    };
+    let mut set = CpuSet::new();
+    if core >= CpuSet::MAX_CPU {
+        return Err(Error::invalid(format!("there is no core {core} to pin to")));
+    }
+    set.set(core);
+    sched_setaffinity(None, &set).map_err(Error::system(format!("pin a thread to core {core}")))
+}

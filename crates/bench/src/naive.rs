@@ -1,0 +1,89 @@
+//! The checker as one would first write it: a map of what is outstanding, and one reply at a time. The judge of the
+//! fast one in tests.
+
+use std::collections::BTreeMap;
+
+use crate::checker::{Rules, Tally};
+use crate::config::Expect;
+use crate::packet_in::{BUFFER_IDS, Cursor, Identity, NO_BUFFER};
+use crate::reply::{Kind, Output, Reply, be16};
+
+/// What the last `BUFFER_IDS` packet-ins of a switch have come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Answered,
+}
+
+/// A checker without a fast path.
+pub struct NaiveChecker {
+    rules: Rules,
+    identity: Identity,
+    macs: u32,
+    sent: BTreeMap<u64, State>,
+}
+
+impl NaiveChecker {
+    pub fn new(rules: Rules, identity: Identity, macs: u32, sent: u64) -> Self {
+        Self {
+            rules,
+            identity,
+            macs,
+            sent: (0..sent).map(|seq| (seq, State::Waiting)).collect(),
+        }
+    }
+
+    /// Checks all complete messages of `bytes`, which must be flow mods and packet-outs that name a buffer, or none.
+    pub fn check(&mut self, mut bytes: &[u8]) -> Tally {
+        let mut tally = Tally::default();
+        while let Some(message) = be16(bytes, 2).and_then(|len| bytes.get(..usize::from(len))) {
+            self.check_one(message, &mut tally);
+            bytes = &bytes[message.len()..];
+        }
+        tally
+    }
+
+    fn check_one(&mut self, message: &[u8], tally: &mut Tally) {
+        let Some(reply) = Reply::parse(self.rules.version, message) else {
+            tally.malformed += 1;
+            return;
+        };
+        match reply.kind {
+            Kind::FlowMod => tally.flow_mods += 1,
+            Kind::PacketOut => tally.packet_outs += 1,
+        }
+        if reply.buffer_id == NO_BUFFER {
+            tally.unbuffered += 1;
+            return;
+        }
+        let sent = self.sent.iter().rev();
+        let found = sent
+            .map(|(&seq, &state)| (Cursor::at(seq, self.macs), state))
+            .find(|(cursor, _)| cursor.buffer_id == reply.buffer_id);
+        match found {
+            None => tally.unknown_buffer += 1,
+            Some((_, State::Answered)) => tally.duplicates += 1,
+            Some((cursor, State::Waiting)) => self.check_answer(&reply, cursor, tally),
+        }
+    }
+
+    fn check_answer(&mut self, reply: &Reply<'_>, cursor: Cursor, tally: &mut Tally) {
+        let oldest = self
+            .sent
+            .iter()
+            .find(|(_, state)| **state == State::Waiting)
+            .map(|(&seq, _)| seq);
+        tally.out_of_order += u64::from(oldest != Some(cursor.seq));
+        self.sent.insert(cursor.seq, State::Answered);
+        tally.answered += 1;
+        if !self.rules.verify || self.rules.expect == Expect::Any {
+            return;
+        }
+        tally.wrong_match += u64::from(!reply.agrees(self.identity, cursor));
+        tally.wrong_port += u64::from(reply.output == Output::Wrong);
+        tally.flooded += u64::from(reply.output == Output::Flood && self.rules.announced);
+    }
+}
+
+/// Buffer ids are unambiguous among what is sent in a test.
+const _: () = assert!(BUFFER_IDS > 1000);

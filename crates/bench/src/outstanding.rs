@@ -1,0 +1,392 @@
+//! The packet-ins of one switch that wait for their reply, and since when.
+//!
+//! Replies nearly always come in the order of their requests, so what is outstanding is an interval: from `head`, the
+//! oldest one unanswered, up to all that were sent. A reply that overtakes others is noted in a ring of bits until the
+//! head gets there. Send times are kept per batch: all packet-ins of one `send` share one.
+
+use std::collections::VecDeque;
+
+use crate::packet_in::{BUFFER_IDS, Cursor};
+
+/// What a buffer id stands for at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A packet-in that waits for its reply.
+    Waiting(Cursor),
+    /// One that had its reply already.
+    Answered,
+    /// None that was ever sent.
+    Never,
+}
+
+/// Where the time of sending comes from.
+#[derive(Clone, Debug)]
+pub enum SendTimes {
+    /// From the clock, read once for each batch.
+    Clock(VecDeque<Batch>),
+    /// From a schedule: packet-in `n` was due at `first_ns + n * interval_ns`.
+    Schedule {
+        /// When the first one was due.
+        first_ns: u64,
+        /// The time from one to the next.
+        interval_ns: f64,
+    },
+}
+
+/// Packet-ins sent together: those before `end` and not before the previous batch's.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch {
+    end: u64,
+    at_ns: u64,
+}
+
+/// The packet-ins of one switch that wait for their reply.
+#[derive(Clone, Debug)]
+pub struct Outstanding {
+    head: Cursor,
+    sent: u64,
+    /// One bit for each packet-in from `head` on, at `seq % capacity`: set when its reply came early.
+    early: Box<[u64]>,
+    early_count: u64,
+    capacity: u64,
+    times: SendTimes,
+}
+
+impl Outstanding {
+    /// Nothing sent yet. At least `most` packet-ins may wait at a time; `macs` is the number of distinct sources.
+    pub fn new(most: u32, macs: u32, times: SendTimes) -> Self {
+        // Room beyond `most`, so that one lost reply does not stop the rest at once.
+        let capacity = u64::from(
+            most.saturating_mul(4)
+                .clamp(1024, crate::config::MAX_OUTSTANDING),
+        )
+        .next_power_of_two();
+        let words = (capacity / 64) as usize;
+        Self {
+            head: Cursor::at(0, macs),
+            sent: 0,
+            early: vec![0; words].into(),
+            early_count: 0,
+            capacity,
+            times,
+        }
+    }
+
+    /// The oldest packet-in without a reply; the next one to be sent if all have theirs.
+    #[inline]
+    pub fn head(&self) -> Cursor {
+        self.head
+    }
+
+    /// The next packet-in to send.
+    pub fn next_to_send(&self) -> Cursor {
+        self.head.skip(self.sent - self.head.seq)
+    }
+
+    /// How many wait for their reply.
+    #[inline]
+    pub fn waiting(&self) -> u64 {
+        self.sent - self.head.seq - self.early_count
+    }
+
+    /// How many replies in a row can come in order: those up to the first that came early, if any did.
+    #[inline]
+    pub fn in_order_limit(&self) -> u64 {
+        if self.early_count == 0 {
+            self.sent - self.head.seq
+        } else {
+            0
+        }
+    }
+
+    /// How many more can be sent before the oldest one must have its reply.
+    pub fn room(&self) -> u64 {
+        self.capacity - (self.sent - self.head.seq)
+    }
+
+    /// Starts the schedule, where there is one.
+    pub fn start(&mut self, start_ns: u64) {
+        if let SendTimes::Schedule { first_ns, .. } = &mut self.times {
+            *first_ns = start_ns;
+        }
+    }
+
+    /// Notes that `count` more were sent at `at_ns`.
+    pub fn sent(&mut self, count: u64, at_ns: u64) {
+        self.sent += count;
+        if let SendTimes::Clock(batches) = &mut self.times {
+            batches.push_back(Batch {
+                end: self.sent,
+                at_ns,
+            });
+        }
+    }
+
+    /// Which packet-in a reply with this buffer id is for.
+    pub fn find_buffer(&self, buffer_id: u32) -> Place {
+        if buffer_id >= BUFFER_IDS {
+            return Place::Never;
+        }
+        let ahead = (buffer_id + BUFFER_IDS - self.head.buffer_id) % BUFFER_IDS;
+        self.find(self.head.seq + u64::from(ahead), || {
+            u64::from(BUFFER_IDS - ahead) <= self.head.seq
+        })
+    }
+
+    /// Which packet-in a reply with this xid is for.
+    pub fn find_xid(&self, xid: u32) -> Place {
+        let ahead = xid.wrapping_sub(self.head.xid());
+        self.find(self.head.seq + u64::from(ahead), || {
+            (1 << 32) - u64::from(ahead) <= self.head.seq
+        })
+    }
+
+    /// Which packet-in came from this source; the oldest, if there are several.
+    pub fn find_source(&self, source: u32) -> Place {
+        let mut cursor = self.head;
+        while cursor.seq < self.sent {
+            if cursor.source == source && !self.is_early(cursor.seq) {
+                return Place::Waiting(cursor);
+            }
+            cursor = cursor.next();
+        }
+        Place::Never
+    }
+
+    fn find(&self, seq: u64, is_past: impl Fn() -> bool) -> Place {
+        if seq < self.sent {
+            if self.is_early(seq) {
+                Place::Answered
+            } else {
+                Place::Waiting(self.head.skip(seq - self.head.seq))
+            }
+        } else if is_past() {
+            Place::Answered
+        } else {
+            Place::Never
+        }
+    }
+
+    /// Takes the replies of the next `count` in order, which [`Outstanding::in_order_limit`] must allow. Calls
+    /// `record(latency_ns, how_many)` for each batch of them.
+    pub fn answer_in_order(&mut self, head: Cursor, now_ns: u64, mut record: impl FnMut(u64, u64)) {
+        debug_assert!(head.seq - self.head.seq <= self.in_order_limit());
+        let mut seq = self.head.seq;
+        self.head = head;
+        match &mut self.times {
+            SendTimes::Clock(batches) => {
+                while seq < head.seq
+                    && let Some(batch) = batches.front().copied()
+                {
+                    let end = batch.end.min(head.seq);
+                    if end > seq {
+                        record(now_ns.saturating_sub(batch.at_ns), end - seq);
+                        seq = end;
+                    }
+                    if batch.end <= head.seq {
+                        batches.pop_front();
+                    }
+                }
+            }
+            SendTimes::Schedule {
+                first_ns,
+                interval_ns,
+            } => {
+                for seq in seq..head.seq {
+                    record(
+                        now_ns.saturating_sub(due_ns(*first_ns, *interval_ns, seq)),
+                        1,
+                    );
+                }
+            }
+        }
+    }
+
+    /// Takes the reply of the packet-in `seq`, which must wait for it; returns the latency and whether it came before
+    /// the reply of an earlier one.
+    pub fn answer(&mut self, seq: u64, now_ns: u64) -> (u64, bool) {
+        debug_assert!((self.head.seq..self.sent).contains(&seq) && !self.is_early(seq));
+        let latency_ns = now_ns.saturating_sub(self.sent_at_ns(seq));
+        let early = seq != self.head.seq;
+        self.set_early(seq, true);
+        self.early_count += 1;
+        self.advance();
+        (latency_ns, early)
+    }
+
+    /// Gives up the oldest ones if they are so long overdue that they block the ring, more than half of which has been
+    /// answered since; returns how many that were.
+    pub fn give_up_overtaken(&mut self) -> u64 {
+        if self.room() > 0 || self.early_count < self.capacity / 2 {
+            return 0;
+        }
+        let before = self.waiting();
+        while self.room() < self.capacity / 4 {
+            self.give_up_head();
+        }
+        before - self.waiting()
+    }
+
+    /// Gives up all that wait; returns how many there were.
+    pub fn give_up(&mut self) -> u64 {
+        let before = self.waiting();
+        while self.head.seq < self.sent {
+            self.give_up_head();
+        }
+        before
+    }
+
+    fn give_up_head(&mut self) {
+        self.set_early(self.head.seq, true);
+        self.early_count += 1;
+        self.advance();
+    }
+
+    /// Moves the head past all that have their reply.
+    fn advance(&mut self) {
+        while self.early_count > 0 && self.is_early(self.head.seq) {
+            self.set_early(self.head.seq, false);
+            self.early_count -= 1;
+            self.head = self.head.next();
+        }
+        if let SendTimes::Clock(batches) = &mut self.times {
+            while batches
+                .front()
+                .is_some_and(|batch| batch.end <= self.head.seq)
+            {
+                batches.pop_front();
+            }
+        }
+    }
+
+    fn sent_at_ns(&self, seq: u64) -> u64 {
+        match &self.times {
+            SendTimes::Clock(batches) => batches
+                .get(batches.partition_point(|batch| batch.end <= seq))
+                .map_or(u64::MAX, |batch| batch.at_ns),
+            SendTimes::Schedule {
+                first_ns,
+                interval_ns,
+            } => due_ns(*first_ns, *interval_ns, seq),
+        }
+    }
+
+    fn is_early(&self, seq: u64) -> bool {
+        let slot = seq & (self.capacity - 1);
+        self.early_count > 0 && self.early[(slot / 64) as usize] >> (slot % 64) & 1 == 1
+    }
+
+    fn set_early(&mut self, seq: u64, early: bool) {
+        let slot = seq & (self.capacity - 1);
+        let (word, bit) = (&mut self.early[(slot / 64) as usize], 1 << (slot % 64));
+        if early { *word |= bit } else { *word &= !bit }
+    }
+}
+
+/// When a schedule wants packet-in `seq` sent.
+pub fn due_ns(first_ns: u64, interval_ns: f64, seq: u64) -> u64 {
+    first_ns + (seq as f64 * interval_ns) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet_in::NO_BUFFER;
+
+    fn sent(count: u64) -> Outstanding {
+        let mut outstanding = Outstanding::new(64, 10, SendTimes::Clock(VecDeque::new()));
+        outstanding.sent(count, 100);
+        outstanding
+    }
+
+    #[test]
+    fn replies_in_order_are_taken_by_batch() {
+        let mut outstanding = sent(3);
+        outstanding.sent(5, 200);
+        let mut latencies = Vec::new();
+        let head = outstanding.head().skip(5);
+        outstanding.answer_in_order(head, 1000, |latency_ns, count| {
+            latencies.push((latency_ns, count))
+        });
+        assert_eq!(latencies, [(900, 3), (800, 2)]);
+        assert_eq!((outstanding.waiting(), outstanding.head().seq), (3, 5));
+        assert_eq!(outstanding.answer(5, 1000), (800, false));
+    }
+
+    #[test]
+    fn a_reply_that_overtakes_is_remembered_until_the_head_gets_there() {
+        let mut outstanding = sent(3);
+        assert_eq!(outstanding.answer(1, 150), (50, true));
+        assert_eq!(outstanding.in_order_limit(), 0);
+        assert_eq!(outstanding.find_buffer(2), Place::Answered);
+        assert_eq!(outstanding.waiting(), 2);
+        assert_eq!(outstanding.answer(0, 160), (60, false));
+        assert_eq!((outstanding.head().seq, outstanding.waiting()), (2, 1));
+        assert_eq!(outstanding.in_order_limit(), 1);
+    }
+
+    #[test]
+    fn buffer_ids_are_waiting_answered_or_never_sent() {
+        let mut outstanding = sent(2);
+        assert_eq!(
+            outstanding.find_buffer(1),
+            Place::Waiting(Cursor::at(0, 10))
+        );
+        assert_eq!(outstanding.find_buffer(3), Place::Never);
+        assert_eq!(outstanding.find_buffer(NO_BUFFER), Place::Never);
+        outstanding.answer(0, 150);
+        assert_eq!(outstanding.find_buffer(1), Place::Answered);
+        assert_eq!(outstanding.find_xid(0), Place::Answered);
+        assert_eq!(outstanding.find_xid(1), Place::Waiting(Cursor::at(1, 10)));
+        assert_eq!(outstanding.find_xid(2), Place::Never);
+        assert_eq!(
+            outstanding.find_source(1),
+            Place::Waiting(Cursor::at(1, 10))
+        );
+        assert_eq!(outstanding.find_source(0), Place::Never);
+    }
+
+    #[test]
+    fn buffer_ids_wrap() {
+        let mut outstanding = sent(0);
+        for _ in 0..u64::from(BUFFER_IDS) / 100 {
+            outstanding.sent(100, 0);
+            outstanding.answer_in_order(outstanding.head().skip(100), 1, |_, _| ());
+        }
+        outstanding.sent(2, 5);
+        assert_eq!(
+            outstanding.find_buffer(1),
+            Place::Waiting(Cursor::at(u64::from(BUFFER_IDS), 10))
+        );
+        assert_eq!(outstanding.find_buffer(0), Place::Answered);
+    }
+
+    #[test]
+    fn what_is_given_up_makes_room() {
+        let mut outstanding = sent(1024);
+        (2..1000).for_each(|seq| assert!(outstanding.answer(seq, 150).1));
+        assert_eq!((outstanding.room(), outstanding.waiting()), (0, 26));
+        assert_eq!(outstanding.give_up_overtaken(), 2);
+        assert_eq!(outstanding.head().seq, 1000);
+        assert_eq!(outstanding.give_up_overtaken(), 0);
+        assert_eq!(outstanding.give_up(), 24);
+        assert_eq!((outstanding.waiting(), outstanding.room()), (0, 1024));
+    }
+
+    #[test]
+    fn a_schedule_counts_from_when_a_packet_in_was_due() {
+        let times = SendTimes::Schedule {
+            first_ns: 0,
+            interval_ns: 10.0,
+        };
+        let mut outstanding = Outstanding::new(64, 10, times);
+        outstanding.start(1000);
+        outstanding.sent(3, 5000);
+        let mut latencies = Vec::new();
+        outstanding.answer_in_order(outstanding.head().skip(2), 2000, |latency, count| {
+            latencies.push((latency, count))
+        });
+        assert_eq!(latencies, [(1000, 1), (990, 1)]);
+        assert_eq!(outstanding.answer(2, 2000), (980, false));
+    }
+}

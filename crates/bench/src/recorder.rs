@@ -1,0 +1,158 @@
+//! What one load thread measures: latency, the number outstanding over time, and its own CPU time.
+
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+
+use crate::controller_process::SchedTimes;
+
+/// The longest latency that the histogram tells apart; longer ones count as this.
+const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
+
+/// Significant decimal digits in the histogram.
+const DIGITS: u8 = 3;
+
+/// Nanoseconds since the load began, on one scale for all threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    pub fn start() -> Self {
+        Self {
+            origin: Instant::now(),
+        }
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now_ns(self) -> u64 {
+        self.origin.elapsed().as_nanos() as u64
+    }
+}
+
+/// An empty histogram of latencies in nanoseconds.
+pub fn latency_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, MAX_LATENCY_NS, DIGITS)
+        .expect("constant bounds that hdrhistogram accepts")
+}
+
+/// Measures one thread's load between [`Recorder::begin`] and [`Recorder::end`].
+pub struct Recorder {
+    latency: Histogram<u64>,
+    latency_sum_ns: u128,
+    /// Packet-ins outstanding now, the integral of their number over time, and up to when that is.
+    waiting: u64,
+    waiting_ns: u128,
+    waiting_until_ns: u64,
+    sched: SchedTimes,
+    begun_ns: u64,
+    measuring: bool,
+}
+
+/// What a [`Recorder`] measured.
+pub struct Recording {
+    /// Latencies in nanoseconds.
+    pub latency: Histogram<u64>,
+    /// Their exact sum.
+    pub latency_sum_ns: u128,
+    /// The integral of the number of outstanding packet-ins over time.
+    pub waiting_ns: u128,
+    /// How long it measured.
+    pub elapsed_ns: u64,
+    /// The thread's times meanwhile.
+    pub sched: SchedTimes,
+}
+
+impl Recorder {
+    /// A recorder that measures nothing yet.
+    pub fn new() -> Self {
+        Self {
+            latency: latency_histogram(),
+            latency_sum_ns: 0,
+            waiting: 0,
+            waiting_ns: 0,
+            waiting_until_ns: 0,
+            sched: SchedTimes::default(),
+            begun_ns: 0,
+            measuring: false,
+        }
+    }
+
+    /// Begins to measure.
+    pub fn begin(&mut self, now_ns: u64) {
+        self.set_waiting(self.waiting, now_ns);
+        (self.waiting_ns, self.begun_ns, self.sched) = (0, now_ns, SchedTimes::of_this_thread());
+        self.measuring = true;
+    }
+
+    /// Ends measuring.
+    pub fn end(mut self, now_ns: u64) -> Recording {
+        self.set_waiting(self.waiting, now_ns);
+        Recording {
+            latency: self.latency,
+            latency_sum_ns: self.latency_sum_ns,
+            waiting_ns: self.waiting_ns,
+            elapsed_ns: now_ns - self.begun_ns,
+            sched: SchedTimes::of_this_thread().since(self.sched),
+        }
+    }
+
+    /// Records that `count` replies took `latency_ns` each.
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64, count: u64) {
+        if self.measuring {
+            self.latency.saturating_record_n(latency_ns.max(1), count);
+            self.latency_sum_ns += u128::from(latency_ns) * u128::from(count);
+        }
+    }
+
+    /// Notes that `count` more packet-ins are outstanding.
+    pub fn add_waiting(&mut self, count: u64, now_ns: u64) {
+        self.set_waiting(self.waiting + count, now_ns);
+    }
+
+    /// Notes that `count` fewer are.
+    pub fn remove_waiting(&mut self, count: u64, now_ns: u64) {
+        self.set_waiting(self.waiting.saturating_sub(count), now_ns);
+    }
+
+    fn set_waiting(&mut self, waiting: u64, now_ns: u64) {
+        self.waiting_ns +=
+            u128::from(self.waiting) * u128::from(now_ns.saturating_sub(self.waiting_until_ns));
+        self.waiting_until_ns = self.waiting_until_ns.max(now_ns);
+        self.waiting = waiting;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outstanding_is_weighted_by_time() {
+        let mut recorder = Recorder::new();
+        recorder.add_waiting(4, 0);
+        recorder.begin(100);
+        recorder.remove_waiting(2, 150);
+        recorder.add_waiting(1, 200);
+        let recording = recorder.end(300);
+        assert_eq!(recording.waiting_ns, 4 * 50 + 2 * 50 + 3 * 100);
+        assert_eq!(recording.elapsed_ns, 200);
+    }
+
+    #[test]
+    fn percentiles_are_exact_to_three_digits() {
+        let mut recorder = Recorder::new();
+        recorder.record(5, 1);
+        recorder.begin(0);
+        (1..=1000).for_each(|us| recorder.record(us * 1000, 1));
+        let recording = recorder.end(1);
+        assert_eq!(recording.latency.len(), 1000);
+        assert_eq!(recording.latency_sum_ns, 500_500_000);
+        let p50 = recording.latency.value_at_quantile(0.5) as f64;
+        assert!((p50 / 500_000.0 - 1.0).abs() < 0.002, "{p50}");
+    }
+}

@@ -1,0 +1,448 @@
+//! The report as one HTML page that needs nothing else: tables, and plots as SVG drawn by plotters.
+//!
+//! The plots are drawn in marker colours, which are then replaced by CSS variables, so that the page follows the
+//! reader's light or dark setting and prints black on white.
+
+use std::fmt::{Display, Write as _};
+
+use plotters::prelude::*;
+
+use super::{Report, text};
+
+const INK: RGBColor = RGBColor(1, 2, 3);
+const GRID: RGBColor = RGBColor(4, 5, 6);
+const SERIES: RGBColor = RGBColor(7, 8, 9);
+const SIZE: (u32, u32) = (760, 300);
+
+/// Each switch has its own bar up to this many; beyond, bars stand for groups.
+const MAX_BARS: usize = 128;
+
+type Drawn = Result<String, Box<dyn std::error::Error>>;
+
+/// The page.
+pub fn write(report: &Report) -> String {
+    let setup = &report.setup;
+    let title = format!("{} switches against {}", setup.switches, setup.controller);
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>urtica bench: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <h1>{title}</h1>\n<p class=\"lead\"><b>{}</b> packet-ins answered per second, median of {} tests \
+         ({} to {}). {}.</p>\n",
+        thousands(report.responses_per_s.median),
+        report.tests.iter().filter(|test| test.counted).count(),
+        thousands(report.responses_per_s.min),
+        thousands(report.responses_per_s.max),
+        escape(&sentence_case(&report.verdict)),
+        title = escape(&title),
+    );
+    page += &tiles(report);
+    page += &figure(
+        "Latency",
+        "The share of replies that took no longer than this.",
+        latency_plot(report),
+    );
+    page += &figure(
+        "Rate over time",
+        "Packet-ins answered per second in each test; warm-up and cool-down are hollow.",
+        rate_plot(report),
+    );
+    page += &figure(
+        "Rate of each switch",
+        &format!("Jain's fairness index {:.4}.", report.jain),
+        switch_plot(report),
+    );
+    page += &tables(report);
+    page += "</main>\n</body>\n</html>\n";
+    page
+}
+
+fn tiles(report: &Report) -> String {
+    let mut tiles = vec![
+        ("p50 latency", micros(report.latency.p50_us)),
+        ("p99 latency", micros(report.latency.p99_us)),
+        ("Jain's index", format!("{:.4}", report.jain)),
+        ("faults", thousands(report.tally.faults() as f64)),
+    ];
+    if let Some(cpu_us) = report.controller_cpu_us {
+        tiles.push(("controller CPU per packet-in", micros(cpu_us)));
+    }
+    let tiles: String = tiles
+        .iter()
+        .map(|(name, value)| format!("<div><b>{value}</b><span>{name}</span></div>"))
+        .collect();
+    format!("<div class=\"tiles\">{tiles}</div>\n")
+}
+
+/// A plot with its heading and caption; nothing if there is nothing to draw.
+fn figure(heading: &str, caption: &str, svg: Drawn) -> String {
+    match svg {
+        Ok(svg) if !svg.is_empty() => {
+            format!(
+                "<h2>{heading}</h2>\n<figure>{}<figcaption>{caption}</figcaption></figure>\n",
+                themed(&svg)
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+/// Replaces marker colours by CSS variables and lets the plot scale with the page.
+fn themed(svg: &str) -> String {
+    svg.replace("#010203", "var(--ink)")
+        .replace("#040506", "var(--grid)")
+        .replace("#070809", "var(--series)")
+        .replacen("<svg width=", "<svg role=\"img\" data-width=", 1)
+        .replacen(" height=", " data-height=", 1)
+}
+
+fn latency_plot(report: &Report) -> Drawn {
+    let points: Vec<(f64, f64)> = report
+        .latency
+        .cdf
+        .iter()
+        .map(|&(us, share)| (us.max(0.001), share))
+        .collect();
+    let (Some(first), Some(last)) = (points.first(), points.last()) else {
+        return Ok(String::new());
+    };
+    let range = first.0 * 0.9..(last.0 * 1.1).max(first.0 * 1.2);
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let mut chart = ChartBuilder::on(&area)
+            .margin(8)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(range.log_scale(), 0.0..1.0)?;
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(GRID)
+            .axis_style(INK)
+            .label_style(("sans-serif", 13, &INK))
+            .axis_desc_style(("sans-serif", 13, &INK))
+            .x_labels(8)
+            .x_desc("microseconds")
+            .x_label_formatter(&|us| short(*us))
+            .y_desc("share of replies")
+            .draw()?;
+        chart.draw_series(LineSeries::new(points, SERIES.stroke_width(2)))?;
+        area.present()?;
+    }
+    Ok(svg)
+}
+
+fn rate_plot(report: &Report) -> Drawn {
+    let points: Vec<(f64, f64, bool)> = report
+        .tests
+        .iter()
+        .map(|test| {
+            (
+                f64::from(test.index + 1),
+                test.responses_per_s,
+                test.counted,
+            )
+        })
+        .collect();
+    let Some(top) = points.iter().map(|point| point.1).max_by(f64::total_cmp) else {
+        return Ok(String::new());
+    };
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let mut chart = ChartBuilder::on(&area)
+            .margin(8)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(0.5..points.len() as f64 + 0.5, 0.0..(top * 1.1).max(1.0))?;
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(GRID)
+            .axis_style(INK)
+            .label_style(("sans-serif", 13, &INK))
+            .axis_desc_style(("sans-serif", 13, &INK))
+            .x_desc("test")
+            .x_label_formatter(&|test| format!("{test:.0}"))
+            .y_desc("responses/s")
+            .y_label_formatter(&|rate| short(*rate))
+            .draw()?;
+        let line = points.iter().map(|&(test, rate, _)| (test, rate));
+        chart.draw_series(LineSeries::new(line, SERIES.stroke_width(2)))?;
+        let dots = points.iter().map(|&(test, rate, counted)| {
+            let style = if counted {
+                SERIES.filled()
+            } else {
+                SERIES.stroke_width(1)
+            };
+            Circle::new((test, rate), 4, style)
+        });
+        chart.draw_series(dots)?;
+        area.present()?;
+    }
+    Ok(svg)
+}
+
+fn switch_plot(report: &Report) -> Drawn {
+    let rates = &report.switch_responses_per_s;
+    let group = rates.len().div_ceil(MAX_BARS).max(1);
+    let bars: Vec<f64> = rates
+        .chunks(group)
+        .map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64)
+        .collect();
+    let Some(top) = bars.iter().copied().max_by(f64::total_cmp) else {
+        return Ok(String::new());
+    };
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let mut chart = ChartBuilder::on(&area)
+            .margin(8)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(0.0..bars.len() as f64, 0.0..(top * 1.1).max(1.0))?;
+        let first = report.setup.dpid_offset;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(GRID)
+            .axis_style(INK)
+            .label_style(("sans-serif", 13, &INK))
+            .axis_desc_style(("sans-serif", 13, &INK))
+            .x_desc(if group == 1 {
+                "switch".to_owned()
+            } else {
+                format!("switch, {group} to a bar")
+            })
+            .x_label_formatter(&|bar| format!("{}", first + *bar as u64 * group as u64))
+            .y_desc("responses/s")
+            .y_label_formatter(&|rate| short(*rate))
+            .draw()?;
+        let bars = bars.iter().enumerate().map(|(index, &rate)| {
+            Rectangle::new(
+                [(index as f64 + 0.1, 0.0), (index as f64 + 0.9, rate)],
+                SERIES.filled(),
+            )
+        });
+        chart.draw_series(bars)?;
+        area.present()?;
+    }
+    Ok(svg)
+}
+
+fn tables(report: &Report) -> String {
+    let mut out = String::new();
+    let (setup, tally, latency) = (&report.setup, &report.tally, &report.latency);
+    table(
+        &mut out,
+        "What was run",
+        &[
+            ("controller", &setup.controller),
+            ("mode", &setup.mode),
+            ("OpenFlow", &setup.openflow),
+            ("switches", &setup.switches),
+            ("switches ready", &setup.switches_ready),
+            ("source MACs per switch", &setup.macs),
+            ("frame, bytes", &setup.frame_bytes),
+            ("load threads", &setup.threads),
+            ("replies checked", &setup.verify),
+            ("expected replies", &setup.expect),
+            ("destinations announced", &setup.learn_dst_macs),
+            ("tests", &setup.tests),
+            ("of them warm-up", &setup.warmup),
+            ("of them cool-down", &setup.cooldown),
+            ("length of a test, s", &setup.test_s),
+            ("urtica", &report.urtica),
+        ],
+    );
+    table(
+        &mut out,
+        "Latency in microseconds",
+        &[
+            ("min", &latency.min_us),
+            ("p50", &latency.p50_us),
+            ("p90", &latency.p90_us),
+            ("p99", &latency.p99_us),
+            ("p99.9", &latency.p999_us),
+            ("p99.99", &latency.p9999_us),
+            ("max", &latency.max_us),
+            ("mean", &format!("{:.3}", latency.mean_us)),
+            ("standard deviation", &format!("{:.3}", latency.stdev_us)),
+            ("replies", &latency.count),
+        ],
+    );
+    table(
+        &mut out,
+        "What came back",
+        &[
+            ("packet-ins answered", &tally.answered),
+            ("flow mods", &tally.flow_mods),
+            ("packet-outs", &tally.packet_outs),
+            ("without buffer id, on the side", &tally.unbuffered),
+            ("flooded although announced", &tally.flooded),
+            ("to a wrong port", &tally.wrong_port),
+            ("with a wrong match", &tally.wrong_match),
+            ("with an unknown buffer id", &tally.unknown_buffer),
+            ("answered twice", &tally.duplicates),
+            ("out of order", &tally.out_of_order),
+            ("malformed", &tally.malformed),
+            ("OFPT_ERROR", &tally.errors),
+            ("lost", &tally.lost),
+            ("unanswered at the end", &report.unanswered),
+            ("connections closed early", &report.closed.len()),
+        ],
+    );
+    table(
+        &mut out,
+        "Do the figures hold together? (Little's law)",
+        &[
+            (
+                "mean number outstanding",
+                &format!("{:.3}", report.little.outstanding),
+            ),
+            (
+                "rate times mean latency",
+                &format!("{:.3}", report.little.rate_times_latency),
+            ),
+            ("ratio", &format!("{:.4}", report.little.ratio)),
+        ],
+    );
+    let _ = write!(
+        out,
+        "<h2>In words</h2>\n<pre>{}{}</pre>\n",
+        escape(&text::summary(report)),
+        text::result_line(report)
+    );
+    out
+}
+
+fn table(out: &mut String, heading: &str, rows: &[(&str, &dyn Display)]) {
+    let _ = writeln!(out, "<h2>{heading}</h2>\n<table>");
+    for (name, value) in rows {
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\">{name}</th><td>{}</td></tr>",
+            escape(&value.to_string())
+        );
+    }
+    let _ = writeln!(out, "</table>");
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+fn sentence_case(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
+}
+
+/// A whole number with its thousands apart.
+fn thousands(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
+    groups.join(",")
+}
+
+fn micros(us: f64) -> String {
+    if us < 1.0 {
+        format!("{:.1} ns", us * 1e3)
+    } else {
+        format!("{us:.1} µs")
+    }
+}
+
+/// A number for an axis: three digits and a letter.
+fn short(value: f64) -> String {
+    let (scaled, unit) = match value {
+        v if v >= 1e6 => (v / 1e6, "M"),
+        v if v >= 1e3 => (v / 1e3, "k"),
+        v => (v, ""),
+    };
+    let decimals = if scaled >= 10.0 || scaled.fract() == 0.0 {
+        0
+    } else {
+        1
+    };
+    format!("{scaled:.decimals$}{unit}")
+}
+
+const STYLE: &str = "
+:root { color-scheme: light dark; --ink: #1c2430; --paper: #fdfdfb; --grid: #d9dde3; --series: #2166ac; --soft: #f0f2f5; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #dde3ea; --paper: #14181e; --grid: #323a45; --series: #6db3f2; --soft: #1e242c; }
+}
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 48rem; margin: 0 auto; padding: 2rem 1rem 4rem; }
+h1 { font-size: 1.6rem; line-height: 1.25; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem; }
+.lead { font-size: 1.1rem; }
+.tiles { display: flex; flex-wrap: wrap; gap: .6rem; }
+.tiles div { flex: 1 1 8rem; background: var(--soft); border-radius: .5rem; padding: .7rem .9rem; }
+.tiles b { display: block; font-size: 1.25rem; font-variant-numeric: tabular-nums; } .tiles span { font-size: .85rem; }
+figure { margin: 0; } figure svg { width: 100%; height: auto; display: block; } figcaption { font-size: .85rem; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th { font-weight: normal; text-align: left; } td { text-align: right; }
+th, td { padding: .2rem .4rem; border-bottom: 1px solid var(--grid); }
+pre { background: var(--soft); padding: .8rem; border-radius: .5rem; white-space: pre-wrap; font-size: .8rem; }
+@media print {
+  :root { --ink: #000; --paper: #fff; --grid: #bbb; --series: #2166ac; --soft: #f4f4f4; }
+  body { font-size: 11pt; } figure, table, .tiles { break-inside: avoid; } h2 { break-after: avoid; }
+}
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn the_page_stands_alone() {
+        let page = write(&sample());
+        assert_eq!(page.matches("<svg").count(), 3);
+        assert!(page.contains("var(--series)") && page.contains("prefers-color-scheme: dark"));
+        assert!(!page.contains("#010203") && !page.contains("#070809"));
+        for outside in ["src=", "href=", "url(", "<script"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn names_from_outside_are_escaped() {
+        let page = write(&sample());
+        assert!(page.contains("a &lt;controller&gt;") && !page.contains("a <controller>"));
+    }
+
+    #[test]
+    fn a_run_without_answers_has_a_page_too() {
+        let mut report = sample();
+        report.latency.cdf.clear();
+        report.switch_responses_per_s.clear();
+        assert_eq!(write(&report).matches("<svg").count(), 1);
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(thousands(1_234_567.0), "1,234,567");
+        assert_eq!(
+            (short(1.5e6), short(20_000.0), short(3.0)),
+            ("1.5M".into(), "20k".into(), "3".into())
+        );
+        assert_eq!(
+            (micros(0.0123), micros(13.0)),
+            ("12.3 ns".into(), "13.0 µs".into())
+        );
+    }
+}

@@ -1,0 +1,457 @@
+//! What a run found, and its three forms: text like cbench's, JSON, and one HTML page.
+
+pub mod html;
+pub mod json;
+pub mod text;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::analysis::{Bottleneck, Little, Spread, jain};
+use crate::checker::Tally;
+use crate::config::{Expect, LoadConfig, Mode};
+use crate::controller_process::Usage;
+use crate::load::Outcome;
+use crate::recorder::latency_histogram;
+
+/// What a run found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The program's version.
+    pub urtica: &'static str,
+    /// What was run.
+    pub setup: Setup,
+    /// Each test, warm-up and cool-down included.
+    pub tests: Vec<Test>,
+    /// Packet-ins answered per second, over the tests that count.
+    pub responses_per_s: Spread,
+    /// Each switch's rate over the tests that count, in the order of their ids.
+    pub switch_responses_per_s: Vec<f64>,
+    /// Jain's fairness index of these.
+    pub jain: f64,
+    /// The time from packet-in to reply.
+    pub latency: Latency,
+    /// The check of rate against latency.
+    pub little: Little,
+    /// What came back over the whole run.
+    pub tally: Tally,
+    /// Packet-ins still waiting when the run ended while replies kept coming.
+    pub unanswered: u64,
+    /// Connections that ended early.
+    pub closed: Vec<Closed>,
+    /// What the load threads used.
+    pub load: LoadUse,
+    /// What the controller's process used, if it is on this machine.
+    pub controller: Option<Usage>,
+    /// The controller's CPU time per packet-in answered, in microseconds: seconds per million.
+    pub controller_cpu_us: Option<f64>,
+    /// Energy of the machine's processors per million packet-ins answered.
+    pub joules_per_million: Option<f64>,
+    /// What decided the rate.
+    pub bottleneck: Bottleneck,
+    /// The same as a sentence.
+    pub verdict: String,
+}
+
+/// What was run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Setup {
+    /// The controller's address.
+    pub controller: String,
+    /// `ping-pong`, `max-rate`, `window N` or `rate R`.
+    pub mode: String,
+    /// OpenFlow version.
+    pub openflow: &'static str,
+    /// Switches asked for.
+    pub switches: u32,
+    /// Switches that completed their handshake.
+    pub switches_ready: u32,
+    /// The first datapath id.
+    pub dpid_offset: u64,
+    /// Source MACs per switch.
+    pub macs: u32,
+    /// Bytes of each packet-in's frame.
+    pub frame_bytes: usize,
+    /// Load threads.
+    pub threads: usize,
+    /// The cores that they were pinned to.
+    pub cores: Vec<usize>,
+    /// Whether replies were checked.
+    pub verify: bool,
+    /// `learning` or `any`.
+    pub expect: &'static str,
+    /// Whether destinations were announced.
+    pub learn_dst_macs: bool,
+    /// The length of a test in seconds.
+    pub test_s: f64,
+    /// Tests, warm-up and cool-down included.
+    pub tests: u32,
+    /// Warm-up tests.
+    pub warmup: u32,
+    /// Cool-down tests.
+    pub cooldown: u32,
+}
+
+/// One test.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Test {
+    /// From 0.
+    pub index: u32,
+    /// Whether it counts, that is, is neither warm-up nor cool-down.
+    pub counted: bool,
+    /// How long it really took.
+    pub elapsed_s: f64,
+    /// Packet-ins answered, for each switch.
+    pub answered: Vec<u64>,
+    /// Packet-ins answered per second, all switches together.
+    pub responses_per_s: f64,
+}
+
+/// A connection that ended early.
+#[derive(Clone, Debug, Serialize)]
+pub struct Closed {
+    /// The switch.
+    pub datapath_id: String,
+    /// Why, as a clause.
+    pub reason: String,
+}
+
+/// The time from packet-in to reply, in microseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Latency {
+    /// Replies measured.
+    pub count: u64,
+    /// The shortest.
+    pub min_us: f64,
+    /// The arithmetic mean, exact.
+    pub mean_us: f64,
+    /// The standard deviation.
+    pub stdev_us: f64,
+    /// Percentiles.
+    pub p50_us: f64,
+    /// See above.
+    pub p90_us: f64,
+    /// See above.
+    pub p99_us: f64,
+    /// See above.
+    pub p999_us: f64,
+    /// See above.
+    pub p9999_us: f64,
+    /// The longest.
+    pub max_us: f64,
+    /// Points of the cumulative distribution: latency, and the share of replies that took no longer.
+    pub cdf: Vec<(f64, f64)>,
+}
+
+/// What the load threads used.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadUse {
+    /// The share of the time that each thread ran.
+    pub cpu_shares: Vec<f64>,
+    /// The share of the time that each thread waited for a core, because something else had it.
+    pub wait_shares: Vec<f64>,
+    /// CPU time of all threads per packet-in answered, in microseconds.
+    pub cpu_us: f64,
+    /// Calls of `send` for packet-ins.
+    pub sends: u64,
+    /// Those that the socket did not take whole: the controller was behind.
+    pub blocked_sends: u64,
+}
+
+/// One thread's part of a test.
+pub(crate) struct TestPart {
+    /// Packet-ins answered, for each of its switches.
+    pub answered: Vec<u64>,
+    /// How long the test took there.
+    pub elapsed_ns: u64,
+}
+
+impl TestPart {
+    fn responses_per_s(&self) -> f64 {
+        self.answered.iter().sum::<u64>() as f64 * 1e9 / self.elapsed_ns as f64
+    }
+}
+
+impl Test {
+    /// Puts together what each thread told.
+    pub(crate) fn new(index: u32, counted: bool, parts: Vec<TestPart>) -> Self {
+        let longest_ns = parts.iter().map(|part| part.elapsed_ns).max().unwrap_or(0);
+        Self {
+            index,
+            counted,
+            elapsed_s: longest_ns as f64 / 1e9,
+            responses_per_s: parts.iter().map(TestPart::responses_per_s).sum(),
+            answered: parts.into_iter().flat_map(|part| part.answered).collect(),
+        }
+    }
+}
+
+impl Latency {
+    fn new(histogram: &Histogram<u64>, sum_ns: u128) -> Self {
+        let us = |ns: u64| ns as f64 / 1e3;
+        let quantile = |q| us(histogram.value_at_quantile(q));
+        let count = histogram.len();
+        let cdf = histogram
+            .iter_quantiles(8)
+            .map(|step| (us(step.value_iterated_to()), step.quantile_iterated_to()));
+        Self {
+            count,
+            min_us: us(if count == 0 { 0 } else { histogram.min() }),
+            mean_us: sum_ns as f64 / count.max(1) as f64 / 1e3,
+            stdev_us: histogram.stdev() / 1e3,
+            p50_us: quantile(0.5),
+            p90_us: quantile(0.9),
+            p99_us: quantile(0.99),
+            p999_us: quantile(0.999),
+            p9999_us: quantile(0.9999),
+            max_us: us(histogram.max()),
+            cdf: if count == 0 {
+                Vec::new()
+            } else {
+                cdf.collect()
+            },
+        }
+    }
+}
+
+impl Setup {
+    fn new(config: &LoadConfig, switches_ready: u32) -> Self {
+        Self {
+            controller: config.controller.to_string(),
+            mode: mode_name(config.mode),
+            openflow: config.version.name(),
+            switches: config.switches,
+            switches_ready,
+            dpid_offset: config.dpid_offset,
+            macs: config.macs,
+            frame_bytes: config.frame_len,
+            threads: config.threads,
+            cores: config.cores.clone(),
+            verify: config.verify,
+            expect: match config.expect {
+                Expect::Learning => "learning",
+                Expect::Any => "any",
+            },
+            learn_dst_macs: config.learn_dst_macs,
+            test_s: config.test_length.as_secs_f64(),
+            tests: config.tests,
+            warmup: config.warmup,
+            cooldown: config.cooldown,
+        }
+    }
+}
+
+fn mode_name(mode: Mode) -> String {
+    match mode {
+        Mode::PingPong => "ping-pong".to_owned(),
+        Mode::MaxRate => "max-rate".to_owned(),
+        Mode::Window(window) => format!("window {window}"),
+        Mode::Rate(rate) => format!("rate {rate}"),
+    }
+}
+
+impl Report {
+    /// Puts together what the threads found.
+    pub(crate) fn new(
+        config: &LoadConfig,
+        switches_ready: u32,
+        tests: Vec<Test>,
+        closed: Vec<Closed>,
+        outcomes: Vec<Outcome>,
+        controller: Option<Usage>,
+    ) -> Self {
+        let counted: Vec<&Test> = tests.iter().filter(|test| test.counted).collect();
+        let responses_per_s = Spread::of(
+            &counted
+                .iter()
+                .map(|test| test.responses_per_s)
+                .collect::<Vec<_>>(),
+        );
+        let elapsed_s: f64 = counted.iter().map(|test| test.elapsed_s).sum();
+        let answered: u64 = counted.iter().flat_map(|test| &test.answered).sum();
+        let switch_responses_per_s = switch_rates(&counted, elapsed_s);
+        let sums = Sums::of(&outcomes);
+        let latency = Latency::new(&sums.latency, sums.latency_sum_ns);
+        let saturations = sums
+            .cpu_shares
+            .iter()
+            .zip(&sums.wait_shares)
+            .map(|(run, wait)| run + wait);
+        let load_saturation = saturations.fold(0.0, f64::max);
+        let controller_saturation = controller.as_ref().map(Usage::saturation);
+        let kept_schedule = matches!(config.mode, Mode::Rate(rate)
+            if responses_per_s.mean >= 0.99 * rate * f64::from(switches_ready));
+        let bottleneck = Bottleneck::find(load_saturation, controller_saturation, kept_schedule);
+        // Rates of CPU time and of answers, since the two are not measured over exactly the same time.
+        let rate = responses_per_s.mean;
+        let per_answer = |per_s: f64| if rate > 0.0 { per_s * 1e6 / rate } else { 0.0 };
+        Self {
+            urtica: env!("CARGO_PKG_VERSION"),
+            setup: Setup::new(config, switches_ready),
+            responses_per_s,
+            jain: jain(&switch_responses_per_s),
+            switch_responses_per_s,
+            little: Little::new(
+                sums.outstanding,
+                answered as f64,
+                elapsed_s.max(1e-9),
+                latency.mean_us / 1e6,
+            ),
+            latency,
+            tally: sums.tally,
+            unanswered: sums.unanswered,
+            closed,
+            load: LoadUse {
+                cpu_us: per_answer(sums.cpu_shares.iter().sum()),
+                cpu_shares: sums.cpu_shares,
+                wait_shares: sums.wait_shares,
+                sends: sums.sends,
+                blocked_sends: sums.blocked_sends,
+            },
+            controller_cpu_us: controller.as_ref().map(|usage| per_answer(usage.cores)),
+            joules_per_million: controller
+                .as_ref()
+                .and_then(|usage| Some(per_answer(usage.joules? / usage.elapsed_s))),
+            controller,
+            bottleneck,
+            verdict: bottleneck.sentence(load_saturation, controller_saturation),
+            tests,
+        }
+    }
+
+    /// Whether the load generator was busy all the time, so that the controller may do more than was measured.
+    pub fn was_load_bound(&self) -> bool {
+        matches!(self.bottleneck, Bottleneck::Load | Bottleneck::Both)
+    }
+
+    /// Whether a check of the replies was asked for and found something wrong.
+    pub fn failed_verification(&self) -> bool {
+        self.setup.verify && self.tally.faults() > 0
+    }
+}
+
+fn switch_rates(counted: &[&Test], elapsed_s: f64) -> Vec<f64> {
+    let switches = counted.first().map_or(0, |test| test.answered.len());
+    let answered = |switch: usize| {
+        counted
+            .iter()
+            .map(|test| test.answered[switch])
+            .sum::<u64>()
+    };
+    (0..switches)
+        .map(|switch| answered(switch) as f64 / elapsed_s.max(1e-9))
+        .collect()
+}
+
+/// What all threads found, together.
+struct Sums {
+    tally: Tally,
+    latency: Histogram<u64>,
+    latency_sum_ns: u128,
+    outstanding: f64,
+    unanswered: u64,
+    cpu_shares: Vec<f64>,
+    wait_shares: Vec<f64>,
+    sends: u64,
+    blocked_sends: u64,
+}
+
+impl Sums {
+    fn of(outcomes: &[Outcome]) -> Self {
+        let mut sums = Self {
+            tally: Tally::default(),
+            latency: latency_histogram(),
+            latency_sum_ns: 0,
+            outstanding: 0.0,
+            unanswered: 0,
+            cpu_shares: Vec::new(),
+            wait_shares: Vec::new(),
+            sends: 0,
+            blocked_sends: 0,
+        };
+        for outcome in outcomes {
+            let recording = &outcome.recording;
+            let elapsed_ns = recording.elapsed_ns.max(1) as f64;
+            sums.tally += outcome.tally;
+            sums.latency
+                .add(&recording.latency)
+                .expect("histograms with the same bounds");
+            sums.latency_sum_ns += recording.latency_sum_ns;
+            sums.outstanding += recording.waiting_ns as f64 / elapsed_ns;
+            sums.unanswered += outcome.unanswered;
+            sums.cpu_shares
+                .push(recording.sched.run_ns as f64 / elapsed_ns);
+            sums.wait_shares
+                .push(recording.sched.wait_ns as f64 / elapsed_ns);
+            sums.sends += outcome.sends;
+            sums.blocked_sends += outcome.blocked_sends;
+        }
+        sums
+    }
+}
+
+/// A report with something under each heading, for the tests of its forms.
+#[cfg(test)]
+pub(crate) fn sample() -> Report {
+    use crate::recorder::Recorder;
+
+    let config = LoadConfig {
+        switches: 2,
+        tests: 3,
+        verify: true,
+        ..LoadConfig::default()
+    };
+    let answered = [(0, 50), (1, 100), (2, 200)];
+    let tests = answered.map(|(index, each)| {
+        Test::new(
+            index,
+            index > 0,
+            vec![TestPart {
+                answered: vec![each, each],
+                elapsed_ns: 1_000_000_000,
+            }],
+        )
+    });
+    let mut recorder = Recorder::new();
+    recorder.add_waiting(2, 0);
+    recorder.begin(0);
+    (1..=600).for_each(|us| recorder.record(us * 1000, 1));
+    let outcome = Outcome {
+        tally: Tally {
+            answered: 700,
+            flow_mods: 700,
+            lost: 3,
+            ..Tally::default()
+        },
+        recording: recorder.end(2_000_000_000),
+        sends: 700,
+        blocked_sends: 1,
+        unanswered: 2,
+    };
+    let controller = Usage {
+        pid: 42,
+        name: "a <controller>".to_owned(),
+        elapsed_s: 2.0,
+        user_s: 0.2,
+        kernel_s: 0.6,
+        cores: 0.4,
+        cores_allowed: 1,
+        busiest_thread: 0.4,
+        busiest_thread_waited: 0.0,
+        busy_threads: 1,
+        rss_bytes: 3 << 20,
+        joules: Some(20.0),
+    };
+    let closed = vec![Closed {
+        datapath_id: "0000000000000002".to_owned(),
+        reason: "it hung up".to_owned(),
+    }];
+    Report::new(
+        &config,
+        2,
+        tests.into(),
+        closed,
+        vec![outcome],
+        Some(controller),
+    )
+}

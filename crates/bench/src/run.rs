@@ -1,0 +1,245 @@
+//! A whole run: starts the load threads together, gathers what they tell, and makes the [`Report`].
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::Error;
+use crate::config::LoadConfig;
+use crate::controller_process::{ControllerProcess, Reading, Usage};
+use crate::load::{Outcome, Progress, Worker};
+use crate::recorder::Clock;
+use crate::report::{Closed, Report, Test, TestPart};
+use crate::socket::allow_open_files;
+
+/// What a run tells while it goes on.
+pub enum Live<'a> {
+    /// The load starts, with this many switches ready.
+    Started {
+        /// How many completed their handshake.
+        ready: u32,
+    },
+    /// A test is over.
+    Test(&'a Test),
+    /// A connection was closed.
+    Closed(&'a Closed),
+}
+
+/// Runs a load from connecting to the last reply. `tell` is called as things happen.
+///
+/// # Errors
+/// Settings that cannot be run with, a controller that cannot be reached or handshaken with, and a run that lost all
+/// its connections. A run that lost some goes on with the others, and its report says so.
+pub fn run(config: &LoadConfig, mut tell: impl FnMut(Live<'_>)) -> Result<Report, Error> {
+    config.validate()?;
+    allow_open_files(config.switches)?;
+    let clock = Clock::start();
+    let (progress, incoming) = channel();
+    thread::scope(|scope| {
+        let starts: Vec<Sender<u64>> = shares(config)
+            .enumerate()
+            .map(|(index, ids)| {
+                let (start, started) = channel();
+                let progress = progress.clone();
+                scope.spawn(move || {
+                    let failed = progress.clone();
+                    let result = Worker::connect(config, index, ids, clock, progress)
+                        .and_then(|worker| worker.run(&started));
+                    if let Err(error) = result {
+                        // The coordinator gave up and needs no reason.
+                        let _ = failed.send(Progress::Failed(error));
+                    }
+                });
+                start
+            })
+            .collect();
+        drop(progress);
+        Coordinator::new(config, incoming).conduct(starts, clock, &mut tell)
+    })
+}
+
+/// The datapath ids of each thread's switches.
+fn shares(config: &LoadConfig) -> impl Iterator<Item = std::ops::Range<u64>> {
+    let (switches, threads, first) = (
+        u64::from(config.switches),
+        config.threads as u64,
+        config.dpid_offset,
+    );
+    (0..threads).map(move |thread| {
+        first + switches * thread / threads..first + switches * (thread + 1) / threads
+    })
+}
+
+struct Coordinator<'a> {
+    config: &'a LoadConfig,
+    incoming: Receiver<Progress>,
+    ready: u32,
+    trouble: Option<String>,
+    process: Option<ControllerProcess>,
+    readings: (Option<Reading>, Option<Reading>),
+    /// For each test, what each thread told of it.
+    parts: Vec<Vec<Option<TestPart>>>,
+    tests: Vec<Test>,
+    closed: Vec<Closed>,
+    outcomes: Vec<Outcome>,
+}
+
+impl<'a> Coordinator<'a> {
+    fn new(config: &'a LoadConfig, incoming: Receiver<Progress>) -> Self {
+        Self {
+            config,
+            incoming,
+            ready: 0,
+            trouble: None,
+            process: config.controller_pid.and_then(ControllerProcess::watch),
+            readings: (None, None),
+            parts: (0..config.tests)
+                .map(|_| (0..config.threads).map(|_| None).collect())
+                .collect(),
+            tests: Vec::new(),
+            closed: Vec::new(),
+            outcomes: Vec::new(),
+        }
+    }
+
+    fn conduct(
+        mut self,
+        starts: Vec<Sender<u64>>,
+        clock: Clock,
+        tell: &mut dyn FnMut(Live<'_>),
+    ) -> Result<Report, Error> {
+        self.await_ready(tell)?;
+        tell(Live::Started { ready: self.ready });
+        let start_ns = clock.now_ns()
+            + self.config.delay.as_nanos() as u64
+            + Duration::from_millis(5).as_nanos() as u64;
+        for start in &starts {
+            // A thread that ended has said why.
+            let _ = start.send(start_ns);
+        }
+        if self.config.warmup == 0 {
+            self.readings.0 = self.read_process();
+        }
+        while self.outcomes.len() < self.config.threads {
+            self.take(tell)?;
+        }
+        if self.closed.len() as u32 >= self.config.switches
+            && self.tests.len() < self.config.tests as usize
+        {
+            let (switches, tests, wanted) = (
+                self.config.switches,
+                self.tests.len() as u32,
+                self.config.tests,
+            );
+            return Err(Error::AllClosed {
+                switches,
+                tests,
+                wanted,
+            });
+        }
+        let usage = self.usage();
+        Ok(Report::new(
+            self.config,
+            self.ready,
+            self.tests,
+            self.closed,
+            self.outcomes,
+            usage,
+        ))
+    }
+
+    fn await_ready(&mut self, tell: &mut dyn FnMut(Live<'_>)) -> Result<(), Error> {
+        let mut threads = 0;
+        while threads < self.config.threads {
+            threads += usize::from(self.take(tell)?);
+        }
+        if self.ready == 0 {
+            let address = self.config.controller.to_string();
+            let reason = self
+                .trouble
+                .take()
+                .unwrap_or_else(|| "it never sent a features-request".to_owned());
+            return Err(Error::Handshake { address, reason });
+        }
+        Ok(())
+    }
+
+    /// Takes one piece of news; returns whether it is that a thread is ready.
+    fn take(&mut self, tell: &mut dyn FnMut(Live<'_>)) -> Result<bool, Error> {
+        let Ok(news) = self.incoming.recv() else {
+            return Err(Error::Invalid(
+                "a load thread ended without a result".to_owned(),
+            ));
+        };
+        match news {
+            Progress::Ready {
+                switches,
+                trouble,
+                controller,
+            } => {
+                self.ready += switches;
+                self.trouble = self.trouble.take().or(trouble);
+                self.process = self.process.take().or(controller);
+                return Ok(true);
+            }
+            Progress::Failed(error) => return Err(error),
+            Progress::Test {
+                index,
+                thread,
+                answered,
+                elapsed_ns,
+            } => self.take_test(index, thread, answered, elapsed_ns, tell),
+            Progress::Closed {
+                datapath_id,
+                reason,
+            } => {
+                let closed = Closed {
+                    datapath_id: format!("{datapath_id:016x}"),
+                    reason,
+                };
+                tell(Live::Closed(&closed));
+                self.closed.push(closed);
+            }
+            Progress::Done(outcome) => self.outcomes.push(*outcome),
+        }
+        Ok(false)
+    }
+
+    fn take_test(
+        &mut self,
+        index: u32,
+        thread: usize,
+        answered: Vec<u64>,
+        elapsed_ns: u64,
+        tell: &mut dyn FnMut(Live<'_>),
+    ) {
+        let counted = self.config.counted_tests();
+        let parts = &mut self.parts[index as usize];
+        parts[thread] = Some(TestPart {
+            answered,
+            elapsed_ns,
+        });
+        if parts.iter().any(Option::is_none) {
+            return;
+        }
+        let parts: Vec<_> = std::mem::take(parts).into_iter().flatten().collect();
+        if index + 1 == counted.start {
+            self.readings.0 = self.read_process();
+        }
+        if index + 1 == counted.end {
+            self.readings.1 = self.read_process();
+        }
+        let test = Test::new(index, counted.contains(&index), parts);
+        tell(Live::Test(&test));
+        self.tests.push(test);
+    }
+
+    fn read_process(&self) -> Option<Reading> {
+        self.process.as_ref()?.read()
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        let (before, after) = (self.readings.0.as_ref()?, self.readings.1.as_ref()?);
+        Some(self.process.as_ref()?.usage(before, after))
+    }
+}

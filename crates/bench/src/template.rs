@@ -1,0 +1,211 @@
+//! The fast path of the checker: replies that look like the last good one, compared whole.
+//!
+//! A controller answers one packet-in much like another: only xid, buffer id and source MAC differ, and for the next
+//! reply in order all three are known. So a reply that the judge found right becomes a template, and following
+//! replies need not be read: all other bytes must equal the template's, and the three must be the expected ones. Then
+//! the reply is right for the same reasons. Anything else goes to the judge.
+//!
+//! ```text
+//! while replies are left and packet-ins wait in order:
+//!     differs = OR over 8-byte words of (word XOR template word) AND mask word
+//!     stop unless differs == 0 and buffer id, xid, source MAC are those of the next packet-in
+//!     next
+//! ```
+//! The words are compared without branches, which the compiler turns into vector instructions for each length.
+
+use crate::packet_in::{Cursor, Identity};
+use crate::reply::Reply;
+
+/// Bytes that must be readable after the last message given to [`Template::take_run`].
+pub const SLACK: usize = 16;
+
+const MAX_LEN: usize = 160;
+
+/// What the next reply in order should look like.
+#[derive(Clone, Debug)]
+pub struct Template {
+    bytes: [u8; MAX_LEN],
+    mask: [u8; MAX_LEN],
+    len: usize,
+    buffer_at: usize,
+    /// All ones if the controller copies the packet-in's xid; zero, and nothing is compared, if it does not.
+    xid_mask: u32,
+    /// The place of the source MAC, and the bits of it to compare; none if the reply does not contain it.
+    source_at: usize,
+    source_mask: u64,
+}
+
+/// How closely replies are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Every byte.
+    Whole,
+    /// Version, type, length and buffer id.
+    Count,
+}
+
+impl Template {
+    /// A template from a reply to the packet-in at `cursor` that the judge accepted; `None` if it is too long.
+    pub fn from_reply(
+        message: &[u8],
+        reply: &Reply<'_>,
+        identity: Identity,
+        cursor: Cursor,
+    ) -> Option<Self> {
+        let (mut bytes, mut mask) = ([0; MAX_LEN], [0; MAX_LEN]);
+        bytes.get_mut(..message.len())?.copy_from_slice(message);
+        mask[..message.len()].fill(0xff);
+        mask[4..8].fill(0);
+        mask[reply.buffer_at..reply.buffer_at + 4].fill(0);
+        // A controller whose match names some other MAC is judged by that constant.
+        let source = identity.source_bytes(cursor.source);
+        let source_at = reply
+            .eth_src_at()
+            .filter(|&at| at + 8 <= message.len() && message[at..at + 6] == source);
+        if let Some(at) = source_at {
+            mask[at..at + 6].fill(0);
+        }
+        Some(Self {
+            bytes,
+            mask,
+            len: message.len(),
+            buffer_at: reply.buffer_at,
+            xid_mask: if reply.xid == cursor.xid() {
+                u32::MAX
+            } else {
+                0
+            },
+            source_at: source_at.unwrap_or(0),
+            source_mask: if source_at.is_some() {
+                (1 << 48) - 1
+            } else {
+                0
+            },
+        })
+    }
+
+    /// The length of the replies that it stands for.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Takes from the front of `bytes`, of which those from `end` on are slack, the replies to the packet-ins from
+    /// `cursor` on, at most `most` of them, and moves the cursor past them. Returns their number.
+    #[inline]
+    pub fn take_run(
+        &self,
+        check: Check,
+        bytes: &[u8],
+        end: usize,
+        identity: Identity,
+        cursor: &mut Cursor,
+        most: u64,
+    ) -> u64 {
+        debug_assert!(end + SLACK <= bytes.len());
+        let run = match (check, self.len.next_multiple_of(16)) {
+            (Check::Count, _) => Self::take_run_counting,
+            (Check::Whole, 32) => Self::take_run_of::<32>,
+            (Check::Whole, 48) => Self::take_run_of::<48>,
+            (Check::Whole, 64) => Self::take_run_of::<64>,
+            (Check::Whole, 80) => Self::take_run_of::<80>,
+            (Check::Whole, 96) => Self::take_run_of::<96>,
+            (Check::Whole, 112) => Self::take_run_of::<112>,
+            (Check::Whole, 128) => Self::take_run_of::<128>,
+            (Check::Whole, 144) => Self::take_run_of::<144>,
+            (Check::Whole, 160) => Self::take_run_of::<160>,
+            (Check::Whole, _) => return 0,
+        };
+        run(self, bytes, end, identity, cursor, most)
+    }
+
+    /// `LEN` is the length rounded up to whole vectors; the mask hides what is beyond the message.
+    fn take_run_of<const LEN: usize>(
+        &self,
+        bytes: &[u8],
+        end: usize,
+        identity: Identity,
+        cursor: &mut Cursor,
+        most: u64,
+    ) -> u64 {
+        let Some((template, mask)) = self
+            .bytes
+            .first_chunk::<LEN>()
+            .zip(self.mask.first_chunk::<LEN>())
+        else {
+            return 0;
+        };
+        let (mut next, mut rest, mut left) = (*cursor, bytes, end);
+        let mut taken = 0;
+        while taken < most && left >= self.len {
+            let Some(message) = rest.first_chunk::<LEN>() else {
+                break;
+            };
+            if differs(message, template, mask) != 0 || !self.names(message, identity, next) {
+                break;
+            }
+            next = next.next();
+            taken += 1;
+            left -= self.len;
+            rest = &rest[self.len..];
+        }
+        *cursor = next;
+        taken
+    }
+
+    fn take_run_counting(
+        &self,
+        bytes: &[u8],
+        end: usize,
+        _: Identity,
+        cursor: &mut Cursor,
+        most: u64,
+    ) -> u64 {
+        let head = u32_at(&self.bytes, 0);
+        let (mut next, mut rest, mut left) = (*cursor, bytes, end);
+        let mut taken = 0;
+        while taken < most && left >= self.len {
+            if u32_at(rest, 0) != head || u32_at(rest, self.buffer_at) != next.buffer_id.to_be() {
+                break;
+            }
+            next = next.next();
+            taken += 1;
+            left -= self.len;
+            rest = &rest[self.len..];
+        }
+        *cursor = next;
+        taken
+    }
+
+    /// Whether the parts that vary are those of the packet-in at `cursor`.
+    #[inline(always)]
+    fn names(&self, message: &[u8], identity: Identity, cursor: Cursor) -> bool {
+        let xid = (u32_at(message, 4) ^ cursor.xid().to_be()) & self.xid_mask;
+        let buffer = u32_at(message, self.buffer_at) ^ cursor.buffer_id.to_be();
+        let source =
+            (u64_at(message, self.source_at) ^ identity.source(cursor.source)) & self.source_mask;
+        u64::from(xid | buffer) | source == 0
+    }
+}
+
+/// Zero if `message` equals `template` wherever `mask` has ones.
+#[inline(always)]
+fn differs<const LEN: usize>(message: &[u8; LEN], template: &[u8; LEN], mask: &[u8; LEN]) -> u64 {
+    let words = message
+        .chunks_exact(8)
+        .zip(template.chunks_exact(8))
+        .zip(mask.chunks_exact(8));
+    words.fold(0, |differs, ((message, template), mask)| {
+        differs | (u64_at(message, 0) ^ u64_at(template, 0)) & u64_at(mask, 0)
+    })
+}
+
+#[inline(always)]
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("a range of four"))
+}
+
+/// Little-endian, so that the six bytes of a MAC are the low 48 bits.
+#[inline(always)]
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a range of eight"))
+}

@@ -1,0 +1,522 @@
+//! Controllers side by side: ours and others under the same load in turn, round after round, so that what changes on
+//! the machine meanwhile hits all of them alike.
+//!
+//! For each turn the server is started afresh on a core of its own, loaded from another core, and ended. Compare the
+//! medians, and the ratios before the figures.
+
+use std::fmt::{self, Write as _};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::Serialize;
+use urtica_wire::Address;
+
+use crate::Error;
+use crate::analysis::Spread;
+use crate::config::{Expect, LoadConfig};
+use crate::report::Report;
+use crate::run::run;
+use crate::socket::is_listening;
+
+/// How long a server may take until it listens; Python ones take a few seconds.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long it may take to end when asked, before it is made to.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// os-ken no longer comes with its example applications, so this is one like them.
+const OS_KEN_LEARNING_SWITCH: &str = include_str!("os_ken_learning_switch.py");
+
+/// Who takes part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// `urtica run l2` on one shard.
+    Ours,
+    /// The null responder, [`crate::limit`].
+    Limit,
+    /// Open vSwitch's test controller.
+    OvsTestcontroller,
+    /// A learning switch on os-ken, answering as its simple_switch did.
+    OsKen,
+    /// A controller that runs already.
+    Running(Address),
+}
+
+impl FromStr for Contender {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Ok(match name {
+            "limit" => Self::Limit,
+            "ovs-testcontroller" => Self::OvsTestcontroller,
+            "os-ken" => Self::OsKen,
+            address => Self::Running(address.parse().map_err(|_| {
+                Error::invalid(format!("'{name}' is none of limit, ovs-testcontroller, os-ken, and no address like tcp:HOST:PORT"))
+            })?),
+        })
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours => f.write_str("urtica l2"),
+            Self::Limit => f.write_str("limit"),
+            Self::OvsTestcontroller => f.write_str("ovs-testcontroller"),
+            Self::OsKen => f.write_str("os-ken"),
+            Self::Running(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+/// What to compare, and how.
+#[derive(Clone, Debug)]
+pub struct VersusConfig {
+    /// The others; ours comes first in each round.
+    pub rivals: Vec<Contender>,
+    /// How often each has its turn.
+    pub rounds: u32,
+    /// The core of the server under test.
+    pub server_core: usize,
+    /// The load; its address is replaced by each contender's, and null responders are not expected to learn.
+    pub load: LoadConfig,
+    /// The program to start for ours and for `limit`.
+    pub program: PathBuf,
+}
+
+/// What a comparison found: ours first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// The program's version.
+    pub urtica: &'static str,
+    /// How often each had its turn.
+    pub rounds: u32,
+    /// The mode of the load.
+    pub mode: String,
+    /// The OpenFlow version.
+    pub openflow: &'static str,
+    /// The number of switches.
+    pub switches: u32,
+    /// Each contender's figures.
+    pub contenders: Vec<Standing>,
+}
+
+/// One contender's figures over all rounds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Standing {
+    /// Its name.
+    pub name: String,
+    /// Packet-ins answered per second.
+    pub responses_per_s: Measure,
+    /// CPU time of its process per packet-in answered, in microseconds.
+    pub cpu_us: Option<Measure>,
+    /// Median latency in microseconds.
+    pub p50_us: Measure,
+    /// Wrong, lost and repeated answers in all rounds together.
+    pub faults: u64,
+    /// How often the load generator was the bottleneck.
+    pub load_bound_rounds: u32,
+}
+
+/// One figure over all rounds, and how ours compares.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measure {
+    /// Its spread.
+    pub spread: Spread,
+    /// Our median over this one.
+    pub ours_over_this: f64,
+}
+
+/// Runs all rounds; `tell` is called after each turn.
+///
+/// # Errors
+/// A contender that is not installed or does not start, and whatever ends a run.
+pub fn versus(
+    config: &VersusConfig,
+    mut tell: impl FnMut(u32, &Contender, &Report),
+) -> Result<Comparison, Error> {
+    if config.rounds == 0 {
+        return Err(Error::invalid("a comparison needs at least one round"));
+    }
+    let contenders: Vec<&Contender> = [&Contender::Ours]
+        .into_iter()
+        .chain(&config.rivals)
+        .collect();
+    contenders
+        .iter()
+        .try_for_each(|contender| contender.check_installed())?;
+    let mut reports: Vec<Vec<Report>> = vec![Vec::new(); contenders.len()];
+    for round in 0..config.rounds {
+        for (contender, reports) in contenders.iter().zip(&mut reports) {
+            let report = turn(config, contender)?;
+            tell(round, contender, &report);
+            reports.push(report);
+        }
+    }
+    Ok(Comparison::new(config, &contenders, &reports))
+}
+
+fn turn(config: &VersusConfig, contender: &Contender) -> Result<Report, Error> {
+    let port = free_port()?;
+    let mut load = config.load.clone();
+    let server = match contender {
+        Contender::Running(address) => {
+            load.controller = address.clone();
+            None
+        }
+        started => {
+            let mut command = started.command(&config.program, port);
+            load.controller = Address::Tcp {
+                host: Ipv4Addr::LOCALHOST.to_string(),
+                port,
+            };
+            Some(Server::start(
+                &mut command,
+                started,
+                port,
+                config.server_core,
+            )?)
+        }
+    };
+    if *contender == Contender::Limit {
+        load.expect = Expect::Any;
+    }
+    load.controller_pid = server.as_ref().map(|server| server.child.id());
+    let report = run(&load, |_| ());
+    drop(server);
+    report
+}
+
+/// A port that nobody listens on at the moment.
+fn free_port() -> Result<u16, Error> {
+    let listener =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    listener
+        .map(|address| address.port())
+        .map_err(Error::system("find a free port"))
+}
+
+impl Contender {
+    fn program(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::OvsTestcontroller => Some((
+                "ovs-testcontroller",
+                "apt install openvswitch-testcontroller",
+            )),
+            Self::OsKen => Some(("python3", "apt install python3")),
+            Self::Ours | Self::Limit | Self::Running(_) => None,
+        }
+    }
+
+    fn check_installed(&self) -> Result<(), Error> {
+        let Some((program, install)) = self.program() else {
+            return Ok(());
+        };
+        let missing = |what, install| {
+            Err(Error::Contender(format!(
+                "{self} cannot take part, because {what} is not installed; try: {install}"
+            )))
+        };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if !std::env::split_paths(&path).any(|directory| directory.join(program).is_file()) {
+            return missing(program, install);
+        }
+        if *self == Self::OsKen && !has_os_ken() {
+            return missing("the Python package os-ken", "pip install os-ken");
+        }
+        Ok(())
+    }
+
+    /// The command that makes it listen on this port of the loopback interface.
+    fn command(&self, program: &Path, port: u16) -> Command {
+        let listen = format!("ptcp:{port}:127.0.0.1");
+        let mut command = Command::new(
+            self.program()
+                .map_or(program.as_os_str(), |(program, _)| program.as_ref()),
+        );
+        match self {
+            Self::Ours => command.args(["run", "l2", "--shards", "1", "--listen", &listen]),
+            Self::Limit => command.args(["bench", "limit", "--listen", &listen]),
+            Self::OvsTestcontroller => command.args(["--verbose=off", "--unixctl=none", &listen]),
+            Self::OsKen => command.args(["-c", OS_KEN_LEARNING_SWITCH, &port.to_string()]),
+            Self::Running(_) => &mut command,
+        };
+        command
+    }
+}
+
+fn has_os_ken() -> bool {
+    let mut python = Command::new("python3");
+    python
+        .args(["-c", "import os_ken"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    python.status().is_ok_and(|status| status.success())
+}
+
+/// A server that was started here, and that ends with this.
+struct Server {
+    child: Child,
+}
+
+impl Server {
+    fn start(
+        command: &mut Command,
+        contender: &Contender,
+        port: u16,
+        core: usize,
+    ) -> Result<Self, Error> {
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = spawn_on(command, core)
+            .map_err(Error::system(format!("start {contender} on core {core}")))?;
+        let mut server = Self { child };
+        let deadline = Instant::now() + START_TIMEOUT;
+        while !is_listening(SocketAddr::from((Ipv4Addr::LOCALHOST, port))) {
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(Error::Contender(format!(
+                    "{contender} ended before it listened ({status})"
+                )));
+            }
+            if Instant::now() > deadline {
+                return Err(Error::Contender(format!(
+                    "{contender} still does not listen on port {port}"
+                )));
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    /// Asks it to end, by its own id, and makes it end if it does not.
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let asked = rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok();
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while asked && Instant::now() < deadline {
+            if let Ok(Some(_)) = self.child.try_wait() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        // It is gone already if this fails.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts a command on one core: a child inherits the affinity of the thread that starts it.
+fn spawn_on(command: &mut Command, core: usize) -> io::Result<Child> {
+    let own = sched_getaffinity(None)?;
+    if core >= CpuSet::MAX_CPU {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("there is no core {core}"),
+        ));
+    }
+    let mut its = CpuSet::new();
+    its.set(core);
+    sched_setaffinity(None, &its)?;
+    let child = command.spawn();
+    sched_setaffinity(None, &own)?;
+    child
+}
+
+impl Comparison {
+    fn new(config: &VersusConfig, contenders: &[&Contender], reports: &[Vec<Report>]) -> Self {
+        let ours = Figures::of(&reports[0]);
+        let standings = contenders.iter().zip(reports).map(|(contender, reports)| {
+            let figures = Figures::of(reports);
+            Standing {
+                name: contender.to_string(),
+                responses_per_s: Measure::new(ours.rate, figures.rate),
+                cpu_us: figures
+                    .cpu_us
+                    .map(|its| Measure::new(ours.cpu_us.unwrap_or_default(), its)),
+                p50_us: Measure::new(ours.p50_us, figures.p50_us),
+                faults: reports.iter().map(|report| report.tally.faults()).sum(),
+                load_bound_rounds: reports
+                    .iter()
+                    .filter(|report| report.was_load_bound())
+                    .count() as u32,
+            }
+        });
+        let setup = &reports[0][0].setup;
+        Self {
+            urtica: env!("CARGO_PKG_VERSION"),
+            rounds: config.rounds,
+            mode: setup.mode.clone(),
+            openflow: setup.openflow,
+            switches: setup.switches,
+            contenders: standings.collect(),
+        }
+    }
+
+    /// The comparison as a table.
+    pub fn table(&self) -> String {
+        let mut table = format!(
+            "{} switches, {}, OpenFlow {}; median (min to max) of {} rounds in turn; ratio = urtica l2 / this\n\n{:<20} {:>40} {:>7} {:>32} {:>7} {:>32} {:>7}\n",
+            self.switches,
+            self.mode,
+            self.openflow,
+            self.rounds,
+            "",
+            "answered/s",
+            "ratio",
+            "CPU us/packet-in",
+            "ratio",
+            "p50 us",
+            "ratio"
+        );
+        for standing in &self.contenders {
+            let cpu = standing
+                .cpu_us
+                .as_ref()
+                .map_or([String::from("unknown"), String::new()], |cpu| cpu.cells(4));
+            let ([rate, rate_ratio], [p50, p50_ratio]) =
+                (standing.responses_per_s.cells(0), standing.p50_us.cells(1));
+            let _ = writeln!(
+                table,
+                "{:<20} {rate:>40} {rate_ratio:>7} {:>32} {:>7} {p50:>32} {p50_ratio:>7}{}",
+                standing.name,
+                cpu[0],
+                cpu[1],
+                standing.remarks(self.rounds)
+            );
+        }
+        table
+    }
+}
+
+impl Standing {
+    fn remarks(&self, rounds: u32) -> String {
+        let mut remarks = String::new();
+        if self.load_bound_rounds > 0 {
+            let _ = write!(
+                remarks,
+                "  (load-bound in {} of {rounds} rounds)",
+                self.load_bound_rounds
+            );
+        }
+        if self.faults > 0 {
+            let _ = write!(remarks, "  ({} faults)", self.faults);
+        }
+        remarks
+    }
+}
+
+impl Measure {
+    fn new(ours: Spread, its: Spread) -> Self {
+        let ours_over_this = if its.median > 0.0 {
+            ours.median / its.median
+        } else {
+            0.0
+        };
+        Self {
+            spread: its,
+            ours_over_this,
+        }
+    }
+
+    fn cells(&self, decimals: usize) -> [String; 2] {
+        let Spread {
+            min, median, max, ..
+        } = self.spread;
+        [
+            format!("{median:.decimals$} ({min:.decimals$} to {max:.decimals$})"),
+            format!("{:.3}", self.ours_over_this),
+        ]
+    }
+}
+
+/// The spreads over a contender's rounds.
+struct Figures {
+    rate: Spread,
+    cpu_us: Option<Spread>,
+    p50_us: Spread,
+}
+
+impl Figures {
+    fn of(reports: &[Report]) -> Self {
+        let spread = |figure: fn(&Report) -> f64| {
+            Spread::of(&reports.iter().map(figure).collect::<Vec<_>>())
+        };
+        let cpu_us: Option<Vec<f64>> = reports
+            .iter()
+            .map(|report| report.controller_cpu_us)
+            .collect();
+        Self {
+            rate: spread(|report| report.responses_per_s.mean),
+            cpu_us: cpu_us.map(|values| Spread::of(&values)),
+            p50_us: spread(|report| report.latency.p50_us),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn contenders_by_name_or_address() {
+        assert_eq!("limit".parse::<Contender>().unwrap(), Contender::Limit);
+        assert_eq!("os-ken".parse::<Contender>().unwrap(), Contender::OsKen);
+        let address: Contender = "tcp:10.0.0.1:6653".parse().unwrap();
+        assert_eq!(address.to_string(), "tcp:10.0.0.1:6653");
+        let refusal = "floodlight".parse::<Contender>().unwrap_err().to_string();
+        assert!(
+            refusal.contains("none of limit, ovs-testcontroller, os-ken"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn ratios_are_ours_over_theirs() {
+        let config = VersusConfig {
+            rivals: vec![Contender::Limit],
+            rounds: 1,
+            server_core: 0,
+            load: LoadConfig::default(),
+            program: PathBuf::new(),
+        };
+        let mut slower = sample();
+        slower.responses_per_s.mean = 100.0;
+        let comparison = Comparison::new(
+            &config,
+            &[&Contender::Ours, &Contender::Limit],
+            &[vec![sample()], vec![slower]],
+        );
+        assert_eq!(comparison.contenders[0].responses_per_s.ours_over_this, 1.0);
+        assert_eq!(comparison.contenders[1].responses_per_s.ours_over_this, 3.0);
+        let table = comparison.table();
+        assert!(
+            table.contains("limit") && table.contains("3.000"),
+            "{table}"
+        );
+        assert!(table.contains("(3 faults)"), "{table}");
+    }
+
+    #[test]
+    fn a_program_that_ends_at_once_is_reported() {
+        let mut command = Command::new("true");
+        let error = Server::start(&mut command, &Contender::Ours, free_port().unwrap(), 0)
+            .err()
+            .unwrap();
+        assert!(
+            error.to_string().contains("ended before it listened"),
+            "{error}"
+        );
+    }
+}

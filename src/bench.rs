@@ -1,0 +1,460 @@
+//! `urtica bench`: cbench's flags and lines, and what goes beyond them.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, Subcommand, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use urtica_bench::config::{Expect, LoadConfig, MAX_MACS, Mode, Version};
+use urtica_bench::limit::Limit;
+use urtica_bench::report::{html, json, text};
+use urtica_bench::run::{Live, run as run_load};
+use urtica_bench::versus::{Contender, VersusConfig, versus};
+use urtica_bench::{Error, Report};
+use urtica_wire::Address;
+
+/// Load an OpenFlow controller from emulated switches, and measure it
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    args_override_self = true
+)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    command: Option<BenchCommand>,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Subcommand, Debug)]
+enum BenchCommand {
+    /// Answer packet-ins in the cheapest way there is: the ceiling of machine and load
+    Limit {
+        /// Where to listen: ptcp:[PORT][:HOST] or punix:FILE
+        #[arg(long, value_name = "ADDR")]
+        listen: Address,
+    },
+    /// Run urtica's l2 and other controllers in turn, and compare
+    Versus(VersusArgs),
+}
+
+#[derive(Args, Debug)]
+struct TargetArgs {
+    /// Host name of the controller, or its address as tcp:HOST:PORT or unix:FILE
+    #[arg(
+        short = 'c',
+        long,
+        default_value = "localhost",
+        value_name = "HOST|ADDR"
+    )]
+    controller: String,
+    /// Controller port
+    #[arg(short, long, default_value_t = 6633)]
+    port: u16,
+    /// The controller's process, if it is on this machine and not found by itself
+    #[arg(long, value_name = "PID")]
+    controller_pid: Option<u32>,
+    /// Test a range of 1, 2, 4, ... switches up to --switches
+    #[arg(short, long)]
+    ranged_test: bool,
+}
+
+#[derive(Args, Debug)]
+struct LoadArgs {
+    /// Tests per run
+    #[arg(short, long, default_value_t = 16)]
+    loops: u32,
+    /// Unique source MAC addresses per switch
+    #[arg(short = 'M', long, default_value_t = 100_000, value_name = "N")]
+    mac_addresses: u32,
+    /// Never repeat a source MAC address: each packet-in is a new host
+    #[arg(long, conflicts_with = "mac_addresses")]
+    unique_macs: bool,
+    /// Test length in ms
+    #[arg(short, long, default_value_t = 1000, value_name = "MS")]
+    ms_per_test: u64,
+    /// Number of switches
+    #[arg(short, long, default_value_t = 16, value_name = "N")]
+    switches: u32,
+    /// Send at the maximum rate instead of measuring latency with one packet-in outstanding per switch
+    #[arg(short, long, conflicts_with_all = ["window", "rate"])]
+    throughput: bool,
+    /// Keep at most N packet-ins outstanding per switch
+    #[arg(long, value_name = "N", conflicts_with = "rate")]
+    window: Option<u32>,
+    /// Send R packet-ins per second from each switch, answered or not; latency counts from when they were due
+    #[arg(long, value_name = "R")]
+    rate: Option<f64>,
+    /// Tests to disregard at the start
+    #[arg(short, long, default_value_t = 1, value_name = "N")]
+    warmup: u32,
+    /// Tests to disregard at the end
+    #[arg(short = 'C', long, default_value_t = 0, value_name = "N")]
+    cooldown: u32,
+    /// Wait before the first test, once the features-replies are sent, in ms
+    #[arg(short = 'D', long, default_value_t = 0, value_name = "MS")]
+    delay: u64,
+    /// Wait after each group of connections, in ms
+    #[arg(short = 'i', long, default_value_t = 0, value_name = "MS")]
+    connect_delay: u64,
+    /// Switches in such a group
+    #[arg(short = 'I', long, default_value_t = 1, value_name = "N")]
+    connect_group_size: u32,
+    /// Announce destination addresses by gratuitous ARP before the tests
+    #[arg(short = 'L', long, value_enum, num_args = 0..=1, default_value = "on", default_missing_value = "on", value_name = "on|off")]
+    learn_dst_macs: Switch,
+    /// Datapath id of the first switch
+    #[arg(short = 'o', long, default_value_t = 1, value_name = "ID")]
+    dpid_offset: u64,
+    /// OpenFlow version of the switches
+    #[arg(long, value_enum, default_value = "1.0")]
+    openflow: OpenFlow,
+    /// Load threads, which share the switches
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    threads: usize,
+    /// Cores to pin the load threads to, in turn
+    #[arg(long, value_delimiter = ',', value_name = "CORE,...")]
+    pin: Vec<usize>,
+    /// Bytes of the frame in each packet-in
+    #[arg(long, default_value_t = 64, value_name = "BYTES")]
+    packet_size: usize,
+    /// Check each reply against its packet-in: buffer id, match and output port
+    #[arg(long)]
+    verify: bool,
+    /// What --verify takes for right: a learning switch's answers, or any that name the packet-in's buffer
+    #[arg(long, value_enum, default_value = "learning")]
+    expect: Expected,
+    /// Tell details, such as the rate of each switch
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    debug: bool,
+}
+
+#[derive(Args, Debug)]
+struct OutputArgs {
+    /// Write all figures as JSON; to standard output, and nothing else there, with -
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// Write a self-contained HTML page with plots
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+struct VersusArgs {
+    /// limit, ovs-testcontroller, os-ken, or the address of a running controller as tcp:HOST:PORT
+    #[arg(required = true, value_name = "NAME|ADDR")]
+    rivals: Vec<String>,
+    /// How often each has its turn
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// Core of the server under test
+    #[arg(long, default_value_t = 0, value_name = "CORE")]
+    server_core: usize,
+    #[command(flatten)]
+    load: LoadArgs,
+    /// Write the comparison as JSON; to standard output, and nothing else there, with -
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    #[value(alias = "true", alias = "1")]
+    On,
+    #[value(alias = "false", alias = "0")]
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OpenFlow {
+    #[value(name = "1.0")]
+    V10,
+    #[value(name = "1.3")]
+    V13,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Expected {
+    Learning,
+    Any,
+}
+
+/// Runs the benchmark. A failure is told in a sentence on standard error; the exit status is 0 only if the job was done
+/// and, where replies were checked, none was wrong.
+pub fn run(args: BenchArgs) -> ExitCode {
+    let done = match args.command {
+        Some(BenchCommand::Limit { listen }) => run_limit(&listen),
+        Some(BenchCommand::Versus(versus)) => run_versus(&versus),
+        None => run_bench(&args.target, &args.load, &args.output),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("urtica bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_limit(listen: &Address) -> Result<bool, Error> {
+    let limit = Limit::listen(listen)?;
+    match limit.port() {
+        Some(port) => eprintln!(
+            "the null responder listens on port {port} ({listen}); load it with --expect any"
+        ),
+        None => eprintln!("the null responder listens at {listen}; load it with --expect any"),
+    }
+    limit.run().map(|()| true)
+}
+
+fn run_bench(target: &TargetArgs, load: &LoadArgs, output: &OutputArgs) -> Result<bool, Error> {
+    let config = LoadConfig {
+        controller: target.address()?,
+        controller_pid: target.controller_pid,
+        ..load.config()
+    };
+    config.validate()?;
+    let json_alone = output.json.as_deref().is_some_and(is_stdout);
+    let screen = Screen::new(json_alone, load.debug);
+    let mut reports = Vec::new();
+    for switches in target.range(config.switches) {
+        let threads = config.threads.min(switches as usize);
+        reports.push(bench_once(
+            &LoadConfig {
+                switches,
+                threads,
+                ..config.clone()
+            },
+            &screen,
+        )?);
+    }
+    if let Some(file) = &output.json {
+        write_file(file, &json::write(&reports))?;
+    }
+    if let (Some(file), Some(report)) = (&output.report, reports.last()) {
+        write_file(file, &html::write(report))?;
+    }
+    Ok(!reports.iter().any(Report::failed_verification))
+}
+
+fn bench_once(config: &LoadConfig, screen: &Screen) -> Result<Report, Error> {
+    eprintln!("{}", text::opening(config));
+    let bar = screen.bar(config.tests);
+    let report = run_load(config, |live| match live {
+        Live::Started { ready } if ready < config.switches => {
+            bar.suspend(|| {
+                eprintln!(
+                    "only {ready} of {} switches got through their handshake",
+                    config.switches
+                )
+            });
+        }
+        Live::Started { .. } => {}
+        Live::Test(test) => {
+            bar.suspend(|| screen.say(&text::test_line(test, since_midnight())));
+            bar.inc(1);
+        }
+        Live::Closed(closed) => {
+            bar.suspend(|| {
+                eprintln!(
+                    "the connection of switch {} is over: {}; going on without it",
+                    closed.datapath_id, closed.reason
+                )
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let report = report?;
+    if screen.debug {
+        eprint!("{}", text::switch_lines(&report));
+    }
+    screen.say(text::summary(&report).trim_end());
+    screen.say(&text::result_line(&report));
+    Ok(report)
+}
+
+fn run_versus(args: &VersusArgs) -> Result<bool, Error> {
+    let rivals = args
+        .rivals
+        .iter()
+        .map(|name| name.parse())
+        .collect::<Result<Vec<Contender>, Error>>()?;
+    let mut load = args.load.config();
+    if load.cores.is_empty() {
+        load.cores = vec![other_core(args.server_core)];
+    }
+    let program = std::env::current_exe().map_err(Error::system("find this program's own file"))?;
+    let config = VersusConfig {
+        rivals,
+        rounds: args.rounds,
+        server_core: args.server_core,
+        load,
+        program,
+    };
+    let json_alone = args.json.as_deref().is_some_and(is_stdout);
+    let screen = Screen::new(json_alone, args.load.debug);
+    let bar = screen.bar(args.rounds * (config.rivals.len() as u32 + 1));
+    let comparison = versus(&config, |round, contender, report| {
+        bar.suspend(|| {
+            eprintln!(
+                "round {} {contender}: {}",
+                round + 1,
+                text::result_line(report)
+            )
+        });
+        bar.inc(1);
+    })?;
+    bar.finish_and_clear();
+    screen.say(comparison.table().trim_end());
+    if let Some(file) = &args.json {
+        write_file(file, &json::write_comparison(&comparison))?;
+    }
+    Ok(!args.load.verify
+        || comparison
+            .contenders
+            .iter()
+            .all(|standing| standing.faults == 0))
+}
+
+/// A core for the load where the server has `server_core`.
+fn other_core(server_core: usize) -> usize {
+    usize::from(
+        server_core == 0 && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1),
+    )
+}
+
+impl TargetArgs {
+    fn address(&self) -> Result<Address, Error> {
+        let host = &self.controller;
+        if ["tcp:", "unix:", "ptcp:", "punix:", "ssl:", "pssl:"]
+            .iter()
+            .any(|method| host.starts_with(method))
+        {
+            return host
+                .parse()
+                .map_err(|error| Error::invalid(format!("{error}")));
+        }
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        Ok(Address::Tcp {
+            host: bare.to_owned(),
+            port: self.port,
+        })
+    }
+
+    /// The numbers of switches to run with.
+    fn range(&self, switches: u32) -> Vec<u32> {
+        let powers = std::iter::successors(Some(1u32), |count| count.checked_mul(2));
+        let smaller = powers.take_while(|&count| self.ranged_test && count < switches);
+        smaller.chain([switches]).collect()
+    }
+}
+
+impl LoadArgs {
+    fn config(&self) -> LoadConfig {
+        LoadConfig {
+            switches: self.switches,
+            mode: self.mode(),
+            version: match self.openflow {
+                OpenFlow::V10 => Version::V10,
+                OpenFlow::V13 => Version::V13,
+            },
+            macs: if self.unique_macs {
+                MAX_MACS
+            } else {
+                self.mac_addresses
+            },
+            tests: self.loops,
+            test_length: Duration::from_millis(self.ms_per_test),
+            warmup: self.warmup,
+            cooldown: self.cooldown,
+            learn_dst_macs: self.learn_dst_macs == Switch::On,
+            delay: Duration::from_millis(self.delay),
+            connect_delay: Duration::from_millis(self.connect_delay),
+            connect_group_size: self.connect_group_size,
+            dpid_offset: self.dpid_offset,
+            threads: self.threads,
+            verify: self.verify,
+            expect: match self.expect {
+                Expected::Learning => Expect::Learning,
+                Expected::Any => Expect::Any,
+            },
+            cores: self.pin.clone(),
+            frame_len: self.packet_size,
+            ..LoadConfig::default()
+        }
+    }
+
+    fn mode(&self) -> Mode {
+        match (self.throughput, self.window, self.rate) {
+            (true, ..) => Mode::MaxRate,
+            (_, Some(window), _) => Mode::Window(window),
+            (_, _, Some(rate)) => Mode::Rate(rate),
+            _ => Mode::PingPong,
+        }
+    }
+}
+
+/// Where lines and progress go.
+struct Screen {
+    /// Standard output is JSON's alone, so lines go to standard error.
+    json_alone: bool,
+    debug: bool,
+}
+
+impl Screen {
+    fn new(json_alone: bool, debug: bool) -> Self {
+        Self { json_alone, debug }
+    }
+
+    fn say(&self, line: &str) {
+        if self.json_alone {
+            eprintln!("{line}");
+        } else {
+            // A reader that has gone away, as in `| head`, is no failure of the benchmark.
+            let _ = writeln!(std::io::stdout(), "{line}");
+        }
+    }
+
+    /// A progress bar on a terminal; nothing elsewhere.
+    fn bar(&self, steps: u32) -> ProgressBar {
+        if !std::io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let style = ProgressStyle::with_template("{bar:40} test {pos} of {len}, {eta} left");
+        let bar = ProgressBar::new(steps.into());
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        bar
+    }
+}
+
+fn since_midnight() -> Duration {
+    use chrono::Timelike;
+    let now = chrono::Local::now();
+    Duration::new(
+        now.num_seconds_from_midnight().into(),
+        now.nanosecond() % 1_000_000_000,
+    )
+}
+
+fn is_stdout(file: &std::path::Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+fn write_file(file: &std::path::Path, content: &str) -> Result<(), Error> {
+    let written = if is_stdout(file) {
+        std::io::stdout().write_all(content.as_bytes())
+    } else {
+        std::fs::write(file, content)
+    };
+    written.map_err(Error::system(format!("write {}", file.display())))
+}
