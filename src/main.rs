@@ -22,13 +22,13 @@ enum Command {
     /// Print OpenFlow messages, from hex digits or a capture.
     Decode(decode::DecodeArgs),
     /// Load an OpenFlow controller from emulated switches, and measure it.
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchArgs>),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => run::run(args),
         Command::Decode(args) => decode::run(args),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(*args),
     }
 }
