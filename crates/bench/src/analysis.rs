@@ -111,11 +111,30 @@ pub enum Bottleneck {
 /// The saturation from which on a thread counts as busy all the time.
 const BUSY: f64 = 0.9;
 
+/// The share of time waiting for a core from which on the figures say as much about the machine.
+const DISTURBED: f64 = 0.1;
+
+/// How a thread spent its time, in shares of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Busy {
+    /// Running.
+    pub ran: f64,
+    /// Waiting for a core that something else had.
+    pub waited: f64,
+}
+
+impl Busy {
+    /// The share of the time in which it had something to do.
+    pub fn total(self) -> f64 {
+        self.ran + self.waited
+    }
+}
+
 impl Bottleneck {
-    /// From how near the busiest load thread was to having no time left, how near the controller was to it, where that
-    /// is known, and whether a fixed rate was asked for and kept.
-    pub fn find(load: f64, controller: Option<f64>, kept_schedule: bool) -> Self {
-        match (load >= BUSY, controller.map(|share| share >= BUSY)) {
+    /// From the busiest load thread, the controller where it is known, and whether a fixed rate was asked for and kept.
+    pub fn find(load: Busy, controller: Option<Busy>, kept_schedule: bool) -> Self {
+        let is_busy = |busy: Busy| busy.total() >= BUSY;
+        match (is_busy(load), controller.map(is_busy)) {
             _ if kept_schedule => Self::Schedule,
             (true, Some(true)) => Self::Both,
             (true, _) => Self::Load,
@@ -126,19 +145,16 @@ impl Bottleneck {
     }
 
     /// The verdict as a sentence, with the figures that it rests on.
-    pub fn sentence(self, load: f64, controller: Option<f64>) -> String {
-        let load = format!("load busy {:.0} % of the time", load * 100.0);
-        let controller = match controller {
-            Some(share) => format!("controller {:.0} %", share * 100.0),
-            None => "controller unknown".to_owned(),
-        };
+    pub fn sentence(self, load: Busy, controller: Option<Busy>) -> String {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let known = controller.map_or("unknown".to_owned(), |busy| percent(busy.total()));
         let verdict = match self {
             Self::Load => {
                 "the load generator was the bottleneck: the controller can do more; add --threads"
             }
             Self::Controller => "the controller was the bottleneck",
             Self::Both => {
-                "load and controller were both busy all the time: the controller may be able to do a little more; add --threads"
+                "load and controller were both busy all the time: with more --threads the controller may do more"
             }
             Self::Latency => {
                 "neither was busy: the rate is bound by latency, that is by wake-ups and what is outstanding"
@@ -146,7 +162,18 @@ impl Bottleneck {
             Self::Schedule => "the controller kept up with the rate asked for",
             Self::NotLoad => "the load generator was not the bottleneck",
         };
-        format!("{verdict} ({load}, {controller})")
+        let mut sentence = format!(
+            "{verdict} (load busy {} of the time, controller {known})",
+            percent(load.total())
+        );
+        let waited = controller.map_or(0.0, |busy| busy.waited).max(load.waited);
+        if waited >= DISTURBED {
+            sentence += &format!(
+                "; but up to {} of the time it waited for a core that something else had: give load and controller cores of their own",
+                percent(waited)
+            );
+        }
+        sentence
     }
 }
 
@@ -190,19 +217,39 @@ mod tests {
 
     #[test]
     fn verdicts() {
-        assert_eq!(Bottleneck::find(0.99, Some(0.5), false), Bottleneck::Load);
-        assert_eq!(
-            Bottleneck::find(0.5, Some(0.99), false),
-            Bottleneck::Controller
+        let (idle, busy) = (
+            Busy {
+                ran: 0.3,
+                waited: 0.0,
+            },
+            Busy {
+                ran: 0.6,
+                waited: 0.35,
+            },
         );
-        assert_eq!(Bottleneck::find(0.99, Some(0.99), false), Bottleneck::Both);
-        assert_eq!(Bottleneck::find(0.3, Some(0.3), false), Bottleneck::Latency);
-        assert_eq!(Bottleneck::find(0.3, None, false), Bottleneck::NotLoad);
-        assert_eq!(Bottleneck::find(0.3, Some(0.3), true), Bottleneck::Schedule);
+        for (load, controller, kept_schedule, bottleneck) in [
+            (busy, Some(idle), false, Bottleneck::Load),
+            (busy, None, false, Bottleneck::Load),
+            (idle, Some(busy), false, Bottleneck::Controller),
+            (busy, Some(busy), false, Bottleneck::Both),
+            (idle, Some(idle), false, Bottleneck::Latency),
+            (idle, None, false, Bottleneck::NotLoad),
+            (idle, Some(idle), true, Bottleneck::Schedule),
+        ] {
+            assert_eq!(
+                Bottleneck::find(load, controller, kept_schedule),
+                bottleneck
+            );
+        }
+        let sentence = Bottleneck::Latency.sentence(idle, Some(idle));
+        assert!(
+            sentence.ends_with("(load busy 30 % of the time, controller 30 %)"),
+            "{sentence}"
+        );
         assert!(
             Bottleneck::Load
-                .sentence(0.99, Some(0.5))
-                .contains("(load busy 99 % of the time, controller 50 %)")
+                .sentence(busy, None)
+                .contains("35 % of the time it waited for a core")
         );
     }
 }

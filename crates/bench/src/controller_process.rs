@@ -11,6 +11,8 @@ use rustix::process::Pid;
 use rustix::thread::sched_getaffinity;
 use serde::Serialize;
 
+use crate::analysis::Busy;
+
 /// How long a thread ran, and how long it waited for a core while it could have run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedTimes {
@@ -96,11 +98,22 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// How near it was to having no time left: 1 if its busiest thread always ran or waited for a core, or if all its
-    /// threads together used up the cores that it may use.
-    pub fn saturation(&self) -> f64 {
-        let busiest = self.busiest_thread + self.busiest_thread_waited;
-        busiest.max(self.cores / self.cores_allowed.max(1) as f64)
+    /// How it spent its time: as its busiest thread did, or, if all its threads together come nearer to using up the cores
+    /// that it may use, as they did.
+    pub fn busy(&self) -> Busy {
+        let busiest = Busy {
+            ran: self.busiest_thread,
+            waited: self.busiest_thread_waited,
+        };
+        let together = Busy {
+            ran: self.cores / self.cores_allowed.max(1) as f64,
+            waited: 0.0,
+        };
+        if together.total() > busiest.total() {
+            together
+        } else {
+            busiest
+        }
     }
 }
 

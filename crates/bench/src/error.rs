@@ -27,11 +27,11 @@ pub enum Error {
         reason: String,
     },
     /// Every connection was closed before the tests were over.
-    #[error("the controller closed all {switches} connections after {tests} of {wanted} tests")]
+    #[error("the controller closed all {switches} connections in test {tests} of {wanted}")]
     AllClosed {
         /// How many switches there were.
         switches: u32,
-        /// Tests completed until then.
+        /// The test in which the last one was closed, from 1.
         tests: u32,
         /// Tests asked for.
         wanted: u32,

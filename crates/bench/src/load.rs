@@ -88,6 +88,8 @@ pub enum Progress {
 pub struct Outcome {
     /// What came back over the whole run.
     pub tally: Tally,
+    /// The tests that ended with a switch still connected, and the one in which the last connection ended.
+    pub tests: u32,
     /// What was measured in the tests that count.
     pub recording: Recording,
     /// Calls of `send` for packet-ins, and those of them that the socket did not take whole.
@@ -117,6 +119,7 @@ pub struct Worker<'a> {
     trouble: Option<String>,
     sends: u64,
     blocked_sends: u64,
+    tests: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,6 +234,7 @@ impl<'a> Worker<'a> {
             trouble: None,
             sends: 0,
             blocked_sends: 0,
+            tests: 0,
         };
         worker.connect_all()?;
         Ok(worker)
@@ -335,11 +339,27 @@ impl<'a> Worker<'a> {
             }
             self.end_test(index, now_ns - begun_ns, now_ns);
             begun_ns = now_ns;
+            self.tests += 1;
             if self.switches.iter().all(|s| s.socket.is_none()) {
+                self.skip_tests(index + 1);
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Tells that nothing was answered in the tests from `first` on, so that those of other threads still count.
+    fn skip_tests(&self, first: u32) {
+        let elapsed_ns = self.config.test_length.as_nanos() as u64;
+        for index in first..self.config.tests {
+            let answered = vec![0; self.switches.len()];
+            self.tell(Progress::Test {
+                index,
+                thread: self.thread,
+                answered,
+                elapsed_ns,
+            });
+        }
     }
 
     fn start_sending(&mut self, start_ns: u64) {
@@ -460,12 +480,12 @@ impl<'a> Worker<'a> {
             .filter(|s| s.socket.is_some())
             .map(|s| s.outstanding.waiting())
             .sum();
-        let (tally, sends, blocked_sends) = (self.tally, self.sends, self.blocked_sends);
         let outcome = Outcome {
-            tally,
+            tally: self.tally,
+            tests: self.tests,
             recording,
-            sends,
-            blocked_sends,
+            sends: self.sends,
+            blocked_sends: self.blocked_sends,
             unanswered,
         };
         // Nobody listens any more if the run was given up; then nobody needs it.

@@ -123,14 +123,14 @@ impl<'a> Coordinator<'a> {
         while self.outcomes.len() < self.config.threads {
             self.take(tell)?;
         }
-        if self.closed.len() as u32 >= self.config.switches
-            && self.tests.len() < self.config.tests as usize
-        {
-            let (switches, tests, wanted) = (
-                self.config.switches,
-                self.tests.len() as u32,
-                self.config.tests,
-            );
+        let tests = self
+            .outcomes
+            .iter()
+            .map(|outcome| outcome.tests)
+            .max()
+            .unwrap_or(0);
+        if tests < self.config.tests {
+            let (switches, wanted) = (self.config.switches, self.config.tests);
             return Err(Error::AllClosed {
                 switches,
                 tests,

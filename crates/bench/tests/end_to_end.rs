@@ -132,7 +132,7 @@ fn several_threads_unique_macs_and_large_frames() {
     let report = load(&config).unwrap();
     assert_eq!(
         (
-            report.load.cpu_shares.len(),
+            report.load.threads.len(),
             report.switch_responses_per_s.len()
         ),
         (2, 5)

@@ -5,9 +5,10 @@
 
 use std::fmt::{Display, Write as _};
 
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-use super::{Report, text};
+use super::{Report, Test, text};
 
 const INK: RGBColor = RGBColor(1, 2, 3);
 const GRID: RGBColor = RGBColor(4, 5, 6);
@@ -97,91 +98,62 @@ fn themed(svg: &str) -> String {
 }
 
 fn latency_plot(report: &Report) -> Drawn {
+    // On a logarithmic scale, by hand, so that all plots have axes of one type.
     let points: Vec<(f64, f64)> = report
         .latency
         .cdf
         .iter()
-        .map(|&(us, share)| (us.max(0.001), share))
+        .map(|&(us, share)| (us.max(0.001).log10(), share))
         .collect();
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return Ok(String::new());
     };
-    let range = first.0 * 0.9..(last.0 * 1.1).max(first.0 * 1.2);
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        let mut chart = ChartBuilder::on(&area)
-            .margin(8)
-            .x_label_area_size(44)
-            .y_label_area_size(64)
-            .build_cartesian_2d(range.log_scale(), 0.0..1.0)?;
-        chart
-            .configure_mesh()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(INK)
-            .label_style(("sans-serif", 13, &INK))
-            .axis_desc_style(("sans-serif", 13, &INK))
-            .x_labels(8)
-            .x_desc("microseconds")
-            .x_label_formatter(&|us| short(*us))
-            .y_desc("share of replies")
-            .draw()?;
-        chart.draw_series(LineSeries::new(points, SERIES.stroke_width(2)))?;
-        area.present()?;
-    }
-    Ok(svg)
+    let axes = Axes {
+        x: (first.0 - 0.05, last.0 + 0.05),
+        x_name: "microseconds".to_owned(),
+        x_label: &|log10_us| short(10f64.powf(log10_us)),
+        top: 1.0,
+        y_name: "share of replies",
+        y_label: &|share| format!("{share:.1}"),
+    };
+    axes.draw(|chart| {
+        chart.draw_series(LineSeries::new(
+            points.iter().copied(),
+            SERIES.stroke_width(2),
+        ))?;
+        Ok(())
+    })
 }
 
 fn rate_plot(report: &Report) -> Drawn {
-    let points: Vec<(f64, f64, bool)> = report
-        .tests
-        .iter()
-        .map(|test| {
-            (
-                f64::from(test.index + 1),
-                test.responses_per_s,
-                test.counted,
-            )
-        })
-        .collect();
-    let Some(top) = points.iter().map(|point| point.1).max_by(f64::total_cmp) else {
+    let rates = report.tests.iter().map(|test| test.responses_per_s);
+    let Some(top) = rates.max_by(f64::total_cmp) else {
         return Ok(String::new());
     };
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        let mut chart = ChartBuilder::on(&area)
-            .margin(8)
-            .x_label_area_size(44)
-            .y_label_area_size(64)
-            .build_cartesian_2d(0.5..points.len() as f64 + 0.5, 0.0..(top * 1.1).max(1.0))?;
-        chart
-            .configure_mesh()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(INK)
-            .label_style(("sans-serif", 13, &INK))
-            .axis_desc_style(("sans-serif", 13, &INK))
-            .x_desc("test")
-            .x_label_formatter(&|test| format!("{test:.0}"))
-            .y_desc("responses/s")
-            .y_label_formatter(&|rate| short(*rate))
-            .draw()?;
-        let line = points.iter().map(|&(test, rate, _)| (test, rate));
-        chart.draw_series(LineSeries::new(line, SERIES.stroke_width(2)))?;
-        let dots = points.iter().map(|&(test, rate, counted)| {
-            let style = if counted {
+    let place = |test: &Test| (f64::from(test.index + 1), test.responses_per_s);
+    let axes = Axes {
+        x: (0.5, report.tests.len() as f64 + 0.5),
+        x_name: "test".to_owned(),
+        x_label: &|test| format!("{test:.0}"),
+        top: top * 1.1,
+        y_name: "responses/s",
+        y_label: &short,
+    };
+    axes.draw(|chart| {
+        chart.draw_series(LineSeries::new(
+            report.tests.iter().map(place),
+            SERIES.stroke_width(2),
+        ))?;
+        chart.draw_series(report.tests.iter().map(|test| {
+            let style = if test.counted {
                 SERIES.filled()
             } else {
                 SERIES.stroke_width(1)
             };
-            Circle::new((test, rate), 4, style)
-        });
-        chart.draw_series(dots)?;
-        area.present()?;
-    }
-    Ok(svg)
+            Circle::new(place(test), 4, style)
+        }))?;
+        Ok(())
+    })
 }
 
 fn switch_plot(report: &Report) -> Drawn {
@@ -194,42 +166,73 @@ fn switch_plot(report: &Report) -> Drawn {
     let Some(top) = bars.iter().copied().max_by(f64::total_cmp) else {
         return Ok(String::new());
     };
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        let mut chart = ChartBuilder::on(&area)
-            .margin(8)
-            .x_label_area_size(44)
-            .y_label_area_size(64)
-            .build_cartesian_2d(0.0..bars.len() as f64, 0.0..(top * 1.1).max(1.0))?;
-        let first = report.setup.dpid_offset;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(INK)
-            .label_style(("sans-serif", 13, &INK))
-            .axis_desc_style(("sans-serif", 13, &INK))
-            .x_desc(if group == 1 {
-                "switch".to_owned()
-            } else {
-                format!("switch, {group} to a bar")
-            })
-            .x_label_formatter(&|bar| format!("{}", first + *bar as u64 * group as u64))
-            .y_desc("responses/s")
-            .y_label_formatter(&|rate| short(*rate))
-            .draw()?;
-        let bars = bars.iter().enumerate().map(|(index, &rate)| {
+    let first = report.setup.dpid_offset;
+    let axes = Axes {
+        x: (0.0, bars.len() as f64),
+        x_name: if group == 1 {
+            "switch".to_owned()
+        } else {
+            format!("switch, {group} to a bar")
+        },
+        x_label: &|bar| format!("{}", first + bar as u64 * group as u64),
+        top: top * 1.1,
+        y_name: "responses/s",
+        y_label: &short,
+    };
+    axes.draw(|chart| {
+        chart.draw_series(bars.iter().enumerate().map(|(index, &rate)| {
             Rectangle::new(
                 [(index as f64 + 0.1, 0.0), (index as f64 + 0.9, rate)],
                 SERIES.filled(),
             )
-        });
-        chart.draw_series(bars)?;
-        area.present()?;
+        }))?;
+        Ok(())
+    })
+}
+
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+/// The frame that all plots share: from 0 to `top`, with a light grid.
+struct Axes<'a> {
+    x: (f64, f64),
+    x_name: String,
+    x_label: &'a dyn Fn(f64) -> String,
+    /// At least 1.
+    top: f64,
+    y_name: &'a str,
+    y_label: &'a dyn Fn(f64) -> String,
+}
+
+impl Axes<'_> {
+    fn draw(
+        &self,
+        series: impl FnOnce(&mut Chart<'_, '_>) -> Result<(), Box<dyn std::error::Error>>,
+    ) -> Drawn {
+        let mut svg = String::new();
+        {
+            let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+            let mut chart = ChartBuilder::on(&area)
+                .margin(8)
+                .x_label_area_size(44)
+                .y_label_area_size(64)
+                .build_cartesian_2d(self.x.0..self.x.1, 0.0..self.top.max(1.0))?;
+            chart
+                .configure_mesh()
+                .light_line_style(TRANSPARENT)
+                .bold_line_style(GRID)
+                .axis_style(INK)
+                .label_style(("sans-serif", 13, &INK))
+                .axis_desc_style(("sans-serif", 13, &INK))
+                .x_desc(self.x_name.as_str())
+                .x_label_formatter(&|x| (self.x_label)(*x))
+                .y_desc(self.y_name)
+                .y_label_formatter(&|y| (self.y_label)(*y))
+                .draw()?;
+            series(&mut chart).map_err(|error| error.to_string())?;
+            area.present()?;
+        }
+        Ok(svg)
     }
-    Ok(svg)
 }
 
 fn tables(report: &Report) -> String {

@@ -7,7 +7,7 @@ pub mod text;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::analysis::{Bottleneck, Little, Spread, jain};
+use crate::analysis::{Bottleneck, Busy, Little, Spread, jain};
 use crate::checker::Tally;
 use crate::config::{Expect, LoadConfig, Mode};
 use crate::controller_process::Usage;
@@ -146,10 +146,8 @@ pub struct Latency {
 /// What the load threads used.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadUse {
-    /// The share of the time that each thread ran.
-    pub cpu_shares: Vec<f64>,
-    /// The share of the time that each thread waited for a core, because something else had it.
-    pub wait_shares: Vec<f64>,
+    /// How each thread spent its time.
+    pub threads: Vec<Busy>,
     /// CPU time of all threads per packet-in answered, in microseconds.
     pub cpu_us: f64,
     /// Calls of `send` for packet-ins.
@@ -272,16 +270,10 @@ impl Report {
         let switch_responses_per_s = switch_rates(&counted, elapsed_s);
         let sums = Sums::of(&outcomes);
         let latency = Latency::new(&sums.latency, sums.latency_sum_ns);
-        let saturations = sums
-            .cpu_shares
-            .iter()
-            .zip(&sums.wait_shares)
-            .map(|(run, wait)| run + wait);
-        let load_saturation = saturations.fold(0.0, f64::max);
-        let controller_saturation = controller.as_ref().map(Usage::saturation);
+        let controller_busy = controller.as_ref().map(Usage::busy);
         let kept_schedule = matches!(config.mode, Mode::Rate(rate)
             if responses_per_s.mean >= 0.99 * rate * f64::from(switches_ready));
-        let bottleneck = Bottleneck::find(load_saturation, controller_saturation, kept_schedule);
+        let bottleneck = Bottleneck::find(sums.busiest, controller_busy, kept_schedule);
         // Rates of CPU time and of answers, since the two are not measured over exactly the same time.
         let rate = responses_per_s.mean;
         let per_answer = |per_s: f64| if rate > 0.0 { per_s * 1e6 / rate } else { 0.0 };
@@ -302,9 +294,8 @@ impl Report {
             unanswered: sums.unanswered,
             closed,
             load: LoadUse {
-                cpu_us: per_answer(sums.cpu_shares.iter().sum()),
-                cpu_shares: sums.cpu_shares,
-                wait_shares: sums.wait_shares,
+                cpu_us: per_answer(sums.threads.iter().map(|busy| busy.ran).sum()),
+                threads: sums.threads,
                 sends: sums.sends,
                 blocked_sends: sums.blocked_sends,
             },
@@ -314,7 +305,7 @@ impl Report {
                 .and_then(|usage| Some(per_answer(usage.joules? / usage.elapsed_s))),
             controller,
             bottleneck,
-            verdict: bottleneck.sentence(load_saturation, controller_saturation),
+            verdict: bottleneck.sentence(sums.busiest, controller_busy),
             tests,
         }
     }
@@ -350,8 +341,8 @@ struct Sums {
     latency_sum_ns: u128,
     outstanding: f64,
     unanswered: u64,
-    cpu_shares: Vec<f64>,
-    wait_shares: Vec<f64>,
+    threads: Vec<Busy>,
+    busiest: Busy,
     sends: u64,
     blocked_sends: u64,
 }
@@ -364,8 +355,8 @@ impl Sums {
             latency_sum_ns: 0,
             outstanding: 0.0,
             unanswered: 0,
-            cpu_shares: Vec::new(),
-            wait_shares: Vec::new(),
+            threads: Vec::new(),
+            busiest: Busy::default(),
             sends: 0,
             blocked_sends: 0,
         };
@@ -379,10 +370,16 @@ impl Sums {
             sums.latency_sum_ns += recording.latency_sum_ns;
             sums.outstanding += recording.waiting_ns as f64 / elapsed_ns;
             sums.unanswered += outcome.unanswered;
-            sums.cpu_shares
-                .push(recording.sched.run_ns as f64 / elapsed_ns);
-            sums.wait_shares
-                .push(recording.sched.wait_ns as f64 / elapsed_ns);
+            let busy = Busy {
+                ran: recording.sched.run_ns as f64 / elapsed_ns,
+                waited: recording.sched.wait_ns as f64 / elapsed_ns,
+            };
+            sums.busiest = if busy.total() > sums.busiest.total() {
+                busy
+            } else {
+                sums.busiest
+            };
+            sums.threads.push(busy);
             sums.sends += outcome.sends;
             sums.blocked_sends += outcome.blocked_sends;
         }
@@ -423,6 +420,7 @@ pub(crate) fn sample() -> Report {
             lost: 3,
             ..Tally::default()
         },
+        tests: 3,
         recording: recorder.end(2_000_000_000),
         sends: 700,
         blocked_sends: 1,

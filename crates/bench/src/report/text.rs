@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{Report, Test};
+use crate::analysis::Busy;
 use crate::config::{LoadConfig, Mode};
 
 /// cbench's opening lines, which it writes to standard error.
@@ -216,17 +217,17 @@ fn controller(report: &Report) -> Option<String> {
 
 fn load(report: &Report) -> String {
     let load = &report.load;
-    let percent = |shares: &[f64]| {
-        shares
+    let percent = |share: fn(&Busy) -> f64| {
+        load.threads
             .iter()
-            .map(|share| format!("{:.0} %", share * 100.0))
+            .map(|busy| format!("{:.0} %", share(busy) * 100.0))
             .collect::<Vec<_>>()
             .join(", ")
     };
     format!(
         "load        {} of a core (and waited for it {}), {:.4} us CPU per packet-in; {} of {} sends found the socket full",
-        percent(&load.cpu_shares),
-        percent(&load.wait_shares),
+        percent(|busy| busy.ran),
+        percent(|busy| busy.waited),
         load.cpu_us,
         load.blocked_sends,
         load.sends
