@@ -254,3 +254,28 @@ fn a_port_in_use_is_a_sentence() {
         stderr(&output)
     );
 }
+
+#[test]
+fn versus_compares_ours_with_the_null_responder() {
+    let few = [
+        "versus", "limit", "--rounds", "1", "-s", "2", "-l", "2", "-m", "30", "--verify", "--json",
+        "-",
+    ];
+    let output = urtica(&few).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let comparison: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let contenders = comparison["contenders"].as_array().unwrap();
+    let names: Vec<&str> = contenders
+        .iter()
+        .filter_map(|c| c["name"].as_str())
+        .collect();
+    assert_eq!(names, ["urtica l2", "limit"]);
+    assert_eq!(contenders[0]["responses_per_s"]["ours_over_this"], 1.0);
+    assert!(
+        contenders[1]["responses_per_s"]["spread"]["median"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
+    assert!(stderr(&output).contains("median (min to max) of 1 rounds in turn"));
+}

@@ -47,6 +47,9 @@ pub struct Recorder {
     waiting: u64,
     waiting_ns: u128,
     waiting_until_ns: u64,
+    /// By how much packet-ins were noticed after they were due, in sum, and how many were.
+    late_ns: u128,
+    due: u64,
     sched: SchedTimes,
     begun_ns: u64,
     measuring: bool,
@@ -60,6 +63,10 @@ pub struct Recording {
     pub latency_sum_ns: u128,
     /// The integral of the number of outstanding packet-ins over time.
     pub waiting_ns: u128,
+    /// How much later than due packet-ins were sent because the load thread woke up late, in sum.
+    pub late_ns: u128,
+    /// How many were due by a schedule.
+    pub due: u64,
     /// How long it measured.
     pub elapsed_ns: u64,
     /// The thread's times meanwhile.
@@ -75,6 +82,8 @@ impl Recorder {
             waiting: 0,
             waiting_ns: 0,
             waiting_until_ns: 0,
+            late_ns: 0,
+            due: 0,
             sched: SchedTimes::default(),
             begun_ns: 0,
             measuring: false,
@@ -95,6 +104,8 @@ impl Recorder {
             latency: self.latency,
             latency_sum_ns: self.latency_sum_ns,
             waiting_ns: self.waiting_ns,
+            late_ns: self.late_ns,
+            due: self.due,
             elapsed_ns: now_ns - self.begun_ns,
             sched: SchedTimes::of_this_thread().since(self.sched),
         }
@@ -112,6 +123,16 @@ impl Recorder {
     /// Notes that `count` more packet-ins are outstanding.
     pub fn add_waiting(&mut self, count: u64, now_ns: u64) {
         self.set_waiting(self.waiting + count, now_ns);
+    }
+
+    /// Notes that one more is outstanding, since it was due to be sent: earlier than now, as the load thread woke up late.
+    pub fn add_due(&mut self, due_ns: u64, now_ns: u64) {
+        self.add_waiting(1, now_ns);
+        if self.measuring {
+            self.waiting_ns += u128::from(now_ns.saturating_sub(due_ns.max(self.begun_ns)));
+            self.late_ns += u128::from(now_ns.saturating_sub(due_ns));
+            self.due += 1;
+        }
     }
 
     /// Notes that `count` fewer are.
@@ -141,6 +162,19 @@ mod tests {
         let recording = recorder.end(300);
         assert_eq!(recording.waiting_ns, 4 * 50 + 2 * 50 + 3 * 100);
         assert_eq!(recording.elapsed_ns, 200);
+    }
+
+    #[test]
+    fn what_is_due_waits_since_it_was_due() {
+        let mut recorder = Recorder::new();
+        recorder.begin(100);
+        recorder.add_due(140, 150);
+        recorder.remove_waiting(1, 170);
+        let recording = recorder.end(200);
+        assert_eq!(
+            (recording.waiting_ns, recording.late_ns, recording.due),
+            (30, 10, 1)
+        );
     }
 
     #[test]

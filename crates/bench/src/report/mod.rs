@@ -150,6 +150,9 @@ pub struct LoadUse {
     pub threads: Vec<Busy>,
     /// CPU time of all threads per packet-in answered, in microseconds.
     pub cpu_us: f64,
+    /// How much later than due packet-ins were sent because the load threads woke up late, on average, in microseconds: a
+    /// part of the latency that is not the controller's. Only where a rate was asked for.
+    pub late_us: Option<f64>,
     /// Calls of `send` for packet-ins.
     pub sends: u64,
     /// Those that the socket did not take whole: the controller was behind.
@@ -296,6 +299,7 @@ impl Report {
             load: LoadUse {
                 cpu_us: per_answer(sums.threads.iter().map(|busy| busy.ran).sum()),
                 threads: sums.threads,
+                late_us: (sums.due > 0).then(|| sums.late_ns as f64 / sums.due as f64 / 1e3),
                 sends: sums.sends,
                 blocked_sends: sums.blocked_sends,
             },
@@ -343,6 +347,8 @@ struct Sums {
     unanswered: u64,
     threads: Vec<Busy>,
     busiest: Busy,
+    late_ns: u128,
+    due: u64,
     sends: u64,
     blocked_sends: u64,
 }
@@ -357,6 +363,8 @@ impl Sums {
             unanswered: 0,
             threads: Vec::new(),
             busiest: Busy::default(),
+            late_ns: 0,
+            due: 0,
             sends: 0,
             blocked_sends: 0,
         };
@@ -380,6 +388,8 @@ impl Sums {
                 sums.busiest
             };
             sums.threads.push(busy);
+            sums.late_ns += recording.late_ns;
+            sums.due += recording.due;
             sums.sends += outcome.sends;
             sums.blocked_sends += outcome.blocked_sends;
         }

@@ -224,14 +224,21 @@ fn load(report: &Report) -> String {
             .collect::<Vec<_>>()
             .join(", ")
     };
-    format!(
+    let mut line = format!(
         "load        {} of a core (and waited for it {}), {:.4} us CPU per packet-in; {} of {} sends found the socket full",
         percent(|busy| busy.ran),
         percent(|busy| busy.waited),
         load.cpu_us,
         load.blocked_sends,
         load.sends
-    )
+    );
+    if let Some(late_us) = load.late_us {
+        let _ = write!(
+            line,
+            "; woke up {late_us:.1} us late on average, which the latency contains"
+        );
+    }
+    line
 }
 
 fn closed(report: &Report) -> Option<String> {
