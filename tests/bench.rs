@@ -219,6 +219,7 @@ fn bad_flags_are_sentences() {
             "a frame of 3 bytes is not from 60 to 9000",
         ),
         (&["--rate", "0"], "a rate of 0 per second"),
+        (&["--controller-pid", "4294967295"], "no process 4294967295"),
         (&["limit", "--listen", "tcp:h"], "give one to listen at"),
         (&["limit", "--listen", "nowhere"], "known forms"),
         (

@@ -92,11 +92,19 @@ pub struct Rules {
     pub announced: bool,
 }
 
+/// What replies look like at the moment.
+struct Learned {
+    kind: Kind,
+    /// Whether each of them counts as flooded.
+    floods: bool,
+    template: Template,
+}
+
 /// Matches one switch's replies to its packet-ins.
 pub struct Checker {
     rules: Rules,
     identity: Identity,
-    template: Option<(Kind, Template)>,
+    learned: Option<Learned>,
     /// Packet-ins answered by a flow mod without buffer id, for which a packet-out with the buffer id may follow.
     awaiting_packet_out: u64,
 }
@@ -107,7 +115,7 @@ impl Checker {
         Self {
             rules,
             identity,
-            template: None,
+            learned: None,
             awaiting_packet_out: 0,
         }
     }
@@ -124,7 +132,12 @@ impl Checker {
         tally: &mut Tally,
         record: impl FnMut(u64, u64),
     ) -> usize {
-        let Some((kind, template)) = &self.template else {
+        let Some(Learned {
+            kind,
+            floods,
+            template,
+        }) = &self.learned
+        else {
             return 0;
         };
         let check = if self.rules.verify {
@@ -144,6 +157,7 @@ impl Checker {
             Kind::FlowMod => tally.flow_mods += count,
             Kind::PacketOut => tally.packet_outs += count,
         }
+        tally.flooded += if *floods { count } else { 0 };
         count as usize * template.len()
     }
 
@@ -172,10 +186,16 @@ impl Checker {
                 tally.out_of_order += u64::from(early);
                 self.awaiting_packet_out +=
                     u64::from(reply.buffer_id == NO_BUFFER && reply.kind == Kind::FlowMod);
+                let flooded = tally.flooded;
                 let right = !self.rules.verify || self.is_right(&reply, cursor, tally);
                 if right && reply.buffer_id == cursor.buffer_id {
                     let template = Template::from_reply(message, &reply, self.identity, cursor);
-                    self.template = template.map(|template| (reply.kind, template));
+                    let (kind, floods) = (reply.kind, tally.flooded > flooded);
+                    self.learned = template.map(|template| Learned {
+                        kind,
+                        floods,
+                        template,
+                    });
                 }
             }
             Place::Answered if reply.kind == Kind::PacketOut && self.awaiting_packet_out > 0 => {
@@ -228,9 +248,7 @@ impl Checker {
             Output::Flood => tally.flooded += u64::from(self.rules.announced),
             Output::Wrong => tally.wrong_port += 1,
         }
-        // A flood is no template: while replies are floods, each is counted as one.
-        agrees && reply.output == Output::Right
-            || agrees && reply.output == Output::Flood && !self.rules.announced
+        agrees && reply.output != Output::Wrong
     }
 }
 
@@ -403,6 +421,25 @@ mod tests {
             (tally.answered, tally.out_of_order, tally.faults()),
             (1, 1, 0)
         );
+    }
+
+    #[test]
+    fn floods_are_counted_on_the_fast_path_too() {
+        let identity = Identity::new(3);
+        let bytes: Vec<u8> = (0..10)
+            .flat_map(|seq| packet_out(Version::V13, Cursor::at(seq, MACS), 0xffff_fffb))
+            .collect();
+        for (announced, flooded) in [(true, 10), (false, 0)] {
+            let rules = Rules {
+                announced,
+                ..rules(Version::V13, true)
+            };
+            let (tally, _) = check(&mut Checker::new(rules, identity), &mut sent(10), &bytes);
+            assert_eq!(
+                (tally.answered, tally.flooded, tally.faults()),
+                (10, flooded, 0)
+            );
+        }
     }
 
     /// What may be done to the stream of answers.

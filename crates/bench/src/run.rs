@@ -33,6 +33,7 @@ pub enum Live<'a> {
 pub fn run(config: &LoadConfig, mut tell: impl FnMut(Live<'_>)) -> Result<Report, Error> {
     config.validate()?;
     allow_open_files(config.switches)?;
+    let process = config.controller_pid.map(watch).transpose()?;
     let clock = Clock::start();
     let (progress, incoming) = channel();
     thread::scope(|scope| {
@@ -54,7 +55,15 @@ pub fn run(config: &LoadConfig, mut tell: impl FnMut(Live<'_>)) -> Result<Report
             })
             .collect();
         drop(progress);
-        Coordinator::new(config, incoming).conduct(starts, clock, &mut tell)
+        Coordinator::new(config, incoming, process).conduct(starts, clock, &mut tell)
+    })
+}
+
+fn watch(pid: u32) -> Result<ControllerProcess, Error> {
+    ControllerProcess::watch(pid).ok_or_else(|| {
+        Error::invalid(format!(
+            "there is no process {pid} here whose CPU time could be measured"
+        ))
     })
 }
 
@@ -85,13 +94,17 @@ struct Coordinator<'a> {
 }
 
 impl<'a> Coordinator<'a> {
-    fn new(config: &'a LoadConfig, incoming: Receiver<Progress>) -> Self {
+    fn new(
+        config: &'a LoadConfig,
+        incoming: Receiver<Progress>,
+        process: Option<ControllerProcess>,
+    ) -> Self {
         Self {
             config,
             incoming,
             ready: 0,
             trouble: None,
-            process: config.controller_pid.and_then(ControllerProcess::watch),
+            process,
             readings: (None, None),
             parts: (0..config.tests)
                 .map(|_| (0..config.threads).map(|_| None).collect())

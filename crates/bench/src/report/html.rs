@@ -237,9 +237,23 @@ impl Axes<'_> {
 
 fn tables(report: &Report) -> String {
     let mut out = String::new();
-    let (setup, tally, latency) = (&report.setup, &report.tally, &report.latency);
+    setup_table(&mut out, report);
+    latency_table(&mut out, report);
+    replies_table(&mut out, report);
+    little_table(&mut out, report);
+    let _ = write!(
+        out,
+        "<h2>In words</h2>\n<pre>{}{}</pre>\n",
+        escape(&text::summary(report)),
+        text::result_line(report)
+    );
+    out
+}
+
+fn setup_table(out: &mut String, report: &Report) {
+    let setup = &report.setup;
     table(
-        &mut out,
+        out,
         "What was run",
         &[
             ("controller", &setup.controller),
@@ -260,8 +274,12 @@ fn tables(report: &Report) -> String {
             ("urtica", &report.urtica),
         ],
     );
+}
+
+fn latency_table(out: &mut String, report: &Report) {
+    let latency = &report.latency;
     table(
-        &mut out,
+        out,
         "Latency in microseconds",
         &[
             ("min", &latency.min_us),
@@ -276,8 +294,12 @@ fn tables(report: &Report) -> String {
             ("replies", &latency.count),
         ],
     );
+}
+
+fn replies_table(out: &mut String, report: &Report) {
+    let tally = &report.tally;
     table(
-        &mut out,
+        out,
         "What came back",
         &[
             ("packet-ins answered", &tally.answered),
@@ -297,8 +319,11 @@ fn tables(report: &Report) -> String {
             ("connections closed early", &report.closed.len()),
         ],
     );
+}
+
+fn little_table(out: &mut String, report: &Report) {
     table(
-        &mut out,
+        out,
         "Do the figures hold together? (Little's law)",
         &[
             (
@@ -312,13 +337,6 @@ fn tables(report: &Report) -> String {
             ("ratio", &format!("{:.4}", report.little.ratio)),
         ],
     );
-    let _ = write!(
-        out,
-        "<h2>In words</h2>\n<pre>{}{}</pre>\n",
-        escape(&text::summary(report)),
-        text::result_line(report)
-    );
-    out
 }
 
 fn table(out: &mut String, heading: &str, rows: &[(&str, &dyn Display)]) {
