@@ -314,9 +314,10 @@ impl Report {
         }
     }
 
-    /// Whether the load generator was busy all the time, so that the controller may do more than was measured.
+    /// Whether the load generator was busy all the time and the controller was not, so that it can do more than was
+    /// measured.
     pub fn was_load_bound(&self) -> bool {
-        matches!(self.bottleneck, Bottleneck::Load | Bottleneck::Both)
+        self.bottleneck == Bottleneck::Load
     }
 
     /// Whether a check of the replies was asked for and found something wrong.
