@@ -32,8 +32,10 @@ doc: ## The documentation of all crates; warnings are errors
 fuzz: ## Each fuzz target for ten minutes (FUZZ_SECONDS=600); needs nightly and cargo-fuzz
 	@$(CARGO) +nightly fuzz --version >/dev/null 2>&1 || \
 		{ echo "fuzz: needs a nightly toolchain and 'cargo install --locked cargo-fuzz'" >&2; exit 1; }
-	targets=$$($(CARGO) +nightly fuzz list) || exit 1; \
+	fuzz/seed
+	@targets=$$($(CARGO) +nightly fuzz list) || exit 1; \
 	for target in $$targets; do \
+		echo "fuzz: $$target for $(FUZZ_SECONDS) s"; \
 		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 
