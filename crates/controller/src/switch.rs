@@ -280,12 +280,8 @@ impl Switch<'_> {
     /// # Errors
     /// [`EncodeError`] where the switch's version cannot express the match; nothing is sent then.
     pub fn delete(&mut self, match_: Match) -> Result<u32, EncodeError> {
-        let table_id = match self.info.version {
-            Version::Of10 => 0,
-            Version::Of13 => urtica_wire::TABLE_ALL,
-        };
         self.send(&Message::FlowMod(FlowMod {
-            table_id,
+            table_id: urtica_wire::TABLE_ALL,
             command: FlowModCommand::Delete,
             match_,
             ..FlowMod::default()

@@ -49,7 +49,8 @@ pub struct FlowMod<'a> {
     /// Restricts modify and delete to entries whose cookie agrees with `cookie` in these bits; 0 for no restriction.
     /// 1.3 only.
     pub cookie_mask: u64,
-    /// The table; 0 in 1.0, which has one table as far as its messages tell.
+    /// The table; [`TABLE_ALL`](crate::TABLE_ALL) deletes from all. 0 in 1.0, whose messages name no table, or, for all
+    /// commands but an add, [`TABLE_ALL`](crate::TABLE_ALL), which is what 1.0 means.
     pub table_id: u8,
     /// What to do.
     pub command: FlowModCommand,

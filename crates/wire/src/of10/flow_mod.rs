@@ -3,7 +3,7 @@
 use super::{lacks, matching, port, unsupported};
 use crate::{
     BufferId, DecodeError, EncodeError, ErrorCode, FlowMod, FlowModCommand, FlowModFlags,
-    FlowRemoved, GROUP_ANY, List, Reader, Version, Write,
+    FlowRemoved, GROUP_ANY, List, Reader, TABLE_ALL, Version, Write,
 };
 
 /// OFPFF_EMERG, which is [`FlowModFlags::EMERG`] in the numbering of 1.3.
@@ -33,7 +33,11 @@ pub(super) fn decode<'a>(reader: &mut Reader<'a>) -> Result<FlowMod<'a>, DecodeE
 
 pub(super) fn encode(flow_mod: &FlowMod, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     lacks("the cookie_mask of a flow mod", flow_mod.cookie_mask, 0)?;
-    lacks("the table_id of a flow mod", flow_mod.table_id, 0)?;
+    lacks(
+        "the table_id of a flow mod",
+        flow_mod.table_id,
+        neutral_table(flow_mod),
+    )?;
     lacks("the out_group of a flow mod", flow_mod.out_group, GROUP_ANY)?;
     matching::encode(&flow_mod.match_, out)?;
     out.put_u64(flow_mod.cookie);
@@ -48,6 +52,14 @@ pub(super) fn encode(flow_mod: &FlowMod, out: &mut Vec<u8>) -> Result<(), Encode
     )?);
     out.put_u16(encode_flags(flow_mod.flags)?);
     flow_mod.instructions.encode(Version::Of10, out)
+}
+
+/// The table that 1.0 need not name. All but an add concern all tables there, so all may be asked for.
+fn neutral_table(flow_mod: &FlowMod) -> u8 {
+    match (flow_mod.command, flow_mod.table_id) {
+        (FlowModCommand::Add, _) | (_, 0) => 0,
+        _ => TABLE_ALL,
+    }
 }
 
 /// 1.0 has 16 bits for the command, of which it uses three.
@@ -196,6 +208,31 @@ mod tests {
             ..flow_mod()
         };
         golden::message(&bytes, &Message::FlowMod(dropping));
+    }
+
+    #[test]
+    fn all_but_an_add_may_name_all_tables() {
+        let encoded = |command, table_id| {
+            let flow_mod = FlowMod {
+                command,
+                table_id,
+                ..flow_mod()
+            };
+            let mut out = Vec::new();
+            let written = Message::FlowMod(flow_mod).encode(Version::Of10, 1, &mut out);
+            written.map(|()| out)
+        };
+        for command in [
+            FlowModCommand::Modify,
+            FlowModCommand::ModifyStrict,
+            FlowModCommand::Delete,
+            FlowModCommand::DeleteStrict,
+        ] {
+            assert!(encoded(command, TABLE_ALL).is_ok(), "{command:?}");
+            assert_eq!(encoded(command, TABLE_ALL), encoded(command, 0));
+            assert!(encoded(command, 1).is_err(), "{command:?}");
+        }
+        assert!(encoded(FlowModCommand::Add, TABLE_ALL).is_err());
     }
 
     #[test]
