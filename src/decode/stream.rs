@@ -3,7 +3,7 @@
 use super::Outcome;
 use std::io::{self, Write};
 use urtica::wire::text::message;
-use urtica::wire::{Header, Message, Version, split_frame};
+use urtica::wire::{Header, Message, split_frame};
 
 /// Bytes that have come and not been printed yet.
 #[derive(Default)]
@@ -87,10 +87,7 @@ fn print_frame(
     frame: &[u8],
     verbose: bool,
 ) -> io::Result<Outcome> {
-    let hello = as_known_hello(frame);
-    let decoded = Message::decode(hello.as_deref().unwrap_or(frame));
-    let version = frame[0];
-    match decoded.map(|(header, decoded)| (Header { version, ..header }, decoded)) {
+    match Message::decode(frame) {
         Ok((header, decoded)) if verbose => {
             writeln!(out, "{prefix}{:#}", message(&header, &decoded))?;
             Ok(Outcome::AllRead)
@@ -109,12 +106,4 @@ fn print_frame(
             Ok(Outcome::SomeUnreadable)
         }
     }
-}
-
-/// A hello of a version that is not spoken here, made one that is: peers open with the newest that they know, and the
-/// body is the same in all (1.3.5 section 7.5.1).
-fn as_known_hello(frame: &[u8]) -> Option<Vec<u8>> {
-    const HELLO: u8 = 0;
-    let foreign = Version::from_wire(frame[0]).is_err() && frame[1] == HELLO;
-    foreign.then(|| [&[Version::Of13.to_wire()], &frame[1..]].concat())
 }

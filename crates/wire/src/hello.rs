@@ -2,12 +2,22 @@
 
 use crate::{DecodeError, Element, EncodeError, ErrorCode, List, Reader, Version, of13};
 
-/// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in a 1.0 hello they are read if they are there, since
-/// newer peers may send them there too.
+/// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in hellos of 1.0, and of versions that are not spoken here,
+/// they are read if they are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello<'a> {
     /// What the peer says of itself.
     pub elements: List<'a, HelloElement<'a>>,
+}
+
+impl<'a> Hello<'a> {
+    /// "Implementations must be prepared to receive a hello message that includes a body, ignoring its contents" (1.0
+    /// section 5.5.1): a body that is no list of elements is passed over.
+    pub(crate) fn decode_lenient(version: Version, body: &mut Reader<'a>) -> Self {
+        let mut bytes = Reader::new(body.rest(), "hello");
+        let elements = List::decode(version, &mut bytes).unwrap_or_default();
+        Self { elements }
+    }
 }
 
 /// An element of a hello.

@@ -3,8 +3,8 @@
 
 use super::{features, flow_mod, multipart, packet_in, packet_out, port, queue, unsupported};
 use crate::{
-    ConfigFlags, DecodeError, EncodeError, ErrorCode, ErrorMessage, Experimenter, Hello, List,
-    Message, Reader, SwitchConfig, Version, Write,
+    ConfigFlags, DecodeError, EncodeError, ErrorCode, ErrorMessage, Experimenter, Hello, Message,
+    Reader, SwitchConfig, Version, Write,
 };
 
 /// Message types (`ofp_type`).
@@ -81,7 +81,7 @@ fn unknown_type(message_type: u8) -> DecodeError {
 fn decode_body<'a>(message_type: u8, body: &mut Reader<'a>) -> Result<Message<'a>, DecodeError> {
     Ok(match message_type {
         PACKET_IN => Message::PacketIn(packet_in::decode(body)?),
-        HELLO => Message::Hello(decode_hello(body)),
+        HELLO => Message::Hello(Hello::decode_lenient(Version::Of10, body)),
         ERROR => Message::Error(decode_error(body)?),
         ECHO_REQUEST => Message::EchoRequest(body.rest()),
         ECHO_REPLY => Message::EchoReply(body.rest()),
@@ -167,14 +167,6 @@ pub(crate) fn message_type(message: &Message) -> Result<u8, EncodeError> {
     })
 }
 
-/// "Implementations must be prepared to receive a hello message that includes a body, ignoring its contents": a body
-/// that is no list of 1.3's elements is passed over.
-fn decode_hello<'a>(body: &mut Reader<'a>) -> Hello<'a> {
-    let mut bytes = Reader::new(body.rest(), "hello");
-    let elements = List::decode(Version::Of10, &mut bytes).unwrap_or_default();
-    Hello { elements }
-}
-
 fn decode_error<'a>(body: &mut Reader<'a>) -> Result<ErrorMessage<'a>, DecodeError> {
     let error_type = body.u16()?;
     let code = body.u16()?;
@@ -222,7 +214,7 @@ fn encode_config(config: &SwitchConfig, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use crate::of10::golden;
-    use crate::{AsyncConfig, HelloElement};
+    use crate::{AsyncConfig, HelloElement, List};
     use proptest::prelude::*;
 
     #[test]
