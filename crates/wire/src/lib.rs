@@ -18,6 +18,8 @@ mod exact;
 mod features;
 mod field;
 mod flow_mod;
+#[cfg(test)]
+mod golden;
 mod group;
 mod header;
 mod hello;

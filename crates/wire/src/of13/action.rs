@@ -191,8 +191,8 @@ fn action_type(action: &Action) -> Result<u16, EncodeError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_element, element, hex, refused};
     use super::*;
+    use crate::of13::golden::{decode_element, element, hex, refused};
     use crate::{OxmField, RawField};
 
     #[track_caller]

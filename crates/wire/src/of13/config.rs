@@ -16,7 +16,7 @@ pub(crate) fn encode(config: &SwitchConfig, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{frame, message};
+    use crate::of13::golden::{frame, message};
     use crate::{ConfigFlags, Message, SwitchConfig};
 
     #[test]

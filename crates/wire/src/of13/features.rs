@@ -36,10 +36,10 @@ pub(crate) fn encode(features: &Features, out: &mut Vec<u8>) -> Result<(), Encod
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_error, encode_error, frame, message};
     use super::super::unsupported;
     use super::*;
     use crate::Message;
+    use crate::of13::golden::{decode_error, frame, message, refused_message};
 
     fn features() -> Features<'static> {
         Features {
@@ -83,7 +83,7 @@ mod tests {
             ..features()
         };
         assert_eq!(
-            encode_error(&Message::FeaturesReply(features)),
+            refused_message(&Message::FeaturesReply(features)),
             unsupported("actions in ofp_switch_features")
         );
     }

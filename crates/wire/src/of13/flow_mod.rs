@@ -205,11 +205,11 @@ fn encode_flags(flags: FlowModFlags, out: &mut Vec<u8>) -> Result<(), EncodeErro
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{
-        decode_element, decode_error, element, encode_error, frame, hex, message,
-    };
     use super::super::unsupported;
     use super::*;
+    use crate::of13::golden::{
+        decode_element, decode_error, element, frame, hex, message, refused_message,
+    };
     use crate::{
         Action, FlowModCommand, FlowRemovedReason, Instruction, Match, Message, MultipartFlags,
         MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
@@ -268,7 +268,7 @@ mod tests {
             ..FlowMod::default()
         };
         assert_eq!(
-            encode_error(&Message::FlowMod(flow_mod)),
+            refused_message(&Message::FlowMod(flow_mod)),
             unsupported("OFPFF_EMERG")
         );
         let bytes = frame(

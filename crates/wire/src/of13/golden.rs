@@ -1,45 +1,16 @@
-//! Golden bytes: literal hex, checked in both directions.
+//! The shared helpers of the tests, for this version.
 
-use crate::{DecodeError, Element, EncodeError, Header, Message, Reader, Version, Write};
+use crate::golden;
+use crate::{DecodeError, Element, EncodeError, Header, Message, Version, Write};
 use std::fmt::Debug;
 
-/// The bytes that `text` spells; white space is for the reader.
-pub(crate) fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
-    digits
-        .chunks(2)
-        .map(|pair| (pair[0] * 16 + pair[1]) as u8)
-        .collect()
-}
+pub(super) use crate::golden::{decode_error, hex, message};
 
-/// `bytes` are `value`, and the other way round.
-#[track_caller]
-pub(crate) fn element<'a, T: Element<'a> + PartialEq + Debug>(bytes: &'a [u8], value: T) {
-    assert_eq!(decode_element::<T>(bytes).as_ref(), Ok(&value));
-    let mut out = Vec::new();
-    value.encode(Version::Of13, &mut out).unwrap();
-    assert_eq!(out, bytes);
-}
-
-/// One element that takes all of `bytes`.
-pub(crate) fn decode_element<'a, T: Element<'a>>(bytes: &'a [u8]) -> Result<T, DecodeError> {
-    let mut reader = Reader::new(bytes, "test");
-    let value = T::decode(Version::Of13, &mut reader)?;
-    reader.finish()?;
-    Ok(value)
-}
-
-/// The error of writing `value`.
-#[track_caller]
-pub(crate) fn refused<'a, T: Element<'a>>(value: T) -> EncodeError {
-    value.encode(Version::Of13, &mut Vec::new()).unwrap_err()
-}
-
-/// A whole message with transaction id 7: its header, then `body`.
-pub(crate) fn frame(message_type: u8, body: &str) -> Vec<u8> {
+/// A whole message: its header, then `body` in hex.
+pub(super) fn frame(message_type: u8, body: &str) -> Vec<u8> {
     let body = hex(body);
     let header = Header {
-        version: 4,
+        version: Version::Of13.to_wire(),
         message_type,
         length: (Header::SIZE + body.len()) as u16,
         xid: 7,
@@ -50,26 +21,28 @@ pub(crate) fn frame(message_type: u8, body: &str) -> Vec<u8> {
     bytes
 }
 
-/// `bytes`, from [`frame`], are `message`, and the other way round.
+/// `bytes` are `element`, and the other way round.
 #[track_caller]
-pub(crate) fn message(bytes: &[u8], message: &Message) {
-    let (_, decoded) = Message::decode(bytes).unwrap();
-    assert_eq!(&decoded, message);
-    let mut out = Vec::new();
-    message.encode(Version::Of13, 7, &mut out).unwrap();
-    assert_eq!(out, bytes);
+pub(super) fn element<'a, T>(bytes: &'a [u8], element: T)
+where
+    T: Element<'a> + PartialEq + Debug,
+{
+    golden::element(Version::Of13, bytes, &element);
 }
 
-/// The error of reading `bytes` as a message.
+/// One element that takes all of `bytes`.
+pub(super) fn decode_element<'a, T: Element<'a>>(bytes: &'a [u8]) -> Result<T, DecodeError> {
+    golden::decode_element(Version::Of13, bytes)
+}
+
+/// The error of writing `element`.
 #[track_caller]
-pub(crate) fn decode_error(bytes: &[u8]) -> DecodeError {
-    Message::decode(bytes).unwrap_err()
+pub(super) fn refused<'a>(element: impl Element<'a>) -> EncodeError {
+    golden::refused(Version::Of13, &element)
 }
 
 /// The error of writing `message`.
 #[track_caller]
-pub(crate) fn encode_error(message: &Message) -> EncodeError {
-    message
-        .encode(Version::Of13, 7, &mut Vec::new())
-        .unwrap_err()
+pub(super) fn refused_message(message: &Message) -> EncodeError {
+    golden::refused_message(Version::Of13, message)
 }

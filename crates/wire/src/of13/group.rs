@@ -147,8 +147,8 @@ pub(crate) fn encode_features(features: &GroupFeatures, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_element, decode_error, element, frame, hex, message};
     use super::*;
+    use crate::of13::golden::{decode_element, decode_error, element, frame, hex, message};
     use crate::{
         Action, ErrorCode, GROUP_ANY, GroupModCommand, GroupType, Message, MultipartFlags,
         MultipartReply, MultipartReplyBody,

@@ -90,9 +90,9 @@ pub(crate) fn encode_experimenter(experimenter: &Experimenter, out: &mut Vec<u8>
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{self, encode_error, frame, message};
     use super::*;
     use crate::Message;
+    use crate::of13::golden::{self, frame, message, refused_message};
 
     #[test]
     fn hellos() {
@@ -157,7 +157,7 @@ mod tests {
             data: &[],
         };
         assert_eq!(
-            encode_error(&Message::Error(only_1_0)),
+            refused_message(&Message::Error(only_1_0)),
             unsupported("OFPFMFC_UNSUPPORTED")
         );
     }

@@ -105,9 +105,9 @@ fn instruction_type(instruction: &Instruction) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_element, element, hex, refused};
     use super::*;
     use crate::PortNo;
+    use crate::of13::golden::{decode_element, element, hex, refused};
 
     #[track_caller]
     fn code(bytes: &str) -> ErrorCode {

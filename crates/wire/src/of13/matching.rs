@@ -63,8 +63,8 @@ pub(crate) fn encode_fields(match_: &Match, out: &mut Vec<u8>) -> Result<(), Enc
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::hex;
     use super::*;
+    use crate::of13::golden::hex;
     use crate::{OxmField, PortNo};
 
     fn check(bytes: &str, match_: Match) {

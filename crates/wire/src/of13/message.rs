@@ -204,8 +204,8 @@ pub(crate) fn message_type(message: &Message) -> Result<u8, EncodeError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_error, encode_error, frame, message};
     use super::*;
+    use crate::of13::golden::{decode_error, frame, message, refused_message};
     use crate::{ErrorCode, Header, PacketOut};
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
             data: &[0; 65536],
         });
         assert!(matches!(
-            encode_error(&too_long),
+            refused_message(&too_long),
             EncodeError::TooLong { .. }
         ));
         let mut out = vec![1, 2, 3];

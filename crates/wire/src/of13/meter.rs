@@ -180,8 +180,8 @@ pub(crate) fn encode_features(features: &MeterFeatures, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_element, element, frame, hex, message};
     use super::*;
+    use crate::of13::golden::{decode_element, element, frame, hex, message};
     use crate::{
         BucketCounter, Message, MeterModCommand, MultipartFlags, MultipartReply, MultipartReplyBody,
     };

@@ -230,8 +230,8 @@ fn encode_experimenter(experimenter: &ExperimenterMultipart, out: &mut Vec<u8>) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_error, frame, message};
     use super::*;
+    use crate::of13::golden::{decode_error, frame, message};
     use crate::port::FixedName;
     use crate::{GROUP_ALL, METER_ALL, Message, QUEUE_ALL};
 

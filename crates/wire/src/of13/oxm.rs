@@ -169,8 +169,8 @@ fn put_header(class: u16, field: u8, has_mask: bool, length: u8, out: &mut Vec<u
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_element, element, hex, refused};
     use super::*;
+    use crate::of13::golden::{decode_element, element, hex, refused};
 
     #[track_caller]
     fn code(bytes: &str) -> ErrorCode {

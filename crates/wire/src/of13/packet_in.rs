@@ -99,8 +99,8 @@ fn names_in_port(match_: &Match) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_error, frame, hex, message};
     use super::*;
+    use crate::of13::golden::{decode_error, frame, hex, message};
     use crate::{ErrorCode, Message, PacketInReason};
 
     fn example(match_: Match<'_>) -> PacketIn<'_> {

@@ -30,8 +30,8 @@ pub(crate) fn encode(packet_out: &PacketOut, out: &mut Vec<u8>) -> Result<(), En
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_error, frame, message};
     use super::*;
+    use crate::of13::golden::{decode_error, frame, message};
     use crate::{Action, ErrorCode, Message};
 
     #[test]

@@ -164,9 +164,9 @@ pub(crate) fn encode_stats(stats: &PortStats, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_error, element, encode_error, frame, hex, message};
     use super::super::unsupported;
     use super::*;
+    use crate::of13::golden::{decode_error, element, frame, hex, message, refused_message};
     use crate::{Message, PortReason};
 
     const PORT: &str = "00000001 00000000 020000000001 0000 7331 2d65746831 000000000000000000
@@ -229,7 +229,7 @@ mod tests {
             ..port_mod()
         };
         assert_eq!(
-            encode_error(&Message::PortMod(no_flood)),
+            refused_message(&Message::PortMod(no_flood)),
             unsupported("OFPPC_NO_FLOOD")
         );
         let bytes = frame(

@@ -155,9 +155,9 @@ pub(crate) fn encode_stats(stats: &QueueStats, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_element, element, frame, hex, message, refused};
     use super::*;
     use crate::Message;
+    use crate::of13::golden::{decode_element, element, frame, hex, message, refused};
 
     #[test]
     fn every_property() {

@@ -38,7 +38,7 @@ pub(crate) fn encode_async(config: &AsyncConfig, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{frame, message};
+    use crate::of13::golden::{frame, message};
     use crate::{AsyncConfig, ControllerRole, Message, Role};
 
     #[test]

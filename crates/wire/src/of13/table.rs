@@ -167,9 +167,9 @@ pub(crate) fn encode_property(
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden::{decode_element, element, encode_error, frame, hex, message};
     use super::super::unsupported;
     use super::*;
+    use crate::of13::golden::{decode_element, element, frame, hex, message, refused_message};
     use crate::{ErrorCode, Message, MultipartFlags, MultipartReply, MultipartReplyBody};
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
             body: MultipartReplyBody::Table(vec![named].into()),
         };
         assert_eq!(
-            encode_error(&Message::MultipartReply(reply)),
+            refused_message(&Message::MultipartReply(reply)),
             unsupported("name in ofp_table_stats")
         );
     }
