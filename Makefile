@@ -15,8 +15,9 @@ setup: ## Install what the tests need (Debian 12; root or sudo)
 demo: ## The main job on an embedded default: no switch, no root
 	$(CARGO) run --release
 
-test: ## All tests; those against real peers need root and `make setup`
+test: ## All tests, and each benchmark once; those against real peers need root and `make setup`
 	$(CARGO) test --workspace
+	$(CARGO) test --workspace --bench '*'
 
 lint: ## Formatting, clippy, licences of the dependencies
 	$(CARGO) fmt --all --check
@@ -40,7 +41,7 @@ fuzz: ## Each fuzz target for ten minutes (FUZZ_SECONDS=600); needs nightly and 
 	done
 
 bench: ## Benchmarks
-	$(CARGO) bench --workspace
+	$(CARGO) bench --workspace --bench '*'
 
 ci: ## What continuous integration runs
 	.ci/run
