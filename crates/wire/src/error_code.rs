@@ -24,7 +24,7 @@ macro_rules! error_codes {
             /// Every code that a version defines.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)+];
 
-            /// The specification's name of the code, as in `OFPBRC_BAD_TYPE`, or `unknown`.
+            /// The specification's name of the code, as in `OFPBRC_BAD_TYPE`, or `unknown`; 1.3's where versions differ.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -165,6 +165,19 @@ impl ErrorCode {
             .iter()
             .find(|known| known.to_wire(version) == Some((error_type, code)));
         known.copied().unwrap_or(Self::Other { error_type, code })
+    }
+
+    /// What `version` calls the code: [`ErrorCode::name`], but for the six that 1.0 has other words for.
+    pub const fn name_in(self, version: Version) -> &'static str {
+        match (version, self) {
+            (Version::Of10, Self::BadRequestBadMultipart) => "OFPBRC_BAD_STAT",
+            (Version::Of10, Self::BadRequestBadExperimenter) => "OFPBRC_BAD_VENDOR",
+            (Version::Of10, Self::BadRequestBadExpType) => "OFPBRC_BAD_SUBTYPE",
+            (Version::Of10, Self::BadActionBadExperimenter) => "OFPBAC_BAD_VENDOR",
+            (Version::Of10, Self::BadActionBadExpType) => "OFPBAC_BAD_VENDOR_TYPE",
+            (Version::Of10, Self::FlowModFailedBadTimeout) => "OFPFMFC_BAD_EMERG_TIMEOUT",
+            _ => self.name(),
+        }
     }
 }
 

@@ -53,7 +53,7 @@ impl MessageText<'_, '_> {
         let version = Version::from_wire(self.header.version).unwrap_or(Version::Of13);
         match self.message {
             Message::Hello(hello) => write_hello(out, self.header, hello),
-            Message::Error(error) => write_error(out, error, detail),
+            Message::Error(error) => write_error(out, error, version, detail),
             Message::EchoRequest(payload) | Message::EchoReply(payload) => {
                 write!(out, " {} bytes of payload", payload.len())?;
                 write_payload(out, payload, detail)
@@ -190,8 +190,16 @@ fn write_hello(out: &mut dyn Write, header: &Header, hello: &Hello<'_>) -> fmt::
     Ok(())
 }
 
-fn write_error(out: &mut dyn Write, error: &ErrorMessage<'_>, detail: Detail) -> fmt::Result {
-    write!(out, " {}", error.code)?;
+fn write_error(
+    out: &mut dyn Write,
+    error: &ErrorMessage<'_>,
+    version: Version,
+    detail: Detail,
+) -> fmt::Result {
+    match error.code {
+        unknown @ ErrorCode::Other { .. } => write!(out, " {unknown}")?,
+        known => write!(out, " {}", known.name_in(version))?,
+    }
     match (error.code, std::str::from_utf8(error.data)) {
         (ErrorCode::HelloFailedIncompatible | ErrorCode::HelloFailedEperm, Ok(text)) => {
             out.write_char('\n')?;
