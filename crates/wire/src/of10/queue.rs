@@ -96,6 +96,11 @@ pub(crate) fn encode_property(
             let [high, low] = rate.to_be_bytes();
             encode_tlv(MIN_RATE, &[high, low, 0, 0, 0, 0, 0, 0], out)
         }
+        // 1.3 has other properties by the same numbers.
+        QueueProperty::Other {
+            property: NONE | MIN_RATE,
+            ..
+        } => unsupported("a queue property with the number of another"),
         QueueProperty::Other { property, data } => encode_tlv(*property, data, out),
         QueueProperty::MaxRate(_) => unsupported("the queue property OFPQT_MAX_RATE"),
         QueueProperty::Experimenter { .. } => unsupported("the queue property OFPQT_EXPERIMENTER"),
@@ -191,6 +196,16 @@ mod tests {
             golden::refused(&QueueProperty::MaxRate(1)),
             "OpenFlow 1.0 cannot express the queue property OFPQT_MAX_RATE"
         );
+        for property in [NONE, MIN_RATE] {
+            let other = QueueProperty::Other {
+                property,
+                data: &[0; 56],
+            };
+            assert_eq!(
+                golden::refused(&other),
+                "OpenFlow 1.0 cannot express a queue property with the number of another"
+            );
+        }
         let queue = PacketQueue {
             port: PortNo(1),
             ..queue()
