@@ -255,7 +255,9 @@ fn spawn_shard(
         {
             tracing::warn!(shard = index, core, %error, "cannot pin the shard to its core; it runs anywhere");
         }
-        Shard::new(index, network, programs)?.run()
+        Shard::new(index, network, programs)
+            .and_then(Shard::run)
+            .inspect_err(|error| tracing::error!(shard = index, %error, "a shard ended; restart the controller"))
     };
     thread::Builder::new()
         .name(format!("shard-{index}"))
@@ -268,7 +270,11 @@ fn spawn_supervisor(
     stop: &OwnedFd,
 ) -> Result<JoinHandle<io::Result<()>>, Error> {
     let stop = stop.try_clone().map_err(Error::io("share an event"))?;
-    let run = move || supervisor.run(stop.as_fd());
+    let run = move || {
+        supervisor
+            .run(stop.as_fd())
+            .inspect_err(|error| tracing::error!(%error, "nothing is accepted any more; restart the controller"))
+    };
     thread::Builder::new()
         .name("supervisor".into())
         .spawn(run)

@@ -20,9 +20,14 @@ pub enum ListenError {
     NotPassive(Address),
     /// Somebody else listens there.
     #[error(
-        "cannot listen at {0}: the address is in use; is another controller running? (`ss -ltnp` tells)"
+        "cannot listen at {0}: the address is in use; is another controller running? (`ss -ltxnp` tells)"
     )]
     InUse(Address),
+    /// Something else has the name of the socket.
+    #[error(
+        "cannot listen at {0}: there is a file of that name, and it is not a socket; expected none"
+    )]
+    NotASocket(Address),
     /// The system refused otherwise.
     #[error("cannot listen at {address}: {error}")]
     Io {
@@ -50,6 +55,7 @@ impl Listener {
         };
         bound.map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => ListenError::InUse(address.clone()),
+            io::ErrorKind::AlreadyExists => ListenError::NotASocket(address.clone()),
             _ => ListenError::Io {
                 address: address.clone(),
                 error,
@@ -119,13 +125,12 @@ fn bind_tcp(address: &Address) -> io::Result<Listener> {
 /// A socket file that nobody listens at any more is left over from a controller that was killed, and replaced.
 fn bind_unix(path: &Path) -> io::Result<Listener> {
     let address = SockAddr::unix(path)?;
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    if is_socket
-        && Socket::new(Domain::UNIX, Type::STREAM, None)?
-            .connect(&address)
-            .is_err()
-    {
-        std::fs::remove_file(path)?;
+    match std::fs::symlink_metadata(path) {
+        Ok(file) if !file.file_type().is_socket() => {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        Ok(_) if is_stale(&address)? => std::fs::remove_file(path)?,
+        _ => {}
     }
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     listen(&socket, &address)?;
@@ -134,6 +139,16 @@ fn bind_unix(path: &Path) -> io::Result<Listener> {
         address: Address::PassiveUnix(path.to_owned()),
         file: Some(path.to_owned()),
     })
+}
+
+/// Whether nobody listens at the socket. A listener that is slow to accept is one all the same.
+fn is_stale(address: &SockAddr) -> io::Result<bool> {
+    let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    probe.set_nonblocking(true)?;
+    let refused = io::ErrorKind::ConnectionRefused;
+    Ok(probe
+        .connect(address)
+        .is_err_and(|error| error.kind() == refused))
 }
 
 fn listen(socket: &Socket, address: &SockAddr) -> io::Result<()> {

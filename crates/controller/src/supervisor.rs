@@ -16,7 +16,7 @@ const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
 /// Differences below this many messages per interval are not worth moving a switch for.
 const BALANCE_THRESHOLD: u64 = 10_000;
 
-/// How long accepting rests when the process has no file descriptors left.
+/// How long accepting rests when the system is short of something: mostly of file descriptors.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) struct Supervisor {
@@ -47,7 +47,7 @@ impl Supervisor {
     pub fn run(mut self, stop: BorrowedFd) -> io::Result<()> {
         while !self.wait(stop)? {
             for index in 0..self.listeners.len() {
-                self.accept_all(index)?;
+                self.accept_all(index);
             }
             if Instant::now() >= self.next_balance {
                 self.balance();
@@ -55,7 +55,7 @@ impl Supervisor {
         }
         drop(std::mem::take(&mut self.listeners));
         for shard in self.network.shards() {
-            // Stopping carries no bytes, so the mailbox does not refuse it.
+            // Refused only where the shard has ended already.
             let _ = shard.mailbox.push(Command::Stop);
         }
         Ok(())
@@ -84,7 +84,7 @@ impl Supervisor {
         }
     }
 
-    fn accept_all(&mut self, index: usize) -> io::Result<()> {
+    fn accept_all(&mut self, index: usize) {
         loop {
             let (socket, peer) = match self.listeners[index].accept() {
                 Ok(accepted) => accepted,
@@ -98,8 +98,8 @@ impl Supervisor {
                 self.session.clone(),
                 Instant::now(),
             );
-            let shard = self.emptiest_shard();
-            // Adopting carries no bytes, so the mailbox does not refuse it.
+            let shard = self.next_shard();
+            // Refused only where the shard has ended by an error, and dropped then.
             let _ = self
                 .network
                 .shard(shard)
@@ -109,7 +109,7 @@ impl Supervisor {
     }
 
     /// The next in turn: connections are handed out one by one, and load is evened out later, when it shows.
-    fn emptiest_shard(&self) -> usize {
+    fn next_shard(&self) -> usize {
         (self.last_token % self.network.shards().len() as u64) as usize
     }
 
@@ -143,16 +143,16 @@ impl Supervisor {
     }
 }
 
-/// Accepting failed: nothing more to accept, a peer that left at once, or no descriptors; else the end.
-fn refused(error: &io::Error) -> io::Result<()> {
+/// Accepting failed: there is nothing more to accept, the peer left at once, or the system is short of something, which
+/// may pass. None of these is a reason to stop listening.
+fn refused(error: &io::Error) {
     use rustix::io::Errno;
     match Errno::from_io_error(error) {
-        Some(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(()),
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+        Some(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return,
+        Some(Errno::MFILE | Errno::NFILE) => {
             tracing::error!(%error, "cannot accept more connections; raise the limit of open files (`ulimit -n`)");
-            std::thread::sleep(EXHAUSTED_PAUSE);
-            Ok(())
         }
-        _ => Err(io::Error::new(error.kind(), error.to_string())),
+        _ => tracing::error!(%error, "cannot accept a connection"),
     }
+    std::thread::sleep(EXHAUSTED_PAUSE);
 }
