@@ -10,9 +10,10 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
-use urtica_wire::{Header, Message, PacketIn, PortStatus, Version, split_frame};
+use urtica_wire::{DatapathId, Header, Message, PacketIn, PortStatus, Version, split_frame};
 
 /// Replies leave when this many bytes have gathered, or when the batch has been handled: small enough to still lie
 /// in the core's cache, large enough that the system call does not count.
@@ -207,15 +208,15 @@ impl Connection {
                 continue;
             }
             match split_frame(rest) {
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ok(self.session.handle_fragment(rest)?),
                 Ok(Some((frame, after))) => {
                     *rest = after;
                     self.count_received(1, turn);
                     self.handle_frame(frame, turn)?;
                 }
                 Err(error) => {
-                    self.session.write_malformed(&error, rest, &mut turn.out);
-                    return Err(SessionError::from(error).into());
+                    let end = self.session.handle_malformed(error, rest, &mut turn.out);
+                    return Err(end.into());
                 }
             }
         }
@@ -273,14 +274,9 @@ impl Connection {
             Event::Message(header, message) => self.dispatch(header, &message, frame, turn),
             Event::Malformed(error) => {
                 self.counters.malformed.add(1);
-                // Once loudly; a peer that sends nothing else must not fill the log.
-                match self.counters.malformed.get() {
-                    1 => {
-                        tracing::warn!(peer = self.name(), %error, "a malformed message was refused")
-                    }
-                    _ => {
-                        tracing::debug!(peer = self.name(), %error, "another malformed message was refused")
-                    }
+                let count = self.counters.malformed.get();
+                if is_worth_telling(count) {
+                    tracing::warn!(peer = self.name(), %error, count, "a malformed message was refused");
                 }
             }
         }
@@ -315,16 +311,6 @@ impl Connection {
                 "two connections have the same datapath id: the newer one is used and the older one closed; if these are \
                  two switches, give them ids of their own"
             );
-            let reason = "a newer connection has the same datapath id";
-            // A close carries no bytes, so the mailbox does not refuse it.
-            let _ = turn
-                .network
-                .shard(older.shard)
-                .mailbox
-                .push(crate::mailbox::Command::Close {
-                    token: older.token,
-                    reason,
-                });
         }
         // 1.0 tells the ports with the features; in 1.3 their descriptions are on the way.
         if version == Version::Of10 {
@@ -362,11 +348,16 @@ impl Connection {
         }
         if let Message::Error(error) = message {
             self.counters.errors.add(1);
-            tracing::warn!(peer = self.name(), code = %error.code, xid = header.xid, "the switch refused a message");
+            let count = self.counters.errors.get();
+            if is_worth_telling(count) {
+                tracing::warn!(peer = self.name(), code = %error.code, xid = header.xid, count, "the switch refused a message");
+            }
         }
         match Origin::of(header.xid).sender() {
             Sender::Request if !asynchronous => self.requests.resolve(header, message, frame),
-            Sender::Program(program) if !asynchronous => {
+            // No program caused it: the log is the place for it.
+            Sender::Session if matches!(message, Message::Error(_)) => {}
+            Sender::Program(program) if !asynchronous && program < turn.programs.len() => {
                 self.call_one(program, turn, |handler, switch| {
                     deliver(handler, switch, header.xid, message)
                 });
@@ -483,17 +474,9 @@ impl Connection {
             .map_err(Close::from)
     }
 
-    /// The connection now belongs to another shard.
-    pub fn moved_to(&mut self, shard: usize, network: &Network) {
-        if let Some(switch) = &self.switch {
-            let info = switch.info.clone();
-            network.register(Entry {
-                shard,
-                token: self.token,
-                info,
-                counters: self.counters.clone(),
-            });
-        }
+    /// The switch's identity, once it has said who it is.
+    pub fn datapath_id(&self) -> Option<DatapathId> {
+        self.switch.as_ref().map(|switch| switch.info.datapath_id)
     }
 
     /// How many messages were received since the last call.
@@ -502,33 +485,60 @@ impl Connection {
         received - std::mem::replace(&mut self.received_before, received)
     }
 
-    /// Ends the connection: tells the handlers, the network, and the log.
+    /// Ends the connection: tells the log, the network, and the handlers.
     pub fn close(&mut self, close: &Close, turn: &mut Turn) {
-        let name = self.name();
+        self.log_end(close);
+        let shard = &turn.network.shard(turn.shard).counters;
+        shard.panics.add(matches!(close, Close::Panic(_)).into());
         let Some(switch) = &mut self.switch else {
-            return match close {
-                Close::Session(error) if !error.is_noise() => {
-                    tracing::warn!(peer = name, reason = %error, "connection refused")
-                }
-                _ => {
-                    tracing::debug!(peer = name, reason = %close, "connection closed before a switch joined")
-                }
-            };
+            return;
         };
-        match close {
-            Close::ByPeer | Close::Asked(_) => {
-                tracing::info!(peer = name, reason = %close, "switch left")
-            }
-            Close::Panic(_) => {
-                tracing::error!(peer = name, reason = %close, "switch dropped; the controller lives on")
-            }
-            _ => tracing::warn!(peer = name, reason = %close, "switch lost"),
-        }
         turn.network.deregister(switch.info.datapath_id, self.token);
         for handler in &mut switch.handlers {
-            handler.switch_down(&switch.info);
+            let told = contain(|| {
+                handler.switch_down(&switch.info);
+                Ok(())
+            });
+            if let Err(reason) = told {
+                shard.panics.add(1);
+                tracing::error!(dp_id = %switch.info.datapath_id, %reason, "while its switch left");
+            }
         }
     }
+
+    fn log_end(&self, close: &Close) {
+        let (peer, joined) = (self.name(), self.switch.is_some());
+        match close {
+            Close::Panic(_) => {
+                tracing::error!(peer, reason = %close, "switch dropped; the controller lives on")
+            }
+            Close::ByPeer | Close::Asked(_) if joined => {
+                tracing::info!(peer, reason = %close, "switch left")
+            }
+            _ if joined => tracing::warn!(peer, reason = %close, "switch lost"),
+            Close::Session(error) if !error.is_noise() => {
+                tracing::warn!(peer, reason = %close, "connection refused")
+            }
+            _ => tracing::debug!(peer, reason = %close, "connection closed before a switch joined"),
+        }
+    }
+}
+
+/// Whether the log tells of something that has happened `count` times on a connection: ever more rarely, so that a
+/// switch that refuses everything does not drown the rest.
+fn is_worth_telling(count: u64) -> bool {
+    count.is_power_of_two()
+}
+
+/// Runs code that calls handlers; a panic in one becomes the end of its connection.
+pub(crate) fn contain(run: impl FnOnce() -> Result<(), Close>) -> Result<(), Close> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Close::Panic(
+            text.unwrap_or_else(|| "no message".to_owned()),
+        ))
+    })
 }
 
 /// The packet-in at the front of `bytes` and what follows it, if a whole and well-formed one of this version is there.

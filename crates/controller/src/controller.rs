@@ -271,9 +271,9 @@ fn spawn_supervisor(
 ) -> Result<JoinHandle<io::Result<()>>, Error> {
     let stop = stop.try_clone().map_err(Error::io("share an event"))?;
     let run = move || {
-        supervisor
-            .run(stop.as_fd())
-            .inspect_err(|error| tracing::error!(%error, "nothing is accepted any more; restart the controller"))
+        supervisor.run(stop.as_fd()).inspect_err(
+            |error| tracing::error!(%error, "nothing is accepted any more; restart the controller"),
+        )
     };
     thread::Builder::new()
         .name("supervisor".into())

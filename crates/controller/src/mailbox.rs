@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::request::ReplySender;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Names a connection for as long as the controller runs, whichever shard has it.
 pub(crate) type Token = u64;
@@ -13,7 +13,7 @@ pub(crate) type Token = u64;
 pub(crate) enum Command {
     /// Take on a connection: a new one, or one that another shard gave away.
     Adopt(Box<Connection>),
-    /// Give connections that make up about `load` messages a second to another shard.
+    /// Give a connection that makes up about `load` messages a second to another shard.
     Give { to: usize, load: u64 },
     /// Send these bytes, a whole message, to a switch; where a reply is awaited, give the message an xid for it.
     Send {
@@ -42,6 +42,25 @@ pub(crate) struct Mailbox {
 struct Queue {
     commands: Vec<Command>,
     bytes: usize,
+    /// Nobody drains it any more.
+    closed: bool,
+}
+
+impl Command {
+    /// How many bytes of a message it carries.
+    fn size(&self) -> usize {
+        match self {
+            Self::Send { bytes, .. } => bytes.len(),
+            _ => 0,
+        }
+    }
+
+    fn is_for(&self, wanted: Token) -> bool {
+        match self {
+            Self::Send { token, .. } | Self::Close { token, .. } => *token == wanted,
+            _ => false,
+        }
+    }
 }
 
 impl Mailbox {
@@ -58,14 +77,11 @@ impl Mailbox {
         self.wakeup.as_fd()
     }
 
-    /// Puts a command in; gives it back where a message finds the mailbox full.
+    /// Puts a command in; gives it back where a message finds the mailbox full, or any command finds it closed.
     pub fn push(&self, command: Command) -> Result<(), Command> {
-        let size = match &command {
-            Command::Send { bytes, .. } => bytes.len(),
-            _ => 0,
-        };
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if size > 0 && queue.bytes + size > CAPACITY_BYTES {
+        let size = command.size();
+        let mut queue = self.lock();
+        if queue.closed || size > 0 && queue.bytes + size > CAPACITY_BYTES {
             return Err(command);
         }
         queue.bytes += size;
@@ -73,17 +89,58 @@ impl Mailbox {
         queue.commands.push(command);
         drop(queue);
         if was_empty {
-            // Cannot fail but for a counter at its limit, in which case the shard is being woken already.
-            let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());
+            self.wake();
         }
         Ok(())
+    }
+
+    /// Puts commands in that waited in another mailbox, so that its bound has held for them; gives them back where this
+    /// one is closed.
+    pub fn push_moved(&self, mut commands: Vec<Command>) -> Result<(), Vec<Command>> {
+        let mut queue = self.lock();
+        if queue.closed {
+            return Err(commands);
+        }
+        queue.bytes += commands.iter().map(Command::size).sum::<usize>();
+        queue.commands.append(&mut commands);
+        drop(queue);
+        self.wake();
+        Ok(())
+    }
+
+    /// Takes out the commands for one connection, in order.
+    pub fn take_for(&self, token: Token) -> Vec<Command> {
+        let mut queue = self.lock();
+        let taken: Vec<_> = queue
+            .commands
+            .extract_if(.., |command| command.is_for(token))
+            .collect();
+        queue.bytes -= taken.iter().map(Command::size).sum::<usize>();
+        taken
+    }
+
+    /// Takes out what is left and lets nothing in any more, so that nobody waits for a shard that has ended.
+    pub fn close(&self) -> Vec<Command> {
+        let mut queue = self.lock();
+        queue.closed = true;
+        queue.bytes = 0;
+        std::mem::take(&mut queue.commands)
     }
 
     /// Takes out all commands, leaving `emptied` for the next ones, so that two vectors serve for life.
     pub fn drain_into(&self, emptied: &mut Vec<Command>) {
         let _ = rustix::io::read(&self.wakeup, &mut [0; 8]);
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.lock();
         queue.bytes = 0;
         std::mem::swap(&mut queue.commands, emptied);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        // Cannot fail but for a counter at its limit, in which case the shard is being woken already.
+        let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());
     }
 }

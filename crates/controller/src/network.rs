@@ -1,5 +1,6 @@
 //! All connected switches, as seen from anywhere: handlers, background programs, the northbound.
 
+use crate::connection::Connection;
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::request::{ReplySender, has_reply};
 use crate::{PendingReply, RequestError, ShardCounters, SwitchCounters, SwitchInfo};
@@ -11,6 +12,10 @@ use urtica_wire::{DatapathId, Message};
 ///
 /// Cheap to clone. Sending goes through the mailbox of the shard that owns the switch, never through its socket, so
 /// messages of different threads do not mix. Cost: one read lock and one push.
+///
+/// Thread-safety: the lock of the registry is taken before that of a mailbox, never the other way round. Senders hold it
+/// for reading while they push, and a switch changes shards under it, so that no message comes to a shard that has given
+/// its switch away.
 #[derive(Clone)]
 pub struct Network(Arc<Shared>);
 
@@ -25,7 +30,6 @@ pub(crate) struct Shard {
 }
 
 /// What the registry knows of a switch.
-#[derive(Clone)]
 pub(crate) struct Entry {
     pub shard: usize,
     pub token: Token,
@@ -75,7 +79,7 @@ impl Network {
     }
 
     /// Sends a message to a switch. It leaves when the switch's shard gets to it; messages of one sender keep their
-    /// order.
+    /// order. Where the switch refuses it, the log says so; to learn of it, ask with [`Network::request`].
     ///
     /// # Errors
     /// [`RequestError::UnknownSwitch`], [`RequestError::Encode`], [`RequestError::Busy`].
@@ -114,8 +118,9 @@ impl Network {
         message: &Message,
         reply: Option<ReplySender>,
     ) -> Result<(), RequestError> {
-        let entry = self
-            .entry(datapath_id)
+        let switches = self.read();
+        let entry = switches
+            .get(&datapath_id)
             .ok_or(RequestError::UnknownSwitch(datapath_id))?;
         let mut bytes = Vec::new();
         message.encode(entry.info.version, 0, &mut bytes)?;
@@ -130,13 +135,36 @@ impl Network {
             .map_err(|_| RequestError::Busy(datapath_id))
     }
 
-    /// Enters a switch, or its new whereabouts. Where another connection has its id, the newer wins: a switch that
-    /// reconnects is more likely than two with one id, and its old connection may stay half open for long.
+    /// Enters a switch. Where another connection has its id, the newer wins, and the older one, which is returned, is
+    /// closed: a switch that reconnects is more likely than two with one id, and its old connection may stay half open
+    /// for long.
     pub(crate) fn register(&self, entry: Entry) -> Option<Entry> {
-        let datapath_id = entry.info.datapath_id;
-        let token = entry.token;
-        let older = self.write().insert(datapath_id, entry);
-        older.filter(|older| older.token != token)
+        let mut switches = self.write();
+        let older = switches.insert(entry.info.datapath_id, entry)?;
+        let close = Command::Close {
+            token: older.token,
+            reason: "a newer connection has the same datapath id",
+        };
+        // Refused only where that shard has ended, and the connection with it.
+        let _ = self.shard(older.shard).mailbox.push(close);
+        Some(older)
+    }
+
+    /// Gives a connection to another shard, with all that waits for it in the mailbox of the one that had it.
+    pub(crate) fn hand_over(&self, connection: Box<Connection>, from: usize, to: usize) {
+        let mut switches = self.write();
+        let (token, datapath_id) = (connection.token, connection.datapath_id());
+        let mut commands = vec![Command::Adopt(connection)];
+        commands.extend(self.shard(from).mailbox.take_for(token));
+        if let Err(commands) = self.shard(to).mailbox.push_moved(commands) {
+            // That shard has ended. This one will be told to soon; until then it keeps the connection.
+            let _ = self.shard(from).mailbox.push_moved(commands);
+            return;
+        }
+        let entry = datapath_id.and_then(|id| switches.get_mut(&id));
+        if let Some(entry) = entry.filter(|entry| entry.token == token) {
+            entry.shard = to;
+        }
     }
 
     /// Removes a switch, unless a newer connection has taken its place.
@@ -161,24 +189,12 @@ impl Network {
         }
     }
 
-    /// The shard that has a connection now, where it has joined.
-    pub(crate) fn shard_of(&self, token: Token) -> Option<usize> {
-        self.read()
-            .values()
-            .find(|entry| entry.token == token)
-            .map(|entry| entry.shard)
-    }
-
     pub(crate) fn shard(&self, index: usize) -> &Shard {
         &self.0.shards[index]
     }
 
     pub(crate) fn shards(&self) -> &[Shard] {
         &self.0.shards
-    }
-
-    fn entry(&self, datapath_id: DatapathId) -> Option<Entry> {
-        self.read().get(&datapath_id).cloned()
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<DatapathId, Entry>> {

@@ -7,6 +7,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use urtica_wire::{DatapathId, EncodeError, ErrorCode, Header, Message, MultipartFlags};
 
+/// The most that is kept of one reply: a table of a million entries fits, and a switch whose reply never ends does not
+/// fill the memory.
+const MAX_REPLY_BYTES: usize = 256 << 20;
+
 /// Why something could not be sent to a switch, or its reply did not come.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
@@ -28,6 +32,9 @@ pub enum RequestError {
     /// The switch refused.
     #[error("the switch refused with {0}")]
     Refused(ErrorCode),
+    /// The reply has no end.
+    #[error("the reply has more than {MAX_REPLY_BYTES} bytes; ask for less at a time")]
+    TooLong,
     /// The reply did not come in time.
     #[error("no reply came within {0:?}")]
     Timeout(Duration),
@@ -50,13 +57,15 @@ impl Reply {
 }
 
 /// A reply on its way: await it, or block with [`PendingReply::wait`]. Dropping it gives up on the reply.
+#[must_use = "dropping it gives up on the reply"]
 pub struct PendingReply(pub(crate) oneshot::Receiver<Result<Reply, RequestError>>);
 
 impl PendingReply {
     /// Blocks until the reply is there. Not for handlers, which would wait for themselves.
     ///
     /// # Errors
-    /// [`RequestError::Timeout`], [`RequestError::Disconnected`], [`RequestError::Refused`].
+    /// [`RequestError::Timeout`], [`RequestError::Disconnected`], [`RequestError::Refused`], [`RequestError::Busy`],
+    /// [`RequestError::TooLong`].
     pub fn wait(self, timeout: Duration) -> Result<Reply, RequestError> {
         self.0
             .recv_timeout(timeout)
@@ -82,40 +91,62 @@ pub(crate) type ReplySender = oneshot::Sender<Result<Reply, RequestError>>;
 /// [`Requests::sweep`]; when the table is dropped, all who wait learn [`RequestError::Disconnected`].
 #[derive(Default)]
 pub(crate) struct Requests {
-    waiting: HashMap<u32, (ReplySender, Vec<Vec<u8>>)>,
+    waiting: HashMap<u32, Waiting>,
+}
+
+struct Waiting {
+    sender: ReplySender,
+    /// The parts that came so far.
+    frames: Vec<Vec<u8>>,
+    /// How many bytes they have.
+    size: usize,
 }
 
 impl Requests {
     /// Awaits the reply to the message that was sent with `xid`.
     pub fn insert(&mut self, xid: u32, sender: ReplySender) {
-        self.waiting.insert(xid, (sender, Vec::new()));
+        let waiting = Waiting {
+            sender,
+            frames: Vec::new(),
+            size: 0,
+        };
+        self.waiting.insert(xid, waiting);
     }
 
-    /// Hands a reply to whoever waits for it.
+    /// Hands a reply to whoever waits for it, once all its parts are there.
     pub fn resolve(&mut self, header: Header, message: &Message, frame: &[u8]) {
-        let Some((sender, mut frames)) = self.waiting.remove(&header.xid) else {
+        let Some(mut waiting) = self.waiting.remove(&header.xid) else {
             return;
         };
-        let result = match message {
-            Message::Error(error) => Err(RequestError::Refused(error.code)),
-            Message::MultipartReply(part) if part.flags.contains(MultipartFlags::MORE) => {
-                frames.push(frame.to_vec());
-                self.waiting.insert(header.xid, (sender, frames));
+        waiting.size += frame.len();
+        let result = if let Message::Error(error) = message {
+            Err(RequestError::Refused(error.code))
+        } else if waiting.size > MAX_REPLY_BYTES {
+            Err(RequestError::TooLong)
+        } else {
+            waiting.frames.push(frame.to_vec());
+            if has_more(message) {
+                self.waiting.insert(header.xid, waiting);
                 return;
             }
-            _ => {
-                frames.push(frame.to_vec());
-                Ok(Reply { frames })
-            }
+            Ok(Reply {
+                frames: waiting.frames,
+            })
         };
         // Fails where nobody waits any more, which is their right.
-        let _ = sender.send(result);
+        let _ = waiting.sender.send(result);
     }
 
     /// Forgets requests whose askers have given up.
     pub fn sweep(&mut self) {
-        self.waiting.retain(|_, (sender, _)| !sender.is_closed());
+        self.waiting
+            .retain(|_, waiting| !waiting.sender.is_closed());
     }
+}
+
+/// Whether this is a part of a reply that is not the last.
+fn has_more(message: &Message) -> bool {
+    matches!(message, Message::MultipartReply(part) if part.flags.contains(MultipartFlags::MORE))
 }
 
 /// Whether a switch answers such a message with one of the same xid.

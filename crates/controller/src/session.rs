@@ -3,10 +3,14 @@
 //! ```text
 //! start ─► Hello ──hello──► Features ──features reply──► Up
 //!            │                 │                          │  1.3: asks for port descriptions, adds the table-miss entry
-//!            └──── time-out ───┴── silence, three probes ─┴─► SessionError
+//!            └──── time-out ───┴── silence, two probes ───┴─► SessionError
 //! ```
 //! Packet-ins are taken from the features reply on: cbench and real switches send them at once, and a controller that
 //! waits for the port descriptions first would flood what it could have learnt.
+//!
+//! **Roles** (1.3.5 section 7.3.9). A session asks for none: every controller starts as an EQUAL, with full access and
+//! all asynchronous messages, and stays one. A program that wants another role sends a role request itself; the reply
+//! goes to whoever asked, as every reply does, and the session neither keeps the role nor holds messages back for it.
 
 use crate::SwitchInfo;
 use crate::xid::{Origin, Xids};
@@ -14,8 +18,13 @@ use std::time::{Duration, Instant};
 use urtica_wire::{
     Action, CONTROLLER_NO_BUFFER, ConfigFlags, DecodeError, ErrorCode, ErrorMessage, FlowMod,
     Header, Hello, HelloElement, Instruction, List, Message, MultipartFlags, MultipartReplyBody,
-    MultipartRequest, MultipartRequestBody, PortReason, PortStatus, SwitchConfig, Version,
+    MultipartRequest, MultipartRequestBody, Port, PortReason, PortStatus, Reader, SwitchConfig,
+    Version,
 };
+
+/// Message types that are the same in all versions.
+const OFPT_HELLO: u8 = 0;
+const OFPT_ERROR: u8 = 1;
 
 /// How sessions behave.
 #[derive(Clone, Debug)]
@@ -208,10 +217,33 @@ impl Session {
         Ok(())
     }
 
-    /// Writes an OFPT_ERROR about bytes that cannot be a message: the last thing before closing.
-    pub fn write_malformed(&mut self, error: &DecodeError, frame: &[u8], out: &mut Vec<u8>) {
+    /// Takes in the beginning of a message that is not whole yet, so that what is no switch need not be waited for:
+    /// the length that Mininet's probe or a browser seems to announce never comes.
+    ///
+    /// # Errors
+    /// [`SessionError::NotOpenFlow`] where a first message is not going to be a hello.
+    #[inline]
+    pub fn handle_fragment(&self, fragment: &[u8]) -> Result<(), SessionError> {
+        if self.phase == Phase::Hello && !may_open(fragment) {
+            return Err(SessionError::NotOpenFlow);
+        }
+        Ok(())
+    }
+
+    /// Takes in that the bytes that came are no message, and writes an OFPT_ERROR about them where the peer is known to
+    /// be a switch. Returns why the connection is to be closed after that.
+    pub fn handle_malformed(
+        &mut self,
+        error: DecodeError,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> SessionError {
         if let Phase::Features(version) | Phase::Up(version) = self.phase {
-            self.write_error(version, error.code(), frame, out);
+            self.write_error(version, error.code(), bytes, out);
+        }
+        match self.handle_fragment(bytes) {
+            Ok(()) => SessionError::Malformed(error),
+            Err(not_openflow) => not_openflow,
         }
     }
 
@@ -220,13 +252,10 @@ impl Session {
         frame: &'a [u8],
         out: &mut Vec<u8>,
     ) -> Result<Event<'a>, SessionError> {
-        const HELLO: u8 = 0;
-        const ERROR: u8 = 1;
+        self.handle_fragment(frame)?;
         let header = Header::peek(frame).ok_or(SessionError::NotOpenFlow)?;
-        match (header.version, header.message_type) {
-            (1..=6, HELLO) => {}
-            (1..=6, ERROR) => return Err(SessionError::Refused(refusal(frame))),
-            _ => return Err(SessionError::NotOpenFlow),
+        if header.message_type == OFPT_ERROR {
+            return Err(SessionError::Refused(refusal(frame)));
         }
         let Some(version) = self.negotiate(header.version, frame) else {
             let ours = self.our_versions();
@@ -235,7 +264,13 @@ impl Session {
                 code: ErrorCode::HelloFailedIncompatible,
                 data: sentence.as_bytes(),
             };
-            self.write_with_xid(self.highest(), header.xid, &Message::Error(error), out);
+            // Of two versions the lower is the one that the peer may be able to read.
+            let version = if header.version < Version::Of13.to_wire() {
+                Version::Of10
+            } else {
+                self.highest()
+            };
+            self.write_with_xid(version, header.xid, &Message::Error(error), out);
             return Err(SessionError::NoCommonVersion {
                 theirs: header.version,
                 ours,
@@ -251,10 +286,7 @@ impl Session {
     fn negotiate(&self, theirs: u8, frame: &[u8]) -> Option<Version> {
         let body = frame.get(Header::SIZE..).unwrap_or_default();
         // Elements that cannot be read are passed over, as the specification asks of a hello's body.
-        let elements = List::<HelloElement>::decode(
-            Version::Of13,
-            &mut urtica_wire::Reader::new(body, "hello"),
-        );
+        let elements = List::<HelloElement>::decode(Version::Of13, &mut Reader::new(body, "hello"));
         let bitmap = elements.ok().and_then(|list| {
             list.iter()
                 .find(|e| matches!(e, HelloElement::VersionBitmap(_)))
@@ -314,30 +346,40 @@ impl Session {
             Message::MultipartReply(reply) if self.port_desc_xid == Some(header.xid) => {
                 match reply.body {
                     MultipartReplyBody::PortDesc(ports) => {
-                        let last = !reply.flags.contains(MultipartFlags::MORE);
-                        let added = |port| PortStatus {
-                            reason: PortReason::Add,
-                            port,
-                        };
-                        Ok(Event::Ports {
-                            ports: ports.iter().map(added).collect(),
-                            last,
-                        })
+                        let more = reply.flags.contains(MultipartFlags::MORE);
+                        Ok(self.learn_ports(ports.iter().collect(), !more))
                     }
                     _ => Ok(Event::Nothing),
                 }
             }
             // A switch that cannot describe its ports is used without: they come with port-status messages.
-            Message::Error(_) if self.port_desc_xid == Some(header.xid) => Ok(Event::Ports {
-                ports: vec![],
-                last: true,
-            }),
-            Message::EchoReply(_) | Message::Hello(_) => Ok(Event::Nothing),
+            Message::Error(_) if self.port_desc_xid == Some(header.xid) => {
+                Ok(self.learn_ports(vec![], true))
+            }
+            // An echo reply to somebody else's request is theirs.
+            Message::EchoReply(_) if Origin::of(header.xid) == Origin::SESSION => {
+                Ok(Event::Nothing)
+            }
+            Message::Hello(_) => Ok(Event::Nothing),
             message if is_for_switches(&message) => {
                 self.write_error(version, ErrorCode::BadRequestBadType, frame, out);
                 Ok(Event::Nothing)
             }
             message => Ok(Event::Message(header, message)),
+        }
+    }
+
+    fn learn_ports<'a>(&mut self, ports: Vec<Port>, last: bool) -> Event<'a> {
+        if last {
+            self.port_desc_xid = None;
+        }
+        let added = |port| PortStatus {
+            reason: PortReason::Add,
+            port,
+        };
+        Event::Ports {
+            ports: ports.into_iter().map(added).collect(),
+            last,
         }
     }
 
@@ -405,9 +447,9 @@ impl Session {
     }
 
     fn write_error(&mut self, version: Version, code: ErrorCode, frame: &[u8], out: &mut Vec<u8>) {
-        const ERROR: u8 = 1;
-        // "At least 64 bytes of the failed request" (1.3.5 section 7.5.4); and never an error about an error.
-        let Some(header) = Header::peek(frame).filter(|header| header.message_type != ERROR) else {
+        // "At least 64 bytes of the failed request" (1.3.5 section 7.4.4); and never an error about an error.
+        let header = Header::peek(frame).filter(|header| header.message_type != OFPT_ERROR);
+        let Some(header) = header else {
             return;
         };
         let error = ErrorMessage {
@@ -449,10 +491,23 @@ impl Session {
     }
 }
 
-/// The code in an OFPT_ERROR that came instead of a hello.
+/// Whether bytes, as far as they are there, are the beginning of a hello, or of an OFPT_ERROR that refuses ours.
+fn may_open(bytes: &[u8]) -> bool {
+    /// 1.0 to 1.5: a hello's version may be one that we do not speak, where it has a bitmap or is higher than ours.
+    const VERSIONS: std::ops::RangeInclusive<u8> = 0x01..=0x06;
+    let version = bytes
+        .first()
+        .is_none_or(|version| VERSIONS.contains(version));
+    let message_type = bytes.get(1).copied().unwrap_or(OFPT_HELLO);
+    version && matches!(message_type, OFPT_HELLO | OFPT_ERROR)
+}
+
+/// The code in an OFPT_ERROR that came instead of a hello. It stands at the same place, and errors about hellos have the
+/// same numbers, in all versions, also in those that we do not speak.
 fn refusal(frame: &[u8]) -> ErrorCode {
-    match Message::decode(frame) {
-        Ok((_, Message::Error(error))) => error.code,
+    let mut reader = Reader::new(frame.get(Header::SIZE..).unwrap_or_default(), "error");
+    match (reader.u16(), reader.u16()) {
+        (Ok(error_type), Ok(code)) => ErrorCode::from_wire(Version::Of13, error_type, code),
         _ => ErrorCode::HelloFailedIncompatible,
     }
 }

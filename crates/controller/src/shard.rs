@@ -13,15 +13,14 @@
 //! **Thread-safety.** Nothing in here is shared but the mailbox and the counters.
 
 use crate::Program;
-use crate::connection::{Close, Connection, Turn};
-use crate::mailbox::{Command, Token};
+use crate::connection::{Close, Connection, Turn, contain};
+use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use slab::Slab;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -39,6 +38,8 @@ const TICK: Duration = Duration::from_millis(250);
 
 /// How long a stopping shard waits for switches to read what is still to be sent.
 const DRAIN: Duration = Duration::from_secs(2);
+
+const STOPPED: Close = Close::Asked("the controller stops");
 
 /// Marks the mailbox among the sockets.
 const MAILBOX: u64 = u64::MAX;
@@ -192,35 +193,36 @@ impl Shard {
             .drain_into(&mut commands);
         let mut stop = std::ops::ControlFlow::Continue(());
         let mut touched = Vec::new();
+        let mut give = None;
         for command in commands.drain(..) {
             match command {
                 Command::Adopt(connection) => self.adopt(connection),
-                Command::Give { to, load } => self.give(to, load),
+                Command::Give { to, load } => give = Some((to, load)),
                 Command::Send {
                     token,
                     bytes,
                     reply,
-                } => match self.by_token.get(&token) {
-                    Some(&key) => touched.extend(self.enqueue(key, bytes, reply)),
-                    None => self.forward_command(
-                        token,
-                        Command::Send {
-                            token,
-                            bytes,
-                            reply,
-                        },
-                    ),
-                },
-                Command::Close { token, reason } => match self.by_token.get(&token) {
-                    Some(&key) => self.close(key, &Close::Asked(reason)),
-                    None => self.forward_command(token, Command::Close { token, reason }),
-                },
+                } => {
+                    // A switch that has left gets no messages, and dropping `reply` says so.
+                    if let Some(&key) = self.by_token.get(&token) {
+                        touched.extend(self.enqueue(key, bytes, reply));
+                    }
+                }
+                Command::Close { token, reason } => {
+                    if let Some(&key) = self.by_token.get(&token) {
+                        self.close(key, &Close::Asked(reason));
+                    }
+                }
                 Command::Stop => stop = std::ops::ControlFlow::Break(()),
             }
         }
         self.commands = commands;
         for key in touched {
             self.send_enqueued(key);
+        }
+        // Last, so that a connection takes along what this batch had for it.
+        if let Some((to, load)) = give {
+            self.give(to, load);
         }
         stop
     }
@@ -247,22 +249,8 @@ impl Shard {
         self.settle(key, false, result);
     }
 
-    /// A command for a connection that moved away while the command was on its way.
-    fn forward_command(&self, token: Token, command: Command) {
-        if let Some(shard) = self
-            .turn
-            .network
-            .shard_of(token)
-            .filter(|&shard| shard != self.turn.shard)
-        {
-            // Where that mailbox is full the message is lost, as it would have been had it come there first.
-            let _ = self.turn.network.shard(shard).mailbox.push(command);
-        }
-    }
-
-    fn adopt(&mut self, mut connection: Box<Connection>) {
+    fn adopt(&mut self, connection: Box<Connection>) {
         let token = connection.token;
-        connection.moved_to(self.turn.shard, &self.turn.network);
         let key = self.connections.insert(connection);
         self.by_token.insert(token, key);
         self.turn
@@ -296,13 +284,8 @@ impl Shard {
             to,
             "switch moved to a less busy shard"
         );
-        // Adopting carries no bytes, so the mailbox does not refuse it.
-        let _ = self
-            .turn
-            .network
-            .shard(to)
-            .mailbox
-            .push(Command::Adopt(connection));
+        let network = &self.turn.network;
+        network.hand_over(connection, self.turn.shard, to);
     }
 
     fn close(&mut self, key: usize, close: &Close) {
@@ -310,12 +293,7 @@ impl Shard {
         // The last words, such as an OFPT_ERROR, where the socket takes them.
         let _ = connection.flush(&mut self.turn);
         self.turn.out.clear();
-        if let Err(close) = contain(|| {
-            connection.close(close, &mut self.turn);
-            Ok(())
-        }) {
-            tracing::error!(reason = %close, "a handler panicked when its switch left");
-        }
+        connection.close(close, &mut self.turn);
     }
 
     /// Takes a connection out of everything that knows it.
@@ -348,27 +326,42 @@ impl Shard {
         }
     }
 
-    /// The orderly end: gives switches a while to read what waits for them, then closes.
+    /// The orderly end: closes each connection when nothing waits for its switch any more, or after a while all.
     fn drain(mut self) -> std::io::Result<()> {
         let deadline = Instant::now() + DRAIN;
         let mut events = Vec::with_capacity(EVENTS);
-        while self
-            .connections
-            .iter()
-            .any(|(_, connection)| connection.is_stalled())
-            && self.turn.now < deadline
-        {
+        epoll::delete(&self.epoll, self.mailbox().wakeup())?;
+        self.stop_where(|connection| !connection.is_stalled());
+        while !self.connections.is_empty() && self.turn.now < deadline {
             self.next_tick = self.turn.now + TICK;
             self.wait(&mut events)?;
-            for event in events.iter().filter(|event| event.data.u64() != MAILBOX) {
+            for event in &events {
                 self.send_enqueued(event.data.u64() as usize);
             }
+            self.stop_where(|connection| !connection.is_stalled());
         }
-        let keys: Vec<_> = self.connections.iter().map(|(key, _)| key).collect();
-        for key in keys {
-            self.close(key, &Close::Asked("the controller stops"));
+        self.stop_where(|_| true);
+        for command in self.mailbox().close() {
+            if let Command::Adopt(mut connection) = command {
+                connection.close(&STOPPED, &mut self.turn);
+            }
         }
         Ok(())
+    }
+
+    fn stop_where(&mut self, is_done: impl Fn(&Connection) -> bool) {
+        let done = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| is_done(connection));
+        let keys: Vec<_> = done.map(|(key, _)| key).collect();
+        for key in keys {
+            self.close(key, &STOPPED);
+        }
+    }
+
+    fn mailbox(&self) -> &Mailbox {
+        &self.turn.network.shard(self.turn.shard).mailbox
     }
 }
 
@@ -410,15 +403,4 @@ fn resume(connection: &mut Connection, turn: &mut Turn) -> Result<(), Close> {
     let input = connection.take_input();
     connection.handle_input(&input, turn)?;
     connection.flush(turn)
-}
-
-/// Runs code that calls handlers; a panic in one becomes the end of its connection.
-fn contain(run: impl FnOnce() -> Result<(), Close>) -> Result<(), Close> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Close::Panic(
-            text.unwrap_or_else(|| "no message".to_owned()),
-        ))
-    })
 }
