@@ -533,3 +533,6 @@ fn is_for_switches(message: &Message) -> bool {
             | Message::MeterMod(_)
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,680 @@
+//! The session held to the specification: no socket, and a clock that tests move.
+
+use super::*;
+use urtica_wire::{
+    Capabilities, DatapathId, Features, FixedName, MacAddr, PacketIn, PortConfig, PortFeatures,
+    PortNo, PortState, Role,
+};
+
+/// `ofp_hello` with a bitmap of these versions.
+fn hello(version: u8, bitmap: Option<u32>) -> Vec<u8> {
+    match bitmap {
+        None => vec![version, 0, 0, 8, 0, 0, 0, 7],
+        Some(bits) => {
+            let mut hello = vec![version, 0, 0, 16, 0, 0, 0, 7, 0, 1, 0, 8];
+            hello.extend(bits.to_be_bytes());
+            hello
+        }
+    }
+}
+
+fn encode(version: Version, xid: u32, message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message.encode(version, xid, &mut bytes).unwrap();
+    bytes
+}
+
+fn features(auxiliary_id: u8) -> Message<'static> {
+    Message::FeaturesReply(Features {
+        datapath_id: DatapathId(0xd1),
+        n_buffers: 256,
+        n_tables: 4,
+        auxiliary_id,
+        capabilities: Capabilities::FLOW_STATS,
+        actions: 0,
+        ports: List::default(),
+    })
+}
+
+fn port(number: u32) -> Port {
+    Port {
+        port_no: PortNo(number),
+        hw_addr: MacAddr::from_u64(u64::from(number)),
+        name: FixedName::truncated("eth"),
+        config: PortConfig::empty(),
+        state: PortState::empty(),
+        curr: PortFeatures::empty(),
+        advertised: PortFeatures::empty(),
+        supported: PortFeatures::empty(),
+        peer: PortFeatures::empty(),
+        curr_speed: 0,
+        max_speed: 0,
+    }
+}
+
+fn port_desc(flags: MultipartFlags, ports: Vec<Port>) -> Message<'static> {
+    let body = MultipartReplyBody::PortDesc(List::from(ports));
+    Message::MultipartReply(urtica_wire::MultipartReply { flags, body })
+}
+
+fn packet_in() -> Message<'static> {
+    Message::PacketIn(PacketIn {
+        buffer_id: urtica_wire::BufferId::NONE,
+        total_len: 4,
+        reason: urtica_wire::PacketInReason::NoMatch,
+        table_id: 0,
+        cookie: u64::MAX,
+        in_port: PortNo(1),
+        match_: urtica_wire::Match::any().in_port(PortNo(1)),
+        data: &[1, 2, 3, 4],
+    })
+}
+
+/// A session, the clock, and what it has sent.
+struct Bench {
+    session: Session,
+    start: Instant,
+    now: Instant,
+    out: Vec<u8>,
+}
+
+impl Bench {
+    fn new(config: SessionConfig) -> Self {
+        let start = Instant::now();
+        let mut out = Vec::new();
+        let session = Session::start(config, "tcp:192.0.2.1:4711".into(), start, &mut out);
+        Self {
+            session,
+            start,
+            now: start,
+            out,
+        }
+    }
+
+    fn speaking(versions: &[Version]) -> Self {
+        Self::new(SessionConfig {
+            versions: versions.to_vec(),
+            ..SessionConfig::default()
+        })
+    }
+
+    /// A session that a switch of this version has joined; what was sent on the way is forgotten, but for the xid
+    /// of the port description request.
+    fn joined(version: Version) -> (Self, Option<u32>) {
+        let mut bench = Self::new(SessionConfig::default());
+        bench.frame(&hello(version.to_wire(), None)).unwrap();
+        bench.join(version);
+        let sent = bench.take();
+        let asked = sent.iter().find(|(header, _)| header.message_type == 18);
+        (bench, asked.map(|(header, _)| header.xid))
+    }
+
+    fn join(&mut self, version: Version) -> SwitchInfo {
+        match self.frame(&encode(version, 0, &features(0))).unwrap() {
+            Event::Joined(info) => info,
+            other => panic!("expected the switch to join, not {other:?}"),
+        }
+    }
+
+    fn frame<'a>(&mut self, frame: &'a [u8]) -> Result<Event<'a>, SessionError> {
+        self.session.handle_frame(self.now, frame, &mut self.out)
+    }
+
+    fn pass(&mut self, time: Duration) -> Result<(), SessionError> {
+        self.now += time;
+        self.session.handle_timeout(self.now, &mut self.out)
+    }
+
+    /// What was sent since the last call: headers and whole messages.
+    fn take(&mut self) -> Vec<(Header, Vec<u8>)> {
+        let out = std::mem::take(&mut self.out);
+        let mut rest = out.as_slice();
+        let mut sent = Vec::new();
+        while let Some((frame, after)) = urtica_wire::split_frame(rest).unwrap() {
+            sent.push((Header::peek(frame).unwrap(), frame.to_vec()));
+            rest = after;
+        }
+        assert!(rest.is_empty(), "half a message was sent");
+        sent
+    }
+
+    /// The only message sent since the last call.
+    fn take_one(&mut self) -> (Header, Vec<u8>) {
+        let mut sent = self.take();
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        sent.remove(0)
+    }
+
+    /// The error sent since the last call, which must be the only message.
+    fn take_error(&mut self) -> (Header, ErrorCode, Vec<u8>) {
+        let (header, frame) = self.take_one();
+        match Message::decode(&frame).unwrap().1 {
+            Message::Error(error) => (header, error.code, error.data.to_vec()),
+            other => panic!("expected an error, not {other:?}"),
+        }
+    }
+
+    /// The version that the session asks for features in after this hello.
+    fn negotiate(mut self, hello: &[u8]) -> Result<u8, SessionError> {
+        self.take();
+        self.frame(hello)?;
+        let (header, _) = self.take_one();
+        assert_eq!(header.message_type, 5, "a features request");
+        Ok(header.version)
+    }
+}
+
+const OF10: u32 = 1 << 1;
+const OF13: u32 = 1 << 4;
+const OF15: u32 = 1 << 6;
+
+#[test]
+fn our_hello_names_the_highest_version_and_all_in_the_bitmap() {
+    let (header, frame) = Bench::new(SessionConfig::default()).take_one();
+    assert_eq!((header.version, header.message_type), (4, 0));
+    let Message::Hello(hello) = Message::decode(&frame).unwrap().1 else {
+        panic!("expected a hello");
+    };
+    let bitmap = hello.elements.iter().next().unwrap();
+    let spoken: Vec<_> = (0..32)
+        .filter(|&version| bitmap.includes(version))
+        .collect();
+    assert_eq!(spoken, [1, 4]);
+}
+
+#[test]
+fn a_hello_for_1_0_alone_has_no_elements() {
+    let (header, frame) = Bench::speaking(&[Version::Of10]).take_one();
+    assert_eq!((header.version, frame.len()), (1, 8));
+}
+
+#[test]
+fn without_a_bitmap_the_lower_version_counts() {
+    for (theirs, agreed) in [(1, 1), (4, 4), (5, 4), (6, 4)] {
+        let bench = Bench::new(SessionConfig::default());
+        assert_eq!(
+            bench.negotiate(&hello(theirs, None)),
+            Ok(agreed),
+            "{theirs:#x}"
+        );
+    }
+    for theirs in [2, 3] {
+        let bench = Bench::new(SessionConfig::default());
+        let refused = bench.negotiate(&hello(theirs, None)).unwrap_err();
+        assert!(
+            matches!(refused, SessionError::NoCommonVersion { .. }),
+            "{theirs:#x}"
+        );
+    }
+}
+
+#[test]
+fn with_a_bitmap_the_highest_common_version_counts() {
+    for (theirs, bitmap, agreed) in [
+        (4, OF10 | OF13, 4),
+        (2, OF10 | 1 << 2, 1),
+        (3, OF10 | 1 << 2 | 1 << 3, 1),
+        (6, OF10 | OF13 | OF15, 4),
+        (6, OF10 | OF15, 1),
+        (1, OF10, 1),
+    ] {
+        let bench = Bench::new(SessionConfig::default());
+        let negotiated = bench.negotiate(&hello(theirs, Some(bitmap)));
+        assert_eq!(negotiated, Ok(agreed), "{theirs:#x} {bitmap:#b}");
+    }
+}
+
+#[test]
+fn a_higher_hello_without_our_versions_in_its_bitmap_is_refused() {
+    let bench = Bench::new(SessionConfig::default());
+    let refused = bench.negotiate(&hello(6, Some(OF15))).unwrap_err();
+    assert!(matches!(
+        refused,
+        SessionError::NoCommonVersion { theirs: 6, .. }
+    ));
+}
+
+#[test]
+fn hello_elements_that_make_no_sense_are_passed_over() {
+    let bench = Bench::new(SessionConfig::default());
+    let odd = [4, 0, 0, 12, 0, 0, 0, 7, 0, 1, 0, 0];
+    assert_eq!(bench.negotiate(&odd), Ok(4));
+}
+
+#[test]
+fn a_controller_of_one_version_agrees_to_that_one() {
+    let bench = Bench::speaking(&[Version::Of10]);
+    assert_eq!(bench.negotiate(&hello(4, None)), Ok(1));
+    let bench = Bench::speaking(&[Version::Of13]);
+    assert_eq!(bench.negotiate(&hello(6, Some(OF10 | OF13))), Ok(4));
+}
+
+#[test]
+fn refusal_is_an_error_with_a_sentence_that_the_peer_can_read() {
+    for (theirs, answered) in [(1, 1), (2, 1), (3, 1), (5, 4)] {
+        let mut bench = Bench::speaking(&[Version::Of13]);
+        bench.take();
+        let refused = bench.frame(&hello(theirs, Some(1 << theirs))).unwrap_err();
+        let sentence = refused.to_string();
+        assert!(sentence.contains("we speak 1.3"), "{sentence}");
+        assert!(sentence.contains("ovs-vsctl set bridge"), "{sentence}");
+        let (header, code, data) = bench.take_error();
+        assert_eq!((header.version, header.xid), (answered, 7));
+        assert_eq!(code, ErrorCode::HelloFailedIncompatible);
+        assert_eq!(data, b"This controller speaks OpenFlow 1.3.");
+    }
+}
+
+#[test]
+fn an_error_instead_of_a_hello_is_a_refusal_in_any_version() {
+    for version in 1..=6 {
+        let mut bench = Bench::new(SessionConfig::default());
+        let error = [version, 1, 0, 12, 0, 0, 0, 7, 0, 0, 0, 1];
+        let refused = bench.frame(&error).unwrap_err();
+        assert_eq!(refused, SessionError::Refused(ErrorCode::HelloFailedEperm));
+    }
+}
+
+#[test]
+fn what_is_no_hello_is_refused_quietly_from_the_first_byte_on() {
+    for garbage in [
+        &b"echo A\n"[..],
+        b"GET / HTTP/1.1\r\n",
+        b"e",
+        &[0],
+        &[4, 10],
+        &[7, 0],
+    ] {
+        let bench = Bench::new(SessionConfig::default());
+        let refused = bench.session.handle_fragment(garbage).unwrap_err();
+        assert!(refused.is_noise(), "{garbage:?}");
+    }
+    for start in [&[][..], &[1], &[4, 0], &[6, 0, 0], &[2, 1]] {
+        let bench = Bench::new(SessionConfig::default());
+        assert_eq!(bench.session.handle_fragment(start), Ok(()));
+    }
+}
+
+#[test]
+fn a_message_before_the_hello_is_refused_without_an_answer() {
+    let mut bench = Bench::new(SessionConfig::default());
+    bench.take();
+    let frame = encode(Version::Of13, 0, &packet_in());
+    assert_eq!(bench.frame(&frame).unwrap_err(), SessionError::NotOpenFlow);
+    assert!(bench.take().is_empty());
+}
+
+#[test]
+fn a_1_0_switch_joins_and_is_configured() {
+    let mut bench = Bench::new(SessionConfig::default());
+    bench.frame(&hello(1, None)).unwrap();
+    assert_eq!(bench.session.version(), None);
+    bench.take();
+    let info = bench.join(Version::Of10);
+    assert_eq!(info.datapath_id, DatapathId(0xd1));
+    assert_eq!(
+        (info.version, info.n_buffers, info.n_tables),
+        (Version::Of10, 256, 4)
+    );
+    assert_eq!(info.peer, "tcp:192.0.2.1:4711");
+    assert_eq!(bench.session.version(), Some(Version::Of10));
+    let (header, frame) = bench.take_one();
+    assert_eq!(header.version, 1);
+    let Message::SetConfig(config) = Message::decode(&frame).unwrap().1 else {
+        panic!("expected a set-config");
+    };
+    assert_eq!(config.miss_send_len, CONTROLLER_NO_BUFFER);
+}
+
+#[test]
+fn a_1_3_switch_is_asked_for_ports_and_gets_a_table_miss_entry() {
+    let mut bench = Bench::new(SessionConfig::default());
+    bench.frame(&hello(4, None)).unwrap();
+    bench.take();
+    bench.join(Version::Of13);
+    let sent = bench.take();
+    let messages: Vec<_> = sent
+        .iter()
+        .map(|(_, frame)| Message::decode(frame).unwrap().1)
+        .collect();
+    let [
+        Message::SetConfig(_),
+        Message::MultipartRequest(request),
+        Message::FlowMod(entry),
+    ] = &messages[..]
+    else {
+        panic!("expected configuration, a question and a table-miss entry, not {messages:?}");
+    };
+    assert_eq!(request.body, MultipartRequestBody::PortDesc);
+    assert_eq!((entry.priority, entry.table_id), (0, 0));
+    assert_eq!(entry.match_.fields().count(), 0);
+    let actions = [Action::controller()];
+    assert_eq!(
+        entry.instructions,
+        List::from(vec![Instruction::apply(&actions)])
+    );
+}
+
+#[test]
+fn the_table_miss_entry_can_be_switched_off() {
+    let mut bench = Bench::new(SessionConfig {
+        table_miss: false,
+        ..SessionConfig::default()
+    });
+    bench.frame(&hello(4, None)).unwrap();
+    bench.join(Version::Of13);
+    const FLOW_MOD: u8 = 14;
+    assert!(
+        bench
+            .take()
+            .iter()
+            .all(|(header, _)| header.message_type != FLOW_MOD)
+    );
+}
+
+#[test]
+fn packet_ins_count_from_the_features_reply_on() {
+    for version in Version::ALL {
+        let mut bench = Bench::new(SessionConfig::default());
+        bench.frame(&hello(version.to_wire(), None)).unwrap();
+        let frame = encode(version, 9, &packet_in());
+        assert!(matches!(bench.frame(&frame), Ok(Event::Nothing)));
+        bench.join(version);
+        let taken = bench.frame(&frame);
+        assert!(
+            matches!(taken, Ok(Event::Message(_, Message::PacketIn(_)))),
+            "{taken:?}"
+        );
+    }
+}
+
+#[test]
+fn echo_is_answered_while_features_are_awaited() {
+    let mut bench = Bench::new(SessionConfig::default());
+    bench.frame(&hello(1, None)).unwrap();
+    bench.take();
+    bench
+        .frame(&encode(Version::Of10, 3, &Message::EchoRequest(b"x")))
+        .unwrap();
+    let (header, frame) = bench.take_one();
+    assert_eq!(header.xid, 3);
+    assert_eq!(Message::decode(&frame).unwrap().1, Message::EchoReply(b"x"));
+}
+
+#[test]
+fn ports_come_in_one_part_or_several() {
+    let (mut bench, xid) = Bench::joined(Version::Of13);
+    let xid = xid.unwrap();
+    for (flags, numbers, is_last) in [
+        (MultipartFlags::MORE, vec![1, 2], false),
+        (MultipartFlags::empty(), vec![3], true),
+    ] {
+        let described = numbers.iter().copied().map(port).collect();
+        let frame = encode(Version::Of13, xid, &port_desc(flags, described));
+        let Event::Ports { ports, last } = bench.frame(&frame).unwrap() else {
+            panic!("expected ports");
+        };
+        let told: Vec<_> = ports.iter().map(|status| status.port.port_no.0).collect();
+        assert_eq!((told, last), (numbers, is_last));
+    }
+    // The question has been answered: another description is somebody else's.
+    let frame = encode(
+        Version::Of13,
+        xid,
+        &port_desc(MultipartFlags::empty(), vec![]),
+    );
+    assert!(matches!(bench.frame(&frame), Ok(Event::Message(..))));
+}
+
+#[test]
+fn a_switch_that_cannot_describe_its_ports_is_used_without() {
+    let (mut bench, xid) = Bench::joined(Version::Of13);
+    let error = Message::Error(ErrorMessage {
+        code: ErrorCode::BadRequestBadMultipart,
+        data: &[],
+    });
+    let frame = encode(Version::Of13, xid.unwrap(), &error);
+    let Event::Ports { ports, last } = bench.frame(&frame).unwrap() else {
+        panic!("expected the end of the ports");
+    };
+    assert!(ports.is_empty() && last);
+    assert!(matches!(
+        bench.frame(&frame),
+        Ok(Event::Message(_, Message::Error(_)))
+    ));
+}
+
+#[test]
+fn a_port_description_that_somebody_else_asked_for_is_theirs() {
+    let (mut bench, _) = Bench::joined(Version::Of13);
+    let xid = bench.session.xids.next(Origin::Request);
+    let frame = encode(
+        Version::Of13,
+        xid,
+        &port_desc(MultipartFlags::empty(), vec![port(1)]),
+    );
+    let event = bench.frame(&frame).unwrap();
+    assert!(matches!(
+        event,
+        Event::Message(_, Message::MultipartReply(_))
+    ));
+}
+
+#[test]
+fn echo_requests_are_answered_and_our_own_replies_swallowed() {
+    for version in Version::ALL {
+        let (mut bench, _) = Bench::joined(version);
+        bench
+            .frame(&encode(version, 0xabcd, &Message::EchoRequest(b"ping")))
+            .unwrap();
+        let (header, frame) = bench.take_one();
+        assert_eq!((header.version, header.xid), (version.to_wire(), 0xabcd));
+        assert_eq!(
+            Message::decode(&frame).unwrap().1,
+            Message::EchoReply(b"ping")
+        );
+        let reply = encode(version, 1, &Message::EchoReply(b""));
+        assert!(matches!(bench.frame(&reply), Ok(Event::Nothing)));
+        assert!(bench.take().is_empty());
+    }
+}
+
+#[test]
+fn an_echo_reply_to_a_program_is_the_programs() {
+    let (mut bench, _) = Bench::joined(Version::Of13);
+    let xid = bench.session.xids.next(Origin::Program(0));
+    let reply = encode(Version::Of13, xid, &Message::EchoReply(b""));
+    assert!(matches!(
+        bench.frame(&reply),
+        Ok(Event::Message(_, Message::EchoReply(_)))
+    ));
+}
+
+#[test]
+fn a_role_reply_goes_to_whoever_asked_and_changes_nothing() {
+    let (mut bench, _) = Bench::joined(Version::Of13);
+    let role = Message::RoleReply(Role {
+        role: urtica_wire::ControllerRole::Slave,
+        generation_id: 1,
+    });
+    let xid = bench.session.xids.next(Origin::Program(3));
+    let frame = encode(Version::Of13, xid, &role);
+    let Event::Message(header, Message::RoleReply(_)) = bench.frame(&frame).unwrap() else {
+        panic!("expected the role reply");
+    };
+    assert_eq!(Origin::of(header.xid), Origin::Program(3));
+    assert!(matches!(
+        bench.frame(&encode(Version::Of13, 0, &packet_in())),
+        Ok(Event::Message(_, Message::PacketIn(_)))
+    ));
+}
+
+#[test]
+fn a_silent_switch_is_probed_after_5_s_and_given_up_after_15() {
+    let (mut bench, _) = Bench::joined(Version::Of13);
+    bench.pass(Duration::from_millis(4999)).unwrap();
+    assert!(bench.take().is_empty());
+    bench.pass(Duration::from_millis(1)).unwrap();
+    assert_eq!(bench.take_one().0.message_type, 2, "an echo request");
+    bench.pass(Duration::from_millis(4999)).unwrap();
+    assert!(bench.take().is_empty());
+    bench.pass(Duration::from_millis(1)).unwrap();
+    assert_eq!(bench.take_one().0.message_type, 2, "an echo request");
+    bench.pass(Duration::from_millis(4999)).unwrap();
+    let dead = bench.pass(Duration::from_millis(1));
+    assert_eq!(dead, Err(SessionError::Dead(Duration::from_secs(15))));
+    assert_eq!(bench.now - bench.start, Duration::from_secs(15));
+}
+
+#[test]
+fn any_message_shows_that_a_switch_lives() {
+    let (mut bench, _) = Bench::joined(Version::Of10);
+    for _ in 0..10 {
+        bench.pass(Duration::from_secs(4)).unwrap();
+        bench
+            .frame(&encode(Version::Of10, 0, &packet_in()))
+            .unwrap();
+    }
+    assert!(bench.take().is_empty());
+    bench.pass(Duration::from_secs(14)).unwrap();
+    bench.session.heard(bench.now);
+    bench.pass(Duration::from_secs(14)).unwrap();
+}
+
+#[test]
+fn the_handshake_must_end_within_10_s() {
+    for is_half_done in [false, true] {
+        let mut bench = Bench::new(SessionConfig::default());
+        if is_half_done {
+            bench.frame(&hello(4, None)).unwrap();
+        }
+        bench.pass(Duration::from_millis(9999)).unwrap();
+        let late = bench.pass(Duration::from_millis(1));
+        assert_eq!(
+            late,
+            Err(SessionError::HandshakeTimeout(Duration::from_secs(10)))
+        );
+    }
+}
+
+#[test]
+fn chatter_does_not_prolong_the_handshake() {
+    let mut bench = Bench::new(SessionConfig::default());
+    bench.frame(&hello(4, None)).unwrap();
+    let chatter = encode(Version::Of13, 0, &Message::EchoRequest(b""));
+    for _ in 0..9 {
+        bench.pass(Duration::from_secs(1)).unwrap();
+        bench.frame(&chatter).unwrap();
+    }
+    bench.pass(Duration::from_secs(1)).unwrap_err();
+}
+
+#[test]
+fn bad_messages_are_answered_with_the_error_that_the_specification_names() {
+    let unknown_type = [4, 99, 0, 8, 0, 0, 0, 5].as_slice();
+    let wrong_version = [5, 10, 0, 8, 0, 0, 0, 5].as_slice();
+    let other_version = [1, 2, 0, 8, 0, 0, 0, 5].as_slice();
+    let truncated = [4, 10, 0, 12, 0, 0, 0, 5, 0, 0, 0, 0].as_slice();
+    let for_switches = [4, 20, 0, 8, 0, 0, 0, 5].as_slice();
+    for (frame, expected) in [
+        (unknown_type, ErrorCode::BadRequestBadType),
+        (wrong_version, ErrorCode::BadRequestBadVersion),
+        (other_version, ErrorCode::BadRequestBadVersion),
+        (truncated, ErrorCode::BadRequestBadLen),
+        (for_switches, ErrorCode::BadRequestBadType),
+    ] {
+        let (mut bench, _) = Bench::joined(Version::Of13);
+        let event = bench.frame(frame).unwrap();
+        assert!(
+            matches!(event, Event::Malformed(_) | Event::Nothing),
+            "{event:?}"
+        );
+        let (header, code, data) = bench.take_error();
+        assert_eq!((header.version, header.xid), (4, 5));
+        assert_eq!((code, data.as_slice()), (expected, frame));
+    }
+}
+
+#[test]
+fn an_error_quotes_at_most_64_bytes() {
+    let (mut bench, _) = Bench::joined(Version::Of10);
+    let mut frame = vec![1, 99, 0, 200, 0, 0, 0, 5];
+    frame.resize(200, 0xaa);
+    bench.frame(&frame).unwrap();
+    assert_eq!(bench.take_error().2, frame[..64]);
+}
+
+#[test]
+fn errors_are_not_answered_with_errors() {
+    let (mut bench, _) = Bench::joined(Version::Of13);
+    for frame in [&[4, 1, 0, 9, 0, 0, 0, 5, 0][..], &[9, 1, 0, 8, 0, 0, 0, 5]] {
+        assert!(matches!(bench.frame(frame), Ok(Event::Malformed(_))));
+        assert!(bench.take().is_empty());
+    }
+}
+
+#[test]
+fn bytes_that_are_no_message_get_an_error_once_the_peer_is_known() {
+    let bytes = [4, 2, 0, 7, 0, 0, 0, 5];
+    let error = urtica_wire::split_frame(&bytes).unwrap_err();
+    let mut bench = Bench::new(SessionConfig::default());
+    bench.take();
+    bench
+        .session
+        .handle_malformed(error.clone(), &bytes, &mut bench.out);
+    assert!(bench.take().is_empty());
+    let (mut bench, _) = Bench::joined(Version::Of13);
+    let end = bench
+        .session
+        .handle_malformed(error.clone(), &bytes, &mut bench.out);
+    assert_eq!(end, SessionError::Malformed(error));
+    assert_eq!(bench.take_error().1, ErrorCode::BadRequestBadLen);
+}
+
+#[test]
+fn an_auxiliary_connection_is_refused() {
+    let mut bench = Bench::new(SessionConfig::default());
+    bench.frame(&hello(4, None)).unwrap();
+    let frame = encode(Version::Of13, 0, &features(3));
+    assert_eq!(bench.frame(&frame).unwrap_err(), SessionError::Auxiliary(3));
+}
+
+#[test]
+fn a_switch_that_refuses_to_tell_its_features_is_let_go() {
+    let mut bench = Bench::new(SessionConfig::default());
+    bench.frame(&hello(4, None)).unwrap();
+    let error = Message::Error(ErrorMessage {
+        code: ErrorCode::BadRequestEperm,
+        data: &[],
+    });
+    let frame = encode(Version::Of13, 1, &error);
+    assert_eq!(
+        bench.frame(&frame).unwrap_err(),
+        SessionError::Refused(ErrorCode::BadRequestEperm)
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_frames_make_a_session_panic(
+        frames in proptest::collection::vec(proptest::collection::vec(proptest::num::u8::ANY, 8..80), 1..20),
+        version in proptest::option::of(proptest::sample::select(&Version::ALL[..])),
+    ) {
+        let mut bench = match version {
+            Some(version) => Bench::joined(version).0,
+            None => Bench::new(SessionConfig::default()),
+        };
+        for mut frame in frames {
+            let length = frame.len() as u16;
+            frame[2..4].copy_from_slice(&length.to_be_bytes());
+            if let Some(version) = version {
+                frame[0] = version.to_wire();
+                frame[1] %= 32;
+            }
+            if bench.frame(&frame).is_err() {
+                break;
+            }
+            bench.take();
+        }
+    }
+}
