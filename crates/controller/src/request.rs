@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use urtica_wire::{DatapathId, EncodeError, ErrorCode, Header, Message, MultipartFlags};
 
-/// The most that is kept of one reply: a table of a million entries fits, and a switch whose reply never ends does not
-/// fill the memory.
-const MAX_REPLY_BYTES: usize = 256 << 20;
+/// The most that is kept of one reply: some 400,000 flow entries fit, and a switch whose reply never ends does not fill
+/// the memory.
+const MAX_REPLY_BYTES: usize = 64 << 20;
 
 /// Why something could not be sent to a switch, or its reply did not come.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

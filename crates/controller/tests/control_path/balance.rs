@@ -1,0 +1,126 @@
+//! Switches that move between shards while they are busy: nothing is lost, and nothing overtakes.
+
+use crate::support::*;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use urtica_controller::{Network, Running, SwitchInfo};
+use urtica_wire::{BufferId, DatapathId, Experimenter, Message, PacketIn, Version};
+
+/// How many packets a switch sends at once, and then awaits the answers to.
+const WINDOW: u32 = 500;
+
+/// How many messages from elsewhere may be on their way to a switch: far from what is refused.
+const IN_FLIGHT: u32 = 1000;
+
+/// What the two sides of one switch know of each other.
+#[derive(Default)]
+struct Load {
+    is_over: AtomicBool,
+    /// How many messages from elsewhere have arrived, in order.
+    arrived: AtomicU32,
+    /// How many there were in all, once there will be no more.
+    sent: OnceLock<u32>,
+}
+
+impl Load {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Sends packets and checks the answers until the end; then awaits what else was sent to the switch.
+    fn keep_busy(&self, switch: &mut FakeSwitch) {
+        let (mut number, mut answered) = (0, 0);
+        while !self.is_over() {
+            let mut batch = Vec::new();
+            for _ in 0..WINDOW {
+                batch.extend(encode(switch.version, 0, &numbered(number)));
+                number += 1;
+            }
+            switch.send_bytes(&batch);
+            while answered < number {
+                self.check(&switch.receive(), &mut answered);
+            }
+        }
+        while self.arrived.load(Ordering::Acquire) < *self.sent.wait() {
+            self.check(&switch.receive(), &mut answered);
+        }
+    }
+
+    fn check(&self, frame: &Frame, answered: &mut u32) {
+        match frame.message() {
+            Message::PacketOut(out) => {
+                assert_eq!(out.buffer_id, BufferId(*answered));
+                *answered += 1;
+            }
+            Message::Experimenter(message) => {
+                let arrived = self.arrived.fetch_add(1, Ordering::AcqRel);
+                assert_eq!(message.experimenter, arrived);
+            }
+            other => panic!("unexpected: {other:?}"),
+        }
+    }
+
+    /// Sends numbered messages to the switch until the end.
+    fn send_from_elsewhere(&self, network: &Network, to: DatapathId) {
+        let mut number = 0;
+        while !self.is_over() {
+            if number - self.arrived.load(Ordering::Acquire) < IN_FLIGHT {
+                let message = Message::Experimenter(Experimenter {
+                    experimenter: number,
+                    data: &[0; 4],
+                });
+                network.send(to, &message).unwrap();
+                number += 1;
+            } else {
+                thread::yield_now();
+            }
+        }
+        self.sent.set(number).unwrap();
+    }
+}
+
+/// A packet that the switch keeps under this number, which its answer names.
+fn numbered(number: u32) -> Message<'static> {
+    Message::PacketIn(PacketIn {
+        buffer_id: BufferId(number),
+        ..packet_in(&UDP)
+    })
+}
+
+fn departures(running: &Running) -> u64 {
+    let shards = running.network().shard_counters();
+    shards.map(|shard| shard.departures.get()).sum()
+}
+
+#[test]
+fn busy_switches_move_to_the_idle_shard_and_lose_nothing() {
+    let running = controller(2).program(|_: &SwitchInfo| Hub).start().unwrap();
+    // Connections are handed out in turn: those with odd numbers, which are kept busy, share a shard.
+    let switches = (0..8).map(|id| (id, FakeSwitch::join(&running, Version::Of10, id)));
+    let (busy, _idle): (Vec<_>, Vec<_>) = switches.partition(|(id, _)| id % 2 == 1);
+    let workers = busy.into_iter().map(|(id, mut switch)| {
+        let (load, network) = (Arc::new(Load::default()), running.network().clone());
+        let shared = load.clone();
+        let worker = thread::spawn(move || {
+            thread::scope(|scope| {
+                scope.spawn(|| shared.send_from_elsewhere(&network, DatapathId(id)));
+                shared.keep_busy(&mut switch);
+            });
+            switch
+        });
+        (load, worker)
+    });
+    let workers: Vec<_> = workers.collect();
+    eventually("two switches move", || departures(&running) >= 2);
+    for (load, _) in &workers {
+        load.is_over.store(true, Ordering::Release);
+    }
+    let mut busy: Vec<_> = workers
+        .into_iter()
+        .map(|(_, worker)| worker.join().unwrap())
+        .collect();
+    assert_eq!(running.network().switches().len(), 8);
+    busy.iter_mut().for_each(FakeSwitch::assert_served);
+    running.stop().unwrap();
+}

@@ -1,0 +1,302 @@
+//! What a handler's calls put on the wire, in both versions.
+
+use crate::support::*;
+use std::net::Ipv6Addr;
+use urtica_controller::{EntryOptions, IDLE_5S, Running, Switch, SwitchHandler, SwitchInfo};
+use urtica_wire::{
+    Action, BufferId, DatapathId, EncodeError, FlowMod, FlowModCommand, FlowModFlags, GROUP_ANY,
+    Instruction, List, Match, Message, OxmField, PacketIn, PacketOut, PortNo, TABLE_ALL, Version,
+};
+
+/// Does one thing with each packet.
+struct Doing(fn(&mut Switch, &PacketIn));
+
+impl SwitchHandler for Doing {
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        (self.0)(switch, packet);
+    }
+}
+
+/// A switch whose packets are dealt with in one way.
+struct Bench {
+    running: Running,
+    switch: FakeSwitch,
+}
+
+impl Bench {
+    fn new(version: Version, deal: fn(&mut Switch, &PacketIn)) -> Self {
+        let running = controller(1)
+            .program(move |_: &SwitchInfo| Doing(deal))
+            .start()
+            .unwrap();
+        let switch = FakeSwitch::join(&running, version, 1);
+        Self { running, switch }
+    }
+
+    fn packet(&mut self, packet: PacketIn) -> &mut Self {
+        self.switch.send(0, &Message::PacketIn(packet));
+        self
+    }
+
+    /// The next message, whose xid must say which program sent it.
+    fn receive(&mut self) -> Frame {
+        let frame = self.switch.receive();
+        assert_eq!(frame.header().xid >> 24, 1, "{frame:?}");
+        assert_eq!(frame.header().version, self.switch.version.to_wire());
+        frame
+    }
+
+    fn counters(&self) -> std::sync::Arc<urtica_controller::SwitchCounters> {
+        self.running.network().counters(DatapathId(1)).unwrap()
+    }
+
+    /// Nothing more was sent.
+    fn end(mut self) {
+        self.switch.assert_served();
+        self.running.stop().unwrap();
+    }
+}
+
+fn kept(buffer_id: u32) -> PacketIn<'static> {
+    PacketIn {
+        buffer_id: BufferId(buffer_id),
+        total_len: 1000,
+        ..packet_in(&UDP)
+    }
+}
+
+fn cut_short() -> PacketIn<'static> {
+    PacketIn {
+        total_len: 1000,
+        ..packet_in(&UDP)
+    }
+}
+
+fn assert_packet_out(frame: &Frame, buffer_id: BufferId, port: PortNo, data: &[u8]) {
+    let expected = PacketOut {
+        buffer_id,
+        in_port: PortNo(1),
+        actions: List::from(vec![Action::output(port)]),
+        data,
+    };
+    assert_eq!(frame.message(), Message::PacketOut(expected));
+}
+
+#[test]
+fn forward_sends_the_packet_or_names_the_buffer() {
+    for version in Version::ALL {
+        let mut bench = Bench::new(version, |switch, packet| {
+            switch.forward(packet, PortNo::FLOOD)
+        });
+        let frame = bench.packet(packet_in(&UDP)).receive();
+        assert_packet_out(&frame, BufferId::NONE, PortNo::FLOOD, &UDP);
+        let frame = bench.packet(kept(7)).receive();
+        assert_packet_out(&frame, BufferId(7), PortNo::FLOOD, &[]);
+        bench.packet(cut_short()).switch.assert_served();
+        let counters = bench.counters();
+        assert_eq!(
+            (counters.truncated.get(), counters.packet_ins.get()),
+            (1, 3)
+        );
+        assert_eq!(counters.sent.get(), 2);
+        bench.end();
+    }
+}
+
+fn rule(bench: &mut Bench) -> (BufferId, FlowMod<'static>, Vec<u128>) {
+    let frame = bench.receive();
+    let Message::FlowMod(flow_mod) = frame.message() else {
+        panic!("expected a flow mod, not {frame:?}");
+    };
+    let actions = [Action::output(PortNo(2))];
+    assert_eq!(
+        flow_mod.instructions,
+        List::from(vec![Instruction::apply(&actions)])
+    );
+    let fields = [
+        OxmField::InPort,
+        OxmField::EthSrc,
+        OxmField::EthDst,
+        OxmField::UdpDst,
+    ];
+    let values = fields.map(|field| flow_mod.match_.get(field).unwrap().0);
+    let rest = FlowMod {
+        match_: Match::any(),
+        instructions: List::default(),
+        buffer_id: BufferId::NONE,
+        ..flow_mod.clone()
+    };
+    // Nothing that borrows from the frame is left in it.
+    let rest = FlowMod {
+        cookie: rest.cookie,
+        idle_timeout: rest.idle_timeout,
+        hard_timeout: rest.hard_timeout,
+        priority: rest.priority,
+        flags: rest.flags,
+        table_id: rest.table_id,
+        command: rest.command,
+        out_port: rest.out_port,
+        ..FlowMod::default()
+    };
+    (flow_mod.buffer_id, rest, values.to_vec())
+}
+
+#[test]
+fn forward_with_rule_adds_an_entry_and_sends_the_packet() {
+    for version in Version::ALL {
+        let mut bench = Bench::new(version, |switch, packet| {
+            let options = EntryOptions {
+                hard_timeout: 60,
+                cookie: 0xc0,
+                flags: FlowModFlags::SEND_FLOW_REM,
+                ..IDLE_5S.priority(100)
+            };
+            switch.forward_with_rule(packet, Match::exact(packet), PortNo(2), options);
+        });
+        let expected = FlowMod {
+            cookie: 0xc0,
+            idle_timeout: 5,
+            hard_timeout: 60,
+            priority: 100,
+            flags: FlowModFlags::SEND_FLOW_REM,
+            ..FlowMod::default()
+        };
+        let values = vec![1, 1, 2, 9];
+        // Kept: the entry sends it on.
+        bench.packet(kept(7));
+        assert_eq!(
+            rule(&mut bench),
+            (BufferId(7), expected.clone(), values.clone())
+        );
+        // Not kept: it follows.
+        bench.packet(packet_in(&UDP));
+        assert_eq!(
+            rule(&mut bench),
+            (BufferId::NONE, expected.clone(), values.clone())
+        );
+        assert_packet_out(&bench.receive(), BufferId::NONE, PortNo(2), &UDP);
+        // Cut short: this one is lost, the next ones are not.
+        bench.packet(cut_short());
+        assert_eq!(rule(&mut bench), (BufferId::NONE, expected, values));
+        bench.switch.assert_served();
+        assert_eq!(bench.counters().truncated.get(), 1);
+        bench.end();
+    }
+}
+
+#[test]
+fn forward_with_rule_takes_any_match() {
+    for version in Version::ALL {
+        let mut bench = Bench::new(version, |switch, packet| {
+            let towards = Match::any().eth_dst(packet.eth_dst());
+            switch.forward_with_rule(packet, towards, PortNo(2), EntryOptions::PERMANENT);
+        });
+        let frame = bench.packet(kept(7)).receive();
+        let Message::FlowMod(flow_mod) = frame.message() else {
+            panic!("expected a flow mod");
+        };
+        assert_eq!(flow_mod.buffer_id, BufferId(7));
+        assert_eq!((flow_mod.idle_timeout, flow_mod.priority), (0, 0x8000));
+        assert_eq!(flow_mod.match_.fields().count(), 1);
+        bench.end();
+    }
+}
+
+#[test]
+fn install_adds_an_entry_and_without_actions_one_that_drops() {
+    for version in Version::ALL {
+        let mut bench = Bench::new(version, |switch, packet| {
+            let match_ = Match::any().in_port(packet.in_port());
+            let actions = [Action::output(PortNo(2)), Action::output(PortNo(3))];
+            switch
+                .install(match_.clone(), &actions, EntryOptions::idle(9))
+                .unwrap();
+            switch
+                .install(match_, &[], EntryOptions::PERMANENT)
+                .unwrap();
+        });
+        bench.packet(kept(7));
+        for (count, idle_timeout) in [(2, 9), (0, 0)] {
+            let frame = bench.receive();
+            let Message::FlowMod(flow_mod) = frame.message() else {
+                panic!("expected a flow mod");
+            };
+            assert_eq!(flow_mod.command, FlowModCommand::Add);
+            assert_eq!(flow_mod.match_.get(OxmField::InPort).unwrap().0, 1);
+            assert_eq!(
+                (flow_mod.idle_timeout, flow_mod.buffer_id),
+                (idle_timeout, BufferId::NONE)
+            );
+            let actions: usize = flow_mod
+                .instructions
+                .iter()
+                .map(|instruction| match instruction {
+                    Instruction::ApplyActions(actions) => actions.len(),
+                    other => panic!("{other:?}"),
+                })
+                .sum();
+            assert_eq!(actions, count);
+        }
+        bench.end();
+    }
+}
+
+#[test]
+fn delete_is_not_strict_and_means_all_tables() {
+    for (version, table_id) in [(Version::Of10, 0), (Version::Of13, TABLE_ALL)] {
+        let mut bench = Bench::new(version, |switch, packet| {
+            switch
+                .delete(Match::any().eth_src(packet.eth_src()))
+                .unwrap();
+        });
+        let frame = bench.packet(kept(7)).receive();
+        let Message::FlowMod(flow_mod) = frame.message() else {
+            panic!("expected a flow mod");
+        };
+        assert_eq!(
+            (flow_mod.command, flow_mod.table_id),
+            (FlowModCommand::Delete, table_id)
+        );
+        assert_eq!(
+            (flow_mod.out_port, flow_mod.out_group),
+            (PortNo::ANY, GROUP_ANY)
+        );
+        assert_eq!(flow_mod.match_.fields().count(), 1);
+        bench.end();
+    }
+}
+
+#[test]
+fn send_returns_the_xid_that_is_sent() {
+    for version in Version::ALL {
+        let mut bench = Bench::new(version, |switch, _| {
+            let xid = switch.send(&Message::BarrierRequest).unwrap();
+            switch
+                .send(&Message::EchoRequest(&xid.to_be_bytes()))
+                .unwrap();
+        });
+        let barrier = bench.packet(kept(7)).receive();
+        assert_eq!(barrier.message(), Message::BarrierRequest);
+        let echo = bench.switch.read_frame().unwrap();
+        let xid = barrier.header().xid.to_be_bytes();
+        assert_eq!(echo.message(), Message::EchoRequest(&xid));
+        bench.end();
+    }
+}
+
+#[test]
+fn what_a_version_cannot_express_is_an_error_and_not_sent() {
+    let mut bench = Bench::new(Version::Of10, |switch, packet| {
+        let ipv6 = Match::any().eth_type(0x86dd).ipv6_src(Ipv6Addr::LOCALHOST);
+        let refused = switch.install(ipv6, &[], EntryOptions::PERMANENT);
+        assert!(matches!(refused, Err(EncodeError::Unsupported { .. })));
+        assert!(switch.send(&Message::GetAsyncRequest).is_err());
+        // 1.0's ports have 16 bits.
+        switch.forward(packet, PortNo(0x1_0000));
+        switch.forward_with_rule(packet, Match::exact(packet), PortNo(0x1_0000), IDLE_5S);
+    });
+    bench.packet(kept(7)).switch.assert_served();
+    let counters = bench.counters();
+    assert_eq!((counters.unsendable.get(), counters.sent.get()), (2, 0));
+    bench.end();
+}

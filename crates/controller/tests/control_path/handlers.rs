@@ -1,0 +1,279 @@
+//! Which handler is told what, and in which order.
+
+use crate::support::*;
+use urtica_controller::{Running, Switch, SwitchHandler, SwitchInfo};
+use urtica_wire::{
+    DatapathId, ErrorCode, Experimenter, FlowRemoved, FlowRemovedReason, Match, Message,
+    MultipartFlags, MultipartReply, MultipartReplyBody, PacketIn, PortNo, PortReason, PortStatus,
+    Version,
+};
+
+fn record<const N: usize>(names: [&'static str; N]) -> (Running, Record) {
+    let (recorders, record) = recorders(names);
+    let running = recorders
+        .into_iter()
+        .fold(controller(1), |controller, recorder| {
+            controller.program(move |_: &SwitchInfo| recorder.clone())
+        });
+    (running.start().unwrap(), record)
+}
+
+fn flow_removed(cookie: u64) -> Message<'static> {
+    Message::FlowRemoved(FlowRemoved {
+        cookie,
+        priority: 1,
+        reason: FlowRemovedReason::IdleTimeout,
+        table_id: 0,
+        duration_sec: 5,
+        duration_nsec: 0,
+        idle_timeout: 5,
+        hard_timeout: 0,
+        packet_count: 1,
+        byte_count: 60,
+        match_: Match::any().in_port(PortNo(1)),
+    })
+}
+
+fn port_status(reason: PortReason, number: u32) -> Message<'static> {
+    Message::PortStatus(PortStatus {
+        reason,
+        port: port(number),
+    })
+}
+
+#[test]
+fn every_asynchronous_message_comes_to_all_programs_in_order() {
+    for version in Version::ALL {
+        let (running, record) = record(["a", "b"]);
+        let mut switch = FakeSwitch::join(&running, version, 1);
+        // Asynchronous messages have xids of the switch's choice: these look like ours.
+        for xid in [0, 0x0100_0001, 0xff00_0001] {
+            switch.send(xid, &Message::PacketIn(packet_in(&UDP)));
+            switch.send(xid, &flow_removed(0xc0));
+            switch.send(xid, &port_status(PortReason::Modify, 2));
+        }
+        let mut expected = vec!["up, 3 ports"];
+        for _ in 0..3 {
+            expected.extend([
+                "packet of 46 from 1",
+                "flow 0xc0 removed",
+                "port 2 Modify, now [1, 2, 3]",
+            ]);
+        }
+        expected.push("down 0000000000000001");
+        drop(switch);
+        for what in expected {
+            assert_eq!(record.next(), format!("a: {what}"));
+            assert_eq!(record.next(), format!("b: {what}"));
+        }
+        running.stop().unwrap();
+    }
+}
+
+#[test]
+fn ports_are_kept_up_to_date() {
+    for version in Version::ALL {
+        let (running, record) = record(["p"]);
+        let mut switch = FakeSwitch::join(&running, version, 1);
+        assert_eq!(record.next(), "p: up, 3 ports");
+        switch.send(0, &port_status(PortReason::Delete, 2));
+        switch.send(0, &port_status(PortReason::Add, 4));
+        switch.send(0, &port_status(PortReason::Delete, 9));
+        assert_eq!(record.next(), "p: port 2 Delete, now [1, 3]");
+        assert_eq!(record.next(), "p: port 4 Add, now [1, 3, 4]");
+        assert_eq!(record.next(), "p: port 9 Delete, now [1, 3, 4]");
+        let info = running.network().info(DatapathId(1)).unwrap();
+        assert_eq!(info.port(PortNo(4)).unwrap().name.to_string(), "eth4");
+        assert!(info.port(PortNo(2)).is_none());
+        running.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_1_3_switch_is_up_when_its_last_port_is_told_and_heard_before() {
+    let (running, record) = record(["p"]);
+    let mut switch = FakeSwitch::start(connect(&running), Version::Of13, 1);
+    let xid = switch.receive().header().xid;
+    assert!(matches!(switch.receive().message(), Message::FlowMod(_)));
+    switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+    switch.send(xid, &port_desc(MultipartFlags::MORE, &[1, 2]));
+    switch.send(xid, &port_desc(MultipartFlags::empty(), &[3, 4]));
+    assert_eq!(record.next(), "p: packet of 46 from 1");
+    assert_eq!(record.next(), "p: up, 4 ports");
+    running.stop().unwrap();
+}
+
+#[test]
+fn a_1_3_switch_that_cannot_describe_its_ports_is_up_without() {
+    let (running, record) = record(["p"]);
+    let mut switch = FakeSwitch::start(connect(&running), Version::Of13, 1);
+    let xid = switch.receive().header().xid;
+    switch.send(xid, &error(ErrorCode::BadRequestBadMultipart));
+    assert_eq!(record.next(), "p: up, 0 ports");
+    switch.send(0, &port_status(PortReason::Add, 1));
+    assert_eq!(record.next(), "p: port 1 Add, now [1]");
+    running.stop().unwrap();
+}
+
+/// Asks a question when its switch comes up, and tells what it hears.
+struct Asking(Recorder);
+
+impl SwitchHandler for Asking {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        switch.send(&Message::GetConfigRequest).unwrap();
+    }
+
+    fn error(&mut self, switch: &mut Switch, xid: u32, error: &urtica_wire::ErrorMessage) {
+        self.0.error(switch, xid, error);
+    }
+
+    fn message(&mut self, switch: &mut Switch, xid: u32, message: &Message) {
+        self.0.message(switch, xid, message);
+    }
+}
+
+#[test]
+fn errors_and_replies_go_to_the_program_that_caused_them() {
+    let ([a, b], record) = recorders(["a", "b"]);
+    let running = controller(1)
+        .program(move |_: &SwitchInfo| Asking(a.clone()))
+        .program(move |_: &SwitchInfo| Asking(b.clone()))
+        .start()
+        .unwrap();
+    let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
+    let [xid_a, xid_b] = [switch.receive(), switch.receive()].map(|frame| {
+        assert_eq!(frame.message(), Message::GetConfigRequest);
+        frame.header().xid
+    });
+    switch.send(xid_b, &error(ErrorCode::BadRequestEperm));
+    let counter = xid_b & 0x00ff_ffff;
+    assert_eq!(
+        record.next(),
+        format!("b: error OFPBRC_EPERM to {counter:#x}")
+    );
+    switch.send(xid_a, &Message::BarrierReply);
+    assert_eq!(record.next(), "a: BarrierReply");
+    // Nobody's, the session's own, or awaited by nobody any more.
+    for xid in [0, 1, 0xff00_0001] {
+        switch.send(xid, &error(ErrorCode::BadRequestEperm));
+    }
+    switch.assert_served();
+    assert!(record.is_empty());
+    let counters = running.network().counters(DatapathId(1)).unwrap();
+    assert_eq!(counters.errors.get(), 4);
+    running.stop().unwrap();
+}
+
+#[test]
+fn an_experimenters_message_comes_to_all_whatever_its_xid() {
+    let (running, record) = record(["a", "b"]);
+    let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
+    assert_eq!(
+        (record.next(), record.next()),
+        ("a: up, 3 ports".into(), "b: up, 3 ports".into())
+    );
+    let message = Message::Experimenter(Experimenter {
+        experimenter: 0x2320,
+        data: &[1, 2, 3, 4],
+    });
+    for xid in [0, 0x4000_0000] {
+        switch.send(xid, &message);
+        for name in ["a", "b"] {
+            assert_eq!(record.next(), format!("{name}: {message:?}"));
+        }
+    }
+    running.stop().unwrap();
+}
+
+/// Keeps packets of other than minimal length to itself.
+struct Greedy(Recorder);
+
+impl SwitchHandler for Greedy {
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        self.0.packet_in(switch, packet);
+        if packet.data.len() > 14 {
+            switch.consume();
+        }
+    }
+}
+
+#[test]
+fn a_program_can_keep_a_message_from_those_after_it() {
+    let ([first, second, third], record) = recorders(["1", "2", "3"]);
+    let running = controller(1)
+        .program(move |_: &SwitchInfo| first.clone())
+        .program(move |_: &SwitchInfo| Greedy(second.clone()))
+        .program(move |_: &SwitchInfo| third.clone())
+        .start()
+        .unwrap();
+    let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
+    assert_eq!(
+        (record.next(), record.next()),
+        ("1: up, 3 ports".into(), "3: up, 3 ports".into())
+    );
+    switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+    switch.send(0, &Message::PacketIn(packet_in(&UDP[..14])));
+    for expected in [
+        "1: packet of 46",
+        "2: packet of 46",
+        "1: packet of 14",
+        "2: packet of 14",
+        "3: packet of 14",
+    ] {
+        assert_eq!(record.next(), format!("{expected} from 1"));
+    }
+    running.stop().unwrap();
+}
+
+/// Does nothing at all.
+struct Quiet;
+
+impl SwitchHandler for Quiet {}
+
+#[test]
+fn a_handler_without_methods_takes_everything_and_does_nothing() {
+    for version in Version::ALL {
+        let running = controller(1)
+            .program(|_: &SwitchInfo| Quiet)
+            .start()
+            .unwrap();
+        let mut switch = FakeSwitch::join(&running, version, 1);
+        let stats = MultipartReply {
+            flags: MultipartFlags::empty(),
+            body: MultipartReplyBody::PortStats(Default::default()),
+        };
+        switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+        switch.send(0, &flow_removed(1));
+        switch.send(0, &port_status(PortReason::Modify, 1));
+        switch.send(0, &error(ErrorCode::BadRequestEperm));
+        switch.send(0, &Message::MultipartReply(stats));
+        switch.send(0, &Message::BarrierReply);
+        switch.assert_served();
+        running.stop().unwrap();
+    }
+}
+
+#[test]
+fn each_switch_has_a_handler_of_its_own() {
+    struct Counting(Recorder, u32);
+
+    impl SwitchHandler for Counting {
+        fn packet_in(&mut self, switch: &mut Switch, _: &PacketIn) {
+            self.1 += 1;
+            self.0
+                .tell(format_args!("{} has {}", switch.datapath_id(), self.1));
+        }
+    }
+
+    let ([recorder], record) = recorders(["p"]);
+    let program = move |_: &SwitchInfo| Counting(recorder.clone(), 0);
+    let running = controller(2).program(program).start().unwrap();
+    for id in [1, 2] {
+        let mut switch = FakeSwitch::join(&running, Version::Of10, id);
+        for count in 1..=2 {
+            switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+            assert_eq!(record.next(), format!("p: {:016x} has {count}", id));
+        }
+    }
+    running.stop().unwrap();
+}

@@ -1,0 +1,108 @@
+//! The orderly end: what waits is sent, handlers are told, sockets are closed.
+
+use crate::support::*;
+use std::time::{Duration, Instant};
+use urtica_controller::{Controller, Switch, SwitchHandler, SwitchInfo};
+use urtica_wire::{Experimenter, Message, PacketIn, Version};
+
+#[test]
+fn handlers_are_told_and_connections_closed() {
+    let ([recorder], record) = recorders(["p"]);
+    let program = move |_: &SwitchInfo| recorder.clone();
+    let running = controller(2).program(program).start().unwrap();
+    let address = running.addresses()[0].clone();
+    let mut switches: Vec<_> = [1, 2]
+        .map(|id| FakeSwitch::join(&running, Version::Of13, id))
+        .into_iter()
+        .collect();
+    let mut stranger = FakeSwitch::over(connect(&running), Version::Of13);
+    assert!(stranger.try_receive().is_some());
+    assert_eq!(
+        (record.next(), record.next()),
+        ("p: up, 3 ports".into(), "p: up, 3 ports".into())
+    );
+    running.stop().unwrap();
+    let mut told = [record.next(), record.next()];
+    told.sort();
+    assert_eq!(
+        told,
+        ["p: down 0000000000000001", "p: down 0000000000000002"]
+    );
+    assert!(stranger.try_receive().is_none());
+    assert!(
+        switches
+            .iter_mut()
+            .all(|switch| switch.try_receive().is_none())
+    );
+    // Nobody listens any more: the place is free.
+    let again = Controller::new()
+        .listen(address)
+        .shards(1)
+        .pin(false)
+        .program(|_: &SwitchInfo| Hub);
+    again.start().unwrap().stop().unwrap();
+}
+
+/// Answers a packet with more than sockets take at once.
+struct Verbose;
+
+const ANSWERS: u32 = 200;
+
+impl SwitchHandler for Verbose {
+    fn packet_in(&mut self, switch: &mut Switch, _: &PacketIn) {
+        for number in 0..ANSWERS {
+            let answer = Experimenter {
+                experimenter: number,
+                data: &[0; 60_000],
+            };
+            switch.send(&Message::Experimenter(answer)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_waits_to_be_sent_is_sent() {
+    let running = controller(1)
+        .program(|_: &SwitchInfo| Verbose)
+        .start()
+        .unwrap();
+    let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
+    let counters = running
+        .network()
+        .counters(urtica_wire::DatapathId(1))
+        .unwrap();
+    switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+    eventually("more waits than the socket takes", || {
+        counters.stalls.get() > 0
+    });
+    let stopping = std::thread::spawn(move || running.stop());
+    for number in 0..ANSWERS {
+        let frame = switch.receive();
+        let Message::Experimenter(answer) = frame.message() else {
+            panic!("expected an answer");
+        };
+        assert_eq!(answer.experimenter, number);
+    }
+    assert!(switch.try_receive().is_none());
+    stopping.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_switch_that_does_not_read_holds_the_end_up_for_a_while_only() {
+    let running = controller(1)
+        .program(|_: &SwitchInfo| Verbose)
+        .start()
+        .unwrap();
+    let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
+    let counters = running
+        .network()
+        .counters(urtica_wire::DatapathId(1))
+        .unwrap();
+    switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+    eventually("more waits than the socket takes", || {
+        counters.stalls.get() > 0
+    });
+    let start = Instant::now();
+    running.stop().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(10));
+}

@@ -1,0 +1,368 @@
+//! A switch that does what the test says, a program that tells what it sees, and waiting for things to become true.
+
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+use urtica_controller::{Controller, Running, Switch, SwitchHandler, SwitchInfo};
+use urtica_wire::{
+    Address, BufferId, Capabilities, DatapathId, ErrorCode, ErrorMessage, Features, FixedName,
+    FlowRemoved, Header, List, MacAddr, Match, Message, MultipartFlags, MultipartReply,
+    MultipartReplyBody, PacketIn, PacketInReason, Port, PortConfig, PortFeatures, PortNo,
+    PortState, PortStatus, Version, split_frame,
+};
+
+/// Longer than anything takes, also where the machine is busy; a test that waits this long has failed.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A controller without programs yet, at a port of the system's choice.
+pub fn controller(shards: usize) -> Controller {
+    Controller::new()
+        .listen("ptcp:0:127.0.0.1".parse().unwrap())
+        .shards(shards)
+        .pin(false)
+}
+
+/// Waits until `condition` holds.
+///
+/// # Panics
+/// If it does not in time.
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < DEADLINE, "expected: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A connection to where the controller listens first.
+pub fn connect(running: &Running) -> Socket {
+    connect_to(&running.addresses()[0])
+}
+
+/// A connection to one of the controller's addresses.
+pub fn connect_to(address: &Address) -> Socket {
+    let target = match address {
+        Address::PassiveTcp { host, port } => {
+            SocketAddr::new(host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), *port).into()
+        }
+        Address::PassiveUnix(path) => SockAddr::unix(path).unwrap(),
+        other => panic!("nobody listens at {other}"),
+    };
+    let domain = Domain::from(i32::from(target.family()));
+    let socket = Socket::new(domain, Type::STREAM, None).unwrap();
+    socket.connect(&target).unwrap();
+    socket.set_read_timeout(Some(DEADLINE)).unwrap();
+    socket
+}
+
+/// A whole message.
+#[derive(Debug)]
+pub struct Frame(pub Vec<u8>);
+
+impl Frame {
+    pub fn header(&self) -> Header {
+        Header::peek(&self.0).unwrap()
+    }
+
+    pub fn message(&self) -> Message<'_> {
+        Message::decode(&self.0).unwrap().1
+    }
+
+    /// The code in an error, which this must be.
+    pub fn error_code(&self) -> ErrorCode {
+        match self.message() {
+            Message::Error(error) => error.code,
+            other => panic!("expected an error, not {other:?}"),
+        }
+    }
+}
+
+/// The switch's end of a connection.
+pub struct FakeSwitch {
+    pub socket: Socket,
+    pub version: Version,
+    received: Vec<u8>,
+}
+
+impl FakeSwitch {
+    /// A switch with ports 1 to 3 that has joined; a 1.3 switch has described its ports too.
+    pub fn join(running: &Running, version: Version, id: u64) -> Self {
+        let mut switch = Self::start(connect(running), version, id);
+        if version == Version::Of13 {
+            switch.describe_ports(&[1, 2, 3]);
+        }
+        switch
+    }
+
+    /// Sends hello and features reply, and reads what the controller sends each switch before the table-miss entry.
+    pub fn start(socket: Socket, version: Version, id: u64) -> Self {
+        let mut switch = Self::over(socket, version);
+        switch.send_bytes(&[version.to_wire(), 0, 0, 8, 0, 0, 0, 0]);
+        assert!(matches!(switch.receive().message(), Message::Hello(_)));
+        let request = switch.receive();
+        assert_eq!(request.message(), Message::FeaturesRequest);
+        switch.send(request.header().xid, &features(version, id));
+        assert!(matches!(switch.receive().message(), Message::SetConfig(_)));
+        switch
+    }
+
+    /// A switch that has not said a word.
+    pub fn over(socket: Socket, version: Version) -> Self {
+        Self {
+            socket,
+            version,
+            received: Vec::new(),
+        }
+    }
+
+    /// Answers the question for ports, which comes next, and takes the table-miss entry.
+    pub fn describe_ports(&mut self, ports: &[u32]) {
+        let request = self.receive();
+        assert!(matches!(request.message(), Message::MultipartRequest(_)));
+        self.send(
+            request.header().xid,
+            &port_desc(MultipartFlags::empty(), ports),
+        );
+        assert!(matches!(self.receive().message(), Message::FlowMod(_)));
+    }
+
+    pub fn send(&mut self, xid: u32, message: &Message) {
+        let bytes = encode(self.version, xid, message);
+        self.send_bytes(&bytes);
+    }
+
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).unwrap();
+    }
+
+    /// The next message, answering probes on the way.
+    pub fn receive(&mut self) -> Frame {
+        self.try_receive()
+            .expect("a message, not the end of the connection")
+    }
+
+    /// The next message, or `None` where the controller has closed the connection.
+    pub fn try_receive(&mut self) -> Option<Frame> {
+        loop {
+            let frame = self.read_frame()?;
+            match frame.message() {
+                Message::EchoRequest(data) => {
+                    let reply = encode(self.version, frame.header().xid, &Message::EchoReply(data));
+                    // The controller may have gone meanwhile.
+                    let _ = self.socket.write_all(&reply);
+                }
+                _ => return Some(frame),
+            }
+        }
+    }
+
+    /// The next message as it is, or `None` where the controller has closed the connection.
+    pub fn read_frame(&mut self) -> Option<Frame> {
+        let mut buffer = [0; 16 << 10];
+        loop {
+            if let Some((frame, rest)) = split_frame(&self.received).unwrap() {
+                let frame = Frame(frame.to_vec());
+                self.received = rest.to_vec();
+                return Some(frame);
+            }
+            match self.socket.read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+                Err(error) => {
+                    panic!("a message or the end of the connection was expected: {error}")
+                }
+            }
+        }
+    }
+
+    /// Reads until the controller closes the connection; returns what came before.
+    pub fn read_to_end(&mut self) -> Vec<Frame> {
+        std::iter::from_fn(|| self.read_frame()).collect()
+    }
+
+    /// Whether the controller still answers. Nothing else may be on the way.
+    pub fn assert_served(&mut self) {
+        self.send(0x77, &Message::EchoRequest(b"still there?"));
+        let reply = self.receive();
+        assert_eq!(reply.header().xid, 0x77);
+        assert_eq!(reply.message(), Message::EchoReply(b"still there?"));
+    }
+}
+
+pub fn encode(version: Version, xid: u32, message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message.encode(version, xid, &mut bytes).unwrap();
+    bytes
+}
+
+pub fn features(version: Version, id: u64) -> Message<'static> {
+    let ports = match version {
+        Version::Of10 => (1..=3).map(port).collect(),
+        Version::Of13 => List::default(),
+    };
+    Message::FeaturesReply(Features {
+        datapath_id: DatapathId(id),
+        n_buffers: 256,
+        n_tables: 1,
+        auxiliary_id: 0,
+        capabilities: Capabilities::empty(),
+        actions: 0,
+        ports,
+    })
+}
+
+pub fn port(number: u32) -> Port {
+    Port {
+        port_no: PortNo(number),
+        hw_addr: MacAddr::from_u64(0x0200_0000_0000 + u64::from(number)),
+        name: FixedName::truncated(&format!("eth{number}")),
+        config: PortConfig::empty(),
+        state: PortState::empty(),
+        curr: PortFeatures::empty(),
+        advertised: PortFeatures::empty(),
+        supported: PortFeatures::empty(),
+        peer: PortFeatures::empty(),
+        curr_speed: 0,
+        max_speed: 0,
+    }
+}
+
+pub fn port_desc(flags: MultipartFlags, ports: &[u32]) -> Message<'static> {
+    let body = MultipartReplyBody::PortDesc(ports.iter().copied().map(port).collect());
+    Message::MultipartReply(MultipartReply { flags, body })
+}
+
+/// An untagged UDP packet, Ethernet header to ports.
+pub const UDP: [u8; 46] = {
+    let mut frame = [0; 46];
+    frame[5] = 2;
+    frame[11] = 1;
+    frame[12] = 0x08;
+    frame[14] = 0x45;
+    frame[17] = 32;
+    frame[22] = 64;
+    frame[23] = 17;
+    frame[29] = 1;
+    frame[33] = 2;
+    frame[35] = 7;
+    frame[37] = 9;
+    frame[39] = 12;
+    frame
+};
+
+/// A whole packet that came in by port 1 and was not kept.
+pub fn packet_in(data: &[u8]) -> PacketIn<'_> {
+    PacketIn {
+        buffer_id: BufferId::NONE,
+        total_len: data.len() as u16,
+        reason: PacketInReason::NoMatch,
+        table_id: 0,
+        cookie: u64::MAX,
+        in_port: PortNo(1),
+        match_: Match::any().in_port(PortNo(1)),
+        data,
+    }
+}
+
+pub fn error(code: ErrorCode) -> Message<'static> {
+    Message::Error(ErrorMessage { code, data: &[] })
+}
+
+/// Floods every packet, so that each packet-in has an answer.
+pub struct Hub;
+
+impl SwitchHandler for Hub {
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        switch.forward(packet, PortNo::FLOOD);
+    }
+}
+
+/// What a [`Recorder`] has seen, in order.
+pub struct Record(Receiver<String>);
+
+impl Record {
+    /// What happened next.
+    pub fn next(&self) -> String {
+        self.0.recv_timeout(DEADLINE).expect("something happens")
+    }
+
+    /// Whether nothing more has happened so far.
+    pub fn is_empty(&self) -> bool {
+        self.0.try_recv().is_err()
+    }
+}
+
+/// Where the handlers of a program write to.
+#[derive(Clone)]
+pub struct Recorder {
+    name: &'static str,
+    sender: Sender<String>,
+}
+
+/// Names for the handlers of several programs that share a record.
+pub fn recorders<const N: usize>(names: [&'static str; N]) -> ([Recorder; N], Record) {
+    let (sender, receiver) = mpsc::channel();
+    let recorder = |name| Recorder {
+        name,
+        sender: sender.clone(),
+    };
+    (names.map(recorder), Record(receiver))
+}
+
+impl Recorder {
+    pub fn tell(&self, what: impl std::fmt::Display) {
+        // The test may have seen enough.
+        let _ = self.sender.send(format!("{}: {what}", self.name));
+    }
+}
+
+impl SwitchHandler for Recorder {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        self.tell(format_args!("up, {} ports", switch.info().ports.len()));
+    }
+
+    fn packet_in(&mut self, _: &mut Switch, packet: &PacketIn) {
+        self.tell(format_args!(
+            "packet of {} from {}",
+            packet.data.len(),
+            packet.in_port
+        ));
+    }
+
+    fn flow_removed(&mut self, _: &mut Switch, removed: &FlowRemoved) {
+        self.tell(format_args!("flow {:#x} removed", removed.cookie));
+    }
+
+    fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
+        let ports: Vec<_> = switch
+            .info()
+            .ports
+            .iter()
+            .map(|port| port.port_no.0)
+            .collect();
+        self.tell(format_args!(
+            "port {} {:?}, now {ports:?}",
+            status.port.port_no, status.reason
+        ));
+    }
+
+    fn error(&mut self, _: &mut Switch, xid: u32, error: &ErrorMessage) {
+        self.tell(format_args!(
+            "error {} to {:#x}",
+            error.code,
+            xid & 0x00ff_ffff
+        ));
+    }
+
+    fn message(&mut self, _: &mut Switch, _: u32, message: &Message) {
+        self.tell(format_args!("{message:?}"));
+    }
+
+    fn switch_down(&mut self, info: &SwitchInfo) {
+        self.tell(format_args!("down {}", info.datapath_id));
+    }
+}
