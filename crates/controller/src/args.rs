@@ -49,3 +49,54 @@ impl Args {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Args, String> {
+        let program = ["program"].iter().chain(arguments);
+        Alone::try_parse_from(program)
+            .map(|alone| alone.args)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn options_may_be_left_out() {
+        let args = parse(&[]).unwrap();
+        assert!(args.listen.is_empty() && args.openflow.is_empty());
+        assert_eq!(args.shards, None);
+    }
+
+    #[test]
+    fn addresses_and_versions_may_be_repeated() {
+        let args = parse(&[
+            "--listen",
+            "ptcp:6653",
+            "--listen",
+            "punix:of.sock",
+            "--shards=3",
+            "--openflow=1.0",
+            "--openflow=OpenFlow13",
+        ]);
+        let args = args.unwrap();
+        let listen: Vec<_> = args.listen.iter().map(Address::to_string).collect();
+        assert_eq!(listen, ["ptcp:6653", "punix:of.sock"]);
+        assert_eq!(args.shards, Some(3));
+        assert_eq!(args.openflow, Version::ALL);
+    }
+
+    #[test]
+    fn refusals_say_what_was_expected() {
+        for (option, value, expected) in [
+            ("--listen", "localhost", "ptcp:[PORT][:HOST]"),
+            ("--listen", "ssl:h", "TLS, which is not supported yet"),
+            ("--openflow", "1.1", "expected 1.0 or 1.3"),
+            ("--shards", "0", "1..=1024"),
+        ] {
+            let sentence = parse(&[option, value]).unwrap_err();
+            assert!(sentence.contains(expected), "{option} {value}: {sentence}");
+            assert!(sentence.contains(value), "{sentence}");
+        }
+    }
+}

@@ -144,3 +144,59 @@ impl Mailbox {
         let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(token: Token, size: usize) -> Command {
+        Command::Send {
+            token,
+            bytes: vec![0; size],
+            reply: None,
+        }
+    }
+
+    fn drain(mailbox: &Mailbox) -> Vec<Command> {
+        let mut commands = Vec::new();
+        mailbox.drain_into(&mut commands);
+        commands
+    }
+
+    #[test]
+    fn a_full_mailbox_refuses_messages_but_nothing_else() {
+        let mailbox = Mailbox::new().unwrap();
+        assert!(mailbox.push(message(1, CAPACITY_BYTES)).is_ok());
+        assert!(mailbox.push(message(1, 1)).is_err());
+        assert!(mailbox.push(Command::Stop).is_ok());
+        assert_eq!(drain(&mailbox).len(), 2);
+        assert!(mailbox.push(message(1, 1)).is_ok());
+    }
+
+    #[test]
+    fn what_is_for_one_connection_can_be_taken_out_in_order() {
+        let mailbox = Mailbox::new().unwrap();
+        for (token, size) in [(1, CAPACITY_BYTES - 6), (2, 3), (1, 2)] {
+            assert!(mailbox.push(message(token, size)).is_ok());
+        }
+        let close = Command::Close {
+            token: 1,
+            reason: "",
+        };
+        assert!(mailbox.push(close).is_ok());
+        let sizes: Vec<_> = mailbox.take_for(1).iter().map(Command::size).collect();
+        assert_eq!(sizes, [CAPACITY_BYTES - 6, 2, 0]);
+        assert!(mailbox.push(message(3, CAPACITY_BYTES - 3)).is_ok());
+        assert_eq!(drain(&mailbox).len(), 2);
+    }
+
+    #[test]
+    fn a_closed_mailbox_gives_back_what_is_put_in() {
+        let mailbox = Mailbox::new().unwrap();
+        assert!(mailbox.push(message(1, 1)).is_ok());
+        assert_eq!(mailbox.close().len(), 1);
+        assert!(mailbox.push(Command::Stop).is_err());
+        assert!(mailbox.push_moved(vec![Command::Stop]).is_err());
+        assert!(drain(&mailbox).is_empty());
+    }
+}

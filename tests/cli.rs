@@ -1,0 +1,147 @@
+//! The command line as scripts and operators meet it: exit status, and a sentence where something is wrong.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+fn urtica(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_urtica"));
+    command
+        .args(arguments)
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// What it prints on standard error when it refuses to work.
+fn refusal(arguments: &[&str]) -> String {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = urtica(arguments).output().unwrap();
+    assert!(!status.success(), "{arguments:?} was accepted");
+    assert!(
+        stdout.is_empty(),
+        "an error was printed as if it were output"
+    );
+    String::from_utf8(stderr).unwrap()
+}
+
+/// A controller that listens at a port of the system's choice.
+struct Running {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    port: u16,
+}
+
+impl Running {
+    fn start() -> Self {
+        let arguments = ["run", "l2", "--listen", "ptcp:0:127.0.0.1", "--shards", "1"];
+        let mut child = urtica(&arguments).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        let port = line
+            .split_once("ptcp:")
+            .and_then(|(_, rest)| rest.split(':').next()?.parse().ok())
+            .unwrap_or_else(|| panic!("expected to be told where it listens: {line}"));
+        Self {
+            child,
+            stderr,
+            port,
+        }
+    }
+
+    /// Ends it by a signal; returns what it said in the end.
+    fn end_by(mut self, signal: Signal) -> String {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(
+            status.success(),
+            "it ended with {status} after {signal:?}: {said}"
+        );
+        said
+    }
+}
+
+#[test]
+fn signals_end_the_controller_in_order() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let running = Running::start();
+        let mut switch = TcpStream::connect(("127.0.0.1", running.port)).unwrap();
+        let mut hello = [0; 8];
+        switch.read_exact(&mut hello).unwrap();
+        assert_eq!(hello[..2], [4, 0]);
+        let said = running.end_by(signal);
+        assert!(said.contains("stopping"), "{said}");
+        assert!(
+            said.contains("connections=1"),
+            "what it did is told: {said}"
+        );
+        // A switch is told by the end of its connection.
+        switch.read_to_end(&mut Vec::new()).unwrap();
+    }
+}
+
+#[test]
+fn an_unknown_program_is_refused_with_the_known_ones() {
+    let sentence = refusal(&["run", "l3"]);
+    assert_eq!(
+        sentence,
+        "urtica: there is no control program 'l3'; expected one of: hub, l2\n"
+    );
+}
+
+#[test]
+fn a_missing_program_is_asked_for() {
+    assert!(refusal(&["run"]).contains("<APP>"));
+}
+
+#[test]
+fn an_unknown_flag_or_command_is_refused_by_name() {
+    assert!(refusal(&["run", "l2", "--spanning-tree"]).contains("'--spanning-tree'"));
+    assert!(refusal(&["dance"]).contains("'dance'"));
+}
+
+#[test]
+fn bad_values_are_refused_with_what_was_expected() {
+    for (arguments, expected) in [
+        (["--listen", "6653"], "ptcp:[PORT][:HOST]"),
+        (["--listen", "pssl:6653"], "use ptcp:"),
+        (
+            ["--listen", "tcp:127.0.0.1"],
+            "expected ptcp:[PORT][:HOST] or punix:FILE",
+        ),
+        (["--openflow", "1.4"], "expected 1.0 or 1.3"),
+        (["--shards", "0"], "1..=1024"),
+        (["--shards", "many"], "invalid digit"),
+    ] {
+        let sentence = refusal(&[&["run", "l2"][..], &arguments].concat());
+        assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let other = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = format!("ptcp:{}:127.0.0.1", other.local_addr().unwrap().port());
+    let sentence = refusal(&["run", "l2", "--listen", &address]);
+    let expected = format!("urtica: cannot listen at {address}: the address is in use;");
+    assert!(sentence.starts_with(&expected), "{sentence}");
+}
+
+#[test]
+fn help_names_the_programs() {
+    let output = urtica(&["run", "--help"]).output().unwrap();
+    assert!(output.status.success());
+    let help = String::from_utf8(output.stdout).unwrap();
+    for name in ["hub", "l2"] {
+        assert!(help.contains(&format!("  {name} ")), "{help}");
+    }
+}
