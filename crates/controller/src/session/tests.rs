@@ -447,7 +447,7 @@ fn a_switch_that_cannot_describe_its_ports_is_used_without() {
 #[test]
 fn a_port_description_that_somebody_else_asked_for_is_theirs() {
     let (mut bench, _) = Bench::joined(Version::Of13);
-    let xid = bench.session.xids.next(Origin::Request);
+    let xid = bench.session.xids.next(Origin::REQUEST);
     let frame = encode(
         Version::Of13,
         xid,
@@ -482,7 +482,7 @@ fn echo_requests_are_answered_and_our_own_replies_swallowed() {
 #[test]
 fn an_echo_reply_to_a_program_is_the_programs() {
     let (mut bench, _) = Bench::joined(Version::Of13);
-    let xid = bench.session.xids.next(Origin::Program(0));
+    let xid = bench.session.xids.next(Origin::program(0));
     let reply = encode(Version::Of13, xid, &Message::EchoReply(b""));
     assert!(matches!(
         bench.frame(&reply),
@@ -497,12 +497,12 @@ fn a_role_reply_goes_to_whoever_asked_and_changes_nothing() {
         role: urtica_wire::ControllerRole::Slave,
         generation_id: 1,
     });
-    let xid = bench.session.xids.next(Origin::Program(3));
+    let xid = bench.session.xids.next(Origin::program(3));
     let frame = encode(Version::Of13, xid, &role);
     let Event::Message(header, Message::RoleReply(_)) = bench.frame(&frame).unwrap() else {
         panic!("expected the role reply");
     };
-    assert_eq!(Origin::of(header.xid), Origin::Program(3));
+    assert_eq!(Origin::of(header.xid), Origin::program(3));
     assert!(matches!(
         bench.frame(&encode(Version::Of13, 0, &packet_in())),
         Ok(Event::Message(_, Message::PacketIn(_)))
