@@ -404,3 +404,6 @@ fn resume(connection: &mut Connection, turn: &mut Turn) -> Result<(), Close> {
     connection.handle_input(&input, turn)?;
     connection.flush(turn)
 }
+
+#[cfg(test)]
+mod tests;

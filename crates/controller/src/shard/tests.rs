@@ -1,0 +1,167 @@
+//! Two shards without threads, so that a connection moves exactly when a test says so.
+
+use super::*;
+use crate::session::SessionConfig;
+use crate::{SwitchHandler, SwitchInfo};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use urtica_wire::{
+    Capabilities, DatapathId, Experimenter, Features, List, Message, Version, split_frame,
+};
+
+/// Does nothing.
+struct Quiet;
+
+impl SwitchHandler for Quiet {}
+
+struct Bench {
+    network: Network,
+    shards: [Shard; 2],
+}
+
+impl Bench {
+    fn new() -> Self {
+        let network = Network::new(2).unwrap();
+        let program: Arc<dyn Program> = Arc::new(|_: &SwitchInfo| Quiet);
+        let shard = |index| Shard::new(index, network.clone(), vec![program.clone()]).unwrap();
+        let shards = [shard(0), shard(1)];
+        Self { network, shards }
+    }
+
+    /// A switch that has joined through the first shard.
+    fn join(&mut self, token: Token, id: u64) -> UnixStream {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let now = Instant::now();
+        let config = SessionConfig::default();
+        let connection = Connection::new(ours.into(), "a test".into(), token, config, now);
+        self.shards[0].adopt(Box::new(connection));
+        let features = Message::FeaturesReply(Features {
+            datapath_id: DatapathId(id),
+            n_buffers: 0,
+            n_tables: 1,
+            auxiliary_id: 0,
+            capabilities: Capabilities::empty(),
+            actions: 0,
+            ports: List::default(),
+        });
+        let mut said = vec![1, 0, 0, 8, 0, 0, 0, 0];
+        features.encode(Version::Of10, 0, &mut said).unwrap();
+        theirs.write_all(&said).unwrap();
+        let key = self.shards[0].by_token[&token];
+        self.shards[0].serve(key, epoll::EventFlags::IN);
+        assert!(self.network.info(DatapathId(id)).is_some());
+        theirs.set_nonblocking(true).unwrap();
+        theirs
+    }
+
+    fn send(&self, id: u64, number: u32) {
+        let message = Message::Experimenter(Experimenter {
+            experimenter: number,
+            data: &[],
+        });
+        self.network.send(DatapathId(id), &message).unwrap();
+    }
+}
+
+/// The numbers of the messages that have come to a switch, and whether its connection was closed.
+fn received(switch: &mut UnixStream) -> (Vec<u32>, bool) {
+    let mut bytes = Vec::new();
+    let closed = switch.read_to_end(&mut bytes).is_ok();
+    let mut rest = bytes.as_slice();
+    let mut numbers = Vec::new();
+    while let Some((frame, after)) = split_frame(rest).unwrap() {
+        if let Message::Experimenter(message) = Message::decode(frame).unwrap().1 {
+            numbers.push(message.experimenter);
+        }
+        rest = after;
+    }
+    (numbers, closed)
+}
+
+#[test]
+fn messages_in_the_mailbox_move_with_their_switch() {
+    let mut bench = Bench::new();
+    let mut switch = bench.join(1, 7);
+    let mut other = bench.join(2, 8);
+    bench.send(7, 1);
+    bench.send(8, 10);
+    bench.send(7, 2);
+    let load = u64::MAX;
+    bench.shards[0].give(1, load);
+    // Of two with the same load the later one moves.
+    assert!(bench.shards[0].by_token.contains_key(&1));
+    bench.shards[0].give(1, load);
+    assert!(
+        bench.shards[0].by_token.contains_key(&1),
+        "it had nothing to do since"
+    );
+    bench.send(8, 11);
+    for shard in &mut bench.shards {
+        assert!(shard.handle_commands().is_continue());
+    }
+    assert_eq!(received(&mut switch), (vec![1, 2], false));
+    assert_eq!(received(&mut other), (vec![10, 11], false));
+}
+
+#[test]
+fn messages_of_the_batch_that_moves_a_switch_are_sent_first() {
+    let mut bench = Bench::new();
+    let mut switch = bench.join(1, 7);
+    let give = Command::Give {
+        to: 1,
+        load: u64::MAX,
+    };
+    assert!(bench.shards[0].mailbox().push(give).is_ok());
+    bench.send(7, 1);
+    assert!(bench.shards[0].handle_commands().is_continue());
+    bench.send(7, 2);
+    assert!(bench.shards[0].handle_commands().is_continue());
+    assert!(bench.shards[1].handle_commands().is_continue());
+    assert_eq!(received(&mut switch), (vec![1, 2], false));
+    assert!(bench.shards[1].by_token.contains_key(&1));
+}
+
+#[test]
+fn an_older_connection_that_moves_does_not_take_its_datapath_id_back() {
+    let mut bench = Bench::new();
+    let mut older = bench.join(1, 7);
+    let mut newer = bench.join(2, 7);
+    // What closes the older one waits in the mailbox. The newer one has no load, so that the older one is given away.
+    let key = bench.shards[0].by_token[&2];
+    bench.shards[0].connections[key].take_load();
+    bench.shards[0].give(1, u64::MAX);
+    assert!(bench.shards[1].handle_commands().is_continue());
+    assert!(
+        received(&mut older).1,
+        "the older connection is closed where it went"
+    );
+    bench.send(7, 1);
+    assert!(bench.shards[0].handle_commands().is_continue());
+    assert_eq!(received(&mut newer), (vec![1], false));
+}
+
+#[test]
+fn a_switch_stays_where_the_other_shard_has_ended() {
+    let mut bench = Bench::new();
+    let mut switch = bench.join(1, 7);
+    assert!(bench.shards[1].mailbox().close().is_empty());
+    bench.send(7, 1);
+    bench.shards[0].give(1, u64::MAX);
+    bench.send(7, 2);
+    assert!(bench.shards[0].handle_commands().is_continue());
+    assert_eq!(received(&mut switch), (vec![1, 2], false));
+    assert!(bench.shards[0].by_token.contains_key(&1));
+}
+
+#[test]
+fn a_switch_that_moves_while_the_other_shard_ends_is_closed_there() {
+    let mut bench = Bench::new();
+    let mut switch = bench.join(1, 7);
+    assert!(bench.shards[1].mailbox().push(Command::Stop).is_ok());
+    bench.shards[0].give(1, u64::MAX);
+    let [_, ending] = bench.shards;
+    ending.drain().unwrap();
+    assert!(received(&mut switch).1);
+    assert!(bench.network.switches().is_empty());
+}
