@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter that one thread writes and any may read.
 ///
-/// Thread-safety: only the owning shard calls [`Counter::add`], so it needs no atomic read-modify-write: a relaxed
+/// Thread-safety: only the owning shard adds to it, so it needs no atomic read-modify-write: a relaxed
 /// load and store cost the same as a plain field.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);

@@ -8,6 +8,49 @@
 //! - [`SwitchHandler`] and [`Switch`] are what a control program sees; [`Network`] leads to the other switches.
 //! - [`Controller`] starts shards and listeners and stops them in order.
 //! - [`session`] is the protocol without sockets and clock, for whoever brings their own.
+//!
+//! A controller inside a larger program starts, is asked, and stops:
+//!
+//! ```
+//! use std::time::Duration;
+//! use urtica_controller::{Controller, Switch, SwitchHandler, SwitchInfo};
+//! use urtica_wire::{PacketIn, PortNo};
+//!
+//! /// Counts the packets of one switch, and floods them.
+//! struct Counting(u64);
+//!
+//! impl SwitchHandler for Counting {
+//!     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+//!         self.0 += 1;
+//!         switch.forward(packet, PortNo::FLOOD);
+//!     }
+//!
+//!     fn switch_down(&mut self, info: &SwitchInfo) {
+//!         println!("{} sent {} packets", info.datapath_id, self.0);
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let running = Controller::new()
+//!     .listen("ptcp:0:127.0.0.1".parse()?)
+//!     .shards(1)
+//!     .program(|_: &SwitchInfo| Counting(0))
+//!     .start()?;
+//! println!("listening at {}", running.addresses()[0]);
+//! for id in running.network().switches() {
+//!     // Whatever was sent to it before has been dealt with when the reply is there.
+//!     running.network().barrier(id)?.wait(Duration::from_secs(1))?;
+//! }
+//! running.stop()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **What goes wrong, and what happens then.** A message that makes no sense is answered with the OFPT_ERROR of the
+//! specification, and the connection lives; bytes that cannot be messages end it. A peer that does not say who it is, or
+//! falls silent, is dropped in time ([`SessionConfig`]). A switch that does not read what it is sent is not read from.
+//! Of two connections with one datapath id the newer is used. A handler that panics loses its switch and nothing else.
+//! Each is logged through `tracing` and counted in [`SwitchCounters`] and [`ShardCounters`].
 
 mod args;
 mod connection;
