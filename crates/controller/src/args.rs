@@ -5,12 +5,15 @@ use crate::session::SessionConfig;
 use clap::Parser;
 use urtica_wire::{Address, Version};
 
+/// Not a doc comment, since rustdoc would take the brackets for links.
+const LISTEN_HELP: &str = "Listen here, in Open vSwitch's form: ptcp:[PORT][:HOST] or punix:FILE. May be repeated \
+                           [default: ptcp:6653 and ptcp:6633]";
+
 /// Options of a controller: where to listen, how many shards, which versions.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Listen here, in Open vSwitch's form: ptcp:[PORT][:HOST] or punix:FILE. May be repeated [default: ptcp:6653 and
-    /// ptcp:6633].
-    #[arg(long, value_name = "ADDR")]
+    /// Where to listen; without any, at [`urtica_wire::DEFAULT_PORT`] and the port that was used before it.
+    #[arg(long, value_name = "ADDR", help = LISTEN_HELP)]
     pub listen: Vec<Address>,
     /// How many shards (threads, each with a core of its own) serve the switches [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
