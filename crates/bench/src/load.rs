@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
@@ -510,10 +510,7 @@ impl<'a> Worker<'a> {
                 data: epoll::EventData::new_u64(0),
             }
         }; EVENTS];
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs() as _,
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
+        let timeout = self.sleep_exactly(timeout)?;
         let count = match epoll::wait(&self.epoll, &mut events, Some(&timeout)) {
             Ok(count) => count,
             Err(Errno::INTR) => 0,
@@ -529,6 +526,24 @@ impl<'a> Worker<'a> {
             self.send_all(index);
         }
         Ok(())
+    }
+
+    /// Waits for sockets where the wait is too short for epoll, which before Linux 5.11 counts in milliseconds, and
+    /// returns what is left to wait.
+    fn sleep_exactly(&self, timeout: Duration) -> Result<Timespec, Error> {
+        const COARSE: Duration = Duration::from_millis(2);
+        let timespec = Timespec {
+            tv_sec: timeout.as_secs() as _,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        if timeout >= COARSE || timeout.is_zero() {
+            return Ok(timespec);
+        }
+        let mut sockets = [PollFd::new(&self.epoll, PollFlags::IN)];
+        match poll(&mut sockets, Some(&timespec)) {
+            Ok(_) | Err(Errno::INTR) => Ok(Timespec::default()),
+            Err(error) => Err(Error::system("wait for sockets")(error)),
+        }
     }
 
     fn receive(&mut self, index: usize) {

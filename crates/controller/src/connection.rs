@@ -17,7 +17,7 @@ use urtica_wire::{DatapathId, Header, Message, PacketIn, PortStatus, Version, sp
 
 /// Replies leave when this many bytes have gathered, or when the batch has been handled: small enough to still lie
 /// in the core's cache, large enough that the system call does not count.
-const FLUSH_BYTES: usize = 128 << 10;
+const FLUSH_BYTES: usize = 64 << 10;
 
 /// How many bytes may wait for a switch that does not read. Beyond that, messages from elsewhere are refused; its own
 /// messages are not read any more from the first byte on that waits.
