@@ -13,19 +13,19 @@ use crate::{
 };
 
 /// Action types (`ofp_action_type`).
-const OUTPUT: u16 = 0;
-const SET_VLAN_VID: u16 = 1;
-const SET_VLAN_PCP: u16 = 2;
-const STRIP_VLAN: u16 = 3;
-const SET_DL_SRC: u16 = 4;
-const SET_DL_DST: u16 = 5;
-const SET_NW_SRC: u16 = 6;
-const SET_NW_DST: u16 = 7;
-const SET_NW_TOS: u16 = 8;
-const SET_TP_SRC: u16 = 9;
-const SET_TP_DST: u16 = 10;
-const ENQUEUE: u16 = 11;
-const VENDOR: u16 = 0xffff;
+const OFPAT_OUTPUT: u16 = 0;
+const OFPAT_SET_VLAN_VID: u16 = 1;
+const OFPAT_SET_VLAN_PCP: u16 = 2;
+const OFPAT_STRIP_VLAN: u16 = 3;
+const OFPAT_SET_DL_SRC: u16 = 4;
+const OFPAT_SET_DL_DST: u16 = 5;
+const OFPAT_SET_NW_SRC: u16 = 6;
+const OFPAT_SET_NW_DST: u16 = 7;
+const OFPAT_SET_NW_TOS: u16 = 8;
+const OFPAT_SET_TP_SRC: u16 = 9;
+const OFPAT_SET_TP_DST: u16 = 10;
+const OFPAT_ENQUEUE: u16 = 11;
+const OFPAT_VENDOR: u16 = 0xffff;
 
 /// The size of the smallest action.
 const MIN_SIZE: usize = 8;
@@ -44,22 +44,22 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Action<'a>, DecodeEr
 
 fn decode_body<'a>(action_type: u16, body: &mut Reader<'a>) -> Result<Action<'a>, DecodeError> {
     let action = match action_type {
-        OUTPUT => Action::Output {
+        OFPAT_OUTPUT => Action::Output {
             port: port::decode_number(body.u16()?),
             max_len: body.u16()?,
         },
-        SET_VLAN_VID => Action::SetVlanVid(checked(body.u16()?, VLAN_VID_BITS)?),
-        SET_VLAN_PCP => Action::SetVlanPcp(checked(body.u8()?.into(), VLAN_PCP_BITS)? as u8),
-        STRIP_VLAN => Action::PopVlan,
-        SET_DL_SRC => set_field(OxmField::EthSrc, mac(body)?),
-        SET_DL_DST => set_field(OxmField::EthDst, mac(body)?),
-        SET_NW_SRC => set_field(OxmField::Ipv4Src, body.u32()?),
-        SET_NW_DST => set_field(OxmField::Ipv4Dst, body.u32()?),
-        SET_NW_TOS => set_field(OxmField::IpDscp, body.u8()? >> 2),
-        SET_TP_SRC => Action::SetTpSrc(body.u16()?),
-        SET_TP_DST => Action::SetTpDst(body.u16()?),
-        ENQUEUE => decode_enqueue(body)?,
-        VENDOR => Action::Experimenter {
+        OFPAT_SET_VLAN_VID => Action::SetVlanVid(checked(body.u16()?, VLAN_VID_BITS)?),
+        OFPAT_SET_VLAN_PCP => Action::SetVlanPcp(checked(body.u8()?.into(), VLAN_PCP_BITS)? as u8),
+        OFPAT_STRIP_VLAN => Action::PopVlan,
+        OFPAT_SET_DL_SRC => set_field(OxmField::EthSrc, mac(body)?),
+        OFPAT_SET_DL_DST => set_field(OxmField::EthDst, mac(body)?),
+        OFPAT_SET_NW_SRC => set_field(OxmField::Ipv4Src, body.u32()?),
+        OFPAT_SET_NW_DST => set_field(OxmField::Ipv4Dst, body.u32()?),
+        OFPAT_SET_NW_TOS => set_field(OxmField::IpDscp, body.u8()? >> 2),
+        OFPAT_SET_TP_SRC => Action::SetTpSrc(body.u16()?),
+        OFPAT_SET_TP_DST => Action::SetTpDst(body.u16()?),
+        OFPAT_ENQUEUE => decode_enqueue(body)?,
+        OFPAT_VENDOR => Action::Experimenter {
             experimenter: body.u32()?,
             data: body.rest(),
         },
@@ -72,10 +72,10 @@ fn decode_body<'a>(action_type: u16, body: &mut Reader<'a>) -> Result<Action<'a>
 /// How many bytes follow the last field of an action of this type.
 fn padding(action_type: u16) -> usize {
     match action_type {
-        SET_VLAN_VID | SET_TP_SRC | SET_TP_DST => 2,
-        SET_VLAN_PCP | SET_NW_TOS => 3,
-        STRIP_VLAN => 4,
-        SET_DL_SRC | SET_DL_DST => 6,
+        OFPAT_SET_VLAN_VID | OFPAT_SET_TP_SRC | OFPAT_SET_TP_DST => 2,
+        OFPAT_SET_VLAN_PCP | OFPAT_SET_NW_TOS => 3,
+        OFPAT_STRIP_VLAN => 4,
+        OFPAT_SET_DL_SRC | OFPAT_SET_DL_DST => 6,
         _ => 0,
     }
 }
@@ -126,46 +126,50 @@ pub(crate) fn encode(action: &Action, out: &mut Vec<u8>) -> Result<(), EncodeErr
     match *action {
         Action::Output { port, max_len } => {
             let port = port::encode_number(port, "port of the action output")?;
-            put(OUTPUT, port, max_len, out);
+            put(OFPAT_OUTPUT, port, max_len, out);
         }
         Action::SetVlanVid(vid) => put_vlan_vid(vid, out)?,
         Action::SetVlanPcp(pcp) => put_vlan_pcp(pcp, out)?,
-        Action::PopVlan => put(STRIP_VLAN, 0, 0, out),
+        Action::PopVlan => put(OFPAT_STRIP_VLAN, 0, 0, out),
         Action::SetField(field) => encode_set_field(field, out)?,
-        Action::SetTpSrc(port) => put(SET_TP_SRC, port, 0, out),
-        Action::SetTpDst(port) => put(SET_TP_DST, port, 0, out),
+        Action::SetTpSrc(port) => put(OFPAT_SET_TP_SRC, port, 0, out),
+        Action::SetTpDst(port) => put(OFPAT_SET_TP_DST, port, 0, out),
         Action::Enqueue { port, queue_id } => {
-            put_header(ENQUEUE, 16, out);
+            put_header(OFPAT_ENQUEUE, 16, out);
             out.put_u16(port::encode_number(port, "port of the action enqueue")?);
             out.put_zeros(6);
             out.put_u32(queue_id);
         }
         Action::Experimenter { experimenter, data } => put_vendor(experimenter, data, out)?,
-        _ => return unsupported(name_of_lacking(action)),
+        _ => return Err(unsupported(name_of_lacking(action))),
     }
     Ok(())
 }
 
 fn encode_set_field(field: Field, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let Field::Basic { field, value, mask } = field else {
-        return unsupported("the action set_field of an experimenter's field");
+        return Err(unsupported(
+            "the action set_field of an experimenter's field",
+        ));
     };
     lacks("the action set_field with a mask", mask, field.full_mask())?;
     // Casts drop nothing: a field's value is never wider than the field.
     match field {
-        OxmField::EthSrc => put_mac(SET_DL_SRC, value, out),
-        OxmField::EthDst => put_mac(SET_DL_DST, value, out),
-        OxmField::Ipv4Src => put_u32(SET_NW_SRC, value as u32, out),
-        OxmField::Ipv4Dst => put_u32(SET_NW_DST, value as u32, out),
-        OxmField::IpDscp => put_u8(SET_NW_TOS, (value as u8) << 2, out),
-        OxmField::TcpSrc | OxmField::UdpSrc => put(SET_TP_SRC, value as u16, 0, out),
-        OxmField::TcpDst | OxmField::UdpDst => put(SET_TP_DST, value as u16, 0, out),
+        OxmField::EthSrc => put_mac(OFPAT_SET_DL_SRC, value, out),
+        OxmField::EthDst => put_mac(OFPAT_SET_DL_DST, value, out),
+        OxmField::Ipv4Src => put_u32(OFPAT_SET_NW_SRC, value as u32, out),
+        OxmField::Ipv4Dst => put_u32(OFPAT_SET_NW_DST, value as u32, out),
+        OxmField::IpDscp => put_u8(OFPAT_SET_NW_TOS, (value as u8) << 2, out),
+        OxmField::TcpSrc | OxmField::UdpSrc => put(OFPAT_SET_TP_SRC, value as u16, 0, out),
+        OxmField::TcpDst | OxmField::UdpDst => put(OFPAT_SET_TP_DST, value as u16, 0, out),
         OxmField::VlanVid if value as u16 & VLAN_PRESENT == 0 => {
-            return unsupported("the action set_field of vlan_vid without OFPVID_PRESENT");
+            return Err(unsupported(
+                "the action set_field of vlan_vid without OFPVID_PRESENT",
+            ));
         }
         OxmField::VlanVid => put_vlan_vid(value as u16 & !VLAN_PRESENT, out)?,
         OxmField::VlanPcp => put_vlan_pcp(value as u8, out)?,
-        other => return unsupported(other.phrases().set),
+        other => return Err(unsupported(other.phrases().set)),
     }
     Ok(())
 }
@@ -200,22 +204,24 @@ fn put_mac(action_type: u16, value: u128, out: &mut Vec<u8>) {
 
 fn put_vlan_vid(vid: u16, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     fits("VLAN id to be set", vid.into(), VLAN_VID_BITS)?;
-    put(SET_VLAN_VID, vid, 0, out);
+    put(OFPAT_SET_VLAN_VID, vid, 0, out);
     Ok(())
 }
 
 fn put_vlan_pcp(pcp: u8, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     fits("VLAN priority to be set", pcp.into(), VLAN_PCP_BITS)?;
-    put_u8(SET_VLAN_PCP, pcp, out);
+    put_u8(OFPAT_SET_VLAN_PCP, pcp, out);
     Ok(())
 }
 
 fn put_vendor(vendor: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     if !data.len().is_multiple_of(8) {
-        return unsupported("a vendor action whose length is no multiple of 8");
+        return Err(unsupported(
+            "a vendor action whose length is no multiple of 8",
+        ));
     }
     let start = out.len();
-    put_header(VENDOR, 0, out);
+    put_header(OFPAT_VENDOR, 0, out);
     out.put_u32(vendor);
     out.put(data);
     out.set_length(start + 2, start, "vendor action")
@@ -249,12 +255,12 @@ pub(crate) fn encode_instruction(
 ) -> Result<(), EncodeError> {
     match instruction {
         Instruction::ApplyActions(actions) => actions.encode(Version::Of10, out),
-        Instruction::GotoTable(_) => unsupported("the instruction goto_table"),
-        Instruction::WriteMetadata { .. } => unsupported("the instruction write_metadata"),
-        Instruction::WriteActions(_) => unsupported("the instruction write_actions"),
-        Instruction::ClearActions => unsupported("the instruction clear_actions"),
-        Instruction::Meter(_) => unsupported("the instruction meter"),
-        Instruction::Experimenter { .. } => unsupported("the instruction experimenter"),
+        Instruction::GotoTable(_) => Err(unsupported("the instruction goto_table")),
+        Instruction::WriteMetadata { .. } => Err(unsupported("the instruction write_metadata")),
+        Instruction::WriteActions(_) => Err(unsupported("the instruction write_actions")),
+        Instruction::ClearActions => Err(unsupported("the instruction clear_actions")),
+        Instruction::Meter(_) => Err(unsupported("the instruction meter")),
+        Instruction::Experimenter { .. } => Err(unsupported("the instruction experimenter")),
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn encode(features: &Features, out: &mut Vec<u8>) -> Result<(), Encod
         0,
     )?;
     if features.capabilities.contains(Capabilities::PORT_BLOCKED) {
-        return unsupported("the capability OFPC_PORT_BLOCKED");
+        return Err(unsupported("the capability OFPC_PORT_BLOCKED"));
     }
     out.put_u64(features.datapath_id.0);
     out.put_u32(features.n_buffers);

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// OFPFF_EMERG, which is [`FlowModFlags::EMERG`] in the numbering of 1.3.
-const EMERG: u16 = 1 << 2;
+const OFPFF_EMERG: u16 = 1 << 2;
 /// Bits that 1.0 does not define, and that mean something in the version-neutral numbering.
 const COLLIDING: FlowModFlags = FlowModFlags::NO_PKT_COUNTS
     .union(FlowModFlags::NO_BYT_COUNTS)
@@ -76,7 +76,7 @@ fn decode_command(command: u16) -> Result<FlowModCommand, DecodeError> {
 }
 
 fn decode_flags(bits: u16) -> Result<FlowModFlags, DecodeError> {
-    let flags = FlowModFlags::from_bits_retain(bits & !EMERG);
+    let flags = FlowModFlags::from_bits_retain(bits & !OFPFF_EMERG);
     if flags.intersects(COLLIDING) {
         return Err(DecodeError::BadValue {
             what: "flags of the flow mod",
@@ -85,7 +85,7 @@ fn decode_flags(bits: u16) -> Result<FlowModFlags, DecodeError> {
             code: ErrorCode::FlowModFailedUnsupported,
         });
     }
-    if bits & EMERG == 0 {
+    if bits & OFPFF_EMERG == 0 {
         Ok(flags)
     } else {
         Ok(flags | FlowModFlags::EMERG)
@@ -100,12 +100,12 @@ fn encode_flags(flags: FlowModFlags) -> Result<u16, EncodeError> {
     ];
     for (flag, what) in lacking {
         if flags.contains(flag) {
-            return unsupported(what);
+            return Err(unsupported(what));
         }
     }
     let bits = flags.difference(FlowModFlags::EMERG).bits();
     if flags.contains(FlowModFlags::EMERG) {
-        Ok(bits | EMERG)
+        Ok(bits | OFPFF_EMERG)
     } else {
         Ok(bits)
     }

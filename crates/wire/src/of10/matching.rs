@@ -14,6 +14,7 @@
 
 use super::{MATCH_SIZE, fits, port, unsupported};
 use crate::matching::Repr;
+use crate::packet::{ether_type, ip_proto};
 use crate::{
     DecodeError, EncodeError, Field, Match, OxmField, PortNo, Reader, VLAN_PRESENT, Version, Write,
 };
@@ -40,12 +41,6 @@ const OFP_VLAN_NONE: u16 = 0xffff;
 const VLAN_VID_MASK: u16 = 0x0fff;
 /// OFPVID_PRESENT as a value, and as a mask, of `vlan_vid`.
 const PRESENT: u128 = VLAN_PRESENT as u128;
-
-const ETH_TYPE_IPV4: u16 = 0x0800;
-const ETH_TYPE_ARP: u16 = 0x0806;
-const IP_PROTO_ICMP: u8 = 1;
-const IP_PROTO_TCP: u8 = 6;
-const IP_PROTO_UDP: u8 = 17;
 
 /// How many fields [`Fields`] has room for.
 pub(crate) const FIELDS_MAX: usize = 12;
@@ -246,8 +241,8 @@ impl OfpMatch {
     fn push_network_fields(&self, fields: &mut Fields) {
         match self.dl_type {
             _ if !self.has(OFPFW_DL_TYPE) => {}
-            ETH_TYPE_IPV4 => self.push_ipv4_fields(fields),
-            ETH_TYPE_ARP => self.push_arp_fields(fields),
+            ether_type::IPV4 => self.push_ipv4_fields(fields),
+            ether_type::ARP => self.push_arp_fields(fields),
             _ => {}
         }
     }
@@ -262,9 +257,9 @@ impl OfpMatch {
         self.push_addresses(OxmField::Ipv4Src, OxmField::Ipv4Dst, fields);
         match self.nw_proto {
             _ if !self.has(OFPFW_NW_PROTO) => {}
-            IP_PROTO_TCP => self.push_ports(OxmField::TcpSrc, OxmField::TcpDst, fields),
-            IP_PROTO_UDP => self.push_ports(OxmField::UdpSrc, OxmField::UdpDst, fields),
-            IP_PROTO_ICMP => self.push_ports(OxmField::Icmpv4Type, OxmField::Icmpv4Code, fields),
+            ip_proto::TCP => self.push_ports(OxmField::TcpSrc, OxmField::TcpDst, fields),
+            ip_proto::UDP => self.push_ports(OxmField::UdpSrc, OxmField::UdpDst, fields),
+            ip_proto::ICMPV4 => self.push_ports(OxmField::Icmpv4Type, OxmField::Icmpv4Code, fields),
             _ => {}
         }
     }
@@ -322,17 +317,17 @@ impl Context {
     }
 
     fn allows(&self, field: OxmField) -> bool {
-        let ipv4 = self.dl_type == Some(ETH_TYPE_IPV4.into());
+        let ipv4 = self.dl_type == Some(ether_type::IPV4.into());
         let protocol = |number: u8| ipv4 && self.nw_proto == Some(number.into());
         match field {
             OxmField::VlanPcp => self.tagged,
             OxmField::IpDscp | OxmField::IpProto | OxmField::Ipv4Src | OxmField::Ipv4Dst => ipv4,
             OxmField::ArpOp | OxmField::ArpSpa | OxmField::ArpTpa => {
-                self.dl_type == Some(ETH_TYPE_ARP.into())
+                self.dl_type == Some(ether_type::ARP.into())
             }
-            OxmField::TcpSrc | OxmField::TcpDst => protocol(IP_PROTO_TCP),
-            OxmField::UdpSrc | OxmField::UdpDst => protocol(IP_PROTO_UDP),
-            OxmField::Icmpv4Type | OxmField::Icmpv4Code => protocol(IP_PROTO_ICMP),
+            OxmField::TcpSrc | OxmField::TcpDst => protocol(ip_proto::TCP),
+            OxmField::UdpSrc | OxmField::UdpDst => protocol(ip_proto::UDP),
+            OxmField::Icmpv4Type | OxmField::Icmpv4Code => protocol(ip_proto::ICMPV4),
             _ => true,
         }
     }
@@ -348,7 +343,9 @@ impl OfpMatch {
                 // No bit counts, so it is as if the field were not there.
                 Field::Basic { mask: 0, .. } => {}
                 Field::Basic { field, value, mask } => flat.add(field, value, mask, &context)?,
-                Field::Raw(_) => return unsupported("a match field of an experimenter's class"),
+                Field::Raw(_) => {
+                    return Err(unsupported("a match field of an experimenter's class"));
+                }
             }
         }
         Ok(flat)
@@ -363,20 +360,20 @@ impl OfpMatch {
     ) -> Result<(), EncodeError> {
         let phrases = field.phrases();
         let Some(wildcards) = wildcards_of(field) else {
-            return unsupported(phrases.in_match);
+            return Err(unsupported(phrases.in_match));
         };
         if !context.allows(field) {
-            return unsupported(phrases.alone);
+            return Err(unsupported(phrases.alone));
         }
         if field == OxmField::VlanVid && (value, mask) == (PRESENT, PRESENT) && context.has_pcp {
             // 1.0 says so by matching `dl_vlan_pcp` alone.
             return Ok(());
         }
         let Some(left) = wildcards_left(field, mask) else {
-            return unsupported(phrases.mask);
+            return Err(unsupported(phrases.mask));
         };
         if self.wildcards & wildcards != wildcards {
-            return unsupported(phrases.twice);
+            return Err(unsupported(phrases.twice));
         }
         self.wildcards = self.wildcards & !wildcards | left;
         self.store(field, value)
@@ -407,7 +404,7 @@ impl OfpMatch {
             OxmField::TcpDst | OxmField::UdpDst | OxmField::Icmpv4Code => {
                 self.tp_dst = value as u16;
             }
-            other => return unsupported(other.phrases().in_match),
+            other => return Err(unsupported(other.phrases().in_match)),
         }
         Ok(())
     }
@@ -451,7 +448,9 @@ fn dl_vlan(vlan_vid: u128) -> Result<u16, EncodeError> {
     match vlan_vid as u16 {
         0 => Ok(OFP_VLAN_NONE),
         vid if vid & VLAN_PRESENT != 0 => Ok(vid & VLAN_VID_MASK),
-        _ => unsupported("the match field vlan_vid without OFPVID_PRESENT"),
+        _ => Err(unsupported(
+            "the match field vlan_vid without OFPVID_PRESENT",
+        )),
     }
 }
 

@@ -8,28 +8,28 @@ use crate::{
 };
 
 /// Message types (`ofp_type`).
-const HELLO: u8 = 0;
-const ERROR: u8 = 1;
-const ECHO_REQUEST: u8 = 2;
-const ECHO_REPLY: u8 = 3;
-const VENDOR: u8 = 4;
-const FEATURES_REQUEST: u8 = 5;
-const FEATURES_REPLY: u8 = 6;
-const GET_CONFIG_REQUEST: u8 = 7;
-const GET_CONFIG_REPLY: u8 = 8;
-const SET_CONFIG: u8 = 9;
-const PACKET_IN: u8 = 10;
-const FLOW_REMOVED: u8 = 11;
-const PORT_STATUS: u8 = 12;
-const PACKET_OUT: u8 = 13;
-const FLOW_MOD: u8 = 14;
-const PORT_MOD: u8 = 15;
-const STATS_REQUEST: u8 = 16;
-const STATS_REPLY: u8 = 17;
-const BARRIER_REQUEST: u8 = 18;
-const BARRIER_REPLY: u8 = 19;
-const QUEUE_GET_CONFIG_REQUEST: u8 = 20;
-const QUEUE_GET_CONFIG_REPLY: u8 = 21;
+const OFPT_HELLO: u8 = 0;
+const OFPT_ERROR: u8 = 1;
+const OFPT_ECHO_REQUEST: u8 = 2;
+const OFPT_ECHO_REPLY: u8 = 3;
+const OFPT_VENDOR: u8 = 4;
+const OFPT_FEATURES_REQUEST: u8 = 5;
+const OFPT_FEATURES_REPLY: u8 = 6;
+const OFPT_GET_CONFIG_REQUEST: u8 = 7;
+const OFPT_GET_CONFIG_REPLY: u8 = 8;
+const OFPT_SET_CONFIG: u8 = 9;
+const OFPT_PACKET_IN: u8 = 10;
+const OFPT_FLOW_REMOVED: u8 = 11;
+const OFPT_PORT_STATUS: u8 = 12;
+const OFPT_PACKET_OUT: u8 = 13;
+const OFPT_FLOW_MOD: u8 = 14;
+const OFPT_PORT_MOD: u8 = 15;
+const OFPT_STATS_REQUEST: u8 = 16;
+const OFPT_STATS_REPLY: u8 = 17;
+const OFPT_BARRIER_REQUEST: u8 = 18;
+const OFPT_BARRIER_REPLY: u8 = 19;
+const OFPT_QUEUE_GET_CONFIG_REQUEST: u8 = 20;
+const OFPT_QUEUE_GET_CONFIG_REPLY: u8 = 21;
 
 /// What errors call the messages, by type.
 const NAMES: [&str; 22] = [
@@ -80,28 +80,30 @@ fn unknown_type(message_type: u8) -> DecodeError {
 
 fn decode_body<'a>(message_type: u8, body: &mut Reader<'a>) -> Result<Message<'a>, DecodeError> {
     Ok(match message_type {
-        PACKET_IN => Message::PacketIn(packet_in::decode(body)?),
-        HELLO => Message::Hello(Hello::decode_lenient(Version::Of10, body)),
-        ERROR => Message::Error(decode_error(body)?),
-        ECHO_REQUEST => Message::EchoRequest(body.rest()),
-        ECHO_REPLY => Message::EchoReply(body.rest()),
-        VENDOR => Message::Experimenter(decode_vendor(body)?),
-        FEATURES_REQUEST => Message::FeaturesRequest,
-        FEATURES_REPLY => Message::FeaturesReply(features::decode(body)?),
-        GET_CONFIG_REQUEST => Message::GetConfigRequest,
-        GET_CONFIG_REPLY => Message::GetConfigReply(decode_config(body)?),
-        SET_CONFIG => Message::SetConfig(decode_config(body)?),
-        FLOW_REMOVED => Message::FlowRemoved(flow_mod::decode_removed(body)?),
-        PORT_STATUS => Message::PortStatus(port::decode_status(body)?),
-        PACKET_OUT => Message::PacketOut(packet_out::decode(body)?),
-        FLOW_MOD => Message::FlowMod(flow_mod::decode(body)?),
-        PORT_MOD => Message::PortMod(port::decode_mod(body)?),
-        STATS_REQUEST => Message::MultipartRequest(multipart::decode_request(body)?),
-        STATS_REPLY => Message::MultipartReply(multipart::decode_reply(body)?),
-        BARRIER_REQUEST => Message::BarrierRequest,
-        BARRIER_REPLY => Message::BarrierReply,
-        QUEUE_GET_CONFIG_REQUEST => Message::QueueGetConfigRequest(queue::decode_request(body)?),
-        QUEUE_GET_CONFIG_REPLY => Message::QueueGetConfigReply(queue::decode_config(body)?),
+        OFPT_PACKET_IN => Message::PacketIn(packet_in::decode(body)?),
+        OFPT_HELLO => Message::Hello(Hello::decode_lenient(Version::Of10, body)),
+        OFPT_ERROR => Message::Error(decode_error(body)?),
+        OFPT_ECHO_REQUEST => Message::EchoRequest(body.rest()),
+        OFPT_ECHO_REPLY => Message::EchoReply(body.rest()),
+        OFPT_VENDOR => Message::Experimenter(decode_vendor(body)?),
+        OFPT_FEATURES_REQUEST => Message::FeaturesRequest,
+        OFPT_FEATURES_REPLY => Message::FeaturesReply(features::decode(body)?),
+        OFPT_GET_CONFIG_REQUEST => Message::GetConfigRequest,
+        OFPT_GET_CONFIG_REPLY => Message::GetConfigReply(decode_config(body)?),
+        OFPT_SET_CONFIG => Message::SetConfig(decode_config(body)?),
+        OFPT_FLOW_REMOVED => Message::FlowRemoved(flow_mod::decode_removed(body)?),
+        OFPT_PORT_STATUS => Message::PortStatus(port::decode_status(body)?),
+        OFPT_PACKET_OUT => Message::PacketOut(packet_out::decode(body)?),
+        OFPT_FLOW_MOD => Message::FlowMod(flow_mod::decode(body)?),
+        OFPT_PORT_MOD => Message::PortMod(port::decode_mod(body)?),
+        OFPT_STATS_REQUEST => Message::MultipartRequest(multipart::decode_request(body)?),
+        OFPT_STATS_REPLY => Message::MultipartReply(multipart::decode_reply(body)?),
+        OFPT_BARRIER_REQUEST => Message::BarrierRequest,
+        OFPT_BARRIER_REPLY => Message::BarrierReply,
+        OFPT_QUEUE_GET_CONFIG_REQUEST => {
+            Message::QueueGetConfigRequest(queue::decode_request(body)?)
+        }
+        OFPT_QUEUE_GET_CONFIG_REPLY => Message::QueueGetConfigReply(queue::decode_config(body)?),
         unknown => return Err(unknown_type(unknown)),
     })
 }
@@ -134,36 +136,36 @@ pub(crate) fn encode(message: &Message, out: &mut Vec<u8>) -> Result<(), EncodeE
 /// `OFPT_*` of the message.
 pub(crate) fn message_type(message: &Message) -> Result<u8, EncodeError> {
     Ok(match message {
-        Message::Hello(_) => HELLO,
-        Message::Error(_) => ERROR,
-        Message::EchoRequest(_) => ECHO_REQUEST,
-        Message::EchoReply(_) => ECHO_REPLY,
-        Message::Experimenter(_) => VENDOR,
-        Message::FeaturesRequest => FEATURES_REQUEST,
-        Message::FeaturesReply(_) => FEATURES_REPLY,
-        Message::GetConfigRequest => GET_CONFIG_REQUEST,
-        Message::GetConfigReply(_) => GET_CONFIG_REPLY,
-        Message::SetConfig(_) => SET_CONFIG,
-        Message::PacketIn(_) => PACKET_IN,
-        Message::FlowRemoved(_) => FLOW_REMOVED,
-        Message::PortStatus(_) => PORT_STATUS,
-        Message::PacketOut(_) => PACKET_OUT,
-        Message::FlowMod(_) => FLOW_MOD,
-        Message::PortMod(_) => PORT_MOD,
-        Message::MultipartRequest(_) => STATS_REQUEST,
-        Message::MultipartReply(_) => STATS_REPLY,
-        Message::BarrierRequest => BARRIER_REQUEST,
-        Message::BarrierReply => BARRIER_REPLY,
-        Message::QueueGetConfigRequest(_) => QUEUE_GET_CONFIG_REQUEST,
-        Message::QueueGetConfigReply(_) => QUEUE_GET_CONFIG_REPLY,
-        Message::GroupMod(_) => return unsupported("the message OFPT_GROUP_MOD"),
-        Message::TableMod(_) => return unsupported("the message OFPT_TABLE_MOD"),
-        Message::MeterMod(_) => return unsupported("the message OFPT_METER_MOD"),
-        Message::RoleRequest(_) => return unsupported("the message OFPT_ROLE_REQUEST"),
-        Message::RoleReply(_) => return unsupported("the message OFPT_ROLE_REPLY"),
-        Message::GetAsyncRequest => return unsupported("the message OFPT_GET_ASYNC_REQUEST"),
-        Message::GetAsyncReply(_) => return unsupported("the message OFPT_GET_ASYNC_REPLY"),
-        Message::SetAsync(_) => return unsupported("the message OFPT_SET_ASYNC"),
+        Message::Hello(_) => OFPT_HELLO,
+        Message::Error(_) => OFPT_ERROR,
+        Message::EchoRequest(_) => OFPT_ECHO_REQUEST,
+        Message::EchoReply(_) => OFPT_ECHO_REPLY,
+        Message::Experimenter(_) => OFPT_VENDOR,
+        Message::FeaturesRequest => OFPT_FEATURES_REQUEST,
+        Message::FeaturesReply(_) => OFPT_FEATURES_REPLY,
+        Message::GetConfigRequest => OFPT_GET_CONFIG_REQUEST,
+        Message::GetConfigReply(_) => OFPT_GET_CONFIG_REPLY,
+        Message::SetConfig(_) => OFPT_SET_CONFIG,
+        Message::PacketIn(_) => OFPT_PACKET_IN,
+        Message::FlowRemoved(_) => OFPT_FLOW_REMOVED,
+        Message::PortStatus(_) => OFPT_PORT_STATUS,
+        Message::PacketOut(_) => OFPT_PACKET_OUT,
+        Message::FlowMod(_) => OFPT_FLOW_MOD,
+        Message::PortMod(_) => OFPT_PORT_MOD,
+        Message::MultipartRequest(_) => OFPT_STATS_REQUEST,
+        Message::MultipartReply(_) => OFPT_STATS_REPLY,
+        Message::BarrierRequest => OFPT_BARRIER_REQUEST,
+        Message::BarrierReply => OFPT_BARRIER_REPLY,
+        Message::QueueGetConfigRequest(_) => OFPT_QUEUE_GET_CONFIG_REQUEST,
+        Message::QueueGetConfigReply(_) => OFPT_QUEUE_GET_CONFIG_REPLY,
+        Message::GroupMod(_) => return Err(unsupported("the message OFPT_GROUP_MOD")),
+        Message::TableMod(_) => return Err(unsupported("the message OFPT_TABLE_MOD")),
+        Message::MeterMod(_) => return Err(unsupported("the message OFPT_METER_MOD")),
+        Message::RoleRequest(_) => return Err(unsupported("the message OFPT_ROLE_REQUEST")),
+        Message::RoleReply(_) => return Err(unsupported("the message OFPT_ROLE_REPLY")),
+        Message::GetAsyncRequest => return Err(unsupported("the message OFPT_GET_ASYNC_REQUEST")),
+        Message::GetAsyncReply(_) => return Err(unsupported("the message OFPT_GET_ASYNC_REPLY")),
+        Message::SetAsync(_) => return Err(unsupported("the message OFPT_SET_ASYNC")),
     })
 }
 
@@ -178,7 +180,7 @@ fn decode_error<'a>(body: &mut Reader<'a>) -> Result<ErrorMessage<'a>, DecodeErr
 
 fn encode_error(error: &ErrorMessage, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let Some((error_type, code)) = error.code.to_wire(Version::Of10) else {
-        return unsupported(error.code.name());
+        return Err(unsupported(error.code.name()));
     };
     out.put_u16(error_type);
     out.put_u16(code);

@@ -27,11 +27,11 @@ use crate::{EncodeError, Version};
 pub(crate) const MATCH_SIZE: usize = 40;
 
 /// 1.0 lacks what `what` names.
-fn unsupported<T>(what: &'static str) -> Result<T, EncodeError> {
-    Err(EncodeError::Unsupported {
+fn unsupported(what: &'static str) -> EncodeError {
+    EncodeError::Unsupported {
         version: Version::Of10,
         what,
-    })
+    }
 }
 
 /// Refuses a field that 1.0 lacks, unless it holds the value that means nothing.
@@ -39,7 +39,7 @@ fn lacks<T: PartialEq>(what: &'static str, value: T, neutral: T) -> Result<(), E
     if value == neutral {
         Ok(())
     } else {
-        unsupported(what)
+        Err(unsupported(what))
     }
 }
 

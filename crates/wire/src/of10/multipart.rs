@@ -10,13 +10,13 @@ use crate::{
 };
 
 /// Statistics types (`ofp_stats_types`).
-const DESC: u16 = 0;
-const FLOW: u16 = 1;
-const AGGREGATE: u16 = 2;
-const TABLE: u16 = 3;
-const PORT: u16 = 4;
-const QUEUE: u16 = 5;
-const VENDOR: u16 = 0xffff;
+const OFPST_DESC: u16 = 0;
+const OFPST_FLOW: u16 = 1;
+const OFPST_AGGREGATE: u16 = 2;
+const OFPST_TABLE: u16 = 3;
+const OFPST_PORT: u16 = 4;
+const OFPST_QUEUE: u16 = 5;
+const OFPST_VENDOR: u16 = 0xffff;
 
 /// The size of `ofp_flow_stats` without actions.
 const FLOW_STATS_MIN_SIZE: usize = 88;
@@ -27,13 +27,13 @@ pub(super) fn decode_request<'a>(
     let stats_type = reader.u16()?;
     let flags = MultipartFlags::from_bits_retain(reader.u16()?);
     let body = match stats_type {
-        DESC => MultipartRequestBody::Desc,
-        FLOW => MultipartRequestBody::Flow(decode_flow_request(reader)?),
-        AGGREGATE => MultipartRequestBody::Aggregate(decode_flow_request(reader)?),
-        TABLE => MultipartRequestBody::Table,
-        PORT => decode_port_request(reader)?,
-        QUEUE => decode_queue_request(reader)?,
-        VENDOR => MultipartRequestBody::Experimenter(decode_vendor(reader)?),
+        OFPST_DESC => MultipartRequestBody::Desc,
+        OFPST_FLOW => MultipartRequestBody::Flow(decode_flow_request(reader)?),
+        OFPST_AGGREGATE => MultipartRequestBody::Aggregate(decode_flow_request(reader)?),
+        OFPST_TABLE => MultipartRequestBody::Table,
+        OFPST_PORT => decode_port_request(reader)?,
+        OFPST_QUEUE => decode_queue_request(reader)?,
+        OFPST_VENDOR => MultipartRequestBody::Experimenter(decode_vendor(reader)?),
         unknown => return Err(unknown_type(unknown)),
     };
     Ok(MultipartRequest { flags, body })
@@ -76,29 +76,31 @@ pub(super) fn encode_request(
 
 fn request_type(body: &MultipartRequestBody) -> Result<u16, EncodeError> {
     match body {
-        MultipartRequestBody::Desc => Ok(DESC),
-        MultipartRequestBody::Flow(_) => Ok(FLOW),
-        MultipartRequestBody::Aggregate(_) => Ok(AGGREGATE),
-        MultipartRequestBody::Table => Ok(TABLE),
-        MultipartRequestBody::PortStats(_) => Ok(PORT),
-        MultipartRequestBody::Queue { .. } => Ok(QUEUE),
-        MultipartRequestBody::Experimenter(_) => Ok(VENDOR),
-        MultipartRequestBody::Group(_) => unsupported("the multipart request OFPMP_GROUP"),
-        MultipartRequestBody::GroupDesc => unsupported("the multipart request OFPMP_GROUP_DESC"),
-        MultipartRequestBody::GroupFeatures => {
-            unsupported("the multipart request OFPMP_GROUP_FEATURES")
+        MultipartRequestBody::Desc => Ok(OFPST_DESC),
+        MultipartRequestBody::Flow(_) => Ok(OFPST_FLOW),
+        MultipartRequestBody::Aggregate(_) => Ok(OFPST_AGGREGATE),
+        MultipartRequestBody::Table => Ok(OFPST_TABLE),
+        MultipartRequestBody::PortStats(_) => Ok(OFPST_PORT),
+        MultipartRequestBody::Queue { .. } => Ok(OFPST_QUEUE),
+        MultipartRequestBody::Experimenter(_) => Ok(OFPST_VENDOR),
+        MultipartRequestBody::Group(_) => Err(unsupported("the multipart request OFPMP_GROUP")),
+        MultipartRequestBody::GroupDesc => {
+            Err(unsupported("the multipart request OFPMP_GROUP_DESC"))
         }
-        MultipartRequestBody::Meter(_) => unsupported("the multipart request OFPMP_METER"),
+        MultipartRequestBody::GroupFeatures => {
+            Err(unsupported("the multipart request OFPMP_GROUP_FEATURES"))
+        }
+        MultipartRequestBody::Meter(_) => Err(unsupported("the multipart request OFPMP_METER")),
         MultipartRequestBody::MeterConfig(_) => {
-            unsupported("the multipart request OFPMP_METER_CONFIG")
+            Err(unsupported("the multipart request OFPMP_METER_CONFIG"))
         }
         MultipartRequestBody::MeterFeatures => {
-            unsupported("the multipart request OFPMP_METER_FEATURES")
+            Err(unsupported("the multipart request OFPMP_METER_FEATURES"))
         }
         MultipartRequestBody::TableFeatures(_) => {
-            unsupported("the multipart request OFPMP_TABLE_FEATURES")
+            Err(unsupported("the multipart request OFPMP_TABLE_FEATURES"))
         }
-        MultipartRequestBody::PortDesc => unsupported("the multipart request OFPMP_PORT_DESC"),
+        MultipartRequestBody::PortDesc => Err(unsupported("the multipart request OFPMP_PORT_DESC")),
     }
 }
 
@@ -106,13 +108,13 @@ pub(super) fn decode_reply<'a>(reader: &mut Reader<'a>) -> Result<MultipartReply
     let stats_type = reader.u16()?;
     let flags = MultipartFlags::from_bits_retain(reader.u16()?);
     let body = match stats_type {
-        DESC => MultipartReplyBody::Desc(Desc::decode(reader)?),
-        FLOW => MultipartReplyBody::Flow(List::decode(Version::Of10, reader)?),
-        AGGREGATE => MultipartReplyBody::Aggregate(decode_aggregate(reader)?),
-        TABLE => MultipartReplyBody::Table(List::decode(Version::Of10, reader)?),
-        PORT => MultipartReplyBody::PortStats(List::decode(Version::Of10, reader)?),
-        QUEUE => MultipartReplyBody::Queue(List::decode(Version::Of10, reader)?),
-        VENDOR => MultipartReplyBody::Experimenter(decode_vendor(reader)?),
+        OFPST_DESC => MultipartReplyBody::Desc(Desc::decode(reader)?),
+        OFPST_FLOW => MultipartReplyBody::Flow(List::decode(Version::Of10, reader)?),
+        OFPST_AGGREGATE => MultipartReplyBody::Aggregate(decode_aggregate(reader)?),
+        OFPST_TABLE => MultipartReplyBody::Table(List::decode(Version::Of10, reader)?),
+        OFPST_PORT => MultipartReplyBody::PortStats(List::decode(Version::Of10, reader)?),
+        OFPST_QUEUE => MultipartReplyBody::Queue(List::decode(Version::Of10, reader)?),
+        OFPST_VENDOR => MultipartReplyBody::Experimenter(decode_vendor(reader)?),
         unknown => return Err(unknown_type(unknown)),
     };
     Ok(MultipartReply { flags, body })
@@ -136,27 +138,31 @@ pub(super) fn encode_reply(reply: &MultipartReply, out: &mut Vec<u8>) -> Result<
 
 fn reply_type(body: &MultipartReplyBody) -> Result<u16, EncodeError> {
     match body {
-        MultipartReplyBody::Desc(_) => Ok(DESC),
-        MultipartReplyBody::Flow(_) => Ok(FLOW),
-        MultipartReplyBody::Aggregate(_) => Ok(AGGREGATE),
-        MultipartReplyBody::Table(_) => Ok(TABLE),
-        MultipartReplyBody::PortStats(_) => Ok(PORT),
-        MultipartReplyBody::Queue(_) => Ok(QUEUE),
-        MultipartReplyBody::Experimenter(_) => Ok(VENDOR),
-        MultipartReplyBody::Group(_) => unsupported("the multipart reply OFPMP_GROUP"),
-        MultipartReplyBody::GroupDesc(_) => unsupported("the multipart reply OFPMP_GROUP_DESC"),
-        MultipartReplyBody::GroupFeatures(_) => {
-            unsupported("the multipart reply OFPMP_GROUP_FEATURES")
+        MultipartReplyBody::Desc(_) => Ok(OFPST_DESC),
+        MultipartReplyBody::Flow(_) => Ok(OFPST_FLOW),
+        MultipartReplyBody::Aggregate(_) => Ok(OFPST_AGGREGATE),
+        MultipartReplyBody::Table(_) => Ok(OFPST_TABLE),
+        MultipartReplyBody::PortStats(_) => Ok(OFPST_PORT),
+        MultipartReplyBody::Queue(_) => Ok(OFPST_QUEUE),
+        MultipartReplyBody::Experimenter(_) => Ok(OFPST_VENDOR),
+        MultipartReplyBody::Group(_) => Err(unsupported("the multipart reply OFPMP_GROUP")),
+        MultipartReplyBody::GroupDesc(_) => {
+            Err(unsupported("the multipart reply OFPMP_GROUP_DESC"))
         }
-        MultipartReplyBody::Meter(_) => unsupported("the multipart reply OFPMP_METER"),
-        MultipartReplyBody::MeterConfig(_) => unsupported("the multipart reply OFPMP_METER_CONFIG"),
+        MultipartReplyBody::GroupFeatures(_) => {
+            Err(unsupported("the multipart reply OFPMP_GROUP_FEATURES"))
+        }
+        MultipartReplyBody::Meter(_) => Err(unsupported("the multipart reply OFPMP_METER")),
+        MultipartReplyBody::MeterConfig(_) => {
+            Err(unsupported("the multipart reply OFPMP_METER_CONFIG"))
+        }
         MultipartReplyBody::MeterFeatures(_) => {
-            unsupported("the multipart reply OFPMP_METER_FEATURES")
+            Err(unsupported("the multipart reply OFPMP_METER_FEATURES"))
         }
         MultipartReplyBody::TableFeatures(_) => {
-            unsupported("the multipart reply OFPMP_TABLE_FEATURES")
+            Err(unsupported("the multipart reply OFPMP_TABLE_FEATURES"))
         }
-        MultipartReplyBody::PortDesc(_) => unsupported("the multipart reply OFPMP_PORT_DESC"),
+        MultipartReplyBody::PortDesc(_) => Err(unsupported("the multipart reply OFPMP_PORT_DESC")),
     }
 }
 

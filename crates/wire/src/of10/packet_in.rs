@@ -44,8 +44,8 @@ fn check_match(packet_in: &PacketIn) -> Result<(), EncodeError> {
     for field in packet_in.match_.fields() {
         match field.oxm_field() {
             Some(OxmField::InPort) => lacks("a second in_port of a packet-in", field, in_port)?,
-            Some(other) => return unsupported(other.phrases().in_match),
-            None => return unsupported("a match field of an experimenter's class"),
+            Some(other) => return Err(unsupported(other.phrases().in_match)),
+            None => return Err(unsupported("a match field of an experimenter's class")),
         }
     }
     Ok(())

@@ -69,10 +69,10 @@ fn decode_state(bits: u32) -> PortState {
 
 fn encode_state(state: PortState) -> Result<u32, EncodeError> {
     if state.contains(PortState::BLOCKED) {
-        return unsupported("the port state OFPPS_BLOCKED");
+        return Err(unsupported("the port state OFPPS_BLOCKED"));
     }
     if state.contains(PortState::LIVE) {
-        return unsupported("the port state OFPPS_LIVE");
+        return Err(unsupported("the port state OFPPS_LIVE"));
     }
     Ok(state.bits())
 }

@@ -7,8 +7,8 @@ use crate::{
 };
 
 /// Property types (`ofp_queue_properties`).
-const NONE: u16 = 0;
-const MIN_RATE: u16 = 1;
+const OFPQT_NONE: u16 = 0;
+const OFPQT_MIN_RATE: u16 = 1;
 
 /// The size of `ofp_packet_queue` without properties.
 const QUEUE_MIN_SIZE: usize = 8;
@@ -53,7 +53,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketQueue<'a>, Dec
 
 pub(crate) fn encode(queue: &PacketQueue, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     if queue.port != PortNo::ANY {
-        return unsupported("the port of a queue in a list");
+        return Err(unsupported("the port of a queue in a list"));
     }
     let start = out.len();
     out.put_u32(queue.queue_id);
@@ -69,8 +69,8 @@ pub(crate) fn decode_property<'a>(
     let property = body.u16()?;
     body.skip(6)?;
     let decoded = match property {
-        NONE => QueueProperty::None,
-        MIN_RATE => decode_min_rate(&mut body)?,
+        OFPQT_NONE => QueueProperty::None,
+        OFPQT_MIN_RATE => decode_min_rate(&mut body)?,
         _ => QueueProperty::Other {
             property,
             data: body.rest(),
@@ -91,25 +91,29 @@ pub(crate) fn encode_property(
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
     match property {
-        QueueProperty::None => encode_tlv(NONE, &[], out),
+        QueueProperty::None => encode_tlv(OFPQT_NONE, &[], out),
         QueueProperty::MinRate(rate) => {
             let [high, low] = rate.to_be_bytes();
-            encode_tlv(MIN_RATE, &[high, low, 0, 0, 0, 0, 0, 0], out)
+            encode_tlv(OFPQT_MIN_RATE, &[high, low, 0, 0, 0, 0, 0, 0], out)
         }
         // 1.3 has other properties by the same numbers.
         QueueProperty::Other {
-            property: NONE | MIN_RATE,
+            property: OFPQT_NONE | OFPQT_MIN_RATE,
             ..
-        } => unsupported("a queue property with the number of another"),
+        } => Err(unsupported("a queue property with the number of another")),
         QueueProperty::Other { property, data } => encode_tlv(*property, data, out),
-        QueueProperty::MaxRate(_) => unsupported("the queue property OFPQT_MAX_RATE"),
-        QueueProperty::Experimenter { .. } => unsupported("the queue property OFPQT_EXPERIMENTER"),
+        QueueProperty::MaxRate(_) => Err(unsupported("the queue property OFPQT_MAX_RATE")),
+        QueueProperty::Experimenter { .. } => {
+            Err(unsupported("the queue property OFPQT_EXPERIMENTER"))
+        }
     }
 }
 
 fn encode_tlv(property: u16, body: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     if !body.len().is_multiple_of(8) {
-        return unsupported("a queue property whose length is no multiple of 8");
+        return Err(unsupported(
+            "a queue property whose length is no multiple of 8",
+        ));
     }
     let start = out.len();
     out.put_u16(property);
@@ -196,7 +200,7 @@ mod tests {
             golden::refused(&QueueProperty::MaxRate(1)),
             "OpenFlow 1.0 cannot express the queue property OFPQT_MAX_RATE"
         );
-        for property in [NONE, MIN_RATE] {
+        for property in [OFPQT_NONE, OFPQT_MIN_RATE] {
             let other = QueueProperty::Other {
                 property,
                 data: &[0; 56],

@@ -1,6 +1,6 @@
 //! Actions (1.3.5 section 7.2.4). Every action is a multiple of eight bytes long.
 
-use super::{oxm, require, unsupported};
+use super::{lacks, oxm, unsupported};
 use crate::{Action, DecodeError, EncodeError, ErrorCode, Field, PortNo, Reader, Write};
 
 const OFPAT_OUTPUT: u16 = 0;
@@ -158,7 +158,7 @@ fn encode_set_field(field: &Field, out: &mut Vec<u8>) -> Result<(), EncodeError>
         Field::Basic { field, mask, .. } => *mask != field.full_mask(),
         Field::Raw(raw) => raw.has_mask,
     };
-    require(!has_mask, "a mask in OFPAT_SET_FIELD")?;
+    lacks("a mask in OFPAT_SET_FIELD", has_mask, false)?;
     oxm::encode(field, out)
 }
 

@@ -1,6 +1,6 @@
 //! The features reply, `ofp_switch_features` (1.3.5 section 7.3.1).
 
-use super::require;
+use super::lacks;
 use crate::{Capabilities, DatapathId, DecodeError, EncodeError, Features, List, Reader, Write};
 
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Features<'a>, DecodeError> {
@@ -23,8 +23,12 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Features<'a>, Decode
 }
 
 pub(crate) fn encode(features: &Features, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    require(features.actions == 0, "actions in ofp_switch_features")?;
-    require(features.ports.is_empty(), "ports in ofp_switch_features")?;
+    lacks("actions in ofp_switch_features", features.actions, 0)?;
+    lacks(
+        "ports in ofp_switch_features",
+        features.ports.is_empty(),
+        true,
+    )?;
     out.put_u64(features.datapath_id.0);
     out.put_u32(features.n_buffers);
     out.put(&[features.n_tables, features.auxiliary_id]);

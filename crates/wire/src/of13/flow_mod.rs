@@ -1,6 +1,6 @@
 //! Flow mod (1.3.5 section 7.3.4.1), flow-removed (7.4.2), and the statistics of flow entries (7.3.5.2, 7.3.5.3).
 
-use super::{matching, require};
+use super::{lacks, matching};
 use crate::{
     AggregateStats, BufferId, DecodeError, EncodeError, ErrorCode, FlowMod, FlowModFlags,
     FlowRemoved, FlowStats, FlowStatsRequest, List, PortNo, Reader, Version, Write,
@@ -198,7 +198,7 @@ pub(crate) fn encode_aggregate(aggregate: &AggregateStats, out: &mut Vec<u8>) {
 }
 
 fn encode_flags(flags: FlowModFlags, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    require(!flags.contains(FlowModFlags::EMERG), "OFPFF_EMERG")?;
+    lacks("OFPFF_EMERG", flags.contains(FlowModFlags::EMERG), false)?;
     out.put_u16(flags.bits());
     Ok(())
 }

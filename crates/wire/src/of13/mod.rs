@@ -25,7 +25,7 @@ mod golden;
 
 use crate::{EncodeError, Version};
 
-/// Refuses to write what only 1.0 has, by the specification's name.
+/// 1.3 lacks what `what` names.
 fn unsupported(what: &'static str) -> EncodeError {
     EncodeError::Unsupported {
         version: Version::Of13,
@@ -33,10 +33,11 @@ fn unsupported(what: &'static str) -> EncodeError {
     }
 }
 
-/// Refuses a message with something in a field that 1.3 does not have.
-fn require(absent: bool, what: &'static str) -> Result<(), EncodeError> {
-    match absent {
-        true => Ok(()),
-        false => Err(unsupported(what)),
+/// Refuses a field that 1.3 lacks, unless it holds the value that means nothing.
+fn lacks<T: PartialEq>(what: &'static str, value: T, neutral: T) -> Result<(), EncodeError> {
+    if value == neutral {
+        Ok(())
+    } else {
+        Err(unsupported(what))
     }
 }

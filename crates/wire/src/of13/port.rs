@@ -3,7 +3,7 @@
 //! A description is told as the switch has it, odd bits included. A port mod has only bits that 1.3 defines: it asks
 //! for something.
 
-use super::require;
+use super::lacks;
 use crate::port::FixedName;
 use crate::{
     DecodeError, EncodeError, ErrorCode, MacAddr, Port, PortConfig, PortFeatures, PortMod, PortNo,
@@ -122,12 +122,17 @@ pub(crate) fn encode_status(status: &PortStatus, out: &mut Vec<u8>) {
 
 pub(crate) fn encode_mod(port_mod: &PortMod, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let config = port_mod.config | port_mod.mask;
-    require(!config.contains(PortConfig::NO_STP), "OFPPC_NO_STP")?;
-    require(
-        !config.contains(PortConfig::NO_RECV_STP),
+    lacks("OFPPC_NO_STP", config.contains(PortConfig::NO_STP), false)?;
+    lacks(
         "OFPPC_NO_RECV_STP",
+        config.contains(PortConfig::NO_RECV_STP),
+        false,
     )?;
-    require(!config.contains(PortConfig::NO_FLOOD), "OFPPC_NO_FLOOD")?;
+    lacks(
+        "OFPPC_NO_FLOOD",
+        config.contains(PortConfig::NO_FLOOD),
+        false,
+    )?;
     out.put_u32(port_mod.port_no.0);
     out.put_zeros(4);
     out.put(&port_mod.hw_addr.octets());

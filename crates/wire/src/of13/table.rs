@@ -2,8 +2,8 @@
 
 use super::action::OFPAT_EXPERIMENTER;
 use super::instruction::OFPIT_EXPERIMENTER;
+use super::lacks;
 use super::oxm::OFPXMC_EXPERIMENTER;
-use super::require;
 use crate::port::FixedName;
 use crate::{
     DecodeError, EncodeError, List, Reader, TableFeatureKind, TableFeatureProperty, TableFeatures,
@@ -124,9 +124,9 @@ pub(crate) fn encode_mod(table_mod: &TableMod, out: &mut Vec<u8>) {
 }
 
 pub(crate) fn encode_stats(stats: &TableStats, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    require(stats.name.0 == [0; 32], "name in ofp_table_stats")?;
-    require(stats.wildcards == 0, "wildcards in ofp_table_stats")?;
-    require(stats.max_entries == 0, "max_entries in ofp_table_stats")?;
+    lacks("name in ofp_table_stats", stats.name.0, [0; 32])?;
+    lacks("wildcards in ofp_table_stats", stats.wildcards, 0)?;
+    lacks("max_entries in ofp_table_stats", stats.max_entries, 0)?;
     out.put_u8(stats.table_id);
     out.put_zeros(3);
     out.put_u32(stats.active_count);
