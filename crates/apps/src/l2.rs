@@ -14,6 +14,7 @@ pub struct L2 {
 }
 
 impl SwitchHandler for L2 {
+    #[inline(always)]
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let (src, dst, in_port) = (packet.eth_src(), packet.eth_dst(), packet.in_port());
         // Spanning tree, LLDP and their like end at the first bridge (IEEE 802.1Q section 8.6.3).

@@ -1,5 +1,6 @@
 //! One switch's connection: bytes to frames, frames to the session and the handlers, replies to bytes.
 
+use crate::handler::PacketIns;
 use crate::mailbox::Token;
 use crate::network::{Entry, Network};
 use crate::request::{ReplySender, Requests};
@@ -17,14 +18,11 @@ use urtica_wire::{DatapathId, Header, Message, PacketIn, PortStatus, Version, sp
 
 /// Replies leave when this many bytes have gathered, or when the batch has been handled: small enough to still lie
 /// in the core's cache, large enough that the system call does not count.
-const FLUSH_BYTES: usize = 64 << 10;
+pub(crate) const FLUSH_BYTES: usize = 64 << 10;
 
 /// How many bytes may wait for a switch that does not read. Beyond that, messages from elsewhere are refused; its own
 /// messages are not read any more from the first byte on that waits.
 const BACKLOG_BYTES: usize = 4 << 20;
-
-/// `OFPT_PACKET_IN`, the same in both versions.
-const PACKET_IN: u8 = 10;
 
 /// What a shard lends a connection while it handles a batch; the same for all its turns.
 pub(crate) struct Turn {
@@ -92,6 +90,17 @@ impl Joined {
                 switch.begin(program);
                 call(handler.as_mut(), &mut switch);
             }
+        }
+    }
+}
+
+/// Hands a packet-in to the programs, in order, until one consumes it.
+fn pass(handlers: &mut [Box<dyn SwitchHandler>], switch: &mut Switch, packet: &PacketIn) {
+    for (program, handler) in handlers.iter_mut().enumerate() {
+        switch.begin(program);
+        handler.packet_in(switch, packet);
+        if switch.consumed {
+            return;
         }
     }
 }
@@ -223,40 +232,26 @@ impl Connection {
     }
 
     /// Hands the packet-ins at the front of `rest` to the handlers, until something else comes or the replies fill the
-    /// output: the path that a controller spends its life on. Each version has a loop of its own.
+    /// output: the path that a controller spends its life on.
     fn handle_packet_ins(&mut self, rest: &mut &[u8], turn: &mut Turn) {
-        match self.session.version() {
-            None => {}
-            Some(Version::Of10) => self.handle_packet_ins_of(Version::Of10, rest, turn),
-            Some(Version::Of13) => self.handle_packet_ins_of(Version::Of13, rest, turn),
-        }
-    }
-
-    #[inline(always)]
-    fn handle_packet_ins_of(&mut self, version: Version, rest: &mut &[u8], turn: &mut Turn) {
-        let Some(joined) = &mut self.switch else {
+        let (Some(joined), Some(version)) = (&mut self.switch, self.session.version()) else {
             return;
         };
+        let mut packets = PacketIns::new(version, rest);
         let mut switch = joined
             .info
             .lend(&mut self.session.xids, &self.counters, turn);
-        let mut bytes = *rest;
-        let mut received = 0;
-        while switch.out.len() < FLUSH_BYTES
-            && let Some((packet, after)) = split_packet_in(version, bytes)
-        {
-            bytes = after;
-            received += 1;
-            for (program, handler) in joined.handlers.iter_mut().enumerate() {
-                switch.begin(program);
-                handler.packet_in(&mut switch, &packet);
-                if switch.consumed {
-                    break;
-                }
+        if let [handler] = &mut joined.handlers[..] {
+            switch.begin(0);
+            handler.packet_ins(&mut switch, &mut packets);
+        } else {
+            while let Some(packet) = packets.next(&switch) {
+                pass(&mut joined.handlers, &mut switch, &packet);
             }
         }
         drop(switch);
-        *rest = bytes;
+        let (after, received) = packets.finish();
+        *rest = after;
         self.counters.packet_ins.add(received);
         self.count_received(received, turn);
     }
@@ -539,21 +534,6 @@ pub(crate) fn contain(run: impl FnOnce() -> Result<(), Close>) -> Result<(), Clo
             text.unwrap_or_else(|| "no message".to_owned()),
         ))
     })
-}
-
-/// The packet-in at the front of `bytes` and what follows it, if a whole and well-formed one of this version is there.
-#[inline(always)]
-fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(PacketIn<'_>, &[u8])> {
-    let &[of, PACKET_IN, l0, l1, _, _, _, _] = bytes.first_chunk()? else {
-        return None;
-    };
-    let (frame, after) = bytes.split_at_checked(u16::from_be_bytes([l0, l1]).into())?;
-    let body = frame.get(Header::SIZE..)?;
-    if of != version.to_wire() {
-        return None;
-    }
-    let packet = PacketIn::decode(version, body).ok()?;
-    Some((packet, after))
 }
 
 /// Hands a message to the handler's method for it.

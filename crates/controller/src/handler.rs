@@ -1,7 +1,10 @@
 //! What a control program is: a handler per switch.
 
 use crate::{Switch, SwitchInfo};
-use urtica_wire::{ErrorMessage, FlowRemoved, Message, PacketIn, PortStatus};
+use urtica_wire::{ErrorMessage, FlowRemoved, Header, Message, PacketIn, PortStatus, Version};
+
+/// `OFPT_PACKET_IN`, the same in both versions.
+const PACKET_IN: u8 = 10;
 
 /// One switch's part of a control program, with state of its own.
 ///
@@ -22,6 +25,30 @@ pub trait SwitchHandler: Send {
 
     /// A packet that no entry matched, or that an entry sent here.
     fn packet_in(&mut self, _switch: &mut Switch, _packet: &PacketIn) {}
+
+    /// Packet-ins that came together; hands them to [`SwitchHandler::packet_in`] one by one.
+    ///
+    /// A program may override this to work on several at once. That it stands here, and not in the framework, makes the
+    /// loop a part of each program: the compiler sees through it, and a packet-in costs no call.
+    #[inline]
+    fn packet_ins(&mut self, switch: &mut Switch, packets: &mut PacketIns) {
+        // A loop for each version, in which the compiler knows which one it is; and over a copy, which it can keep in
+        // registers.
+        let mut run = *packets;
+        match run.version {
+            Version::Of10 => {
+                while let Some(packet) = run.next_of(Version::Of10, switch) {
+                    self.packet_in(switch, &packet);
+                }
+            }
+            Version::Of13 => {
+                while let Some(packet) = run.next_of(Version::Of13, switch) {
+                    self.packet_in(switch, &packet);
+                }
+            }
+        }
+        *packets = run;
+    }
 
     /// A flow entry is gone whose flow mod asked for word of it.
     fn flow_removed(&mut self, _switch: &mut Switch, _removed: &FlowRemoved) {}
@@ -46,6 +73,10 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         (**self).packet_in(switch, packet);
+    }
+
+    fn packet_ins(&mut self, switch: &mut Switch, packets: &mut PacketIns) {
+        (**self).packet_ins(switch, packets);
     }
 
     fn flow_removed(&mut self, switch: &mut Switch, removed: &FlowRemoved) {
@@ -85,4 +116,59 @@ where
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
         Box::new(self(info))
     }
+}
+
+/// Packet-ins that came together, as far as the replies to them have room.
+#[derive(Clone, Copy)]
+pub struct PacketIns<'a> {
+    version: Version,
+    bytes: &'a [u8],
+    taken: u64,
+}
+
+impl<'a> PacketIns<'a> {
+    pub(crate) fn new(version: Version, bytes: &'a [u8]) -> Self {
+        Self {
+            version,
+            bytes,
+            taken: 0,
+        }
+    }
+
+    /// The next one; `None` when something else follows, or when what is to be sent should leave first.
+    #[inline]
+    pub fn next(&mut self, switch: &Switch) -> Option<PacketIn<'a>> {
+        self.next_of(self.version, switch)
+    }
+
+    #[inline(always)]
+    fn next_of(&mut self, version: Version, switch: &Switch) -> Option<PacketIn<'a>> {
+        if !switch.has_room() {
+            return None;
+        }
+        let (packet, after) = split_packet_in(version, self.bytes)?;
+        self.bytes = after;
+        self.taken += 1;
+        Some(packet)
+    }
+
+    /// What was not taken, and how many were.
+    pub(crate) fn finish(self) -> (&'a [u8], u64) {
+        (self.bytes, self.taken)
+    }
+}
+
+/// The packet-in at the front of `bytes` and what follows it, if a whole and well-formed one of this version is there.
+#[inline(always)]
+fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(PacketIn<'_>, &[u8])> {
+    let &[of, PACKET_IN, l0, l1, _, _, _, _] = bytes.first_chunk()? else {
+        return None;
+    };
+    let (frame, after) = bytes.split_at_checked(u16::from_be_bytes([l0, l1]).into())?;
+    let body = frame.get(Header::SIZE..)?;
+    if of != version.to_wire() {
+        return None;
+    }
+    let packet = PacketIn::decode(version, body).ok()?;
+    Some((packet, after))
 }

@@ -70,7 +70,7 @@ mod xid;
 pub use args::Args;
 pub use controller::{Controller, Error, Running};
 pub use counters::{Counter, ShardCounters, SwitchCounters};
-pub use handler::{Program, SwitchHandler};
+pub use handler::{PacketIns, Program, SwitchHandler};
 pub use listener::ListenError;
 pub use network::Network;
 pub use request::{PendingReply, Reply, RequestError};

@@ -1,5 +1,6 @@
 //! What a handler can do to its switch.
 
+use crate::connection::FLUSH_BYTES;
 use crate::xid::{Origin, Xids};
 use crate::{Network, SwitchCounters};
 use std::time::Instant;
@@ -142,6 +143,12 @@ impl Switch<'_> {
         self.consumed = false;
     }
 
+    /// Whether more replies may gather before they are sent.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.out.len() < FLUSH_BYTES
+    }
+
     /// What is known of the switch.
     #[inline]
     pub fn info(&self) -> &SwitchInfo {
@@ -182,28 +189,37 @@ impl Switch<'_> {
     /// ([`SwitchCounters::truncated`]).
     #[inline]
     pub fn forward(&mut self, packet: &PacketIn, port: PortNo) {
-        if !packet.buffer_id.is_some() && packet.data.len() < usize::from(packet.total_len) {
+        let whole = packet.data.len() >= usize::from(packet.total_len);
+        self.output(packet.buffer_id, packet.in_port, packet.data, whole, port);
+    }
+
+    /// Takes what it needs of a packet apart, so that a handler's packet never has to lie in memory.
+    fn output(
+        &mut self,
+        buffer_id: BufferId,
+        in_port: PortNo,
+        data: &[u8],
+        whole: bool,
+        port: PortNo,
+    ) {
+        if !buffer_id.is_some() && !whole {
             return self.counters.truncated.add(1);
         }
-        let data = if packet.buffer_id.is_some() {
-            &[]
-        } else {
-            packet.data
-        };
+        let data = if buffer_id.is_some() { &[] } else { data };
+        let xid = self.next_xid();
         let output = OutputPacket {
-            buffer_id: packet.buffer_id,
-            in_port: packet.in_port,
+            buffer_id,
+            in_port,
             port,
             data,
         };
-        let xid = self.next_xid();
         let written = output.write(self.info.version, xid, self.out);
         self.count(written);
     }
 
     /// Adds an entry that sends packets like this one out of a port, and sends this one there too (McNettle
     /// Figure 4, `forwardWithRule`).
-    #[inline]
+    #[inline(always)]
     pub fn forward_with_rule(
         &mut self,
         packet: &PacketIn,

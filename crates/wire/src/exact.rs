@@ -4,7 +4,7 @@
 //! message in an array on the stack and appends it once; no list is walked and nothing is allocated. The general
 //! encoder ([`Message::encode`]) is the judge: tests hold every message written here against it, byte for byte.
 
-use crate::packet::{Headers, Icmpv4View, Ipv4View, TcpView, UdpView, ip_proto};
+use crate::packet::{Headers, Icmpv4View, Ipv4View, TcpView, UdpView, ether_type, ip_proto};
 use crate::{
     Action, BufferId, EncodeError, ExactMatch, Field, FlowMod, FlowModFlags, Instruction, List,
     MacAddr, Match, Message, OxmField, PacketOut, PortNo, VLAN_PRESENT, Version, Write,
@@ -40,7 +40,7 @@ impl ExactFlowMod<'_> {
     ///
     /// # Errors
     /// [`EncodeError`] where a port or flag does not fit into `version`; `out` is then as it was.
-    #[inline]
+    #[inline(always)]
     pub fn write(self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match (PlainIpv4::of(self.match_.frame), version) {
             (Some(packet), Version::Of10) if self.fits_of10() => self.of10(xid, packet, out),
@@ -91,7 +91,7 @@ impl ExactFlowMod<'_> {
     }
 
     /// `ofp_flow_mod` of 1.0 (section 5.3.3) with one output action: 80 bytes.
-    #[inline]
+    #[inline(always)]
     fn of10(&self, xid: u32, packet: PlainIpv4, out: &mut Vec<u8>) {
         let frame = packet.frame;
         let message = append(out, &OF10_FLOW_MOD);
@@ -359,15 +359,16 @@ impl<'a> PlainIpv4<'a> {
     /// Looks at the few bytes that decide; the views of [`crate::packet`] would check the rest as well.
     #[inline]
     fn of(frame: &'a [u8]) -> Option<Self> {
-        // Ethernet type, version and header length, and a byte that does not matter.
-        const IPV4_WITHOUT_OPTIONS: u32 = 0x0800_4500;
+        const VERSION_4_WITHOUT_OPTIONS: u8 = 0x45;
         const MORE_FRAGMENTS_OR_OFFSET: u16 = 0x3fff;
         let start = frame.first_chunk::<38>()?;
-        let type_and_version =
-            u32::from_be_bytes([start[12], start[13], start[14], start[15]]) & 0xffff_ff00;
+        let eth_type = u16::from_be_bytes([start[12], start[13]]);
         let total_len = u16::from_be_bytes([start[16], start[17]]);
         let fragment = u16::from_be_bytes([start[20], start[21]]) & MORE_FRAGMENTS_OR_OFFSET;
-        if type_and_version != IPV4_WITHOUT_OPTIONS || total_len < 20 || fragment != 0 {
+        if eth_type != ether_type::IPV4 || start[14] != VERSION_4_WITHOUT_OPTIONS {
+            return None;
+        }
+        if total_len < 20 || fragment != 0 {
             return None;
         }
         let upper = match start[23] {
