@@ -14,6 +14,10 @@ pub struct L2 {
 }
 
 impl SwitchHandler for L2 {
+    fn expect(&self, packet: &PacketIn) {
+        self.table.prefetch(packet.eth_src());
+    }
+
     #[inline(always)]
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let (src, dst, in_port) = (packet.eth_src(), packet.eth_dst(), packet.in_port());

@@ -1,10 +1,15 @@
 //! What a control program is: a handler per switch.
 
 use crate::{Switch, SwitchInfo};
+use std::mem::ManuallyDrop;
 use urtica_wire::{ErrorMessage, FlowRemoved, Header, Message, PacketIn, PortStatus, Version};
 
 /// `OFPT_PACKET_IN`, the same in both versions.
 const PACKET_IN: u8 = 10;
+
+/// How far ahead of its turn a packet-in is announced: long enough for memory to answer, short enough for the first
+/// cache to keep what it answers.
+const ANNOUNCED: usize = 12;
 
 /// One switch's part of a control program, with state of its own.
 ///
@@ -32,23 +37,17 @@ pub trait SwitchHandler: Send {
     /// loop a part of each program: the compiler sees through it, and a packet-in costs no call.
     #[inline]
     fn packet_ins(&mut self, switch: &mut Switch, packets: &mut PacketIns) {
-        // A loop for each version, in which the compiler knows which one it is; and over a copy, which it can keep in
-        // registers.
-        let mut run = *packets;
-        match run.version {
-            Version::Of10 => {
-                while let Some(packet) = run.next_of(Version::Of10, switch) {
-                    self.packet_in(switch, &packet);
-                }
-            }
-            Version::Of13 => {
-                while let Some(packet) = run.next_of(Version::Of13, switch) {
-                    self.packet_in(switch, &packet);
-                }
-            }
+        // A loop for each version, in which the compiler knows which one it is.
+        match packets.version {
+            Version::Of10 => packets.hand_to(self, Version::Of10, switch),
+            Version::Of13 => packets.hand_to(self, Version::Of13, switch),
         }
-        *packets = run;
     }
+
+    /// Word of a packet-in that is handed over soon, after a few others: a program with a large table can have the
+    /// packet's entry fetched from memory meanwhile. Not every packet-in is announced.
+    #[inline]
+    fn expect(&self, _packet: &PacketIn) {}
 
     /// A flow entry is gone whose flow mod asked for word of it.
     fn flow_removed(&mut self, _switch: &mut Switch, _removed: &FlowRemoved) {}
@@ -77,6 +76,10 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
 
     fn packet_ins(&mut self, switch: &mut Switch, packets: &mut PacketIns) {
         (**self).packet_ins(switch, packets);
+    }
+
+    fn expect(&self, packet: &PacketIn) {
+        (**self).expect(packet);
     }
 
     fn flow_removed(&mut self, switch: &mut Switch, removed: &FlowRemoved) {
@@ -135,14 +138,50 @@ impl<'a> PacketIns<'a> {
         }
     }
 
+    /// Hands all to a handler, a few at a time: first announces them, then hands them over.
+    #[inline(always)]
+    fn hand_to<H: SwitchHandler + ?Sized>(
+        &mut self,
+        handler: &mut H,
+        version: Version,
+        switch: &mut Switch,
+    ) {
+        // Copies, which the compiler can keep in registers.
+        let mut run = *self;
+        let mut soon = run;
+        for _ in 0..ANNOUNCED {
+            soon.announce(handler, version, switch);
+        }
+        while let Some(packet) = run.next_of(version, switch) {
+            soon.announce(handler, version, switch);
+            handler.packet_in(switch, &packet);
+        }
+        *self = run;
+    }
+
+    #[inline(always)]
+    fn announce<H: SwitchHandler + ?Sized>(
+        &mut self,
+        handler: &H,
+        version: Version,
+        switch: &Switch,
+    ) {
+        if let Some(packet) = self.next_of(version, switch) {
+            handler.expect(&packet);
+        }
+    }
+
     /// The next one; `None` when something else follows, or when what is to be sent should leave first.
     #[inline]
     pub fn next(&mut self, switch: &Switch) -> Option<PacketIn<'a>> {
         self.next_of(self.version, switch)
+            .map(ManuallyDrop::into_inner)
     }
 
+    /// A packet-in off the wire owns nothing that would have to be dropped. Saying so lets the compiler keep it in
+    /// registers: otherwise it lies in memory for the case that a handler panics.
     #[inline(always)]
-    fn next_of(&mut self, version: Version, switch: &Switch) -> Option<PacketIn<'a>> {
+    fn next_of(&mut self, version: Version, switch: &Switch) -> Option<ManuallyDrop<PacketIn<'a>>> {
         if !switch.has_room() {
             return None;
         }
@@ -160,7 +199,7 @@ impl<'a> PacketIns<'a> {
 
 /// The packet-in at the front of `bytes` and what follows it, if a whole and well-formed one of this version is there.
 #[inline(always)]
-fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(PacketIn<'_>, &[u8])> {
+fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(ManuallyDrop<PacketIn<'_>>, &[u8])> {
     let &[of, PACKET_IN, l0, l1, _, _, _, _] = bytes.first_chunk()? else {
         return None;
     };
@@ -170,5 +209,5 @@ fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(PacketIn<'_>, &[u8
         return None;
     }
     let packet = PacketIn::decode(version, body).ok()?;
-    Some((packet, after))
+    Some((ManuallyDrop::new(packet), after))
 }

@@ -187,7 +187,7 @@ impl Switch<'_> {
     ///
     /// A packet that the switch neither kept nor sent whole cannot be sent on; it is counted as lost
     /// ([`SwitchCounters::truncated`]).
-    #[inline]
+    #[inline(always)]
     pub fn forward(&mut self, packet: &PacketIn, port: PortNo) {
         let whole = packet.data.len() >= usize::from(packet.total_len);
         self.output(packet.buffer_id, packet.in_port, packet.data, whole, port);
