@@ -9,7 +9,7 @@ const PACKET_IN: u8 = 10;
 
 /// How far ahead of its turn a packet-in is announced: long enough for memory to answer, short enough for the first
 /// cache to keep what it answers.
-const ANNOUNCED: usize = 12;
+const ANNOUNCED: usize = 16;
 
 /// One switch's part of a control program, with state of its own.
 ///

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The most that is read from one switch in one turn.
-const READ_BYTES: usize = 64 << 10;
+const READ_BYTES: usize = 256 << 10;
 
 /// Room before the read for the beginning of a frame that an earlier read ended in; no frame is longer.
 const FRAGMENT_BYTES: usize = 64 << 10;
