@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fmt doc fuzz bench ci
+.PHONY: help setup demo test lint fmt doc fuzz bench figures ci
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -42,6 +42,9 @@ fuzz: ## Each fuzz target for ten minutes (FUZZ_SECONDS=600); needs nightly and 
 
 bench: ## Benchmarks
 	$(CARGO) bench --workspace --bench '*'
+
+figures: ## Measure every figure that is aimed at, and write docs/figures.md; ten minutes on a quiet machine
+	python3 tools/figures
 
 ci: ## What continuous integration runs
 	.ci/run

@@ -7,6 +7,7 @@
 //! say so and pass, except where `CI=true` is set.
 
 mod controller;
+mod figures;
 mod l2;
 mod mininet;
 mod namespace;

@@ -1,0 +1,251 @@
+"""The rows of the table: what is compared with what, and the targets."""
+
+import re
+import shutil
+import statistics
+import subprocess
+import time
+from dataclasses import dataclass, replace
+
+from bench import (
+    L2,
+    LIMIT,
+    MAX_RATE,
+    OS_KEN,
+    OVS,
+    PING_PONG,
+    START_TIMEOUT_S,
+    MeasureError,
+    Side,
+    last_line,
+    progress,
+    shown,
+)
+from document import Line, at_least, at_most, figure_line, ratio_line
+
+
+BASE = Side("l2", L2)
+
+
+def rate_and_cpu_over_limit(bench):
+    ours, limit = bench.take_turns("1+2", BASE, replace(BASE, name="limit", server=LIMIT))
+    what = "packet-ins answered at max rate, 16 switches × 100,000 MACs, OpenFlow 1.0, over `limit`"
+    return [
+        ratio_line("1", what, at_least(0.75), "rate", "/s", ours, limit),
+        ratio_line("2", "the same, CPU time per packet-in", at_most(2), "server_cpu_ns", "ns", ours, limit),
+    ]
+
+
+def rate_over_rivals(bench):
+    rivals = [(OVS, 60), (OS_KEN, 1000)]
+    sides = [replace(BASE, name=server.name, server=server) for server, _ in rivals]
+    ours, *theirs = bench.take_turns("3", BASE, *sides)
+    return [
+        ratio_line("3", f"the rate of row 1, over {server.name}'s", at_least(times), "rate", "/s", ours, its)
+        for (server, times), its in zip(rivals, theirs)
+    ]
+
+
+def bytes_of_13_over_10(bench):
+    ours, v10 = bench.take_turns("4", replace(BASE, name="l2, 1.3", openflow="1.3"), replace(BASE, name="l2, 1.0"))
+    what = "OpenFlow 1.3 over 1.0, bytes received and sent by the controller"
+    return [ratio_line("4", what, at_least(0.6), "bytes_per_s", "bytes/s", ours, v10)]
+
+
+def instructions(bench):
+    lines = [callgrind(bench)]
+    try:
+        lines.append(perf(bench))
+    except MeasureError as error:
+        lines[0].remarks.append(f"no second opinion: {error}")
+    return lines
+
+
+def callgrind(bench):
+    output = bench.folder / "callgrind.out"
+    wrapper = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={output}")
+    # Few MACs, since the table must be full before the shorter run ends, at a fiftieth of the speed. A quick run works
+    # also where the program is not optimised, so it must not begin with a long queue.
+    mode = ("--window", "64") if bench.settings.quick else MAX_RATE
+    side = replace(BASE, mode=mode, macs=("-M", "1000"))
+    what = "user-space instructions per packet-in answered, callgrind, 1,000 MACs"
+    return slope(bench, side, what, at_most(200), wrapper, lambda: total_of_callgrind(output))
+
+
+def perf(bench):
+    if not shutil.which("perf"):
+        raise MeasureError("perf is not installed")
+    output = bench.folder / "perf.csv"
+    wrapper = ("perf", "stat", "-x,", "-e", "instructions:u", "-o", str(output))
+    what = "the same by the processor's counter (perf stat), 100,000 MACs"
+    return slope(bench, BASE, what, None, wrapper, lambda: total_of_perf(output))
+
+
+def slope(bench, side, what, target, wrapper, total):
+    """Instructions per message between a short and a three times longer run, so that start-up, handshakes and the
+    growth of the table, which both have, cancel."""
+    values, commands = [], []
+    for number in range(1, bench.settings.rounds + 1):
+        (short, few, commands), (long, many, _) = (
+            counted_run(bench, side, wrapper, total, ms) for ms in (bench.settings.ms, 3 * bench.settings.ms)
+        )
+        if many <= few:
+            raise MeasureError(f"the longer run under {wrapper[0]} got no further than the shorter; give more --ms")
+        values.append((long - short) / (many - few))
+        progress(f"row 5, round {number}, {wrapper[0]}: {values[-1]:.1f} from {few} and {many} packet-ins")
+    return Line("5", what, "instructions", statistics.median(values), values, target, commands=commands)
+
+
+def counted_run(bench, side, wrapper, total, ms):
+    """Instructions, messages received, and the commands."""
+    with bench.server(side.server, wrapper) as server:
+        load = bench.load_command(server, (*side.load_flags(), "-l", "2", "-w", "1", "-m", str(max(1, ms // 2))))
+        bench.load(load)
+    received = server.counters().get("received")
+    if received is None:
+        said = last_line(server.log.read_text(errors="replace"))
+        raise MeasureError(f"the controller under {wrapper[0]} did not stop in order: {said}")
+    return total(), received, [server.shown, shown(load)]
+
+
+def total_of_callgrind(file):
+    found = re.search(r"^totals: (\d+)", file.read_text(), re.MULTILINE)
+    if not found:
+        raise MeasureError("callgrind wrote no total")
+    return int(found[1])
+
+
+def total_of_perf(file):
+    found = re.search(r"^(\d+),,instructions", file.read_text(), re.MULTILINE)
+    if not found:
+        raise MeasureError("perf cannot count instructions here (a virtual machine, or perf_event_paranoid above 2)")
+    return int(found[1])
+
+
+def many_switches(bench):
+    many = bench.settings.few(5000)
+    # As many hosts in all as the 16 switches have, and, the flags of cbench, as many for each of them.
+    equal_hosts = ("-M", str(max(1, 1_600_000 // many)))
+    ours, each, sixteen = bench.take_turns(
+        "6",
+        replace(BASE, name="l2, many", switches=many, macs=equal_hosts),
+        replace(BASE, name="l2, many, each with 100,000 MACs", switches=many),
+        replace(BASE, name="l2, 16"),
+    )
+    equal_what = f"{many} switches over 16, 1,600,000 MACs in all on both sides"
+    each_what = f"{many} switches over 16, 100,000 MACs for each switch, which is more than a run sends"
+    return [
+        ratio_line("6", equal_what, at_least(0.5), "rate", "/s", ours, sixteen),
+        ratio_line("6", each_what, at_least(0.5), "rate", "/s", each, sixteen),
+        memory_of_idle_switches(bench, many),
+    ]
+
+
+def memory_of_idle_switches(bench, many):
+    values, commands = [], []
+    for number in range(1, bench.settings.rounds + 1):
+        value, commands = memory_per_switch(bench, many)
+        values.append(value)
+        progress(f"row 6, round {number}: {value:.2f} KiB resident for each of {many} idle switches")
+    what = "resident memory per idle switch: after its handshake and its first packet-in, before the load"
+    return Line("6", what, "KiB", statistics.median(values), values, at_most(32), commands=commands)
+
+
+def memory_per_switch(bench, many):
+    """The load waits before its first test, and the switches are idle meanwhile."""
+    with bench.server(L2) as server:
+        before = server.rss_bytes()
+        flags = ("-s", str(many), "-D", "3000", "-l", "1", "-w", "0", "-m", "1")
+        load = bench.load_command(server, flags)
+        process = subprocess.Popen(bench.real(load), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_for_switches(server, process, many)
+            time.sleep(1)
+            if process.poll() is not None:
+                raise MeasureError(f"the load on {many} idle switches ended before their memory was read")
+            return (server.rss_bytes() - before) / many / 1024, [server.shown, shown(load)]
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def wait_for_switches(server, process, many):
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while server.joined() < many:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise MeasureError(f"only {server.joined()} of {many} switches joined")
+        time.sleep(0.1)
+
+
+def fairness(bench):
+    counts = [16, *(bench.settings.few(count) for count in (64, 256, 1000, 2000))]
+    counts = sorted(set(counts))
+    # Long enough that many replies of each switch are counted where thousands of them wait for each.
+    sides = [replace(BASE, name=f"l2, {count}", switches=count, length=2) for count in counts]
+    what = "Jain's index at max rate, {} switches, the worst run"
+    return [
+        figure_line("7", what.format(count), at_least(0.99), "jain", "", runs, min)
+        for count, runs in zip(counts, bench.take_turns("7", *sides))
+    ]
+
+
+def latency_over_limit(bench):
+    lines = []
+    for switches in (1, 100):
+        side = replace(BASE, mode=PING_PONG, switches=switches)
+        ours, limit = bench.take_turns("8", side, replace(side, name="limit", server=LIMIT))
+        what = f"ping-pong p50, {switches} switch{'es' if switches > 1 else ''}, over `limit`"
+        lines.append(ratio_line("8", what, at_most(1.15), "p50_us", "us", ours, limit))
+    return lines
+
+
+def new_sources(bench):
+    unique, million, base = bench.take_turns(
+        "9",
+        replace(BASE, name="l2, unique", macs=("--unique-macs",)),
+        replace(BASE, name="l2, 1,000,000", macs=("-M", "1000000")),
+        replace(BASE, name="l2, 100,000"),
+    )
+    target = at_least(0.6)
+    return [
+        ratio_line("9", "a new source in each packet-in, over 100,000 MACs", target, "rate", "/s", unique, base),
+        ratio_line("9", "1,000,000 MACs of each switch in turn, over 100,000", target, "rate", "/s", million, base),
+    ]
+
+
+def load_generator(bench):
+    checked, unchecked = bench.take_turns(
+        "10",
+        replace(BASE, name="checked", server=LIMIT),
+        replace(BASE, name="unchecked", server=LIMIT, verify=False),
+    )
+    what = "the load generator: packet-ins that one core sends and whose answers it checks, against `limit`"
+    cost = "the cost of checking: the load's CPU time per packet-in, over unchecked"
+    return [
+        figure_line("10", what, at_least(30e6), "rate", "/s", checked),
+        figure_line("10", "the same, unchecked", None, "rate", "/s", unchecked),
+        ratio_line("10", cost, None, "load_cpu_ns", "ns", checked, unchecked),
+    ]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that are measured together, and what they need to be installed."""
+
+    rows: tuple
+    measure: callable
+    needs: tuple = ()
+
+
+GROUPS = (
+    Group(("1", "2"), rate_and_cpu_over_limit),
+    Group(("3",), rate_over_rivals, ("ovs-testcontroller", "os-ken")),
+    Group(("4",), bytes_of_13_over_10),
+    Group(("5",), instructions, ("valgrind",)),
+    Group(("6",), many_switches),
+    Group(("7",), fairness),
+    Group(("8",), latency_over_limit),
+    Group(("9",), new_sources),
+    Group(("10",), load_generator),
+)
+ROWS = tuple(row for group in GROUPS for row in group.rows)
