@@ -13,7 +13,7 @@ setup: ## Install what the tests need (Debian 12; root or sudo)
 	tools/setup
 
 demo: ## The main job on an embedded default: no switch, no root
-	$(CARGO) run --release
+	$(CARGO) run --release -- demo
 
 test: ## All tests, and each benchmark once; those against real peers need root and `make setup`
 	$(CARGO) test --workspace

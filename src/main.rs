@@ -2,6 +2,7 @@
 
 mod bench;
 mod decode;
+mod demo;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -17,6 +18,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show controller and benchmark at work on each other; needs no switch and no root.
+    Demo(demo::DemoArgs),
     /// Run control programs for the switches that connect.
     Run(run::RunArgs),
     /// Print OpenFlow messages, from hex digits or a capture.
@@ -27,6 +30,7 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Demo(args) => demo::run(args),
         Command::Run(args) => run::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Bench(args) => bench::run(*args),

@@ -366,8 +366,8 @@ fn sentence_case(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// A whole number with its thousands apart.
-fn thousands(value: f64) -> String {
+/// A whole number with its thousands apart, as in `1,234,567`.
+pub fn thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
     let groups: Vec<&str> = digits
         .as_bytes()
