@@ -81,19 +81,23 @@ fn figure(heading: &str, caption: &str, svg: Drawn) -> String {
         Ok(svg) if !svg.is_empty() => {
             format!(
                 "<h2>{heading}</h2>\n<figure>{}<figcaption>{caption}</figcaption></figure>\n",
-                themed(&svg)
+                themed(&svg, heading)
             )
         }
         _ => String::new(),
     }
 }
 
-/// Replaces marker colours by CSS variables and lets the plot scale with the page.
-fn themed(svg: &str) -> String {
+/// Replaces marker colours by CSS variables, lets the plot scale with the page, and names it for those who hear the page.
+fn themed(svg: &str, name: &str) -> String {
     svg.replace("#010203", "var(--ink)")
         .replace("#040506", "var(--grid)")
         .replace("#070809", "var(--series)")
-        .replacen("<svg width=", "<svg role=\"img\" data-width=", 1)
+        .replacen(
+            "<svg width=",
+            &format!("<svg role=\"img\" aria-label=\"{name}\" data-width="),
+            1,
+        )
         .replacen(" height=", " data-height=", 1)
 }
 
@@ -134,7 +138,7 @@ fn rate_plot(report: &Report) -> Drawn {
     let axes = Axes {
         x: (0.5, report.tests.len() as f64 + 0.5),
         x_name: "test".to_owned(),
-        x_label: &|test| format!("{test:.0}"),
+        x_label: &whole,
         top: top * 1.1,
         y_name: "responses/s",
         y_label: &short,
@@ -168,13 +172,13 @@ fn switch_plot(report: &Report) -> Drawn {
     };
     let first = report.setup.dpid_offset;
     let axes = Axes {
-        x: (0.0, bars.len() as f64),
+        x: (-0.5, bars.len() as f64 - 0.5),
         x_name: if group == 1 {
             "switch".to_owned()
         } else {
             format!("switch, {group} to a bar")
         },
-        x_label: &|bar| format!("{}", first + bar as u64 * group as u64),
+        x_label: &|bar| whole(first as f64 + bar * group as f64),
         top: top * 1.1,
         y_name: "responses/s",
         y_label: &short,
@@ -182,7 +186,7 @@ fn switch_plot(report: &Report) -> Drawn {
     axes.draw(|chart| {
         chart.draw_series(bars.iter().enumerate().map(|(index, &rate)| {
             Rectangle::new(
-                [(index as f64 + 0.1, 0.0), (index as f64 + 0.9, rate)],
+                [(index as f64 - 0.4, 0.0), (index as f64 + 0.4, rate)],
                 SERIES.filled(),
             )
         }))?;
@@ -261,12 +265,12 @@ fn setup_table(out: &mut String, report: &Report) {
             ("OpenFlow", &setup.openflow),
             ("switches", &setup.switches),
             ("switches ready", &setup.switches_ready),
-            ("source MACs per switch", &setup.macs),
+            ("source MACs per switch", &count(setup.macs.into())),
             ("frame, bytes", &setup.frame_bytes),
             ("load threads", &setup.threads),
-            ("replies checked", &setup.verify),
+            ("replies checked", &yes_or_no(setup.verify)),
             ("expected replies", &setup.expect),
-            ("destinations announced", &setup.learn_dst_macs),
+            ("destinations announced", &yes_or_no(setup.learn_dst_macs)),
             ("tests", &setup.tests),
             ("of them warm-up", &setup.warmup),
             ("of them cool-down", &setup.cooldown),
@@ -282,16 +286,16 @@ fn latency_table(out: &mut String, report: &Report) {
         out,
         "Latency in microseconds",
         &[
-            ("min", &latency.min_us),
-            ("p50", &latency.p50_us),
-            ("p90", &latency.p90_us),
-            ("p99", &latency.p99_us),
-            ("p99.9", &latency.p999_us),
-            ("p99.99", &latency.p9999_us),
-            ("max", &latency.max_us),
-            ("mean", &format!("{:.3}", latency.mean_us)),
-            ("standard deviation", &format!("{:.3}", latency.stdev_us)),
-            ("replies", &latency.count),
+            ("min", &tenths(latency.min_us)),
+            ("p50", &tenths(latency.p50_us)),
+            ("p90", &tenths(latency.p90_us)),
+            ("p99", &tenths(latency.p99_us)),
+            ("p99.9", &tenths(latency.p999_us)),
+            ("p99.99", &tenths(latency.p9999_us)),
+            ("max", &tenths(latency.max_us)),
+            ("mean", &tenths(latency.mean_us)),
+            ("standard deviation", &tenths(latency.stdev_us)),
+            ("replies", &count(latency.count)),
         ],
     );
 }
@@ -302,20 +306,20 @@ fn replies_table(out: &mut String, report: &Report) {
         out,
         "What came back",
         &[
-            ("packet-ins answered", &tally.answered),
-            ("flow mods", &tally.flow_mods),
-            ("packet-outs", &tally.packet_outs),
-            ("without buffer id, on the side", &tally.unbuffered),
-            ("flooded although announced", &tally.flooded),
-            ("to a wrong port", &tally.wrong_port),
-            ("with a wrong match", &tally.wrong_match),
-            ("with an unknown buffer id", &tally.unknown_buffer),
-            ("answered twice", &tally.duplicates),
-            ("out of order", &tally.out_of_order),
-            ("malformed", &tally.malformed),
-            ("OFPT_ERROR", &tally.errors),
-            ("lost", &tally.lost),
-            ("unanswered at the end", &report.unanswered),
+            ("packet-ins answered", &count(tally.answered)),
+            ("flow mods", &count(tally.flow_mods)),
+            ("packet-outs", &count(tally.packet_outs)),
+            ("without buffer id, on the side", &count(tally.unbuffered)),
+            ("flooded although announced", &count(tally.flooded)),
+            ("to a wrong port", &count(tally.wrong_port)),
+            ("with a wrong match", &count(tally.wrong_match)),
+            ("with an unknown buffer id", &count(tally.unknown_buffer)),
+            ("answered twice", &count(tally.duplicates)),
+            ("out of order", &count(tally.out_of_order)),
+            ("malformed", &count(tally.malformed)),
+            ("OFPT_ERROR", &count(tally.errors)),
+            ("lost", &count(tally.lost)),
+            ("unanswered at the end", &count(report.unanswered)),
             ("connections closed early", &report.closed.len()),
         ],
     );
@@ -328,11 +332,11 @@ fn little_table(out: &mut String, report: &Report) {
         &[
             (
                 "mean number outstanding",
-                &format!("{:.3}", report.little.outstanding),
+                &tenths(report.little.outstanding),
             ),
             (
                 "rate times mean latency",
-                &format!("{:.3}", report.little.rate_times_latency),
+                &tenths(report.little.rate_times_latency),
             ),
             ("ratio", &format!("{:.4}", report.little.ratio)),
         ],
@@ -358,6 +362,10 @@ fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
+fn yes_or_no(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
+}
+
 fn sentence_case(text: &str) -> String {
     let mut letters = text.chars();
     letters
@@ -368,7 +376,17 @@ fn sentence_case(text: &str) -> String {
 
 /// A whole number with its thousands apart, as in `1,234,567`.
 pub fn thousands(value: f64) -> String {
-    let digits = format!("{value:.0}");
+    count(value.round() as u64)
+}
+
+/// A number with its thousands apart and one decimal.
+fn tenths(value: f64) -> String {
+    let tenths = (value * 10.0).round() as u64;
+    format!("{}.{}", count(tenths / 10), tenths % 10)
+}
+
+fn count(value: u64) -> String {
+    let digits = value.to_string();
     let groups: Vec<&str> = digits
         .as_bytes()
         .rchunks(3)
@@ -379,10 +397,19 @@ pub fn thousands(value: f64) -> String {
 }
 
 fn micros(us: f64) -> String {
-    if us < 1.0 {
-        format!("{:.1} ns", us * 1e3)
+    match us {
+        us if us < 1.0 => format!("{:.1} ns", us * 1e3),
+        us if us < 1e3 => format!("{us:.1} µs"),
+        us => format!("{:.1} ms", us / 1e3),
+    }
+}
+
+/// A mark on an axis that counts things: there is nothing between two of them.
+fn whole(value: f64) -> String {
+    if (value - value.round()).abs() < 1e-6 {
+        format!("{value:.0}")
     } else {
-        format!("{us:.1} µs")
+        String::new()
     }
 }
 
@@ -406,6 +433,7 @@ const STYLE: &str = "
 @media (prefers-color-scheme: dark) {
   :root { --ink: #dde3ea; --paper: #14181e; --grid: #323a45; --series: #6db3f2; --soft: #1e242c; }
 }
+* { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 48rem; margin: 0 auto; padding: 2rem 1rem 4rem; }
 h1 { font-size: 1.6rem; line-height: 1.25; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem; }
@@ -419,8 +447,9 @@ th { font-weight: normal; text-align: left; } td { text-align: right; }
 th, td { padding: .2rem .4rem; border-bottom: 1px solid var(--grid); }
 pre { background: var(--soft); padding: .8rem; border-radius: .5rem; white-space: pre-wrap; font-size: .8rem; }
 @media print {
-  :root { --ink: #000; --paper: #fff; --grid: #bbb; --series: #2166ac; --soft: #f4f4f4; }
-  body { font-size: 11pt; } figure, table, .tiles { break-inside: avoid; } h2 { break-after: avoid; }
+  :root { --ink: #000; --paper: #fff; --grid: #ddd; --series: #2166ac; --soft: #f4f4f4; }
+  main { max-width: none; padding: 0; } body { font-size: 10pt; line-height: 1.35; } h2 { margin-top: 1.2rem; }
+  figure svg { width: 80%; margin: 0 auto; } figure, table, pre, .tiles { break-inside: avoid; } h2 { break-after: avoid; }
 }
 ";
 
@@ -458,12 +487,17 @@ mod tests {
     fn numbers_for_people() {
         assert_eq!(thousands(1_234_567.0), "1,234,567");
         assert_eq!(
+            (tenths(41_254.96), tenths(0.04)),
+            ("41,255.0".into(), "0.0".into())
+        );
+        assert_eq!((whole(3.0), whole(2.5)), ("3".into(), String::new()));
+        assert_eq!(
             (short(1.5e6), short(20_000.0), short(3.0)),
             ("1.5M".into(), "20k".into(), "3".into())
         );
         assert_eq!(
-            (micros(0.0123), micros(13.0)),
-            ("12.3 ns".into(), "13.0 µs".into())
+            (micros(0.0123), micros(13.0), micros(41_254.9)),
+            ("12.3 ns".into(), "13.0 µs".into(), "41.3 ms".into())
         );
     }
 }
