@@ -24,6 +24,11 @@
 //! ```
 //! The crates behind it: [`wire`] (messages), [`controller`] (the framework), [`apps`] (programs to copy from).
 
+/// The examples of the guide, compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/controller.md")]
+struct Guide;
+
 pub use urtica_apps as apps;
 pub use urtica_controller as controller;
 pub use urtica_wire as wire;

@@ -1,0 +1,26 @@
+//! The README tells the truth about the code beside it.
+
+const README: &str = include_str!("../README.md");
+
+#[test]
+fn the_control_program_shown_is_the_example() {
+    let example = include_str!("../examples/learning.rs");
+    let (_about, program) = example
+        .split_once("\n\n")
+        .expect("a comment and then the program");
+    assert!(README.contains(&format!("```rust\n{program}```")));
+}
+
+#[test]
+fn links_lead_to_files() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let links: Vec<&str> = README
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .collect();
+    assert!(links.len() > 5, "{links:?}");
+    for link in links {
+        assert!(root.join(link).exists(), "{link} does not exist");
+    }
+}
