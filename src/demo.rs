@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use urtica_apps as apps;
 use urtica_bench::analysis::{Bottleneck, Busy};
 use urtica_bench::config::{LoadConfig, MAX_SWITCHES, Mode};
-use urtica_bench::report::html;
+use urtica_bench::report::{html, text};
 use urtica_bench::run::{Live, run as run_load};
 use urtica_bench::{Error, Report};
 use urtica_controller::{Controller, Running};
@@ -82,7 +82,18 @@ fn demonstrate(args: &DemoArgs) -> Result<bool> {
     controller.stop()?;
     write_report(&args.report, &flood)?;
     say(&what_next(&args.report));
-    Ok([one_by_one, flood].iter().all(is_right))
+    let wrong: Vec<&Report> = [&one_by_one, &flood]
+        .into_iter()
+        .filter(|report| !is_right(report))
+        .collect();
+    for report in &wrong {
+        eprint!(
+            "\n{}: not all was right\n{}",
+            report.setup.mode,
+            text::summary(report)
+        );
+    }
+    Ok(wrong.is_empty())
 }
 
 fn start_controller() -> Result<Running> {
