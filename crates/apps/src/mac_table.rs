@@ -281,8 +281,8 @@ fn bucket(place: usize) -> std::ops::Range<usize> {
 fn first_place(mac: u64) -> usize {
     const LAST_BITS: u64 = 0x0000_0000_003f;
     const SECOND_BITS: u64 = LAST_BITS << 32;
-    let neighbourhood = spread(mac & !(LAST_BITS | SECOND_BITS)) & !LAST_BITS;
-    (neighbourhood | (mac ^ mac >> 32) & LAST_BITS) as usize
+    let neighbourhood = spread(mac & !(LAST_BITS | SECOND_BITS));
+    (neighbourhood ^ (mac ^ mac >> 32) & LAST_BITS) as usize
 }
 
 /// Where an address would like to be when the place before is taken: with its neighbours, elsewhere.

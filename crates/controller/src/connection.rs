@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use urtica_wire::{DatapathId, Header, Message, PacketIn, PortStatus, Version, split_frame};
 
-/// Replies leave when this many bytes have gathered, or when the batch has been handled: small enough to still lie
-/// in the core's cache, large enough that the system call does not count.
-pub(crate) const FLUSH_BYTES: usize = 64 << 10;
+/// Replies leave when this many bytes have gathered, or when the batch has been handled: about as many as one full read
+/// brings, so that a batch costs one system call each way, and still within the core's second cache.
+pub(crate) const FLUSH_BYTES: usize = 256 << 10;
 
 /// How many bytes may wait for a switch that does not read. Beyond that, messages from elsewhere are refused; its own
 /// messages are not read any more from the first byte on that waits.
