@@ -14,11 +14,12 @@ pub struct L2 {
 }
 
 impl SwitchHandler for L2 {
+    // Worth it with tens of thousands of hosts, whose entries no cache holds; leave it out in a program of your own.
     fn expect(&self, packet: &PacketIn) {
         self.table.prefetch(packet.eth_src());
     }
 
-    #[inline(always)]
+    #[inline(always)] // into the loop over packet-ins, where decoding, deciding and writing become one
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let (src, dst, in_port) = (packet.eth_src(), packet.eth_dst(), packet.in_port());
         // Spanning tree, LLDP and their like end at the first bridge (IEEE 802.1Q section 8.6.3).

@@ -14,8 +14,8 @@ const ANNOUNCED: usize = 16;
 /// One switch's part of a control program, with state of its own.
 ///
 /// A switch belongs to one shard, so its handler runs on one thread at a time and its messages come in the order in
-/// which the switch sent them: the handler's state needs no lock (McNettle section 4). Every method but the one that
-/// makes it a program has a default that does nothing.
+/// which the switch sent them: the handler's state needs no lock (McNettle section 4). A program overrides the methods
+/// that it has a use for; those for messages do nothing by default (McNettle's `defaultHandler`).
 ///
 /// Several programs on one switch see each message in the order in which they were given; one that calls
 /// [`Switch::consume`] keeps it from those after it.
@@ -138,7 +138,7 @@ impl<'a> PacketIns<'a> {
         }
     }
 
-    /// Hands all to a handler, a few at a time: first announces them, then hands them over.
+    /// Hands all to a handler, and announces each [`ANNOUNCED`] packet-ins ahead of its turn.
     #[inline(always)]
     fn hand_to<H: SwitchHandler + ?Sized>(
         &mut self,
