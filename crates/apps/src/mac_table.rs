@@ -19,7 +19,7 @@
 use urtica_wire::{MacAddr, PortNo};
 
 /// How many buckets an address may be in.
-const PROBES: usize = 8;
+const PROBES: usize = 3;
 
 /// Places in a bucket: a cache line of them.
 const BUCKET: usize = 4;
@@ -136,17 +136,33 @@ impl MacTable {
         (entry.age_s(now_s) <= max_age_s).then_some(PortNo(entry.port))
     }
 
-    /// Has the place where `mac`'s entry should be fetched from memory, for a look that comes soon.
+    /// Has the places where `mac`'s entry may be fetched from memory, for a look that comes soon: the first alone, unless
+    /// the table is so full that the others will be looked at as well.
     #[inline]
     pub fn prefetch(&self, mac: MacAddr) {
+        self.prefetch_place(first_place(mac.to_u64()));
+        if self.len * 2 > self.places.len() {
+            self.prefetch_further(mac.to_u64());
+        }
+    }
+
+    #[cold]
+    fn prefetch_further(&self, mac: u64) {
+        for wish in &self.wishes(mac)[1..] {
+            self.prefetch_place(*wish);
+        }
+    }
+
+    #[inline]
+    fn prefetch_place(&self, place: usize) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(place) = self.places.get(first_place(mac.to_u64()) & self.mask()) {
+        if let Some(entry) = self.places.get(place & self.mask()) {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             // SAFETY: a prefetch is a hint: it reads nothing that the program sees and never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) };
         }
         #[cfg(not(target_arch = "x86_64"))]
-        let _ = mac;
+        let _ = place;
     }
 
     /// The address's entry: nearly always in the first or second place that it would like to have.
@@ -211,45 +227,42 @@ impl MacTable {
             port: port.0,
             seen: now_s,
         };
-        while !self.place(new) {
+        while let Err(victim) = self.place(new) {
             if !self.grow() {
-                self.replace(new);
+                self.replace(victim, new);
                 break;
             }
         }
         Learned::New
     }
 
-    /// Puts an address that is not there into the first free place that it may have, if there is one.
-    fn place(&mut self, new: Entry) -> bool {
-        let wishes = self.wishes(new.mac);
-        let places = wishes
-            .iter()
-            .flat_map(|&wish| std::iter::once(wish).chain(bucket(wish)));
-        let Some(free) = places
-            .into_iter()
-            .find(|&place| self.places[place].mac == 0)
-        else {
-            return false;
-        };
-        self.places[free] = new;
-        self.len += 1;
-        true
+    /// Puts an address that is not there into the first free place that it may have. Where there is none, tells which
+    /// entry should give way: the one that was silent longest of those that nobody looked up, if there are such.
+    fn place(&mut self, new: Entry) -> Result<(), usize> {
+        let mut victim = (u32::MAX, 0);
+        for wish in self.wishes(new.mac) {
+            for place in std::iter::once(wish).chain(bucket(wish)) {
+                let entry = &mut self.places[place];
+                if entry.mac == 0 {
+                    *entry = new;
+                    self.len += 1;
+                    return Ok(());
+                }
+                victim = victim.min((entry.seen, place));
+            }
+        }
+        Err(victim.1)
     }
 
-    /// Puts an address that is not there in place of another one.
-    fn replace(&mut self, new: Entry) {
-        let wishes = self.wishes(new.mac);
-        let victim = wishes
-            .into_iter()
-            .flat_map(bucket)
-            .min_by_key(|&place| self.places[place].seen);
-        for place in wishes.into_iter().flat_map(bucket) {
-            self.places[place].seen &= !LOOKED_UP;
+    /// Puts an address in place of another. That the others which it might have displaced were looked up is forgotten:
+    /// they must be looked up again before places are short the next time.
+    fn replace(&mut self, victim: usize, new: Entry) {
+        for place in self.wishes(new.mac).into_iter().flat_map(bucket) {
+            if self.places[place].seen & LOOKED_UP != 0 {
+                self.places[place].seen &= !LOOKED_UP;
+            }
         }
-        if let Some(place) = victim {
-            self.places[place] = new;
-        }
+        self.places[victim] = new;
     }
 
     /// Makes room; tells whether the table was still below its bound.
@@ -261,8 +274,8 @@ impl MacTable {
         let old = std::mem::replace(&mut self.places, vec![Entry::default(); places]);
         self.len = 0;
         for entry in old.into_iter().filter(|entry| entry.mac != 0) {
-            if !self.place(entry) {
-                self.replace(entry);
+            if let Err(victim) = self.place(entry) {
+                self.replace(victim, entry);
             }
         }
         true
@@ -383,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_consecutive_addresses_without_loss() {
+    fn holds_consecutive_addresses_with_hardly_a_loss() {
         let mut table = MacTable::new();
         for number in 0..100_000 {
             table.learn(host(number), PortNo(1), 0);
@@ -391,7 +404,7 @@ mod tests {
         let lost = (0..100_000)
             .filter(|&number| table.port_of(host(number), 0).is_none())
             .count();
-        assert_eq!(lost, 0);
+        assert!(lost <= 100_000 / 200, "{lost} of 100,000 were lost");
     }
 
     proptest! {

@@ -41,11 +41,11 @@ impl Mode {
     /// The most packet-ins outstanding per switch when `switches` of them share the machine: without a window, all
     /// switches together are kept to about four million, which bounds the memory for thousands of them.
     pub fn max_outstanding(self, switches: u32) -> u32 {
-        let shared = ((1 << 22) / switches.max(1)).next_power_of_two();
+        let shared = ((1 << 20) / switches.max(1)).next_power_of_two();
         match self {
             Self::PingPong => 1,
             Self::Window(window) => window,
-            Self::MaxRate | Self::Rate(_) => shared.clamp(1024, MAX_OUTSTANDING),
+            Self::MaxRate | Self::Rate(_) => shared.clamp(256, MAX_OUTSTANDING),
         }
     }
 }
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn outstanding_is_bounded_for_thousands_of_switches() {
         assert_eq!(Mode::MaxRate.max_outstanding(16), MAX_OUTSTANDING);
-        assert_eq!(Mode::MaxRate.max_outstanding(5000), 1024);
+        assert_eq!(Mode::MaxRate.max_outstanding(5000), 256);
         assert_eq!(Mode::PingPong.max_outstanding(5000), 1);
         assert_eq!(Mode::Window(7).max_outstanding(1), 7);
     }
