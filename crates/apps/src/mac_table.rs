@@ -70,6 +70,25 @@ struct Entry {
 
 const LOOKED_UP: u32 = 1 << 31;
 
+/// What a look at all places of an address brought.
+enum Search {
+    /// The address is here.
+    Found(usize),
+    /// It is not there; this place is the best that it can have.
+    Free(usize),
+    /// It is not there, and neither is a free place.
+    Full(Victim),
+}
+
+/// The entry that should give way to a new one: that which was silent longest, of those that nobody looked up if there
+/// are such.
+struct Victim {
+    seen: u32,
+    place: usize,
+    /// Whether any entry that the new one might displace was looked up.
+    others_looked_up: bool,
+}
+
 impl Default for MacTable {
     fn default() -> Self {
         Self::new()
@@ -107,10 +126,17 @@ impl MacTable {
     /// Notes that `mac` is behind `port` at `now_s`.
     #[inline]
     pub fn learn(&mut self, mac: MacAddr, port: PortNo, now_s: u32) -> Learned {
+        match self.near(mac.to_u64()) {
+            Some(place) => self.refresh(place, port, now_s),
+            None => self.learn_further(mac, port, now_s),
+        }
+    }
+
+    /// Notes that the host with this entry was heard.
+    #[inline]
+    fn refresh(&mut self, place: usize, port: PortNo, now_s: u32) -> Learned {
         let max_age_s = self.max_age_s;
-        let Some(entry) = self.find(mac.to_u64()) else {
-            return self.insert(mac, port, now_s);
-        };
+        let entry = &mut self.places[place];
         if entry.seen_s() == now_s && entry.port == port.0 {
             // Most packets come from hosts that were heard this very second: don't dirty their cache lines.
             return Learned::Known;
@@ -129,7 +155,9 @@ impl MacTable {
     #[inline]
     pub fn port_of(&mut self, mac: MacAddr, now_s: u32) -> Option<PortNo> {
         let max_age_s = self.max_age_s;
-        let entry = self.find(mac.to_u64())?;
+        let mac = mac.to_u64();
+        let place = self.near(mac).or_else(|| self.find_further(mac))?;
+        let entry = &mut self.places[place];
         if entry.seen & LOOKED_UP == 0 {
             entry.seen |= LOOKED_UP;
         }
@@ -165,36 +193,55 @@ impl MacTable {
         let _ = place;
     }
 
-    /// The address's entry: nearly always in the first or second place that it would like to have.
+    /// Where the address's entry is, if that is where nearly all are: in the first or second place of its wishes.
     #[inline]
-    fn find(&mut self, mac: u64) -> Option<&mut Entry> {
+    fn near(&self, mac: u64) -> Option<usize> {
         let first = first_place(mac) & self.mask();
         if self.places.get(first)?.mac == mac && mac != 0 {
-            return Some(&mut self.places[first]);
+            return Some(first);
         }
         let second = next_place(mac, first_place(mac)) & self.mask();
-        if self.places[second].mac == mac && mac != 0 {
-            return Some(&mut self.places[second]);
-        }
-        self.find_further(mac)
+        (self.places[second].mac == mac && mac != 0).then_some(second)
     }
 
-    /// The address's entry, wherever it is.
     #[cold]
-    fn find_further(&mut self, mac: u64) -> Option<&mut Entry> {
+    fn find_further(&self, mac: u64) -> Option<usize> {
+        match self.search(mac) {
+            Search::Found(place) if mac != 0 => Some(place),
+            _ => None,
+        }
+    }
+
+    /// Looks at all places that an address may have, in one pass.
+    fn search(&self, mac: u64) -> Search {
+        let mut victim = Victim {
+            seen: u32::MAX,
+            place: 0,
+            others_looked_up: false,
+        };
+        if self.places.is_empty() {
+            return Search::Full(victim);
+        }
         for wish in self.wishes(mac) {
-            let mut bucket = bucket(wish);
-            if let Some(place) = bucket
-                .clone()
-                .find(|&place| self.places[place].mac == mac && mac != 0)
-            {
-                return Some(&mut self.places[place]);
+            let mut free = (self.places[wish].mac == 0).then_some(wish);
+            for place in bucket(wish) {
+                let entry = &self.places[place];
+                if entry.mac == mac {
+                    return Search::Found(place);
+                }
+                if entry.mac == 0 {
+                    free = free.or(Some(place));
+                }
+                victim.others_looked_up |= entry.seen & LOOKED_UP != 0;
+                if entry.seen < victim.seen {
+                    (victim.seen, victim.place) = (entry.seen, place);
+                }
             }
-            if bucket.any(|place| self.places[place].mac == 0) {
-                return None;
+            if let Some(place) = free {
+                return Search::Free(place);
             }
         }
-        None
+        Search::Full(victim)
     }
 
     /// The places that an address would like to have, dearest first; any other of the same bucket will do. Not for an
@@ -215,7 +262,7 @@ impl MacTable {
     }
 
     #[cold]
-    fn insert(&mut self, mac: MacAddr, port: PortNo, now_s: u32) -> Learned {
+    fn learn_further(&mut self, mac: MacAddr, port: PortNo, now_s: u32) -> Learned {
         if mac.is_multicast() || mac == MacAddr::ZERO {
             return Learned::Ignored;
         }
@@ -227,42 +274,38 @@ impl MacTable {
             port: port.0,
             seen: now_s,
         };
-        while let Err(victim) = self.place(new) {
-            if !self.grow() {
-                self.replace(victim, new);
-                break;
-            }
-        }
-        Learned::New
-    }
-
-    /// Puts an address that is not there into the first free place that it may have. Where there is none, tells which
-    /// entry should give way: the one that was silent longest of those that nobody looked up, if there are such.
-    fn place(&mut self, new: Entry) -> Result<(), usize> {
-        let mut victim = (u32::MAX, 0);
-        for wish in self.wishes(new.mac) {
-            for place in std::iter::once(wish).chain(bucket(wish)) {
-                let entry = &mut self.places[place];
-                if entry.mac == 0 {
-                    *entry = new;
-                    self.len += 1;
-                    return Ok(());
+        loop {
+            match self.search(new.mac) {
+                Search::Found(place) => return self.refresh(place, port, now_s),
+                Search::Full(_) if self.grow() => {}
+                search => {
+                    self.put(search, new);
+                    return Learned::New;
                 }
-                victim = victim.min((entry.seen, place));
             }
         }
-        Err(victim.1)
     }
 
-    /// Puts an address in place of another. That the others which it might have displaced were looked up is forgotten:
-    /// they must be looked up again before places are short the next time.
-    fn replace(&mut self, victim: usize, new: Entry) {
-        for place in self.wishes(new.mac).into_iter().flat_map(bucket) {
-            if self.places[place].seen & LOOKED_UP != 0 {
-                self.places[place].seen &= !LOOKED_UP;
+    /// Puts in an address that a search did not find.
+    ///
+    /// Where it displaces another, it is forgotten that the others which it might have displaced were looked up: they
+    /// must be looked up again before places are short the next time.
+    fn put(&mut self, search: Search, new: Entry) {
+        match search {
+            Search::Found(place) => self.places[place] = new,
+            Search::Free(place) => {
+                self.places[place] = new;
+                self.len += 1;
+            }
+            Search::Full(victim) => {
+                if victim.others_looked_up {
+                    for place in self.wishes(new.mac).into_iter().flat_map(bucket) {
+                        self.places[place].seen &= !LOOKED_UP;
+                    }
+                }
+                self.places[victim.place] = new;
             }
         }
-        self.places[victim] = new;
     }
 
     /// Makes room; tells whether the table was still below its bound.
@@ -274,9 +317,7 @@ impl MacTable {
         let old = std::mem::replace(&mut self.places, vec![Entry::default(); places]);
         self.len = 0;
         for entry in old.into_iter().filter(|entry| entry.mac != 0) {
-            if let Err(victim) = self.place(entry) {
-                self.replace(victim, entry);
-            }
+            self.put(self.search(entry.mac), entry);
         }
         true
     }
