@@ -44,10 +44,14 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long nothing must arrive before the load starts, so that a controller's preparations are over.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// A switch that waits this long for any reply has lost those that it waits for.
-const LOST_AFTER_NS: u64 = 1_000_000_000;
+/// A switch that waits this long for any reply has lost those that it waits for. Longer than the queues that a working
+/// controller has: with thousands of switches whose tables it fills for the first time, they were seen to take a second.
+const LOST_AFTER_NS: u64 = 5_000_000_000;
 
-/// The longest wait for the last replies after the tests.
+/// After the tests, when the queues are on their way down, this silence is enough...
+const DRAINED_AFTER_NS: u64 = 1_000_000_000;
+
+/// ...and this is the longest wait for the last replies.
 const DRAIN_NS: u64 = 3_000_000_000;
 
 /// What a load thread tells while it runs.
@@ -453,8 +457,9 @@ impl<'a> Worker<'a> {
         let begun_ns = self.clock.now_ns();
         loop {
             let now_ns = self.clock.now_ns();
-            let answering =
-                |s: &Switch| now_ns.saturating_sub(s.last_answer_ns.max(begun_ns)) < LOST_AFTER_NS;
+            let answering = |s: &Switch| {
+                now_ns.saturating_sub(s.last_answer_ns.max(begun_ns)) < DRAINED_AFTER_NS
+            };
             let waits =
                 |s: &Switch| s.socket.is_some() && s.outstanding.waiting() > 0 && answering(s);
             if now_ns - begun_ns >= DRAIN_NS || !self.switches.iter().any(waits) {
@@ -465,7 +470,7 @@ impl<'a> Worker<'a> {
         let now_ns = self.clock.now_ns();
         for index in 0..self.switches.len() {
             if now_ns.saturating_sub(self.switches[index].last_answer_ns.max(begun_ns))
-                >= LOST_AFTER_NS
+                >= DRAINED_AFTER_NS
             {
                 self.give_up(index, now_ns);
             }
