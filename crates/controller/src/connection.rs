@@ -64,7 +64,9 @@ pub(crate) struct Connection {
     input: Vec<u8>,
     /// Bytes that the socket did not take yet.
     output: Vec<u8>,
-    /// Messages received when load was last measured.
+    /// Messages received of late, those before `received_before` counting ever less.
+    load: u64,
+    /// Messages received when `load` was last brought up to date.
     received_before: u64,
 }
 
@@ -148,6 +150,7 @@ impl Connection {
             counters: Arc::default(),
             input: Vec::new(),
             output,
+            load: 0,
             received_before: 0,
         }
     }
@@ -458,6 +461,7 @@ impl Connection {
     /// Time has passed: keep-alive, time-outs, and buffers that a quiet switch does not need.
     pub fn handle_timeout(&mut self, turn: &mut Turn) -> Result<(), Close> {
         self.requests.sweep();
+        self.age_load();
         if self.input.is_empty() {
             self.input.shrink_to(0);
         }
@@ -474,10 +478,15 @@ impl Connection {
         self.switch.as_ref().map(|switch| switch.info.datapath_id)
     }
 
-    /// How many messages were received since the last call.
-    pub fn take_load(&mut self) -> u64 {
-        let received = self.counters.received.get();
-        received - std::mem::replace(&mut self.received_before, received)
+    /// How many messages were received of late, to be compared with other connections of the shard.
+    pub fn load(&self) -> u64 {
+        self.load + self.counters.received.get() - self.received_before
+    }
+
+    /// Has what was received until now count half as much from now on.
+    pub fn age_load(&mut self) {
+        self.load = self.load() / 2;
+        self.received_before = self.counters.received.get();
     }
 
     /// Ends the connection: tells the log, the network, and the handlers.

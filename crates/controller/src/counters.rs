@@ -88,6 +88,8 @@ counters! {
         writes,
         /// Times that it waited for something to do.
         waits,
+        /// Nanoseconds between one wait's end and the next one's beginning: how long it had something to do.
+        busy_ns,
         /// Handlers that panicked.
         panics,
     }

@@ -13,8 +13,8 @@ pub(crate) type Token = u64;
 pub(crate) enum Command {
     /// Take on a connection: a new one, or one that another shard gave away.
     Adopt(Box<Connection>),
-    /// Give a connection that makes up about `load` messages a second to another shard.
-    Give { to: usize, load: u64 },
+    /// Give a connection that makes up about `share` (0 to 1) of the shard's load to another shard.
+    Give { to: usize, share: f64 },
     /// Send these bytes, a whole message, to a switch; where a reply is awaited, give the message an xid for it.
     Send {
         token: Token,

@@ -113,7 +113,12 @@ impl Shard {
     }
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> std::io::Result<()> {
-        let timeout = self.next_tick.saturating_duration_since(self.turn.now);
+        let counters = &self.turn.network.shard(self.turn.shard).counters;
+        let now = Instant::now();
+        let busy = now.duration_since(self.turn.now);
+        counters.busy_ns.add(busy.as_nanos() as u64);
+        counters.waits.add(1);
+        let timeout = self.next_tick.saturating_duration_since(now);
         let timeout = Timespec {
             tv_sec: 0,
             tv_nsec: i64::from(timeout.subsec_nanos()),
@@ -127,12 +132,6 @@ impl Shard {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        self.turn
-            .network
-            .shard(self.turn.shard)
-            .counters
-            .waits
-            .add(1);
         self.turn.now = Instant::now();
         self.turn.now_s = self.turn.now.duration_since(self.started).as_secs() as u32;
         Ok(())
@@ -197,7 +196,7 @@ impl Shard {
         for command in commands.drain(..) {
             match command {
                 Command::Adopt(connection) => self.adopt(connection),
-                Command::Give { to, load } => give = Some((to, load)),
+                Command::Give { to, share } => give = Some((to, share)),
                 Command::Send {
                     token,
                     bytes,
@@ -221,8 +220,8 @@ impl Shard {
             self.send_enqueued(key);
         }
         // Last, so that a connection takes along what this batch had for it.
-        if let Some((to, load)) = give {
-            self.give(to, load);
+        if let Some((to, share)) = give {
+            self.give(to, share);
         }
         stop
     }
@@ -267,14 +266,19 @@ impl Shard {
         }
     }
 
-    /// Gives away the connection whose load comes nearest to `load` without exceeding it: moving more would only turn
-    /// the imbalance round.
-    fn give(&mut self, to: usize, load: u64) {
-        let loads = self
-            .connections
-            .iter_mut()
-            .map(|(key, connection)| (connection.take_load(), key));
-        let Some((_, key)) = loads.filter(|&(own, _)| own > 0 && own <= load).max() else {
+    /// Gives away the connection whose load comes nearest to `share` of the shard's without exceeding it: moving more
+    /// would only turn the imbalance round.
+    fn give(&mut self, to: usize, share: f64) {
+        let loads = self.connections.iter();
+        let loads: Vec<_> = loads
+            .map(|(key, connection)| (connection.load(), key))
+            .collect();
+        let all: u64 = loads.iter().map(|(load, _)| load).sum();
+        let most = (all as f64 * share) as u64;
+        let fitting = loads
+            .into_iter()
+            .filter(|(load, _)| (1..=most).contains(load));
+        let Some((_, key)) = fitting.max() else {
             return;
         };
         let connection = self.detach(key);

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// How often load is compared.
 const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Differences below this many messages per interval are not worth moving a switch for.
-const BALANCE_THRESHOLD: u64 = 10_000;
+/// Differences below this much of an interval's work are not worth moving a switch for.
+const BALANCE_THRESHOLD: Duration = Duration::from_millis(100);
 
 /// How long accepting rests when the system is short of something: mostly of file descriptors.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(200);
@@ -23,21 +23,21 @@ pub(crate) struct Supervisor {
     pub network: Network,
     pub listeners: Vec<Listener>,
     pub session: SessionConfig,
-    /// Messages that each shard had received when load was last compared.
-    received_before: Vec<u64>,
+    /// How long each shard had been busy when load was last compared, in nanoseconds.
+    busy_before: Vec<u64>,
     next_balance: Instant,
     last_token: Token,
 }
 
 impl Supervisor {
     pub fn new(network: Network, listeners: Vec<Listener>, session: SessionConfig) -> Self {
-        let received_before = vec![0; network.shards().len()];
+        let busy_before = vec![0; network.shards().len()];
         let next_balance = Instant::now() + BALANCE_INTERVAL;
         Self {
             network,
             listeners,
             session,
-            received_before,
+            busy_before,
             next_balance,
             last_token: 0,
         }
@@ -113,30 +113,26 @@ impl Supervisor {
         (self.last_token % self.network.shards().len() as u64) as usize
     }
 
-    /// Where one shard has much more to do than another, has it give half of the difference away.
+    /// Where one shard has had much more to do than another, has it give half of the difference away. Time tells more
+    /// than a count of messages would: handlers differ.
     fn balance(&mut self) {
         self.next_balance = Instant::now() + BALANCE_INTERVAL;
-        let received: Vec<_> = self
-            .network
-            .shard_counters()
-            .map(|counters| counters.received.get())
-            .collect();
-        let loads = received
-            .iter()
-            .zip(&self.received_before)
-            .map(|(now, before)| now - before);
-        let loads: Vec<_> = loads.collect();
-        self.received_before = received;
+        let counters = self.network.shard_counters();
+        let busy: Vec<_> = counters.map(|shard| shard.busy_ns.get()).collect();
+        let loads = busy.iter().zip(&self.busy_before);
+        let loads: Vec<_> = loads.map(|(now, before)| now - before).collect();
+        self.busy_before = busy;
         let busiest = (0..loads.len()).max_by_key(|&shard| loads[shard]);
         let idlest = (0..loads.len()).min_by_key(|&shard| loads[shard]);
         let (Some(busiest), Some(idlest)) = (busiest, idlest) else {
             return;
         };
         let difference = loads[busiest] - loads[idlest];
-        if difference > BALANCE_THRESHOLD && difference > loads[busiest] / 4 {
+        let is_worth_it = Duration::from_nanos(difference) > BALANCE_THRESHOLD;
+        if is_worth_it && difference > loads[busiest] / 4 {
             let give = Command::Give {
                 to: idlest,
-                load: difference / 2,
+                share: difference as f64 / 2.0 / loads[busiest] as f64,
             };
             let _ = self.network.shard(busiest).mailbox.push(give);
         }

@@ -55,6 +55,14 @@ impl Bench {
         theirs
     }
 
+    /// Has the switch with this token be quiet for long enough to have no load.
+    fn age_load_of(&mut self, token: Token) {
+        let key = self.shards[0].by_token[&token];
+        for _ in 0..8 {
+            self.shards[0].connections[key].age_load();
+        }
+    }
+
     fn send(&self, id: u64, number: u32) {
         let message = Message::Experimenter(Experimenter {
             experimenter: number,
@@ -87,15 +95,10 @@ fn messages_in_the_mailbox_move_with_their_switch() {
     bench.send(7, 1);
     bench.send(8, 10);
     bench.send(7, 2);
-    let load = u64::MAX;
-    bench.shards[0].give(1, load);
+    bench.shards[0].give(1, 0.5);
     // Of two with the same load the later one moves.
     assert!(bench.shards[0].by_token.contains_key(&1));
-    bench.shards[0].give(1, load);
-    assert!(
-        bench.shards[0].by_token.contains_key(&1),
-        "it had nothing to do since"
-    );
+    assert!(!bench.shards[0].by_token.contains_key(&2));
     bench.send(8, 11);
     for shard in &mut bench.shards {
         assert!(shard.handle_commands().is_continue());
@@ -105,13 +108,35 @@ fn messages_in_the_mailbox_move_with_their_switch() {
 }
 
 #[test]
+fn what_exceeds_the_share_asked_for_stays() {
+    let mut bench = Bench::new();
+    let mut busy = bench.join(1, 7);
+    let _quiet = bench.join(2, 8);
+    let echo_replies = [1, 3, 0, 8, 0, 0, 0, 0].repeat(10);
+    busy.write_all(&echo_replies).unwrap();
+    let key = bench.shards[0].by_token[&1];
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    bench.shards[0].give(1, 0.05);
+    assert_eq!(bench.shards[0].connections.len(), 2);
+    bench.shards[0].give(1, 0.5);
+    assert!(bench.shards[0].by_token.contains_key(&1));
+    assert!(!bench.shards[0].by_token.contains_key(&2));
+}
+
+#[test]
+fn a_switch_that_was_quiet_of_late_stays() {
+    let mut bench = Bench::new();
+    let _switch = bench.join(1, 7);
+    bench.age_load_of(1);
+    bench.shards[0].give(1, 1.0);
+    assert!(bench.shards[0].by_token.contains_key(&1));
+}
+
+#[test]
 fn messages_of_the_batch_that_moves_a_switch_are_sent_first() {
     let mut bench = Bench::new();
     let mut switch = bench.join(1, 7);
-    let give = Command::Give {
-        to: 1,
-        load: u64::MAX,
-    };
+    let give = Command::Give { to: 1, share: 1.0 };
     assert!(bench.shards[0].mailbox().push(give).is_ok());
     bench.send(7, 1);
     assert!(bench.shards[0].handle_commands().is_continue());
@@ -128,9 +153,8 @@ fn an_older_connection_that_moves_does_not_take_its_datapath_id_back() {
     let mut older = bench.join(1, 7);
     let mut newer = bench.join(2, 7);
     // What closes the older one waits in the mailbox. The newer one has no load, so that the older one is given away.
-    let key = bench.shards[0].by_token[&2];
-    bench.shards[0].connections[key].take_load();
-    bench.shards[0].give(1, u64::MAX);
+    bench.age_load_of(2);
+    bench.shards[0].give(1, 1.0);
     assert!(bench.shards[1].handle_commands().is_continue());
     assert!(
         received(&mut older).1,
@@ -147,7 +171,7 @@ fn a_switch_stays_where_the_other_shard_has_ended() {
     let mut switch = bench.join(1, 7);
     assert!(bench.shards[1].mailbox().close().is_empty());
     bench.send(7, 1);
-    bench.shards[0].give(1, u64::MAX);
+    bench.shards[0].give(1, 1.0);
     bench.send(7, 2);
     assert!(bench.shards[0].handle_commands().is_continue());
     assert_eq!(received(&mut switch), (vec![1, 2], false));
@@ -159,7 +183,7 @@ fn a_switch_that_moves_while_the_other_shard_ends_is_closed_there() {
     let mut bench = Bench::new();
     let mut switch = bench.join(1, 7);
     assert!(bench.shards[1].mailbox().push(Command::Stop).is_ok());
-    bench.shards[0].give(1, u64::MAX);
+    bench.shards[0].give(1, 1.0);
     let [_, ending] = bench.shards;
     ending.drain().unwrap();
     assert!(received(&mut switch).1);
