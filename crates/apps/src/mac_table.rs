@@ -27,6 +27,9 @@ const BUCKET: usize = 4;
 /// How many places a table begins with: one neighbourhood.
 const FIRST_PLACES: usize = 64;
 
+/// Up to how many places (64 KiB) the processor's near caches can be trusted to have a table that is in use.
+const NEAR_PLACES: usize = 1 << 12;
+
 /// How much a full table grows.
 const GROWTH: usize = 4;
 
@@ -59,9 +62,9 @@ pub struct MacTable {
     max_age_s: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// The address as a number; 0, which no host has, marks a free place.
+    /// The address as a number; [`NO_MAC`] marks a free place.
     mac: u64,
     port: u32,
     /// When the host last sent something; in the top bit, whether somebody looked it up since places were last short.
@@ -69,6 +72,15 @@ struct Entry {
 }
 
 const LOOKED_UP: u32 = 1 << 31;
+
+/// More than 48 bits: what no address is, not even one that no host can have.
+const NO_MAC: u64 = u64::MAX;
+
+const FREE: Entry = Entry {
+    mac: NO_MAC,
+    port: 0,
+    seen: 0,
+};
 
 /// What a look at all places of an address brought.
 enum Search {
@@ -126,28 +138,10 @@ impl MacTable {
     /// Notes that `mac` is behind `port` at `now_s`.
     #[inline]
     pub fn learn(&mut self, mac: MacAddr, port: PortNo, now_s: u32) -> Learned {
-        match self.near(mac.to_u64()) {
-            Some(place) => self.refresh(place, port, now_s),
-            None => self.learn_further(mac, port, now_s),
-        }
-    }
-
-    /// Notes that the host with this entry was heard.
-    #[inline]
-    fn refresh(&mut self, place: usize, port: PortNo, now_s: u32) -> Learned {
         let max_age_s = self.max_age_s;
-        let entry = &mut self.places[place];
-        if entry.seen_s() == now_s && entry.port == port.0 {
-            // Most packets come from hosts that were heard this very second: don't dirty their cache lines.
-            return Learned::Known;
-        }
-        let before = *entry;
-        entry.port = port.0;
-        entry.seen = now_s | (before.seen & LOOKED_UP);
-        match before.age_s(now_s) <= max_age_s {
-            false => Learned::New,
-            true if before.port == port.0 => Learned::Known,
-            true => Learned::Moved,
+        match self.near(mac.to_u64()) {
+            Some(entry) => entry.refresh(port, now_s, max_age_s),
+            None => self.learn_further(mac, port, now_s),
         }
     }
 
@@ -155,19 +149,21 @@ impl MacTable {
     #[inline]
     pub fn port_of(&mut self, mac: MacAddr, now_s: u32) -> Option<PortNo> {
         let max_age_s = self.max_age_s;
-        let mac = mac.to_u64();
-        let place = self.near(mac).or_else(|| self.find_further(mac))?;
-        let entry = &mut self.places[place];
-        if entry.seen & LOOKED_UP == 0 {
-            entry.seen |= LOOKED_UP;
+        match self.near(mac.to_u64()) {
+            Some(entry) => entry.look_up(now_s, max_age_s),
+            None => self.find_further(mac.to_u64())?.look_up(now_s, max_age_s),
         }
-        (entry.age_s(now_s) <= max_age_s).then_some(PortNo(entry.port))
     }
 
     /// Has the places where `mac`'s entry may be fetched from memory, for a look that comes soon: the first alone, unless
     /// the table is so full that the others will be looked at as well.
+    ///
+    /// A table that the near caches hold needs no fetching.
     #[inline]
     pub fn prefetch(&self, mac: MacAddr) {
+        if self.places.len() <= NEAR_PLACES {
+            return;
+        }
         self.prefetch_place(first_place(mac.to_u64()));
         if self.len * 2 > self.places.len() {
             self.prefetch_further(mac.to_u64());
@@ -193,21 +189,17 @@ impl MacTable {
         let _ = place;
     }
 
-    /// Where the address's entry is, if that is where nearly all are: in the first or second place of its wishes.
+    /// The address's entry, if it is where nearly all are: in the first place of its wishes.
     #[inline]
-    fn near(&self, mac: u64) -> Option<usize> {
-        let first = first_place(mac) & self.mask();
-        if self.places.get(first)?.mac == mac && mac != 0 {
-            return Some(first);
-        }
-        let second = next_place(mac, first_place(mac)) & self.mask();
-        (self.places[second].mac == mac && mac != 0).then_some(second)
+    fn near(&mut self, mac: u64) -> Option<&mut Entry> {
+        let place = first_place(mac) & self.mask();
+        self.places.get_mut(place).filter(|entry| entry.mac == mac)
     }
 
-    #[cold]
-    fn find_further(&self, mac: u64) -> Option<usize> {
+    #[inline(never)]
+    fn find_further(&mut self, mac: u64) -> Option<&mut Entry> {
         match self.search(mac) {
-            Search::Found(place) if mac != 0 => Some(place),
+            Search::Found(place) => Some(&mut self.places[place]),
             _ => None,
         }
     }
@@ -223,13 +215,13 @@ impl MacTable {
             return Search::Full(victim);
         }
         for wish in self.wishes(mac) {
-            let mut free = (self.places[wish].mac == 0).then_some(wish);
+            let mut free = (self.places[wish].mac == NO_MAC).then_some(wish);
             for place in bucket(wish) {
                 let entry = &self.places[place];
                 if entry.mac == mac {
                     return Search::Found(place);
                 }
-                if entry.mac == 0 {
+                if entry.mac == NO_MAC {
                     free = free.or(Some(place));
                 }
                 victim.others_looked_up |= entry.seen & LOOKED_UP != 0;
@@ -261,7 +253,7 @@ impl MacTable {
         self.places.len().wrapping_sub(1)
     }
 
-    #[cold]
+    #[inline(never)]
     fn learn_further(&mut self, mac: MacAddr, port: PortNo, now_s: u32) -> Learned {
         if mac.is_multicast() || mac == MacAddr::ZERO {
             return Learned::Ignored;
@@ -276,7 +268,9 @@ impl MacTable {
         };
         loop {
             match self.search(new.mac) {
-                Search::Found(place) => return self.refresh(place, port, now_s),
+                Search::Found(place) => {
+                    return self.places[place].refresh(port, now_s, self.max_age_s);
+                }
                 Search::Full(_) if self.grow() => {}
                 search => {
                     self.put(search, new);
@@ -314,9 +308,9 @@ impl MacTable {
             return false;
         }
         let places = (self.places.len() * GROWTH).clamp(FIRST_PLACES, self.max_places);
-        let old = std::mem::replace(&mut self.places, vec![Entry::default(); places]);
+        let old = std::mem::replace(&mut self.places, vec![FREE; places]);
         self.len = 0;
-        for entry in old.into_iter().filter(|entry| entry.mac != 0) {
+        for entry in old.into_iter().filter(|entry| entry.mac != NO_MAC) {
             self.put(self.search(entry.mac), entry);
         }
         true
@@ -356,14 +350,41 @@ fn spread(hash: u64) -> u64 {
 }
 
 impl Entry {
+    /// Notes that the host was heard.
+    #[inline]
+    fn refresh(&mut self, port: PortNo, now_s: u32, max_age_s: u32) -> Learned {
+        if self.seen_s() == now_s && self.port == port.0 {
+            // Most packets come from hosts that were heard this very second: don't dirty their cache lines.
+            return Learned::Known;
+        }
+        let before = *self;
+        self.port = port.0;
+        self.seen = now_s | (before.seen & LOOKED_UP);
+        match before.is_current(now_s, max_age_s) {
+            false => Learned::New,
+            true if before.port == port.0 => Learned::Known,
+            true => Learned::Moved,
+        }
+    }
+
+    /// Notes that somebody asked for the host, and answers.
+    #[inline]
+    fn look_up(&mut self, now_s: u32, max_age_s: u32) -> Option<PortNo> {
+        if self.seen & LOOKED_UP == 0 {
+            self.seen |= LOOKED_UP;
+        }
+        self.is_current(now_s, max_age_s)
+            .then_some(PortNo(self.port))
+    }
+
     #[inline]
     fn seen_s(&self) -> u32 {
         self.seen & !LOOKED_UP
     }
 
     #[inline]
-    fn age_s(&self, now_s: u32) -> u32 {
-        now_s.saturating_sub(self.seen_s())
+    fn is_current(&self, now_s: u32, max_age_s: u32) -> bool {
+        u64::from(now_s) <= u64::from(self.seen_s()) + u64::from(max_age_s)
     }
 }
 

@@ -9,7 +9,7 @@ const PACKET_IN: u8 = 10;
 
 /// How far ahead of its turn a packet-in is announced: long enough for memory to answer, short enough for the first
 /// cache to keep what it answers.
-const ANNOUNCED: usize = 16;
+const ANNOUNCED: usize = 64;
 
 /// One switch's part of a control program, with state of its own.
 ///
@@ -138,7 +138,8 @@ impl<'a> PacketIns<'a> {
         }
     }
 
-    /// Hands all to a handler, and announces each [`ANNOUNCED`] packet-ins ahead of its turn.
+    /// Hands all to a handler, [`ANNOUNCED`] at a time: first announces them, in a loop so short that all its state is
+    /// in registers, then hands them over.
     #[inline(always)]
     fn hand_to<H: SwitchHandler + ?Sized>(
         &mut self,
@@ -146,49 +147,52 @@ impl<'a> PacketIns<'a> {
         version: Version,
         switch: &mut Switch,
     ) {
-        // Copies, which the compiler can keep in registers.
-        let mut run = *self;
-        let mut soon = run;
-        for _ in 0..ANNOUNCED {
-            soon.announce(handler, version, switch);
+        let mut bodies = [&[][..]; ANNOUNCED];
+        let mut count = ANNOUNCED;
+        while count == ANNOUNCED && switch.has_room() {
+            count = self.announce(handler, version, &mut bodies);
+            for body in &bodies[..count] {
+                if let Some(packet) = decode(version, body) {
+                    handler.packet_in(switch, &packet);
+                }
+            }
         }
-        while let Some(packet) = run.next_of(version, switch) {
-            soon.announce(handler, version, switch);
-            handler.packet_in(switch, &packet);
-        }
-        *self = run;
     }
 
+    /// Announces as many as there is room for in `bodies`, where their bodies are put. Returns how many those are.
     #[inline(always)]
     fn announce<H: SwitchHandler + ?Sized>(
         &mut self,
         handler: &H,
         version: Version,
-        switch: &Switch,
-    ) {
-        if let Some(packet) = self.next_of(version, switch) {
+        bodies: &mut [&'a [u8]; ANNOUNCED],
+    ) -> usize {
+        // A copy, which the compiler can keep in registers.
+        let mut rest = self.bytes;
+        let mut count = 0;
+        for place in bodies {
+            let Some((body, packet, after)) = split_packet_in(version, rest) else {
+                break;
+            };
             handler.expect(&packet);
+            (*place, rest) = (body, after);
+            count += 1;
         }
+        self.bytes = rest;
+        self.taken += count as u64;
+        count
     }
 
     /// The next one; `None` when something else follows, or when what is to be sent should leave first.
     #[inline]
     pub fn next(&mut self, switch: &Switch) -> Option<PacketIn<'a>> {
-        self.next_of(self.version, switch)
-            .map(ManuallyDrop::into_inner)
-    }
-
-    /// A packet-in off the wire owns nothing that would have to be dropped. Saying so lets the compiler keep it in
-    /// registers: otherwise it lies in memory for the case that a handler panics.
-    #[inline(always)]
-    fn next_of(&mut self, version: Version, switch: &Switch) -> Option<ManuallyDrop<PacketIn<'a>>> {
         if !switch.has_room() {
             return None;
         }
-        let (packet, after) = split_packet_in(version, self.bytes)?;
+        let (_, packet, after) = split_packet_in(self.version, self.bytes)?;
         self.bytes = after;
         self.taken += 1;
-        Some(packet)
+        Some(ManuallyDrop::into_inner(packet))
     }
 
     /// What was not taken, and how many were.
@@ -197,9 +201,10 @@ impl<'a> PacketIns<'a> {
     }
 }
 
-/// The packet-in at the front of `bytes` and what follows it, if a whole and well-formed one of this version is there.
+/// The packet-in at the front of `bytes`, as body and decoded, and what follows it, if a whole and well-formed one of
+/// this version is there.
 #[inline(always)]
-fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(ManuallyDrop<PacketIn<'_>>, &[u8])> {
+fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(&[u8], Decoded<'_>, &[u8])> {
     let &[of, PACKET_IN, l0, l1, _, _, _, _] = bytes.first_chunk()? else {
         return None;
     };
@@ -208,6 +213,14 @@ fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(ManuallyDrop<Packe
     if of != version.to_wire() {
         return None;
     }
-    let packet = PacketIn::decode(version, body).ok()?;
-    Some((ManuallyDrop::new(packet), after))
+    Some((body, decode(version, body)?, after))
+}
+
+/// A packet-in off the wire owns nothing that would have to be dropped. Saying so lets the compiler keep it in
+/// registers: otherwise it lies in memory for the case that a handler panics.
+type Decoded<'a> = ManuallyDrop<PacketIn<'a>>;
+
+#[inline(always)]
+fn decode(version: Version, body: &[u8]) -> Option<Decoded<'_>> {
+    PacketIn::decode(version, body).ok().map(ManuallyDrop::new)
 }

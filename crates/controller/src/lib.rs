@@ -75,4 +75,5 @@ pub use listener::ListenError;
 pub use network::Network;
 pub use request::{PendingReply, Reply, RequestError};
 pub use session::SessionConfig;
-pub use switch::{EntryOptions, IDLE_5S, Switch, SwitchInfo};
+pub use switch::{IDLE_5S, Switch, SwitchInfo};
+pub use urtica_wire::EntryOptions;

@@ -5,8 +5,8 @@ use crate::xid::{Origin, Xids};
 use crate::{Network, SwitchCounters};
 use std::time::Instant;
 use urtica_wire::{
-    Action, BufferId, Capabilities, DatapathId, EncodeError, ExactFlowMod, Features, FlowMod,
-    FlowModCommand, FlowModFlags, Instruction, List, Match, Message, OutputPacket, PacketIn, Port,
+    Action, BufferId, Capabilities, DatapathId, EncodeError, EntryOptions, ExactFlowMod, Features,
+    FlowMod, FlowModCommand, Instruction, List, Match, Message, OutputPacket, PacketIn, Port,
     PortNo, PortReason, PortStatus, Version,
 };
 
@@ -64,45 +64,6 @@ impl SwitchInfo {
             (Err(_), PortReason::Delete) => {}
             (Err(index), _) => self.ports.insert(index, status.port),
         }
-    }
-}
-
-/// How long an entry lives, and what else a flow mod says beyond match and actions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryOptions {
-    /// Seconds without a packet after which the entry goes; 0 for never.
-    pub idle_timeout: u16,
-    /// Seconds after which the entry goes in any case; 0 for never.
-    pub hard_timeout: u16,
-    /// Higher numbers match first.
-    pub priority: u16,
-    /// An opaque value kept with the entry.
-    pub cookie: u64,
-    /// Options.
-    pub flags: FlowModFlags,
-}
-
-impl EntryOptions {
-    /// Stays until it is deleted, at the middle priority.
-    pub const PERMANENT: Self = Self {
-        idle_timeout: 0,
-        hard_timeout: 0,
-        priority: 0x8000,
-        cookie: 0,
-        flags: FlowModFlags::empty(),
-    };
-
-    /// Goes when no packet came for `seconds`.
-    pub const fn idle(seconds: u16) -> Self {
-        Self {
-            idle_timeout: seconds,
-            ..Self::PERMANENT
-        }
-    }
-
-    /// The same with another priority.
-    pub const fn priority(self, priority: u16) -> Self {
-        Self { priority, ..self }
     }
 }
 
@@ -228,19 +189,15 @@ impl Switch<'_> {
         options: EntryOptions,
     ) {
         let xid = self.next_xid();
-        let written = match match_.as_exact() {
-            Some(exact) => ExactFlowMod {
+        let written = match match_.into_exact() {
+            Ok(exact) => ExactFlowMod {
                 match_: exact,
                 port,
                 buffer_id: packet.buffer_id,
-                cookie: options.cookie,
-                idle_timeout: options.idle_timeout,
-                hard_timeout: options.hard_timeout,
-                priority: options.priority,
-                flags: options.flags,
+                options,
             }
             .write(self.info.version, xid, self.out),
-            None => self.write_rule(xid, match_, port, packet.buffer_id, options),
+            Err(match_) => self.write_rule(xid, match_, port, packet.buffer_id, options),
         };
         self.count(written);
         if !packet.buffer_id.is_some() {
@@ -332,19 +289,5 @@ impl Switch<'_> {
     fn refused(&self, error: &EncodeError) {
         self.counters.unsendable.add(1);
         tracing::debug!(dp_id = %self.info.datapath_id, %error, "a handler's message could not be written");
-    }
-}
-
-impl EntryOptions {
-    /// An add with these options that matches everything and does nothing.
-    pub fn flow_mod(self) -> FlowMod<'static> {
-        FlowMod {
-            cookie: self.cookie,
-            idle_timeout: self.idle_timeout,
-            hard_timeout: self.hard_timeout,
-            priority: self.priority,
-            flags: self.flags,
-            ..FlowMod::default()
-        }
     }
 }

@@ -10,8 +10,8 @@ use criterion::{
 use std::hint::black_box;
 use urtica_wire::packet::Headers;
 use urtica_wire::{
-    Action, BufferId, Capabilities, DatapathId, ExactFlowMod, ExactMatch, Features, FlowMod,
-    FlowModCommand, FlowModFlags, FlowStats, Header, Instruction, List, Match, Message,
+    Action, BufferId, Capabilities, DatapathId, EntryOptions, ExactFlowMod, ExactMatch, Features,
+    FlowMod, FlowModCommand, FlowModFlags, FlowStats, Header, Instruction, List, Match, Message,
     MultipartFlags, MultipartReply, MultipartReplyBody, PacketIn, PacketInReason, PacketOut,
     PortNo, Version,
 };
@@ -151,11 +151,7 @@ fn exact_flow_mod() -> ExactFlowMod<'static> {
         },
         port: PortNo(2),
         buffer_id: BufferId(7),
-        cookie: 0,
-        idle_timeout: 5,
-        hard_timeout: 0,
-        priority: 0x8000,
-        flags: FlowModFlags::empty(),
+        options: EntryOptions::idle(5),
     }
 }
 
@@ -164,8 +160,6 @@ fn flow_mod() -> Message<'static> {
     Message::FlowMod(FlowMod {
         command: FlowModCommand::Add,
         buffer_id: exact.buffer_id,
-        idle_timeout: exact.idle_timeout,
-        priority: exact.priority,
         match_: Match::from(exact.match_.fields()),
         instructions: output(exact.port),
         ..FlowMod::default()

@@ -6,8 +6,9 @@
 
 use crate::packet::{Headers, Icmpv4View, Ipv4View, TcpView, UdpView, ether_type, ip_proto};
 use crate::{
-    Action, BufferId, EncodeError, ExactMatch, Field, FlowMod, FlowModFlags, Instruction, List,
-    MacAddr, Match, Message, OxmField, PacketOut, PortNo, VLAN_PRESENT, Version, Write,
+    Action, BufferId, EncodeError, EntryOptions, ExactMatch, Field, FlowMod, FlowModFlags,
+    Instruction, List, MacAddr, Match, Message, OxmField, PacketOut, PortNo, VLAN_PRESENT, Version,
+    Write,
 };
 use std::net::IpAddr;
 
@@ -20,16 +21,8 @@ pub struct ExactFlowMod<'a> {
     pub port: PortNo,
     /// The packet that the switch keeps, to be sent on at once.
     pub buffer_id: BufferId,
-    /// The entry's cookie.
-    pub cookie: u64,
-    /// Seconds without a packet after which the entry goes; 0 for never.
-    pub idle_timeout: u16,
-    /// Seconds after which the entry goes in any case; 0 for never.
-    pub hard_timeout: u16,
-    /// Higher numbers match first.
-    pub priority: u16,
-    /// Options.
-    pub flags: FlowModFlags,
+    /// How long the entry lives, and the rest.
+    pub options: EntryOptions,
 }
 
 impl ExactFlowMod<'_> {
@@ -59,14 +52,15 @@ impl ExactFlowMod<'_> {
             FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
         of10_port(self.port).is_some()
             && of10_port(self.match_.in_port).is_some()
-            && SAME_BITS.contains(self.flags)
+            && SAME_BITS.contains(self.options.flags)
     }
 
     #[inline]
     fn fits_of13(&self) -> bool {
-        !self.flags.contains(FlowModFlags::EMERG)
+        !self.options.flags.contains(FlowModFlags::EMERG)
     }
 
+    /// The same by the general encoder.
     #[cold]
     fn write_general(
         self,
@@ -77,15 +71,10 @@ impl ExactFlowMod<'_> {
         let actions = [Action::output(self.port)];
         let instructions = [Instruction::apply(&actions)];
         let flow_mod = FlowMod {
-            cookie: self.cookie,
-            idle_timeout: self.idle_timeout,
-            hard_timeout: self.hard_timeout,
-            priority: self.priority,
             buffer_id: self.buffer_id,
-            flags: self.flags,
             match_: Match::from(self.match_.fields_in(version)),
             instructions: List::from(&instructions),
-            ..FlowMod::default()
+            ..self.options.flow_mod()
         };
         Message::FlowMod(flow_mod).encode(version, xid, out)
     }
@@ -94,6 +83,7 @@ impl ExactFlowMod<'_> {
     #[inline(always)]
     fn of10(&self, xid: u32, packet: PlainIpv4, out: &mut Vec<u8>) {
         let frame = packet.frame;
+        let options = &self.options;
         let message = append(out, &OF10_FLOW_MOD);
         message[4..8].copy_from_slice(&xid.to_be_bytes());
         message[12..14].copy_from_slice(&(self.match_.in_port.0 as u16).to_be_bytes());
@@ -108,30 +98,31 @@ impl ExactFlowMod<'_> {
             message[8..12].copy_from_slice(&WILDCARDS_WITH_PORTS);
             message[44..48].copy_from_slice(&packet.of10_ports());
         }
-        message[48..56].copy_from_slice(&self.cookie.to_be_bytes());
-        message[58..60].copy_from_slice(&self.idle_timeout.to_be_bytes());
-        message[60..62].copy_from_slice(&self.hard_timeout.to_be_bytes());
-        message[62..64].copy_from_slice(&self.priority.to_be_bytes());
+        message[48..56].copy_from_slice(&options.cookie.to_be_bytes());
+        message[58..60].copy_from_slice(&options.idle_timeout.to_be_bytes());
+        message[60..62].copy_from_slice(&options.hard_timeout.to_be_bytes());
+        message[62..64].copy_from_slice(&options.priority.to_be_bytes());
         message[64..68].copy_from_slice(&self.buffer_id.0.to_be_bytes());
-        message[70..72].copy_from_slice(&self.flags.bits().to_be_bytes());
+        message[70..72].copy_from_slice(&options.flags.bits().to_be_bytes());
         message[76..78].copy_from_slice(&(self.port.0 as u16).to_be_bytes());
     }
 
     /// `ofp_flow_mod` of 1.3 (section 7.3.4.1) with one apply-actions instruction of one output: what all have, then
     /// 42 bytes with ports or 26 without.
-    #[inline]
+    #[inline(always)]
     fn of13(&self, xid: u32, packet: PlainIpv4, out: &mut Vec<u8>) {
         let frame = packet.frame;
         let ports = packet.upper == Upper::Ports;
+        let options = &self.options;
         let head = append(out, &OF13_HEAD);
         head[2..4].copy_from_slice(&(if ports { 160_u16 } else { 144 }).to_be_bytes());
         head[4..8].copy_from_slice(&xid.to_be_bytes());
-        head[8..16].copy_from_slice(&self.cookie.to_be_bytes());
-        head[26..28].copy_from_slice(&self.idle_timeout.to_be_bytes());
-        head[28..30].copy_from_slice(&self.hard_timeout.to_be_bytes());
-        head[30..32].copy_from_slice(&self.priority.to_be_bytes());
+        head[8..16].copy_from_slice(&options.cookie.to_be_bytes());
+        head[26..28].copy_from_slice(&options.idle_timeout.to_be_bytes());
+        head[28..30].copy_from_slice(&options.hard_timeout.to_be_bytes());
+        head[30..32].copy_from_slice(&options.priority.to_be_bytes());
         head[32..36].copy_from_slice(&self.buffer_id.0.to_be_bytes());
-        head[44..46].copy_from_slice(&self.flags.bits().to_be_bytes());
+        head[44..46].copy_from_slice(&options.flags.bits().to_be_bytes());
         head[50..52].copy_from_slice(&(if ports { 82_u16 } else { 70 }).to_be_bytes());
         head[56..60].copy_from_slice(&self.match_.in_port.0.to_be_bytes());
         head[64..70].copy_from_slice(&frame[0..6]);
@@ -364,7 +355,8 @@ impl<'a> PlainIpv4<'a> {
         let start = frame.first_chunk::<38>()?;
         let eth_type = u16::from_be_bytes([start[12], start[13]]);
         let total_len = u16::from_be_bytes([start[16], start[17]]);
-        let fragment = u16::from_be_bytes([start[20], start[21]]) & MORE_FRAGMENTS_OR_OFFSET;
+        let fragment =
+            u16::from_ne_bytes([start[20], start[21]]) & MORE_FRAGMENTS_OR_OFFSET.to_be();
         if eth_type != ether_type::IPV4 || start[14] != VERSION_4_WITHOUT_OPTIONS {
             return None;
         }
@@ -536,20 +528,16 @@ mod tests {
             flags in 0..4_u16,
         ) {
             let (buffer_id, cookie, idle_timeout, hard_timeout, priority, xid) = numbers;
-            let flow_mod = ExactFlowMod {
-                match_: ExactMatch { in_port: ports.0, frame: &frame },
-                port: ports.1,
-                buffer_id: BufferId(buffer_id),
-                cookie,
-                idle_timeout,
-                hard_timeout,
-                priority,
-                flags: FlowModFlags::from_bits_retain(flags),
-            };
+            let match_ = ExactMatch { in_port: ports.0, frame: &frame };
+            let (port, buffer_id) = (ports.1, BufferId(buffer_id));
+            let flags = FlowModFlags::from_bits_retain(flags);
+            let options = EntryOptions { cookie, idle_timeout, hard_timeout, priority, flags };
+            let flow_mod = ExactFlowMod { match_, port, buffer_id, options };
             for version in Version::ALL {
                 let (mut fast, mut naive) = (vec![7], vec![7]);
                 let fast_result = flow_mod.write(version, xid, &mut fast);
-                let naive_result = flow_mod.write_general(version, xid, &mut naive);
+                let naive_result =
+                    flow_mod.write_general(version, xid, &mut naive);
                 prop_assert_eq!(fast_result, naive_result);
                 prop_assert_eq!(fast, naive);
             }

@@ -96,6 +96,57 @@ impl Default for FlowMod<'_> {
     }
 }
 
+/// How long an entry lives, and what else a flow mod says beyond match and actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryOptions {
+    /// Seconds without a packet after which the entry goes; 0 for never.
+    pub idle_timeout: u16,
+    /// Seconds after which the entry goes in any case; 0 for never.
+    pub hard_timeout: u16,
+    /// Higher numbers match first.
+    pub priority: u16,
+    /// An opaque value kept with the entry.
+    pub cookie: u64,
+    /// Options.
+    pub flags: FlowModFlags,
+}
+
+impl EntryOptions {
+    /// Stays until it is deleted, at the middle priority.
+    pub const PERMANENT: Self = Self {
+        idle_timeout: 0,
+        hard_timeout: 0,
+        priority: 0x8000,
+        cookie: 0,
+        flags: FlowModFlags::empty(),
+    };
+
+    /// Goes when no packet came for `seconds`.
+    pub const fn idle(seconds: u16) -> Self {
+        Self {
+            idle_timeout: seconds,
+            ..Self::PERMANENT
+        }
+    }
+
+    /// The same with another priority.
+    pub const fn priority(self, priority: u16) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// An add with these options that matches everything and does nothing.
+    pub fn flow_mod(self) -> FlowMod<'static> {
+        FlowMod {
+            cookie: self.cookie,
+            idle_timeout: self.idle_timeout,
+            hard_timeout: self.hard_timeout,
+            priority: self.priority,
+            flags: self.flags,
+            ..FlowMod::default()
+        }
+    }
+}
+
 wire_enum! {
     /// Why an entry is gone (`ofp_flow_removed_reason`).
     FlowRemovedReason: u8 {

@@ -123,7 +123,9 @@ pub use error_code::ErrorCode;
 pub use exact::{ExactFlowMod, OutputPacket};
 pub use features::{Capabilities, Features};
 pub use field::{Field, OxmField, RawField};
-pub use flow_mod::{FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason};
+pub use flow_mod::{
+    EntryOptions, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
+};
 pub use group::{Bucket, GroupCapabilities, GroupMod, GroupModCommand, GroupType};
 pub use header::{Header, Version, split_frame};
 pub use hello::{ErrorMessage, Experimenter, Hello, HelloElement};

@@ -69,12 +69,15 @@ impl<'a> Match<'a> {
         Self::exact_frame(packet.in_port, packet.data)
     }
 
-    /// The packet that this is an exact match of, if it is one.
+    /// The packet that this is an exact match of, or the match back where it is another.
+    ///
+    /// # Errors
+    /// The match itself. By value, so that nothing is left of an exact match that would have to be dropped.
     #[inline]
-    pub fn as_exact(&self) -> Option<ExactMatch<'a>> {
-        match &self.0 {
-            Repr::Exact(exact) => Some(*exact),
-            _ => None,
+    pub fn into_exact(self) -> Result<ExactMatch<'a>, Self> {
+        match self.0 {
+            Repr::Exact(exact) => Ok(exact),
+            other => Err(Self(other)),
         }
     }
 
