@@ -97,7 +97,7 @@ def commands_of(runs):
 
 EXPLANATION = """\
 Measured by `make figures` on {date}, at {commit}; do not edit. Each figure is from {rounds} round(s) in which the sides
-take turns, each for {ms} ms (row 7 for twice that) after a warm-up of a third; ratios are of medians, ours over the
+take turns, each for {ms} ms (row 7 for four times that) after a warm-up of a third; ratios are of medians, ours over the
 other. *Rounds* are the ratios within each round. Servers have core {server_core}, the load core {load_core}, and every
 reply is checked unless a line says otherwise; a line whose answers were wrong or lost is not reached, whatever its
 figure. A run is disturbed when load or server waited for a core, or the hypervisor took away, a tenth of the time; it

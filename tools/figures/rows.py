@@ -180,8 +180,8 @@ def wait_for_switches(server, process, many):
 def fairness(bench):
     counts = [16, *(bench.settings.few(count) for count in (64, 256, 1000, 2000))]
     counts = sorted(set(counts))
-    # Long enough that many replies of each switch are counted where thousands of them wait for each.
-    sides = [replace(BASE, name=f"l2, {count}", switches=count, length=2) for count in counts]
+    # Long enough for a dozen turns of each switch: in one it is served up to 3,196 packet-ins, one read.
+    sides = [replace(BASE, name=f"l2, {count}", switches=count, length=4) for count in counts]
     what = "Jain's index at max rate, {} switches, the worst run"
     return [
         figure_line("7", what.format(count), at_least(0.99), "jain", "", runs, min)

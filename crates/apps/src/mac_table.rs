@@ -31,7 +31,7 @@ const FIRST_PLACES: usize = 64;
 const NEAR_PLACES: usize = 1 << 12;
 
 /// How much a full table grows.
-const GROWTH: usize = 4;
+const GROWTH: usize = 2;
 
 /// How many entries the table of a switch can hold unless it is told otherwise.
 const DEFAULT_MAX_ENTRIES: usize = 1 << 19;
@@ -214,23 +214,21 @@ impl MacTable {
         if self.places.is_empty() {
             return Search::Full(victim);
         }
+        let (buckets, _) = self.places.as_chunks::<BUCKET>();
         for wish in self.wishes(mac) {
-            let mut free = (self.places[wish].mac == NO_MAC).then_some(wish);
-            for place in bucket(wish) {
-                let entry = &self.places[place];
-                if entry.mac == mac {
-                    return Search::Found(place);
-                }
-                if entry.mac == NO_MAC {
-                    free = free.or(Some(place));
-                }
+            let (start, bucket) = (wish & !(BUCKET - 1), &buckets[wish / BUCKET]);
+            if let Some(at) = bucket.iter().position(|entry| entry.mac == mac) {
+                return Search::Found(start + at);
+            }
+            if let Some(at) = bucket.iter().position(|entry| entry.mac == NO_MAC) {
+                let is_wish_free = bucket[wish % BUCKET].mac == NO_MAC;
+                return Search::Free(if is_wish_free { wish } else { start + at });
+            }
+            for (at, entry) in bucket.iter().enumerate() {
                 victim.others_looked_up |= entry.seen & LOOKED_UP != 0;
                 if entry.seen < victim.seen {
-                    (victim.seen, victim.place) = (entry.seen, place);
+                    (victim.seen, victim.place) = (entry.seen, start + at);
                 }
-            }
-            if let Some(place) = free {
-                return Search::Free(place);
             }
         }
         Search::Full(victim)
@@ -258,7 +256,7 @@ impl MacTable {
         if mac.is_multicast() || mac == MacAddr::ZERO {
             return Learned::Ignored;
         }
-        if self.len * 2 >= self.places.len() {
+        if self.len * 2 >= self.places.len() && self.can_grow() {
             self.grow();
         }
         let new = Entry {
@@ -271,7 +269,7 @@ impl MacTable {
                 Search::Found(place) => {
                     return self.places[place].refresh(port, now_s, self.max_age_s);
                 }
-                Search::Full(_) if self.grow() => {}
+                Search::Full(_) if self.can_grow() => self.grow(),
                 search => {
                     self.put(search, new);
                     return Learned::New;
@@ -302,18 +300,19 @@ impl MacTable {
         }
     }
 
-    /// Makes room; tells whether the table was still below its bound.
-    fn grow(&mut self) -> bool {
-        if self.places.len() >= self.max_places {
-            return false;
-        }
+    /// Whether the table is still below its bound.
+    fn can_grow(&self) -> bool {
+        self.places.len() < self.max_places
+    }
+
+    /// Makes room.
+    fn grow(&mut self) {
         let places = (self.places.len() * GROWTH).clamp(FIRST_PLACES, self.max_places);
         let old = std::mem::replace(&mut self.places, vec![FREE; places]);
         self.len = 0;
         for entry in old.into_iter().filter(|entry| entry.mac != NO_MAC) {
             self.put(self.search(entry.mac), entry);
         }
-        true
     }
 }
 
