@@ -17,7 +17,7 @@ use crate::xid::{Origin, Xids};
 use std::time::{Duration, Instant};
 use urtica_wire::{
     Action, CONTROLLER_NO_BUFFER, ConfigFlags, DecodeError, ErrorCode, ErrorMessage, FlowMod,
-    Header, Hello, HelloElement, Instruction, List, Message, MultipartFlags, MultipartReplyBody,
+    Header, Hello, Instruction, List, Message, MultipartFlags, MultipartReplyBody,
     MultipartRequest, MultipartRequestBody, Port, PortReason, PortStatus, Reader, SwitchConfig,
     Version,
 };
@@ -148,7 +148,8 @@ impl Session {
             last_probe: None,
             port_desc_xid: None,
         };
-        session.write_hello(out);
+        let xid = session.xids.next(Origin::SESSION);
+        Hello::write(&session.config.versions, xid, out);
         session
     }
 
@@ -257,7 +258,7 @@ impl Session {
         if header.message_type == OFPT_ERROR {
             return Err(SessionError::Refused(refusal(frame)));
         }
-        let Some(version) = self.negotiate(header.version, frame) else {
+        let Some(version) = Hello::negotiate(frame, &self.config.versions) else {
             let ours = self.our_versions();
             let sentence = format!("This controller speaks OpenFlow {ours}.");
             let error = ErrorMessage {
@@ -279,23 +280,6 @@ impl Session {
         self.phase = Phase::Features(version);
         self.write(version, &Message::FeaturesRequest, out);
         Ok(Event::Nothing)
-    }
-
-    /// The highest version that both speak (1.3.5 section 6.3.1): by the bitmaps where the peer sent one, else the
-    /// lower of the two hellos' versions.
-    fn negotiate(&self, theirs: u8, frame: &[u8]) -> Option<Version> {
-        let body = frame.get(Header::SIZE..).unwrap_or_default();
-        // Elements that cannot be read are passed over, as the specification asks of a hello's body.
-        let elements = List::<HelloElement>::decode(Version::Of13, &mut Reader::new(body, "hello"));
-        let bitmap = elements.ok().and_then(|list| {
-            list.iter()
-                .find(|e| matches!(e, HelloElement::VersionBitmap(_)))
-        });
-        let common = |version: &Version| match &bitmap {
-            Some(bitmap) => bitmap.includes(version.to_wire()),
-            None => version.to_wire() == theirs.min(self.highest().to_wire()),
-        };
-        self.config.versions.iter().copied().filter(common).max()
     }
 
     fn handle_features<'a>(
@@ -397,24 +381,6 @@ impl Session {
             _ => Message::decode(frame),
         };
         decoded.inspect_err(|error| self.write_error(version, error.code(), frame, out))
-    }
-
-    fn write_hello(&mut self, out: &mut Vec<u8>) {
-        let bits = self
-            .config
-            .versions
-            .iter()
-            .fold(0_u32, |bits, version| bits | 1 << version.to_wire());
-        let bitmap = bits.to_be_bytes();
-        let elements = [HelloElement::VersionBitmap(&bitmap)];
-        let highest = self.highest();
-        // A switch of 1.0 age need not understand elements, and with 1.0 alone the header says it all.
-        let elements = if highest == Version::Of10 {
-            List::default()
-        } else {
-            List::from(&elements)
-        };
-        self.write(highest, &Message::Hello(Hello { elements }), out);
     }
 
     /// What every switch is told when it joins: send whole packets; and in 1.3: describe your ports, send us what

@@ -1,6 +1,8 @@
 //! Symmetric messages with a body: hello, error, experimenter.
 
-use crate::{DecodeError, Element, EncodeError, ErrorCode, List, Reader, Version, of13};
+use crate::{
+    DecodeError, Element, EncodeError, ErrorCode, Header, List, Message, Reader, Version, of13,
+};
 
 /// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in hellos of 1.0, and of versions that are not spoken here,
 /// they are read if they are there.
@@ -17,6 +19,45 @@ impl<'a> Hello<'a> {
         let mut bytes = Reader::new(body.rest(), "hello");
         let elements = List::decode(version, &mut bytes).unwrap_or_default();
         Self { elements }
+    }
+}
+
+impl Hello<'_> {
+    /// Appends a hello that offers these versions, in the header of the highest.
+    ///
+    /// Where that is 1.0 it has no bitmap: a peer of that age need not understand one, and the header says it all.
+    ///
+    /// # Panics
+    /// Where no version is offered.
+    pub fn write(versions: &[Version], xid: u32, out: &mut Vec<u8>) {
+        let highest = *versions.iter().max().expect("at least one version");
+        let bits = versions
+            .iter()
+            .fold(0_u32, |bits, version| bits | 1 << version.to_wire());
+        let bitmap = bits.to_be_bytes();
+        let elements = [HelloElement::VersionBitmap(&bitmap)];
+        let elements = match highest {
+            Version::Of10 => List::default(),
+            Version::Of13 => List::from(&elements),
+        };
+        let written = Message::Hello(Hello { elements }).encode(highest, xid, out);
+        written.expect("both versions have hellos, and this one is short");
+    }
+
+    /// The highest version that `ours` have in common with the sender of the hello in `frame` (1.3.5 section 6.3.1): by
+    /// its bitmap where it has one, else the lower of the two sides' highest.
+    pub fn negotiate(frame: &[u8], ours: &[Version]) -> Option<Version> {
+        let theirs = Header::peek(frame)?.version;
+        let body = frame.get(Header::SIZE..).unwrap_or_default();
+        let hello = Hello::decode_lenient(Version::Of13, &mut Reader::new(body, "hello"));
+        let mut elements = hello.elements.iter();
+        let bitmap = elements.find(|element| matches!(element, HelloElement::VersionBitmap(_)));
+        let highest = ours.iter().max()?.to_wire();
+        let common = |version: &Version| match &bitmap {
+            Some(bitmap) => bitmap.includes(version.to_wire()),
+            None => version.to_wire() == theirs.min(highest),
+        };
+        ours.iter().copied().filter(common).max()
     }
 }
 
