@@ -3,6 +3,7 @@
 mod bench;
 mod decode;
 mod demo;
+mod flows;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -22,6 +23,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Run control programs for the switches that connect.
     Run(run::RunArgs),
+    /// Look into a switch, or change its flow entries, groups and meters, as ovs-ofctl does.
+    Flows(flows::FlowsArgs),
     /// Print OpenFlow messages, from hex digits or a capture.
     Decode(decode::DecodeArgs),
     /// Load an OpenFlow controller from emulated switches, and measure it.
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo::run(args),
         Command::Run(args) => run::run(args),
+        Command::Flows(args) => flows::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Bench(args) => bench::run(*args),
     }

@@ -145,3 +145,43 @@ fn help_names_the_programs() {
         assert!(help.contains(&format!("  {name} ")), "{help}");
     }
 }
+
+#[test]
+fn flows_are_refused_with_what_was_expected() {
+    for (arguments, expected) in [
+        (
+            &["add", "tcp:127.0.0.1:1"][..],
+            "nothing to add; expected a text or --file",
+        ),
+        (
+            &["add", "tcp:127.0.0.1:1", "in_port=one,actions=drop"],
+            "'in_port=one,actions=drop': column 9",
+        ),
+        (&["add", "tcp:127.0.0.1:1", "in_port=1"], "actions="),
+        (
+            &["add", "tcp:127.0.0.1:1", "--file", "/nowhere"],
+            "/nowhere: ",
+        ),
+        (
+            &["add-group", "tcp:127.0.0.1:1", "group_id=1,type=some"],
+            "type",
+        ),
+        (
+            &["dump", "tcp:127.0.0.1:1", "nw_dst=10.0.0.256"],
+            "10.0.0.256",
+        ),
+        (&["dump", "ptcp:6653"], "expected one to connect to"),
+        (&["dump", "nobridge"], "tcp:HOST"),
+        (
+            &["show", "tcp:127.0.0.1:1"],
+            "expected a switch that listens there",
+        ),
+        (
+            &["show", "-O", "1.4", "tcp:127.0.0.1:1"],
+            "expected 1.0 or 1.3",
+        ),
+    ] {
+        let sentence = refusal(&[&["flows"], arguments].concat());
+        assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+    }
+}

@@ -8,6 +8,7 @@
 
 mod controller;
 mod figures;
+mod flows;
 mod l2;
 mod mininet;
 mod namespace;

@@ -1,6 +1,6 @@
 //! An Open vSwitch of the test's own: user-space datapath, private database, sockets and logs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -121,6 +121,11 @@ impl<'room> OpenVswitch<'room> {
                 states.contains("true") && !states.contains("false")
             },
         );
+    }
+
+    /// A file in its folder, where its sockets are, too.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// The flow entries of a bridge, in ovs-ofctl's words, one a line.
