@@ -11,9 +11,8 @@ use std::hint::black_box;
 use urtica_wire::packet::Headers;
 use urtica_wire::{
     Action, BufferId, Capabilities, DatapathId, EntryOptions, ExactFlowMod, ExactMatch, Features,
-    FlowMod, FlowModCommand, FlowModFlags, FlowStats, Header, Instruction, List, Match, Message,
-    MultipartFlags, MultipartReply, MultipartReplyBody, PacketIn, PacketInReason, PacketOut,
-    PortNo, Version,
+    FlowMod, FlowModFlags, FlowStats, Header, Instruction, List, Match, Message, MultipartFlags,
+    MultipartReply, MultipartReplyBody, PacketIn, PacketInReason, PacketOut, PortNo, Version,
 };
 
 /// A minimal TCP packet: what a benchmark of controllers sends.
@@ -158,11 +157,10 @@ fn exact_flow_mod() -> ExactFlowMod<'static> {
 fn flow_mod() -> Message<'static> {
     let exact = exact_flow_mod();
     Message::FlowMod(FlowMod {
-        command: FlowModCommand::Add,
         buffer_id: exact.buffer_id,
         match_: Match::from(exact.match_.fields()),
         instructions: output(exact.port),
-        ..FlowMod::default()
+        ..exact.options.flow_mod()
     })
 }
 
