@@ -131,7 +131,7 @@ impl SwitchInfo {
 }
 
 impl Connection {
-    /// A new connection, whose hello waits to be sent.
+    /// A new connection.
     pub fn new(
         socket: OwnedFd,
         peer: String,
@@ -139,17 +139,15 @@ impl Connection {
         config: SessionConfig,
         now: Instant,
     ) -> Self {
-        let mut output = Vec::new();
-        let session = Session::start(config, peer, now, &mut output);
         Self {
             socket,
             token,
-            session,
+            session: Session::new(config, peer, now),
             switch: None,
             requests: Requests::default(),
             counters: Arc::default(),
             input: Vec::new(),
-            output,
+            output: Vec::new(),
             load: 0,
             received_before: 0,
         }

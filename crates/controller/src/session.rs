@@ -1,7 +1,7 @@
 //! One OpenFlow session, without sockets and without a clock: frames in, bytes and events out.
 //!
 //! ```text
-//! start ─► Hello ──hello──► Features ──features reply──► Up
+//! new ───► Hello ──hello──► Features ──features reply──► Up
 //!            │                 │                          │  1.3: asks for port descriptions, adds the table-miss entry
 //!            └──── time-out ───┴── silence, two probes ───┴─► SessionError
 //! ```
@@ -25,6 +25,9 @@ use urtica_wire::{
 /// Message types that are the same in all versions.
 const OFPT_HELLO: u8 = 0;
 const OFPT_ERROR: u8 = 1;
+
+/// How long our hello waits for the peer's.
+const HELLO_PATIENCE: Duration = Duration::from_millis(200);
 
 /// How sessions behave.
 #[derive(Clone, Debug)]
@@ -130,27 +133,40 @@ pub struct Session {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
+    /// Nothing has been said by either side.
+    New,
+    /// Our hello is out.
     Hello,
     Features(Version),
     Up(Version),
 }
 
 impl Session {
-    /// A session with `peer` (a name for logs) that starts by writing our hello to `out`.
-    pub fn start(config: SessionConfig, peer: String, now: Instant, out: &mut Vec<u8>) -> Self {
-        let mut session = Self {
+    /// A session with `peer` (a name for logs).
+    ///
+    /// Our hello waits for the peer's first bytes, or for a moment. Peers speak at once, so this costs no switch any time;
+    /// but Mininet looks for controllers by connecting and closing, and where a hello comes in between, it may take its
+    /// bytes for the sign of a process and wait for ever.
+    pub fn new(config: SessionConfig, peer: String, now: Instant) -> Self {
+        Self {
             config,
-            phase: Phase::Hello,
+            phase: Phase::New,
             peer,
             xids: Xids::default(),
             started: now,
             last_heard: now,
             last_probe: None,
             port_desc_xid: None,
-        };
-        let xid = session.xids.next(Origin::SESSION);
-        Hello::write(&session.config.versions, xid, out);
-        session
+        }
+    }
+
+    /// Says hello, unless that was said.
+    fn greet(&mut self, out: &mut Vec<u8>) {
+        if self.phase == Phase::New {
+            let xid = self.xids.next(Origin::SESSION);
+            Hello::write(&self.config.versions, xid, out);
+            self.phase = Phase::Hello;
+        }
     }
 
     /// The version that the switch and we speak, once it has joined.
@@ -186,26 +202,19 @@ impl Session {
     ) -> Result<Event<'a>, SessionError> {
         self.heard(now);
         match self.phase {
-            Phase::Hello => self.handle_hello(frame, out),
+            Phase::New | Phase::Hello => self.handle_hello(frame, out),
             Phase::Features(version) => self.handle_features(version, frame, out),
             Phase::Up(version) => self.handle_message(version, frame, out),
         }
     }
 
-    /// Takes in that time has passed: asks a silent switch whether it is there.
+    /// Takes in that time has passed: says hello to who waits for that, asks a silent switch whether it is there.
     ///
     /// # Errors
     /// [`SessionError::HandshakeTimeout`] and [`SessionError::Dead`].
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), SessionError> {
         let Phase::Up(version) = self.phase else {
-            let late = now.duration_since(self.started) >= self.config.handshake_timeout;
-            return if late {
-                Err(SessionError::HandshakeTimeout(
-                    self.config.handshake_timeout,
-                ))
-            } else {
-                Ok(())
-            };
+            return self.handle_handshake_timeout(now, out);
         };
         if now.duration_since(self.last_heard) >= self.config.dead_interval {
             return Err(SessionError::Dead(self.config.dead_interval));
@@ -218,6 +227,22 @@ impl Session {
         Ok(())
     }
 
+    fn handle_handshake_timeout(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SessionError> {
+        let waited = now.duration_since(self.started);
+        if waited >= self.config.handshake_timeout {
+            let timeout = self.config.handshake_timeout;
+            return Err(SessionError::HandshakeTimeout(timeout));
+        }
+        if waited >= HELLO_PATIENCE {
+            self.greet(out);
+        }
+        Ok(())
+    }
+
     /// Takes in the beginning of a message that is not whole yet, so that what is no switch need not be waited for:
     /// the length that Mininet's probe or a browser seems to announce never comes.
     ///
@@ -225,7 +250,7 @@ impl Session {
     /// [`SessionError::NotOpenFlow`] where a first message is not going to be a hello.
     #[inline]
     pub fn handle_fragment(&self, fragment: &[u8]) -> Result<(), SessionError> {
-        if self.phase == Phase::Hello && !may_open(fragment) {
+        if matches!(self.phase, Phase::New | Phase::Hello) && !may_open(fragment) {
             return Err(SessionError::NotOpenFlow);
         }
         Ok(())
@@ -254,6 +279,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Result<Event<'a>, SessionError> {
         self.handle_fragment(frame)?;
+        self.greet(out);
         let header = Header::peek(frame).ok_or(SessionError::NotOpenFlow)?;
         if header.message_type == OFPT_ERROR {
             return Err(SessionError::Refused(refusal(frame)));

@@ -81,13 +81,11 @@ struct Bench {
 impl Bench {
     fn new(config: SessionConfig) -> Self {
         let start = Instant::now();
-        let mut out = Vec::new();
-        let session = Session::start(config, "tcp:192.0.2.1:4711".into(), start, &mut out);
         Self {
-            session,
+            session: Session::new(config, "tcp:192.0.2.1:4711".into(), start),
             start,
             now: start,
-            out,
+            out: Vec::new(),
         }
     }
 
@@ -154,9 +152,15 @@ impl Bench {
         }
     }
 
+    /// The hello of a session that has waited for the peer's for long enough.
+    fn greeting(&mut self) -> (Header, Vec<u8>) {
+        self.pass(HELLO_PATIENCE).unwrap();
+        self.take_one()
+    }
+
     /// The version that the session asks for features in after this hello.
     fn negotiate(mut self, hello: &[u8]) -> Result<u8, SessionError> {
-        self.take();
+        self.greeting();
         self.frame(hello)?;
         let (header, _) = self.take_one();
         assert_eq!(header.message_type, 5, "a features request");
@@ -170,7 +174,7 @@ const OF15: u32 = 1 << 6;
 
 #[test]
 fn our_hello_names_the_highest_version_and_all_in_the_bitmap() {
-    let (header, frame) = Bench::new(SessionConfig::default()).take_one();
+    let (header, frame) = Bench::new(SessionConfig::default()).greeting();
     assert_eq!((header.version, header.message_type), (4, 0));
     let Message::Hello(hello) = Message::decode(&frame).unwrap().1 else {
         panic!("expected a hello");
@@ -183,8 +187,24 @@ fn our_hello_names_the_highest_version_and_all_in_the_bitmap() {
 }
 
 #[test]
+fn our_hello_waits_for_the_peers_first_word_or_a_moment() {
+    let mut bench = Bench::new(SessionConfig::default());
+    assert!(bench.take().is_empty());
+    bench.pass(HELLO_PATIENCE / 2).unwrap();
+    assert!(bench.take().is_empty());
+    bench.frame(&hello(4, None)).unwrap();
+    let said: Vec<_> = bench.take();
+    let types: Vec<_> = said.iter().map(|(header, _)| header.message_type).collect();
+    assert_eq!(types, [0, 5], "a hello, then a features request");
+    let mut bench = Bench::new(SessionConfig::default());
+    assert_eq!(bench.greeting().0.message_type, 0);
+    bench.pass(HELLO_PATIENCE).unwrap();
+    assert!(bench.take().is_empty(), "it is said once");
+}
+
+#[test]
 fn a_hello_for_1_0_alone_has_no_elements() {
-    let (header, frame) = Bench::speaking(&[Version::Of10]).take_one();
+    let (header, frame) = Bench::speaking(&[Version::Of10]).greeting();
     assert_eq!((header.version, frame.len()), (1, 8));
 }
 
@@ -253,7 +273,7 @@ fn a_controller_of_one_version_agrees_to_that_one() {
 fn refusal_is_an_error_with_a_sentence_that_the_peer_can_read() {
     for (theirs, answered) in [(1, 1), (2, 1), (3, 1), (5, 4)] {
         let mut bench = Bench::speaking(&[Version::Of13]);
-        bench.take();
+        bench.greeting();
         let refused = bench.frame(&hello(theirs, Some(1 << theirs))).unwrap_err();
         let sentence = refused.to_string();
         assert!(sentence.contains("we speak 1.3"), "{sentence}");
