@@ -1,0 +1,248 @@
+//! Whether the pipeline can do what instructions and actions ask for (1.3.5 sections 5.9 to 5.12, 6.4 and 7.4.4).
+//!
+//! What passes is taken over as owned values, which hold nothing that the pipeline does not understand.
+
+use crate::prerequisites::Known;
+use crate::{ActionSet, EntryMatch, Instructions, Pipeline};
+use urtica_wire::packet::ether_type;
+use urtica_wire::{
+    Action, ErrorCode, Field, Instruction, List, OxmField, PortNo, VLAN_PRESENT, Version,
+};
+
+/// The highest VLAN id and priority.
+const VLAN_VID_MAX: u16 = 0xfff;
+const VLAN_PCP_MAX: u8 = 7;
+
+/// Whether a set-field action may set a field: all headers, and the tunnel id (1.3.5 section 7.2.4: "are not
+/// supported, because those are not header fields"). Which extension headers there are follows from the packet.
+pub(crate) fn is_settable(field: OxmField) -> bool {
+    use OxmField::*;
+    !matches!(field, InPort | InPhyPort | Metadata | Ipv6Exthdr)
+}
+
+impl Pipeline {
+    /// Checks the actions of a packet-out, which may output to [`PortNo::TABLE`].
+    ///
+    /// # Errors
+    /// What 1.3.5 section 7.4.4.3 names (OFPET_BAD_ACTION).
+    pub fn check_packet_out(&self, actions: &List<Action>) -> Result<(), ErrorCode> {
+        let mut actions = actions.iter();
+        actions.try_for_each(|action| match action {
+            Action::Output {
+                port: PortNo::TABLE,
+                ..
+            } => Ok(()),
+            other => self.check_action(&other).map(drop),
+        })
+    }
+
+    /// Takes over the instructions of an entry of `table_id` with this match.
+    ///
+    /// 1.0 carries out an action where the packet has the field for it, and passes over it elsewhere; 1.3 wants the
+    /// match to ask for such packets.
+    ///
+    /// # Errors
+    /// What 1.3.5 sections 7.4.4.3, 7.4.4.4 and 7.4.4.13 name for an instruction or action. An instruction that is
+    /// there twice is not supported (OFPBIC_UNSUP_INST); 1.3 has no code of its own for that.
+    pub(crate) fn check_instructions(
+        &self,
+        version: Version,
+        table_id: u8,
+        match_: &EntryMatch,
+        instructions: &List<Instruction>,
+    ) -> Result<Instructions, ErrorCode> {
+        let known = match version {
+            Version::Of10 => None,
+            Version::Of13 => Some(Known::from_fields(match_.fields())),
+        };
+        let mut checked = Instructions::default();
+        for instruction in instructions {
+            let is_new = match instruction {
+                Instruction::Meter(id) => put(&mut checked.meter, self.check_meter(id)?),
+                Instruction::ApplyActions(actions) => {
+                    put(&mut checked.apply, self.check_list(&actions, known)?)
+                }
+                Instruction::ClearActions => !std::mem::replace(&mut checked.clear, true),
+                Instruction::WriteActions(actions) => {
+                    put(&mut checked.write, self.check_set(&actions, known)?)
+                }
+                Instruction::WriteMetadata { metadata, mask } => {
+                    put(&mut checked.metadata, (metadata & mask, mask))
+                }
+                Instruction::GotoTable(next) => {
+                    put(&mut checked.goto, self.check_goto(table_id, next)?)
+                }
+                Instruction::Experimenter { .. } => {
+                    return Err(ErrorCode::BadInstructionBadExperimenter);
+                }
+            };
+            if !is_new {
+                return Err(ErrorCode::BadInstructionUnsupInst);
+            }
+        }
+        Ok(checked)
+    }
+
+    /// Takes over the action set of a bucket. Nothing is known of the packets that come to it.
+    pub(crate) fn check_bucket(
+        &self,
+        actions: &List<Action>,
+    ) -> Result<Vec<Action<'static>>, ErrorCode> {
+        self.check_set(actions, None)
+    }
+
+    fn check_meter(&self, meter_id: u32) -> Result<u32, ErrorCode> {
+        match self.meters.get(meter_id) {
+            Some(_) => Ok(meter_id),
+            None => Err(ErrorCode::MeterModFailedInvalidMeter),
+        }
+    }
+
+    /// A packet goes on in later tables only, so that it comes to an end (1.3.5 section 5.1).
+    fn check_goto(&self, table_id: u8, next: u8) -> Result<u8, ErrorCode> {
+        match next > table_id && next < self.config().n_tables {
+            true => Ok(next),
+            false => Err(ErrorCode::BadInstructionBadTableId),
+        }
+    }
+
+    /// Takes over actions that are carried out in this order.
+    fn check_list(
+        &self,
+        actions: &List<Action>,
+        known: Option<Known>,
+    ) -> Result<Vec<Action<'static>>, ErrorCode> {
+        let checked: Vec<_> = actions
+            .iter()
+            .map(|action| self.check_action(&action))
+            .collect::<Result<_, _>>()?;
+        check_consistent(&checked, known)?;
+        Ok(checked)
+    }
+
+    /// Takes over actions that are carried out in the order of an action set.
+    fn check_set(
+        &self,
+        actions: &List<Action>,
+        known: Option<Known>,
+    ) -> Result<Vec<Action<'static>>, ErrorCode> {
+        let checked = self.check_list(actions, None)?;
+        check_consistent(ActionSet::from_actions(&checked).actions(), known)?;
+        Ok(checked)
+    }
+
+    /// Takes over an action that is possible by itself.
+    fn check_action(&self, action: &Action) -> Result<Action<'static>, ErrorCode> {
+        use Action::*;
+        Ok(match *action {
+            Output { port, max_len } => Output {
+                port: self.check_out_port(port)?,
+                max_len,
+            },
+            Enqueue { port, queue_id } => Enqueue {
+                port: self.check_out_port(port)?,
+                queue_id,
+            },
+            Group(id) => Group(self.check_out_group(id)?),
+            SetField(field) => SetField(check_set_field(&field)?),
+            PushVlan(eth_type) => PushVlan(one_of(
+                eth_type,
+                [ether_type::VLAN, ether_type::SERVICE_VLAN],
+            )?),
+            PushMpls(eth_type) => PushMpls(one_of(
+                eth_type,
+                [ether_type::MPLS, ether_type::MPLS_MULTICAST],
+            )?),
+            PushPbb(eth_type) => PushPbb(one_of(eth_type, [ether_type::PBB])?),
+            SetVlanVid(vid) => SetVlanVid(at_most(vid, VLAN_VID_MAX)?),
+            SetVlanPcp(pcp) => SetVlanPcp(at_most(pcp, VLAN_PCP_MAX)?),
+            Experimenter { .. } => return Err(ErrorCode::BadActionBadExperimenter),
+            CopyTtlOut => CopyTtlOut,
+            CopyTtlIn => CopyTtlIn,
+            SetMplsTtl(ttl) => SetMplsTtl(ttl),
+            DecMplsTtl => DecMplsTtl,
+            PopVlan => PopVlan,
+            PopMpls(eth_type) => PopMpls(eth_type),
+            SetQueue(queue_id) => SetQueue(queue_id),
+            SetNwTtl(ttl) => SetNwTtl(ttl),
+            DecNwTtl => DecNwTtl,
+            PopPbb => PopPbb,
+            SetTpSrc(port) => SetTpSrc(port),
+            SetTpDst(port) => SetTpDst(port),
+        })
+    }
+
+    /// A port that exists, or one of the reserved ones that entries may output to. The specification leaves open what
+    /// becomes of a port that is not there yet; an error tells more than packets that vanish.
+    fn check_out_port(&self, port: PortNo) -> Result<PortNo, ErrorCode> {
+        let is_reserved = matches!(
+            port,
+            PortNo::IN_PORT | PortNo::NORMAL | PortNo::FLOOD | PortNo::ALL | PortNo::CONTROLLER
+        );
+        match is_reserved || self.port(port).is_some() {
+            true => Ok(port),
+            false => Err(ErrorCode::BadActionBadOutPort),
+        }
+    }
+
+    fn check_out_group(&self, group_id: u32) -> Result<u32, ErrorCode> {
+        match self.groups.get(group_id) {
+            Some(_) => Ok(group_id),
+            None => Err(ErrorCode::BadActionBadOutGroup),
+        }
+    }
+}
+
+/// Puts a value where none is yet; `false` where one was.
+fn put<T>(place: &mut Option<T>, value: T) -> bool {
+    place.replace(value).is_none()
+}
+
+fn one_of<const N: usize>(eth_type: u16, allowed: [u16; N]) -> Result<u16, ErrorCode> {
+    match allowed.contains(&eth_type) {
+        true => Ok(eth_type),
+        false => Err(ErrorCode::BadActionBadArgument),
+    }
+}
+
+fn at_most<T: PartialOrd>(value: T, max: T) -> Result<T, ErrorCode> {
+    match value <= max {
+        true => Ok(value),
+        false => Err(ErrorCode::BadActionBadArgument),
+    }
+}
+
+/// A field is set whole, to a value of its width; a VLAN id comes with OFPVID_PRESENT, as it can be set only where
+/// there is a tag.
+fn check_set_field(field: &Field) -> Result<Field<'static>, ErrorCode> {
+    let &Field::Basic { field, value, mask } = field else {
+        return Err(ErrorCode::BadActionBadSetType);
+    };
+    if !is_settable(field) {
+        return Err(ErrorCode::BadActionBadSetType);
+    }
+    let full = field.full_mask();
+    let present = field != OxmField::VlanVid || value & u128::from(VLAN_PRESENT) != 0;
+    match mask == full && value & !full == 0 && present {
+        true => Ok(Field::exact(field, value)),
+        false => Err(ErrorCode::BadActionBadSetArgument),
+    }
+}
+
+/// Whether each action finds what it needs in the packets that the entry matches, as the actions before it leave them.
+fn check_consistent(actions: &[Action], known: Option<Known>) -> Result<(), ErrorCode> {
+    let Some(mut known) = known else {
+        return Ok(());
+    };
+    for action in actions {
+        let applies = match action {
+            Action::SetField(Field::Basic { field, .. }) => known.allows(*field),
+            other => !known.contradicts(other),
+        };
+        if !applies {
+            return Err(ErrorCode::BadActionMatchInconsistent);
+        }
+        known.learn_action(action);
+    }
+    Ok(())
+}

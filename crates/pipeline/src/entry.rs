@@ -1,0 +1,320 @@
+//! A flow entry: what it matches, what it does, and what it has counted (1.3.5 section 5.2).
+
+use crate::Packet;
+use crate::prerequisites::Known;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use urtica_wire::{
+    Action, ErrorCode, Field, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats, Instruction,
+    List, Match, OxmField, PortNo, VLAN_PRESENT,
+};
+
+/// The fields that an entry looks at, in the order of their numbers. An empty one matches every packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EntryMatch {
+    /// Field, value, mask; the value lies within the mask, and no mask is zero.
+    fields: Vec<(OxmField, u128, u128)>,
+}
+
+impl EntryMatch {
+    /// Checks and takes over a match. A field whose mask is zero is left out, which means the same.
+    ///
+    /// # Errors
+    /// What 1.3.5 section 7.4.4.5 names (OFPET_BAD_MATCH) for a field that is unknown or doubled, whose prerequisites
+    /// are missing, or whose value or mask is not one of the field. The prerequisites may stand in any order.
+    pub fn new(match_: &Match) -> Result<Self, ErrorCode> {
+        let mut fields: Vec<_> = match_.fields().map(checked).collect::<Result<_, _>>()?;
+        fields.sort_unstable_by_key(|&(field, ..)| field);
+        if fields.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(ErrorCode::BadMatchDupField);
+        }
+        fields.retain(|&(.., mask)| mask != 0);
+        let known = Known::from_fields(&fields);
+        match fields.iter().all(|&(field, ..)| known.allows(field)) {
+            true => Ok(Self { fields }),
+            false => Err(ErrorCode::BadMatchBadPrereq),
+        }
+    }
+
+    /// Field, value, mask of each.
+    pub fn fields(&self) -> &[(OxmField, u128, u128)] {
+        &self.fields
+    }
+
+    /// Whether a packet has all fields.
+    pub fn matches(&self, packet: &Packet) -> bool {
+        self.fields
+            .iter()
+            .all(|&(field, value, mask)| packet.matches(field, value, mask))
+    }
+
+    /// Whether every packet that `other` matches is matched by this as well, as far as the fields tell: what
+    /// non-strict flow mods and statistics requests ask (1.3.5 section 6.4).
+    pub fn includes(&self, other: &Self) -> bool {
+        self.fields.iter().all(|&(field, value, mask)| {
+            let theirs = other.get(field);
+            theirs.is_some_and(|(their_value, their_mask)| {
+                mask & !their_mask == 0 && their_value & mask == value
+            })
+        })
+    }
+
+    /// Whether one packet may match both (1.3.5 section 6.4, OFPFF_CHECK_OVERLAP).
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.fields.iter().all(|&(field, value, mask)| {
+            let theirs = other.get(field);
+            theirs.is_none_or(|(their_value, their_mask)| {
+                (value ^ their_value) & mask & their_mask == 0
+            })
+        })
+    }
+
+    /// The same as wire's type, to be told to a controller.
+    pub fn to_wire(&self) -> Match<'static> {
+        let fields = self.fields.iter();
+        let fields = fields.map(|&(field, value, mask)| Field::masked(field, value, mask));
+        Match::from(fields.collect::<Vec<_>>())
+    }
+
+    /// Value and mask of a field.
+    fn get(&self, wanted: OxmField) -> Option<(u128, u128)> {
+        let found = self.fields.iter().find(|&&(field, ..)| field == wanted);
+        found.map(|&(_, value, mask)| (value, mask))
+    }
+}
+
+/// Takes a field that is a possible one by itself (1.3.5 sections 7.2.3.5 to 7.2.3.7).
+fn checked(field: Field) -> Result<(OxmField, u128, u128), ErrorCode> {
+    let Field::Basic { field, value, mask } = field else {
+        return Err(ErrorCode::BadMatchBadField);
+    };
+    let full = field.full_mask();
+    if mask & !full != 0 || (mask != full && !field.maskable()) {
+        return Err(ErrorCode::BadMatchBadMask);
+    }
+    if value & !full != 0 || is_impossible_vid(field, value, mask) {
+        return Err(ErrorCode::BadMatchBadValue);
+    }
+    if value & !mask != 0 {
+        return Err(ErrorCode::BadMatchBadWildcards);
+    }
+    Ok((field, value, mask))
+}
+
+/// Whether this asks for a VLAN id in packets without a tag. All else is possible (1.3.5 table 13): OFPVID_NONE for
+/// packets without a tag, OFPVID_PRESENT masked by itself for those with one, an id with OFPVID_PRESENT, and masks on
+/// the id alone.
+fn is_impossible_vid(field: OxmField, value: u128, mask: u128) -> bool {
+    let present = u128::from(VLAN_PRESENT);
+    field == OxmField::VlanVid && mask & present != 0 && value & present == 0 && value != 0
+}
+
+/// An entry's instructions, at most one of each kind, in the order in which they are carried out (1.3.5 section 5.9).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Instructions {
+    /// The meter to pass first.
+    pub meter: Option<u32>,
+    /// The actions to carry out now.
+    pub apply: Option<Vec<Action<'static>>>,
+    /// Whether the action set is emptied.
+    pub clear: bool,
+    /// The actions to merge into the action set.
+    pub write: Option<Vec<Action<'static>>>,
+    /// Metadata to write, and the mask of its bits.
+    pub metadata: Option<(u64, u64)>,
+    /// The table to go on in.
+    pub goto: Option<u8>,
+}
+
+impl Instructions {
+    /// All actions, those to carry out now and those to write.
+    pub fn actions(&self) -> impl Iterator<Item = &Action<'static>> {
+        self.apply.iter().chain(&self.write).flatten()
+    }
+
+    /// Whether an action sends packets out of this port; those of groups do not count (1.3.5 section 6.4).
+    pub fn output_to(&self, wanted: PortNo) -> bool {
+        self.actions().any(|action| match *action {
+            Action::Output { port, .. } | Action::Enqueue { port, .. } => port == wanted,
+            _ => false,
+        })
+    }
+
+    /// Whether an action hands packets to this group.
+    pub fn use_group(&self, group_id: u32) -> bool {
+        self.actions()
+            .any(|&action| action == Action::Group(group_id))
+    }
+
+    /// The same as wire's type, to be told to a controller.
+    pub fn to_wire(&self) -> List<'static, Instruction<'static>> {
+        let apply = self.apply.clone().map(Instruction::apply);
+        let write = self.write.clone();
+        let write = write.map(|actions| Instruction::WriteActions(actions.into()));
+        let metadata = self.metadata;
+        let metadata =
+            metadata.map(|(metadata, mask)| Instruction::WriteMetadata { metadata, mask });
+        let all = [
+            self.meter.map(Instruction::Meter),
+            apply,
+            self.clear.then_some(Instruction::ClearActions),
+            write,
+            metadata,
+            self.goto.map(Instruction::GotoTable),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
+/// A row of a flow table.
+#[derive(Debug)]
+pub struct FlowEntry {
+    /// The table that it is in.
+    pub table_id: u8,
+    /// Higher numbers match first.
+    pub priority: u16,
+    /// Which packets.
+    pub match_: EntryMatch,
+    /// What to do with them.
+    pub instructions: Instructions,
+    /// An opaque value of the controller's.
+    pub cookie: u64,
+    /// The options that it was added with.
+    pub flags: FlowModFlags,
+    /// Seconds without a packet after which it goes; 0 for never.
+    pub idle_timeout: u16,
+    /// Seconds after which it goes; 0 for never.
+    pub hard_timeout: u16,
+    /// When it was added.
+    pub added: Duration,
+    /// What it has counted.
+    pub counters: EntryCounters,
+}
+
+impl FlowEntry {
+    /// Whether this is what a table does with packets that no other entry matches (1.3.5 section 5.4).
+    pub fn is_table_miss(&self) -> bool {
+        self.priority == 0 && self.match_.fields().is_empty()
+    }
+
+    /// Counts a packet of `bytes` that it matched at `now`, as far as its flags ask for counts.
+    pub fn count(&self, bytes: usize, now: Duration) {
+        let counters = &self.counters;
+        if !self.flags.contains(FlowModFlags::NO_PKT_COUNTS) {
+            counters.packets.fetch_add(1, Relaxed);
+        }
+        if !self.flags.contains(FlowModFlags::NO_BYT_COUNTS) {
+            counters.bytes.fetch_add(bytes as u64, Relaxed);
+        }
+        counters.last_used_ns.store(nanoseconds(now), Relaxed);
+    }
+
+    /// Why it is to go at `now`, if it is: the timeout that was over first (1.3.5 section 5.5).
+    pub fn expired(&self, now: Duration) -> Option<FlowRemovedReason> {
+        let last_used = Duration::from_nanos(self.counters.last_used_ns.load(Relaxed));
+        let idle = due(last_used.max(self.added), self.idle_timeout);
+        let hard = due(self.added, self.hard_timeout);
+        let reasons = [
+            (hard, FlowRemovedReason::HardTimeout),
+            (idle, FlowRemovedReason::IdleTimeout),
+        ];
+        let over = reasons
+            .into_iter()
+            .filter_map(|(due, reason)| Some((due?, reason)));
+        let first = over
+            .filter(|&(due, _)| due <= now)
+            .min_by_key(|&(due, _)| due);
+        first.map(|(_, reason)| reason)
+    }
+
+    /// How long it has been there, in whole seconds and nanoseconds.
+    fn age(&self, now: Duration) -> (u32, u32) {
+        seconds_and_nanoseconds(now.saturating_sub(self.added))
+    }
+
+    /// What a multipart reply tells about it.
+    pub fn to_stats(&self, now: Duration) -> FlowStats<'static> {
+        let (duration_sec, duration_nsec) = self.age(now);
+        FlowStats {
+            table_id: self.table_id,
+            duration_sec,
+            duration_nsec,
+            priority: self.priority,
+            idle_timeout: self.idle_timeout,
+            hard_timeout: self.hard_timeout,
+            flags: self.flags,
+            cookie: self.cookie,
+            packet_count: self.counters.packets.load(Relaxed),
+            byte_count: self.counters.bytes.load(Relaxed),
+            match_: self.match_.to_wire(),
+            instructions: self.instructions.to_wire(),
+        }
+    }
+
+    /// What a flow-removed message tells about it.
+    pub fn to_removed(&self, reason: FlowRemovedReason, now: Duration) -> FlowRemoved<'static> {
+        let (duration_sec, duration_nsec) = self.age(now);
+        FlowRemoved {
+            cookie: self.cookie,
+            priority: self.priority,
+            reason,
+            table_id: self.table_id,
+            duration_sec,
+            duration_nsec,
+            idle_timeout: self.idle_timeout,
+            hard_timeout: self.hard_timeout,
+            packet_count: self.counters.packets.load(Relaxed),
+            byte_count: self.counters.bytes.load(Relaxed),
+            match_: self.match_.to_wire(),
+        }
+    }
+}
+
+/// When a timeout of so many seconds is over; `None` for a timeout of 0.
+fn due(since: Duration, timeout: u16) -> Option<Duration> {
+    (timeout != 0).then(|| since + Duration::from_secs(timeout.into()))
+}
+
+/// A time of the caller's clock as a counter holds it; after five centuries it stands still.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    time.as_nanos().try_into().unwrap_or(u64::MAX)
+}
+
+/// A duration as messages tell it; the seconds end at what 32 bits hold.
+pub(crate) fn seconds_and_nanoseconds(duration: Duration) -> (u32, u32) {
+    let seconds = u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
+    (seconds, duration.subsec_nanos())
+}
+
+/// What an entry has counted.
+///
+/// Thread-safety: any thread adds, any reads; the three numbers need not agree with each other at any moment.
+#[derive(Debug, Default)]
+pub struct EntryCounters {
+    /// Packets matched.
+    pub packets: AtomicU64,
+    /// Their bytes.
+    pub bytes: AtomicU64,
+    /// When the last one was matched, in nanoseconds of the caller's clock.
+    pub last_used_ns: AtomicU64,
+}
+
+impl EntryCounters {
+    /// The same numbers, for an entry that takes this one's place.
+    pub(crate) fn copy(&self) -> Self {
+        Self {
+            packets: AtomicU64::new(self.packets.load(Relaxed)),
+            bytes: AtomicU64::new(self.bytes.load(Relaxed)),
+            last_used_ns: AtomicU64::new(self.last_used_ns.load(Relaxed)),
+        }
+    }
+
+    /// No packets yet; the last use stays.
+    pub(crate) fn cleared(&self) -> Self {
+        Self {
+            packets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            ..self.copy()
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Flow mods: adding, changing and deleting entries, and their expiry (1.3.5 sections 5.5, 6.4, 7.3.4.1).
+
+use crate::entry::EntryCounters;
+use crate::{EntryMatch, FlowEntry, Instructions, Pipeline};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use urtica_wire::{
+    ErrorCode, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
+    FlowStatsRequest, GROUP_ANY, PortNo, TABLE_ALL, Version,
+};
+
+/// The flags that an entry can have.
+const FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM
+    .union(FlowModFlags::CHECK_OVERLAP)
+    .union(FlowModFlags::RESET_COUNTS)
+    .union(FlowModFlags::NO_PKT_COUNTS)
+    .union(FlowModFlags::NO_BYT_COUNTS);
+
+/// An entry that is gone.
+#[derive(Clone, Debug)]
+pub struct RemovedEntry {
+    /// The entry, with what it counted.
+    pub entry: Arc<FlowEntry>,
+    /// Why it is gone.
+    pub reason: FlowRemovedReason,
+}
+
+impl RemovedEntry {
+    /// The message that tells a controller of it.
+    pub fn to_wire(&self, now: Duration) -> FlowRemoved<'static> {
+        self.entry.to_removed(self.reason, now)
+    }
+}
+
+impl Pipeline {
+    /// Carries out a flow mod, or nothing of it.
+    ///
+    /// Entries that it deletes and whose flags ask for word of that are appended to `removed`. An entry that an add
+    /// replaces is not among them; its counters go on in the new one unless OFPFF_RESET_COUNTS is set (1.3.5 section
+    /// 6.4). The buffer is the caller's affair.
+    ///
+    /// # Errors
+    /// The specification's error where a part of it is wrong; then nothing has changed.
+    pub fn flow_mod(
+        &mut self,
+        flow_mod: &FlowMod,
+        now: Duration,
+        removed: &mut Vec<RemovedEntry>,
+    ) -> Result<(), ErrorCode> {
+        self.carry_out(Version::Of13, flow_mod, now, removed)
+    }
+
+    /// Carries out a flow mod as 1.0 means it (1.0 sections 4.6 and 5.3.3), in four points unlike
+    /// [`Pipeline::flow_mod`]: all commands but an add concern all tables; a modify that finds no entry adds one, and
+    /// changes cookies; an add that replaces an entry clears its counters; and actions need not fit the match, but do
+    /// nothing to packets without the field.
+    ///
+    /// # Errors
+    /// The specification's error where a part of it is wrong; then nothing has changed.
+    pub fn flow_mod_of10(
+        &mut self,
+        flow_mod: &FlowMod,
+        now: Duration,
+        removed: &mut Vec<RemovedEntry>,
+    ) -> Result<(), ErrorCode> {
+        self.carry_out(Version::Of10, flow_mod, now, removed)
+    }
+
+    fn carry_out(
+        &mut self,
+        version: Version,
+        flow_mod: &FlowMod,
+        now: Duration,
+        removed: &mut Vec<RemovedEntry>,
+    ) -> Result<(), ErrorCode> {
+        use FlowModCommand::*;
+        check_flags(version, flow_mod.flags)?;
+        let tables = self.tables_of(version, flow_mod)?;
+        let selection = Selection::of_flow_mod(flow_mod)?;
+        match flow_mod.command {
+            Add => self.add(version, flow_mod, selection.match_, now),
+            Modify | ModifyStrict => self.modify(version, flow_mod, tables, &selection, now),
+            Delete | DeleteStrict => {
+                let reason = FlowRemovedReason::Delete;
+                self.remove_entries(tables, reason, removed, |entry| selection.selects(entry));
+                Ok(())
+            }
+            Other(_) => Err(ErrorCode::FlowModFailedBadCommand),
+        }
+    }
+
+    /// The tables that a flow mod is for.
+    fn tables_of(&self, version: Version, flow_mod: &FlowMod) -> Result<Range<usize>, ErrorCode> {
+        use FlowModCommand::*;
+        let any = match flow_mod.command {
+            Add => false,
+            Modify | ModifyStrict => version == Version::Of10,
+            Delete | DeleteStrict => version == Version::Of10 || flow_mod.table_id == TABLE_ALL,
+            Other(_) => return Err(ErrorCode::FlowModFailedBadCommand),
+        };
+        match flow_mod.table_id {
+            _ if any => Ok(0..self.tables.len()),
+            id if id < self.config().n_tables => Ok(usize::from(id)..usize::from(id) + 1),
+            _ => Err(ErrorCode::FlowModFailedBadTableId),
+        }
+    }
+
+    fn add(
+        &mut self,
+        version: Version,
+        flow_mod: &FlowMod,
+        match_: EntryMatch,
+        now: Duration,
+    ) -> Result<(), ErrorCode> {
+        let instructions =
+            self.check_instructions(version, flow_mod.table_id, &match_, &flow_mod.instructions)?;
+        let max_entries = self.config().max_entries as usize;
+        let table = &mut self.tables[usize::from(flow_mod.table_id)];
+        let checks_overlap = flow_mod.flags.contains(FlowModFlags::CHECK_OVERLAP);
+        if checks_overlap && table.has_overlap(flow_mod.priority, &match_) {
+            return Err(ErrorCode::FlowModFailedOverlap);
+        }
+        let twin = table.find_strict(flow_mod.priority, &match_);
+        if twin.is_none() && table.entries().len() >= max_entries {
+            return Err(ErrorCode::FlowModFailedTableFull);
+        }
+        let keeps_counts =
+            version == Version::Of13 && !flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
+        let counters = match twin {
+            Some(twin) if keeps_counts => twin.counters.copy(),
+            _ => EntryCounters::default(),
+        };
+        table.insert(FlowEntry {
+            table_id: flow_mod.table_id,
+            priority: flow_mod.priority,
+            match_,
+            instructions,
+            cookie: flow_mod.cookie,
+            flags: flow_mod.flags,
+            idle_timeout: flow_mod.idle_timeout,
+            hard_timeout: flow_mod.hard_timeout,
+            added: now,
+            counters,
+        });
+        Ok(())
+    }
+
+    /// Gives the selected entries new instructions. All else about them stays (1.3.5 section 6.4).
+    fn modify(
+        &mut self,
+        version: Version,
+        flow_mod: &FlowMod,
+        tables: Range<usize>,
+        selection: &Selection,
+        now: Duration,
+    ) -> Result<(), ErrorCode> {
+        let selected = self.tables[tables.clone()]
+            .iter()
+            .flat_map(|table| table.entries())
+            .any(|entry| selection.selects(entry));
+        if version == Version::Of10 && !selected {
+            return self.add(version, flow_mod, selection.match_.clone(), now);
+        }
+        let (table_id, match_) = (flow_mod.table_id, &selection.match_);
+        let instructions =
+            self.check_instructions(version, table_id, match_, &flow_mod.instructions)?;
+        for table in &mut self.tables[tables] {
+            table.replace(|entry| {
+                let is_changed = selection.selects(entry);
+                is_changed.then(|| modified(version, entry, flow_mod, &instructions))
+            });
+        }
+        Ok(())
+    }
+
+    /// Removes the entries of some tables that `goes` names; those whose flags ask for word of it are appended to
+    /// `removed`.
+    pub(crate) fn remove_entries(
+        &mut self,
+        tables: Range<usize>,
+        reason: FlowRemovedReason,
+        removed: &mut Vec<RemovedEntry>,
+        goes: impl Fn(&FlowEntry) -> bool,
+    ) {
+        for table in &mut self.tables[tables] {
+            let gone = table.remove(&goes).into_iter();
+            let gone = gone.filter(|entry| entry.flags.contains(FlowModFlags::SEND_FLOW_REM));
+            removed.extend(gone.map(|entry| RemovedEntry { entry, reason }));
+        }
+    }
+
+    /// Removes the entries whose time has come; those whose flags ask for word of it are appended to `removed`.
+    pub fn expire(&mut self, now: Duration, removed: &mut Vec<RemovedEntry>) {
+        let tables = 0..self.tables.len();
+        for reason in [
+            FlowRemovedReason::IdleTimeout,
+            FlowRemovedReason::HardTimeout,
+        ] {
+            self.remove_entries(tables.clone(), reason, removed, |entry| {
+                entry.expired(now) == Some(reason)
+            });
+        }
+    }
+
+    /// The entries that a request asks for.
+    ///
+    /// # Errors
+    /// The specification's error where its match or table is wrong.
+    pub fn flow_stats(&self, request: &FlowStatsRequest) -> Result<Vec<Arc<FlowEntry>>, ErrorCode> {
+        let selection = Selection::of_request(request)?;
+        let tables = match request.table_id {
+            TABLE_ALL => &self.tables[..],
+            id => match self.tables.get(usize::from(id)) {
+                Some(table) => std::slice::from_ref(table),
+                None => return Err(ErrorCode::BadRequestBadTableId),
+            },
+        };
+        let entries = tables.iter().flat_map(|table| table.entries());
+        let selected = entries.filter(|entry| selection.selects(entry));
+        Ok(selected.cloned().collect())
+    }
+}
+
+/// An entry after a modify.
+fn modified(
+    version: Version,
+    entry: &FlowEntry,
+    flow_mod: &FlowMod,
+    instructions: &Instructions,
+) -> FlowEntry {
+    let counters = match flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
+        true => entry.counters.cleared(),
+        false => entry.counters.copy(),
+    };
+    let cookie = match version {
+        Version::Of10 => flow_mod.cookie,
+        Version::Of13 => entry.cookie,
+    };
+    FlowEntry {
+        match_: entry.match_.clone(),
+        instructions: instructions.clone(),
+        cookie,
+        counters,
+        ..*entry
+    }
+}
+
+/// Each version has a code of its own for flags that it does not know.
+fn check_flags(version: Version, flags: FlowModFlags) -> Result<(), ErrorCode> {
+    if FLAGS.contains(flags) {
+        return Ok(());
+    }
+    match version {
+        Version::Of10 => Err(ErrorCode::FlowModFailedUnsupported),
+        Version::Of13 => Err(ErrorCode::FlowModFailedBadFlags),
+    }
+}
+
+/// Which entries a modify, a delete or a request is for (1.3.5 section 6.4).
+struct Selection {
+    match_: EntryMatch,
+    /// Only entries of this priority and with this very match: what strict commands ask.
+    priority: Option<u16>,
+    cookie: u64,
+    cookie_mask: u64,
+    out_port: PortNo,
+    out_group: u32,
+}
+
+impl Selection {
+    /// Only a delete looks at the ways out.
+    fn of_flow_mod(flow_mod: &FlowMod) -> Result<Self, ErrorCode> {
+        use FlowModCommand::*;
+        let is_strict = matches!(flow_mod.command, ModifyStrict | DeleteStrict);
+        let (out_port, out_group) = match flow_mod.command {
+            Delete | DeleteStrict => (flow_mod.out_port, flow_mod.out_group),
+            _ => (PortNo::ANY, GROUP_ANY),
+        };
+        Ok(Self {
+            match_: EntryMatch::new(&flow_mod.match_)?,
+            priority: is_strict.then_some(flow_mod.priority),
+            cookie: flow_mod.cookie,
+            cookie_mask: flow_mod.cookie_mask,
+            out_port,
+            out_group,
+        })
+    }
+
+    fn of_request(request: &FlowStatsRequest) -> Result<Self, ErrorCode> {
+        Ok(Self {
+            match_: EntryMatch::new(&request.match_)?,
+            priority: None,
+            cookie: request.cookie,
+            cookie_mask: request.cookie_mask,
+            out_port: request.out_port,
+            out_group: request.out_group,
+        })
+    }
+
+    fn selects(&self, entry: &FlowEntry) -> bool {
+        let fits = match self.priority {
+            Some(priority) => entry.priority == priority && entry.match_ == self.match_,
+            None => self.match_.includes(&entry.match_),
+        };
+        let instructions = &entry.instructions;
+        fits && (entry.cookie ^ self.cookie) & self.cookie_mask == 0
+            && (self.out_port == PortNo::ANY || instructions.output_to(self.out_port))
+            && (self.out_group == GROUP_ANY || instructions.use_group(self.out_group))
+    }
+}

@@ -1,0 +1,44 @@
+//! What happens to a packet: OpenFlow 1.3's pipeline of tables, groups and meters (1.3.5 section 5).
+//!
+//! The crate stands apart from the switch so that the same pipeline serves a switch of its own, a network in one
+//! process, and tests: it has no ports, no sockets, no threads and no clock. Packets and times come in as arguments,
+//! what is to be sent goes out through a [`Sink`].
+//!
+//! - [`Pipeline`] is the state that a controller changes: flow entries, groups, meters, ports.
+//! - [`Pipeline::process`] takes one packet through it, plainly: every table is searched from its highest priority
+//!   down. This form is the judge of every faster one. [`Sink::step`] shows each step of a packet's way to whoever
+//!   wants to see.
+//! - [`Pipeline::flow_mod`], [`Pipeline::group_mod`] and [`Pipeline::meter_mod`] change the state, or refuse with the
+//!   specification's error and change nothing. Time passes by [`Pipeline::expire`].
+//!
+//! Thread-safety: packets may be processed by several threads at once, as they change nothing but counters and what
+//! meters measure. Changes need the pipeline to themselves.
+
+mod action_set;
+mod check;
+mod entry;
+mod features;
+mod fields;
+mod flow_mod;
+mod flow_table;
+mod group;
+mod hash;
+mod layout;
+mod meter;
+mod packet;
+mod pipeline;
+mod prerequisites;
+mod process;
+mod rewrite;
+mod stats;
+
+pub use action_set::ActionSet;
+pub use entry::{EntryCounters, EntryMatch, FlowEntry, Instructions};
+pub use features::TableFeatureIds;
+pub use flow_mod::RemovedEntry;
+pub use flow_table::FlowTable;
+pub use group::{Bucket, Group, Groups, MAX_BUCKETS, MAX_CHAIN};
+pub use meter::{Band, MAX_BANDS, METER_MAX, Meter, MeterVerdict, Meters};
+pub use packet::Packet;
+pub use pipeline::{Pipeline, PipelineConfig};
+pub use process::{MAX_BUCKETS_PER_PACKET, PacketInCause, Sink, Step};

@@ -1,0 +1,330 @@
+//! Meters: rate limits that packets pass through (1.3.5 sections 5.7, 7.3.4.4).
+//!
+//! # How
+//! Each band is a token bucket that measures the rate by itself: it fills at the band's rate up to its burst, and a
+//! packet takes out what it weighs. A packet that finds too little has exceeded the band's rate, and takes nothing.
+//! Of several bands that are exceeded the one with the highest rate acts (section 5.7).
+//!
+//! Tokens are whole numbers of a billionth of a kilobit, or of a packet: what one nanosecond brings at a rate of 1.
+//! Rates are thus kept exactly, however often packets come.
+//!
+//! A packet that is larger than the whole burst passes when the bucket is full, and leaves it in debt. Otherwise a
+//! meter whose burst is smaller than a frame would let nothing through.
+//!
+//! # Bursts
+//! Where a controller gives none (no OFPMF_BURST), a band's burst is what its rate brings in one second. That is
+//! enough for TCP to reach the rate, and for senders that send in gusts; averaged over half a minute it is 3 % of the
+//! rate.
+
+use crate::entry::nanoseconds;
+use crate::flow_mod::RemovedEntry;
+use crate::{Packet, Pipeline};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use urtica_wire::{
+    Action, ErrorCode, Field, FlowRemovedReason, METER_ALL, MeterBand, MeterFlags, MeterMod,
+    MeterModCommand, OxmField,
+};
+
+/// The highest number of a meter (OFPM_MAX). Beyond it are virtual meters, which this pipeline does not have.
+pub const METER_MAX: u32 = 0xffff_0000;
+/// How many bands a meter can have.
+pub const MAX_BANDS: usize = 16;
+
+/// Tokens in a kilobit, or in a packet.
+const TOKENS: i64 = 1_000_000_000;
+/// Tokens in a byte: eight thousandths of a kilobit.
+const TOKENS_IN_BYTE: i64 = TOKENS / 1000 * 8;
+
+/// The flags that a meter can have.
+pub(crate) const METER_FLAGS: MeterFlags = MeterFlags::KBPS
+    .union(MeterFlags::PKTPS)
+    .union(MeterFlags::BURST)
+    .union(MeterFlags::STATS);
+
+/// All meters, by their numbers.
+#[derive(Debug, Default)]
+pub struct Meters {
+    meters: BTreeMap<u32, Meter>,
+}
+
+/// One meter.
+///
+/// Thread-safety: any thread measures packets, one after the other: a lock is held while the buckets are looked at.
+/// Counters can be read at any time, and need not agree with each other at any moment.
+#[derive(Debug)]
+pub struct Meter {
+    /// Units, and what was given.
+    pub flags: MeterFlags,
+    /// Its bands, as given.
+    pub bands: Vec<Band>,
+    /// When it was added.
+    pub added: Duration,
+    /// Packets that came in.
+    pub packets: AtomicU64,
+    /// Their bytes.
+    pub bytes: AtomicU64,
+    /// What each band has left.
+    buckets: Mutex<Buckets>,
+}
+
+/// One band of a meter.
+#[derive(Debug)]
+pub struct Band {
+    /// What it does, and from which rate on.
+    pub band: MeterBand<'static>,
+    /// Packets that it acted on.
+    pub packets: AtomicU64,
+    /// Their bytes.
+    pub bytes: AtomicU64,
+}
+
+/// The token buckets of a meter.
+#[derive(Debug)]
+struct Buckets {
+    /// When they were filled up the last time.
+    filled_ns: u64,
+    /// One for each band: its tokens, negative where it is in debt.
+    tokens: Vec<i64>,
+}
+
+/// What a meter decides about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterVerdict {
+    /// It goes on as it is.
+    Pass,
+    /// It goes on with its drop precedence raised by this much (DSCP remark).
+    Remark(u8),
+    /// It goes no further.
+    Drop,
+}
+
+impl Meters {
+    /// The meter with this number.
+    pub fn get(&self, meter_id: u32) -> Option<&Meter> {
+        self.meters.get(&meter_id)
+    }
+
+    /// All meters, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Meter)> {
+        self.meters.iter().map(|(&id, meter)| (id, meter))
+    }
+}
+
+impl Meter {
+    fn new(flags: MeterFlags, bands: Vec<Band>, now: Duration) -> Self {
+        let tokens = bands.iter().map(|band| band.depth(flags)).collect();
+        Self {
+            flags,
+            bands,
+            added: now,
+            packets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            buckets: Mutex::new(Buckets {
+                filled_ns: nanoseconds(now),
+                tokens,
+            }),
+        }
+    }
+
+    /// Counts a packet of `bytes` at `now`, and decides about it.
+    pub fn measure(&self, bytes: usize, now: Duration) -> MeterVerdict {
+        self.packets.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(bytes as u64, Relaxed);
+        let Some(band) = self.exceeded(bytes, now) else {
+            return MeterVerdict::Pass;
+        };
+        band.packets.fetch_add(1, Relaxed);
+        band.bytes.fetch_add(bytes as u64, Relaxed);
+        match band.band {
+            MeterBand::Drop { .. } => MeterVerdict::Drop,
+            MeterBand::DscpRemark { prec_level, .. } => MeterVerdict::Remark(prec_level),
+            MeterBand::Experimenter { .. } => MeterVerdict::Pass,
+        }
+    }
+
+    /// The band with the highest rate of those whose rate a packet exceeds.
+    fn exceeded(&self, bytes: usize, now: Duration) -> Option<&Band> {
+        // A thread that panicked has left whole numbers behind: one packet may not have been taken off.
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let elapsed_ns = nanoseconds(now).saturating_sub(buckets.filled_ns);
+        buckets.filled_ns += elapsed_ns;
+        let cost = self.cost(bytes);
+        let exceeded = self.bands.iter().zip(&mut buckets.tokens);
+        let exceeded = exceeded.filter_map(|(band, tokens)| {
+            let depth = band.depth(self.flags);
+            *tokens = filled(*tokens, band.rate(), elapsed_ns, depth);
+            let passes = *tokens >= cost.min(depth);
+            *tokens -= if passes { cost } else { 0 };
+            (!passes).then_some(band)
+        });
+        exceeded.max_by_key(|band| band.rate())
+    }
+
+    /// How many tokens a packet takes.
+    fn cost(&self, bytes: usize) -> i64 {
+        match self.flags.contains(MeterFlags::PKTPS) {
+            true => TOKENS,
+            false => TOKENS_IN_BYTE.saturating_mul(bytes as i64),
+        }
+    }
+}
+
+impl Band {
+    /// From which rate on it acts, in kb/s or packets/s.
+    pub fn rate(&self) -> u32 {
+        match self.band {
+            MeterBand::Drop { rate, .. }
+            | MeterBand::DscpRemark { rate, .. }
+            | MeterBand::Experimenter { rate, .. } => rate,
+        }
+    }
+
+    /// How many tokens its bucket holds.
+    fn depth(&self, flags: MeterFlags) -> i64 {
+        let burst = match self.band {
+            _ if !flags.contains(MeterFlags::BURST) => self.rate(),
+            MeterBand::Drop { burst_size, .. }
+            | MeterBand::DscpRemark { burst_size, .. }
+            | MeterBand::Experimenter { burst_size, .. } => burst_size,
+        };
+        i64::from(burst) * TOKENS
+    }
+}
+
+/// What a bucket holds after some time.
+fn filled(tokens: i64, rate: u32, elapsed_ns: u64, depth: i64) -> i64 {
+    let brought = i128::from(rate) * i128::from(elapsed_ns);
+    // At most `depth`, so that it fits.
+    (i128::from(tokens) + brought).min(i128::from(depth)) as i64
+}
+
+impl Packet {
+    /// Raises the drop precedence by `levels` where the packet is of one of the classes of assured forwarding (RFC
+    /// 2597); what has the highest keeps it. Packets of other classes have no drop precedence, and are left alone.
+    pub(crate) fn raise_drop_precedence(&mut self, levels: u8) {
+        let Some(dscp) = self.field(OxmField::IpDscp) else {
+            return;
+        };
+        let raised = raised_drop_precedence(dscp as u8, levels);
+        self.apply(&Action::SetField(Field::exact(
+            OxmField::IpDscp,
+            raised.into(),
+        )));
+    }
+}
+
+/// AFxy is 8x + 2y, with x from 1 to 4 and y, the drop precedence, from 1 to 3.
+fn raised_drop_precedence(dscp: u8, levels: u8) -> u8 {
+    let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
+    let is_assured = (1..=4).contains(&class) && precedence > 0 && dscp & 1 == 0;
+    match is_assured {
+        true => class << 3 | precedence.saturating_add(levels).min(3) << 1,
+        false => dscp,
+    }
+}
+
+impl Pipeline {
+    /// Carries out a meter mod, or nothing of it. Deleting a meter deletes the entries that use it, which are
+    /// appended to `removed` where their flags ask for word of that. A meter that is modified begins anew.
+    ///
+    /// # Errors
+    /// The specification's error where a part of it is wrong.
+    pub fn meter_mod(
+        &mut self,
+        meter_mod: &MeterMod,
+        now: Duration,
+        removed: &mut Vec<RemovedEntry>,
+    ) -> Result<(), ErrorCode> {
+        use MeterModCommand::*;
+        let meter_id = meter_mod.meter_id;
+        let is_known = self.meters.get(meter_id).is_some();
+        match meter_mod.command {
+            Delete if meter_id == METER_ALL => self.delete_all_meters(removed),
+            Add | Modify | Delete if meter_id == 0 || meter_id > METER_MAX => {
+                return Err(ErrorCode::MeterModFailedInvalidMeter);
+            }
+            Add if is_known => return Err(ErrorCode::MeterModFailedMeterExists),
+            Add if self.meters.meters.len() >= self.config().max_meters as usize => {
+                return Err(ErrorCode::MeterModFailedOutOfMeters);
+            }
+            Modify if !is_known => return Err(ErrorCode::MeterModFailedUnknownMeter),
+            Add | Modify => {
+                let meter = check_meter(meter_mod, now)?;
+                self.meters.meters.insert(meter_id, meter);
+            }
+            Delete => self.delete_meter(meter_id, removed),
+            Other(_) => return Err(ErrorCode::MeterModFailedBadCommand),
+        }
+        Ok(())
+    }
+
+    /// 1.3 has no reason of its own for entries that go with their meter.
+    fn delete_all_meters(&mut self, removed: &mut Vec<RemovedEntry>) {
+        let tables = 0..self.tables.len();
+        self.meters.meters.clear();
+        self.remove_entries(tables, FlowRemovedReason::Delete, removed, |entry| {
+            entry.instructions.meter.is_some()
+        });
+    }
+
+    /// A meter that is not there is as good as deleted.
+    fn delete_meter(&mut self, meter_id: u32, removed: &mut Vec<RemovedEntry>) {
+        let tables = 0..self.tables.len();
+        self.meters.meters.remove(&meter_id);
+        self.remove_entries(tables, FlowRemovedReason::Delete, removed, |entry| {
+            entry.instructions.meter == Some(meter_id)
+        });
+    }
+
+    /// How many entries use a meter.
+    pub fn meter_flow_count(&self, meter_id: u32) -> u32 {
+        let entries = self.tables.iter().flat_map(|table| table.entries());
+        let entries = entries.filter(|entry| entry.instructions.meter == Some(meter_id));
+        entries.count() as u32
+    }
+}
+
+/// Takes over what a meter mod says. The unit is kb/s unless OFPMF_PKTPS is set.
+fn check_meter(meter_mod: &MeterMod, now: Duration) -> Result<Meter, ErrorCode> {
+    let flags = meter_mod.flags;
+    if !METER_FLAGS.contains(flags) || flags.contains(MeterFlags::KBPS | MeterFlags::PKTPS) {
+        return Err(ErrorCode::MeterModFailedBadFlags);
+    }
+    if meter_mod.bands.len() > MAX_BANDS {
+        return Err(ErrorCode::MeterModFailedOutOfBands);
+    }
+    let bands: Result<_, _> = meter_mod.bands.iter().map(check_band).collect();
+    Ok(Meter::new(flags, bands?, now))
+}
+
+/// A band without a rate would stop or change everything, for which an entry needs no meter; one that raises the drop
+/// precedence by nothing does nothing.
+fn check_band(band: MeterBand) -> Result<Band, ErrorCode> {
+    let band = match band {
+        MeterBand::Experimenter { .. } => return Err(ErrorCode::MeterModFailedBadBand),
+        MeterBand::Drop { rate: 0, .. } | MeterBand::DscpRemark { rate: 0, .. } => {
+            return Err(ErrorCode::MeterModFailedBadRate);
+        }
+        MeterBand::DscpRemark { prec_level: 0, .. } => {
+            return Err(ErrorCode::MeterModFailedBadBandValue);
+        }
+        MeterBand::Drop { rate, burst_size } => MeterBand::Drop { rate, burst_size },
+        MeterBand::DscpRemark {
+            rate,
+            burst_size,
+            prec_level,
+        } => MeterBand::DscpRemark {
+            rate,
+            burst_size,
+            prec_level,
+        },
+    };
+    Ok(Band {
+        band,
+        packets: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+    })
+}

@@ -1,0 +1,151 @@
+//! A packet on its way: its bytes, and what the pipeline knows of it beyond them.
+
+#[cfg(test)]
+pub(crate) mod testing;
+
+use crate::layout::Layout;
+use std::sync::OnceLock;
+use urtica_wire::PortNo;
+
+/// Room before a packet for the headers that actions push: eight tags of VLAN or MPLS, or a PBB header and some.
+const HEADROOM: usize = 64;
+
+/// A packet on its way through the pipeline.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// The bytes, from `start` on.
+    buffer: Vec<u8>,
+    start: usize,
+    /// Where the headers are, once somebody asked; forgotten when they may have moved.
+    layout: OnceLock<Layout>,
+    /// The port that it came in by.
+    pub in_port: PortNo,
+    /// The physical port beneath that.
+    pub in_phy_port: PortNo,
+    /// What tables pass on to each other (1.3.5 section 5.6).
+    pub metadata: u64,
+    /// The key of the tunnel that it came by, or will leave by.
+    pub tunnel_id: u64,
+    /// The queue that following outputs go to; 0 unless an action set one.
+    pub queue_id: u32,
+}
+
+impl Packet {
+    /// A packet that came in by a physical port.
+    pub fn new(in_port: PortNo, frame: &[u8]) -> Self {
+        let mut buffer = Vec::with_capacity(HEADROOM + frame.len());
+        buffer.resize(HEADROOM, 0);
+        buffer.extend_from_slice(frame);
+        Self {
+            buffer,
+            start: HEADROOM,
+            layout: OnceLock::new(),
+            in_port,
+            in_phy_port: in_port,
+            metadata: 0,
+            tunnel_id: 0,
+            queue_id: 0,
+        }
+    }
+
+    /// The bytes, from the Ethernet header on.
+    pub fn frame(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// The bytes, to be changed in place.
+    pub fn frame_mut(&mut self) -> &mut [u8] {
+        self.layout.take();
+        &mut self.buffer[self.start..]
+    }
+
+    /// Makes room for `count` zeros at `at`, by moving what is before them.
+    ///
+    /// # Panics
+    /// Where `at` is beyond the end.
+    pub fn insert(&mut self, at: usize, count: usize) {
+        self.layout.take();
+        if self.start < count {
+            let more = HEADROOM + count;
+            self.buffer.splice(0..0, std::iter::repeat_n(0, more));
+            self.start += more;
+        }
+        let from = self.start;
+        self.start -= count;
+        self.buffer.copy_within(from..from + at, self.start);
+        self.buffer[self.start + at..from + at].fill(0);
+    }
+
+    /// Takes `count` bytes away at `at`, by moving what is before them.
+    ///
+    /// # Panics
+    /// Where `at + count` is beyond the end.
+    pub fn remove(&mut self, at: usize, count: usize) {
+        self.layout.take();
+        let from = self.start;
+        self.buffer.copy_within(from..from + at, from + count);
+        self.start += count;
+    }
+
+    /// Where the headers are.
+    pub(crate) fn layout(&self) -> &Layout {
+        self.layout.get_or_init(|| Layout::of(self.frame()))
+    }
+
+    /// The bytes, to be changed in place where nothing tells what header follows: the layout stays as it is.
+    pub(crate) fn settled_frame_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.start..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
+    #[test]
+    fn a_new_packet_knows_its_port_and_bytes() {
+        let packet = Packet::new(PortNo(7), &[1, 2, 3]);
+        assert_eq!(packet.frame(), [1, 2, 3]);
+        assert_eq!((packet.in_port, packet.in_phy_port), (PortNo(7), PortNo(7)));
+        assert_eq!(
+            (packet.metadata, packet.tunnel_id, packet.queue_id),
+            (0, 0, 0)
+        );
+    }
+
+    #[test]
+    fn a_changed_frame_is_read_anew() {
+        let mut packet = Packet::new(PortNo(1), &[0; 14]);
+        assert_eq!(packet.layout().eth_type, Some(0x05ff));
+        packet.frame_mut()[12] = 0x08;
+        assert_eq!(packet.layout().eth_type, Some(0x0800));
+        packet.insert(12, 4);
+        assert_eq!(packet.layout().eth_type, Some(0x05ff));
+    }
+
+    proptest! {
+        #[test]
+        fn inserts_and_removes_as_a_plain_vec_does(
+            frame in vec(any::<u8>(), 0..200),
+            edits in vec((any::<bool>(), any::<Index>(), 0usize..100), 0..20),
+        ) {
+            let mut packet = Packet::new(PortNo(1), &frame);
+            let mut plain = frame;
+            for (is_insert, at, count) in edits {
+                let at = at.index(plain.len() + 1);
+                if is_insert {
+                    packet.insert(at, count);
+                    plain.splice(at..at, std::iter::repeat_n(0, count));
+                } else {
+                    let count = count.min(plain.len() - at);
+                    packet.remove(at, count);
+                    plain.drain(at..at + count);
+                }
+                prop_assert_eq!(packet.frame(), &plain);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The state that a controller changes, whole.
+
+use crate::{FlowTable, Groups, Meters};
+use std::collections::BTreeMap;
+use urtica_wire::{Port, PortNo};
+
+/// The highest number of tables: 255 stands for all (OFPTT_MAX is the last one's number).
+const MAX_TABLES: u8 = 254;
+
+/// Bounds of a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PipelineConfig {
+    /// How many tables there are, 1 to 254.
+    pub n_tables: u8,
+    /// How many entries each can hold.
+    pub max_entries: u32,
+    /// How many groups there can be.
+    pub max_groups: u32,
+    /// How many meters there can be.
+    pub max_meters: u32,
+}
+
+impl Default for PipelineConfig {
+    /// 254 tables of a million entries, 65,536 groups and meters.
+    fn default() -> Self {
+        Self {
+            n_tables: 254,
+            max_entries: 1 << 20,
+            max_groups: 1 << 16,
+            max_meters: 1 << 16,
+        }
+    }
+}
+
+/// Tables, groups, meters and ports: everything that decides what happens to a packet.
+#[derive(Debug)]
+pub struct Pipeline {
+    config: PipelineConfig,
+    pub(crate) tables: Vec<FlowTable>,
+    pub(crate) groups: Groups,
+    pub(crate) meters: Meters,
+    pub(crate) ports: BTreeMap<PortNo, Port>,
+    misses_to_controller: bool,
+}
+
+impl Pipeline {
+    /// An empty pipeline, which drops every packet (1.3.5 section 5.4).
+    ///
+    /// It has at least one table and at most 254, whatever `config` says: [`Pipeline::config`] tells.
+    pub fn new(config: PipelineConfig) -> Self {
+        let config = PipelineConfig {
+            n_tables: config.n_tables.clamp(1, MAX_TABLES),
+            ..config
+        };
+        let tables = (0..config.n_tables).map(|_| FlowTable::default());
+        Self {
+            config,
+            tables: tables.collect(),
+            groups: Groups::default(),
+            meters: Meters::default(),
+            ports: BTreeMap::new(),
+            misses_to_controller: false,
+        }
+    }
+
+    /// Its bounds.
+    pub fn config(&self) -> &PipelineConfig {
+        &self.config
+    }
+
+    /// Whether packets that no entry matches go to the controller, as 1.0 has it (1.0 section 3.4), and are not
+    /// dropped, as 1.3 (1.3.5 section 5.4).
+    pub fn misses_to_controller(&self) -> bool {
+        self.misses_to_controller
+    }
+
+    /// Sets what becomes of packets that no entry matches: see [`Pipeline::misses_to_controller`].
+    pub fn set_misses_to_controller(&mut self, misses_to_controller: bool) {
+        self.misses_to_controller = misses_to_controller;
+    }
+
+    /// Its tables.
+    pub fn tables(&self) -> &[FlowTable] {
+        &self.tables
+    }
+
+    /// Its groups.
+    pub fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    /// Its meters.
+    pub fn meters(&self) -> &Meters {
+        &self.meters
+    }
+
+    /// Its ports, in the order of their numbers.
+    pub fn ports(&self) -> impl Iterator<Item = &Port> {
+        self.ports.values()
+    }
+
+    /// The port with this number.
+    pub fn port(&self, port_no: PortNo) -> Option<&Port> {
+        self.ports.get(&port_no)
+    }
+
+    /// Adds a port, or changes it.
+    pub fn set_port(&mut self, port: Port) {
+        self.ports.insert(port.port_no, port);
+    }
+
+    /// Takes a port away.
+    pub fn remove_port(&mut self, port_no: PortNo) -> Option<Port> {
+        self.ports.remove(&port_no)
+    }
+}

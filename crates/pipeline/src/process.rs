@@ -1,0 +1,358 @@
+//! One packet through the pipeline, plainly (1.3.5 sections 5.1, 5.9, 5.10): the judge of every faster form.
+
+use crate::{ActionSet, Bucket, FlowEntry, MeterVerdict, Packet, Pipeline};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use urtica_wire::{Action, CONTROLLER_NO_BUFFER, PacketInReason, PortConfig, PortNo};
+
+/// How many buckets one packet may go through, those of groups behind groups included. What comes after is dropped:
+/// without a bound a chain of groups could make billions of packets of one.
+pub const MAX_BUCKETS_PER_PACKET: usize = 4096;
+
+/// The cookie of packet-ins that no entry caused.
+const NO_COOKIE: u64 = u64::MAX;
+
+/// Where a pipeline leaves packets.
+pub trait Sink {
+    /// Sends a packet out of a port that exists and may send; `packet.queue_id` says through which queue.
+    fn transmit(&mut self, port: PortNo, packet: &Packet);
+
+    /// Hands a packet to the controller.
+    fn packet_in(&mut self, packet: &Packet, cause: PacketInCause);
+
+    /// Switches a packet as a switch without OpenFlow would ([`PortNo::NORMAL`]).
+    fn normal(&mut self, packet: &Packet);
+
+    /// Looks on while a packet goes its way. Does nothing, unless someone wants to see.
+    fn step(&mut self, _step: Step<'_>) {}
+}
+
+/// Why a packet goes to the controller, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketInCause {
+    /// Why.
+    pub reason: PacketInReason,
+    /// The table whose entry sent it; 0 for a packet-out.
+    pub table_id: u8,
+    /// That entry's cookie; all ones where there is none, as for a packet-out.
+    pub cookie: u64,
+    /// How many bytes of it to send, as the action says; [`CONTROLLER_NO_BUFFER`] where no action sent it.
+    pub max_len: u16,
+}
+
+/// One step of a packet's way, as it is about to be taken.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// A table has been searched.
+    Table {
+        /// Which.
+        table_id: u8,
+        /// The packet, as it came to the table.
+        packet: &'a Packet,
+        /// The entry that it matches, if any.
+        entry: Option<&'a FlowEntry>,
+    },
+    /// A meter has decided.
+    Meter {
+        /// Which.
+        meter_id: u32,
+        /// What.
+        verdict: MeterVerdict,
+    },
+    /// An action is carried out.
+    Action {
+        /// Which.
+        action: &'a Action<'a>,
+        /// The packet before it.
+        packet: &'a Packet,
+    },
+    /// The last table has been passed, and the action set is carried out.
+    ActionSet(&'a ActionSet),
+    /// A group hands a copy of the packet to a bucket.
+    Bucket {
+        /// The group.
+        group_id: u32,
+        /// Its bucket.
+        bucket: &'a Bucket,
+    },
+}
+
+impl Pipeline {
+    /// Takes a packet that came in by a port through the tables from the first one on. A port that is down or does
+    /// not receive (OFPPC_NO_RECV) has no packets.
+    pub fn process(&self, packet: Packet, now: Duration, sink: &mut dyn Sink) {
+        let deaf = PortConfig::PORT_DOWN | PortConfig::NO_RECV;
+        if !self.has_config(packet.in_port, deaf) {
+            Walk::new(self, now, sink).through_tables(packet);
+        }
+    }
+
+    /// Carries out a packet-out's actions. An output to [`PortNo::TABLE`] takes the packet through the tables.
+    ///
+    /// What is wrong with the actions is for [`Pipeline::check_packet_out`] to tell; here it does nothing.
+    pub fn packet_out(
+        &self,
+        mut packet: Packet,
+        actions: &[Action<'_>],
+        now: Duration,
+        sink: &mut dyn Sink,
+    ) {
+        // Where a packet goes no further, there is nothing left to be done.
+        let _ = Walk::new(self, now, sink).carry_out_all(actions, &mut packet);
+    }
+
+    /// Whether a port is there and has any of these bits set.
+    fn has_config(&self, port_no: PortNo, bits: PortConfig) -> bool {
+        self.port(port_no)
+            .is_some_and(|port| port.config.intersects(bits))
+    }
+}
+
+/// A packet goes no further.
+struct Stopped;
+
+/// One packet's way, and what is known on it.
+struct Walk<'a> {
+    pipeline: &'a Pipeline,
+    now: Duration,
+    sink: &'a mut dyn Sink,
+    /// What a packet-in would tell at this point.
+    cause: PacketInCause,
+    /// How many more buckets may be gone through.
+    buckets_left: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// The way of a packet that no entry has matched yet.
+    fn new(pipeline: &'a Pipeline, now: Duration, sink: &'a mut dyn Sink) -> Self {
+        Self {
+            pipeline,
+            now,
+            sink,
+            cause: PacketInCause {
+                reason: PacketInReason::Action,
+                table_id: 0,
+                cookie: NO_COOKIE,
+                max_len: CONTROLLER_NO_BUFFER,
+            },
+            buckets_left: MAX_BUCKETS_PER_PACKET,
+        }
+    }
+
+    /// From the first table on, until an entry names no further one; then the action set is carried out.
+    fn through_tables(&mut self, mut packet: Packet) {
+        let mut action_set = ActionSet::default();
+        let mut table_id = Some(0);
+        while let Some(current) = table_id {
+            let Some(entry) = self.look_up(current, &packet) else {
+                return self.handle_miss(&packet);
+            };
+            if self.instruct(entry, &mut packet, &mut action_set).is_err() {
+                return;
+            }
+            table_id = entry.instructions.goto;
+        }
+        self.sink.step(Step::ActionSet(&action_set));
+        self.carry_out_set(&action_set, packet);
+    }
+
+    fn look_up(&mut self, table_id: u8, packet: &Packet) -> Option<&'a FlowEntry> {
+        let table = &self.pipeline.tables[usize::from(table_id)];
+        table.lookups.fetch_add(1, Relaxed);
+        let entry = table.find(packet).map(AsRef::as_ref);
+        self.cause = PacketInCause {
+            reason: match entry {
+                Some(entry) if !entry.is_table_miss() => PacketInReason::Action,
+                _ => PacketInReason::NoMatch,
+            },
+            table_id,
+            cookie: entry.map_or(NO_COOKIE, |entry| entry.cookie),
+            max_len: CONTROLLER_NO_BUFFER,
+        };
+        if let Some(entry) = entry {
+            table.matches.fetch_add(1, Relaxed);
+            entry.count(packet.frame().len(), self.now);
+        }
+        self.sink.step(Step::Table {
+            table_id,
+            packet,
+            entry,
+        });
+        entry
+    }
+
+    /// No entry matched, not even a table-miss entry.
+    fn handle_miss(&mut self, packet: &Packet) {
+        if self.pipeline.misses_to_controller() {
+            self.packet_in(self.cause, packet);
+        }
+    }
+
+    /// Carries out an entry's instructions, but for the last, to go on in another table.
+    fn instruct(
+        &mut self,
+        entry: &FlowEntry,
+        packet: &mut Packet,
+        action_set: &mut ActionSet,
+    ) -> Result<(), Stopped> {
+        let instructions = &entry.instructions;
+        if let Some(meter_id) = instructions.meter {
+            self.pass_meter(meter_id, packet)?;
+        }
+        if let Some(actions) = &instructions.apply {
+            self.carry_out_all(actions, packet)?;
+        }
+        if instructions.clear {
+            action_set.clear();
+        }
+        if let Some(actions) = &instructions.write {
+            action_set.write_all(actions);
+        }
+        if let Some((metadata, mask)) = instructions.metadata {
+            packet.metadata = packet.metadata & !mask | metadata & mask;
+        }
+        Ok(())
+    }
+
+    fn pass_meter(&mut self, meter_id: u32, packet: &mut Packet) -> Result<(), Stopped> {
+        let Some(meter) = self.pipeline.meters.get(meter_id) else {
+            return Ok(());
+        };
+        let verdict = meter.measure(packet.frame().len(), self.now);
+        self.sink.step(Step::Meter { meter_id, verdict });
+        match verdict {
+            MeterVerdict::Pass => Ok(()),
+            MeterVerdict::Remark(levels) => {
+                packet.raise_drop_precedence(levels);
+                Ok(())
+            }
+            MeterVerdict::Drop => Err(Stopped),
+        }
+    }
+
+    fn carry_out_all(&mut self, actions: &[Action], packet: &mut Packet) -> Result<(), Stopped> {
+        let mut actions = actions.iter();
+        actions.try_for_each(|action| self.carry_out(action, packet))
+    }
+
+    /// "If both an output action and a group action are specified in an action set, the output action is ignored"
+    /// (1.3.5 section 5.10), also where the group has no bucket for the packet.
+    fn carry_out_set(&mut self, action_set: &ActionSet, mut packet: Packet) {
+        for action in action_set.actions() {
+            let result = self.carry_out(action, &mut packet);
+            if result.is_err() || matches!(action, Action::Group(_)) {
+                return;
+            }
+        }
+    }
+
+    fn carry_out(&mut self, action: &Action, packet: &mut Packet) -> Result<(), Stopped> {
+        self.sink.step(Step::Action { action, packet });
+        match *action {
+            Action::Output { port, max_len } => self.output(port, max_len, packet),
+            Action::Enqueue { port, queue_id } => {
+                let queue_before = std::mem::replace(&mut packet.queue_id, queue_id);
+                self.output(port, CONTROLLER_NO_BUFFER, packet);
+                packet.queue_id = queue_before;
+            }
+            Action::Group(group_id) => self.hand_to_group(group_id, packet),
+            _ => return self.rewrite(action, packet),
+        }
+        Ok(())
+    }
+
+    fn rewrite(&mut self, action: &Action, packet: &mut Packet) -> Result<(), Stopped> {
+        if packet.apply(action) {
+            return Ok(());
+        }
+        let reason = PacketInReason::InvalidTtl;
+        self.packet_in(
+            PacketInCause {
+                reason,
+                ..self.cause
+            },
+            packet,
+        );
+        Err(Stopped)
+    }
+
+    /// Sends a packet out of a port, or of those that a reserved port stands for (1.3.5 section 4.5). The port that
+    /// it came in by is none of them, unless it is asked for as OFPP_IN_PORT.
+    fn output(&mut self, port: PortNo, max_len: u16, packet: &Packet) {
+        match port {
+            PortNo::IN_PORT => self.transmit(packet.in_port, packet),
+            PortNo::TABLE => self.submit_to_tables(packet),
+            PortNo::NORMAL => self.sink.normal(packet),
+            PortNo::ALL => self.transmit_to_all_but(PortConfig::empty(), packet),
+            PortNo::FLOOD => self.transmit_to_all_but(PortConfig::NO_FLOOD, packet),
+            PortNo::CONTROLLER => self.packet_in(
+                PacketInCause {
+                    max_len,
+                    ..self.cause
+                },
+                packet,
+            ),
+            port if port == packet.in_port => {}
+            port => self.transmit(port, packet),
+        }
+    }
+
+    /// Only packet-outs may ask for this (1.3.5 section 4.5), so that no packet goes round.
+    fn submit_to_tables(&mut self, packet: &Packet) {
+        let cause = self.cause;
+        self.through_tables(packet.clone());
+        self.cause = cause;
+    }
+
+    fn transmit_to_all_but(&mut self, excluded: PortConfig, packet: &Packet) {
+        let pipeline = self.pipeline;
+        for port in pipeline.ports() {
+            if port.port_no != packet.in_port && !port.config.intersects(excluded) {
+                self.transmit(port.port_no, packet);
+            }
+        }
+    }
+
+    fn transmit(&mut self, port_no: PortNo, packet: &Packet) {
+        let mute = PortConfig::PORT_DOWN | PortConfig::NO_FWD;
+        let may_send = |port: &urtica_wire::Port| !port.config.intersects(mute);
+        if self.pipeline.port(port_no).is_some_and(may_send) {
+            self.sink.transmit(port_no, packet);
+        }
+    }
+
+    /// "If the port config bit OFPPC_NO_PACKET_IN is set, packets on that port that generate a table miss should
+    /// never trigger a packet-in message" (1.3.5 section 7.2.1).
+    fn packet_in(&mut self, cause: PacketInCause, packet: &Packet) {
+        let is_miss = cause.reason == PacketInReason::NoMatch;
+        let is_silent = || {
+            self.pipeline
+                .has_config(packet.in_port, PortConfig::NO_PACKET_IN)
+        };
+        if !(is_miss && is_silent()) {
+            self.sink.packet_in(packet, cause);
+        }
+    }
+
+    /// Each bucket gets a copy of its own. What a bucket sends to the controller, an action has sent, also behind a
+    /// table miss.
+    fn hand_to_group(&mut self, group_id: u32, packet: &Packet) {
+        let pipeline = self.pipeline;
+        let Some(group) = pipeline.groups.get(group_id) else {
+            return;
+        };
+        let bytes = packet.frame().len();
+        group.count(bytes);
+        let reason = std::mem::replace(&mut self.cause.reason, PacketInReason::Action);
+        for bucket in pipeline.buckets_for(group, packet) {
+            let Some(buckets_left) = self.buckets_left.checked_sub(1) else {
+                break;
+            };
+            self.buckets_left = buckets_left;
+            bucket.count(bytes);
+            self.sink.step(Step::Bucket { group_id, bucket });
+            self.carry_out_set(&ActionSet::from_actions(&bucket.actions), packet.clone());
+        }
+        self.cause.reason = reason;
+    }
+}

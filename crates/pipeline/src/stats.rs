@@ -1,0 +1,162 @@
+//! Counters and configuration, as multipart replies tell them (1.3.5 section 7.3.5).
+
+use crate::entry::seconds_and_nanoseconds;
+use crate::{Bucket, Group, Meter, Pipeline};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use urtica_wire::{
+    AggregateStats, BucketCounter, ErrorCode, FixedName, FlowStatsRequest, GROUP_ALL, GroupDesc,
+    GroupStats, METER_ALL, MeterConfig, MeterStats, TableStats,
+};
+
+impl Pipeline {
+    /// The entries that a request asks for, summed up.
+    ///
+    /// # Errors
+    /// The specification's error where its match or table is wrong.
+    pub fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, ErrorCode> {
+        let entries = self.flow_stats(request)?;
+        let sum = |counter: fn(&crate::EntryCounters) -> &AtomicU64| {
+            let counts = entries.iter();
+            counts
+                .map(|entry| counter(&entry.counters).load(Relaxed))
+                .sum()
+        };
+        Ok(AggregateStats {
+            packet_count: sum(|counters| &counters.packets),
+            byte_count: sum(|counters| &counters.bytes),
+            flow_count: entries.len() as u32,
+        })
+    }
+
+    /// All tables. What only 1.0 tells is left empty.
+    pub fn table_stats(&self) -> impl Iterator<Item = TableStats> {
+        (0..).zip(&self.tables).map(|(table_id, table)| TableStats {
+            table_id,
+            name: FixedName([0; 32]),
+            wildcards: 0,
+            max_entries: 0,
+            active_count: table.entries().len() as u32,
+            lookup_count: table.lookups.load(Relaxed),
+            matched_count: table.matches.load(Relaxed),
+        })
+    }
+
+    /// A group, or all with [`GROUP_ALL`]; nothing for a group that is not there.
+    pub fn group_stats(&self, group_id: u32, now: Duration) -> Vec<GroupStats<'static>> {
+        let groups = self.groups.iter();
+        let groups = groups.filter(|&(id, _)| id == group_id || group_id == GROUP_ALL);
+        groups
+            .map(|(id, group)| group.to_stats(id, self.group_ref_count(id), now))
+            .collect()
+    }
+
+    /// The types and buckets of all groups.
+    pub fn group_descs(&self) -> Vec<GroupDesc<'static>> {
+        let groups = self.groups.iter();
+        groups.map(|(id, group)| group.to_desc(id)).collect()
+    }
+
+    /// A meter, or all with [`METER_ALL`].
+    ///
+    /// # Errors
+    /// [`ErrorCode::MeterModFailedUnknownMeter`] where there is no such meter.
+    pub fn meter_stats(
+        &self,
+        meter_id: u32,
+        now: Duration,
+    ) -> Result<Vec<MeterStats<'static>>, ErrorCode> {
+        let meters = self.meters_of(meter_id)?.into_iter();
+        let stats = meters.map(|(id, meter)| meter.to_stats(id, self.meter_flow_count(id), now));
+        Ok(stats.collect())
+    }
+
+    /// The configuration of a meter, or of all with [`METER_ALL`].
+    ///
+    /// # Errors
+    /// [`ErrorCode::MeterModFailedUnknownMeter`] where there is no such meter.
+    pub fn meter_configs(&self, meter_id: u32) -> Result<Vec<MeterConfig<'static>>, ErrorCode> {
+        let meters = self.meters_of(meter_id)?.into_iter();
+        Ok(meters.map(|(id, meter)| meter.to_config(id)).collect())
+    }
+
+    fn meters_of(&self, meter_id: u32) -> Result<Vec<(u32, &Meter)>, ErrorCode> {
+        if meter_id == METER_ALL {
+            return Ok(self.meters.iter().collect());
+        }
+        match self.meters.get(meter_id) {
+            Some(meter) => Ok(vec![(meter_id, meter)]),
+            None => Err(ErrorCode::MeterModFailedUnknownMeter),
+        }
+    }
+}
+
+impl Group {
+    fn to_stats(&self, group_id: u32, ref_count: u32, now: Duration) -> GroupStats<'static> {
+        let (duration_sec, duration_nsec) = seconds_and_nanoseconds(now.saturating_sub(self.added));
+        let buckets = self.buckets.iter();
+        GroupStats {
+            group_id,
+            ref_count,
+            packet_count: self.packets.load(Relaxed),
+            byte_count: self.bytes.load(Relaxed),
+            duration_sec,
+            duration_nsec,
+            buckets: buckets
+                .map(|bucket| counter(&bucket.packets, &bucket.bytes))
+                .collect(),
+        }
+    }
+
+    fn to_desc(&self, group_id: u32) -> GroupDesc<'static> {
+        GroupDesc {
+            group_type: self.group_type,
+            group_id,
+            buckets: self.buckets.iter().map(Bucket::to_wire).collect(),
+        }
+    }
+}
+
+impl Bucket {
+    fn to_wire(&self) -> urtica_wire::Bucket<'static> {
+        urtica_wire::Bucket {
+            weight: self.weight,
+            watch_port: self.watch_port,
+            watch_group: self.watch_group,
+            actions: self.actions.clone().into(),
+        }
+    }
+}
+
+impl Meter {
+    fn to_stats(&self, meter_id: u32, flow_count: u32, now: Duration) -> MeterStats<'static> {
+        let (duration_sec, duration_nsec) = seconds_and_nanoseconds(now.saturating_sub(self.added));
+        let bands = self.bands.iter();
+        MeterStats {
+            meter_id,
+            flow_count,
+            packet_in_count: self.packets.load(Relaxed),
+            byte_in_count: self.bytes.load(Relaxed),
+            duration_sec,
+            duration_nsec,
+            bands: bands
+                .map(|band| counter(&band.packets, &band.bytes))
+                .collect(),
+        }
+    }
+
+    fn to_config(&self, meter_id: u32) -> MeterConfig<'static> {
+        MeterConfig {
+            flags: self.flags,
+            meter_id,
+            bands: self.bands.iter().map(|band| band.band).collect(),
+        }
+    }
+}
+
+fn counter(packets: &AtomicU64, bytes: &AtomicU64) -> BucketCounter {
+    BucketCounter {
+        packet_count: packets.load(Relaxed),
+        byte_count: bytes.load(Relaxed),
+    }
+}

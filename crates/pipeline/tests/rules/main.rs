@@ -1,0 +1,14 @@
+//! The rules of 1.3.5 sections 5 and 6, each as a test that reads like it.
+
+mod actions;
+mod expiry;
+mod flow_mods;
+mod groups;
+mod matches;
+mod meters;
+mod model;
+mod outputs;
+mod refusals;
+mod sequences;
+mod support;
+mod tables;

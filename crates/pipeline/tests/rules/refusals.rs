@@ -1,0 +1,189 @@
+//! Instructions and actions that are refused, each with its code (1.3.5 section 7.4.4).
+
+use crate::support::Bed;
+use urtica_wire::text::Actions;
+use urtica_wire::{Action, ErrorCode, Field, FlowMod, Instruction, OxmField, PortNo, RawField};
+
+#[track_caller]
+fn refused(instructions: Vec<Instruction>) -> ErrorCode {
+    let flow_mod = FlowMod {
+        instructions: instructions.into(),
+        ..FlowMod::default()
+    };
+    let mut bed = Bed::new();
+    let code = bed.try_flow_mod(&flow_mod).expect_err("a bad flow mod");
+    assert!(bed.dump().is_empty());
+    code
+}
+
+#[track_caller]
+fn refused_action(action: Action) -> ErrorCode {
+    let written = vec![Instruction::WriteActions(vec![action].into())];
+    let code = refused(vec![Instruction::apply(vec![action])]);
+    assert_eq!(refused(written), code);
+    code
+}
+
+#[test]
+fn a_packet_goes_on_in_later_tables_only() {
+    let mut bed = Bed::with(&["table=0,actions=goto_table:2"]);
+    let code = ErrorCode::BadInstructionBadTableId;
+    assert_eq!(bed.refused("table=1,actions=goto_table:1"), code);
+    assert_eq!(bed.refused("table=1,actions=goto_table:0"), code);
+    assert_eq!(bed.refused("table=1,actions=goto_table:3"), code);
+}
+
+#[test]
+fn a_meter_must_be_there() {
+    let mut bed = Bed::new();
+    let code = ErrorCode::MeterModFailedInvalidMeter;
+    assert_eq!(bed.refused("actions=meter:1,output:2"), code);
+    bed.add_meter("meter=1,kbps,band=type=drop,rate=1");
+    bed.add("actions=meter:1,output:2");
+}
+
+#[test]
+fn experimenters_are_not_known() {
+    let instruction = Instruction::Experimenter {
+        experimenter: 1,
+        data: &[],
+    };
+    let code = ErrorCode::BadInstructionBadExperimenter;
+    assert_eq!(refused(vec![instruction]), code);
+    let action = Action::Experimenter {
+        experimenter: 1,
+        data: &[],
+    };
+    let code = ErrorCode::BadActionBadExperimenter;
+    assert_eq!(refused_action(action), code);
+}
+
+#[test]
+fn an_instruction_may_be_there_once() {
+    let twice = vec![Instruction::ClearActions, Instruction::ClearActions];
+    assert_eq!(refused(twice), ErrorCode::BadInstructionUnsupInst);
+    let twice = vec![Instruction::GotoTable(1), Instruction::GotoTable(2)];
+    assert_eq!(refused(twice), ErrorCode::BadInstructionUnsupInst);
+}
+
+#[test]
+fn ports_must_be_there_or_stand_for_some_that_are() {
+    for port in [
+        PortNo(0),
+        PortNo(5),
+        PortNo::MAX,
+        PortNo(0xffff_fff0),
+        PortNo::TABLE,
+        PortNo::LOCAL,
+        PortNo::ANY,
+    ] {
+        let code = ErrorCode::BadActionBadOutPort;
+        assert_eq!(refused_action(Action::output(port)), code, "{port}");
+        let enqueue = Action::Enqueue { port, queue_id: 1 };
+        assert_eq!(refused_action(enqueue), code, "{port}");
+    }
+    Bed::with(&["actions=output:4,in_port,normal,flood,all,controller"]);
+}
+
+#[test]
+fn groups_must_be_there() {
+    let code = ErrorCode::BadActionBadOutGroup;
+    assert_eq!(refused_action(Action::Group(1)), code);
+    assert_eq!(refused_action(Action::Group(0xffff_ffff)), code);
+}
+
+#[test]
+fn pushed_headers_have_their_types() {
+    let code = ErrorCode::BadActionBadArgument;
+    assert_eq!(refused_action(Action::PushVlan(0x0800)), code);
+    assert_eq!(refused_action(Action::PushMpls(0x8100)), code);
+    assert_eq!(refused_action(Action::PushPbb(0x88a8)), code);
+    assert_eq!(refused_action(Action::SetVlanVid(0x1000)), code);
+    assert_eq!(refused_action(Action::SetVlanPcp(8)), code);
+}
+
+#[test]
+fn fields_of_the_pipeline_cannot_be_set() {
+    let code = ErrorCode::BadActionBadSetType;
+    for field in [
+        OxmField::InPort,
+        OxmField::InPhyPort,
+        OxmField::Metadata,
+        OxmField::Ipv6Exthdr,
+    ] {
+        let action = Action::SetField(Field::exact(field, 1));
+        assert_eq!(refused_action(action), code, "{field:?}");
+    }
+    let unknown = Field::Raw(RawField {
+        class: 0x8000,
+        field: 44,
+        has_mask: false,
+        body: &[0; 4],
+    });
+    assert_eq!(refused_action(Action::SetField(unknown)), code);
+}
+
+#[test]
+fn fields_are_set_whole_and_to_a_value_of_their_width() {
+    let basic = |field, value, mask| Action::SetField(Field::Basic { field, value, mask });
+    let code = ErrorCode::BadActionBadSetArgument;
+    let full = OxmField::EthDst.full_mask();
+    assert_eq!(refused_action(basic(OxmField::EthDst, 1, 1)), code);
+    assert_eq!(
+        refused_action(basic(OxmField::EthDst, full + 1, full)),
+        code
+    );
+    assert_eq!(refused_action(basic(OxmField::VlanVid, 5, 0x1fff)), code);
+}
+
+#[test]
+fn a_field_can_be_set_where_the_match_says_that_it_is_there() {
+    let mut bed = Bed::with(&[
+        "tcp,actions=set_field:10.0.0.1->ipv4_src,set_field:80->tcp_dst",
+        "actions=set_field:02:00:00:00:00:01->eth_src,set_field:7->tunnel_id",
+    ]);
+    let code = ErrorCode::BadActionMatchInconsistent;
+    assert_eq!(bed.refused("actions=set_field:10.0.0.1->ipv4_src"), code);
+    assert_eq!(bed.refused("udp,actions=set_field:80->tcp_dst"), code);
+    assert_eq!(bed.refused("arp,actions=dec_ttl"), code);
+    assert_eq!(bed.refused("ip,actions=pop_mpls:0x800"), code);
+    assert_eq!(bed.refused("ip,actions=pop_pbb"), code);
+}
+
+#[test]
+fn actions_before_it_may_bring_a_field_or_take_it_away() {
+    let mut bed = Bed::with(&[
+        "ip,actions=push_mpls:0x8847,set_field:5->mpls_label",
+        "mpls,actions=pop_mpls:0x800,set_field:10.0.0.1->ipv4_src,dec_ttl",
+        "arp,actions=push_vlan:0x8100,set_field:3->vlan_pcp",
+        "priority=1,actions=push_pbb:0x88e7,set_field:3->pbb_isid",
+    ]);
+    let code = ErrorCode::BadActionMatchInconsistent;
+    let mpls = "ip,actions=push_mpls:0x8847,set_field:10.0.0.1->ipv4_src";
+    assert_eq!(bed.refused(mpls), code);
+    let popped = "dl_vlan=5,actions=pop_vlan,set_field:3->vlan_pcp";
+    assert_eq!(bed.refused(popped), code);
+    let twice = "dl_vlan=5,actions=push_vlan:0x8100,pop_vlan,set_field:3->vlan_pcp";
+    bed.add(twice);
+}
+
+#[test]
+fn an_action_set_is_judged_in_its_own_order() {
+    let mut bed = Bed::new();
+    bed.add("ip,actions=write_actions(set_field:5->mpls_label,push_mpls:0x8847)");
+    let code = ErrorCode::BadActionMatchInconsistent;
+    let listed = "priority=1,ip,actions=set_field:5->mpls_label,push_mpls:0x8847";
+    assert_eq!(bed.refused(listed), code);
+}
+
+#[test]
+fn a_packet_out_is_refused_like_an_entry_but_may_go_to_the_tables() {
+    let bed = Bed::new();
+    let check = |actions: &str| {
+        let actions: Actions = actions.parse().expect(actions);
+        bed.pipeline.check_packet_out(&actions.0)
+    };
+    assert_eq!(check("set_field:10.0.0.1->ipv4_src,TABLE,output:2"), Ok(()));
+    assert_eq!(check("output:9"), Err(ErrorCode::BadActionBadOutPort));
+    assert_eq!(check("group:9"), Err(ErrorCode::BadActionBadOutGroup));
+}
