@@ -1,0 +1,158 @@
+//! The switch's side of the OpenFlow channel: everything that controllers ask for, and everything that they are told
+//! unasked.
+//!
+//! ```text
+//! bytes ─► session ─► requests ─┬─ flow_mod, packet_out, port_mod, role, multipart … ─► pipeline, ports
+//!            hello, echo,       └─ reply or OFPT_ERROR ─► the session's output
+//!            malformed
+//! packets that the pipeline hands up ─► packet_in ─► the outputs of those sessions whose role and filter want them
+//! ```
+//! Messages are carried out one after the other as they come in, each wholly before the next: a barrier has nothing
+//! to wait for.
+
+mod error;
+mod flow_mod;
+mod multipart;
+mod packet_in;
+mod packet_out;
+mod port;
+mod reply;
+mod requests;
+mod role;
+mod session;
+mod stats;
+mod table_features;
+
+use crate::buffers::Buffers;
+use packet_in::RateLimit;
+use session::{Session, SessionError};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use urtica_pipeline::RemovedEntry;
+use urtica_wire::{ConfigFlags, Message, Port, PortReason, PortStatus, Version};
+
+/// Names a controller's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(u64);
+
+/// What the channel's side of the switch knows.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    versions: Vec<Version>,
+    sessions: BTreeMap<ConnectionId, Session>,
+    connections: u64,
+    buffers: Buffers,
+    rate_limit: RateLimit,
+    /// The election that the newest master or slave was told by; none before the first (1.3.5 section 6.3.6).
+    generation_id: Option<u64>,
+    /// How fragments are handled: one setting for the whole switch.
+    fragments: ConfigFlags,
+    packet_ins_dropped: u64,
+}
+
+impl Agent {
+    /// An agent without connections.
+    pub fn new(mut versions: Vec<Version>, n_buffers: u32, packet_ins_per_second: u32) -> Self {
+        versions.sort_unstable();
+        Self {
+            versions,
+            sessions: BTreeMap::new(),
+            connections: 0,
+            buffers: Buffers::new(n_buffers),
+            rate_limit: RateLimit::new(packet_ins_per_second),
+            generation_id: None,
+            fragments: ConfigFlags::empty(),
+            packet_ins_dropped: 0,
+        }
+    }
+
+    /// Opens a connection.
+    pub fn connect(&mut self, peer: String, now: Duration) -> ConnectionId {
+        let id = ConnectionId(self.connections);
+        self.connections += 1;
+        let session = Session::start(&self.versions, peer, now);
+        self.sessions.insert(id, session);
+        id
+    }
+
+    /// Forgets a connection.
+    pub fn disconnect(&mut self, id: ConnectionId) {
+        self.sessions.remove(&id);
+    }
+
+    /// Whether a controller is connected: one whose hello was answered.
+    pub fn is_connected(&self) -> bool {
+        self.sessions
+            .values()
+            .any(|session| session.version().is_some())
+    }
+
+    /// Whether fragments are to be dropped.
+    pub fn drops_fragments(&self) -> bool {
+        self.fragments.contains(ConfigFlags::FRAG_DROP)
+    }
+
+    /// How many packet-ins were not sent because there were too many.
+    pub fn packet_ins_dropped(&self) -> u64 {
+        self.packet_ins_dropped
+    }
+
+    pub fn session(&self, id: ConnectionId) -> Option<&Session> {
+        self.sessions.get(&id)
+    }
+
+    pub fn session_mut(&mut self, id: ConnectionId) -> Option<&mut Session> {
+        self.sessions.get_mut(&id)
+    }
+
+    /// Requests that waited for room in their connection's output, and have it now.
+    pub fn take_waiting_inputs(&mut self) -> Vec<(ConnectionId, Vec<u8>)> {
+        let waiting = |session: &&mut Session| session.has_room() && !session.input.is_empty();
+        let sessions = self.sessions.iter_mut();
+        sessions
+            .filter(|(_, session)| waiting(session))
+            .map(|(&id, session)| (id, std::mem::take(&mut session.input)))
+            .collect()
+    }
+
+    /// Asks silent controllers whether they are there; returns which connections have to end.
+    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, SessionError)> {
+        let ended = |(&id, session): (&ConnectionId, &mut Session)| {
+            let error = session.handle_timeout(now).err()?;
+            Some((id, error))
+        };
+        self.sessions.iter_mut().filter_map(ended).collect()
+    }
+
+    /// Tells controllers what happened to a port.
+    pub fn send_port_status(&mut self, reason: PortReason, port: &Port) {
+        for (version, session) in connected(&mut self.sessions) {
+            if session.wants_port_status(reason) {
+                let port = port::for_version(version, port);
+                let status = PortStatus { reason, port };
+                session.send(&Message::PortStatus(status));
+            }
+        }
+    }
+
+    /// Tells controllers of entries that are gone.
+    pub fn send_flow_removed(&mut self, removed: &[RemovedEntry], now: Duration) {
+        for entry in removed {
+            for (version, session) in connected(&mut self.sessions) {
+                if session.wants_flow_removed(entry.reason) {
+                    let message = flow_mod::flow_removed(version, entry, now);
+                    session.send(&Message::FlowRemoved(message));
+                }
+            }
+        }
+    }
+}
+
+/// The sessions that have agreed on a version.
+fn connected(
+    sessions: &mut BTreeMap<ConnectionId, Session>,
+) -> impl Iterator<Item = (Version, &mut Session)> {
+    sessions
+        .values_mut()
+        .filter_map(|session| Some((session.version()?, session)))
+}

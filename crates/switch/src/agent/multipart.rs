@@ -1,0 +1,278 @@
+//! Multipart requests (1.3.5 section 7.3.5; 1.0's stats, section 5.3.5): who answers them, and those that come in
+//! pieces.
+
+use super::requests::Request;
+use super::{Agent, reply, stats};
+use crate::Switch;
+use crate::switch::Description;
+use std::collections::BTreeMap;
+use urtica_wire::{
+    Desc, Element, ErrorCode, FixedName, FlowStatsRequest, List, Message, MultipartFlags,
+    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, QUEUE_ALL,
+    Reader, Version,
+};
+
+/// Where the body of a multipart message of 1.3 begins.
+const BODY_AT: usize = 16;
+/// How many bytes of requests that are not complete are kept for a connection.
+const MAX_PIECES_BYTES: usize = 4 << 20;
+/// How many such requests there may be.
+const MAX_PIECED_REQUESTS: usize = 8;
+
+/// Requests of which not all pieces have come, by their xids.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces(BTreeMap<u32, Vec<u8>>);
+
+impl Pieces {
+    /// Adds a piece; returns the whole body once it is there.
+    ///
+    /// # Errors
+    /// OFPBRC_MULTIPART_BUFFER_OVERFLOW where more is to be kept than there is room for; the request is then forgotten.
+    fn add(
+        &mut self,
+        xid: u32,
+        piece: &[u8],
+        has_more: bool,
+    ) -> Result<Option<Vec<u8>>, ErrorCode> {
+        let mut body = self.0.remove(&xid).unwrap_or_default();
+        body.extend_from_slice(piece);
+        if !has_more {
+            return Ok(Some(body));
+        }
+        let kept: usize = self.0.values().map(Vec::len).sum();
+        if kept + body.len() > MAX_PIECES_BYTES || self.0.len() == MAX_PIECED_REQUESTS {
+            return Err(ErrorCode::BadRequestMultipartBufferOverflow);
+        }
+        self.0.insert(xid, body);
+        Ok(None)
+    }
+}
+
+impl Switch {
+    pub(super) fn handle_multipart(
+        &mut self,
+        request: Request,
+        frame: &[u8],
+        asked: MultipartRequest,
+    ) -> Result<(), ErrorCode> {
+        let has_more = asked.flags.contains(MultipartFlags::MORE);
+        if let MultipartRequestBody::TableFeatures(_) = asked.body {
+            let piece = frame.get(BODY_AT..).unwrap_or_default();
+            return self.handle_table_features_piece(request, piece, has_more);
+        }
+        // The body of every other request has a fixed size, which several pieces together would exceed. In 1.0 the
+        // flag has no meaning.
+        if has_more && request.version == Version::Of13 {
+            return Err(ErrorCode::BadRequestBadLen);
+        }
+        self.answer(request, asked.body)
+    }
+
+    fn handle_table_features_piece(
+        &mut self,
+        request: Request,
+        piece: &[u8],
+        has_more: bool,
+    ) -> Result<(), ErrorCode> {
+        let Some(session) = self.agent.session_mut(request.connection) else {
+            return Ok(());
+        };
+        let Some(body) = session.pieces.add(request.xid, piece, has_more)? else {
+            return Ok(());
+        };
+        let asked = List::decode(Version::Of13, &mut Reader::new(&body, "table features"));
+        let asked = asked.map_err(|error| error.code())?;
+        self.handle_table_features(request, &asked)
+    }
+
+    fn answer(&mut self, request: Request, asked: MultipartRequestBody) -> Result<(), ErrorCode> {
+        let pipeline = &self.pipeline;
+        match asked {
+            MultipartRequestBody::Desc => self.answer_desc(request),
+            MultipartRequestBody::Flow(wanted) => self.answer_flows(request, &wanted)?,
+            MultipartRequestBody::Aggregate(wanted) => {
+                let sum = pipeline.aggregate_stats(&wanted)?;
+                self.answer_whole(request, MultipartReplyBody::Aggregate(sum));
+            }
+            MultipartRequestBody::Table => self.answer_tables(request),
+            MultipartRequestBody::PortStats(port) => self.answer_port_stats(request, port)?,
+            MultipartRequestBody::Queue { port, queue_id } => {
+                self.answer_queues(request, port, queue_id)?;
+            }
+            // The specification names no error for a group that does not exist; as in Open vSwitch, there is nothing to
+            // tell of it.
+            MultipartRequestBody::Group(group_id) => {
+                let rows = pipeline.group_stats(group_id, request.now);
+                let empty = MultipartReplyBody::Group(List::default());
+                answer_rows(&mut self.agent, request, empty, rows);
+            }
+            MultipartRequestBody::GroupDesc => {
+                let rows = pipeline.group_descs();
+                let empty = MultipartReplyBody::GroupDesc(List::default());
+                answer_rows(&mut self.agent, request, empty, rows);
+            }
+            MultipartRequestBody::GroupFeatures => {
+                let body = MultipartReplyBody::GroupFeatures(pipeline.group_features());
+                self.answer_whole(request, body);
+            }
+            MultipartRequestBody::Meter(meter_id) => {
+                let rows = pipeline.meter_stats(meter_id, request.now)?;
+                let empty = MultipartReplyBody::Meter(List::default());
+                answer_rows(&mut self.agent, request, empty, rows);
+            }
+            MultipartRequestBody::MeterConfig(meter_id) => {
+                let rows = pipeline.meter_configs(meter_id)?;
+                let empty = MultipartReplyBody::MeterConfig(List::default());
+                answer_rows(&mut self.agent, request, empty, rows);
+            }
+            MultipartRequestBody::MeterFeatures => {
+                let body = MultipartReplyBody::MeterFeatures(pipeline.meter_features());
+                self.answer_whole(request, body);
+            }
+            MultipartRequestBody::PortDesc => {
+                let ports = self.port_descriptions(request.version);
+                let empty = MultipartReplyBody::PortDesc(List::default());
+                answer_rows(&mut self.agent, request, empty, ports);
+            }
+            MultipartRequestBody::Experimenter(_) => {
+                return Err(ErrorCode::BadRequestBadExperimenter);
+            }
+            // Put together above.
+            MultipartRequestBody::TableFeatures(_) => {
+                return Err(ErrorCode::BadRequestBadMultipart);
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers with a body that surely fits into one message.
+    fn answer_whole(&mut self, request: Request, body: MultipartReplyBody) {
+        let reply = MultipartReply {
+            flags: MultipartFlags::empty(),
+            body,
+        };
+        self.reply(request, &Message::MultipartReply(reply));
+    }
+
+    fn answer_desc(&mut self, request: Request) {
+        let Description {
+            manufacturer,
+            hardware,
+            software,
+            serial_number,
+            datapath,
+        } = &self.config.description;
+        let desc = Desc {
+            mfr_desc: &FixedName::truncated(manufacturer),
+            hw_desc: &FixedName::truncated(hardware),
+            sw_desc: &FixedName::truncated(software),
+            serial_num: &FixedName::truncated(serial_number),
+            dp_desc: &FixedName::truncated(datapath),
+        };
+        self.answer_whole(request, MultipartReplyBody::Desc(desc));
+    }
+
+    fn answer_flows(
+        &mut self,
+        request: Request,
+        wanted: &FlowStatsRequest,
+    ) -> Result<(), ErrorCode> {
+        let entries = self.pipeline.flow_stats(wanted)?;
+        let rows = entries
+            .iter()
+            .map(|entry| stats::flow(request.version, entry, request.now));
+        let empty = MultipartReplyBody::Flow(List::default());
+        answer_rows(&mut self.agent, request, empty, rows);
+        Ok(())
+    }
+
+    fn answer_tables(&mut self, request: Request) {
+        let max_entries = self.pipeline.config().max_entries;
+        let tables = self.pipeline.table_stats();
+        let rows = tables.map(|table| stats::table(request.version, table, max_entries));
+        let empty = MultipartReplyBody::Table(List::default());
+        answer_rows(&mut self.agent, request, empty, rows);
+    }
+
+    fn answer_port_stats(&mut self, request: Request, wanted: PortNo) -> Result<(), ErrorCode> {
+        if wanted != PortNo::ANY && self.ports.get(wanted).is_none() {
+            return Err(ErrorCode::BadRequestBadPort);
+        }
+        let rows = self
+            .ports
+            .iter()
+            .filter(|(port_no, _)| wanted == PortNo::ANY || *port_no == wanted)
+            .map(|(port_no, port)| {
+                let stats = port.stats(port_no, request.now);
+                stats::port(request.version, stats)
+            });
+        let empty = MultipartReplyBody::PortStats(List::default());
+        answer_rows(&mut self.agent, request, empty, rows);
+        Ok(())
+    }
+
+    /// Ports have no queues, so that any that is named is unknown.
+    fn answer_queues(
+        &mut self,
+        request: Request,
+        port: PortNo,
+        queue_id: u32,
+    ) -> Result<(), ErrorCode> {
+        let is_all = matches!(port, PortNo::ANY | PortNo::ALL);
+        if !is_all && self.pipeline.port(port).is_none() {
+            return Err(ErrorCode::QueueOpFailedBadPort);
+        }
+        if queue_id != QUEUE_ALL {
+            return Err(ErrorCode::QueueOpFailedBadQueue);
+        }
+        self.answer_whole(request, MultipartReplyBody::Queue(List::default()));
+        Ok(())
+    }
+}
+
+/// Answers with rows, in as many messages as it takes. `empty` is the reply's body without any.
+pub(super) fn answer_rows<'a, T: Element<'a>>(
+    agent: &mut Agent,
+    request: Request,
+    empty: MultipartReplyBody<'static>,
+    rows: impl IntoIterator<Item = T>,
+) {
+    let Some(session) = agent.session_mut(request.connection) else {
+        return;
+    };
+    let (version, xid) = (request.version, request.xid);
+    if let Err(error) = reply::write_rows(version, xid, empty, rows, &mut session.output) {
+        tracing::debug!(%error, "a multipart reply is not sent");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_put_together() {
+        let mut pieces = Pieces::default();
+        assert_eq!(pieces.add(1, b"ab", true), Ok(None));
+        assert_eq!(pieces.add(2, b"x", false), Ok(Some(b"x".to_vec())));
+        assert_eq!(pieces.add(1, b"cd", true), Ok(None));
+        assert_eq!(pieces.add(1, b"e", false), Ok(Some(b"abcde".to_vec())));
+        assert_eq!(pieces.add(1, b"f", false), Ok(Some(b"f".to_vec())));
+    }
+
+    #[test]
+    fn pieces_are_bounded() {
+        const OVERFLOW: Result<Option<Vec<u8>>, ErrorCode> =
+            Err(ErrorCode::BadRequestMultipartBufferOverflow);
+        let mut pieces = Pieces::default();
+        let most = vec![0; MAX_PIECES_BYTES];
+        assert_eq!(pieces.add(1, &most, true), Ok(None));
+        assert_eq!(pieces.add(2, &[0], true), OVERFLOW);
+        assert_eq!(pieces.add(1, &[0], true), OVERFLOW);
+        assert_eq!(pieces.add(1, &[0], false), Ok(Some(vec![0])), "forgotten");
+        for xid in 0..MAX_PIECED_REQUESTS as u32 {
+            assert_eq!(pieces.add(xid, &[], true), Ok(None));
+        }
+        assert_eq!(pieces.add(99, &[], true), OVERFLOW);
+    }
+}

@@ -1,0 +1,204 @@
+//! Packets for controllers: who gets one, how much of it, and how many at most.
+
+use super::session::Session;
+use super::{Agent, connected};
+use crate::buffers::Buffers;
+use std::time::Duration;
+use urtica_pipeline::{Packet, PacketInCause};
+use urtica_wire::{
+    BufferId, CONTROLLER_NO_BUFFER, Match, Message, OxmField, PacketIn, PacketInReason, Version,
+};
+
+/// The cookie of a packet that no entry sent up.
+const NO_COOKIE: u64 = u64::MAX;
+/// The most of a packet that surely fits into a message, beside the packet-in's own fields.
+const MAX_DATA_BYTES: usize = 65_000;
+/// How many packet-ins may come at once, as the time that they take at the limited rate.
+const BURST: Duration = Duration::from_millis(100);
+
+/// So many in a second, and not all of them at once: the generic cell rate algorithm (ITU-T I.371), which is a token
+/// bucket that keeps one time instead of a number of tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RateLimit {
+    interval: Duration,
+    /// When the bucket would be full again.
+    full_at: Duration,
+}
+
+impl RateLimit {
+    /// At most `per_second`; without a limit where that is 0.
+    pub fn new(per_second: u32) -> Self {
+        let interval = Duration::from_secs(1).checked_div(per_second);
+        Self {
+            interval: interval.unwrap_or_default(),
+            full_at: Duration::ZERO,
+        }
+    }
+
+    /// Whether one more may pass, which is then counted.
+    pub fn admits(&mut self, now: Duration) -> bool {
+        let full_at = self.full_at.max(now);
+        let burst = BURST.max(self.interval);
+        if full_at + self.interval > now + burst {
+            return false;
+        }
+        self.full_at = full_at + self.interval;
+        true
+    }
+}
+
+/// A packet on its way to controllers.
+struct Handover<'a> {
+    packet: &'a Packet,
+    cause: PacketInCause,
+    /// Under which id it is kept, once it was found out whether it is.
+    buffer_id: Option<BufferId>,
+    now: Duration,
+}
+
+impl Agent {
+    /// Hands a packet to the controllers that want it.
+    pub fn send_packet_in(&mut self, packet: &Packet, cause: PacketInCause, now: Duration) {
+        self.hand_over(packet, cause, now, |session| {
+            session.wants_packet_in(cause.reason)
+        });
+    }
+
+    /// Hands a packet that no entry matched to 1.0's controllers, as 1.0 section 3.4 has it. 1.3's are told by
+    /// table-miss entries alone, and without one the packet is dropped (1.3.5 section 5.4). Where both are connected,
+    /// each gets what its version says, as Open vSwitch does it.
+    pub fn send_table_miss(&mut self, packet: &Packet, now: Duration) {
+        let cause = PacketInCause {
+            reason: PacketInReason::NoMatch,
+            table_id: 0,
+            cookie: NO_COOKIE,
+            max_len: CONTROLLER_NO_BUFFER,
+        };
+        self.hand_over(packet, cause, now, |session| {
+            session.version() == Some(Version::Of10) && session.wants_packet_in(cause.reason)
+        });
+    }
+
+    fn hand_over(
+        &mut self,
+        packet: &Packet,
+        cause: PacketInCause,
+        now: Duration,
+        is_wanted: impl Fn(&Session) -> bool,
+    ) {
+        let mut handover = Handover {
+            packet,
+            cause,
+            buffer_id: None,
+            now,
+        };
+        let mut is_admitted = None;
+        for (version, session) in connected(&mut self.sessions) {
+            if !is_wanted(session) {
+                continue;
+            }
+            let is_admitted = *is_admitted.get_or_insert_with(|| self.rate_limit.admits(now));
+            if is_admitted && session.has_room_for_packet_in() {
+                handover.send(version, session, &mut self.buffers);
+            } else {
+                self.packet_ins_dropped += 1;
+            }
+        }
+    }
+}
+
+impl Handover<'_> {
+    fn send(&mut self, version: Version, session: &mut Session, buffers: &mut Buffers) {
+        let max_len = self.max_len(version, session);
+        let (buffer_id, length) = self.keep(max_len, buffers);
+        let frame = self.packet.frame();
+        let is_10 = version == Version::Of10;
+        let packet_in = PacketIn {
+            buffer_id,
+            total_len: u16::try_from(frame.len()).unwrap_or(u16::MAX),
+            reason: self.cause.reason,
+            table_id: if is_10 { 0 } else { self.cause.table_id },
+            cookie: if is_10 { NO_COOKIE } else { self.cause.cookie },
+            in_port: self.packet.in_port,
+            match_: if is_10 {
+                Match::any()
+            } else {
+                pipeline_fields(self.packet)
+            },
+            data: &frame[..length.min(frame.len()).min(MAX_DATA_BYTES)],
+        };
+        session.send(&Message::PacketIn(packet_in));
+    }
+
+    /// An output action says how much of a packet it sends; what comes without one is cut by `miss_send_len` (1.3.5
+    /// section 7.3.2).
+    fn max_len(&self, version: Version, session: &Session) -> u16 {
+        let is_miss = version == Version::Of10 && self.cause.reason == PacketInReason::NoMatch;
+        match self.cause.reason {
+            PacketInReason::InvalidTtl => session.wishes.miss_send_len,
+            _ if is_miss => session.wishes.miss_send_len,
+            _ => self.cause.max_len,
+        }
+    }
+
+    /// Keeps the packet, once for all controllers. One that is not kept is sent whole.
+    fn keep(&mut self, max_len: u16, buffers: &mut Buffers) -> (BufferId, usize) {
+        if max_len == CONTROLLER_NO_BUFFER {
+            return (BufferId::NONE, usize::MAX);
+        }
+        let (packet, now) = (self.packet, self.now);
+        let buffer_id = *self
+            .buffer_id
+            .get_or_insert_with(|| buffers.keep(packet, now));
+        match buffer_id {
+            BufferId::NONE => (BufferId::NONE, usize::MAX),
+            kept => (kept, max_len.into()),
+        }
+    }
+}
+
+/// The fields that are not in the packet's bytes; those that are zero may be left out (1.3.5 section 7.4.1).
+fn pipeline_fields(packet: &Packet) -> Match<'static> {
+    let mut fields = Match::any().in_port(packet.in_port);
+    if packet.in_phy_port != packet.in_port {
+        fields = fields.with_exact(OxmField::InPhyPort, packet.in_phy_port.0);
+    }
+    if packet.metadata != 0 {
+        fields = fields.with_exact(OxmField::Metadata, packet.metadata);
+    }
+    if packet.tunnel_id != 0 {
+        fields = fields.with_exact(OxmField::TunnelId, packet.tunnel_id);
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admitted(limit: &mut RateLimit, now: Duration, offered: usize) -> usize {
+        (0..offered).filter(|_| limit.admits(now)).count()
+    }
+
+    #[test]
+    fn a_burst_passes_and_then_the_rate() {
+        let mut limit = RateLimit::new(1000);
+        assert_eq!(admitted(&mut limit, Duration::ZERO, 1000), 100);
+        let later = Duration::from_millis(10);
+        assert_eq!(admitted(&mut limit, later, 1000), 10);
+        assert_eq!(admitted(&mut limit, Duration::from_secs(60), 1000), 100);
+    }
+
+    #[test]
+    fn a_low_rate_lets_single_ones_pass() {
+        let mut limit = RateLimit::new(2);
+        assert_eq!(admitted(&mut limit, Duration::ZERO, 10), 1);
+        assert_eq!(admitted(&mut limit, Duration::from_millis(500), 10), 1);
+    }
+
+    #[test]
+    fn zero_is_no_limit() {
+        let mut limit = RateLimit::new(0);
+        assert_eq!(admitted(&mut limit, Duration::ZERO, 100_000), 100_000);
+    }
+}

@@ -1,0 +1,57 @@
+//! Packet-outs: packets that controllers send through the switch (1.3.5 section 7.3.7).
+
+use super::requests::Request;
+use crate::Switch;
+use std::time::Duration;
+use urtica_pipeline::Packet;
+use urtica_wire::packet::ethernet;
+use urtica_wire::{Action, ErrorCode, PacketOut, PortNo};
+
+impl Switch {
+    /// All of the message is checked before its buffer is used, so that a controller can try again.
+    pub(super) fn handle_packet_out(
+        &mut self,
+        request: Request,
+        packet_out: &PacketOut,
+    ) -> Result<(), ErrorCode> {
+        self.check_in_port(packet_out.in_port)?;
+        self.pipeline.check_packet_out(&packet_out.actions)?;
+        let actions: Vec<_> = packet_out.actions.iter().collect();
+        let packet = self.take_packet(packet_out)?;
+        self.carry_out(packet, &actions, request.now);
+        Ok(())
+    }
+
+    /// Carries out actions on a packet.
+    pub(super) fn carry_out(&mut self, packet: Packet, actions: &[Action], now: Duration) {
+        let mut egress = self.egress(now);
+        let pipeline = egress.pipeline;
+        pipeline.packet_out(packet, actions, now, &mut egress);
+    }
+
+    /// "It must be set to either a valid standard switch port or OFPP_CONTROLLER" (1.3.5 section 7.3.7); 1.0 has
+    /// OFPP_NONE for the latter, and many controllers of 1.3 still do.
+    fn check_in_port(&self, in_port: PortNo) -> Result<(), ErrorCode> {
+        match in_port {
+            PortNo::CONTROLLER | PortNo::ANY => Ok(()),
+            port if self.pipeline.port(port).is_some() => Ok(()),
+            _ => Err(ErrorCode::BadRequestBadPort),
+        }
+    }
+
+    fn take_packet(&mut self, packet_out: &PacketOut) -> Result<Packet, ErrorCode> {
+        let in_port = packet_out.in_port;
+        if packet_out.buffer_id.is_some() {
+            let mut packet = self.agent.buffers.take(packet_out.buffer_id)?;
+            packet.in_port = in_port;
+            packet.in_phy_port = in_port;
+            packet.metadata = 0;
+            packet.queue_id = 0;
+            return Ok(packet);
+        }
+        if packet_out.data.len() < ethernet::HEADER_LEN {
+            return Err(ErrorCode::BadRequestBadPacket);
+        }
+        Ok(Packet::new(in_port, packet_out.data))
+    }
+}

@@ -1,0 +1,92 @@
+//! Ports as controllers see and change them.
+
+use super::requests::Request;
+use crate::Switch;
+use crate::port_table::set_liveness;
+use urtica_wire::{
+    ErrorCode, Port, PortConfig, PortFeatures, PortMod, PortReason, PortState, Version,
+};
+
+/// What can be configured in 1.3.
+const CONFIG_13: PortConfig = PortConfig::PORT_DOWN
+    .union(PortConfig::NO_RECV)
+    .union(PortConfig::NO_FWD)
+    .union(PortConfig::NO_PACKET_IN);
+/// What can be configured in 1.0. There is no spanning tree here, for which 1.0 has bits too.
+const CONFIG_10: PortConfig = CONFIG_13.union(PortConfig::NO_FLOOD);
+/// The rates that only 1.3 has.
+const FEATURES_13: PortFeatures = PortFeatures::FD_40GB
+    .union(PortFeatures::FD_100GB)
+    .union(PortFeatures::FD_1TB)
+    .union(PortFeatures::OTHER);
+
+/// A port's description with nothing in it that a version lacks.
+pub(super) fn for_version(version: Version, port: &Port) -> Port {
+    match version {
+        Version::Of13 => Port {
+            config: port.config & CONFIG_13,
+            ..*port
+        },
+        Version::Of10 => Port {
+            config: port.config & CONFIG_10,
+            state: port.state & PortState::LINK_DOWN,
+            curr: port.curr - FEATURES_13,
+            advertised: port.advertised - FEATURES_13,
+            supported: port.supported - FEATURES_13,
+            peer: port.peer - FEATURES_13,
+            curr_speed: 0,
+            max_speed: 0,
+            ..*port
+        },
+    }
+}
+
+impl Switch {
+    /// All ports' descriptions.
+    pub(super) fn port_descriptions(&self, version: Version) -> Vec<Port> {
+        let ports = self.pipeline.ports();
+        ports.map(|port| for_version(version, port)).collect()
+    }
+
+    pub(super) fn handle_port_mod(
+        &mut self,
+        request: Request,
+        port_mod: &PortMod,
+    ) -> Result<(), ErrorCode> {
+        let before = self.pipeline.port(port_mod.port_no).copied();
+        let before = before.ok_or(ErrorCode::PortModFailedBadPort)?;
+        if before.hw_addr != port_mod.hw_addr {
+            return Err(ErrorCode::PortModFailedBadHwAddr);
+        }
+        let mask = configurable(request.version, port_mod)?;
+        if request.version == Version::Of13 {
+            check_advertise(&before, port_mod.advertise)?;
+        }
+        let mut port = before;
+        port.config = (port.config - mask) | (port_mod.config & mask);
+        set_liveness(&mut port);
+        if port != before {
+            self.pipeline.set_port(port);
+            self.agent.send_port_status(PortReason::Modify, &port);
+        }
+        Ok(())
+    }
+}
+
+/// The bits to change. 1.0 has no error for bits that cannot be changed: they stay as they are, as the port-status
+/// message tells.
+fn configurable(version: Version, port_mod: &PortMod) -> Result<PortConfig, ErrorCode> {
+    match version {
+        Version::Of10 => Ok(port_mod.mask & CONFIG_10),
+        Version::Of13 if CONFIG_13.contains(port_mod.mask) => Ok(port_mod.mask),
+        Version::Of13 => Err(ErrorCode::PortModFailedBadConfig),
+    }
+}
+
+/// What ports advertise is their back ends' matter; zero asks for no change.
+fn check_advertise(port: &Port, advertise: PortFeatures) -> Result<(), ErrorCode> {
+    if advertise.is_empty() || advertise == port.advertised {
+        return Ok(());
+    }
+    Err(ErrorCode::PortModFailedBadAdvertise)
+}

@@ -1,0 +1,210 @@
+//! Every message that a controller may send: who carries it out, and the short ones themselves.
+
+use super::ConnectionId;
+use crate::Switch;
+use std::time::Duration;
+use urtica_wire::{
+    Capabilities, ConfigFlags, ErrorCode, Features, Header, List, Message, PortNo, QueueConfig,
+    SwitchConfig, TABLE_ALL, TableMod, Version,
+};
+
+/// Which request is being carried out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub connection: ConnectionId,
+    pub version: Version,
+    pub xid: u32,
+    pub now: Duration,
+}
+
+/// What a switch of 1.3 can do.
+const CAPABILITIES_13: Capabilities = Capabilities::FLOW_STATS
+    .union(Capabilities::TABLE_STATS)
+    .union(Capabilities::PORT_STATS)
+    .union(Capabilities::GROUP_STATS);
+/// What a switch of 1.0 can do.
+const CAPABILITIES_10: Capabilities = Capabilities::FLOW_STATS
+    .union(Capabilities::TABLE_STATS)
+    .union(Capabilities::PORT_STATS)
+    .union(Capabilities::ARP_MATCH_IP);
+/// 1.0's actions: all from OFPAT_OUTPUT to OFPAT_ENQUEUE.
+const ACTIONS_10: u32 = 0xfff;
+/// OFPTC_DEPRECATED_MASK: bits of a table's configuration that meant something before 1.3 and are passed over.
+const OFPTC_DEPRECATED_MASK: u32 = 3;
+
+impl Switch {
+    /// Carries out one message of a controller; what is wrong with it is answered with an error.
+    pub(crate) fn handle_message(
+        &mut self,
+        connection: ConnectionId,
+        frame: &[u8],
+        (header, message): (Header, Message),
+        now: Duration,
+    ) {
+        let version = self.agent.session(connection).and_then(|s| s.version());
+        let Some(version) = version else {
+            return;
+        };
+        let request = Request {
+            connection,
+            version,
+            xid: header.xid,
+            now,
+        };
+        let result = self
+            .check_role(connection, &message)
+            .and_then(|()| self.dispatch(request, frame, message));
+        if let (Err(code), Some(session)) = (result, self.agent.session_mut(connection)) {
+            session.send_error(code, frame);
+        }
+    }
+
+    /// Slaves may only look (1.3.5 section 6.3.6).
+    fn check_role(&self, connection: ConnectionId, message: &Message) -> Result<(), ErrorCode> {
+        let is_write = matches!(
+            message,
+            Message::PacketOut(_)
+                | Message::FlowMod(_)
+                | Message::GroupMod(_)
+                | Message::PortMod(_)
+                | Message::TableMod(_)
+                | Message::MeterMod(_)
+        );
+        match self.agent.session(connection) {
+            Some(session) if is_write && session.is_slave() => Err(ErrorCode::BadRequestIsSlave),
+            _ => Ok(()),
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        request: Request,
+        frame: &[u8],
+        message: Message,
+    ) -> Result<(), ErrorCode> {
+        match message {
+            Message::FeaturesRequest => self.handle_features_request(request),
+            Message::GetConfigRequest => self.handle_get_config(request),
+            Message::SetConfig(config) => self.handle_set_config(request, config)?,
+            Message::PacketOut(packet_out) => self.handle_packet_out(request, &packet_out)?,
+            Message::FlowMod(flow_mod) => self.handle_flow_mod(request, &flow_mod)?,
+            Message::GroupMod(group_mod) => self
+                .change_pipeline(request, |pipeline, removed| {
+                    pipeline.group_mod(&group_mod, request.now, removed)
+                })?,
+            Message::MeterMod(meter_mod) => self
+                .change_pipeline(request, |pipeline, removed| {
+                    pipeline.meter_mod(&meter_mod, request.now, removed)
+                })?,
+            Message::PortMod(port_mod) => self.handle_port_mod(request, &port_mod)?,
+            Message::TableMod(table_mod) => self.handle_table_mod(table_mod)?,
+            Message::MultipartRequest(multipart) => {
+                self.handle_multipart(request, frame, multipart)?;
+            }
+            Message::BarrierRequest => self.reply(request, &Message::BarrierReply),
+            Message::QueueGetConfigRequest(port) => self.handle_queue_get_config(request, port)?,
+            Message::RoleRequest(role) => self.agent.handle_role_request(request, role)?,
+            Message::GetAsyncRequest => self.handle_get_async(request),
+            Message::SetAsync(config) => {
+                if let Some(session) = self.agent.session_mut(request.connection) {
+                    session.wishes.asynchronous = config;
+                }
+            }
+            Message::Experimenter(_) => return Err(ErrorCode::BadRequestBadExperimenter),
+            // What only switches send.
+            _ => return Err(ErrorCode::BadRequestBadType),
+        }
+        Ok(())
+    }
+
+    /// Answers a request.
+    pub(super) fn reply(&mut self, request: Request, message: &Message) {
+        if let Some(session) = self.agent.session_mut(request.connection) {
+            session.reply(request.xid, message);
+        }
+    }
+
+    fn handle_features_request(&mut self, request: Request) {
+        let is_10 = request.version == Version::Of10;
+        let ports = match is_10 {
+            true => self.port_descriptions(request.version),
+            false => Vec::new(),
+        };
+        let features = Features {
+            datapath_id: self.config.datapath_id,
+            n_buffers: self.agent.buffers.capacity(),
+            n_tables: self.pipeline.config().n_tables,
+            auxiliary_id: 0,
+            capabilities: if is_10 {
+                CAPABILITIES_10
+            } else {
+                CAPABILITIES_13
+            },
+            actions: if is_10 { ACTIONS_10 } else { 0 },
+            ports: List::from(ports),
+        };
+        self.reply(request, &Message::FeaturesReply(features));
+    }
+
+    fn handle_get_config(&mut self, request: Request) {
+        let session = self.agent.session(request.connection);
+        let config = SwitchConfig {
+            flags: self.agent.fragments,
+            miss_send_len: session.map_or(0, |session| session.wishes.miss_send_len),
+        };
+        self.reply(request, &Message::GetConfigReply(config));
+    }
+
+    /// Fragments are handled alike for all controllers, so that slaves have no say in it; how much of a packet a
+    /// controller gets is its own matter. Nothing here reassembles fragments, as the capabilities tell.
+    fn handle_set_config(
+        &mut self,
+        request: Request,
+        config: SwitchConfig,
+    ) -> Result<(), ErrorCode> {
+        let supported = config.flags & ConfigFlags::FRAG_DROP;
+        if supported != config.flags && request.version == Version::Of13 {
+            return Err(ErrorCode::SwitchConfigFailedBadFlags);
+        }
+        let Some(session) = self.agent.session_mut(request.connection) else {
+            return Ok(());
+        };
+        session.wishes.miss_send_len = config.miss_send_len;
+        if !session.is_slave() {
+            self.agent.fragments = supported;
+        }
+        Ok(())
+    }
+
+    fn handle_table_mod(&mut self, table_mod: TableMod) -> Result<(), ErrorCode> {
+        let n_tables = self.pipeline.config().n_tables;
+        if table_mod.table_id != TABLE_ALL && table_mod.table_id >= n_tables {
+            return Err(ErrorCode::TableModFailedBadTable);
+        }
+        match table_mod.config & !OFPTC_DEPRECATED_MASK {
+            0 => Ok(()),
+            _ => Err(ErrorCode::TableModFailedBadConfig),
+        }
+    }
+
+    /// Ports have no queues but the one that cannot be configured.
+    fn handle_queue_get_config(&mut self, request: Request, port: PortNo) -> Result<(), ErrorCode> {
+        let is_all = port == PortNo::ANY && request.version == Version::Of13;
+        if !is_all && self.pipeline.port(port).is_none() {
+            return Err(ErrorCode::QueueOpFailedBadPort);
+        }
+        let config = QueueConfig {
+            port,
+            queues: List::default(),
+        };
+        self.reply(request, &Message::QueueGetConfigReply(config));
+        Ok(())
+    }
+
+    fn handle_get_async(&mut self, request: Request) {
+        if let Some(session) = self.agent.session_mut(request.connection) {
+            let config = session.wishes.asynchronous;
+            session.reply(request.xid, &Message::GetAsyncReply(config));
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! One controller's connection: hello, echo, malformed messages, and what the controller wants to be told.
+//!
+//! ```text
+//! start ─► Hello ──hello──► Up(version)
+//!            │                 │
+//!            └──── time-out ───┴── silence ──► SessionError
+//! ```
+
+use super::error;
+use super::multipart::Pieces;
+use super::role::Wishes;
+use std::time::Duration;
+use urtica_wire::{DecodeError, ErrorCode, ErrorMessage, Header, Hello, Message, Reader, Version};
+
+/// Message types that are the same in all versions.
+const OFPT_HELLO: u8 = 0;
+const OFPT_ERROR: u8 = 1;
+
+/// How long a controller may take to say hello.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// After how long a silence the controller is asked whether it is there.
+const ECHO_INTERVAL: Duration = Duration::from_secs(5);
+/// After how long a silence it is taken for dead.
+const DEAD_INTERVAL: Duration = Duration::from_secs(15);
+
+/// From how many bytes of output on the controller should not be read from: it leaves unread what it asked for.
+const OUTPUT_HIGH_BYTES: usize = 1 << 20;
+/// From how many bytes of output on no more packet-ins are sent, so that replies do not have to wait behind a flood
+/// of them.
+const PACKET_IN_OUTPUT_BYTES: usize = 256 << 10;
+/// From how many bytes of output on requests wait, and what the switch says unasked is dropped. A reply that was
+/// begun is finished: that of a large table can be longer than this.
+const OUTPUT_MAX_BYTES: usize = 16 << 20;
+/// How many bytes of requests may wait.
+const INPUT_MAX_BYTES: usize = 1 << 20;
+/// How much of a failed request an error quotes: "at least 64 bytes" (1.3.5 section 7.4.4).
+const QUOTED_BYTES: usize = 64;
+
+/// Why a connection has to end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SessionError {
+    #[error("{0}; the rest of the stream cannot be read")]
+    Malformed(#[from] DecodeError),
+    #[error("the first bytes are not an OpenFlow hello; expected a controller")]
+    NotOpenFlow,
+    #[error(
+        "the controller speaks OpenFlow up to wire version {theirs:#04x} and this switch {ours}; allow one of \
+         these there"
+    )]
+    NoCommonVersion { theirs: u8, ours: String },
+    #[error("the controller refused the connection with {0}")]
+    Refused(ErrorCode),
+    #[error("no hello came within {HANDSHAKE_TIMEOUT:?}")]
+    HandshakeTimeout,
+    #[error("nothing was heard for {DEAD_INTERVAL:?}, although an echo was asked for")]
+    Dead,
+    #[error(
+        "{0} bytes of output wait to be read; expected a controller that reads what it asks for"
+    )]
+    NotRead(usize),
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    versions: Vec<Version>,
+    peer: String,
+    version: Option<Version>,
+    /// The beginning of a message that is not whole yet, or messages that wait.
+    pub input: Vec<u8>,
+    pub output: Vec<u8>,
+    next_xid: u32,
+    started: Duration,
+    last_heard: Duration,
+    last_probe: Option<Duration>,
+    /// How much output there was when time last passed.
+    last_output_bytes: usize,
+    /// Role, filter and packet lengths.
+    pub wishes: Wishes,
+    /// Multipart requests of which not all has come.
+    pub pieces: Pieces,
+}
+
+impl Session {
+    /// A connection with `peer`, a name for logs, whose output begins with a hello that offers `versions`, of which
+    /// there is one.
+    pub fn start(versions: &[Version], peer: String, now: Duration) -> Self {
+        let mut session = Self {
+            versions: versions.to_vec(),
+            peer,
+            version: None,
+            input: Vec::new(),
+            output: Vec::new(),
+            next_xid: 1,
+            started: now,
+            last_heard: now,
+            last_probe: None,
+            last_output_bytes: 0,
+            wishes: Wishes::default(),
+            pieces: Pieces::default(),
+        };
+        let xid = session.take_xid();
+        Hello::write(versions, xid, &mut session.output);
+        session
+    }
+
+    /// The version agreed on, once the controller has said hello.
+    pub fn version(&self) -> Option<Version> {
+        self.version
+    }
+
+    /// Whether the controller reads what it is sent, so that it may be read from.
+    pub fn is_served(&self) -> bool {
+        self.output.len() < OUTPUT_HIGH_BYTES
+    }
+
+    /// Whether requests may be carried out: there is room for what they are answered with.
+    pub fn has_room(&self) -> bool {
+        self.output.len() < OUTPUT_MAX_BYTES
+    }
+
+    /// Whether there is room for packet-ins.
+    pub fn has_room_for_packet_in(&self) -> bool {
+        self.output.len() < PACKET_IN_OUTPUT_BYTES
+    }
+
+    /// Takes in that the controller is there.
+    pub fn heard(&mut self, now: Duration) {
+        self.last_heard = now;
+        self.last_probe = None;
+    }
+
+    /// Takes in one whole frame; returns it decoded where the switch has to do something about it.
+    ///
+    /// # Errors
+    /// Where the connection has to end, once what is in the output has been sent.
+    pub fn handle_frame<'a>(
+        &mut self,
+        frame: &'a [u8],
+    ) -> Result<Option<(Header, Message<'a>)>, SessionError> {
+        match self.version {
+            None => self.handle_hello(frame).map(|()| None),
+            Some(version) => Ok(self.handle_message(version, frame)),
+        }
+    }
+
+    /// Keeps what cannot be handled yet.
+    ///
+    /// # Errors
+    /// Where too much of it has come.
+    pub fn keep_input(&mut self, input: Vec<u8>) -> Result<(), SessionError> {
+        self.input = input;
+        match self.input.len() > INPUT_MAX_BYTES {
+            true => Err(SessionError::NotRead(self.output.len())),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes in the beginning of a message that is not whole yet: what is no controller need not be waited for.
+    ///
+    /// # Errors
+    /// Where a first message is not going to be a hello.
+    pub fn handle_fragment(&self, fragment: &[u8]) -> Result<(), SessionError> {
+        match self.version {
+            None if !may_open(fragment) => Err(SessionError::NotOpenFlow),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes in bytes that cannot be cut into messages; returns why the connection has to end.
+    pub fn handle_malformed(&mut self, error: DecodeError, bytes: &[u8]) -> SessionError {
+        if self.version.is_some() {
+            self.send_error(error.code(), bytes);
+        }
+        match self.handle_fragment(bytes) {
+            Ok(()) => SessionError::Malformed(error),
+            Err(not_openflow) => not_openflow,
+        }
+    }
+
+    /// Takes in that time has passed: asks a silent controller whether it is there.
+    ///
+    /// # Errors
+    /// Where it has been silent for too long.
+    pub fn handle_timeout(&mut self, now: Duration) -> Result<(), SessionError> {
+        let since = |time| now.saturating_sub(time);
+        if self.version.is_none() {
+            let is_late = since(self.started) >= HANDSHAKE_TIMEOUT;
+            return if is_late {
+                Err(SessionError::HandshakeTimeout)
+            } else {
+                Ok(())
+            };
+        }
+        // A controller that reads is there, also while it is not read from.
+        let output_bytes = std::mem::replace(&mut self.last_output_bytes, self.output.len());
+        if self.output.len() < output_bytes {
+            self.heard(now);
+        }
+        if since(self.last_heard) >= DEAD_INTERVAL {
+            return Err(SessionError::Dead);
+        }
+        if since(self.last_probe.unwrap_or(self.last_heard)) >= ECHO_INTERVAL {
+            self.last_probe = Some(now);
+            self.send(&Message::EchoRequest(&[]));
+        }
+        Ok(())
+    }
+
+    fn handle_hello(&mut self, frame: &[u8]) -> Result<(), SessionError> {
+        self.handle_fragment(frame)?;
+        let header = Header::peek(frame).ok_or(SessionError::NotOpenFlow)?;
+        if header.message_type == OFPT_ERROR {
+            return Err(SessionError::Refused(refusal(frame)));
+        }
+        self.version = Hello::negotiate(frame, &self.versions);
+        match self.version {
+            Some(_) => Ok(()),
+            None => Err(self.refuse(header)),
+        }
+    }
+
+    fn refuse(&mut self, hello: Header) -> SessionError {
+        let spoken: Vec<_> = self.versions.iter().map(Version::to_string).collect();
+        let ours = spoken.join(" and ");
+        let sentence = format!("This switch speaks OpenFlow {ours}.");
+        let error = ErrorMessage {
+            code: ErrorCode::HelloFailedIncompatible,
+            data: sentence.as_bytes(),
+        };
+        // Of two versions the lower is the one that the controller may be able to read.
+        let version = match hello.version < Version::Of13.to_wire() {
+            true => Version::Of10,
+            false => self.highest(),
+        };
+        self.write(version, hello.xid, &Message::Error(error));
+        SessionError::NoCommonVersion {
+            theirs: hello.version,
+            ours,
+        }
+    }
+
+    fn handle_message<'a>(
+        &mut self,
+        version: Version,
+        frame: &'a [u8],
+    ) -> Option<(Header, Message<'a>)> {
+        let decoded = match Header::peek(frame) {
+            Some(header) if header.version != version.to_wire() => {
+                Err(DecodeError::UnknownVersion(header.version))
+            }
+            _ => Message::decode(frame),
+        };
+        match decoded {
+            Ok((header, Message::EchoRequest(data))) => {
+                self.reply(header.xid, &Message::EchoReply(data));
+                None
+            }
+            Ok((_, Message::Hello(_) | Message::EchoReply(_))) => None,
+            Ok((_, Message::Error(error))) => {
+                tracing::debug!(peer = self.peer, code = %error.code, "the controller reports an error");
+                None
+            }
+            Ok(message) => Some(message),
+            Err(error) => {
+                tracing::debug!(peer = self.peer, %error, "a message is malformed");
+                self.send_error(error.code(), frame);
+                None
+            }
+        }
+    }
+
+    /// Sends a message that answers the request with this xid.
+    pub fn reply(&mut self, xid: u32, message: &Message) {
+        if let Some(version) = self.version {
+            self.write(version, xid, message);
+        }
+    }
+
+    /// Sends a message of the switch's own, unless more waits to be read than any controller should leave.
+    pub fn send(&mut self, message: &Message) {
+        if self.has_room() {
+            let xid = self.take_xid();
+            self.reply(xid, message);
+        }
+    }
+
+    /// Answers a message that was refused, quoting it; never an error about an error.
+    pub fn send_error(&mut self, code: ErrorCode, frame: &[u8]) {
+        let header = Header::peek(frame).filter(|header| header.message_type != OFPT_ERROR);
+        let (Some(header), Some(version)) = (header, self.version) else {
+            return;
+        };
+        let error = ErrorMessage {
+            code: error::for_version(version, code),
+            data: &frame[..frame.len().min(QUOTED_BYTES)],
+        };
+        self.write(version, header.xid, &Message::Error(error));
+    }
+
+    /// What a version cannot express its controllers are not told.
+    fn write(&mut self, version: Version, xid: u32, message: &Message) {
+        if let Err(error) = message.encode(version, xid, &mut self.output) {
+            tracing::debug!(peer = self.peer, %error, "a message is not sent");
+        }
+    }
+
+    fn take_xid(&mut self) -> u32 {
+        let xid = self.next_xid;
+        self.next_xid = xid.wrapping_add(1);
+        xid
+    }
+
+    fn highest(&self) -> Version {
+        self.versions.iter().copied().max().unwrap_or(Version::Of13)
+    }
+}
+
+/// Whether bytes, as far as they are there, are the beginning of a hello, or of an OFPT_ERROR that refuses ours.
+fn may_open(bytes: &[u8]) -> bool {
+    let has_version = bytes.first().is_none_or(|&version| version != 0);
+    let message_type = bytes.get(1).copied().unwrap_or(OFPT_HELLO);
+    has_version && matches!(message_type, OFPT_HELLO | OFPT_ERROR)
+}
+
+/// The code in an OFPT_ERROR that came instead of a hello; errors about hellos have the same numbers in all versions.
+fn refusal(frame: &[u8]) -> ErrorCode {
+    let mut reader = Reader::new(frame.get(Header::SIZE..).unwrap_or_default(), "error");
+    match (reader.u16(), reader.u16()) {
+        (Ok(error_type), Ok(code)) => ErrorCode::from_wire(Version::Of13, error_type, code),
+        _ => ErrorCode::HelloFailedIncompatible,
+    }
+}

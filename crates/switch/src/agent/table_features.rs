@@ -1,0 +1,56 @@
+//! What tables can do (1.3.5 section 7.3.5.5). It cannot be changed, but asking for what is there already is granted.
+
+use super::multipart::answer_rows;
+use super::requests::Request;
+use crate::Switch;
+use std::collections::BTreeSet;
+use urtica_pipeline::TableFeatureIds;
+use urtica_wire::{ErrorCode, List, MultipartReplyBody, TableFeatures};
+
+impl Switch {
+    /// Tells what tables can do. A request that names tables asks for them to be just so: it is granted where they are.
+    pub(super) fn handle_table_features(
+        &mut self,
+        request: Request,
+        asked: &List<TableFeatures>,
+    ) -> Result<(), ErrorCode> {
+        let features = self.pipeline.table_features();
+        if !asked.is_empty() {
+            self.check_may_write(request)?;
+            check(&features, asked)?;
+        }
+        let empty = MultipartReplyBody::TableFeatures(List::default());
+        answer_rows(&mut self.agent, request, empty, features.tables());
+        Ok(())
+    }
+
+    fn check_may_write(&self, request: Request) -> Result<(), ErrorCode> {
+        let session = self.agent.session(request.connection);
+        match session.is_some_and(|session| session.is_slave()) {
+            true => Err(ErrorCode::BadRequestIsSlave),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Tables that are not named would have to go.
+fn check(features: &TableFeatureIds, asked: &List<TableFeatures>) -> Result<(), ErrorCode> {
+    let tables: Vec<_> = features.tables().collect();
+    let mut named = BTreeSet::new();
+    for asked in asked {
+        let ours = tables.get(usize::from(asked.table_id));
+        let ours = ours.filter(|_| named.insert(asked.table_id));
+        let ours = ours.ok_or(ErrorCode::TableFeaturesFailedBadTable)?;
+        let metadata = |table: &TableFeatures| (table.metadata_match, table.metadata_write);
+        if metadata(&asked) != metadata(ours) {
+            return Err(ErrorCode::TableFeaturesFailedBadMetadata);
+        }
+        if asked != *ours {
+            return Err(ErrorCode::TableFeaturesFailedEperm);
+        }
+    }
+    match named.len() == tables.len() {
+        true => Ok(()),
+        false => Err(ErrorCode::TableFeaturesFailedEperm),
+    }
+}

@@ -1,0 +1,89 @@
+//! Where the pipeline leaves packets: ports, controllers, and switching without OpenFlow.
+
+use crate::agent::Agent;
+use crate::normal::{MacTable, vlan_of};
+use crate::port_table::PortTable;
+use std::time::Duration;
+use urtica_pipeline::{Packet, PacketInCause, Pipeline, Sink, Step};
+use urtica_wire::packet::EthernetView;
+use urtica_wire::{Port, PortConfig, PortNo, PortState};
+
+/// The switch's [`Sink`], for as long as it deals with one packet.
+pub(crate) struct Egress<'a> {
+    pub pipeline: &'a Pipeline,
+    pub ports: &'a mut PortTable,
+    pub hosts: &'a mut MacTable,
+    pub agent: &'a mut Agent,
+    pub now: Duration,
+}
+
+impl Sink for Egress<'_> {
+    fn transmit(&mut self, port: PortNo, packet: &Packet) {
+        self.ports.send(port, packet.frame());
+    }
+
+    fn packet_in(&mut self, packet: &Packet, cause: PacketInCause) {
+        if self.wants_packet_ins(packet.in_port) {
+            self.agent.send_packet_in(packet, cause, self.now);
+        }
+    }
+
+    fn normal(&mut self, packet: &Packet) {
+        let Ok(ethernet) = EthernetView::new(packet.frame()) else {
+            return;
+        };
+        let vid = vlan_of(packet.frame());
+        if self.ports.get(packet.in_port).is_some() {
+            self.hosts
+                .learn(vid, ethernet.src(), packet.in_port, self.now);
+        }
+        // What bridges tell each other is for the bridge itself (IEEE 802.1Q table 8-1).
+        if ethernet.dst().is_link_local() {
+            return;
+        }
+        match self.hosts.port_of(vid, ethernet.dst(), self.now) {
+            Some(port) if port == packet.in_port => {}
+            Some(port) if self.pipeline.port(port).is_some_and(may_send) => {
+                self.ports.send(port, packet.frame());
+            }
+            _ => self.flood(packet),
+        }
+    }
+
+    fn step(&mut self, step: Step<'_>) {
+        if let Step::Table {
+            packet,
+            entry: None,
+            ..
+        } = step
+            && self.wants_packet_ins(packet.in_port)
+        {
+            self.agent.send_table_miss(packet, self.now);
+        }
+    }
+}
+
+impl Egress<'_> {
+    fn flood(&mut self, packet: &Packet) {
+        for port in self.pipeline.ports() {
+            let is_flooded = !port.config.contains(PortConfig::NO_FLOOD);
+            if port.port_no != packet.in_port && is_flooded && may_send(port) {
+                self.ports.send(port.port_no, packet.frame());
+            }
+        }
+    }
+
+    fn wants_packet_ins(&self, in_port: PortNo) -> bool {
+        let port = self.pipeline.port(in_port);
+        port.is_none_or(|port| !port.config.contains(PortConfig::NO_PACKET_IN))
+    }
+}
+
+fn may_send(port: &Port) -> bool {
+    !port
+        .config
+        .intersects(PortConfig::PORT_DOWN | PortConfig::NO_FWD)
+        && !port
+            .state
+            .intersects(PortState::LINK_DOWN | PortState::BLOCKED)
+}

@@ -1,0 +1,188 @@
+//! Which port a host is behind, for switching without OpenFlow ([`urtica_wire::PortNo::NORMAL`], and while no
+//! controller is connected): a table of addresses learnt per VLAN.
+//!
+//! Buckets of four places; an address belongs into one bucket. Where that is full, the address that was silent
+//! longest gives way, so that learning takes the same time however many addresses somebody makes up.
+
+use std::time::Duration;
+use urtica_wire::packet::ether_type;
+use urtica_wire::{MacAddr, PortNo};
+
+/// After how long a silence a host is forgotten: IEEE 802.1Q's default.
+const MAX_AGE: Duration = Duration::from_secs(300);
+/// How many buckets there are, as a power of two.
+const BUCKET_BITS: u32 = 11;
+/// Places in a bucket.
+const BUCKET: usize = 4;
+
+/// A table of 8,192 addresses.
+#[derive(Debug)]
+pub(crate) struct MacTable {
+    buckets: Vec<[Option<Host>; BUCKET]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Host {
+    vid: u16,
+    mac: MacAddr,
+    port: PortNo,
+    seen: Duration,
+}
+
+impl Host {
+    fn is(&self, vid: u16, mac: MacAddr) -> bool {
+        self.vid == vid && self.mac == mac
+    }
+
+    fn is_fresh(&self, now: Duration) -> bool {
+        now.saturating_sub(self.seen) < MAX_AGE
+    }
+}
+
+impl MacTable {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self {
+            buckets: vec![[None; BUCKET]; 1 << BUCKET_BITS],
+        }
+    }
+
+    /// Notes that a host is behind a port. Addresses that no host can have are passed over.
+    pub fn learn(&mut self, vid: u16, mac: MacAddr, port: PortNo, now: Duration) {
+        if mac.is_multicast() || mac == MacAddr::ZERO {
+            return;
+        }
+        let bucket = &mut self.buckets[bucket_of(vid, mac)];
+        let known = bucket
+            .iter()
+            .position(|place| place.is_some_and(|host| host.is(vid, mac)));
+        let at = known.unwrap_or_else(|| oldest(bucket));
+        bucket[at] = Some(Host {
+            vid,
+            mac,
+            port,
+            seen: now,
+        });
+    }
+
+    /// The port that a host is behind, unless it is not known or was silent for long.
+    pub fn port_of(&self, vid: u16, mac: MacAddr, now: Duration) -> Option<PortNo> {
+        let bucket = &self.buckets[bucket_of(vid, mac)];
+        let mut hosts = bucket.iter().flatten();
+        hosts
+            .find(|host| host.is(vid, mac) && host.is_fresh(now))
+            .map(|host| host.port)
+    }
+
+    /// Forgets the hosts behind a port.
+    pub fn forget_port(&mut self, port: PortNo) {
+        for place in self.buckets.iter_mut().flatten() {
+            if place.is_some_and(|host| host.port == port) {
+                *place = None;
+            }
+        }
+    }
+}
+
+/// A free place, or else that of the host that was silent longest. `None` is less than any time.
+fn oldest(bucket: &[Option<Host>; BUCKET]) -> usize {
+    let seen = |at: &usize| bucket[*at].map(|host| host.seen);
+    (0..BUCKET).min_by_key(seen).unwrap_or(0)
+}
+
+/// Fibonacci hashing: addresses that count up spread over all buckets.
+fn bucket_of(vid: u16, mac: MacAddr) -> usize {
+    let key = mac.to_u64() ^ u64::from(vid) << 48;
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BUCKET_BITS)) as usize
+}
+
+/// The VLAN that a frame is in; 0 where it has no tag.
+pub(crate) fn vlan_of(frame: &[u8]) -> u16 {
+    let tag = frame.get(12..16).map(|bytes| {
+        (
+            u16::from_be_bytes([bytes[0], bytes[1]]),
+            u16::from_be_bytes([bytes[2], bytes[3]]),
+        )
+    });
+    match tag {
+        Some((ether_type::VLAN | ether_type::SERVICE_VLAN, tci)) => tci & 0xfff,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: MacAddr = MacAddr::new([2, 0, 0, 0, 0, 1]);
+
+    #[test]
+    fn a_host_is_known_on_its_vlan_alone() {
+        let mut table = MacTable::new();
+        table.learn(7, HOST, PortNo(1), Duration::ZERO);
+        assert_eq!(table.port_of(7, HOST, Duration::ZERO), Some(PortNo(1)));
+        assert_eq!(table.port_of(8, HOST, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn a_host_that_moves_is_found_where_it_is() {
+        let mut table = MacTable::new();
+        table.learn(0, HOST, PortNo(1), Duration::ZERO);
+        table.learn(0, HOST, PortNo(2), Duration::from_secs(1));
+        assert_eq!(
+            table.port_of(0, HOST, Duration::from_secs(1)),
+            Some(PortNo(2))
+        );
+    }
+
+    #[test]
+    fn silent_hosts_are_forgotten() {
+        let mut table = MacTable::new();
+        table.learn(0, HOST, PortNo(1), Duration::ZERO);
+        let before = MAX_AGE - Duration::from_nanos(1);
+        assert_eq!(table.port_of(0, HOST, before), Some(PortNo(1)));
+        assert_eq!(table.port_of(0, HOST, MAX_AGE), None);
+    }
+
+    #[test]
+    fn hosts_of_a_port_that_is_gone_are_forgotten() {
+        let mut table = MacTable::new();
+        table.learn(0, HOST, PortNo(1), Duration::ZERO);
+        table.forget_port(PortNo(1));
+        assert_eq!(table.port_of(0, HOST, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn groups_are_not_learnt() {
+        let mut table = MacTable::new();
+        table.learn(0, MacAddr::BROADCAST, PortNo(1), Duration::ZERO);
+        assert_eq!(table.port_of(0, MacAddr::BROADCAST, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn made_up_addresses_push_out_the_oldest() {
+        let mut table = MacTable::new();
+        for number in 0..100_000_u64 {
+            let mac = MacAddr::from_u64(0x0200_0000_0000 | number);
+            table.learn(0, mac, PortNo(1), Duration::from_millis(number));
+        }
+        let last = MacAddr::from_u64(0x0200_0000_0000 | 99_999);
+        assert_eq!(
+            table.port_of(0, last, Duration::from_secs(100)),
+            Some(PortNo(1))
+        );
+        assert_eq!(
+            table.buckets.iter().flatten().count(),
+            BUCKET << BUCKET_BITS
+        );
+    }
+
+    #[test]
+    fn vlans_of_frames() {
+        let mut frame = [0; 60];
+        assert_eq!(vlan_of(&frame), 0);
+        frame[12..16].copy_from_slice(&[0x81, 0x00, 0xe0, 0x07]);
+        assert_eq!(vlan_of(&frame), 7);
+        assert_eq!(vlan_of(&frame[..15]), 0);
+    }
+}

@@ -1,0 +1,617 @@
+//! A network interface by AF_PACKET: works with every driver, in every container that has the right to.
+//!
+//! **What.** A socket with a ring of slots (TPACKET_V2), which the kernel fills with what the interface receives, and a second
+//! socket by which bursts are sent (`sendmmsg`). The interface is promiscuous as long as the port exists. What the switch
+//! itself sends does not come back. A VLAN tag that the kernel has taken out is put back; checksums and segments that a local
+//! sender left to the hardware are completed and cut (see the module `offload`).
+//!
+//! **Why version 2.** Version 3 packs frames densely, but hands over blocks of them: a frame on a quiet link waits for its
+//! block's timeout, a millisecond at least, and that on each hop. Version 2 hands over each frame at once. Frames that do not
+//! fit into a slot, which over a veth are the large segments of TCP, come by `recv` in their turn (PACKET_COPY_THRESH).
+//!
+//! **Cost.** [`RING_BYTES`] of memory for each port; receiving a frame that fits into a slot is no system call and one copy,
+//! by the kernel. Sending is a copy, and a system call for [`BATCH`] frames.
+//!
+//! **Limits.** The machine's own network stack sees the frames too: the interface should have no IP address. Large segments
+//! are cut, never passed on whole, so that bulk TCP between local hosts is slower than by a bridge in the kernel. A
+//! frame may be longer than the MTU by a customer's VLAN tag (0x8100), but not by a service tag (0x88a8): the kernel refuses it.
+
+use super::interface::Interface;
+use super::offload::{Offload, Segmenter};
+use super::{Opening, PortError, PortIo};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socket_with, sockopt};
+use std::ffi::c_void;
+use std::io;
+use std::mem::size_of;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use urtica_wire::MacAddr;
+use urtica_wire::packet::ether_type;
+
+/// The ring's memory.
+const RING_BYTES: usize = 4 << 20;
+
+/// The kernel gets memory for the ring in pieces of this size.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// What a slot holds besides the packet: the kernel's description, the Ethernet header and a second VLAN tag.
+const SLOT_HEADER_BYTES: usize = 128;
+
+/// How much of frames that do not fit into slots may wait: some fifty of the largest.
+const LARGE_FRAMES_BYTES: usize = 4 << 20;
+
+/// Room for the largest frame that there is.
+const MAX_FRAME_BYTES: usize = 128 << 10;
+
+/// How many frames are sent by one system call.
+const BATCH: usize = 32;
+
+const ETHERNET_BYTES: usize = 14;
+const TAG_BYTES: usize = 4;
+
+/// A port on a network interface.
+pub struct AfPacketPort {
+    interface: Interface,
+    _promiscuity: Promiscuity,
+    ring: Ring,
+    /// The frame that did not fit into a slot, after room for its [`Offload`].
+    large: Vec<u8>,
+    segmenter: Segmenter,
+    sender: Sender,
+}
+
+impl AfPacketPort {
+    /// Opens the interface `name` of the process's network namespace. It should be up, or come up some time.
+    ///
+    /// # Errors
+    /// Where there is no such interface, or we may not.
+    pub fn open(name: &str) -> Result<Self, PortError> {
+        let interface = Interface::find(name)?;
+        let opening = Opening {
+            port: name,
+            needs: "CAP_NET_RAW",
+        };
+        Ok(Self {
+            _promiscuity: Promiscuity::begin(&interface)
+                .map_err(opening.failed("listen to all of the interface"))?,
+            ring: Ring::open(&interface, &opening)?,
+            large: vec![0; MAX_FRAME_BYTES],
+            segmenter: Segmenter::default(),
+            sender: Sender::open(&interface, &opening)?,
+            interface,
+        })
+    }
+
+    /// Hands over what is in the next slot: a frame, or, where it is to be cut, nothing but work for the segmenter. Returns how
+    /// many frames that were; `None` where the ring is empty.
+    fn receive_slot(&mut self, handle: &mut dyn FnMut(&[u8])) -> Option<usize> {
+        let slot = self.ring.next()?;
+        let (bytes, len) = match slot.contents() {
+            Contents::Whole => slot.frame_with_room(),
+            Contents::Aside => match receive_large(&self.ring.socket, &mut self.large) {
+                Some(len) => (&mut self.large[..], len),
+                None => return Some(self.ring.release(0)),
+            },
+            Contents::Cut => return Some(self.ring.release(0)),
+        };
+        let (frame, offload) = finish(bytes, len, slot.vlan_tag());
+        if offload.is_large() {
+            self.segmenter.frame.clear();
+            self.segmenter.frame.extend_from_slice(frame);
+            self.segmenter.begin(&offload);
+            return Some(self.ring.release(0));
+        }
+        offload.complete_checksum(frame);
+        handle(frame);
+        Some(self.ring.release(1))
+    }
+}
+
+impl PortIo for AfPacketPort {
+    fn name(&self) -> &str {
+        &self.interface.name
+    }
+
+    fn hw_addr(&self) -> MacAddr {
+        self.interface.hw_addr
+    }
+
+    fn is_up(&self) -> bool {
+        // An interface that goes down leaves an error, with which the socket would seem readable until it is asked for.
+        let _ = sockopt::socket_error(&self.ring.socket);
+        self.interface.is_up()
+    }
+
+    fn speed_kbps(&self) -> u32 {
+        self.interface.speed_kbps()
+    }
+
+    fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        let mut count = 0;
+        while count < max {
+            if let Some(segment) = self.segmenter.next_segment() {
+                handle(segment);
+                count += 1;
+                continue;
+            }
+            match self.receive_slot(handle) {
+                Some(received) => count += received,
+                None => break,
+            }
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> bool {
+        self.sender.push(frame)
+    }
+
+    fn flush(&mut self) {
+        self.sender.flush();
+    }
+
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.ring.socket.as_fd())
+    }
+}
+
+/// Puts the VLAN tag back. `bytes` are an [`Offload`], a frame of `len` bytes, and maybe more.
+fn finish(bytes: &mut [u8], len: usize, tag: Option<[u8; TAG_BYTES]>) -> (&mut [u8], Offload) {
+    let (header, _) = bytes
+        .split_first_chunk()
+        .expect("there is room for the header before each frame");
+    let offload = Offload::parse(header);
+    let end = Offload::BYTES + len;
+    let Some(tag) = tag.filter(|_| len >= ETHERNET_BYTES) else {
+        return (&mut bytes[Offload::BYTES..end], offload);
+    };
+    // The addresses move forward over the offload, which has been read.
+    let start = Offload::BYTES - TAG_BYTES;
+    bytes.copy_within(Offload::BYTES..Offload::BYTES + 12, start);
+    bytes[start + 12..start + 16].copy_from_slice(&tag);
+    (&mut bytes[start..end], offload.moved_by(TAG_BYTES))
+}
+
+/// Takes a frame that did not fit into its slot, after its [`Offload`]; its length, unless it got lost.
+fn receive_large(socket: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
+    let (len, _) = recv(socket, buffer, RecvFlags::DONTWAIT).ok()?;
+    len.checked_sub(Offload::BYTES)
+}
+
+/// The slots that the kernel fills, shared with it. A slot belongs to the kernel or to us, as its status says; only this side
+/// gives slots back, and only in their order.
+struct Ring {
+    socket: OwnedFd,
+    memory: NonNull<u8>,
+    slot_bytes: usize,
+    slots: usize,
+    next: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone; nothing in it depends on the thread.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    fn open(interface: &Interface, opening: &Opening) -> Result<Self, PortError> {
+        let socket = packet_socket().map_err(opening.failed("make a packet socket"))?;
+        let mtu = interface.mtu().map_err(opening.failed("read the MTU"))?;
+        // Large MTUs get larger slots, up to the size of a block.
+        let slot_bytes = (mtu + SLOT_HEADER_BYTES)
+            .next_power_of_two()
+            .clamp(2048, BLOCK_BYTES);
+        configure(&socket, slot_bytes).map_err(opening.failed("set up the receive ring"))?;
+        let memory = map(&socket).map_err(opening.failed("map the receive ring"))?;
+        let ring = Self {
+            socket,
+            memory,
+            slot_bytes,
+            slots: RING_BYTES / slot_bytes,
+            next: 0,
+        };
+        // Last, so that all frames come into the ring.
+        bind(&ring.socket, interface.index, libc::ETH_P_ALL as u16)
+            .map_err(opening.failed("listen to the interface"))?;
+        Ok(ring)
+    }
+
+    /// The slot that is filled next, once it is.
+    fn next(&mut self) -> Option<Slot> {
+        let slot = self.slot();
+        let status = slot.status().load(Ordering::Acquire);
+        (status & libc::TP_STATUS_USER != 0).then_some(slot)
+    }
+
+    /// Gives the next slot back to the kernel. Passes `count` on.
+    fn release(&mut self, count: usize) -> usize {
+        let status = libc::TP_STATUS_KERNEL;
+        self.slot().status().store(status, Ordering::Release);
+        self.next = (self.next + 1) % self.slots;
+        count
+    }
+
+    fn slot(&self) -> Slot {
+        Slot {
+            // SAFETY: `next` is below `slots`, and as many slots of this size are mapped.
+            start: unsafe { self.memory.add(self.next * self.slot_bytes) },
+            bytes: self.slot_bytes,
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: this is the whole mapping, and nothing refers to it any more.
+        let _ = unsafe { munmap(self.memory.as_ptr().cast(), RING_BYTES) };
+    }
+}
+
+/// A slot of the ring. Whoever has one made sure that it is ours, and gives it back by [`Ring::release`].
+#[derive(Clone, Copy)]
+struct Slot {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+/// What a slot holds of a frame.
+enum Contents {
+    Whole,
+    /// Its beginning; the whole frame waits to be taken by `recv`.
+    Aside,
+    /// Its beginning; the rest is lost, since too many such frames wait.
+    Cut,
+}
+
+impl Slot {
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: the status is the first field of the slot, aligned, and both sides use it atomically.
+        unsafe { AtomicU32::from_ptr(self.start.as_ptr().cast()) }
+    }
+
+    fn header(&self) -> libc::tpacket2_hdr {
+        // SAFETY: each slot begins with this structure, of plain numbers, aligned to 16 bytes.
+        unsafe { self.start.cast().read() }
+    }
+
+    fn contents(&self) -> Contents {
+        let header = self.header();
+        match header.tp_status & libc::TP_STATUS_COPY {
+            0 if header.tp_snaplen == header.tp_len => Contents::Whole,
+            0 => Contents::Cut,
+            _ => Contents::Aside,
+        }
+    }
+
+    /// The frame, after its [`Offload`], and its length.
+    fn frame_with_room<'ring>(&self) -> (&'ring mut [u8], usize) {
+        let header = self.header();
+        let len = header.tp_snaplen as usize;
+        let start = usize::from(header.tp_mac) - Offload::BYTES;
+        assert!(
+            start + Offload::BYTES + len <= self.bytes,
+            "the kernel keeps to its slots"
+        );
+        // SAFETY: this is within the slot, as just asserted, which is mapped as long as the ring lives; nobody else touches it
+        // until the slot is given back.
+        let bytes = unsafe {
+            std::slice::from_raw_parts_mut(self.start.as_ptr().add(start), Offload::BYTES + len)
+        };
+        (bytes, len)
+    }
+
+    /// The tag that the kernel took out: TPID and TCI.
+    fn vlan_tag(&self) -> Option<[u8; TAG_BYTES]> {
+        let header = self.header();
+        if header.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+            return None;
+        }
+        let tpid = match header.tp_status & libc::TP_STATUS_VLAN_TPID_VALID {
+            0 => ether_type::VLAN,
+            _ => header.tp_vlan_tpid,
+        };
+        let ([a, b], [c, d]) = (tpid.to_be_bytes(), header.tp_vlan_tci.to_be_bytes());
+        Some([a, b, c, d])
+    }
+}
+
+/// Frames that wait to be sent together.
+struct Sender {
+    socket: OwnedFd,
+    /// The frames, one behind the other.
+    bytes: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+    index: u32,
+}
+
+impl Sender {
+    fn open(interface: &Interface, opening: &Opening) -> Result<Self, PortError> {
+        let socket = packet_socket().map_err(opening.failed("make a packet socket"))?;
+        set(&socket, libc::PACKET_QDISC_BYPASS, &1)
+            .and_then(|()| bind(&socket, interface.index, 0))
+            .map_err(opening.failed("send by the interface"))?;
+        Ok(Self {
+            socket,
+            bytes: Vec::new(),
+            ends: Vec::with_capacity(BATCH),
+            index: interface.index,
+        })
+    }
+
+    fn push(&mut self, frame: &[u8]) -> bool {
+        if self.ends.len() == BATCH {
+            self.flush();
+        }
+        if self.ends.len() == BATCH {
+            return false;
+        }
+        self.bytes.extend_from_slice(frame);
+        self.ends.push(self.bytes.len());
+        true
+    }
+
+    /// Sends what waits. What the socket has no room for stays; a frame that the interface does not take (it is too long, or
+    /// the interface is down) is lost, as on any wire.
+    fn flush(&mut self) {
+        let mut sent = 0;
+        while sent < self.ends.len() {
+            match self.send_from(sent) {
+                Ok(count) => sent += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => {
+                    tracing::trace!(interface = self.index, %error, "a frame was not sent");
+                    sent += 1;
+                }
+            }
+        }
+        self.forget(sent);
+    }
+
+    /// Sends the frames from number `first` on; returns how many went.
+    fn send_from(&self, first: usize) -> Result<usize, Errno> {
+        // SAFETY: both structures are valid when all zero: null pointers and zero lengths.
+        let (mut vectors, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let mut start = first.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let mut count = 0;
+        for &end in &self.ends[first..] {
+            let frame = &self.bytes[start..end];
+            vectors[count].iov_base = frame.as_ptr().cast_mut().cast();
+            vectors[count].iov_len = frame.len();
+            messages[count].msg_hdr.msg_iov = &mut vectors[count];
+            messages[count].msg_hdr.msg_iovlen = 1;
+            (start, count) = (end, count + 1);
+        }
+        // SAFETY: `count` messages are filled in, and what they point to outlives the call, which only reads it.
+        let sent = unsafe {
+            libc::sendmmsg(
+                self.socket.as_raw_fd(),
+                messages.as_mut_ptr(),
+                count as u32,
+                libc::MSG_DONTWAIT,
+            )
+        };
+        match sent {
+            -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
+            sent => Ok(sent as usize),
+        }
+    }
+
+    /// Drops the first `count` frames.
+    fn forget(&mut self, count: usize) {
+        let Some(end) = count.checked_sub(1).map(|last| self.ends[last]) else {
+            return;
+        };
+        self.bytes.drain(..end);
+        self.ends.drain(..count);
+        self.ends.iter_mut().for_each(|later| *later -= end);
+    }
+}
+
+/// A packet socket that receives nothing until it is bound to a protocol.
+fn packet_socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
+}
+
+fn configure(socket: &OwnedFd, slot_bytes: usize) -> io::Result<()> {
+    set(
+        socket,
+        libc::PACKET_VERSION,
+        &libc::tpacket_versions::TPACKET_V2,
+    )?;
+    set(socket, libc::PACKET_VNET_HDR, &1)?;
+    set(socket, libc::PACKET_COPY_THRESH, &1)?;
+    set(socket, libc::PACKET_IGNORE_OUTGOING, &1)?;
+    // Beyond the system's limit where we may.
+    sockopt::set_socket_recv_buffer_size_force(socket, LARGE_FRAMES_BYTES)
+        .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, LARGE_FRAMES_BYTES))?;
+    let ring = libc::tpacket_req {
+        tp_block_size: BLOCK_BYTES as u32,
+        tp_block_nr: (RING_BYTES / BLOCK_BYTES) as u32,
+        tp_frame_size: slot_bytes as u32,
+        tp_frame_nr: (RING_BYTES / slot_bytes) as u32,
+    };
+    set(socket, libc::PACKET_RX_RING, &ring)
+}
+
+/// Sets an option of packet sockets; `T` is the type that belongs to it.
+fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes from `value` as it has.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            option,
+            std::ptr::from_ref(value).cast::<c_void>(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn map(socket: &OwnedFd) -> Result<NonNull<u8>, Errno> {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping, where the kernel likes it.
+    let memory = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            RING_BYTES,
+            access,
+            MapFlags::SHARED,
+            socket,
+            0,
+        )?
+    };
+    NonNull::new(memory.cast()).ok_or(Errno::NOMEM)
+}
+
+fn bind(socket: &OwnedFd, index: u32, protocol: u16) -> io::Result<()> {
+    // SAFETY: an address of zeros is one.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = index as libc::c_int;
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the address is as long as is said.
+    match unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Has an interface receive all frames, as long as this exists.
+pub(super) struct Promiscuity {
+    _socket: OwnedFd,
+}
+
+impl Promiscuity {
+    pub fn begin(interface: &Interface) -> io::Result<Self> {
+        let socket = packet_socket()?;
+        let membership = libc::packet_mreq {
+            mr_ifindex: interface.index as libc::c_int,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        set(&socket, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+        Ok(Self { _socket: socket })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::testing::{
+        eventually, frame, in_namespace, ip, is_readable, receive, tcp_passes, veth,
+    };
+
+    fn cable() -> (AfPacketPort, AfPacketPort) {
+        veth("v0", "v1");
+        let open = |name| AfPacketPort::open(name).unwrap();
+        (open("v0"), open("v1"))
+    }
+
+    #[test]
+    fn bursts_arrive_whole_and_in_order() {
+        in_namespace(|| {
+            let (mut a, mut b) = cable();
+            for mark in 0..100 {
+                assert!(a.send(&frame(60 + usize::from(mark), mark)));
+            }
+            a.flush();
+            let expected: Vec<_> = (0..100)
+                .map(|mark| frame(60 + usize::from(mark), mark))
+                .collect();
+            assert_eq!(receive(&mut b, 100), expected);
+            assert_eq!(
+                a.receive(32, &mut |_| {}).unwrap(),
+                0,
+                "own frames do not come back"
+            );
+        });
+    }
+
+    #[test]
+    fn more_frames_than_the_ring_has_slots() {
+        in_namespace(|| {
+            let (mut a, mut b) = cable();
+            for round in 0..100 {
+                (0..50).for_each(|mark| assert!(a.send(&frame(70, mark ^ round))));
+                a.flush();
+                let marks: Vec<_> = receive(&mut b, 50).iter().map(|frame| frame[20]).collect();
+                assert!(marks.iter().copied().eq((0..50).map(|mark| mark ^ round)));
+            }
+        });
+    }
+
+    #[test]
+    fn readable_exactly_while_frames_wait() {
+        in_namespace(|| {
+            let (mut a, mut b) = cable();
+            assert!(!is_readable(&b, 0));
+            a.send(&frame(60, 1));
+            a.flush();
+            assert!(is_readable(&b, 500));
+            receive(&mut b, 1);
+            assert!(!is_readable(&b, 0));
+        });
+    }
+
+    #[test]
+    fn jumbo_frames_pass_and_longer_ones_are_lost() {
+        in_namespace(|| {
+            let (mut a, mut b) = cable();
+            for end in ["v0", "v1"] {
+                ip(&format!("link set {end} mtu 9000"));
+            }
+            // The slots were made for an MTU of 1500, so this takes the other way.
+            for len in [9014, 60, 9015, 61] {
+                assert!(a.send(&frame(len, 5)));
+            }
+            a.flush();
+            let lengths: Vec<_> = receive(&mut b, 3).iter().map(Vec::len).collect();
+            assert_eq!(lengths, [9014, 60, 61]);
+        });
+    }
+
+    #[test]
+    fn vlan_tags_come_through() {
+        in_namespace(|| {
+            let (mut a, mut b) = cable();
+            for (tpid, len) in [([0x81, 0], 1518), ([0x88, 0xa8], 1514)] {
+                let mut tagged = frame(len, 3);
+                tagged[12..18].copy_from_slice(&[tpid[0], tpid[1], 0x60, 7, 0x88, 0xb5]);
+                assert!(a.send(&tagged));
+                a.flush();
+                assert_eq!(receive(&mut b, 1), [tagged]);
+            }
+        });
+    }
+
+    #[test]
+    fn the_link_is_told() {
+        in_namespace(|| {
+            let (a, b) = cable();
+            eventually(|| a.is_up() && b.is_up());
+            ip("link set v1 down");
+            // The kernel tells of a carrier within a second.
+            eventually(|| !a.is_up() && !b.is_up());
+            assert!(!is_readable(&b, 0), "the error was taken");
+            ip("link set v1 up");
+            eventually(|| a.is_up() && b.is_up());
+        });
+    }
+
+    /// What a machine's own TCP sends over a veth has no checksums, and is far larger than the MTU.
+    #[test]
+    fn local_tcp_passes() {
+        in_namespace(|| tcp_passes(|name| Box::new(AfPacketPort::open(name).unwrap())));
+    }
+}

@@ -1,0 +1,170 @@
+//! The XDP program that hands an interface's frames to a socket, assembled by hand: five instructions need no compiler.
+//!
+//! ```c
+//! return bpf_redirect_map(&sockets, context->rx_queue_index, XDP_PASS);
+//! ```
+
+use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io;
+use std::mem::size_of;
+
+// Commands and kinds of bpf(2), from linux/bpf.h.
+const MAP_CREATE: libc::c_long = 0;
+const MAP_UPDATE_ELEM: libc::c_long = 2;
+const PROG_LOAD: libc::c_long = 5;
+const LINK_CREATE: libc::c_long = 28;
+const MAP_TYPE_XSKMAP: u32 = 17;
+const PROG_TYPE_XDP: u32 = 6;
+const ATTACH_XDP: u32 = 37;
+
+/// Attach in the driver (`XDP_FLAGS_DRV_MODE`), or right behind it (`XDP_FLAGS_SKB_MODE`).
+const NATIVE: u32 = 1 << 2;
+const GENERIC: u32 = 1 << 1;
+
+/// What is passed on to the kernel as if there were no program: frames of queues that no socket has.
+const XDP_PASS: i32 = 2;
+const REDIRECT_MAP: i32 = 51;
+
+/// The arguments of bpf(2) for each command, up to the last field used.
+#[repr(C)]
+struct MapCreate {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+}
+
+#[repr(C)]
+struct MapUpdate {
+    map_fd: u64,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+struct ProgLoad {
+    prog_type: u32,
+    insn_count: u32,
+    insns: u64,
+    license: u64,
+}
+
+#[repr(C)]
+struct LinkCreate {
+    prog_fd: u32,
+    target_ifindex: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+/// The program at work on an interface; goes when dropped.
+pub(super) struct Redirect {
+    _link: OwnedFd,
+}
+
+impl Redirect {
+    /// Has all frames that come in by the interface's first queue go to `socket`: from the driver on where that can.
+    pub fn attach(index: u32, socket: &OwnedFd) -> io::Result<Self> {
+        let sockets = create_map()?;
+        put(&sockets, socket)?;
+        let program = load(&sockets)?;
+        let link = link(&program, index, NATIVE).or_else(|error| match error.raw_os_error() {
+            // Another program is there; it would be in the way behind the driver too.
+            Some(libc::EBUSY) => Err(error),
+            _ => {
+                tracing::info!(interface = index, %error, "no XDP in the driver; it runs behind it");
+                link(&program, index, GENERIC)
+            }
+        })?;
+        Ok(Self { _link: link })
+    }
+}
+
+/// A map from queues to sockets, with room for one.
+fn create_map() -> io::Result<OwnedFd> {
+    let arguments = MapCreate {
+        map_type: MAP_TYPE_XSKMAP,
+        key_size: 4,
+        value_size: 4,
+        max_entries: 1,
+    };
+    bpf_fd(MAP_CREATE, &arguments)
+}
+
+fn put(sockets: &OwnedFd, socket: &OwnedFd) -> io::Result<()> {
+    let (queue, socket) = (0_u32, socket.as_raw_fd());
+    let arguments = MapUpdate {
+        map_fd: sockets.as_raw_fd() as u64,
+        key: &raw const queue as u64,
+        value: &raw const socket as u64,
+        flags: 0,
+    };
+    bpf(MAP_UPDATE_ELEM, &arguments).map(drop)
+}
+
+fn load(sockets: &OwnedFd) -> io::Result<OwnedFd> {
+    let instructions = [
+        // r2 = context->rx_queue_index
+        instruction(0x61, 2, 1, 16, 0),
+        // r1 = &sockets, in two slots
+        instruction(0x18, 1, 1, 0, sockets.as_raw_fd()),
+        instruction(0, 0, 0, 0, 0),
+        // r3 = XDP_PASS
+        instruction(0xb7, 3, 0, 0, XDP_PASS),
+        // return bpf_redirect_map(r1, r2, r3)
+        instruction(0x85, 0, 0, 0, REDIRECT_MAP),
+        instruction(0x95, 0, 0, 0, 0),
+    ];
+    let arguments = ProgLoad {
+        prog_type: PROG_TYPE_XDP,
+        insn_count: instructions.len() as u32,
+        insns: instructions.as_ptr() as u64,
+        // The kernel lets only some helpers be called by others, of which this is none.
+        license: c"Apache-2.0 OR MIT".as_ptr() as u64,
+    };
+    bpf_fd(PROG_LOAD, &arguments)
+}
+
+/// `struct bpf_insn`, whose registers share a byte: the destination in its first four bits, in the machine's order.
+fn instruction(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> [u8; 8] {
+    let registers = match cfg!(target_endian = "little") {
+        true => source << 4 | destination,
+        false => destination << 4 | source,
+    };
+    let ([a, b], [c, d, e, f]) = (offset.to_ne_bytes(), immediate.to_ne_bytes());
+    [code, registers, a, b, c, d, e, f]
+}
+
+fn link(program: &OwnedFd, index: u32, flags: u32) -> io::Result<OwnedFd> {
+    let arguments = LinkCreate {
+        prog_fd: program.as_raw_fd() as u32,
+        target_ifindex: index,
+        attach_type: ATTACH_XDP,
+        flags,
+    };
+    bpf_fd(LINK_CREATE, &arguments)
+}
+
+fn bpf_fd<T>(command: libc::c_long, arguments: &T) -> io::Result<OwnedFd> {
+    let fd = bpf(command, arguments)?;
+    // SAFETY: the command makes a descriptor, which nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+/// `T` is what belongs to the command; pointers in it are valid.
+fn bpf<T>(command: libc::c_long, arguments: &T) -> io::Result<libc::c_long> {
+    // SAFETY: the kernel reads as many bytes as are said to be there, and what they point to.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            std::ptr::from_ref(arguments),
+            size_of::<T>(),
+        )
+    };
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        result => Ok(result),
+    }
+}

@@ -1,0 +1,163 @@
+//! The rings of an XDP socket: one side produces, the other consumes, neither locks.
+//!
+//! Each side has an index that only it writes and that goes up for ever; an entry is at its index modulo the ring's size, a power of
+//! two. Publishing (with release) makes the entries before the index the other side's; reading it (with acquire) takes them over.
+
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::net::xdp::XdpRingOffset;
+use std::mem::size_of;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// `XDP_RING_NEED_WAKEUP`: the kernel does not look at the ring by itself.
+const NEED_WAKEUP: u32 = 1;
+
+/// A ring that the kernel takes from.
+pub(super) struct Producer<T> {
+    ring: Ring<T>,
+    /// One after the last entry written; published later.
+    written: u32,
+}
+
+impl<T: Copy> Producer<T> {
+    pub fn map(
+        socket: &OwnedFd,
+        offsets: &XdpRingOffset,
+        size: usize,
+        page: u64,
+    ) -> Result<Self, Errno> {
+        let ring = Ring::map(socket, offsets, size, page)?;
+        Ok(Self { ring, written: 0 })
+    }
+
+    /// Writes an entry. There is room: there are no more frames than entries.
+    pub fn push(&mut self, entry: T) {
+        // SAFETY: the entry is ours until it is published; see above on room.
+        unsafe { self.ring.entry(self.written).write(entry) };
+        self.written = self.written.wrapping_add(1);
+    }
+
+    /// Gives the kernel what was written.
+    pub fn publish(&mut self) {
+        self.ring.producer().store(self.written, Ordering::Release);
+    }
+
+    /// Whether the kernel has not taken everything.
+    pub fn has_unread(&self) -> bool {
+        self.ring.consumer().load(Ordering::Acquire) != self.written
+    }
+
+    /// Whether the kernel waits for a system call.
+    pub fn needs_wakeup(&self) -> bool {
+        self.ring.flags().load(Ordering::Relaxed) & NEED_WAKEUP != 0
+    }
+}
+
+/// A ring that the kernel puts into.
+pub(super) struct Consumer<T> {
+    ring: Ring<T>,
+    /// The next entry to read; the kernel learns of it later.
+    read: u32,
+}
+
+impl<T: Copy> Consumer<T> {
+    pub fn map(
+        socket: &OwnedFd,
+        offsets: &XdpRingOffset,
+        size: usize,
+        page: u64,
+    ) -> Result<Self, Errno> {
+        let ring = Ring::map(socket, offsets, size, page)?;
+        Ok(Self { ring, read: 0 })
+    }
+
+    /// The next entry, if there is one.
+    pub fn pop(&mut self) -> Option<T> {
+        if self.ring.producer().load(Ordering::Acquire) == self.read {
+            return None;
+        }
+        // SAFETY: the kernel has published the entry, and does not write it again before it is released.
+        let entry = unsafe { self.ring.entry(self.read).read() };
+        self.read = self.read.wrapping_add(1);
+        Some(entry)
+    }
+
+    /// Gives the kernel back the entries that were read.
+    pub fn release(&mut self) {
+        self.ring.consumer().store(self.read, Ordering::Release);
+    }
+}
+
+/// A mapping with two indices, flags, and entries.
+struct Ring<T> {
+    memory: NonNull<u8>,
+    bytes: usize,
+    offsets: XdpRingOffset,
+    entries: NonNull<T>,
+    mask: u32,
+}
+
+// SAFETY: the mapping belongs to this value alone, and the entries are numbers.
+unsafe impl<T> Send for Ring<T> {}
+
+impl<T> Ring<T> {
+    fn map(
+        socket: &OwnedFd,
+        offsets: &XdpRingOffset,
+        size: usize,
+        page: u64,
+    ) -> Result<Self, Errno> {
+        if offsets.flags.is_none() {
+            // Older than Linux 5.4.
+            return Err(Errno::OPNOTSUPP);
+        }
+        let bytes = offsets.desc as usize + size * size_of::<T>();
+        let (access, flags) = (
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED | MapFlags::POPULATE,
+        );
+        // SAFETY: a new mapping, where the kernel likes it.
+        let memory = unsafe { mmap(std::ptr::null_mut(), bytes, access, flags, socket, page)? };
+        let memory = NonNull::new(memory.cast::<u8>()).ok_or(Errno::NOMEM)?;
+        Ok(Self {
+            memory,
+            bytes,
+            offsets: *offsets,
+            // SAFETY: the kernel says that the entries are there, aligned.
+            entries: unsafe { memory.add(offsets.desc as usize).cast() },
+            mask: size as u32 - 1,
+        })
+    }
+
+    fn entry(&self, index: u32) -> NonNull<T> {
+        // SAFETY: the mask keeps it within the mapping.
+        unsafe { self.entries.add((index & self.mask) as usize) }
+    }
+
+    fn producer(&self) -> &AtomicU32 {
+        self.index(self.offsets.producer)
+    }
+
+    fn consumer(&self) -> &AtomicU32 {
+        self.index(self.offsets.consumer)
+    }
+
+    fn flags(&self) -> &AtomicU32 {
+        // Checked when the ring was mapped.
+        self.index(self.offsets.flags.unwrap_or(self.offsets.producer))
+    }
+
+    fn index(&self, offset: u64) -> &AtomicU32 {
+        // SAFETY: the kernel says that an index is there, aligned; both sides use it atomically.
+        unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(offset as usize).cast()) }
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        // SAFETY: this is the whole mapping, and nothing refers to it any more.
+        let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.bytes) };
+    }
+}

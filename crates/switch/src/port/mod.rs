@@ -1,0 +1,134 @@
+//! Ports: where frames come from and go to. One file per back end.
+//!
+//! | back end | what it is for | needs |
+//! | --- | --- | --- |
+//! | [`memory`] | tests, and networks in one process | nothing |
+//! | [`pcap`] | replaying a capture, recording what is sent | files |
+//! | [`tap`] | the machine's own network stack as a host | CAP_NET_ADMIN |
+//! | [`af_packet`] | any network interface | CAP_NET_RAW |
+//! | [`af_xdp`] | a network interface, faster | CAP_NET_ADMIN, CAP_BPF, CAP_NET_RAW |
+
+pub mod af_packet;
+pub mod af_xdp;
+mod interface;
+pub mod memory;
+mod offload;
+pub mod pcap;
+mod spec;
+pub mod tap;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use spec::PortSpec;
+
+use std::io;
+use urtica_wire::MacAddr;
+
+/// A port's back end.
+pub trait PortIo: Send {
+    /// The name that people know the port by, such as `eth0`.
+    fn name(&self) -> &str;
+
+    /// Its Ethernet address.
+    fn hw_addr(&self) -> MacAddr;
+
+    /// Whether it has a link.
+    fn is_up(&self) -> bool;
+
+    /// Its rate in kb/s; 0 where that means nothing.
+    fn speed_kbps(&self) -> u32;
+
+    /// Hands over frames that have come in, at most `max`; returns how many.
+    ///
+    /// # Errors
+    /// Where the port does not work any more.
+    fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
+
+    /// Sends a frame, at the latest at the next [`PortIo::flush`]. Returns whether there was room for it.
+    fn send(&mut self, frame: &[u8]) -> bool;
+
+    /// Sees to it that all frames given to [`PortIo::send`] leave.
+    fn flush(&mut self);
+
+    /// What becomes readable when frames have come in; `None` where only asking tells.
+    fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>>;
+}
+
+/// Why a port could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// The text names no port.
+    #[error("'{text}' is not a port: it {problem}; expected {expected}", expected = spec::EXPECTED)]
+    Syntax {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// There is nothing of that name.
+    #[error("there is no network interface '{0}'; `ip link` lists those there are")]
+    NoInterface(String),
+    /// We may not.
+    #[error("cannot open {port}: the system wants {needs}; run as root, or give the program that")]
+    NotPermitted {
+        /// Which port.
+        port: String,
+        /// The capabilities that it takes.
+        needs: &'static str,
+    },
+    /// Somebody else has it.
+    #[error(
+        "cannot open {port}: it is in use; end the program that has it (`bpftool net`, `ss -f link -p` tell)"
+    )]
+    InUse {
+        /// Which port.
+        port: String,
+    },
+    /// The interface is of another kind or set up in another way than the back end can use.
+    #[error("cannot open {port}: it {problem}")]
+    Unsuitable {
+        /// Which port.
+        port: String,
+        /// What is in the way, and what to do about it.
+        problem: String,
+    },
+    /// The system refused otherwise.
+    #[error("cannot {what} for {port}: {error}")]
+    Io {
+        /// Which port.
+        port: String,
+        /// What was attempted.
+        what: &'static str,
+        /// Why it failed.
+        error: io::Error,
+    },
+}
+
+/// Says of errors which port they are about, and turns the common ones into advice.
+struct Opening<'name> {
+    port: &'name str,
+    /// The capabilities that it takes.
+    needs: &'static str,
+}
+
+impl Opening<'_> {
+    /// What an attempt to do `what` that failed says.
+    fn failed<E: Into<io::Error>>(&self, what: &'static str) -> impl FnOnce(E) -> PortError {
+        let (port, needs) = (self.port.to_owned(), self.needs);
+        move |error| {
+            let error = error.into();
+            match error.kind() {
+                io::ErrorKind::PermissionDenied => PortError::NotPermitted { port, needs },
+                io::ErrorKind::ResourceBusy => PortError::InUse { port },
+                _ => PortError::Io { port, what, error },
+            }
+        }
+    }
+
+    fn unsuitable(&self, problem: impl Into<String>) -> PortError {
+        PortError::Unsuitable {
+            port: self.port.to_owned(),
+            problem: problem.into(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Ports by their names on the command line: `KIND:NAME`.
+
+use super::af_packet::AfPacketPort;
+use super::af_xdp::AfXdpPort;
+use super::pcap::{PcapPort, Replay};
+use super::tap::TapPort;
+use super::{PortError, PortIo};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What errors say that a port looks like.
+pub(super) const EXPECTED: &str =
+    "INTERFACE, afpacket:INTERFACE, afxdp:INTERFACE, tap:NAME or pcap:[IN][,OUT]";
+
+/// A port that can be opened, by kind and name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortSpec {
+    /// `afpacket:INTERFACE`, or just its name: a network interface by AF_PACKET.
+    AfPacket(String),
+    /// `afxdp:INTERFACE`: a network interface by AF_XDP.
+    AfXdp(String),
+    /// `tap:NAME`: a tap device.
+    Tap(String),
+    /// `pcap:[IN][,OUT]`: the frames of one file come in, what is sent goes into another.
+    Pcap {
+        /// The file to replay, once.
+        input: Option<PathBuf>,
+        /// The file to record into.
+        output: Option<PathBuf>,
+    },
+}
+
+impl PortSpec {
+    /// Opens the port.
+    ///
+    /// # Errors
+    /// [`PortError`]: where it is not there, not ours, or not fit.
+    pub fn open(&self) -> Result<Box<dyn PortIo>, PortError> {
+        Ok(match self {
+            Self::AfPacket(interface) => Box::new(AfPacketPort::open(interface)?),
+            Self::AfXdp(interface) => Box::new(AfXdpPort::open(interface)?),
+            Self::Tap(name) => Box::new(TapPort::open(name)?),
+            Self::Pcap { input, output } => Box::new(PcapPort::open(
+                input.as_deref(),
+                output.as_deref(),
+                Replay::Once,
+            )?),
+        })
+    }
+}
+
+impl FromStr for PortSpec {
+    type Err = PortError;
+
+    fn from_str(text: &str) -> Result<Self, PortError> {
+        let wrong = |problem| PortError::Syntax {
+            text: text.to_owned(),
+            problem,
+        };
+        let (kind, name) = text.split_once(':').unwrap_or(("afpacket", text));
+        if name.is_empty() || name == "," {
+            return Err(wrong("has no name"));
+        }
+        match kind {
+            "afpacket" => Ok(Self::AfPacket(name.to_owned())),
+            "afxdp" => Ok(Self::AfXdp(name.to_owned())),
+            "tap" => Ok(Self::Tap(name.to_owned())),
+            "pcap" => {
+                let (input, output) = name.split_once(',').unwrap_or((name, ""));
+                let file = |name: &str| (!name.is_empty()).then(|| PathBuf::from(name));
+                Ok(Self::Pcap {
+                    input: file(input),
+                    output: file(output),
+                })
+            }
+            _ => Err(wrong("is of an unknown kind")),
+        }
+    }
+}
+
+impl fmt::Display for PortSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AfPacket(interface) => write!(f, "afpacket:{interface}"),
+            Self::AfXdp(interface) => write!(f, "afxdp:{interface}"),
+            Self::Tap(name) => write!(f, "tap:{name}"),
+            Self::Pcap { input, output } => {
+                let text = |path: &Option<PathBuf>| {
+                    path.as_ref()
+                        .map_or(String::new(), |path| path.display().to_string())
+                };
+                match output {
+                    None => write!(f, "pcap:{}", text(input)),
+                    Some(_) => write!(f, "pcap:{},{}", text(input), text(output)),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read_and_printed() {
+        for text in [
+            "afpacket:eth0",
+            "afxdp:eth0",
+            "tap:t0",
+            "pcap:a.pcap",
+            "pcap:a,b",
+            "pcap:,b",
+        ] {
+            assert_eq!(text.parse::<PortSpec>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "eth0".parse::<PortSpec>().unwrap(),
+            PortSpec::AfPacket("eth0".into())
+        );
+    }
+
+    #[test]
+    fn refusals_say_what_was_expected() {
+        for (text, problem) in [
+            ("dpdk:0", "unknown kind"),
+            ("tap:", "no name"),
+            ("", "no name"),
+            ("pcap:,", "no name"),
+        ] {
+            let sentence = text.parse::<PortSpec>().unwrap_err().to_string();
+            assert!(
+                sentence.contains(problem) && sentence.contains("afpacket:INTERFACE"),
+                "{sentence}"
+            );
+        }
+    }
+}

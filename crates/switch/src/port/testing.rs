@@ -1,0 +1,162 @@
+//! What the tests of back ends share: a network namespace to be alone in, and frames.
+
+use super::PortIo;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Runs `test` on a thread in a network namespace of its own, which goes when the thread ends. Without root it says so, and
+/// that is all, except where `CI=true` is set.
+pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "needs root");
+        // Not println!, which cargo hides for tests that pass.
+        let _ = writeln!(std::io::stderr(), "skipped: needs root");
+        return;
+    }
+    let run = move || {
+        // SAFETY: no pointers; only this thread changes its network namespace.
+        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
+        test();
+    };
+    if let Err(panic) = std::thread::spawn(run).join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Runs `ip` with these arguments in the thread's namespace.
+pub fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status();
+    assert!(status.unwrap().success(), "ip {arguments}");
+}
+
+/// A cable between two new interfaces, both up, without IPv6 and its chatter.
+pub fn veth(name: &str, peer: &str) {
+    ip(&format!("link add {name} type veth peer name {peer}"));
+    for end in [name, peer] {
+        ip(&format!("link set {end} addrgenmode none"));
+        ip(&format!("link set {end} up"));
+    }
+}
+
+/// A frame of `len` bytes that no protocol knows, with a byte to know it by.
+pub fn frame(len: usize, mark: u8) -> Vec<u8> {
+    let mut frame = vec![mark; len];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    frame
+}
+
+/// Asks the port for frames until there are `count`.
+pub fn receive(port: &mut dyn PortIo, count: usize) -> Vec<Vec<u8>> {
+    let start = Instant::now();
+    let mut frames = Vec::new();
+    while frames.len() < count {
+        assert!(
+            start.elapsed() < DEADLINE,
+            "{} of {count} frames came",
+            frames.len()
+        );
+        port.receive(32, &mut |frame| frames.push(frame.to_vec()))
+            .unwrap();
+    }
+    frames
+}
+
+/// Waits until `condition` holds.
+pub fn eventually(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(
+            start.elapsed() < DEADLINE,
+            "the condition did not come true"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether the port's descriptor is readable within a moment.
+pub fn is_readable(port: &dyn PortIo, timeout_ms: u32) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let fd = port.as_fd().unwrap();
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from(timeout_ms) * 1_000_000,
+    };
+    poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).unwrap() == 1
+}
+
+/// Starts `run` as a host: a thread in a network namespace of its own, with the address 10.0.0.`number` on a cable whose other
+/// end is the interface `p<number>` of the caller's namespace.
+fn start_host<T: Send + 'static>(
+    number: u8,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let (tell_thread, thread) = mpsc::channel();
+    let (tell_plugged, plugged) = mpsc::channel::<()>();
+    let host = std::thread::spawn(move || {
+        // SAFETY: no pointers; only this thread changes its network namespace.
+        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
+        tell_thread.send(rustix::thread::gettid()).unwrap();
+        plugged.recv().unwrap();
+        ip(&format!("address add 10.0.0.{number}/24 dev h{number}"));
+        ip(&format!("link set h{number} up"));
+        run()
+    });
+    let thread = thread.recv().unwrap().as_raw_nonzero();
+    veth(&format!("p{number}"), &format!("h{number}"));
+    ip(&format!("link set h{number} netns {thread}"));
+    tell_plugged.send(()).unwrap();
+    host
+}
+
+/// Has one host send another some megabytes of TCP through two ports of `open`'s, which exchange what they receive.
+pub fn tcp_passes(open: impl Fn(&str) -> Box<dyn PortIo>) {
+    const BYTES: usize = 4 << 20;
+    let receiver = start_host(2, || {
+        let (mut stream, _) = TcpListener::bind("10.0.0.2:5000")
+            .unwrap()
+            .accept()
+            .unwrap();
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).unwrap();
+        received
+    });
+    let sender = start_host(1, || {
+        let start = Instant::now();
+        let mut stream = loop {
+            match TcpStream::connect("10.0.0.2:5000") {
+                Ok(stream) => break stream,
+                Err(error) => assert!(start.elapsed() < DEADLINE, "no connection: {error}"),
+            }
+        };
+        let sent: Vec<u8> = (0..BYTES).map(|at| (at / 3) as u8).collect();
+        stream.write_all(&sent).unwrap();
+        sent
+    });
+    let (mut a, mut b) = (open("p1"), open("p2"));
+    let start = Instant::now();
+    while !receiver.is_finished() {
+        assert!(start.elapsed() < 4 * DEADLINE, "the stream did not pass");
+        exchange(&mut *a, &mut *b);
+        exchange(&mut *b, &mut *a);
+    }
+    assert!(
+        sender.join().unwrap() == receiver.join().unwrap(),
+        "another stream came out"
+    );
+}
+
+/// Sends by `to` what has come in by `from`, in frames that fit the MTU.
+fn exchange(from: &mut dyn PortIo, to: &mut dyn PortIo) {
+    from.receive(32, &mut |frame| {
+        assert!(frame.len() <= 1514, "a frame of {} bytes", frame.len());
+        to.send(frame);
+    })
+    .unwrap();
+    to.flush();
+}

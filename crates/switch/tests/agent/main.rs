@@ -1,0 +1,11 @@
+//! The switch held to the specification, message by message: no socket, and a clock that tests move.
+
+mod flows;
+mod handshake;
+mod multipart;
+mod packets;
+mod ports;
+mod properties;
+mod requests;
+mod roles;
+mod support;

@@ -1,0 +1,245 @@
+//! Ports: what controllers are told of them, their counters, and switching without a controller.
+
+use crate::support::{Bench, body, config, frame, hw_addr, multipart, port};
+use std::time::Duration;
+use urtica_switch::{ConnectionId, FailMode, SwitchConfig};
+use urtica_wire::{
+    ErrorCode, Message, MultipartReplyBody, MultipartRequestBody, Port, PortConfig, PortFeatures,
+    PortMod, PortNo, PortReason, PortState, PortStats, PortStatus, Version,
+};
+
+fn take_status(bench: &mut Bench, controller: ConnectionId) -> PortStatus {
+    match bench.take_one(controller).message() {
+        Message::PortStatus(status) => status,
+        other => panic!("expected a port status, not {other:?}"),
+    }
+}
+
+fn standalone(ports: u32) -> Bench {
+    let mut bench = Bench::new(SwitchConfig {
+        fail_mode: FailMode::Standalone,
+        ..config()
+    });
+    for number in 1..=ports {
+        bench.add_port(number);
+    }
+    bench
+}
+
+fn configure(bench: &mut Bench, controller: ConnectionId, number: u32, config: PortConfig) {
+    let port_mod = PortMod {
+        port_no: PortNo(number),
+        hw_addr: hw_addr(number),
+        config,
+        mask: config,
+        advertise: PortFeatures::empty(),
+    };
+    bench.tell(controller, &Message::PortMod(port_mod));
+    bench.take(controller);
+}
+
+#[test]
+fn ports_come_and_go() {
+    for version in Version::ALL {
+        let (mut bench, controller) = Bench::with_controller(version);
+        let expected = |reason| PortStatus {
+            reason,
+            port: port(version, 7),
+        };
+        bench.add_port(7);
+        assert_eq!(
+            take_status(&mut bench, controller),
+            expected(PortReason::Add)
+        );
+        bench.add_port(7);
+        assert_eq!(
+            take_status(&mut bench, controller),
+            expected(PortReason::Modify)
+        );
+        let io = bench.switch.remove_port(PortNo(7), bench.now);
+        assert_eq!(io.unwrap().name(), "cable");
+        assert_eq!(
+            take_status(&mut bench, controller),
+            expected(PortReason::Delete)
+        );
+        assert!(bench.switch.remove_port(PortNo(7), bench.now).is_none());
+        assert!(bench.take(controller).is_empty());
+    }
+}
+
+#[test]
+fn numbers_that_no_port_can_have_are_refused() {
+    let (mut bench, controller) = Bench::with_controller(Version::Of13);
+    for number in [0, PortNo::ALL.0, PortNo::ANY.0] {
+        bench.add_port(number);
+        assert!(bench.take(controller).is_empty());
+    }
+    bench.add_port(PortNo::LOCAL.0);
+    assert_eq!(bench.take(controller).len(), 1);
+    assert_eq!(bench.switch.ports().count(), 4);
+}
+
+#[test]
+fn links_are_watched() {
+    let (mut bench, controller) = Bench::with_controller(Version::Of13);
+    bench.cable(2).is_cut = true;
+    bench.pass(Duration::from_secs(1));
+    let status = take_status(&mut bench, controller);
+    assert_eq!(status.reason, PortReason::Modify);
+    assert_eq!(status.port.state, PortState::LINK_DOWN);
+    bench.pass(Duration::from_secs(1));
+    assert!(bench.take(controller).is_empty());
+    bench.cable(2).is_cut = false;
+    bench.pass(Duration::from_secs(1));
+    let back = take_status(&mut bench, controller);
+    assert_eq!(back.port, port(Version::Of13, 2));
+}
+
+#[test]
+fn a_port_that_breaks_has_no_link_until_it_works_again() {
+    let (mut bench, controller) = Bench::with_controller(Version::Of13);
+    bench.cable(1).is_broken = true;
+    bench.switch.poll_ports(bench.now);
+    let status = take_status(&mut bench, controller);
+    assert_eq!(status.port.state, PortState::LINK_DOWN);
+    bench.switch.poll_ports(bench.now);
+    assert!(bench.take(controller).is_empty());
+    bench.cable(1).is_broken = false;
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(
+        take_status(&mut bench, controller).port,
+        port(Version::Of13, 1)
+    );
+}
+
+#[test]
+fn alone_it_learns() {
+    let mut bench = standalone(3);
+    bench.receive(1, &frame(1, 2));
+    assert_eq!(bench.senders(), [2, 3], "not known yet");
+    bench.receive(2, &frame(2, 1));
+    assert_eq!(bench.senders(), [1]);
+    bench.receive(1, &frame(1, 2));
+    assert_eq!(bench.senders(), [2]);
+    bench.receive(3, &frame(3, 0xff));
+    assert_eq!(bench.senders(), [1, 2]);
+    bench.receive(2, &frame(9, 2));
+    assert!(bench.senders().is_empty(), "it is on its side already");
+}
+
+#[test]
+fn alone_it_keeps_to_itself_what_is_for_bridges() {
+    let mut bench = standalone(2);
+    let mut bpdu = frame(1, 2);
+    bpdu[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0]);
+    bench.receive(1, &bpdu);
+    assert!(bench.senders().is_empty());
+}
+
+#[test]
+fn alone_it_floods_where_a_host_has_gone() {
+    let mut bench = standalone(3);
+    bench.receive(2, &frame(2, 0xff));
+    bench.senders();
+    bench.cable(2).is_cut = true;
+    bench.pass(Duration::from_secs(1));
+    bench.receive(1, &frame(1, 2));
+    assert_eq!(bench.senders(), [3]);
+}
+
+#[test]
+fn ports_that_are_switched_off_take_no_part() {
+    for (config, takes_in, sends) in [
+        (PortConfig::PORT_DOWN, false, false),
+        (PortConfig::NO_RECV, false, true),
+        (PortConfig::NO_FWD, true, false),
+        (PortConfig::NO_FLOOD, true, false),
+    ] {
+        let mut bench = standalone(2);
+        let controller = bench.connect(Version::Of10);
+        configure(&mut bench, controller, 2, config);
+        bench.switch.disconnect(controller, bench.now);
+        bench.receive(2, &frame(2, 0xff));
+        assert_eq!(!bench.senders().is_empty(), takes_in, "{config:?}");
+        bench.receive(1, &frame(1, 0xff));
+        assert_eq!(!bench.senders().is_empty(), sends, "{config:?}");
+    }
+}
+
+#[test]
+fn a_full_burst_says_that_there_may_be_more() {
+    let mut bench = standalone(2);
+    for _ in 0..40 {
+        bench.cable(1).to_switch.push_back(frame(1, 0xff));
+    }
+    assert!(bench.switch.poll_ports(bench.now));
+    assert!(!bench.switch.poll_ports(bench.now));
+    assert_eq!(bench.sent_by(2).len(), 40);
+}
+
+fn stats(bench: &mut Bench, controller: ConnectionId, number: u32) -> PortStats {
+    let asked = multipart(MultipartRequestBody::PortStats(PortNo(number)));
+    let answer = bench.ask(controller, &asked);
+    match body(&answer) {
+        MultipartReplyBody::PortStats(rows) => rows.iter().next().unwrap(),
+        other => panic!("expected port stats, not {other:?}"),
+    }
+}
+
+#[test]
+fn ports_count() {
+    let mut bench = standalone(2);
+    bench.receive(1, &frame(1, 2));
+    bench.receive(1, &[0; 13]);
+    bench.cable(2).is_full = true;
+    bench.receive(1, &frame(1, 2));
+    bench.now += Duration::from_millis(2500);
+
+    let controller = bench.connect(Version::Of13);
+    let first = stats(&mut bench, controller, 1);
+    assert_eq!((first.rx_packets, first.rx_bytes), (3, 133));
+    assert_eq!((first.rx_errors, first.rx_dropped), (1, 0));
+    assert_eq!((first.duration_sec, first.duration_nsec), (2, 500_000_000));
+    assert_eq!(first.collisions, u64::MAX, "not kept");
+    let second = stats(&mut bench, controller, 2);
+    assert_eq!((second.tx_packets, second.tx_bytes), (1, 60));
+    assert_eq!(second.tx_dropped, 1);
+
+    configure(&mut bench, controller, 1, PortConfig::NO_RECV);
+    bench.receive(1, &frame(1, 2));
+    assert_eq!(stats(&mut bench, controller, 1).rx_dropped, 1);
+
+    let of10 = bench.connect(Version::Of10);
+    let told = stats(&mut bench, of10, 2);
+    assert_eq!((told.tx_packets, told.duration_sec), (1, 0));
+}
+
+#[test]
+fn all_ports_counters_and_unknown_ones() {
+    for (version, code) in [
+        (Version::Of13, ErrorCode::BadRequestBadPort),
+        (Version::Of10, ErrorCode::BadRequestEperm),
+    ] {
+        let (mut bench, controller) = Bench::with_controller(version);
+        let asked = |port| multipart(MultipartRequestBody::PortStats(port));
+        let answer = bench.ask(controller, &asked(PortNo::ANY));
+        let MultipartReplyBody::PortStats(rows) = body(&answer) else {
+            panic!("expected port stats");
+        };
+        let numbers: Vec<_> = rows.iter().map(|row| row.port_no.0).collect();
+        assert_eq!(numbers, [1, 2, 3]);
+        assert_eq!(bench.refused(controller, &asked(PortNo(9))), code);
+    }
+}
+
+#[test]
+fn port_descriptions() {
+    let (mut bench, controller) = Bench::with_controller(Version::Of13);
+    let answer = bench.ask(controller, &multipart(MultipartRequestBody::PortDesc));
+    let MultipartReplyBody::PortDesc(rows) = body(&answer) else {
+        panic!("expected ports");
+    };
+    let ports: Vec<Port> = rows.iter().collect();
+    let expected = [1, 2, 3].map(|number| port(Version::Of13, number));
+    assert_eq!(ports, expected);
+}

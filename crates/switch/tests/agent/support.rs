@@ -1,0 +1,341 @@
+//! A switch on cables that tests hold the other end of, its controllers, and a clock that tests move.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use urtica_pipeline::PipelineConfig;
+use urtica_switch::{ConnectionId, PortIo, Switch, SwitchConfig};
+use urtica_wire::{
+    DatapathId, ErrorCode, FixedName, Header, MacAddr, Message, MultipartFlags, MultipartReplyBody,
+    MultipartRequest, MultipartRequestBody, Port, PortConfig, PortFeatures, PortNo, PortState,
+    Version, split_frame,
+};
+
+/// A hello with both versions in its bitmap.
+pub const HELLO: [u8; 16] = [4, 0, 0, 16, 0, 0, 0, 7, 0, 1, 0, 8, 0, 0, 0, 0x12];
+
+/// What the test's end of a cable and the switch's have in common.
+#[derive(Default)]
+pub struct Cable {
+    pub to_switch: VecDeque<Vec<u8>>,
+    pub from_switch: Vec<Vec<u8>>,
+    pub is_cut: bool,
+    pub is_full: bool,
+    pub is_broken: bool,
+}
+
+struct CableEnd {
+    number: u32,
+    cable: Arc<Mutex<Cable>>,
+}
+
+impl CableEnd {
+    fn cable(&self) -> MutexGuard<'_, Cable> {
+        self.cable.lock().unwrap()
+    }
+}
+
+impl PortIo for CableEnd {
+    fn name(&self) -> &str {
+        "cable"
+    }
+
+    fn hw_addr(&self) -> MacAddr {
+        hw_addr(self.number)
+    }
+
+    fn is_up(&self) -> bool {
+        !self.cable().is_cut
+    }
+
+    fn speed_kbps(&self) -> u32 {
+        10_000_000
+    }
+
+    fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        let mut cable = self.cable();
+        if cable.is_broken {
+            return Err(io::Error::other("broken"));
+        }
+        let count = max.min(cable.to_switch.len());
+        for frame in cable.to_switch.drain(..count) {
+            handle(&frame);
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> bool {
+        let mut cable = self.cable();
+        if !cable.is_full {
+            cable.from_switch.push(frame.to_vec());
+        }
+        !cable.is_full
+    }
+
+    fn flush(&mut self) {}
+
+    fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
+        None
+    }
+}
+
+pub fn hw_addr(number: u32) -> MacAddr {
+    MacAddr::from_u64(0x0200_0000_ff00 + u64::from(number))
+}
+
+/// A switch of four tables and eight buffers.
+pub fn config() -> SwitchConfig {
+    SwitchConfig {
+        datapath_id: DatapathId(0xd1),
+        n_buffers: 8,
+        pipeline: PipelineConfig {
+            n_tables: 4,
+            max_entries: 1000,
+            max_groups: 10,
+            max_meters: 10,
+        },
+        ..SwitchConfig::default()
+    }
+}
+
+/// A message that the switch sent.
+#[derive(Debug)]
+pub struct Sent {
+    pub header: Header,
+    frame: Vec<u8>,
+}
+
+impl Sent {
+    pub fn message(&self) -> Message<'_> {
+        Message::decode(&self.frame).unwrap().1
+    }
+}
+
+pub struct Bench {
+    pub switch: Switch,
+    pub now: Duration,
+    cables: BTreeMap<PortNo, Arc<Mutex<Cable>>>,
+    versions: BTreeMap<ConnectionId, Version>,
+    xid: u32,
+}
+
+impl Bench {
+    pub fn new(config: SwitchConfig) -> Self {
+        Self {
+            switch: Switch::new(config),
+            now: Duration::from_secs(1000),
+            cables: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            xid: 0x100,
+        }
+    }
+
+    /// A switch with ports 1 to `ports`.
+    pub fn with_ports(ports: u32) -> Self {
+        let mut bench = Self::new(config());
+        for number in 1..=ports {
+            bench.add_port(number);
+        }
+        bench
+    }
+
+    /// A switch with ports 1 to 3, and a controller of this version.
+    pub fn with_controller(version: Version) -> (Self, ConnectionId) {
+        let mut bench = Self::with_ports(3);
+        let controller = bench.connect(version);
+        (bench, controller)
+    }
+
+    pub fn add_port(&mut self, number: u32) {
+        let cable = Arc::<Mutex<Cable>>::default();
+        let end = CableEnd {
+            number,
+            cable: Arc::clone(&cable),
+        };
+        self.cables.insert(PortNo(number), cable);
+        self.switch
+            .add_port(PortNo(number), Box::new(end), self.now);
+    }
+
+    pub fn cable(&self, number: u32) -> MutexGuard<'_, Cable> {
+        self.cables[&PortNo(number)].lock().unwrap()
+    }
+
+    /// Puts a frame on a cable, and has the switch deal with it.
+    pub fn receive(&mut self, number: u32, frame: &[u8]) {
+        self.cable(number).to_switch.push_back(frame.to_vec());
+        self.switch.poll_ports(self.now);
+    }
+
+    /// What came out of a port since the last call.
+    pub fn sent_by(&mut self, number: u32) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.cable(number).from_switch)
+    }
+
+    /// The ports that something came out of since the last call.
+    pub fn senders(&mut self) -> Vec<u32> {
+        let numbers: Vec<_> = self.cables.keys().map(|port_no| port_no.0).collect();
+        let mut senders = Vec::new();
+        for number in numbers {
+            if !self.sent_by(number).is_empty() {
+                senders.push(number);
+            }
+        }
+        senders
+    }
+
+    /// A connection whose hello has not come.
+    pub fn connect_silently(&mut self) -> ConnectionId {
+        self.switch.connect("tcp:192.0.2.1:6653".into(), self.now)
+    }
+
+    /// A connection of a controller that has said hello; what was sent on the way is forgotten.
+    pub fn connect(&mut self, version: Version) -> ConnectionId {
+        let controller = self.connect_silently();
+        let hello = [version.to_wire(), 0, 0, 8, 0, 0, 0, 7];
+        self.input(controller, &hello).unwrap();
+        self.take(controller);
+        self.versions.insert(controller, version);
+        controller
+    }
+
+    pub fn input(&mut self, controller: ConnectionId, bytes: &[u8]) -> Result<(), String> {
+        self.switch.handle_input(controller, bytes, self.now)
+    }
+
+    /// What was sent to a controller since the last call.
+    pub fn take(&mut self, controller: ConnectionId) -> Vec<Sent> {
+        let out = std::mem::take(self.switch.output(controller).unwrap());
+        let mut rest = out.as_slice();
+        let mut sent = Vec::new();
+        while let Some((frame, after)) = split_frame(rest).unwrap() {
+            sent.push(Sent {
+                header: Header::peek(frame).unwrap(),
+                frame: frame.to_vec(),
+            });
+            rest = after;
+        }
+        assert!(rest.is_empty(), "half a message was sent");
+        sent
+    }
+
+    /// The only message sent to a controller since the last call.
+    pub fn take_one(&mut self, controller: ConnectionId) -> Sent {
+        let mut sent = self.take(controller);
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        sent.remove(0)
+    }
+
+    /// Sends a message, which the connection survives; returns its bytes.
+    pub fn tell(&mut self, controller: ConnectionId, message: &Message) -> Vec<u8> {
+        self.xid += 1;
+        let frame = encode(self.versions[&controller], self.xid, message);
+        self.input(controller, &frame).unwrap();
+        frame
+    }
+
+    /// Sends a message that is not answered.
+    pub fn tell_quietly(&mut self, controller: ConnectionId, message: &Message) {
+        self.tell(controller, message);
+        let sent = self.take(controller);
+        assert!(
+            sent.is_empty(),
+            "expected no answer to {message:?}, not {:?}",
+            sent[0].message()
+        );
+    }
+
+    /// Sends a message that is answered by one.
+    pub fn ask(&mut self, controller: ConnectionId, message: &Message) -> Sent {
+        self.tell(controller, message);
+        let answer = self.take_one(controller);
+        assert_eq!(answer.header.xid, self.xid);
+        answer
+    }
+
+    /// Sends a message that is refused, and quoted.
+    pub fn refused(&mut self, controller: ConnectionId, message: &Message) -> ErrorCode {
+        let frame = self.tell(controller, message);
+        self.refusal(controller, &frame)
+    }
+
+    /// The error that was sent about a message.
+    pub fn refusal(&mut self, controller: ConnectionId, frame: &[u8]) -> ErrorCode {
+        let answer = self.take_one(controller);
+        assert_eq!(answer.header.xid, Header::peek(frame).unwrap().xid);
+        match answer.message() {
+            Message::Error(error) => {
+                assert_eq!(error.data, &frame[..frame.len().min(64)]);
+                error.code
+            }
+            other => panic!("expected an error, not {other:?}"),
+        }
+    }
+
+    /// Moves the clock; returns the connections that have to end.
+    pub fn pass(&mut self, time: Duration) -> Vec<(ConnectionId, String)> {
+        self.now += time;
+        self.switch.handle_timeout(self.now)
+    }
+}
+
+pub fn encode(version: Version, xid: u32, message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message.encode(version, xid, &mut bytes).unwrap();
+    bytes
+}
+
+/// A multipart request that is whole.
+pub fn multipart(body: MultipartRequestBody<'_>) -> Message<'_> {
+    Message::MultipartRequest(MultipartRequest {
+        flags: MultipartFlags::empty(),
+        body,
+    })
+}
+
+/// The body of a multipart reply.
+pub fn body(sent: &Sent) -> MultipartReplyBody<'_> {
+    match sent.message() {
+        Message::MultipartReply(reply) => reply.body,
+        other => panic!("expected a multipart reply, not {other:?}"),
+    }
+}
+
+/// How port `number` of a bench is described.
+pub fn port(version: Version, number: u32) -> Port {
+    let is_13 = version == Version::Of13;
+    let speed = if is_13 { 10_000_000 } else { 0 };
+    Port {
+        port_no: PortNo(number),
+        hw_addr: hw_addr(number),
+        name: FixedName::truncated("cable"),
+        config: PortConfig::empty(),
+        state: match is_13 {
+            true => PortState::LIVE,
+            false => PortState::empty(),
+        },
+        curr: PortFeatures::FD_10GB,
+        advertised: PortFeatures::empty(),
+        supported: PortFeatures::empty(),
+        peer: PortFeatures::empty(),
+        curr_speed: speed,
+        max_speed: speed,
+    }
+}
+
+/// A frame from host `src` to host `dst`; 0xff for all hosts.
+pub fn frame(src: u8, dst: u8) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..6].copy_from_slice(&mac(dst).octets());
+    frame[6..12].copy_from_slice(&mac(src).octets());
+    frame[12..14].copy_from_slice(&[0x08, 0x00]);
+    frame
+}
+
+pub fn mac(host: u8) -> MacAddr {
+    match host {
+        0xff => MacAddr::BROADCAST,
+        host => MacAddr::new([2, 0, 0, 0, 0, host]),
+    }
+}
