@@ -4,12 +4,14 @@ mod bench;
 mod decode;
 mod demo;
 mod flows;
+mod log;
 mod run;
+mod switch;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// An OpenFlow stack: controller framework and benchmark.
+/// An OpenFlow stack: controller framework, switch and benchmark.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Cli {
@@ -25,6 +27,8 @@ enum Command {
     Run(run::RunArgs),
     /// Look into a switch, or change its flow entries, groups and meters, as ovs-ofctl does.
     Flows(flows::FlowsArgs),
+    /// Switch frames between ports, as OpenFlow controllers say.
+    Switch(switch::SwitchArgs),
     /// Print OpenFlow messages, from hex digits or a capture.
     Decode(decode::DecodeArgs),
     /// Load an OpenFlow controller from emulated switches, and measure it.
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Run(args) => run::run(args),
         Command::Flows(args) => flows::run(args),
+        Command::Switch(args) => switch::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Bench(args) => bench::run(*args),
     }

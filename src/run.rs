@@ -1,8 +1,7 @@
 //! `urtica run`: a controller with bundled programs.
 
-use std::io::IsTerminal;
+use crate::log::log_to_stderr;
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
 use urtica_apps as apps;
 use urtica_controller::Args;
 
@@ -35,14 +34,4 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
         apps::add_by_name(controller, name)
     })?;
     Ok(controller.run_programs()?)
-}
-
-fn log_to_stderr() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_target(false)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
 }

@@ -12,6 +12,10 @@ pub const LISTEN: &str = "ptcp:6653:127.0.0.1";
 /// The same place, as a switch connects to it.
 pub const TARGET: &str = "tcp:127.0.0.1:6653";
 
+/// The Python that has os-ken.
+pub const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.venv/bin/python");
+const OS_KEN_SWITCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/os_ken_switch.py");
+
 const START_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A running controller; ends when dropped.
@@ -33,6 +37,11 @@ impl Controller {
     /// Open vSwitch's learning switch: where a test fails under it too, the test bed is at fault.
     pub fn ovs_testcontroller(room: &Namespace) -> Self {
         Self::start(room, "ovs-testcontroller", &[LISTEN])
+    }
+
+    /// A learning switch on os-ken, which answers as its simple_switch did.
+    pub fn os_ken(room: &Namespace) -> Self {
+        Self::start(room, PYTHON, &[OS_KEN_SWITCH, "6653"])
     }
 
     fn start(room: &Namespace, program: &str, arguments: &[&str]) -> Self {

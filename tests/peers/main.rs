@@ -15,4 +15,5 @@ mod namespace;
 mod openvswitch;
 mod process;
 mod require;
+mod switch;
 mod vectors;

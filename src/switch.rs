@@ -1,0 +1,259 @@
+//! `urtica switch`: a software switch.
+
+use crate::log::log_to_stderr;
+use clap::ValueEnum;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
+use urtica_switch::{
+    Description, FailMode, PortIo, PortSpec, Runner, StopHandle, Switch, SwitchConfig,
+};
+use urtica_wire::{Address, DatapathId, PortNo, Version};
+
+// Not doc comments, since rustdoc would take the brackets for links.
+const CONTROLLER_HELP: &str = "Connect to this controller, or let controllers connect: tcp:HOST[:PORT], unix:FILE, \
+                               ptcp:[PORT][:HOST] or punix:FILE. May be repeated [default: none]";
+const PORT_HELP: &str = "A port by its number: afpacket:INTERFACE, afxdp:INTERFACE, tap:NAME or pcap:[IN][,OUT]. \
+                         May be repeated";
+
+const EXAMPLES: &str = "\
+Examples:
+  urtica switch eth1 eth2 --controller tcp:127.0.0.1:6653
+  urtica switch eth1 eth2 --fail-mode standalone
+  urtica switch --port 1=tap:t0 --port 2=afxdp:eth1 --controller ptcp:6654
+
+The ports' interfaces should be up and have no IP addresses. Logging: set RUST_LOG, as in RUST_LOG=debug.";
+
+/// Options of `urtica switch`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SwitchArgs {
+    /// Network interfaces or other ports; they get the numbers 1, 2, …, as far as --port leaves them.
+    #[arg(value_name = "PORT", required_unless_present = "port")]
+    ports: Vec<PortSpec>,
+    #[arg(long, value_name = "NUMBER=KIND:NAME", help = PORT_HELP)]
+    port: Vec<NumberedPort>,
+    /// The switch's identity: decimal, 0x…, or 16 hex digits [default: the first port's Ethernet address].
+    #[arg(long, value_name = "ID")]
+    datapath_id: Option<DatapathId>,
+    #[arg(long, value_name = "ADDR", help = CONTROLLER_HELP)]
+    controller: Vec<Address>,
+    /// Speak only these versions of OpenFlow: 1.0, 1.3 [default: both].
+    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
+    openflow: Vec<Version>,
+    /// What to do while no controller is connected.
+    #[arg(long, value_enum, default_value = "secure")]
+    fail_mode: FailModeArg,
+    /// How many flow tables there are.
+    #[arg(long, value_name = "N", default_value_t = 254, value_parser = clap::value_parser!(u8).range(1..=254))]
+    tables: u8,
+    /// How many packets are kept for controllers; 0 sends them whole.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    buffers: u32,
+    /// What to call the switch, in its description.
+    #[arg(long, value_name = "NAME", default_value = "urtica")]
+    name: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FailModeArg {
+    /// Go on by the flow entries there are.
+    Secure,
+    /// Switch as a learning switch.
+    Standalone,
+}
+
+/// `NUMBER=KIND:NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NumberedPort {
+    number: PortNo,
+    spec: PortSpec,
+}
+
+impl FromStr for NumberedPort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, spec) = text
+            .split_once('=')
+            .ok_or_else(|| format!("'{text}' has no '='; expected NUMBER=KIND:NAME"))?;
+        let number = PortNo(number.parse().unwrap_or(0));
+        if number.0 == 0 || number.is_reserved() {
+            let max = PortNo::MAX.0;
+            return Err(format!(
+                "'{text}' begins with no port number; expected 1 to {max}"
+            ));
+        }
+        let spec = spec
+            .parse::<PortSpec>()
+            .map_err(|error| error.to_string())?;
+        Ok(Self { number, spec })
+    }
+}
+
+/// Runs until SIGINT or SIGTERM.
+pub fn run(args: SwitchArgs) -> ExitCode {
+    log_to_stderr();
+    match run_switch(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("urtica switch: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
+    let mut ports = Vec::new();
+    for (number, spec) in args.numbered_ports()? {
+        ports.push((number, spec.open()?));
+    }
+    let config = args.config(&ports);
+    let datapath_id = config.datapath_id;
+    let mut switch = Switch::new(config);
+    for (number, port) in ports {
+        tracing::info!(port = %number, name = port.name(), hw_addr = %port.hw_addr(), "port");
+        switch.add_port(number, port, Duration::ZERO);
+    }
+    let runner = Runner::new(switch, &args.controller)?;
+    for address in runner.listen_addresses() {
+        tracing::info!(%address, "listening");
+    }
+    stop_on_signal(runner.stop_handle())?;
+    tracing::info!(dp_id = %datapath_id, "switching");
+    Ok(runner.run()?)
+}
+
+impl SwitchArgs {
+    /// All ports by number. Those without one get the lowest that are left.
+    fn numbered_ports(&self) -> Result<BTreeMap<PortNo, PortSpec>, String> {
+        let mut ports = BTreeMap::new();
+        for NumberedPort { number, spec } in &self.port {
+            if ports.insert(*number, spec.clone()).is_some() {
+                return Err(format!(
+                    "port {number} was given twice; expected each number once"
+                ));
+            }
+        }
+        let mut numbers = (1..).map(PortNo);
+        for spec in &self.ports {
+            let free = numbers.find(|number| !ports.contains_key(number));
+            ports.extend(free.map(|number| (number, spec.clone())));
+        }
+        Ok(ports)
+    }
+
+    fn config(&self, ports: &[(PortNo, Box<dyn PortIo>)]) -> SwitchConfig {
+        let mut config = SwitchConfig {
+            n_buffers: self.buffers,
+            fail_mode: match self.fail_mode {
+                FailModeArg::Secure => FailMode::Secure,
+                FailModeArg::Standalone => FailMode::Standalone,
+            },
+            description: Description {
+                datapath: self.name.clone(),
+                ..Description::default()
+            },
+            ..SwitchConfig::default()
+        };
+        config.pipeline.n_tables = self.tables;
+        if !self.openflow.is_empty() {
+            config.versions = self.openflow.clone();
+        }
+        let first_addr = ports
+            .first()
+            .map(|(_, port)| DatapathId(port.hw_addr().to_u64()));
+        config.datapath_id = self
+            .datapath_id
+            .or(first_addr)
+            .unwrap_or(config.datapath_id);
+        config
+    }
+}
+
+fn stop_on_signal(stop: StopHandle) -> std::io::Result<()> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+    let wait = move || {
+        if let Some(signal) = signals.forever().next() {
+            tracing::info!(signal, "stopping");
+            stop.stop();
+        }
+    };
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(wait)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Alone {
+        #[command(flatten)]
+        args: SwitchArgs,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<SwitchArgs, String> {
+        let program = ["switch"].iter().chain(arguments);
+        let parsed = Alone::try_parse_from(program).map_err(|error| error.to_string())?;
+        Ok(parsed.args)
+    }
+
+    fn ports(arguments: &[&str]) -> Result<Vec<String>, String> {
+        let ports = parse(arguments)?.numbered_ports()?;
+        Ok(ports
+            .iter()
+            .map(|(number, spec)| format!("{number}={spec}"))
+            .collect())
+    }
+
+    #[test]
+    fn ports_get_the_numbers_that_are_left() {
+        assert_eq!(
+            ports(&["a", "b"]).unwrap(),
+            ["1=afpacket:a", "2=afpacket:b"]
+        );
+        assert_eq!(
+            ports(&["a", "--port", "1=tap:t0", "b", "--port=9=pcap:x,y"]).unwrap(),
+            ["1=tap:t0", "2=afpacket:a", "3=afpacket:b", "9=pcap:x,y"]
+        );
+    }
+
+    #[test]
+    fn options_become_the_configuration() {
+        let args = parse(&[
+            "a",
+            "--openflow=1.0,1.3",
+            "--tables=3",
+            "--fail-mode=standalone",
+            "--datapath-id=0x2a",
+        ]);
+        let config = args.unwrap().config(&[]);
+        assert_eq!(config.versions, Version::ALL);
+        assert_eq!(config.pipeline.n_tables, 3);
+        assert_eq!(config.fail_mode, FailMode::Standalone);
+        assert_eq!(config.datapath_id, DatapathId(42));
+    }
+
+    #[test]
+    fn refusals_say_what_was_expected() {
+        for (arguments, expected) in [
+            (&[][..], "required"),
+            (&["--port=eth0"], "expected NUMBER=KIND:NAME"),
+            (&["--port=0=tap:t"], "expected 1 to 4294967040"),
+            (&["--port=1=dpdk:0"], "afpacket:INTERFACE"),
+            (&["--port=1=tap:t", "--port=1=tap:u"], "given twice"),
+            (&["a", "--tables=255"], "1..=254"),
+            (&["a", "--fail-mode=open"], "secure, standalone"),
+            (&["a", "--controller=here"], "tcp:HOST"),
+        ] {
+            let sentence = ports(arguments).unwrap_err();
+            assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+        }
+    }
+}

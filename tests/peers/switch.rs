@@ -1,0 +1,126 @@
+//! Hosts in namespaces reach each other through our switch, under our controller and under others.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::controller::{Controller, PYTHON, TARGET};
+use crate::namespace::{Host, Namespace};
+use crate::process::{Daemon, Signal, eventually};
+use crate::require;
+
+const HOSTS: u8 = 3;
+const TOOLS: &[&str] = &["ip", "ping", "ss"];
+const START_DEADLINE: Duration = Duration::from_secs(10);
+
+#[test]
+fn switch_under_l2_of10() {
+    hosts_reach_each_other(&[], Controller::urtica_l2, &under_controller("1.0"));
+}
+
+#[test]
+fn switch_under_l2_of13() {
+    hosts_reach_each_other(&[], Controller::urtica_l2, &under_controller("1.3"));
+}
+
+#[test]
+fn switch_under_ovs_testcontroller() {
+    let tools = ["ovs-testcontroller"];
+    let start = Controller::ovs_testcontroller;
+    hosts_reach_each_other(&tools, start, &under_controller("1.0,1.3"));
+}
+
+#[test]
+fn switch_under_os_ken_of10() {
+    hosts_reach_each_other(&[PYTHON], Controller::os_ken, &under_controller("1.0"));
+}
+
+#[test]
+fn switch_under_os_ken_of13() {
+    hosts_reach_each_other(&[PYTHON], Controller::os_ken, &under_controller("1.3"));
+}
+
+#[test]
+fn switch_alone() {
+    hosts_reach_each_other(&[], |_| (), &["--fail-mode", "standalone"]);
+}
+
+#[test]
+fn switch_with_af_xdp() {
+    let start = Controller::urtica_l2;
+    hosts_reach_each_other_by("afxdp", &[], start, &under_controller("1.3"));
+}
+
+fn under_controller(versions: &str) -> [&str; 4] {
+    ["--controller", TARGET, "--openflow", versions]
+}
+
+fn hosts_reach_each_other<C>(tools: &[&str], start: fn(&Namespace) -> C, options: &[&str]) {
+    hosts_reach_each_other_by("afpacket", tools, start, options);
+}
+
+/// Through a switch with ports of this kind.
+fn hosts_reach_each_other_by<C>(
+    kind: &str,
+    tools: &[&str],
+    start: fn(&Namespace) -> C,
+    options: &[&str],
+) {
+    if !require::root_and(&[TOOLS, tools].concat()) {
+        return;
+    }
+    let room = Namespace::new();
+    let hosts: Vec<Host> = (1..=HOSTS).map(|number| Host::new(&room, number)).collect();
+    let port = |host: &Host| format!("{kind}:{}", host.switch_port);
+    let ports: Vec<String> = hosts.iter().map(port).collect();
+    let _controller = start(&room);
+    let mut switch = Switch::start(&room, &ports, options);
+    for from in &hosts {
+        for to in hosts.iter().filter(|to| to.address != from.address) {
+            from.ping(to);
+        }
+    }
+    switch.interrupt();
+}
+
+/// A running `urtica switch`; ends when dropped.
+struct Switch {
+    daemon: Daemon,
+    _folder: TempDir,
+}
+
+impl Switch {
+    /// Starts it, and waits for the controller that its options name.
+    fn start(room: &Namespace, ports: &[String], options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let mut command = room.command(env!("CARGO_BIN_EXE_urtica"));
+        command.arg("switch").args(ports).args(options);
+        let daemon = Daemon::start(&mut command, &folder.path().join("switch.out"));
+        let mut switch = Self {
+            daemon,
+            _folder: folder,
+        };
+        let ready = match options.contains(&"--controller") {
+            true => "connected",
+            false => "switching",
+        };
+        eventually(&format!("the switch logs: {ready}"), START_DEADLINE, || {
+            assert!(switch.daemon.is_running(), "the switch ended at once");
+            switch.daemon.log().contains(ready)
+        });
+        switch
+    }
+
+    /// Ends it as an operator would, with Ctrl-C.
+    fn interrupt(&mut self) {
+        let status = self
+            .daemon
+            .stop(Signal::INT)
+            .expect("the switch ends within ten seconds of SIGINT");
+        assert!(
+            status.success(),
+            "the switch ended with {status} after SIGINT\n{}",
+            self.daemon.log()
+        );
+    }
+}
