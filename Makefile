@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fmt doc fuzz bench figures ci
+.PHONY: help setup demo test conformance lint fmt doc fuzz bench figures ci
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -18,6 +18,9 @@ demo: ## The main job on an embedded default: no switch, no root
 test: ## All tests, and each benchmark once; those against real peers need root and `make setup`
 	$(CARGO) test --workspace
 	$(CARGO) test --workspace --bench '*'
+
+conformance: ## os-ken's OpenFlow 1.3 switch tests on our switch, and the score; needs `make setup`
+	CI=true $(CARGO) test --release --test peers conformance -- --nocapture
 
 lint: ## Formatting, clippy, licences of the dependencies
 	$(CARGO) fmt --all --check
