@@ -1,6 +1,6 @@
 //! `urtica flows`: looks into a switch and changes it, in the words of `ovs-ofctl`.
 
-mod client;
+pub mod client;
 
 use client::{Client, ClientError, Refusal};
 use std::collections::HashMap;
@@ -80,7 +80,7 @@ enum Verb {
 struct Target {
     /// The switch: tcp:HOST[:PORT], unix:FILE, or the name of an Open vSwitch bridge on this machine.
     #[arg(value_name = "SWITCH")]
-    switch: Switch,
+    switch: SwitchName,
 }
 
 #[derive(clap::Args)]
@@ -106,9 +106,16 @@ struct EntryChanges {
 
 /// A switch as it is named on the command line.
 #[derive(Clone, Debug)]
-struct Switch(Address);
+pub struct SwitchName(Address);
 
-impl FromStr for Switch {
+impl SwitchName {
+    /// Where to connect.
+    pub fn address(&self) -> &Address {
+        &self.0
+    }
+}
+
+impl FromStr for SwitchName {
     type Err = AddressError;
 
     /// An address, or the name of a bridge that has its socket where Open vSwitch puts them.
@@ -229,12 +236,12 @@ impl FlowsArgs {
     }
 
     fn connect(&self, target: &Target) -> Result<Client, Error> {
-        let versions = match &self.openflow[..] {
-            [] => &Version::ALL,
-            chosen => chosen,
-        };
         let timeout = Duration::from_secs(self.timeout.max(1));
-        Ok(Client::connect(&target.switch.0, versions, timeout)?)
+        Ok(Client::connect(
+            target.switch.address(),
+            &self.openflow,
+            timeout,
+        )?)
     }
 
     /// Prints what the switch answers to each of these questions.

@@ -7,6 +7,7 @@ mod flows;
 mod log;
 mod run;
 mod switch;
+mod trace;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ enum Command {
     Run(run::RunArgs),
     /// Look into a switch, or change its flow entries, groups and meters, as ovs-ofctl does.
     Flows(flows::FlowsArgs),
+    /// Tell what happens to a packet in a switch, table by table.
+    Trace(trace::TraceArgs),
     /// Switch frames between ports, as OpenFlow controllers say.
     Switch(switch::SwitchArgs),
     /// Print OpenFlow messages, from hex digits or a capture.
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Run(args) => run::run(args),
         Command::Flows(args) => flows::run(args),
+        Command::Trace(args) => trace::run(args),
         Command::Switch(args) => switch::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Bench(args) => bench::run(*args),

@@ -67,17 +67,20 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects, and agrees on the highest of `versions` that the switch speaks. `timeout` bounds every wait.
+    /// Connects, and agrees on the highest of `versions` that the switch speaks, of all where none are given. `timeout`
+    /// bounds every wait.
     pub fn connect(
         address: &Address,
         versions: &[Version],
         timeout: Duration,
     ) -> Result<Self, ClientError> {
-        let stream = open(address, timeout)?;
-        let highest = versions.iter().max().copied().unwrap_or(Version::Of13);
+        let versions = match versions {
+            [] => &Version::ALL,
+            chosen => chosen,
+        };
         let mut client = Self {
-            stream,
-            version: highest,
+            stream: open(address, timeout)?,
+            version: Version::Of13,
             last_xid: 0,
             input: Vec::new(),
             timeout,

@@ -1,0 +1,236 @@
+//! Entries, groups, meters and ports of a switch, or of files, in a pipeline.
+
+use crate::flows::SwitchName;
+use crate::flows::client::{Client, ClientError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use urtica_pipeline::{Pipeline, PipelineConfig};
+use urtica_wire::text::ParseError;
+use urtica_wire::{
+    Action, Bucket, ErrorCode, FixedName, FlowMod, FlowModCommand, FlowStatsRequest, GroupMod,
+    GroupModCommand, Instruction, List, METER_ALL, MacAddr, Message, MeterMod, MeterModCommand,
+    MultipartReplyBody, MultipartRequestBody, Port, PortConfig, PortFeatures, PortNo, PortState,
+    Version,
+};
+
+/// Why a pipeline could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("{path}: {error}")]
+    File { path: String, error: std::io::Error },
+    #[error("{path}:{line}: {error}")]
+    Parse {
+        path: String,
+        line: usize,
+        error: ParseError,
+    },
+    #[error("'{text}' cannot be part of a pipeline: {code}")]
+    Refused { text: String, code: ErrorCode },
+}
+
+/// What has been found so far.
+#[derive(Default)]
+pub struct Loader {
+    ports: Vec<Port>,
+    groups: Vec<GroupMod<'static>>,
+    meters: Vec<MeterMod<'static>>,
+    flows: Vec<FlowMod<'static>>,
+}
+
+impl Loader {
+    /// Takes over what a switch has.
+    pub fn ask(
+        &mut self,
+        switch: &SwitchName,
+        versions: &[Version],
+        timeout: Duration,
+    ) -> Result<(), LoadError> {
+        let mut client = Client::connect(switch.address(), versions, timeout)?;
+        let features = client.request(&Message::FeaturesRequest)?;
+        if let (_, Message::FeaturesReply(features)) = decode(&features)? {
+            self.ports.extend(features.ports.iter());
+        }
+        self.ask_for(
+            &mut client,
+            MultipartRequestBody::Flow(FlowStatsRequest::default()),
+        )?;
+        if client.version() == Version::Of13 {
+            self.ask_for(&mut client, MultipartRequestBody::PortDesc)?;
+            self.ask_for(&mut client, MultipartRequestBody::GroupDesc)?;
+            self.ask_for(&mut client, MultipartRequestBody::MeterConfig(METER_ALL))?;
+        }
+        Ok(())
+    }
+
+    fn ask_for(
+        &mut self,
+        client: &mut Client,
+        what: MultipartRequestBody,
+    ) -> Result<(), LoadError> {
+        for frame in client.multipart(what)? {
+            if let (_, Message::MultipartReply(reply)) = decode(&frame)? {
+                self.take(&reply.body);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over a reply's rows. They go through text, which is how they come to own what they hold.
+    fn take(&mut self, reply: &MultipartReplyBody) {
+        match reply {
+            MultipartReplyBody::PortDesc(ports) => self.ports.extend(ports.iter()),
+            MultipartReplyBody::Flow(rows) => self.flows.extend(rows.iter().filter_map(|row| {
+                FlowMod::parse(FlowModCommand::Add, row.to_string().trim()).ok()
+            })),
+            MultipartReplyBody::GroupDesc(rows) => {
+                self.groups.extend(rows.iter().filter_map(|row| {
+                    let described = GroupMod {
+                        command: GroupModCommand::Add,
+                        group_type: row.group_type,
+                        group_id: row.group_id,
+                        buckets: row.buckets,
+                    };
+                    GroupMod::parse(GroupModCommand::Add, &described.to_string()).ok()
+                }));
+            }
+            MultipartReplyBody::MeterConfig(rows) => {
+                self.meters.extend(rows.iter().filter_map(|row| {
+                    let described = MeterMod {
+                        command: MeterModCommand::Add,
+                        flags: row.flags,
+                        meter_id: row.meter_id,
+                        bands: row.bands,
+                    };
+                    MeterMod::parse(MeterModCommand::Add, &described.to_string()).ok()
+                }));
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes over what a file has.
+    pub fn read(&mut self, path: &PathBuf) -> Result<(), LoadError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(Path::new(path)).map_err(|error| LoadError::File {
+            path: name.clone(),
+            error,
+        })?;
+        for (index, line) in text.lines().enumerate() {
+            self.read_line(line.trim())
+                .map_err(|error| LoadError::Parse {
+                    path: name.clone(),
+                    line: index + 1,
+                    error,
+                })?;
+        }
+        Ok(())
+    }
+
+    fn read_line(&mut self, line: &str) -> Result<(), ParseError> {
+        if line.starts_with("group_id=") {
+            self.groups
+                .push(GroupMod::parse(GroupModCommand::Add, line)?);
+        } else if line.starts_with("meter=") {
+            self.meters
+                .push(MeterMod::parse(MeterModCommand::Add, line)?);
+        } else if !line.is_empty() && !line.starts_with('#') {
+            self.flows.push(FlowMod::parse(FlowModCommand::Add, line)?);
+        }
+        Ok(())
+    }
+
+    /// The pipeline of all that. Ports that are only spoken of are there, too, and up.
+    pub fn finish(self, in_port: PortNo) -> Result<Pipeline, LoadError> {
+        let mut pipeline = Pipeline::new(PipelineConfig::default());
+        for port_no in self.mentioned_ports().into_iter().chain([in_port]) {
+            if !port_no.is_reserved() {
+                pipeline.set_port(port(port_no));
+            }
+        }
+        self.ports
+            .into_iter()
+            .for_each(|port| pipeline.set_port(port));
+        let mut gone = Vec::new();
+        for meter in &self.meters {
+            let added = pipeline.meter_mod(meter, Duration::ZERO, &mut gone);
+            added.map_err(|code| refused(meter, code))?;
+        }
+        add_groups(&mut pipeline, self.groups)?;
+        for flow in &self.flows {
+            let added = pipeline.flow_mod(flow, Duration::ZERO, &mut gone);
+            added.map_err(|code| refused(flow, code))?;
+        }
+        Ok(pipeline)
+    }
+
+    fn mentioned_ports(&self) -> Vec<PortNo> {
+        let instructions = self.flows.iter().flat_map(|flow| flow.instructions.iter());
+        let lists = instructions.filter_map(|instruction| match instruction {
+            Instruction::ApplyActions(actions) | Instruction::WriteActions(actions) => {
+                Some(actions)
+            }
+            _ => None,
+        });
+        let buckets = self.groups.iter().flat_map(|group| group.buckets.iter());
+        let lists = lists.chain(buckets.map(|bucket: Bucket| bucket.actions));
+        lists.flat_map(|actions| outputs(&actions)).collect()
+    }
+}
+
+fn outputs(actions: &List<Action>) -> Vec<PortNo> {
+    let ports = actions.iter().filter_map(|action| match action {
+        Action::Output { port, .. } | Action::Enqueue { port, .. } => Some(port),
+        _ => None,
+    });
+    ports.collect()
+}
+
+/// Adds groups in such an order that those which others hand packets to come first.
+fn add_groups(pipeline: &mut Pipeline, groups: Vec<GroupMod>) -> Result<(), LoadError> {
+    let mut left = groups;
+    loop {
+        let before = left.len();
+        let mut last = None;
+        left.retain(|group| {
+            let added = pipeline.group_mod(group, Duration::ZERO, &mut Vec::new());
+            added
+                .inspect_err(|code| last = Some(refused(group, *code)))
+                .is_err()
+        });
+        match last {
+            None => return Ok(()),
+            Some(error) if left.len() == before => return Err(error),
+            Some(_) => {}
+        }
+    }
+}
+
+fn refused(what: &dyn std::fmt::Display, code: ErrorCode) -> LoadError {
+    LoadError::Refused {
+        text: what.to_string(),
+        code,
+    }
+}
+
+fn decode(frame: &[u8]) -> Result<(urtica_wire::Header, Message<'_>), ClientError> {
+    Ok(Message::decode(frame)?)
+}
+
+/// A port of which nothing is known but its number.
+fn port(port_no: PortNo) -> Port {
+    Port {
+        port_no,
+        hw_addr: MacAddr::ZERO,
+        name: FixedName::truncated(&port_no.to_string()),
+        config: PortConfig::empty(),
+        state: PortState::empty(),
+        curr: PortFeatures::empty(),
+        advertised: PortFeatures::empty(),
+        supported: PortFeatures::empty(),
+        peer: PortFeatures::empty(),
+        curr_speed: 0,
+        max_speed: 0,
+    }
+}

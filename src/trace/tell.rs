@@ -1,0 +1,109 @@
+//! A packet's way, in lines.
+
+use urtica_pipeline::{FlowEntry, MeterVerdict, Packet, PacketInCause, Sink, Step};
+use urtica_wire::text::Actions;
+use urtica_wire::{CONTROLLER_NO_BUFFER, FlowMod, List, Match, PacketInReason, PortNo};
+
+/// Writes a line for each step.
+pub struct Teller<'l> {
+    lines: &'l mut Vec<String>,
+}
+
+impl<'l> Teller<'l> {
+    pub fn new(lines: &'l mut Vec<String>) -> Self {
+        Self { lines }
+    }
+
+    fn tell(&mut self, line: impl Into<String>) {
+        self.lines.push(line.into());
+    }
+
+    fn tell_result(&mut self, what: &str, packet: &Packet) {
+        self.tell(format!("    {what}: {}", headers(packet)));
+        self.tell(format!("      {}", hex(packet.frame())));
+    }
+}
+
+impl Sink for Teller<'_> {
+    fn transmit(&mut self, port: PortNo, packet: &Packet) {
+        let queue = match packet.queue_id {
+            0 => String::new(),
+            queue_id => format!(", queue {queue_id}"),
+        };
+        self.tell_result(&format!("-> port {port}{queue}"), packet);
+    }
+
+    fn packet_in(&mut self, packet: &Packet, cause: PacketInCause) {
+        let why = match cause.reason {
+            PacketInReason::NoMatch => "no entry matched",
+            PacketInReason::Action => "an action says so",
+            PacketInReason::InvalidTtl => "its TTL is invalid",
+            PacketInReason::Other(_) => "of an unknown reason",
+        };
+        let length = match cause.max_len {
+            CONTROLLER_NO_BUFFER => "whole".to_owned(),
+            bytes => format!("{bytes} bytes"),
+        };
+        self.tell_result(&format!("-> controller ({why}, {length})"), packet);
+    }
+
+    fn normal(&mut self, packet: &Packet) {
+        self.tell_result("-> switched as a switch without OpenFlow would", packet);
+    }
+
+    fn step(&mut self, step: Step<'_>) {
+        match step {
+            Step::Table {
+                table_id,
+                entry: Some(entry),
+                ..
+            } => {
+                self.tell(format!("table {table_id}: {}", row(entry)));
+            }
+            Step::Table {
+                table_id,
+                entry: None,
+                ..
+            } => {
+                self.tell(format!("table {table_id}: no entry matches"));
+            }
+            Step::Meter { meter_id, verdict } => self.tell(match verdict {
+                MeterVerdict::Pass => format!("  meter {meter_id}: it passes"),
+                MeterVerdict::Remark(levels) => {
+                    format!("  meter {meter_id}: its drop precedence is raised by {levels}")
+                }
+                MeterVerdict::Drop => format!("  meter {meter_id}: dropped"),
+            }),
+            Step::Action { action, .. } => self.tell(format!("  {action}")),
+            Step::ActionSet(set) if set.actions().is_empty() => {}
+            Step::ActionSet(set) => {
+                let actions = Actions(List::from(set.actions()));
+                self.tell(format!("action set: {actions}"));
+            }
+            Step::Bucket { group_id, bucket } => {
+                let actions = Actions(List::from(bucket.actions.clone()));
+                self.tell(format!("  bucket of group {group_id}: {actions}"));
+            }
+        }
+    }
+}
+
+/// The packet's headers, as a match on all of them is written.
+pub fn headers(packet: &Packet) -> String {
+    let exact = Match::exact_frame(packet.in_port, packet.frame());
+    format!("{exact} ({} bytes)", packet.frame().len())
+}
+
+fn row(entry: &FlowEntry) -> String {
+    FlowMod {
+        priority: entry.priority,
+        match_: entry.match_.to_wire(),
+        instructions: entry.instructions.to_wire(),
+        ..FlowMod::default()
+    }
+    .to_string()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
