@@ -9,8 +9,8 @@
 //! block's timeout, a millisecond at least, and that on each hop. Version 2 hands over each frame at once. Frames that do not
 //! fit into a slot, which over a veth are the large segments of TCP, come by `recv` in their turn (PACKET_COPY_THRESH).
 //!
-//! **Cost.** [`RING_BYTES`] of memory for each port; receiving a frame that fits into a slot is no system call and one copy,
-//! by the kernel. Sending is a copy, and a system call for [`BATCH`] frames.
+//! **Cost.** `RING_BYTES` of memory for each port; receiving a frame that fits into a slot is no system call and one copy,
+//! by the kernel. Sending is a copy, and a system call for `BATCH` frames.
 //!
 //! **Limits.** The machine's own network stack sees the frames too: the interface should have no IP address. Large segments
 //! are cut, never passed on whole, so that bulk TCP between local hosts is slower than by a bridge in the kernel. A

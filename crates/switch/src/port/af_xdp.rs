@@ -4,11 +4,11 @@
 //! where that can (native), or else right behind it (generic). Without copies where the driver can do that, with one where it
 //! cannot; the kernel chooses. The interface is promiscuous as long as the port exists.
 //!
-//! **Cost.** [`FRAMES`] frames of [`FRAME_BYTES`] of memory for each port. Receiving is no system call. Sending is a copy, and a
+//! **Cost.** `FRAMES` frames of `FRAME_BYTES` of memory for each port. Receiving is no system call. Sending is a copy, and a
 //! system call for a burst, of which the kernel does 32 frames at a time where it copies.
 //!
 //! **Limits.** One receive queue, since one thread serves the port; an interface with more is refused. Frames up to
-//! [`MAX_MTU`] and their headers. Partial checksums of local senders are completed; segments that are larger than the MTU do not
+//! `MAX_MTU` and their headers. Partial checksums of local senders are completed; segments that are larger than the MTU do not
 //! come, natively because the kernel then has the sender cut them, generically because it drops them. A VLAN tag that the
 //! sender's kernel left to the hardware of a veth is lost: `ethtool -K PEER txvlan off` has it put in.
 
