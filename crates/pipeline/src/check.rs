@@ -106,17 +106,19 @@ impl Pipeline {
         }
     }
 
-    /// Takes over actions that are carried out in this order.
+    /// Takes over actions that are carried out in this order. They stay, a million times maybe: room for more is
+    /// given back.
     fn check_list(
         &self,
         actions: &List<Action>,
         known: Option<Known>,
     ) -> Result<Vec<Action<'static>>, ErrorCode> {
-        let checked: Vec<_> = actions
+        let mut checked: Vec<_> = actions
             .iter()
             .map(|action| self.check_action(&action))
             .collect::<Result<_, _>>()?;
         check_consistent(&checked, known)?;
+        checked.shrink_to_fit();
         Ok(checked)
     }
 
@@ -229,7 +231,8 @@ fn check_set_field(field: &Field) -> Result<Field<'static>, ErrorCode> {
     }
 }
 
-/// Whether each action finds what it needs in the packets that the entry matches, as the actions before it leave them.
+/// Whether each action finds what it needs in the packets that the entry matches, as the actions before it leave
+/// them.
 fn check_consistent(actions: &[Action], known: Option<Known>) -> Result<(), ErrorCode> {
     let Some(mut known) = known else {
         return Ok(());

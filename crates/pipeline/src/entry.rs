@@ -13,7 +13,7 @@ use urtica_wire::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EntryMatch {
     /// Field, value, mask; the value lies within the mask, and no mask is zero.
-    fields: Vec<(OxmField, u128, u128)>,
+    fields: Box<[(OxmField, u128, u128)]>,
 }
 
 impl EntryMatch {
@@ -31,7 +31,9 @@ impl EntryMatch {
         fields.retain(|&(.., mask)| mask != 0);
         let known = Known::from_fields(&fields);
         match fields.iter().all(|&(field, ..)| known.allows(field)) {
-            true => Ok(Self { fields }),
+            true => Ok(Self {
+                fields: fields.into(),
+            }),
             false => Err(ErrorCode::BadMatchBadPrereq),
         }
     }
@@ -77,7 +79,7 @@ impl EntryMatch {
     }
 
     /// Value and mask of a field.
-    fn get(&self, wanted: OxmField) -> Option<(u128, u128)> {
+    pub(crate) fn get(&self, wanted: OxmField) -> Option<(u128, u128)> {
         let found = self.fields.iter().find(|&&(field, ..)| field == wanted);
         found.map(|&(_, value, mask)| (value, mask))
     }
@@ -211,20 +213,27 @@ impl FlowEntry {
 
     /// Why it is to go at `now`, if it is: the timeout that was over first (1.3.5 section 5.5).
     pub fn expired(&self, now: Duration) -> Option<FlowRemovedReason> {
+        let first = self.first_timeout().filter(|&(due, _)| due <= now);
+        first.map(|(_, reason)| reason)
+    }
+
+    /// When it is to go unless a packet comes before; `None` where it has no timeout.
+    pub(crate) fn due(&self) -> Option<Duration> {
+        self.first_timeout().map(|(due, _)| due)
+    }
+
+    /// The timeout that will be over first, and when.
+    fn first_timeout(&self) -> Option<(Duration, FlowRemovedReason)> {
         let last_used = Duration::from_nanos(self.counters.last_used_ns.load(Relaxed));
         let idle = due(last_used.max(self.added), self.idle_timeout);
         let hard = due(self.added, self.hard_timeout);
-        let reasons = [
+        let timeouts = [
             (hard, FlowRemovedReason::HardTimeout),
             (idle, FlowRemovedReason::IdleTimeout),
         ];
-        let over = reasons
-            .into_iter()
-            .filter_map(|(due, reason)| Some((due?, reason)));
-        let first = over
-            .filter(|&(due, _)| due <= now)
-            .min_by_key(|&(due, _)| due);
-        first.map(|(_, reason)| reason)
+        let timeouts = timeouts.into_iter();
+        let timeouts = timeouts.filter_map(|(due, reason)| Some((due?, reason)));
+        timeouts.min_by_key(|&(due, _)| due)
     }
 
     /// How long it has been there, in whole seconds and nanoseconds.

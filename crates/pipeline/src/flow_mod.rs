@@ -1,7 +1,8 @@
 //! Flow mods: adding, changing and deleting entries, and their expiry (1.3.5 sections 5.5, 6.4, 7.3.4.1).
 
 use crate::entry::EntryCounters;
-use crate::{EntryMatch, FlowEntry, Instructions, Pipeline};
+use crate::flow_table::Scope;
+use crate::{EntryMatch, FlowEntry, FlowTable, Instructions, Pipeline};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,8 +83,7 @@ impl Pipeline {
             Add => self.add(version, flow_mod, selection.match_, now),
             Modify | ModifyStrict => self.modify(version, flow_mod, tables, &selection, now),
             Delete | DeleteStrict => {
-                let reason = FlowRemovedReason::Delete;
-                self.remove_entries(tables, reason, removed, |entry| selection.selects(entry));
+                self.delete(tables, &selection, removed);
                 Ok(())
             }
             Other(_) => Err(ErrorCode::FlowModFailedBadCommand),
@@ -155,18 +155,15 @@ impl Pipeline {
         selection: &Selection,
         now: Duration,
     ) -> Result<(), ErrorCode> {
-        let selected = self.tables[tables.clone()]
-            .iter()
-            .flat_map(|table| table.entries())
-            .any(|entry| selection.selects(entry));
-        if version == Version::Of10 && !selected {
+        let mut concerned = self.tables[tables.clone()].iter();
+        if version == Version::Of10 && concerned.all(|table| selection.select(table).is_empty()) {
             return self.add(version, flow_mod, selection.match_.clone(), now);
         }
         let (table_id, match_) = (flow_mod.table_id, &selection.match_);
         let instructions =
             self.check_instructions(version, table_id, match_, &flow_mod.instructions)?;
         for table in &mut self.tables[tables] {
-            table.replace(|entry| {
+            table.replace(selection.scope(), |entry| {
                 let is_changed = selection.selects(entry);
                 is_changed.then(|| modified(version, entry, flow_mod, &instructions))
             });
@@ -184,22 +181,27 @@ impl Pipeline {
         goes: impl Fn(&FlowEntry) -> bool,
     ) {
         for table in &mut self.tables[tables] {
-            let gone = table.remove(&goes).into_iter();
-            let gone = gone.filter(|entry| entry.flags.contains(FlowModFlags::SEND_FLOW_REM));
-            removed.extend(gone.map(|entry| RemovedEntry { entry, reason }));
+            let gone = table.remove(Scope::Every, &goes);
+            announce(with_reason(gone, reason), removed);
+        }
+    }
+
+    fn delete(
+        &mut self,
+        tables: Range<usize>,
+        selection: &Selection,
+        removed: &mut Vec<RemovedEntry>,
+    ) {
+        for table in &mut self.tables[tables] {
+            let gone = table.remove(selection.scope(), |entry| selection.selects(entry));
+            announce(with_reason(gone, FlowRemovedReason::Delete), removed);
         }
     }
 
     /// Removes the entries whose time has come; those whose flags ask for word of it are appended to `removed`.
     pub fn expire(&mut self, now: Duration, removed: &mut Vec<RemovedEntry>) {
-        let tables = 0..self.tables.len();
-        for reason in [
-            FlowRemovedReason::IdleTimeout,
-            FlowRemovedReason::HardTimeout,
-        ] {
-            self.remove_entries(tables.clone(), reason, removed, |entry| {
-                entry.expired(now) == Some(reason)
-            });
+        for table in &mut self.tables {
+            announce(table.expire(now), removed);
         }
     }
 
@@ -216,10 +218,24 @@ impl Pipeline {
                 None => return Err(ErrorCode::BadRequestBadTableId),
             },
         };
-        let entries = tables.iter().flat_map(|table| table.entries());
-        let selected = entries.filter(|entry| selection.selects(entry));
-        Ok(selected.cloned().collect())
+        let selected = tables.iter().flat_map(|table| selection.select(table));
+        Ok(selected.collect())
     }
+}
+
+/// Entries that are gone for one reason.
+fn with_reason(
+    gone: Vec<Arc<FlowEntry>>,
+    reason: FlowRemovedReason,
+) -> impl Iterator<Item = RemovedEntry> {
+    let gone = gone.into_iter();
+    gone.map(move |entry| RemovedEntry { entry, reason })
+}
+
+/// Appends the entries whose flags ask for word of their end.
+fn announce(gone: impl IntoIterator<Item = RemovedEntry>, removed: &mut Vec<RemovedEntry>) {
+    let asks = |gone: &RemovedEntry| gone.entry.flags.contains(FlowModFlags::SEND_FLOW_REM);
+    removed.extend(gone.into_iter().filter(asks));
 }
 
 /// An entry after a modify.
@@ -296,6 +312,19 @@ impl Selection {
             out_port: request.out_port,
             out_group: request.out_group,
         })
+    }
+
+    /// The entries of a table that it is for.
+    fn select(&self, table: &FlowTable) -> Vec<Arc<FlowEntry>> {
+        table.select(self.scope(), |entry| self.selects(entry))
+    }
+
+    /// Where a table has to look for them.
+    fn scope(&self) -> Scope<'_> {
+        match self.priority {
+            Some(priority) => Scope::Strict(priority, &self.match_),
+            None => Scope::Within(&self.match_),
+        }
     }
 
     fn selects(&self, entry: &FlowEntry) -> bool {

@@ -35,7 +35,7 @@ fn an_add_takes_the_place_of_an_identical_entry_and_keeps_its_counters() {
         bed.dump(),
         ["1 packets: cookie=0x2,priority=5,in_port=1 actions=output:3"]
     );
-    let entry = &bed.pipeline.tables()[0].entries()[0];
+    let entry = bed.pipeline.tables()[0].entries().next().expect("an entry");
     assert_eq!(entry.to_stats(bed.now).duration_sec, 0);
     assert!(bed.removed.is_empty(), "no flow-removed for it");
 }
@@ -58,7 +58,7 @@ fn a_modify_changes_instructions_and_nothing_else() {
         bed.dump(),
         ["1 packets: cookie=0x1,idle_timeout=9,hard_timeout=8,in_port=1 actions=output:3"]
     );
-    let entry = &bed.pipeline.tables()[0].entries()[0];
+    let entry = bed.pipeline.tables()[0].entries().next().expect("an entry");
     assert_eq!(entry.to_stats(bed.now).duration_sec, 2);
 }
 

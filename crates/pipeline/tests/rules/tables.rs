@@ -169,7 +169,10 @@ fn tables_and_entries_count_the_frame_as_it_came_to_them() {
         .collect();
     assert_eq!(counts, [(1, 2, 2), (1, 2, 2), (0, 2, 0)]);
     let bytes = |table: usize| {
-        let entry = &bed.pipeline.tables()[table].entries()[0];
+        let entry = bed.pipeline.tables()[table]
+            .entries()
+            .next()
+            .expect("an entry");
         entry.to_stats(bed.now).byte_count
     };
     assert_eq!((bytes(0), bytes(1)), (120, 128));
@@ -183,7 +186,11 @@ fn an_entry_may_not_want_to_count() {
     ]);
     bed.send(&any_frame());
     let counts = |table: usize| {
-        let stats = bed.pipeline.tables()[table].entries()[0].to_stats(bed.now);
+        let stats = bed.pipeline.tables()[table]
+            .entries()
+            .next()
+            .expect("an entry")
+            .to_stats(bed.now);
         (stats.packet_count, stats.byte_count)
     };
     assert_eq!((counts(0), counts(1)), ((0, 60), (1, 0)));

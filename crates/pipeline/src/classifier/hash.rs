@@ -1,0 +1,54 @@
+//! Hashes of numbers, other ones in each process.
+
+use crate::EntryMatch;
+use std::hash::{BuildHasher, RandomState};
+
+/// What makes hashes unforeseeable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seeds {
+    low: u64,
+    high: u64,
+}
+
+impl Default for Seeds {
+    /// The standard library's seeds, which the operating system made up.
+    fn default() -> Self {
+        let source = RandomState::new();
+        Self {
+            low: source.hash_one("low"),
+            high: source.hash_one("high"),
+        }
+    }
+}
+
+impl Seeds {
+    /// By these all numbers of 64 bits have the same hash.
+    #[cfg(test)]
+    pub fn colliding() -> Self {
+        Self { low: 0, high: 0 }
+    }
+
+    /// Folded multiplication: the product's upper half, which depends on the lower bits of both factors, onto its
+    /// lower half, which depends on nothing else.
+    #[inline]
+    pub fn hash(self, number: u128) -> u64 {
+        let low = number as u64 ^ self.low;
+        let high = (number >> 64) as u64 ^ self.high;
+        let product = u128::from(low) * u128::from(high);
+        product as u64 ^ (product >> 64) as u64
+    }
+
+    /// A hash of what comes before and a number.
+    #[inline]
+    pub fn hash_on(self, before: u64, number: u128) -> u64 {
+        self.hash(number ^ u128::from(before))
+    }
+
+    /// A hash of the fields and masks of a match, its values aside.
+    pub fn hash_masks(self, match_: &EntryMatch) -> u64 {
+        let fields = match_.fields().iter();
+        fields.fold(0, |hash: u64, &(field, _, mask)| {
+            self.hash_on(hash.wrapping_add(field as u64), mask)
+        })
+    }
+}

@@ -1,0 +1,277 @@
+//! The entries that look at the same bits of the same fields.
+
+use super::fields_read::FieldsRead;
+use super::hash::Seeds;
+use super::rank::Rank;
+use crate::{EntryMatch, FlowEntry};
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use urtica_wire::OxmField;
+
+/// Entries by the values of some fields under some masks.
+///
+/// The values, without the bits behind each mask, stand side by side in a number of 128 bits, the key: an IPv4
+/// five-tuple takes 120. Where they take more, the key is a hash of them; then entries of different values may share
+/// a key, and a look at the entry's match settles it.
+#[derive(Debug)]
+pub(super) struct Tuple {
+    parts: Box<[Part]>,
+    /// Whether keys are hashes.
+    is_hashed: bool,
+    /// The first entry of each key.
+    first: HashTable<Place>,
+    /// The other entries of each key. Few tables have any.
+    others: BTreeMap<(u128, Rank), Arc<FlowEntry>>,
+    /// How many entries have each priority.
+    priorities: BTreeMap<u16, usize>,
+    seeds: Seeds,
+    hash: u64,
+}
+
+/// The bits of a field that a tuple looks at.
+#[derive(Debug)]
+struct Part {
+    field: OxmField,
+    mask: u128,
+    /// How many bits there are from the field's first to the mask's last, and behind that.
+    bits: u32,
+    shift: u32,
+}
+
+/// A place in the hash table.
+#[derive(Debug)]
+struct Place {
+    key: u128,
+    rank: Rank,
+    entry: Arc<FlowEntry>,
+}
+
+impl Tuple {
+    /// The tuple, empty, that entries with this match belong to.
+    pub fn new(match_: &EntryMatch, seeds: Seeds) -> Self {
+        let fields = match_.fields().iter();
+        let parts: Box<[_]> = fields
+            .map(|&(field, _, mask)| Part::new(field, mask))
+            .collect();
+        Self {
+            is_hashed: parts.iter().map(|part| part.bits).sum::<u32>() > u128::BITS,
+            parts,
+            first: HashTable::new(),
+            others: BTreeMap::new(),
+            priorities: BTreeMap::new(),
+            seeds,
+            hash: seeds.hash_masks(match_),
+        }
+    }
+
+    /// Whether entries with this match belong here.
+    pub fn is_tuple_of(&self, match_: &EntryMatch) -> bool {
+        let own = self.parts.iter().map(|part| (part.field, part.mask));
+        own.eq(match_
+            .fields()
+            .iter()
+            .map(|&(field, _, mask)| (field, mask)))
+    }
+
+    /// The hash of its fields and masks.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// The highest priority of its entries.
+    pub fn highest(&self) -> Option<u16> {
+        self.priorities
+            .last_key_value()
+            .map(|(&priority, _)| priority)
+    }
+
+    /// Whether it looks at every bit that `match_` looks at: no other tuple has entries that `match_` includes.
+    pub fn looks_at_all_of(&self, match_: &EntryMatch) -> bool {
+        let mut fields = match_.fields().iter();
+        fields.all(|&(field, _, mask)| {
+            let mut parts = self.parts.iter();
+            parts.any(|part| part.field == field && mask & !part.mask == 0)
+        })
+    }
+
+    /// The first entry that a packet matches.
+    #[inline]
+    pub fn find(&self, fields: &mut FieldsRead) -> Option<(Rank, &Arc<FlowEntry>)> {
+        let key = self.key(|part| fields.get(part.field))?;
+        let first = self.first_of(key)?;
+        if !self.is_hashed || first.entry.match_.matches(fields.packet()) {
+            return Some((first.rank, &first.entry));
+        }
+        let mut others = self.others_of(key);
+        others.find(|(_, entry)| entry.match_.matches(fields.packet()))
+    }
+
+    /// The entry with this priority and this very match.
+    pub fn find_strict(
+        &self,
+        priority: u16,
+        match_: &EntryMatch,
+    ) -> Option<(Rank, &Arc<FlowEntry>)> {
+        let key = self.key_of(match_)?;
+        let first = self.first_of(key)?;
+        if first.rank.priority() == priority && first.entry.match_ == *match_ {
+            return Some((first.rank, &first.entry));
+        }
+        let (start, end) = Rank::all_of(priority).into_inner();
+        let others = self.others.range((key, start)..=(key, end));
+        let mut others = others.map(|(&(_, rank), entry)| (rank, entry));
+        others.find(|(_, entry)| entry.match_ == *match_)
+    }
+
+    /// All entries that match packets which `match_` matches too, and maybe others.
+    pub fn near(&self, match_: &EntryMatch) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
+        let key = self.key_of(match_);
+        let (some, all) = match key {
+            Some(key) => (Some(self.with(key)), None),
+            None => (None, Some(self.all())),
+        };
+        some.into_iter().flatten().chain(all.into_iter().flatten())
+    }
+
+    /// Adds an entry that belongs here. None of this rank may be there.
+    pub fn insert(&mut self, rank: Rank, entry: Arc<FlowEntry>) {
+        let Some(key) = self.key_of(&entry.match_) else {
+            return;
+        };
+        *self.priorities.entry(rank.priority()).or_default() += 1;
+        let mut new = Place { key, rank, entry };
+        let seeds = self.seeds;
+        let hash_of = |place: &Place| seeds.hash(place.key);
+        match self
+            .first
+            .entry(seeds.hash(key), |place| place.key == key, hash_of)
+        {
+            Entry::Vacant(vacant) => {
+                vacant.insert(new);
+            }
+            Entry::Occupied(mut first) => {
+                if new.rank < first.get().rank {
+                    std::mem::swap(&mut new, first.get_mut());
+                }
+                self.others.insert((key, new.rank), new.entry);
+            }
+        }
+    }
+
+    /// Puts an entry in the place of the one of this rank, which has the same match.
+    pub fn replace(&mut self, rank: Rank, entry: Arc<FlowEntry>) {
+        let Some(key) = self.key_of(&entry.match_) else {
+            return;
+        };
+        let hash = self.seeds.hash(key);
+        match self.first.find_mut(hash, |place| place.key == key) {
+            Some(first) if first.rank == rank => first.entry = entry,
+            _ => {
+                self.others
+                    .entry((key, rank))
+                    .and_modify(|old| *old = entry);
+            }
+        }
+    }
+
+    /// Removes the entry of this rank, which has this match.
+    pub fn remove(&mut self, rank: Rank, match_: &EntryMatch) {
+        let Some(key) = self.key_of(match_) else {
+            return;
+        };
+        let is_removed = self.remove_first(key, rank) || self.others.remove(&(key, rank)).is_some();
+        if is_removed {
+            self.discount(rank.priority());
+        }
+    }
+
+    /// Removes the first entry of a key if it has this rank; the next one follows it.
+    fn remove_first(&mut self, key: u128, rank: Rank) -> bool {
+        let next = self.others_of(key).next().map(|(rank, _)| rank);
+        let hash = self.seeds.hash(key);
+        let is_it = |place: &Place| place.key == key && place.rank == rank;
+        let Ok(mut first) = self.first.find_entry(hash, is_it) else {
+            return false;
+        };
+        match next.and_then(|rank| Some((rank, self.others.remove(&(key, rank))?))) {
+            Some((rank, entry)) => *first.get_mut() = Place { key, rank, entry },
+            None => {
+                first.remove();
+            }
+        }
+        true
+    }
+
+    /// Notes that an entry of this priority is gone.
+    fn discount(&mut self, priority: u16) {
+        if let Some(count) = self.priorities.get_mut(&priority) {
+            *count -= 1;
+            if *count == 0 {
+                self.priorities.remove(&priority);
+            }
+        }
+    }
+
+    /// All entries of a key.
+    fn with(&self, key: u128) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
+        let first = self.first_of(key).into_iter();
+        let first = first.map(|place| (place.rank, &place.entry));
+        first.chain(self.others_of(key))
+    }
+
+    /// All entries.
+    fn all(&self) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
+        let first = self.first.iter().map(|place| (place.rank, &place.entry));
+        let others = self.others.iter();
+        first.chain(others.map(|(&(_, rank), entry)| (rank, entry)))
+    }
+
+    #[inline]
+    fn first_of(&self, key: u128) -> Option<&Place> {
+        let hash = self.seeds.hash(key);
+        self.first.find(hash, |place| place.key == key)
+    }
+
+    fn others_of(&self, key: u128) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
+        let others = self.others.range((key, Rank::FIRST)..=(key, Rank::LAST));
+        others.map(|(&(_, rank), entry)| (rank, entry))
+    }
+
+    /// The key of all packets that `match_` matches; `None` where they have several.
+    fn key_of(&self, match_: &EntryMatch) -> Option<u128> {
+        self.key(|part| {
+            let (value, mask) = match_.get(part.field)?;
+            (part.mask & !mask == 0).then_some(value)
+        })
+    }
+
+    /// The key of these values of the fields.
+    #[inline]
+    fn key(&self, mut value_of: impl FnMut(&Part) -> Option<u128>) -> Option<u128> {
+        let mut key: u128 = 0;
+        for part in &self.parts {
+            let value = value_of(part)? & part.mask;
+            key = match self.is_hashed {
+                true => self.seeds.hash_on(key as u64, value).into(),
+                false => key.unbounded_shl(part.bits) | value >> part.shift,
+            };
+        }
+        Some(key)
+    }
+}
+
+impl Part {
+    /// No mask of a match is zero.
+    fn new(field: OxmField, mask: u128) -> Self {
+        let shift = mask.trailing_zeros();
+        let bits = field.bits() - shift;
+        Self {
+            field,
+            mask,
+            bits,
+            shift,
+        }
+    }
+}
