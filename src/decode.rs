@@ -3,6 +3,7 @@
 mod capture;
 mod stream;
 
+use crate::status;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -28,16 +29,14 @@ pub struct DecodeArgs {
 
 /// Prints every message that can be read, and a sentence for what cannot; the status is 1 if there was any such.
 pub fn run(args: DecodeArgs) -> ExitCode {
-    match decode(&args, &mut io::stdout().lock()) {
-        Ok(Outcome::AllRead) => ExitCode::SUCCESS,
-        Ok(Outcome::SomeUnreadable) => ExitCode::FAILURE,
-        // The reader of our output has seen enough.
-        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("urtica: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let status = decode(&args, &mut io::stdout().lock()).map(|outcome| match outcome {
+        Outcome::AllRead => ExitCode::SUCCESS,
+        Outcome::SomeUnreadable => ExitCode::FAILURE,
+    });
+    status::of_printed(status, |error| match error {
+        Error::Output(error) => Some(error),
+        _ => None,
+    })
 }
 
 /// Whether all of the input made sense.

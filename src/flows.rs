@@ -2,6 +2,7 @@
 
 pub mod client;
 
+use crate::status;
 use client::{Client, ClientError, Refusal};
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -160,15 +161,11 @@ fn refusals(all: &[(String, Refusal)]) -> String {
 
 /// Does what the verb says; the status is 1 where any of it was refused.
 pub fn run(args: FlowsArgs) -> ExitCode {
-    match args.execute(&mut io::stdout().lock()) {
-        Ok(()) => ExitCode::SUCCESS,
-        // The reader of our output has seen enough.
-        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("urtica: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let done = args.execute(&mut io::stdout().lock());
+    status::of_printed(done.map(|()| ExitCode::SUCCESS), |error| match error {
+        Error::Output(error) => Some(error),
+        _ => None,
+    })
 }
 
 impl FlowsArgs {

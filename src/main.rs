@@ -6,6 +6,7 @@ mod demo;
 mod flows;
 mod log;
 mod run;
+mod status;
 mod switch;
 mod trace;
 

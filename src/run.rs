@@ -1,6 +1,7 @@
 //! `urtica run`: a controller with bundled programs.
 
 use crate::log::log_to_stderr;
+use crate::status;
 use std::process::ExitCode;
 use urtica_apps as apps;
 use urtica_controller::Args;
@@ -19,13 +20,7 @@ pub struct RunArgs {
 /// Runs until SIGINT or SIGTERM.
 pub fn run(args: RunArgs) -> ExitCode {
     log_to_stderr();
-    match run_apps(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("urtica: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    status::of(run_apps(args))
 }
 
 fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {

@@ -1,6 +1,7 @@
 //! `urtica switch`: a software switch.
 
 use crate::log::log_to_stderr;
+use crate::status;
 use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -95,13 +96,7 @@ impl FromStr for NumberedPort {
 /// Runs until SIGINT or SIGTERM.
 pub fn run(args: SwitchArgs) -> ExitCode {
     log_to_stderr();
-    match run_switch(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("urtica switch: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    status::of(run_switch(args))
 }
 
 fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {

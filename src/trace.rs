@@ -8,6 +8,7 @@ mod load;
 mod tell;
 
 use crate::flows::SwitchName;
+use crate::status;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,15 +57,11 @@ enum Error {
 
 /// Tells what happens; the status is 1 where that could not be found out.
 pub fn run(args: TraceArgs) -> ExitCode {
-    match args.execute(&mut io::stdout().lock()) {
-        Ok(()) => ExitCode::SUCCESS,
-        // The reader of our output has seen enough.
-        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("urtica: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let done = args.execute(&mut io::stdout().lock());
+    status::of_printed(done.map(|()| ExitCode::SUCCESS), |error| match error {
+        Error::Output(error) => Some(error),
+        _ => None,
+    })
 }
 
 impl TraceArgs {

@@ -1,9 +1,9 @@
 //! One controller's connection to a switch that lets itself be asked: blocking, one request at a time.
 
+use socket2::{SockAddr, Socket, Type};
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
+use urtica_socket::look_up;
 use urtica_wire::{
     Address, DecodeError, EncodeError, ErrorCode, ErrorMessage, Header, Hello, Message,
     MultipartFlags, MultipartRequest, MultipartRequestBody, Version, split_frame,
@@ -53,12 +53,9 @@ pub struct Refusal {
     pub code: ErrorCode,
 }
 
-trait Stream: Read + Write {}
-impl<S: Read + Write> Stream for S {}
-
 /// A connection whose version is agreed.
 pub struct Client {
-    stream: Box<dyn Stream>,
+    stream: Socket,
     version: Version,
     last_xid: u32,
     /// Bytes received and not yet taken.
@@ -236,38 +233,37 @@ fn refused(error: &ErrorMessage) -> ClientError {
     }
 }
 
-fn open(address: &Address, timeout: Duration) -> Result<Box<dyn Stream>, ClientError> {
-    let failed = |error| ClientError::Connect {
+fn open(address: &Address, timeout: Duration) -> Result<Socket, ClientError> {
+    if address.is_passive() {
+        return Err(ClientError::Passive(address.clone()));
+    }
+    connect(address, timeout).map_err(|error| ClientError::Connect {
         address: address.to_string(),
         error,
-    };
-    match address {
-        Address::Tcp { host, port } => open_tcp(host, *port, timeout).map_err(failed),
-        Address::Unix(file) => {
-            let stream = UnixStream::connect(file).map_err(failed)?;
-            stream.set_read_timeout(Some(timeout)).map_err(failed)?;
-            stream.set_write_timeout(Some(timeout)).map_err(failed)?;
-            Ok(Box::new(stream))
-        }
-        passive => Err(ClientError::Passive(passive.clone())),
-    }
+    })
 }
 
-/// Tries the host's addresses one after the other.
-fn open_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<Box<dyn Stream>> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(timeout))?;
-                stream.set_write_timeout(Some(timeout))?;
-                stream.set_nodelay(true)?;
-                return Ok(Box::new(stream));
-            }
+/// Tries the places that the address stands for, one after the other.
+fn connect(address: &Address, timeout: Duration) -> io::Result<Socket> {
+    let mut last = io::ErrorKind::NotFound.into();
+    for place in look_up(address)? {
+        match connect_to(&place, timeout) {
+            Ok(socket) => return Ok(socket),
             Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+fn connect_to(place: &SockAddr, timeout: Duration) -> io::Result<Socket> {
+    let socket = Socket::new(place.domain(), Type::STREAM, None)?;
+    socket.set_read_timeout(Some(timeout))?;
+    socket.set_write_timeout(Some(timeout))?;
+    if !place.is_unix() {
+        socket.set_tcp_nodelay(true)?;
+    }
+    socket.connect_timeout(place, timeout)?;
+    Ok(socket)
 }
 
 #[cfg(test)]

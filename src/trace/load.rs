@@ -2,15 +2,15 @@
 
 use crate::flows::SwitchName;
 use crate::flows::client::{Client, ClientError};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use urtica_pipeline::{Pipeline, PipelineConfig};
 use urtica_wire::text::ParseError;
 use urtica_wire::{
-    Action, Bucket, ErrorCode, FixedName, FlowMod, FlowModCommand, FlowStatsRequest, GroupMod,
+    Action, Bucket, ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GroupMod,
     GroupModCommand, Instruction, List, METER_ALL, MacAddr, Message, MeterMod, MeterModCommand,
-    MultipartReplyBody, MultipartRequestBody, Port, PortConfig, PortFeatures, PortNo, PortState,
-    Version,
+    MultipartReplyBody, MultipartRequestBody, Port, PortNo, Version,
 };
 
 /// Why a pipeline could not be put together.
@@ -26,6 +26,10 @@ pub enum LoadError {
         line: usize,
         error: ParseError,
     },
+    #[error(
+        "the switch has '{text}', which cannot be traced: {error}; expected what OpenFlow itself defines"
+    )]
+    Foreign { text: String, error: ParseError },
     #[error("'{text}' cannot be part of a pipeline: {code}")]
     Refused { text: String, code: ErrorCode },
 }
@@ -37,6 +41,8 @@ pub struct Loader {
     groups: Vec<GroupMod<'static>>,
     meters: Vec<MeterMod<'static>>,
     flows: Vec<FlowMod<'static>>,
+    /// Whether a switch was asked in 1.0, whose entries mean what 1.0 says, and whose misses go to the controller.
+    is_of10: bool,
 }
 
 impl Loader {
@@ -56,7 +62,8 @@ impl Loader {
             &mut client,
             MultipartRequestBody::Flow(FlowStatsRequest::default()),
         )?;
-        if client.version() == Version::Of13 {
+        self.is_of10 = client.version() == Version::Of10;
+        if !self.is_of10 {
             self.ask_for(&mut client, MultipartRequestBody::PortDesc)?;
             self.ask_for(&mut client, MultipartRequestBody::GroupDesc)?;
             self.ask_for(&mut client, MultipartRequestBody::MeterConfig(METER_ALL))?;
@@ -71,43 +78,49 @@ impl Loader {
     ) -> Result<(), LoadError> {
         for frame in client.multipart(what)? {
             if let (_, Message::MultipartReply(reply)) = decode(&frame)? {
-                self.take(&reply.body);
+                self.take(&reply.body)?;
             }
         }
         Ok(())
     }
 
-    /// Takes over a reply's rows. They go through text, which is how they come to own what they hold.
-    fn take(&mut self, reply: &MultipartReplyBody) {
+    /// Takes over a reply's rows.
+    fn take(&mut self, reply: &MultipartReplyBody) -> Result<(), LoadError> {
         match reply {
             MultipartReplyBody::PortDesc(ports) => self.ports.extend(ports.iter()),
-            MultipartReplyBody::Flow(rows) => self.flows.extend(rows.iter().filter_map(|row| {
-                FlowMod::parse(FlowModCommand::Add, row.to_string().trim()).ok()
-            })),
+            MultipartReplyBody::Flow(rows) => {
+                for row in rows.iter() {
+                    let add = |text: &str| FlowMod::parse(FlowModCommand::Add, text);
+                    self.flows.push(owned(&row, add)?);
+                }
+            }
             MultipartReplyBody::GroupDesc(rows) => {
-                self.groups.extend(rows.iter().filter_map(|row| {
+                for row in rows.iter() {
                     let described = GroupMod {
                         command: GroupModCommand::Add,
                         group_type: row.group_type,
                         group_id: row.group_id,
                         buckets: row.buckets,
                     };
-                    GroupMod::parse(GroupModCommand::Add, &described.to_string()).ok()
-                }));
+                    let add = |text: &str| GroupMod::parse(GroupModCommand::Add, text);
+                    self.groups.push(owned(&described, add)?);
+                }
             }
             MultipartReplyBody::MeterConfig(rows) => {
-                self.meters.extend(rows.iter().filter_map(|row| {
+                for row in rows.iter() {
                     let described = MeterMod {
                         command: MeterModCommand::Add,
                         flags: row.flags,
                         meter_id: row.meter_id,
                         bands: row.bands,
                     };
-                    MeterMod::parse(MeterModCommand::Add, &described.to_string()).ok()
-                }));
+                    let add = |text: &str| MeterMod::parse(MeterModCommand::Add, text);
+                    self.meters.push(owned(&described, add)?);
+                }
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// Takes over what a file has.
@@ -152,6 +165,7 @@ impl Loader {
         self.ports
             .into_iter()
             .for_each(|port| pipeline.set_port(port));
+        pipeline.set_misses_to_controller(self.is_of10);
         let mut gone = Vec::new();
         for meter in &self.meters {
             let added = pipeline.meter_mod(meter, Duration::ZERO, &mut gone);
@@ -159,7 +173,10 @@ impl Loader {
         }
         add_groups(&mut pipeline, self.groups)?;
         for flow in &self.flows {
-            let added = pipeline.flow_mod(flow, Duration::ZERO, &mut gone);
+            let added = match self.is_of10 {
+                true => pipeline.flow_mod_of10(flow, Duration::ZERO, &mut gone),
+                false => pipeline.flow_mod(flow, Duration::ZERO, &mut gone),
+            };
             added.map_err(|code| refused(flow, code))?;
         }
         Ok(pipeline)
@@ -177,6 +194,19 @@ impl Loader {
         let lists = lists.chain(buckets.map(|bucket: Bucket| bucket.actions));
         lists.flat_map(|actions| outputs(&actions)).collect()
     }
+}
+
+/// What a switch told, by way of its text: read back, it owns all that it holds.
+fn owned<T>(
+    told: &dyn Display,
+    parse: impl Fn(&str) -> Result<T, ParseError>,
+) -> Result<T, LoadError> {
+    let text = told.to_string();
+    let text = text.trim();
+    parse(text).map_err(|error| LoadError::Foreign {
+        text: text.to_owned(),
+        error,
+    })
 }
 
 fn outputs(actions: &List<Action>) -> Vec<PortNo> {
@@ -207,7 +237,7 @@ fn add_groups(pipeline: &mut Pipeline, groups: Vec<GroupMod>) -> Result<(), Load
     }
 }
 
-fn refused(what: &dyn std::fmt::Display, code: ErrorCode) -> LoadError {
+fn refused(what: &dyn Display, code: ErrorCode) -> LoadError {
     LoadError::Refused {
         text: what.to_string(),
         code,
@@ -220,17 +250,5 @@ fn decode(frame: &[u8]) -> Result<(urtica_wire::Header, Message<'_>), ClientErro
 
 /// A port of which nothing is known but its number.
 fn port(port_no: PortNo) -> Port {
-    Port {
-        port_no,
-        hw_addr: MacAddr::ZERO,
-        name: FixedName::truncated(&port_no.to_string()),
-        config: PortConfig::empty(),
-        state: PortState::empty(),
-        curr: PortFeatures::empty(),
-        advertised: PortFeatures::empty(),
-        supported: PortFeatures::empty(),
-        peer: PortFeatures::empty(),
-        curr_speed: 0,
-        max_speed: 0,
-    }
+    Port::new(port_no, MacAddr::ZERO, &port_no.to_string())
 }

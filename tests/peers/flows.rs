@@ -125,3 +125,39 @@ fn what_ovs_refuses_is_told_with_the_flow() {
     );
     assert!(run(&mut flows(&switch, "dump")).contains("in_port=1 actions=output:2"));
 }
+
+#[test]
+fn a_packet_is_traced_through_ovs_and_what_cannot_be_is_told() {
+    if !require::root_and(openvswitch::TOOLS) {
+        return;
+    }
+    let room = Namespace::new();
+    let switch = OpenVswitch::start(&room);
+    switch.add_bridge(BRIDGE, "OpenFlow13", "ptcp:6653:127.0.0.1", &[]);
+    let socket = format!("unix:{}", switch.file(&format!("{BRIDGE}.mgmt")).display());
+    let trace = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_urtica"));
+        command.args(["trace", "--switch", &socket, "in_port=1,tcp,tp_dst=80"]);
+        command
+    };
+    run(flows(&switch, "add-group").arg("group_id=3,type=all,bucket=actions=output:2"));
+    run(flows(&switch, "add").arg("priority=9,tcp,tp_dst=80,actions=group:3"));
+    let told = run(&mut trace());
+    assert!(
+        told.contains("table 0: priority=9,tcp,tp_dst=80 actions=group:3"),
+        "{told}"
+    );
+    assert!(told.contains("-> port 2"), "{told}");
+
+    let foreign = "in_port=5,actions=resubmit(,7)";
+    run(switch
+        .command("ovs-ofctl")
+        .args(["-O", "OpenFlow13", "add-flow", BRIDGE, foreign]));
+    let Output { status, stderr, .. } = trace().output().unwrap();
+    let stderr = String::from_utf8_lossy(&stderr);
+    assert!(!status.success());
+    assert!(
+        stderr.contains("in_port=5") && stderr.contains("cannot be traced"),
+        "{stderr}"
+    );
+}

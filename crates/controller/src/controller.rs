@@ -1,6 +1,5 @@
 //! The controller as a whole: from its options to its end.
 
-use crate::listener::{ListenError, Listener};
 use crate::network::Network;
 use crate::session::SessionConfig;
 use crate::shard::Shard;
@@ -12,6 +11,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use urtica_socket::{ListenError, Listener};
 use urtica_wire::{Address, DEFAULT_PORT};
 
 /// The port that OpenFlow used before IANA gave it one. Mininet and old switches still try it.

@@ -1,7 +1,6 @@
 //! The thread beside the shards: accepts connections, hands them out, and evens out the shards' load.
 
 use crate::connection::Connection;
-use crate::listener::Listener;
 use crate::mailbox::{Command, Token};
 use crate::network::Network;
 use crate::session::SessionConfig;
@@ -9,6 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use std::io;
 use std::time::{Duration, Instant};
+use urtica_socket::Listener;
 
 /// How often load is compared.
 const BALANCE_INTERVAL: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 use urtica_pipeline::Packet;
 use urtica_wire::packet::ethernet;
-use urtica_wire::{FixedName, Port, PortConfig, PortFeatures, PortNo, PortState, PortStats};
+use urtica_wire::{Port, PortConfig, PortFeatures, PortNo, PortState, PortStats};
 
 /// The shortest frame that Ethernet carries, without the check sequence.
 const SHORTEST: usize = 60;
@@ -172,19 +172,7 @@ impl SwitchPort {
 
     /// The port's description as it is when it is added.
     pub fn describe(&mut self, port_no: PortNo) -> Port {
-        let mut port = Port {
-            port_no,
-            hw_addr: self.io.hw_addr(),
-            name: FixedName::truncated(self.io.name()),
-            config: PortConfig::empty(),
-            state: PortState::empty(),
-            curr: PortFeatures::empty(),
-            advertised: PortFeatures::empty(),
-            supported: PortFeatures::empty(),
-            peer: PortFeatures::empty(),
-            curr_speed: 0,
-            max_speed: 0,
-        };
+        let mut port = Port::new(port_no, self.io.hw_addr(), self.io.name());
         self.look(&mut port);
         port
     }

@@ -11,11 +11,9 @@
 //! **Thread-safety.** Everything belongs to the thread that calls [`Runner::run`]; only a [`StopHandle`] may live elsewhere.
 
 mod backoff;
-mod listener;
 mod target;
 
 use crate::{ConnectionId, Switch};
-use listener::Listener;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -25,6 +23,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use target::Target;
+use urtica_socket::{ListenError, Listener};
 use urtica_wire::Address;
 
 /// How many bursts of each port are taken in before controllers have their turn.
@@ -46,13 +45,8 @@ const EVENTS: usize = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A passive address cannot be listened at.
-    #[error("cannot listen for controllers at {address}: {error}")]
-    Listen {
-        /// Where.
-        address: Address,
-        /// Why not.
-        error: io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// A controller's name cannot be looked up.
     #[error("cannot find the controller {address}: {error}; expected a host that there is")]
     LookUp {
@@ -169,7 +163,10 @@ impl Runner {
             epoll: epoll.map_err(RunError::io("make an epoll"))?,
             stop: Arc::new(stop),
             started: Instant::now(),
-            listeners: passive.into_iter().map(bind).collect::<Result<_, _>>()?,
+            listeners: passive
+                .into_iter()
+                .map(Listener::bind)
+                .collect::<Result<_, _>>()?,
             targets: active.into_iter().map(look_up).collect::<Result<_, _>>()?,
             connections: Slab::new(),
             has_silent_ports: false,
@@ -180,7 +177,7 @@ impl Runner {
 
     /// Where it listens, with the ports that the system chose.
     pub fn listen_addresses(&self) -> impl Iterator<Item = &Address> {
-        self.listeners.iter().map(|listener| &listener.address)
+        self.listeners.iter().map(Listener::address)
     }
 
     /// What ends it.
@@ -406,13 +403,6 @@ impl Runner {
     }
 }
 
-fn bind(address: &Address) -> Result<Listener, RunError> {
-    Listener::bind(address).map_err(|error| RunError::Listen {
-        address: address.clone(),
-        error,
-    })
-}
-
 fn look_up(address: &Address) -> Result<Target, RunError> {
     Target::new(address).map_err(|error| RunError::LookUp {
         address: address.clone(),
@@ -471,6 +461,7 @@ mod tests {
     use crate::SwitchConfig;
     use crate::port::testing::{frame, receive};
     use crate::port::{PortIo, memory};
+    use rustix::event::{PollFd, PollFlags, poll};
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::thread::JoinHandle;
@@ -521,18 +512,14 @@ mod tests {
 
     /// Gives up after a while, so that a runner that has died is told of.
     fn accept(listener: &TcpListener) -> TcpStream {
-        listener.set_nonblocking(true).unwrap();
-        let start = Instant::now();
-        loop {
-            match listener.accept() {
-                Ok((stream, _)) => {
-                    stream.set_nonblocking(false).unwrap();
-                    return stream;
-                }
-                Err(error) => assert!(start.elapsed() < Duration::from_secs(5), "{error}"),
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let patience = Timespec {
+            tv_sec: 5,
+            tv_nsec: 0,
+        };
+        let mut ready = [PollFd::new(listener, PollFlags::IN)];
+        let count = poll(&mut ready, Some(&patience)).unwrap();
+        assert_eq!(count, 1, "expected the runner to connect");
+        listener.accept().unwrap().0
     }
 
     #[test]
@@ -597,9 +584,8 @@ mod tests {
         };
         let held = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = held.local_addr().unwrap().port();
-        assert!(
-            refuse(&format!("ptcp:{port}:127.0.0.1")).contains("cannot listen for controllers at")
-        );
+        let in_use = refuse(&format!("ptcp:{port}:127.0.0.1"));
+        assert!(in_use.contains("the address is in use"), "{in_use}");
         assert!(refuse("tcp:no.such.host.invalid").contains("cannot find the controller"));
     }
 }

@@ -155,6 +155,25 @@ pub struct Port {
     pub max_speed: u32,
 }
 
+impl Port {
+    /// A port that is up, of which no more is known than its number, address and name; as much of the name as fits.
+    pub fn new(port_no: PortNo, hw_addr: MacAddr, name: &str) -> Self {
+        Self {
+            port_no,
+            hw_addr,
+            name: FixedName::truncated(name),
+            config: PortConfig::empty(),
+            state: PortState::empty(),
+            curr: PortFeatures::empty(),
+            advertised: PortFeatures::empty(),
+            supported: PortFeatures::empty(),
+            peer: PortFeatures::empty(),
+            curr_speed: 0,
+            max_speed: 0,
+        }
+    }
+}
+
 impl<'a> Element<'a> for Port {
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         match version {

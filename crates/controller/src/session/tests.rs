@@ -1,10 +1,7 @@
 //! The session held to the specification: no socket, and a clock that tests move.
 
 use super::*;
-use urtica_wire::{
-    Capabilities, DatapathId, Features, FixedName, MacAddr, PacketIn, PortConfig, PortFeatures,
-    PortNo, PortState, Role,
-};
+use urtica_wire::{Capabilities, DatapathId, Features, MacAddr, PacketIn, PortNo, Role};
 
 /// `ofp_hello` with a bitmap of these versions.
 fn hello(version: u8, bitmap: Option<u32>) -> Vec<u8> {
@@ -37,19 +34,7 @@ fn features(auxiliary_id: u8) -> Message<'static> {
 }
 
 fn port(number: u32) -> Port {
-    Port {
-        port_no: PortNo(number),
-        hw_addr: MacAddr::from_u64(u64::from(number)),
-        name: FixedName::truncated("eth"),
-        config: PortConfig::empty(),
-        state: PortState::empty(),
-        curr: PortFeatures::empty(),
-        advertised: PortFeatures::empty(),
-        supported: PortFeatures::empty(),
-        peer: PortFeatures::empty(),
-        curr_speed: 0,
-        max_speed: 0,
-    }
+    Port::new(PortNo(number), MacAddr::from_u64(u64::from(number)), "eth")
 }
 
 fn port_desc(flags: MultipartFlags, ports: Vec<Port>) -> Message<'static> {

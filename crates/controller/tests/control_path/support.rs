@@ -8,10 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use urtica_controller::{Controller, Running, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{
-    Address, BufferId, Capabilities, DatapathId, ErrorCode, ErrorMessage, Features, FixedName,
-    FlowRemoved, Header, List, MacAddr, Match, Message, MultipartFlags, MultipartReply,
-    MultipartReplyBody, PacketIn, PacketInReason, Port, PortConfig, PortFeatures, PortNo,
-    PortState, PortStatus, Version, split_frame,
+    Address, BufferId, Capabilities, DatapathId, ErrorCode, ErrorMessage, Features, FlowRemoved,
+    Header, List, MacAddr, Match, Message, MultipartFlags, MultipartReply, MultipartReplyBody,
+    PacketIn, PacketInReason, Port, PortNo, PortStatus, Version, split_frame,
 };
 
 /// Longer than anything takes, also where the machine is busy; a test that waits this long has failed.
@@ -216,19 +215,11 @@ pub fn features(version: Version, id: u64) -> Message<'static> {
 }
 
 pub fn port(number: u32) -> Port {
-    Port {
-        port_no: PortNo(number),
-        hw_addr: MacAddr::from_u64(0x0200_0000_0000 + u64::from(number)),
-        name: FixedName::truncated(&format!("eth{number}")),
-        config: PortConfig::empty(),
-        state: PortState::empty(),
-        curr: PortFeatures::empty(),
-        advertised: PortFeatures::empty(),
-        supported: PortFeatures::empty(),
-        peer: PortFeatures::empty(),
-        curr_speed: 0,
-        max_speed: 0,
-    }
+    Port::new(
+        PortNo(number),
+        MacAddr::from_u64(0x0200_0000_0000 + u64::from(number)),
+        &format!("eth{number}"),
+    )
 }
 
 pub fn port_desc(flags: MultipartFlags, ports: &[u32]) -> Message<'static> {

@@ -4,9 +4,8 @@ use std::time::Duration;
 use urtica_pipeline::{Packet, PacketInCause, Pipeline, PipelineConfig, RemovedEntry, Sink, Step};
 use urtica_wire::text::Actions;
 use urtica_wire::{
-    Action, ErrorCode, FixedName, FlowMod, FlowModCommand, FlowStatsRequest, GroupMod,
-    GroupModCommand, MacAddr, MeterMod, MeterModCommand, PacketInReason, Port, PortConfig,
-    PortFeatures, PortNo, PortState,
+    Action, ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GroupMod, GroupModCommand,
+    MacAddr, MeterMod, MeterModCommand, PacketInReason, Port, PortConfig, PortNo, PortState,
 };
 
 /// The port that packets come in by.
@@ -170,19 +169,7 @@ impl Bed {
 }
 
 pub fn port(number: u32) -> Port {
-    Port {
-        port_no: PortNo(number),
-        hw_addr: MacAddr::from_u64(number.into()),
-        name: FixedName::truncated("port"),
-        config: PortConfig::empty(),
-        state: PortState::empty(),
-        curr: PortFeatures::empty(),
-        advertised: PortFeatures::empty(),
-        supported: PortFeatures::empty(),
-        peer: PortFeatures::empty(),
-        curr_speed: 0,
-        max_speed: 0,
-    }
+    Port::new(PortNo(number), MacAddr::from_u64(number.into()), "port")
 }
 
 /// A TCP packet over IPv4 and Ethernet.

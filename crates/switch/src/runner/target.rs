@@ -4,8 +4,8 @@ use super::backoff::Backoff;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
-use std::net::ToSocketAddrs;
 use std::time::Duration;
+use urtica_socket::look_up;
 use urtica_wire::Address;
 
 /// How long a host may take to answer.
@@ -92,21 +92,6 @@ impl Target {
         };
         self.state = State::Waiting { until: now + delay };
         delay
-    }
-}
-
-fn look_up(address: &Address) -> io::Result<Vec<SockAddr>> {
-    let places = match address {
-        Address::Tcp { host, port } => {
-            let places = (host.as_str(), *port).to_socket_addrs()?;
-            places.map(SockAddr::from).collect()
-        }
-        Address::Unix(path) => vec![SockAddr::unix(path)?],
-        Address::PassiveTcp { .. } | Address::PassiveUnix(_) => Vec::new(),
-    };
-    match places.is_empty() {
-        true => Err(io::Error::other("it stands for no address")),
-        false => Ok(places),
     }
 }
 

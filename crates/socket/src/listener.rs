@@ -1,4 +1,4 @@
-//! Where switches connect: listening sockets of all kinds.
+//! Listening sockets: `ptcp:` and `punix:`.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -20,7 +20,7 @@ pub enum ListenError {
     NotPassive(Address),
     /// Somebody else listens there.
     #[error(
-        "cannot listen at {0}: the address is in use; is another controller running? (`ss -ltxnp` tells)"
+        "cannot listen at {0}: the address is in use; is another program listening there? (`ss -ltxnp` tells)"
     )]
     InUse(Address),
     /// Something else has the name of the socket.
@@ -38,8 +38,8 @@ pub enum ListenError {
     },
 }
 
-/// A listening socket.
-pub(crate) struct Listener {
+/// A listening socket. The file of a Unix socket goes when it is dropped.
+pub struct Listener {
     socket: Socket,
     address: Address,
     /// The file to remove at the end.
@@ -47,6 +47,11 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
+    /// Listens at a passive address. A socket file that nobody listens at any more is left over from a program that was
+    /// killed, and replaced.
+    ///
+    /// # Errors
+    /// [`ListenError`].
     pub fn bind(address: &Address) -> Result<Self, ListenError> {
         let bound = match address {
             Address::PassiveTcp { .. } => bind_tcp(address),
@@ -68,7 +73,10 @@ impl Listener {
         &self.address
     }
 
-    /// The next connection, and a name for its peer.
+    /// The next connection, non-blocking and without Nagle's delay, and a name for its peer.
+    ///
+    /// # Errors
+    /// Those of `accept(2)`; [`io::ErrorKind::WouldBlock`] where nobody waits.
     pub fn accept(&self) -> io::Result<(OwnedFd, String)> {
         let (socket, peer) = self.socket.accept()?;
         socket.set_nonblocking(true)?;
@@ -122,7 +130,6 @@ fn bind_tcp(address: &Address) -> io::Result<Listener> {
     })
 }
 
-/// A socket file that nobody listens at any more is left over from a controller that was killed, and replaced.
 fn bind_unix(path: &Path) -> io::Result<Listener> {
     let address = SockAddr::unix(path)?;
     match std::fs::symlink_metadata(path) {
@@ -155,4 +162,54 @@ fn listen(socket: &Socket, address: &SockAddr) -> io::Result<()> {
     socket.bind(address)?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpStream;
+    use std::os::unix::net::UnixStream;
+
+    fn accept(listener: &Listener) -> String {
+        loop {
+            match listener.accept() {
+                Ok((_, name)) => return name,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+    }
+
+    #[test]
+    fn tcp_is_accepted_at_the_port_that_was_chosen() {
+        let listener = Listener::bind(&"ptcp:0:127.0.0.1".parse().unwrap()).unwrap();
+        let place = listener.address().listen_addr().unwrap();
+        assert_ne!(place.port(), 0);
+        let stream = TcpStream::connect(place).unwrap();
+        let peer = stream.local_addr().unwrap();
+        assert_eq!(accept(&listener), format!("tcp:{peer}"));
+    }
+
+    #[test]
+    fn a_left_over_socket_is_replaced_and_other_files_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("of.sock");
+        let address = Address::PassiveUnix(path.clone());
+        // Killed: the socket is gone, its file is not.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let listener = Listener::bind(&address).unwrap();
+        let _stream = UnixStream::connect(&path).unwrap();
+        assert_eq!(accept(&listener), address.to_string());
+        assert!(matches!(
+            Listener::bind(&address),
+            Err(ListenError::InUse(_))
+        ));
+        drop(listener);
+        assert!(!path.exists());
+        std::fs::write(&path, "no socket").unwrap();
+        assert!(matches!(
+            Listener::bind(&address),
+            Err(ListenError::NotASocket(_))
+        ));
+        assert!(path.exists());
+    }
 }
