@@ -7,8 +7,8 @@ use urtica_wire::{ErrorMessage, FlowRemoved, Header, Message, PacketIn, PortStat
 /// `OFPT_PACKET_IN`, the same in both versions.
 const PACKET_IN: u8 = 10;
 
-/// How far ahead of its turn a packet-in is announced: long enough for memory to answer, short enough for the first
-/// cache to keep what it answers.
+/// How many packet-ins are announced before the first of them has its turn: enough for memory to answer meanwhile, and
+/// few enough for the first cache to keep what it answers.
 const ANNOUNCED: usize = 64;
 
 /// One switch's part of a control program, with state of its own.

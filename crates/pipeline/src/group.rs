@@ -4,8 +4,8 @@
 //! group mod that would make such a loop is refused, as is one that makes a chain longer than [`MAX_CHAIN`]. Walks
 //! along chains therefore end.
 
+use crate::flow_hash::flow_hash;
 use crate::flow_mod::RemovedEntry;
-use crate::hash::flow_hash;
 use crate::{Packet, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
