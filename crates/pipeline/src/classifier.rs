@@ -94,6 +94,11 @@ impl Classifier {
         tuple.find_strict(priority, match_)
     }
 
+    /// The entry of the highest priority with this very match.
+    pub fn first_with(&self, match_: &EntryMatch) -> Option<(Rank, &Arc<FlowEntry>)> {
+        self.tuples[self.tuple_of(match_)?].first_with(match_)
+    }
+
     /// All entries that match packets which `match_` matches too, and maybe others; in no order.
     pub fn near(&self, match_: &EntryMatch) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
         let tuples = self.tuples.iter();

@@ -1,6 +1,7 @@
 //! A flow entry: what it matches, what it does, and what it has counted (1.3.5 section 5.2).
 
 use crate::Packet;
+use crate::fast::CellLink;
 use crate::prerequisites::Known;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -189,8 +190,10 @@ pub struct FlowEntry {
     pub hard_timeout: u16,
     /// When it was added.
     pub added: Duration,
-    /// What it has counted.
+    /// What it has counted, but for what its cell has: see [`FlowEntry::counted`].
     pub counters: EntryCounters,
+    /// Where the compiled form counts.
+    pub(crate) cell: CellLink,
 }
 
 impl FlowEntry {
@@ -211,6 +214,23 @@ impl FlowEntry {
         counters.last_used_ns.store(nanoseconds(now), Relaxed);
     }
 
+    /// Packets, bytes, and when the last packet came, in nanoseconds of the caller's clock: what all forms have counted.
+    pub fn counted(&self) -> EntryCounts {
+        self.counters
+            .read()
+            .plus(self.cell.counts().wanted(self.flags))
+    }
+
+    /// Adds what a cell has counted.
+    pub(crate) fn take_over(&self, counts: EntryCounts) {
+        let counters = &self.counters;
+        counters.packets.fetch_add(counts.packets, Relaxed);
+        counters.bytes.fetch_add(counts.bytes, Relaxed);
+        counters
+            .last_used_ns
+            .fetch_max(counts.last_used_ns, Relaxed);
+    }
+
     /// Why it is to go at `now`, if it is: the timeout that was over first (1.3.5 section 5.5).
     pub fn expired(&self, now: Duration) -> Option<FlowRemovedReason> {
         let first = self.first_timeout().filter(|&(due, _)| due <= now);
@@ -224,7 +244,7 @@ impl FlowEntry {
 
     /// The timeout that will be over first, and when.
     fn first_timeout(&self) -> Option<(Duration, FlowRemovedReason)> {
-        let last_used = Duration::from_nanos(self.counters.last_used_ns.load(Relaxed));
+        let last_used = Duration::from_nanos(self.counted().last_used_ns);
         let idle = due(last_used.max(self.added), self.idle_timeout);
         let hard = due(self.added, self.hard_timeout);
         let timeouts = [
@@ -244,6 +264,7 @@ impl FlowEntry {
     /// What a multipart reply tells about it.
     pub fn to_stats(&self, now: Duration) -> FlowStats<'static> {
         let (duration_sec, duration_nsec) = self.age(now);
+        let counted = self.counted();
         FlowStats {
             table_id: self.table_id,
             duration_sec,
@@ -253,8 +274,8 @@ impl FlowEntry {
             hard_timeout: self.hard_timeout,
             flags: self.flags,
             cookie: self.cookie,
-            packet_count: self.counters.packets.load(Relaxed),
-            byte_count: self.counters.bytes.load(Relaxed),
+            packet_count: counted.packets,
+            byte_count: counted.bytes,
             match_: self.match_.to_wire(),
             instructions: self.instructions.to_wire(),
         }
@@ -263,6 +284,7 @@ impl FlowEntry {
     /// What a flow-removed message tells about it.
     pub fn to_removed(&self, reason: FlowRemovedReason, now: Duration) -> FlowRemoved<'static> {
         let (duration_sec, duration_nsec) = self.age(now);
+        let counted = self.counted();
         FlowRemoved {
             cookie: self.cookie,
             priority: self.priority,
@@ -272,8 +294,8 @@ impl FlowEntry {
             duration_nsec,
             idle_timeout: self.idle_timeout,
             hard_timeout: self.hard_timeout,
-            packet_count: self.counters.packets.load(Relaxed),
-            byte_count: self.counters.bytes.load(Relaxed),
+            packet_count: counted.packets,
+            byte_count: counted.bytes,
             match_: self.match_.to_wire(),
         }
     }
@@ -295,6 +317,49 @@ pub(crate) fn seconds_and_nanoseconds(duration: Duration) -> (u32, u32) {
     (seconds, duration.subsec_nanos())
 }
 
+/// What an entry has counted, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntryCounts {
+    /// Packets matched.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// When the last one was matched, in nanoseconds of the caller's clock.
+    pub last_used_ns: u64,
+}
+
+impl EntryCounts {
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+            last_used_ns: self.last_used_ns.max(other.last_used_ns),
+        }
+    }
+
+    /// What came after `earlier`; nothing where counts were lost, as they are if several threads count without
+    /// having said so.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            packets: self.packets.saturating_sub(earlier.packets),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            ..self
+        }
+    }
+
+    /// As much of what a cell has counted as the flags of its entry ask for.
+    pub(crate) fn wanted(mut self, flags: FlowModFlags) -> Self {
+        if flags.contains(FlowModFlags::NO_PKT_COUNTS) {
+            self.packets = 0;
+        }
+        if flags.contains(FlowModFlags::NO_BYT_COUNTS) {
+            self.bytes = 0;
+        }
+        self
+    }
+}
+
 /// What an entry has counted.
 ///
 /// Thread-safety: any thread adds, any reads; the three numbers need not agree with each other at any moment.
@@ -309,6 +374,20 @@ pub struct EntryCounters {
 }
 
 impl EntryCounters {
+    /// The numbers as they are.
+    pub(crate) fn read(&self) -> EntryCounts {
+        EntryCounts {
+            packets: self.packets.load(Relaxed),
+            bytes: self.bytes.load(Relaxed),
+            last_used_ns: self.last_used_ns.load(Relaxed),
+        }
+    }
+
+    /// Notes that it was used at this time, in nanoseconds of the caller's clock, if that is later than what is noted.
+    pub(crate) fn use_at(&self, last_used_ns: u64) {
+        self.last_used_ns.fetch_max(last_used_ns, Relaxed);
+    }
+
     /// The same numbers, for an entry that takes this one's place.
     pub(crate) fn copy(&self) -> Self {
         Self {

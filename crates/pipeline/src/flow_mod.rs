@@ -1,7 +1,8 @@
 //! Flow mods: adding, changing and deleting entries, and their expiry (1.3.5 sections 5.5, 6.4, 7.3.4.1).
 
 use crate::entry::EntryCounters;
-use crate::flow_table::Scope;
+use crate::fast::CellLink;
+use crate::flow_table::{Counts, Scope};
 use crate::{EntryMatch, FlowEntry, FlowTable, Instructions, Pipeline};
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,15 +80,15 @@ impl Pipeline {
         check_flags(version, flow_mod.flags)?;
         let tables = self.tables_of(version, flow_mod)?;
         let selection = Selection::of_flow_mod(flow_mod)?;
+        let changed = tables.clone();
         match flow_mod.command {
-            Add => self.add(version, flow_mod, selection.match_, now),
-            Modify | ModifyStrict => self.modify(version, flow_mod, tables, &selection, now),
-            Delete | DeleteStrict => {
-                self.delete(tables, &selection, removed);
-                Ok(())
-            }
-            Other(_) => Err(ErrorCode::FlowModFailedBadCommand),
+            Add => self.add(version, flow_mod, selection.match_, now)?,
+            Modify | ModifyStrict => self.modify(version, flow_mod, tables, &selection, now)?,
+            Delete | DeleteStrict => self.delete(tables, &selection, removed),
+            Other(_) => return Err(ErrorCode::FlowModFailedBadCommand),
         }
+        self.follow_changes(changed, removed);
+        Ok(())
     }
 
     /// The tables that a flow mod is for.
@@ -131,7 +132,11 @@ impl Pipeline {
             Some(twin) if keeps_counts => twin.counters.copy(),
             _ => EntryCounters::default(),
         };
-        table.insert(FlowEntry {
+        let counts = match keeps_counts {
+            true => Counts::Kept,
+            false => Counts::Reset,
+        };
+        let entry = FlowEntry {
             table_id: flow_mod.table_id,
             priority: flow_mod.priority,
             match_,
@@ -142,7 +147,9 @@ impl Pipeline {
             hard_timeout: flow_mod.hard_timeout,
             added: now,
             counters,
-        });
+            cell: CellLink::default(),
+        };
+        table.insert(entry, counts);
         Ok(())
     }
 
@@ -162,8 +169,12 @@ impl Pipeline {
         let (table_id, match_) = (flow_mod.table_id, &selection.match_);
         let instructions =
             self.check_instructions(version, table_id, match_, &flow_mod.instructions)?;
+        let counts = match flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
+            true => Counts::Reset,
+            false => Counts::Kept,
+        };
         for table in &mut self.tables[tables] {
-            table.replace(selection.scope(), |entry| {
+            table.replace(selection.scope(), counts, |entry| {
                 let is_changed = selection.selects(entry);
                 is_changed.then(|| modified(version, entry, flow_mod, &instructions))
             });
@@ -180,10 +191,11 @@ impl Pipeline {
         removed: &mut Vec<RemovedEntry>,
         goes: impl Fn(&FlowEntry) -> bool,
     ) {
-        for table in &mut self.tables[tables] {
+        for table in &mut self.tables[tables.clone()] {
             let gone = table.remove(Scope::Every, &goes);
             announce(with_reason(gone, reason), removed);
         }
+        self.follow_changes(tables, removed);
     }
 
     fn delete(
@@ -203,6 +215,7 @@ impl Pipeline {
         for table in &mut self.tables {
             announce(table.expire(now), removed);
         }
+        self.follow_changes(0..self.tables.len(), removed);
     }
 
     /// The entries that a request asks for.
@@ -258,6 +271,7 @@ fn modified(
         instructions: instructions.clone(),
         cookie,
         counters,
+        cell: CellLink::default(),
         ..*entry
     }
 }

@@ -37,6 +37,8 @@ pub struct FlowTable {
     added: u64,
     /// Before this no entry's time has come; `None` where none has a timeout.
     next_expiry: Option<Duration>,
+    /// What has changed since it was last asked for; `None` where nobody asks.
+    changes: Option<Vec<Change>>,
     /// Packets that were looked up.
     pub lookups: AtomicU64,
     /// Packets that an entry matched.
@@ -54,6 +56,30 @@ pub(crate) enum Scope<'a> {
     Strict(u16, &'a EntryMatch),
 }
 
+/// What a change did to one entry, for a form of the table that follows it.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// There is one more.
+    Added(Rank, Arc<FlowEntry>),
+    /// One is in the place of another, which has the same priority and match.
+    Replaced {
+        rank: Rank,
+        old: Arc<FlowEntry>,
+        new: Arc<FlowEntry>,
+        /// Whether the new one goes on with what the old one counted.
+        keeps_counts: bool,
+    },
+    /// One is gone.
+    Removed(Rank, Arc<FlowEntry>),
+}
+
+/// Whether an entry that takes another's place goes on with what that has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counts {
+    Kept,
+    Reset,
+}
+
 impl FlowTable {
     /// The entries, from the highest priority down; among equals in the order in which they were added.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &Arc<FlowEntry>> {
@@ -68,6 +94,29 @@ impl FlowTable {
     /// The same by a look at one entry after the other: the judge of [`FlowTable::find`].
     pub fn find_plainly(&self, packet: &Packet) -> Option<&Arc<FlowEntry>> {
         self.entries().find(|entry| entry.match_.matches(packet))
+    }
+
+    /// From now on keeps what changes for [`FlowTable::take_changes`].
+    pub(crate) fn keep_changes(&mut self) {
+        self.changes.get_or_insert_default();
+    }
+
+    /// What has changed since the last time.
+    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+        self.changes
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// The entries and their places, in their order.
+    pub(crate) fn ranked(&self) -> impl ExactSizeIterator<Item = (Rank, &Arc<FlowEntry>)> {
+        self.entries.iter().map(|(&rank, entry)| (rank, entry))
+    }
+
+    /// The entry of the highest priority with this very match.
+    pub(crate) fn first_with(&self, match_: &EntryMatch) -> Option<(Rank, &Arc<FlowEntry>)> {
+        self.classifier.first_with(match_)
     }
 
     /// The entries of a scope for which `is_wanted` holds, in their order.
@@ -97,15 +146,16 @@ impl FlowTable {
     }
 
     /// Adds an entry, in place of one with the same priority and match.
-    pub(crate) fn insert(&mut self, entry: FlowEntry) {
+    pub(crate) fn insert(&mut self, entry: FlowEntry, counts: Counts) {
         let entry = Arc::new(entry);
         match self.classifier.find_strict(entry.priority, &entry.match_) {
-            Some((rank, _)) => self.put(rank, entry),
+            Some((rank, _)) => self.put(rank, entry, counts),
             None => {
                 let rank = Rank::new(entry.priority, self.added);
                 self.added += 1;
                 self.expect_expiry(&entry);
                 self.classifier.insert(rank, entry.clone());
+                self.note(|| Change::Added(rank, entry.clone()));
                 self.entries.insert(rank, entry);
             }
         }
@@ -115,11 +165,12 @@ impl FlowTable {
     pub(crate) fn replace(
         &mut self,
         scope: Scope,
+        counts: Counts,
         replace: impl Fn(&FlowEntry) -> Option<FlowEntry>,
     ) {
         for (rank, entry) in self.select_ranked(scope, |_| true) {
             if let Some(replacement) = replace(&entry) {
-                self.put(rank, Arc::new(replacement));
+                self.put(rank, Arc::new(replacement), counts);
             }
         }
     }
@@ -134,6 +185,7 @@ impl FlowTable {
         for (rank, entry) in &gone {
             self.entries.remove(rank);
             self.classifier.remove(*rank, &entry.match_);
+            self.note(|| Change::Removed(*rank, entry.clone()));
         }
         gone.into_iter().map(|(_, entry)| entry).collect()
     }
@@ -184,10 +236,24 @@ impl FlowTable {
     }
 
     /// Puts an entry in the place of the one of this rank, which has the same match.
-    fn put(&mut self, rank: Rank, entry: Arc<FlowEntry>) {
+    fn put(&mut self, rank: Rank, entry: Arc<FlowEntry>, counts: Counts) {
         self.expect_expiry(&entry);
         self.classifier.replace(rank, entry.clone());
-        self.entries.insert(rank, entry);
+        let old = self.entries.insert(rank, entry.clone());
+        if let Some(old) = old {
+            self.note(|| Change::Replaced {
+                rank,
+                old,
+                new: entry,
+                keeps_counts: counts == Counts::Kept,
+            });
+        }
+    }
+
+    fn note(&mut self, change: impl FnOnce() -> Change) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(change());
+        }
     }
 
     /// Notes when an entry's time may come. Packets may put that off.

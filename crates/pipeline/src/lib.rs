@@ -19,6 +19,7 @@ mod action_set;
 mod check;
 mod classifier;
 mod entry;
+mod fast;
 mod features;
 mod fields;
 mod flow_hash;
@@ -35,7 +36,11 @@ mod rewrite;
 mod stats;
 
 pub use action_set::ActionSet;
-pub use entry::{EntryCounters, EntryMatch, FlowEntry, Instructions};
+pub use entry::{EntryCounters, EntryCounts, EntryMatch, FlowEntry, Instructions};
+pub use fast::{
+    BURST, Backend, Burst, CompileConfig, Compiled, ExplainedActions, ExplainedPart,
+    ExplainedTable, Explanation, MAX_FRAME, PlainReason, Processed, Reader, TemplateKind, Verdict,
+};
 pub use features::TableFeatureIds;
 pub use flow_mod::RemovedEntry;
 pub use flow_table::FlowTable;

@@ -1,5 +1,6 @@
 //! The state that a controller changes, whole.
 
+use crate::fast::Compiler;
 use crate::{FlowTable, Groups, Meters};
 use std::collections::BTreeMap;
 use urtica_wire::{Port, PortNo};
@@ -41,6 +42,7 @@ pub struct Pipeline {
     pub(crate) meters: Meters,
     pub(crate) ports: BTreeMap<PortNo, Port>,
     misses_to_controller: bool,
+    pub(crate) compiler: Option<Compiler>,
 }
 
 impl Pipeline {
@@ -60,6 +62,7 @@ impl Pipeline {
             meters: Meters::default(),
             ports: BTreeMap::new(),
             misses_to_controller: false,
+            compiler: None,
         }
     }
 

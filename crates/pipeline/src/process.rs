@@ -1,6 +1,6 @@
 //! One packet through the pipeline, plainly (1.3.5 sections 5.1, 5.9, 5.10): the judge of every faster form.
 
-use crate::{ActionSet, Bucket, FlowEntry, MeterVerdict, Packet, Pipeline};
+use crate::{ActionSet, Bucket, FlowEntry, MeterVerdict, Packet, Pipeline, Processed};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use urtica_wire::{Action, CONTROLLER_NO_BUFFER, PacketInReason, PortConfig, PortNo};
@@ -83,8 +83,15 @@ impl Pipeline {
     pub fn process(&self, packet: Packet, now: Duration, sink: &mut dyn Sink) {
         let deaf = PortConfig::PORT_DOWN | PortConfig::NO_RECV;
         if !self.has_config(packet.in_port, deaf) {
-            Walk::new(self, now, sink).through_tables(packet);
+            Walk::new(self, now, sink).through_tables(packet, 0);
         }
+    }
+
+    /// Goes on with a frame that the compiled form leaves to this one ([`Verdict::Punt`](crate::Verdict::Punt)).
+    pub fn resume(&self, frame: Processed<'_>, now: Duration, sink: &mut dyn Sink) {
+        let mut packet = Packet::new(frame.in_port(), frame.bytes());
+        packet.metadata = frame.metadata();
+        Walk::new(self, now, sink).through_tables(packet, frame.table_id());
     }
 
     /// Carries out a packet-out's actions. An output to [`PortNo::TABLE`] takes the packet through the tables.
@@ -139,10 +146,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// From the first table on, until an entry names no further one; then the action set is carried out.
-    fn through_tables(&mut self, mut packet: Packet) {
+    /// From a table on, until an entry names no further one; then the action set is carried out.
+    fn through_tables(&mut self, mut packet: Packet, first: u8) {
         let mut action_set = ActionSet::default();
-        let mut table_id = Some(0);
+        let mut table_id = Some(first);
         while let Some(current) = table_id {
             let Some(entry) = self.look_up(current, &packet) else {
                 return self.handle_miss(&packet);
@@ -300,7 +307,7 @@ impl<'a> Walk<'a> {
     /// Only packet-outs may ask for this (1.3.5 section 4.5), so that no packet goes round.
     fn submit_to_tables(&mut self, packet: &Packet) {
         let cause = self.cause;
-        self.through_tables(packet.clone());
+        self.through_tables(packet.clone(), 0);
         self.cause = cause;
     }
 

@@ -1,5 +1,6 @@
 //! Counters and configuration, as multipart replies tell them (1.3.5 section 7.3.5).
 
+use crate::entry::EntryCounts;
 use crate::entry::seconds_and_nanoseconds;
 use crate::{Bucket, Group, Meter, Pipeline};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,15 +17,11 @@ impl Pipeline {
     /// The specification's error where its match or table is wrong.
     pub fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, ErrorCode> {
         let entries = self.flow_stats(request)?;
-        let sum = |counter: fn(&crate::EntryCounters) -> &AtomicU64| {
-            let counts = entries.iter();
-            counts
-                .map(|entry| counter(&entry.counters).load(Relaxed))
-                .sum()
-        };
+        let counted = entries.iter().map(|entry| entry.counted());
+        let sum = counted.fold(EntryCounts::default(), EntryCounts::plus);
         Ok(AggregateStats {
-            packet_count: sum(|counters| &counters.packets),
-            byte_count: sum(|counters| &counters.bytes),
+            packet_count: sum.packets,
+            byte_count: sum.bytes,
             flow_count: entries.len() as u32,
         })
     }
@@ -37,8 +34,8 @@ impl Pipeline {
             wildcards: 0,
             max_entries: 0,
             active_count: table.entries().len() as u32,
-            lookup_count: table.lookups.load(Relaxed),
-            matched_count: table.matches.load(Relaxed),
+            lookup_count: table.lookups.load(Relaxed) + self.compiled_totals(table_id).lookups(),
+            matched_count: table.matches.load(Relaxed) + self.compiled_totals(table_id).matches,
         })
     }
 

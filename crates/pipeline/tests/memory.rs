@@ -3,11 +3,15 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
-use urtica_pipeline::{Packet, Pipeline, PipelineConfig};
+use urtica_pipeline::{Backend, Burst, CompileConfig, Packet, Pipeline, PipelineConfig, Verdict};
 use urtica_wire::{Action, Field, FlowMod, Instruction, List, Match, OxmField, PortNo};
 
 /// What one entry with one field and one action may take.
 const ENTRY_BYTES_MAX: usize = 400;
+
+/// What its compiled form may take besides: a cell with its key, and its part of a hash table that is at least a quarter
+/// full.
+const COMPILED_BYTES_MAX: usize = 128;
 
 thread_local! {
     /// Bytes that this thread holds, and how often it asked for some.
@@ -45,6 +49,10 @@ fn to_host(number: u64) -> Match<'static> {
 
 fn add(pipeline: &mut Pipeline, match_: Match<'static>) {
     let instruction = Instruction::apply(vec![Action::output(PortNo::CONTROLLER)]);
+    add_with(pipeline, match_, instruction);
+}
+
+fn add_with(pipeline: &mut Pipeline, match_: Match<'static>, instruction: Instruction<'static>) {
     let flow_mod = FlowMod {
         match_,
         instructions: List::from(vec![instruction]),
@@ -85,4 +93,58 @@ fn a_search_allocates_nothing() {
     let found = pipeline.tables()[0].find(&packet);
     assert_eq!(CALLS.get(), before);
     assert!(found.is_some());
+}
+
+#[test]
+fn a_compiled_entry_takes_few_bytes() {
+    const COUNT: usize = 100_000;
+    let mut pipeline = Pipeline::new(PipelineConfig::default());
+    let config = CompileConfig::default();
+    let compiled = pipeline.compile(config).expect("there is memory");
+    let heap_before = HELD.get();
+    let before = pipeline.compiled_bytes();
+    (0..COUNT).for_each(|number| add(&mut pipeline, to_host(number as u64)));
+    let bytes = (pipeline.compiled_bytes() - before) / COUNT;
+    let heap_bytes = (HELD.get() - heap_before) as usize / COUNT;
+    println!("{bytes} bytes an entry, beside {heap_bytes} of which the slots are some");
+    assert!(bytes <= COMPILED_BYTES_MAX, "an entry takes {bytes} bytes");
+    // On the heap there are the entry as it is without a compiled form, and its part of the slots.
+    assert!(heap_bytes <= ENTRY_BYTES_MAX + COMPILED_BYTES_MAX / 2);
+    drop(compiled);
+}
+
+#[test]
+fn compiled_tables_allocate_nothing_for_packets() {
+    for backend in [Backend::Interpreter, Backend::MachineCode] {
+        let mut pipeline = Pipeline::new(PipelineConfig::default());
+        let config = CompileConfig {
+            backend,
+            ..CompileConfig::default()
+        };
+        let mut reader = pipeline.compile(config).expect("there is memory").reader();
+        let actions =
+            || Instruction::apply(vec![Action::DecNwTtl, Action::output(PortNo::IN_PORT)]);
+        // So many that packets pause for them.
+        for number in 0..10_000 {
+            add_with(&mut pipeline, to_host(number), actions());
+        }
+        let mut burst = Burst::new();
+        let before = CALLS.get();
+        for turn in 0..1000_u32 {
+            burst.clear();
+            for number in 0..32_u8 {
+                let mut frame = [0; 60];
+                let host = 0x0200_0000_0000 + u64::from(turn * 32 % 10_000) + u64::from(number) % 8;
+                frame[..6].copy_from_slice(&host.to_be_bytes()[2..]);
+                frame[12..34].copy_from_slice(&[
+                    8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+                ]);
+                assert!(burst.push(PortNo(1), &frame));
+            }
+            reader.process(&mut burst, Duration::from_secs(1));
+            let output = Verdict::Output(PortNo(1));
+            assert!(burst.iter().all(|frame| frame.verdict() == output));
+        }
+        assert_eq!(CALLS.get(), before);
+    }
 }

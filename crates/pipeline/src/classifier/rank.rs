@@ -22,6 +22,11 @@ impl Rank {
         Self(before_it << Self::SEQUENCE_BITS | sequence & Self::LAST_SEQUENCE)
     }
 
+    /// The place as a number: the smaller is looked at first.
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
     /// The entry's priority.
     pub fn priority(self) -> u16 {
         u16::MAX - (self.0 >> Self::SEQUENCE_BITS) as u16

@@ -125,6 +125,12 @@ impl Tuple {
         others.find(|(_, entry)| entry.match_ == *match_)
     }
 
+    /// The entry of the highest priority with this very match.
+    pub fn first_with(&self, match_: &EntryMatch) -> Option<(Rank, &Arc<FlowEntry>)> {
+        let mut with = self.with(self.key_of(match_)?);
+        with.find(|(_, entry)| entry.match_ == *match_)
+    }
+
     /// All entries that match packets which `match_` matches too, and maybe others.
     pub fn near(&self, match_: &EntryMatch) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
         let key = self.key_of(match_);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::Instructions;
 use crate::entry::EntryCounters;
+use crate::fast::CellLink;
 use crate::packet::testing::{ALL, hex, hostile};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -195,6 +196,7 @@ fn with_cookie(old: &FlowEntry, cookie: u64) -> FlowEntry {
         match_: old.match_.clone(),
         instructions: Instructions::default(),
         counters: old.counters.copy(),
+        cell: CellLink::default(),
         cookie,
         ..*old
     }
@@ -214,7 +216,7 @@ impl Trial {
         self.steps += 1;
         match step {
             Step::Add(plan) => {
-                self.table.insert(self.entry(plan));
+                self.table.insert(self.entry(plan), Counts::Kept);
                 self.judge.insert(self.entry(plan));
             }
             Step::Remove(scope, which) => self.remove(scope, *which),
@@ -239,6 +241,7 @@ impl Trial {
             hard_timeout: plan.hard_timeout,
             added: self.now,
             counters: EntryCounters::default(),
+            cell: CellLink::default(),
         }
     }
 
@@ -260,7 +263,7 @@ impl Trial {
         let scope = scope_of(scope, &strict);
         let changed = |old: &FlowEntry| with_cookie(old, old.cookie + (1 << 32));
         let replacement = |old: &FlowEntry| (old.cookie & which == which).then(|| changed(old));
-        self.table.replace(scope, replacement);
+        self.table.replace(scope, Counts::Kept, replacement);
         self.judge
             .replace(|old| is_in(scope, old).then(|| replacement(old)).flatten());
     }

@@ -1,0 +1,102 @@
+//! Why a packet goes on the plain way.
+
+use super::why_plain;
+use crate::fast::actions::{Deed, End};
+use crate::fast::frame::Burst;
+use crate::fast::key::Key;
+use crate::fast::kinds::{Depth, Kinds};
+use crate::fast::parse::parse;
+use crate::fast::{Processed, Verdict};
+use crate::{FlowEntry, Instructions, Packet, Pipeline};
+use std::borrow::Cow;
+use urtica_wire::Action;
+
+/// Why the compiled form leaves a frame to the plain one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainReason {
+    /// The table that the plain form begins with.
+    pub table_id: u8,
+    /// Whether the compiled form has searched this table before it left the frame.
+    pub is_searched: bool,
+    /// Why: a clause, as in `its entry does group:1`.
+    pub why: Cow<'static, str>,
+}
+
+impl Pipeline {
+    /// Why the compiled form of this pipeline has left a frame to the plain one; `None` where it has not.
+    pub fn why_plain(&self, frame: Processed<'_>) -> Option<PlainReason> {
+        let compiler = self
+            .compiler
+            .as_ref()
+            .filter(|_| frame.verdict() == Verdict::Punt)?;
+        let table_id = frame.table_id();
+        let table = self.tables.get(usize::from(table_id))?;
+        let (is_searched, why) =
+            if let Err(reason) = compiler.forms[usize::from(table_id)].template() {
+                (false, why_plain(reason, table).into())
+            } else if table_id == 0 && !is_parsed(frame, compiler.store.compiled.depth()) {
+                (false, NOT_PARSED.into())
+            } else {
+                let mut packet = Packet::new(frame.in_port(), frame.bytes());
+                packet.metadata = frame.metadata();
+                let found = table.find(&packet);
+                (
+                    true,
+                    found.map_or(NO_ENTRY.into(), |entry| why_not_carried_out(entry)),
+                )
+            };
+        Some(PlainReason {
+            table_id,
+            is_searched,
+            why,
+        })
+    }
+}
+
+const NOT_PARSED: &str = "its headers are not such as the compiled form looks at: it is a fragment, has extension \
+                          headers of IPv6 or more than two tags, or is cut short";
+const NO_ENTRY: &str = "no entry matches, and somebody wants to know of such packets";
+
+/// Whether the compiled form looks into a frame at all.
+fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
+    let mut burst = Burst::new();
+    let is_in = burst.push(frame.in_port(), frame.bytes());
+    is_in
+        && burst
+            .frames_mut()
+            .iter_mut()
+            .all(|frame| parse(frame, depth))
+}
+
+/// Why an entry's instructions were left to the plain form, for a packet that matches it.
+fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
+    let require = Key::new(&entry.match_).map_or(Kinds::empty(), |key| key.shape.require);
+    let deed = Deed::new(entry, require);
+    if deed.shape.end != End::Punt {
+        return match deed.shape.ttl_steps() {
+            0 => "there is no room before it for another tag".into(),
+            _ => "its TTL is too low to be decremented".into(),
+        };
+    }
+    let instructions = &entry.instructions;
+    if let Some(meter_id) = instructions.meter {
+        return format!("its entry has meter:{meter_id}").into();
+    }
+    if instructions.clear || instructions.write.is_some() {
+        return "its entry changes the action set".into();
+    }
+    let mut actions = instructions.apply.iter().flatten();
+    match actions.find(|action| !is_compiled(action, require)) {
+        Some(action) => format!("its entry does {action}").into(),
+        None => "its entry sends it out before it is done with it, or does more than a cell has room for".into(),
+    }
+}
+
+/// Whether an action alone would be carried out in the compiled form.
+fn is_compiled(action: &Action<'static>, require: Kinds) -> bool {
+    let alone = Instructions {
+        apply: Some(vec![*action]),
+        ..Instructions::default()
+    };
+    Deed::of(&alone, require).is_some()
+}

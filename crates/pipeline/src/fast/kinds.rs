@@ -1,0 +1,46 @@
+//! What headers a frame has, as bits that one instruction compares.
+
+use bitflags::bitflags;
+
+bitflags! {
+    /// The headers of a [`Frame`](super::frame::Frame), as deep as it was parsed.
+    ///
+    /// Only frames in which every announced header is there and whole are parsed; all others go the plain way. So a bit
+    /// says at once what type the header before it names, and that all fields of this header can be read.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub(crate) struct Kinds: u32 {
+        /// A VLAN tag, at least.
+        const VLAN = 1;
+        /// IPv4, no fragment.
+        const IPV4 = 1 << 1;
+        /// IPv6, without extension headers.
+        const IPV6 = 1 << 2;
+        /// ARP for IPv4 over Ethernet.
+        const ARP = 1 << 3;
+        /// TCP.
+        const TCP = 1 << 4;
+        /// UDP.
+        const UDP = 1 << 5;
+        /// SCTP.
+        const SCTP = 1 << 6;
+        /// ICMP over IPv4.
+        const ICMPV4 = 1 << 7;
+        /// ICMPv6 over IPv6.
+        const ICMPV6 = 1 << 8;
+    }
+}
+
+/// How deep the installed pipeline looks into frames, and they are parsed (ESWITCH, section 3.1: parser templates).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub(crate) enum Depth {
+    /// The Ethernet addresses, which are at known places.
+    #[default]
+    Ethernet,
+    /// VLAN tags and the Ethernet type.
+    Type,
+    /// The header of IP or ARP.
+    Network,
+    /// That of TCP, UDP, SCTP or ICMP.
+    Transport,
+}

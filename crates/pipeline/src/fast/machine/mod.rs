@@ -1,0 +1,134 @@
+//! Machine code for x86-64: one piece for each shape of table and for each shape of action list.
+//!
+//! **What.** [`Assembler`] turns a shape into [`Code`]. Tables' code is called as [`TableCode`], and is done with a frame
+//! when `ret` comes with [`Frame::resume`] still 0; else it waits for memory, and is called again as [`ResumeCode`].
+//! Code of actions is jumped to with the cell in `rax` and the other registers as tables' code has them.
+//!
+//! **Why.** A search that knows what it looks for has no loop over fields, no test for what cannot be, and no
+//! interpreter's jumps; see ESWITCH (SIGCOMM 2016) section 3. Code knows shapes only, never one table's addresses: ten
+//! tables of one shape share it, and with it what the processor learned about its jumps. Only [`Assembler::direct`] is
+//! about one table, as the constants that it compares with are the table.
+//!
+//! **How.** `iced-x86` encodes; sequences are chosen here. Registers that a call may change are used, and no others:
+//!
+//! | register | holds |
+//! | --- | --- |
+//! | `rdi` | the [`Frame`] |
+//! | `rsi` | the [`Context`](super::table::Context) |
+//! | `rcx` | the [`Header`](super::table::Header) of the table |
+//! | `rdx` | the [`Body`](super::table::Body), where a table begins; then it is free |
+//! | `rax` | the [`Cell`](super::table::Cell), once found |
+//! | `r8` to `r11` | whatever the code at hand says |
+//!
+//! **Cost.** Some ten microseconds for a piece of code, and a page of memory.
+//!
+//! **Thread-safety.** Code never changes once it is made. Cells' counters are added to without lock unless the assembler
+//! is told that threads share them.
+
+mod actions;
+mod cache;
+mod code;
+mod direct;
+mod emit;
+mod ends;
+mod hash;
+mod listing;
+mod lpm;
+mod memory;
+mod operands;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod vlan;
+mod words;
+
+#[allow(unused_imports)]
+pub(crate) use cache::{CodeCache, Shape};
+pub(crate) use code::{Code, CodeError};
+
+use super::actions::ActionShape;
+use super::frame::Frame;
+use super::table::{Body, Context, HashPart, Header, LpmPart, Rule};
+use emit::Emitter;
+use memory::Room;
+use std::sync::Arc;
+
+/// A table's code. The frame's `resume` is 0 when it is called.
+pub(crate) type TableCode =
+    unsafe extern "sysv64" fn(*mut Frame, *const Context, *const Body, *const Header);
+
+/// What goes on with a frame that paused: the address in its `resume`, which is 0 again when it is called.
+pub(crate) type ResumeCode = unsafe extern "sysv64" fn(*mut Frame, *const Context);
+
+/// Makes code of shapes.
+#[derive(Debug)]
+pub(crate) struct Assembler {
+    room: Arc<Room>,
+    is_shared: bool,
+}
+
+impl Assembler {
+    /// One whose code takes at most so many bytes altogether, counted in whole pages. `is_shared` is whether several
+    /// threads add to the counters of the same cells.
+    pub fn new(limit_bytes: usize, is_shared: bool) -> Self {
+        Self {
+            room: Arc::new(Room::new(limit_bytes)),
+            is_shared,
+        }
+    }
+
+    /// Bytes that the code takes which is there.
+    pub fn used_bytes(&self) -> usize {
+        self.room.used_bytes()
+    }
+
+    /// The code of a [`Template::Hash`](super::table::Template::Hash).
+    ///
+    /// # Errors
+    /// No room, or parts that are no hash tables.
+    pub fn hash(&self, parts: &[HashPart]) -> Result<Code, CodeError> {
+        self.make(|emitter| hash::emit(emitter, parts))
+    }
+
+    /// The code of a [`Template::Lpm`](super::table::Template::Lpm).
+    ///
+    /// # Errors
+    /// No room, or a root that is longer than the field.
+    pub fn lpm(&self, part: &LpmPart) -> Result<Code, CodeError> {
+        self.make(|emitter| lpm::emit(emitter, part))
+    }
+
+    /// The code of a [`Template::Direct`](super::table::Template::Direct), each rule with the shape of its actions. It
+    /// has the cells' addresses in it, and is good as long as they are.
+    ///
+    /// # Errors
+    /// No room.
+    pub fn direct(&self, rules: &[(&Rule, &ActionShape)]) -> Result<Code, CodeError> {
+        self.make(|emitter| direct::emit(emitter, rules, self.is_shared))
+    }
+
+    /// The code of a [`Template::Plain`](super::table::Template::Plain).
+    ///
+    /// # Errors
+    /// No room.
+    pub fn plain(&self) -> Result<Code, CodeError> {
+        self.make(|emitter| Ok(ends::punt(emitter)?))
+    }
+
+    /// What [`Cell::run`](super::table::Cell::run) is for entries whose actions have this shape.
+    ///
+    /// # Errors
+    /// No room.
+    pub fn actions(&self, shape: &ActionShape) -> Result<Code, CodeError> {
+        self.make(|emitter| Ok(actions::emit(emitter, shape, self.is_shared)?))
+    }
+
+    fn make(
+        &self,
+        emit: impl FnOnce(&mut Emitter) -> Result<(), CodeError>,
+    ) -> Result<Code, CodeError> {
+        let mut emitter = Emitter::new()?;
+        emit(&mut emitter)?;
+        emitter.finish(&self.room)
+    }
+}

@@ -1,0 +1,6 @@
+//! The compiled form against the plain one: the same packets, the same outcome, the same counters.
+
+mod random;
+mod support;
+mod templates;
+mod threads;

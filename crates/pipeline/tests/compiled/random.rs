@@ -1,0 +1,75 @@
+//! Random pipelines and packets.
+
+use crate::support::choices::Choices;
+use crate::support::frames;
+use crate::support::trial::Trial;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use urtica_pipeline::BURST;
+use urtica_pipeline::TemplateKind;
+use urtica_wire::PortNo;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 300, ..ProptestConfig::default() })]
+
+    /// Made up of bytes, so that what fails can be shrunk.
+    #[test]
+    fn the_compiled_form_does_what_the_plain_one_does(bytes in vec(any::<u8>(), 0..8000)) {
+        Trial::new(Choices::from_bytes(&bytes)).run(usize::MAX);
+    }
+}
+
+#[test]
+fn so_it_does_in_long_trials() {
+    for seed in 0..10 {
+        Trial::new(Choices::from_seed(seed)).run(300);
+    }
+}
+
+#[test]
+fn so_it_does_with_many_entries() {
+    for seed in 0..2 {
+        let mut trial = Trial::with_many_entries(seed);
+        let pipeline = &trial.court.subjects[0].pipeline;
+        let templates = [0, 1].map(|table_id| pipeline.template(table_id));
+        assert_eq!(
+            templates,
+            [
+                Some(TemplateKind::CompoundHash),
+                Some(TemplateKind::LongestPrefixMatch)
+            ]
+        );
+        trial.run(100);
+    }
+}
+
+/// Packets of any bytes; fuzzing goes on with these tables where this ends.
+#[test]
+fn so_it_does_with_hostile_packets() {
+    for seed in 0..8 {
+        let mut court = Trial::filled(seed).court;
+        let mut choices = Choices::from_seed(seed);
+        for _ in 0..50 {
+            let burst: Vec<_> = (0..BURST)
+                .map(|_| (PortNo(1), mangled(&mut choices)))
+                .collect();
+            court.send(&burst);
+        }
+        court.compare_counters();
+    }
+}
+
+/// A frame in which a few bytes are others, or the end is missing.
+fn mangled(choices: &mut Choices) -> Vec<u8> {
+    let mut frame = frames::frame(choices);
+    for _ in 0..choices.below(4) {
+        let at = choices.below(frame.len().max(1));
+        if let Some(byte) = frame.get_mut(at) {
+            *byte = choices.byte();
+        }
+    }
+    if choices.is_in(20) {
+        frame.truncate(choices.below(frame.len() + 1));
+    }
+    frame
+}

@@ -1,0 +1,519 @@
+//! Random flow mods, such that every template comes about, and changes from one to the other.
+
+use super::choices::Choices;
+use super::frames::{PORTS, TTLS, VIDS, ipv4, ipv6, mac};
+use urtica_wire::{
+    Action, Bucket, Field, FlowMod, FlowModCommand, FlowModFlags, GROUP_ANY, GroupMod,
+    GroupModCommand, GroupType, Instruction, List, Match, MeterBand, MeterFlags, MeterMod,
+    MeterModCommand, OxmField, PortNo, TABLE_ALL,
+};
+
+/// How many tables there are.
+pub const TABLES: u8 = 4;
+
+/// What the entries of one table have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Ethernet destinations of one priority: one hash table.
+    Hosts,
+    /// Addresses, ports and tags under few sets of masks: several hash tables.
+    Lists,
+    /// Both ends of TCP or UDP: one hash table per protocol.
+    Flows,
+    /// Prefixes whose priorities follow their lengths: a trie.
+    Routes,
+    /// The same for IPv6.
+    Routes6,
+    /// Prefixes of any priority.
+    MixedRoutes,
+    /// Any fields, also those that only the plain form knows.
+    Anything,
+}
+
+const PROFILES: [Profile; 7] = [
+    Profile::Hosts,
+    Profile::Lists,
+    Profile::Flows,
+    Profile::Routes,
+    Profile::Routes6,
+    Profile::MixedRoutes,
+    Profile::Anything,
+];
+
+/// Matches, and the priorities that they get.
+type Chosen = (u16, Vec<Field<'static>>);
+
+impl Profile {
+    pub fn any(choices: &mut Choices) -> Self {
+        choices.pick(&PROFILES)
+    }
+
+    /// An entry's priority and match.
+    fn choose(self, choices: &mut Choices) -> Chosen {
+        if choices.is_in(3) {
+            let fields = match choices.below(3) {
+                0 => vec![eth_type(choices.pick(&[0x0800, 0x86dd]))],
+                _ => vec![],
+            };
+            return (choices.pick(&[0, 0, 0, 5, 32, 0xffff]), fields);
+        }
+        match self {
+            Self::Hosts => (
+                priority_of(choices, 90),
+                vec![exact(OxmField::EthDst, mac(choices))],
+            ),
+            Self::Lists => list(choices),
+            Self::Flows => (priority_of(choices, 80), flow(choices)),
+            Self::Routes => route(choices, false),
+            Self::Routes6 => route(choices, true),
+            Self::MixedRoutes => {
+                let is_v6 = choices.is_in(20);
+                let (_, fields) = route(choices, is_v6);
+                (choices.below(4) as u16, fields)
+            }
+            Self::Anything => (choices.below(4) as u16, anything(choices)),
+        }
+    }
+}
+
+/// 10, so many times in a hundred.
+fn priority_of(choices: &mut Choices, percent: usize) -> u16 {
+    match choices.is_in(100 - percent) {
+        true => choices.pick(&[0, 1, 5, 11, 0xffff]),
+        false => 10,
+    }
+}
+
+fn exact(field: OxmField, value: impl Into<u128>) -> Field<'static> {
+    Field::exact(field, value.into())
+}
+
+fn masked(field: OxmField, value: u128, mask: u128) -> Field<'static> {
+    let mask = mask & field.full_mask();
+    Field::masked(field, value & mask, mask)
+}
+
+fn eth_type(number: u16) -> Field<'static> {
+    exact(OxmField::EthType, number)
+}
+
+fn list(choices: &mut Choices) -> Chosen {
+    use OxmField::*;
+    let priority = choices.below(5) as u16;
+    let fields = match choices.below(9) {
+        0 => vec![
+            exact(EthDst, mac(choices)),
+            exact(InPort, choices.below(4) as u32),
+        ],
+        1 => vec![exact(EthSrc, mac(choices))],
+        2 => vec![masked(
+            EthDst,
+            mac(choices).into(),
+            choices.pick(&[0xff00_0000_000f, 0x8, 0xffff_ffff_fffe]),
+        )],
+        3 => vec![vlan_vid(choices)],
+        4 => vec![
+            vlan_vid(choices),
+            exact(EthDst, mac(choices)),
+            eth_type(choices.pick(&[0x0800, 0x86dd, 0x9999, 0x8847])),
+        ],
+        5 => flow(choices),
+        6 => {
+            let value = choices.below(8) as u128;
+            vec![masked(Metadata, value, choices.pick(&[7, 3, 1]))]
+        }
+        7 => vec![exact(InPort, choices.below(4) as u32)],
+        _ => {
+            let (_, mut fields) = route(choices, false);
+            fields.push(masked(Ipv4Src, ipv4(choices).into(), 0xff));
+            fields
+        }
+    };
+    (priority, fields)
+}
+
+fn vlan_vid(choices: &mut Choices) -> Field<'static> {
+    let vid = 0x1000 | u128::from(choices.pick(&VIDS));
+    match choices.below(5) {
+        0 => exact(OxmField::VlanVid, 0_u8),
+        1 => masked(OxmField::VlanVid, 0x1000, 0x1000),
+        2 => masked(OxmField::VlanVid, vid, 0x1001),
+        _ => exact(OxmField::VlanVid, vid),
+    }
+}
+
+fn flow(choices: &mut Choices) -> Vec<Field<'static>> {
+    use OxmField::*;
+    let mut fields = match choices.is_in(20) {
+        true => vec![
+            eth_type(0x86dd),
+            exact(Ipv6Src, ipv6(choices)),
+            exact(Ipv6Dst, ipv6(choices)),
+        ],
+        false => vec![
+            eth_type(0x0800),
+            exact(Ipv4Src, ipv4(choices)),
+            exact(Ipv4Dst, ipv4(choices)),
+        ],
+    };
+    // Without some fields these are other shapes, which packets match more often.
+    if choices.is_in(60) {
+        fields.truncate(1);
+    }
+    let (proto, src, dst) = choices.pick(&[(6_u8, TcpSrc, TcpDst), (17, UdpSrc, UdpDst)]);
+    fields.push(exact(IpProto, proto));
+    fields.push(exact(dst, choices.pick(&PORTS)));
+    if choices.is_in(30) {
+        fields.push(exact(src, choices.pick(&PORTS)));
+    }
+    fields
+}
+
+/// A longer prefix comes before a shorter one.
+fn route(choices: &mut Choices, is_v6: bool) -> Chosen {
+    let (field, number, len) = match is_v6 {
+        false => (
+            OxmField::Ipv4Dst,
+            u128::from(ipv4(choices)),
+            choices.pick(&[32_u32, 24, 25, 31, 16, 8, 9, 1]),
+        ),
+        true => (
+            OxmField::Ipv6Dst,
+            ipv6(choices),
+            choices.pick(&[128, 64, 65, 127, 48, 32, 1]),
+        ),
+    };
+    let mask = u128::MAX << (field.bits() - len);
+    let network = eth_type(if is_v6 { 0x86dd } else { 0x0800 });
+    (len as u16, vec![network, masked(field, number, mask)])
+}
+
+/// Fields with those that they need, of which the packets have few values.
+fn anything(choices: &mut Choices) -> Vec<Field<'static>> {
+    let field = choices.pick(OxmField::ALL);
+    let mut fields = needed_for(field, choices);
+    fields.push(any_value(field, choices));
+    if choices.is_in(40) {
+        fields.push(exact(OxmField::InPort, choices.below(4) as u32));
+    }
+    fields
+}
+
+fn needed_for(field: OxmField, choices: &mut Choices) -> Vec<Field<'static>> {
+    use OxmField::*;
+    let ip = |choices: &mut Choices| eth_type(choices.pick(&[0x0800, 0x86dd]));
+    let over = |eth: Field<'static>, proto: u8| vec![eth, exact(IpProto, proto)];
+    match field {
+        InPhyPort => vec![exact(InPort, choices.below(4) as u32)],
+        VlanPcp => vec![masked(VlanVid, 0x1000, 0x1000)],
+        IpDscp | IpEcn | IpProto => vec![ip(choices)],
+        Ipv4Src | Ipv4Dst => vec![eth_type(0x0800)],
+        TcpSrc | TcpDst => over(ip(choices), 6),
+        UdpSrc | UdpDst => over(ip(choices), 17),
+        SctpSrc | SctpDst => over(ip(choices), 132),
+        Icmpv4Type | Icmpv4Code => over(eth_type(0x0800), 1),
+        ArpOp | ArpSpa | ArpTpa | ArpSha | ArpTha => vec![eth_type(0x0806)],
+        Ipv6Src | Ipv6Dst | Ipv6Flabel | Ipv6Exthdr => vec![eth_type(0x86dd)],
+        Icmpv6Type | Icmpv6Code => over(eth_type(0x86dd), 58),
+        Ipv6NdTarget | Ipv6NdSll => {
+            [over(eth_type(0x86dd), 58), vec![exact(Icmpv6Type, 135_u8)]].concat()
+        }
+        Ipv6NdTll => [over(eth_type(0x86dd), 58), vec![exact(Icmpv6Type, 136_u8)]].concat(),
+        MplsLabel | MplsTc | MplsBos => vec![eth_type(0x8847)],
+        PbbIsid => vec![eth_type(0x88e7)],
+        InPort | Metadata | EthDst | EthSrc | EthType | VlanVid | TunnelId => vec![],
+    }
+}
+
+fn any_value(field: OxmField, choices: &mut Choices) -> Field<'static> {
+    let value = value_of(field, choices);
+    match field {
+        OxmField::VlanVid => vlan_vid(choices),
+        _ if field.maskable() && choices.is_in(40) => {
+            let mask = choices.pick(&[1, 0xff00, u128::MAX << 8, 0xfff0_0000, !0xf]);
+            masked(field, value, mask)
+        }
+        _ => Field::exact(field, value),
+    }
+}
+
+/// A value that packets may have.
+fn value_of(field: OxmField, choices: &mut Choices) -> u128 {
+    use OxmField::*;
+    let value = match field {
+        InPort | InPhyPort => choices.below(4) as u128,
+        Metadata | TunnelId => choices.below(8) as u128,
+        EthDst | EthSrc | ArpSha | ArpTha | Ipv6NdSll | Ipv6NdTll => mac(choices).into(),
+        EthType => choices.pick(&[0x0800, 0x86dd, 0x0806, 0x8847, 0x9999, 0x05ff]),
+        VlanVid => 0x1000 | u128::from(choices.pick(&VIDS)),
+        VlanPcp => choices.pick(&[0, 1, 7]),
+        IpDscp => choices.pick(&[0, 10, 0x3f]),
+        IpEcn => choices.pick(&[0, 3]),
+        IpProto => choices.pick(&[6, 17, 1, 58, 132, 47, 44]),
+        Ipv4Src | Ipv4Dst | ArpSpa | ArpTpa => ipv4(choices).into(),
+        Ipv6Src | Ipv6Dst | Ipv6NdTarget => ipv6(choices),
+        Ipv6Flabel => choices.pick(&[0, 5, 0xf_ffff]),
+        TcpSrc | TcpDst | UdpSrc | UdpDst | SctpSrc | SctpDst => choices.pick(&PORTS).into(),
+        Icmpv4Type | Icmpv6Type => choices.pick(&[8, 0, 135, 136]),
+        Icmpv4Code | Icmpv6Code | ArpOp | MplsTc | MplsBos => choices.pick(&[0, 1]),
+        MplsLabel | PbbIsid => choices.pick(&[0, 1, 0x10]),
+        Ipv6Exthdr => choices.pick(&[0, 1, 0x10]),
+    };
+    value & field.full_mask()
+}
+
+/// What an entry with this match may do, mostly.
+fn actions(choices: &mut Choices, fields: &[Field]) -> Vec<Action<'static>> {
+    let count = choices.pick(&[0, 0, 0, 1, 1, 2, 3, 5]);
+    let mut list: Vec<_> = (0..count).map(|_| action(choices, fields)).collect();
+    if choices.is_in(80) {
+        list.push(Action::output(out_port(choices)));
+    }
+    list
+}
+
+fn out_port(choices: &mut Choices) -> PortNo {
+    match choices.below(24) {
+        0 => PortNo::CONTROLLER,
+        1 => PortNo::IN_PORT,
+        2 => PortNo::FLOOD,
+        3 => PortNo::ALL,
+        4 => PortNo::NORMAL,
+        5 => PortNo(0),
+        number => PortNo(1 + number as u32 % 4),
+    }
+}
+
+fn action(choices: &mut Choices, fields: &[Field]) -> Action<'static> {
+    let settable = settable(fields);
+    match choices.below(20) {
+        0..9 => {
+            let field = choices.pick(&settable);
+            Action::SetField(Field::exact(field, value_of(field, choices)))
+        }
+        9 => Action::PushVlan(choices.pick(&[0x8100, 0x88a8])),
+        10 => Action::PopVlan,
+        11 | 12 => Action::DecNwTtl,
+        13 => Action::SetNwTtl(choices.pick(&TTLS)),
+        14 => Action::Group(choices.below(4) as u32),
+        15 => Action::output(out_port(choices)),
+        16 => Action::SetVlanVid(choices.pick(&VIDS)),
+        _ => choices.pick(&[
+            Action::CopyTtlOut,
+            Action::CopyTtlIn,
+            Action::DecMplsTtl,
+            Action::PushMpls(0x8847),
+            Action::PopMpls(0x0800),
+            Action::PushPbb(0x88e7),
+            Action::PopPbb,
+            Action::SetQueue(3),
+            Action::SetTpDst(80),
+            Action::SetVlanPcp(3),
+            Action::Enqueue {
+                port: PortNo(1),
+                queue_id: 1,
+            },
+        ]),
+    }
+}
+
+/// Fields that can be set in packets of this match; sometimes also one that cannot.
+fn settable(fields: &[Field]) -> Vec<OxmField> {
+    use OxmField::*;
+    let mut list = vec![EthDst, EthSrc, VlanVid, VlanPcp, TunnelId, EthType];
+    let has = |wanted: OxmField, number: u128| {
+        fields.iter().any(
+            |field| matches!(field, Field::Basic { field, value, .. } if (*field, *value) == (wanted, number)),
+        )
+    };
+    let groups: [(_, _, &[OxmField]); 7] = [
+        (
+            EthType,
+            0x0800,
+            &[Ipv4Src, Ipv4Dst, Ipv4Src, Ipv4Dst, IpDscp, IpEcn],
+        ),
+        (EthType, 0x86dd, &[Ipv6Src, Ipv6Dst, Ipv6Flabel]),
+        (EthType, 0x0806, &[ArpOp, ArpSpa, ArpTha]),
+        (IpProto, 6, &[TcpSrc, TcpDst, TcpSrc, TcpDst]),
+        (IpProto, 17, &[UdpSrc, UdpDst, UdpSrc, UdpDst]),
+        (IpProto, 132, &[SctpSrc, SctpDst]),
+        (IpProto, 58, &[Icmpv6Type, Icmpv6Code]),
+    ];
+    for (field, value, more) in groups {
+        if has(field, value) {
+            list.extend(more);
+        }
+    }
+    list
+}
+
+fn instructions(
+    choices: &mut Choices,
+    table_id: u8,
+    fields: &[Field],
+) -> List<'static, Instruction<'static>> {
+    let mut list = Vec::new();
+    let goes_on = table_id < TABLES - 1 && choices.is_in(40);
+    if goes_on {
+        let next = table_id + 1 + choices.below(2) as u8;
+        list.push(Instruction::GotoTable(next.min(TABLES - 1)));
+    }
+    if choices.is_in(85) {
+        let mut actions = actions(choices, fields);
+        if goes_on && choices.is_in(80) {
+            actions.retain(|action| !matches!(action, Action::Output { .. }));
+        }
+        list.push(Instruction::apply(actions));
+    }
+    if choices.is_in(20) {
+        let mask = choices.pick(&[7, u64::MAX, 1, 0]);
+        let metadata = choices.below(8) as u64;
+        list.push(Instruction::WriteMetadata { metadata, mask });
+    }
+    if choices.is_in(5) {
+        list.push(Instruction::WriteActions(actions(choices, fields).into()));
+    }
+    if choices.is_in(2) {
+        list.push(Instruction::ClearActions);
+    }
+    if choices.is_in(3) {
+        list.push(Instruction::Meter(1 + choices.below(2) as u32));
+    }
+    list.into()
+}
+
+/// A flow mod for a table whose entries are of this profile, mostly.
+pub fn flow_mod(
+    choices: &mut Choices,
+    command: FlowModCommand,
+    table_id: u8,
+    profile: Profile,
+) -> FlowMod<'static> {
+    use FlowModCommand::*;
+    let profile = match choices.is_in(2) {
+        true => Profile::any(choices),
+        false => profile,
+    };
+    let (priority, mut fields) = profile.choose(choices);
+    if matches!(command, Delete | Modify) && choices.is_in(40) {
+        fields.truncate(choices.below(2));
+    }
+    let is_rare = choices.is_in(10);
+    let mut flow_mod = FlowMod {
+        command,
+        table_id,
+        priority,
+        cookie: choices.below(4) as u64,
+        instructions: instructions(choices, table_id, &fields),
+        match_: Match::from(fields),
+        ..FlowMod::default()
+    };
+    if !matches!(command, Add) && is_rare {
+        flow_mod.cookie_mask = choices.pick(&[1, 3]);
+        flow_mod.out_port = choices.pick(&[PortNo::ANY, PortNo(1), PortNo(2)]);
+        flow_mod.out_group = choices.pick(&[GROUP_ANY, 1]);
+    }
+    if matches!(command, Delete | DeleteStrict) && choices.is_in(5) {
+        flow_mod.table_id = TABLE_ALL;
+    }
+    let flags = [
+        (30, FlowModFlags::SEND_FLOW_REM),
+        (5, FlowModFlags::CHECK_OVERLAP),
+        (15, FlowModFlags::RESET_COUNTS),
+        (5, FlowModFlags::NO_PKT_COUNTS),
+        (5, FlowModFlags::NO_BYT_COUNTS),
+    ];
+    for (percent, flag) in flags {
+        flow_mod.flags.set(flag, choices.is_in(percent));
+    }
+    if choices.is_in(15) {
+        flow_mod.idle_timeout = choices.below(4) as u16;
+        flow_mod.hard_timeout = choices.below(6) as u16;
+    }
+    flow_mod
+}
+
+/// An entry of table 0 for one of many hosts, of which packets know some, that goes on to the routes.
+pub fn far_host(number: u32) -> FlowMod<'static> {
+    let host = 0x0200_0000_0000_u64 + u64::from(number);
+    FlowMod {
+        priority: 10,
+        match_: Match::from(vec![exact(OxmField::EthDst, host)]),
+        instructions: vec![Instruction::GotoTable(1)].into(),
+        ..FlowMod::default()
+    }
+}
+
+/// An entry of table 1 for one of many networks, of which packets know some.
+pub fn far_route(number: u32) -> FlowMod<'static> {
+    let len = 16 + number % 17;
+    let network = 10_u128 << 24 | u128::from(number.wrapping_mul(0x1f) & 0x1_ffff) << 7;
+    let mask = u128::MAX << (32 - len);
+    let actions = vec![
+        Action::SetField(exact(OxmField::EthSrc, number)),
+        Action::DecNwTtl,
+        Action::output(PortNo(1 + number % 4)),
+    ];
+    FlowMod {
+        table_id: 1,
+        priority: len as u16,
+        match_: Match::from(vec![
+            eth_type(0x0800),
+            masked(OxmField::Ipv4Dst, network, mask),
+        ]),
+        instructions: vec![Instruction::apply(actions)].into(),
+        ..FlowMod::default()
+    }
+}
+
+pub fn command(choices: &mut Choices) -> FlowModCommand {
+    use FlowModCommand::*;
+    choices.pick(&[
+        Add,
+        Add,
+        Add,
+        Add,
+        Add,
+        Modify,
+        ModifyStrict,
+        Delete,
+        DeleteStrict,
+        DeleteStrict,
+    ])
+}
+
+pub fn group_mod(choices: &mut Choices) -> GroupMod<'static> {
+    let count = choices.below(3);
+    let bucket = |choices: &mut Choices| Bucket {
+        weight: 0,
+        watch_port: PortNo(1),
+        watch_group: GROUP_ANY,
+        actions: actions(choices, &[]).into(),
+    };
+    GroupMod {
+        command: choices.pick(&[
+            GroupModCommand::Add,
+            GroupModCommand::Modify,
+            GroupModCommand::Delete,
+        ]),
+        group_type: choices.pick(&[GroupType::All, GroupType::Indirect, GroupType::Select]),
+        group_id: choices.below(4) as u32,
+        buckets: (0..count)
+            .map(|_| bucket(choices))
+            .collect::<Vec<_>>()
+            .into(),
+    }
+}
+
+pub fn meter_mod(choices: &mut Choices) -> MeterMod<'static> {
+    MeterMod {
+        command: choices.pick(&[MeterModCommand::Add, MeterModCommand::Delete]),
+        flags: MeterFlags::PKTPS,
+        meter_id: 1 + choices.below(2) as u32,
+        bands: vec![MeterBand::Drop {
+            rate: choices.pick(&[1, 5, 1000]),
+            burst_size: choices.pick(&[0, 2]),
+        }]
+        .into(),
+    }
+}

@@ -1,0 +1,66 @@
+//! Where random things come from: bytes that a fuzzer or a property test makes up and shrinks, or a seed.
+
+/// A source of decisions.
+pub struct Choices<'a> {
+    bytes: &'a [u8],
+    /// For decisions beyond the bytes; where there is no seed, these are all the first possibility.
+    seed: Option<u64>,
+}
+
+impl<'a> Choices<'a> {
+    /// Decided by these bytes.
+    pub fn from_bytes(bytes: &'a [u8]) -> Self {
+        Self { bytes, seed: None }
+    }
+
+    /// Decided by a seed, without an end.
+    pub fn from_seed(seed: u64) -> Self {
+        Self {
+            bytes: &[],
+            seed: Some(seed),
+        }
+    }
+
+    /// Whether nothing is left to decide by.
+    pub fn is_over(&self) -> bool {
+        self.bytes.is_empty() && self.seed.is_none()
+    }
+
+    pub fn byte(&mut self) -> u8 {
+        if let Some((&first, rest)) = self.bytes.split_first() {
+            self.bytes = rest;
+            return first;
+        }
+        // SplitMix64 (Steele, Lea and Flood, 2014).
+        let Some(seed) = &mut self.seed else { return 0 };
+        *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed >> 56) as u8
+    }
+
+    /// A number of so many bytes.
+    pub fn number(&mut self, bytes: usize) -> u128 {
+        (0..bytes).fold(0, |number, _| number << 8 | u128::from(self.byte()))
+    }
+
+    /// A number below `count`, which is 65,536 at most.
+    pub fn below(&mut self, count: usize) -> usize {
+        let bytes = if count <= 256 { 1 } else { 2 };
+        self.number(bytes) as usize % count
+    }
+
+    /// True so many times in a hundred.
+    pub fn is_in(&mut self, percent: usize) -> bool {
+        // The first possibility is the one that shrinking tends to.
+        self.below(100) >= 100 - percent
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.byte()).collect()
+    }
+}

@@ -1,0 +1,213 @@
+//! A trial: random changes and packets in turn, each judged.
+
+use super::changes::{self, Profile, TABLES};
+use super::choices::Choices;
+use super::court::{Court, CourtConfig};
+use super::frames;
+use std::time::Duration;
+use urtica_pipeline::BURST;
+use urtica_wire::{FlowMod, FlowModCommand, GroupMod, Instruction, MeterMod, PortConfig, PortNo};
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Flow,
+    AddMany,
+    Packets,
+    Wait,
+    Group,
+    Meter,
+    Port,
+    Counters,
+    Recompile,
+}
+
+/// More packets than anything else.
+const EVENTS: [Event; 32] = {
+    use Event::*;
+    [
+        AddMany, Flow, Packets, Flow, Packets, Flow, Packets, Flow, Packets, Flow, Packets, Flow,
+        Packets, Flow, Packets, Flow, Packets, Flow, Packets, Packets, Packets, Packets, AddMany,
+        Wait, Wait, Group, Meter, Port, Counters, Counters, Recompile, Packets,
+    ]
+};
+
+/// Random pipelines and what is sent through them.
+pub struct Trial<'a> {
+    choices: Choices<'a>,
+    pub court: Court,
+    profiles: [Profile; TABLES as usize],
+    /// Whether flow mods are 1.0's.
+    is_of10: bool,
+}
+
+impl<'a> Trial<'a> {
+    pub fn new(mut choices: Choices<'a>) -> Self {
+        let misses_to_controller = choices.is_in(30);
+        let court = Court::new(CourtConfig {
+            n_tables: TABLES,
+            max_entries: choices.pick(&[200, 200, 200, 8]),
+            max_bytes: choices.pick(&[16 << 20, 16 << 20, 16 << 20, 4096]),
+            misses_to_controller,
+        });
+        if !misses_to_controller && choices.is_in(50) {
+            court.set_misses_punt(false);
+        }
+        let profiles = [(); TABLES as usize].map(|()| Profile::any(&mut choices));
+        let mut trial = Self {
+            is_of10: choices.is_in(10),
+            choices,
+            court,
+            profiles,
+        };
+        for id in 1..3 {
+            let group = GroupMod {
+                group_id: id,
+                ..changes::group_mod(&mut trial.choices)
+            };
+            trial.court.group_mod(&group);
+            let meter = MeterMod {
+                meter_id: id,
+                ..changes::meter_mod(&mut trial.choices)
+            };
+            trial.court.meter_mod(&meter);
+        }
+        trial
+    }
+
+    /// One whose tables are full of entries that look at most fields, for packets to be sent through.
+    pub fn filled(seed: u64) -> Trial<'static> {
+        let mut trial = Trial::new(Choices::from_seed(seed));
+        let profiles = [
+            Profile::Lists,
+            Profile::Routes,
+            Profile::Routes6,
+            Profile::Flows,
+            Profile::Hosts,
+        ];
+        for table_id in 0..TABLES {
+            let profile = profiles[(usize::from(table_id) + seed as usize) % profiles.len()];
+            trial.profiles[usize::from(table_id)] = profile;
+            for _ in 0..60 {
+                let flow_mod = trial.flow_mod(FlowModCommand::Add, table_id);
+                trial.carry_out(&flow_mod);
+            }
+        }
+        trial
+    }
+
+    /// One with so many entries that packets pause until memory has come: hosts, then routes, which go on behind them.
+    pub fn with_many_entries(seed: u64) -> Trial<'static> {
+        let mut trial = Trial::new(Choices::from_seed(seed));
+        trial.court = Court::new(CourtConfig::default());
+        trial.is_of10 = false;
+        trial.profiles[..2].copy_from_slice(&[Profile::Hosts, Profile::Routes]);
+        for number in 0..4500_u32 {
+            let host = changes::far_host(number);
+            let route = changes::far_route(number);
+            for flow_mod in [host, route] {
+                trial
+                    .court
+                    .flow_mod(&flow_mod)
+                    .expect("the flow mod is right");
+            }
+        }
+        trial
+    }
+
+    /// So many events, or until nothing is left to decide by; then all counters are compared.
+    pub fn run(&mut self, events: usize) {
+        for _ in 0..events {
+            if self.choices.is_over() {
+                break;
+            }
+            self.step();
+        }
+        self.court.compare_counters();
+    }
+
+    fn step(&mut self) {
+        match self.choices.pick(&EVENTS) {
+            Event::Flow => {
+                let command = changes::command(&mut self.choices);
+                self.change_flow(command);
+            }
+            Event::AddMany => {
+                let count = self.choices.pick(&[4, 12, 40, 100]);
+                let table_id = self.choices.below(TABLES.into()) as u8;
+                for _ in 0..count {
+                    let flow_mod = self.flow_mod(FlowModCommand::Add, table_id);
+                    self.carry_out(&flow_mod);
+                }
+            }
+            Event::Packets => self.send(),
+            Event::Wait => {
+                let milliseconds = self.choices.pick(&[0, 1, 500, 1000, 3000]);
+                self.court.wait(Duration::from_millis(milliseconds));
+            }
+            Event::Group => {
+                let group_mod = changes::group_mod(&mut self.choices);
+                self.court.group_mod(&group_mod);
+            }
+            Event::Meter => {
+                let meter_mod = changes::meter_mod(&mut self.choices);
+                self.court.meter_mod(&meter_mod);
+            }
+            Event::Port => {
+                let number = 1 + self.choices.below(4) as u32;
+                let config = [
+                    PortConfig::empty(),
+                    PortConfig::empty(),
+                    PortConfig::PORT_DOWN,
+                    PortConfig::NO_RECV,
+                    PortConfig::NO_FWD,
+                    PortConfig::NO_PACKET_IN,
+                ];
+                self.court.set_port(number, self.choices.pick(&config));
+            }
+            Event::Counters => self.court.compare_counters(),
+            Event::Recompile => self.court.recompile(),
+        }
+    }
+
+    fn change_flow(&mut self, command: FlowModCommand) {
+        let table_id = self.choices.below(TABLES.into()) as u8;
+        let flow_mod = self.flow_mod(command, table_id);
+        self.carry_out(&flow_mod);
+    }
+
+    fn flow_mod(&mut self, command: FlowModCommand, table_id: u8) -> FlowMod<'static> {
+        let profile = self.profiles[usize::from(table_id)];
+        let flow_mod = changes::flow_mod(&mut self.choices, command, table_id, profile);
+        if !self.is_of10 {
+            return flow_mod;
+        }
+        // 1.0 has actions only; and a modify of all tables must not send packets back to an earlier one.
+        let instructions = flow_mod.instructions.iter();
+        let is_known =
+            |instruction: &Instruction| matches!(instruction, Instruction::ApplyActions(_));
+        FlowMod {
+            instructions: instructions.filter(is_known).collect(),
+            ..flow_mod
+        }
+    }
+
+    fn carry_out(&mut self, flow_mod: &FlowMod) {
+        // One that is refused changes nothing, in all pipelines.
+        let _ = match self.is_of10 {
+            true => self.court.flow_mod_of10(flow_mod),
+            false => self.court.flow_mod(flow_mod),
+        };
+    }
+
+    fn send(&mut self) {
+        let count = 1 + self.choices.below(BURST);
+        let frames: Vec<_> = (0..count)
+            .map(|_| {
+                let in_port = PortNo(1 + self.choices.below(4) as u32);
+                (in_port, frames::frame(&mut self.choices))
+            })
+            .collect();
+        self.court.send(&frames);
+    }
+}
