@@ -1,5 +1,7 @@
 //! `urtica switch`: a software switch.
 
+mod explain;
+
 use crate::log::log_to_stderr;
 use crate::status;
 use clap::ValueEnum;
@@ -7,8 +9,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
+use urtica_pipeline::Backend;
 use urtica_switch::{
-    Description, FailMode, PortIo, PortSpec, Runner, StopHandle, Switch, SwitchConfig,
+    Description, FailMode, Forwarding, PortIo, PortSpec, Runner, StopHandle, Switch, SwitchConfig,
+    Threads,
 };
 use urtica_wire::{Address, DatapathId, PortNo, Version};
 
@@ -22,7 +26,9 @@ const EXAMPLES: &str = "\
 Examples:
   urtica switch eth1 eth2 --controller tcp:127.0.0.1:6653
   urtica switch eth1 eth2 --fail-mode standalone
+  urtica switch eth1 eth2 eth3 eth4 --threads 2 --cores 2,3 --controller tcp:127.0.0.1:6653
   urtica switch --port 1=tap:t0 --port 2=afxdp:eth1 --controller ptcp:6654
+  urtica switch --explain flows.txt
 
 The ports' interfaces should be up and have no IP addresses. Logging: set RUST_LOG, as in RUST_LOG=debug.";
 
@@ -31,7 +37,7 @@ The ports' interfaces should be up and have no IP addresses. Logging: set RUST_L
 #[command(after_help = EXAMPLES)]
 pub struct SwitchArgs {
     /// Network interfaces or other ports; they get the numbers 1, 2, …, as far as --port leaves them.
-    #[arg(value_name = "PORT", required_unless_present = "port")]
+    #[arg(value_name = "PORT", required_unless_present_any = ["port", "explain", "explain_code"])]
     ports: Vec<PortSpec>,
     #[arg(long, value_name = "NUMBER=KIND:NAME", help = PORT_HELP)]
     port: Vec<NumberedPort>,
@@ -46,6 +52,15 @@ pub struct SwitchArgs {
     /// What to do while no controller is connected.
     #[arg(long, value_enum, default_value = "secure")]
     fail_mode: FailModeArg,
+    /// How packets are carried through the flow tables; what comes of them is the same.
+    #[arg(long, value_enum, default_value = "compiled")]
+    forwarding: ForwardingArg,
+    /// How many threads carry packets, each those of some of the ports; 0 for the one that talks to controllers.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=256))]
+    threads: u16,
+    /// The processors that these threads are bound to, in turn, as in 1,2 [default: the system chooses].
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    cores: Vec<usize>,
     /// How many flow tables there are.
     #[arg(long, value_name = "N", default_value_t = 254, value_parser = clap::value_parser!(u8).range(1..=254))]
     tables: u8,
@@ -55,6 +70,8 @@ pub struct SwitchArgs {
     /// What to call the switch, in its description.
     #[arg(long, value_name = "NAME", default_value = "urtica")]
     name: String,
+    #[command(flatten)]
+    explain: explain::ExplainArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -63,6 +80,16 @@ enum FailModeArg {
     Secure,
     /// Switch as a learning switch.
     Standalone,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ForwardingArg {
+    /// Compiled, in the way that is fastest on this processor.
+    Compiled,
+    /// Compiled, but without machine code.
+    Interpreted,
+    /// Packet by packet and table by table: slow, and the judge of the others.
+    Plain,
 }
 
 /// `NUMBER=KIND:NAME`.
@@ -93,8 +120,11 @@ impl FromStr for NumberedPort {
     }
 }
 
-/// Runs until SIGINT or SIGTERM.
+/// Runs until SIGINT or SIGTERM; explains, if that is all that was asked for.
 pub fn run(args: SwitchArgs) -> ExitCode {
+    if let Some((file, with_code)) = args.explain.asked() {
+        return explain::run(file, with_code);
+    }
     log_to_stderr();
     status::of(run_switch(args))
 }
@@ -111,7 +141,7 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
         tracing::info!(port = %number, name = port.name(), hw_addr = %port.hw_addr(), "port");
         switch.add_port(number, port, Duration::ZERO);
     }
-    let runner = Runner::new(switch, &args.controller)?;
+    let runner = Runner::new(switch, &args.controller)?.with_threads(&args.threads()?)?;
     for address in runner.listen_addresses() {
         tracing::info!(%address, "listening");
     }
@@ -139,12 +169,29 @@ impl SwitchArgs {
         Ok(ports)
     }
 
+    fn threads(&self) -> Result<Threads, String> {
+        if self.threads == 0 && !self.cores.is_empty() {
+            return Err(
+                "--cores binds the threads of --threads; expected --threads 1 or more".into(),
+            );
+        }
+        Ok(Threads {
+            count: self.threads.into(),
+            cores: self.cores.clone(),
+        })
+    }
+
     fn config(&self, ports: &[(PortNo, Box<dyn PortIo>)]) -> SwitchConfig {
         let mut config = SwitchConfig {
             n_buffers: self.buffers,
             fail_mode: match self.fail_mode {
                 FailModeArg::Secure => FailMode::Secure,
                 FailModeArg::Standalone => FailMode::Standalone,
+            },
+            forwarding: match self.forwarding {
+                ForwardingArg::Compiled => Forwarding::default(),
+                ForwardingArg::Interpreted => Forwarding::Compiled(Backend::Interpreter),
+                ForwardingArg::Plain => Forwarding::Plain,
             },
             description: Description {
                 datapath: self.name.clone(),
@@ -226,13 +273,31 @@ mod tests {
             "--openflow=1.0,1.3",
             "--tables=3",
             "--fail-mode=standalone",
+            "--forwarding=plain",
             "--datapath-id=0x2a",
         ]);
         let config = args.unwrap().config(&[]);
         assert_eq!(config.versions, Version::ALL);
         assert_eq!(config.pipeline.n_tables, 3);
         assert_eq!(config.fail_mode, FailMode::Standalone);
+        assert_eq!(config.forwarding, Forwarding::Plain);
         assert_eq!(config.datapath_id, DatapathId(42));
+    }
+
+    #[test]
+    fn threads_and_their_cores() {
+        let threads = |arguments: &[&str]| parse(arguments).unwrap().threads();
+        assert_eq!(threads(&["a"]), Ok(Threads::default()));
+        let two = Threads {
+            count: 2,
+            cores: vec![3, 1],
+        };
+        assert_eq!(threads(&["a", "--threads=2", "--cores=3,1"]), Ok(two));
+        let sentence = threads(&["a", "--cores=1"]).unwrap_err();
+        assert!(
+            sentence.contains("expected --threads 1 or more"),
+            "{sentence}"
+        );
     }
 
     #[test]
@@ -245,6 +310,8 @@ mod tests {
             (&["--port=1=tap:t", "--port=1=tap:u"], "given twice"),
             (&["a", "--tables=255"], "1..=254"),
             (&["a", "--fail-mode=open"], "secure, standalone"),
+            (&["a", "--threads=257"], "0..=256"),
+            (&["a", "--forwarding=fast"], "compiled, interpreted, plain"),
             (&["a", "--controller=here"], "tcp:HOST"),
         ] {
             let sentence = ports(arguments).unwrap_err();

@@ -2,7 +2,7 @@
 //!
 //! Each case has a switch of its own with three ports. The messages that set it up come as a controller sends them, and
 //! must be stored as sent; then a packet goes into port 1, or 30 s of packets, and what comes of it is compared as the
-//! suite does. `make conformance` prints the score.
+//! suite does, with tables compiled and without. `make conformance` prints the score.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::fd::BorrowedFd;
 use serde::Deserialize;
 use urtica_pipeline::{EntryMatch, Packet};
-use urtica_switch::{ConnectionId, PortIo, Switch, SwitchConfig};
+use urtica_switch::{ConnectionId, Forwarding, PortIo, Switch, SwitchConfig};
 use urtica_wire::{
     DatapathId, FlowStatsRequest, Hello, METER_ALL, MacAddr, Message, MultipartFlags,
     MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, TableStats, Version,
@@ -128,9 +128,10 @@ struct Bed {
 }
 
 impl Bed {
-    fn new() -> Self {
+    fn new(forwarding: Forwarding) -> Self {
         let mut switch = Switch::new(SwitchConfig {
             datapath_id: DatapathId(1),
+            forwarding,
             ..SwitchConfig::default()
         });
         let (now, incoming) = (Duration::ZERO, Queue::default());
@@ -405,7 +406,7 @@ fn every_case_passes() {
         let category = case.name.split('/').next().unwrap_or_default();
         let (passed, all) = score.entry(category.to_owned()).or_default();
         *all += 1;
-        match Bed::new().run(&case) {
+        match run_both_ways(&case) {
             Ok(()) => *passed += 1,
             Err(why) => {
                 let _ = writeln!(failures, "{} {}\n  {why}", case.name, case.about);
@@ -421,4 +422,13 @@ fn every_case_passes() {
     println!("total    {passed:4} of {all:4}");
     assert_eq!(all, 991, "os-ken's suite has changed");
     assert!(failures.is_empty(), "{failures}");
+}
+
+/// With tables compiled, and without.
+fn run_both_ways(case: &Case) -> Result<(), String> {
+    let run = |forwarding| {
+        let result = Bed::new(forwarding).run(case);
+        result.map_err(|why| format!("{forwarding:?}: {why}"))
+    };
+    run(Forwarding::default()).and_then(|()| run(Forwarding::Plain))
 }

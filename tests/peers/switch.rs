@@ -46,6 +46,32 @@ fn switch_alone() {
 }
 
 #[test]
+fn switch_with_two_threads_of13() {
+    let options = [&under_controller("1.3")[..], &["--threads", "2"]].concat();
+    hosts_reach_each_other(&[], Controller::urtica_l2, &options);
+}
+
+#[test]
+fn switch_with_two_threads_of10_plainly() {
+    let threads = ["--threads", "2", "--forwarding", "plain"];
+    let options = [&under_controller("1.0")[..], &threads].concat();
+    hosts_reach_each_other(&[], Controller::urtica_l2, &options);
+}
+
+#[test]
+fn switch_alone_with_two_threads() {
+    let options = [
+        "--fail-mode",
+        "standalone",
+        "--threads",
+        "2",
+        "--cores",
+        "0",
+    ];
+    hosts_reach_each_other(&[], |_| (), &options);
+}
+
+#[test]
 fn switch_with_af_xdp() {
     let start = Controller::urtica_l2;
     hosts_reach_each_other_by("afxdp", &[], start, &under_controller("1.3"));

@@ -1,8 +1,9 @@
 //! Where the pipeline leaves packets: ports, controllers, and switching without OpenFlow.
 
-use crate::agent::Agent;
-use crate::normal::{MacTable, vlan_of};
+use crate::normal::vlan_of;
 use crate::port_table::PortTable;
+use crate::shared::Shared;
+use crate::uplink::Controllers;
 use std::time::Duration;
 use urtica_pipeline::{Packet, PacketInCause, Pipeline, Sink, Step};
 use urtica_wire::packet::EthernetView;
@@ -11,20 +12,20 @@ use urtica_wire::{Port, PortConfig, PortNo, PortState};
 /// The switch's [`Sink`], for as long as it deals with one packet.
 pub(crate) struct Egress<'a> {
     pub pipeline: &'a Pipeline,
+    pub shared: &'a Shared,
     pub ports: &'a mut PortTable,
-    pub hosts: &'a mut MacTable,
-    pub agent: &'a mut Agent,
+    pub controllers: &'a mut dyn Controllers,
     pub now: Duration,
 }
 
 impl Sink for Egress<'_> {
     fn transmit(&mut self, port: PortNo, packet: &Packet) {
-        self.ports.send(port, packet.frame());
+        self.send(port, packet);
     }
 
     fn packet_in(&mut self, packet: &Packet, cause: PacketInCause) {
         if self.wants_packet_ins(packet.in_port) {
-            self.agent.send_packet_in(packet, cause, self.now);
+            self.controllers.packet_in(packet, cause, self.now);
         }
     }
 
@@ -33,18 +34,20 @@ impl Sink for Egress<'_> {
             return;
         };
         let vid = vlan_of(packet.frame());
+        let mut hosts = self.shared.hosts();
         if self.ports.get(packet.in_port).is_some() {
-            self.hosts
-                .learn(vid, ethernet.src(), packet.in_port, self.now);
+            hosts.learn(vid, ethernet.src(), packet.in_port, self.now);
         }
         // What bridges tell each other is for the bridge itself (IEEE 802.1Q table 8-1).
         if ethernet.dst().is_link_local() {
             return;
         }
-        match self.hosts.port_of(vid, ethernet.dst(), self.now) {
+        let port = hosts.port_of(vid, ethernet.dst(), self.now);
+        drop(hosts);
+        match port {
             Some(port) if port == packet.in_port => {}
             Some(port) if self.pipeline.port(port).is_some_and(may_send) => {
-                self.ports.send(port, packet.frame());
+                self.send(port, packet);
             }
             _ => self.flood(packet),
         }
@@ -58,17 +61,23 @@ impl Sink for Egress<'_> {
         } = step
             && self.wants_packet_ins(packet.in_port)
         {
-            self.agent.send_table_miss(packet, self.now);
+            self.controllers.table_miss(packet, self.now);
         }
     }
 }
 
 impl Egress<'_> {
+    fn send(&mut self, port_no: PortNo, packet: &Packet) {
+        if let Some(port) = self.ports.get_mut(port_no) {
+            port.send(packet.frame());
+        }
+    }
+
     fn flood(&mut self, packet: &Packet) {
         for port in self.pipeline.ports() {
             let is_flooded = !port.config.contains(PortConfig::NO_FLOOD);
             if port.port_no != packet.in_port && is_flooded && may_send(port) {
-                self.ports.send(port.port_no, packet.frame());
+                self.send(port.port_no, packet);
             }
         }
     }

@@ -7,14 +7,20 @@
 mod agent;
 mod buffers;
 mod egress;
+mod forwarder;
 mod fragments;
+mod mailbox;
 mod normal;
+mod parcel;
 pub mod port;
 mod port_table;
 mod runner;
+mod shared;
+mod spread;
 mod switch;
+mod uplink;
 
 pub use agent::ConnectionId;
 pub use port::{PortError, PortIo, PortSpec};
-pub use runner::{RunError, Runner, StopHandle};
-pub use switch::{Description, FailMode, Switch, SwitchConfig};
+pub use runner::{RunError, Runner, StopHandle, Threads};
+pub use switch::{Description, FailMode, Forwarding, Switch, SwitchConfig};

@@ -1,194 +1,323 @@
 //! The switch's ports: their back ends, and what went through them.
+//!
+//! Each thread of a switch has a table of all ports. Of its own ports it has the back ends, of the others outlets to the
+//! threads that do; what all need to know of a port is in one [`PortRecord`].
 
 use crate::PortIo;
-use std::collections::BTreeMap;
+use crate::parcel::{Inbox, Outlet, Parcel};
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::Duration;
-use urtica_pipeline::Packet;
 use urtica_wire::packet::ethernet;
 use urtica_wire::{Port, PortConfig, PortFeatures, PortNo, PortState, PortStats};
 
 /// The shortest frame that Ethernet carries, without the check sequence.
 const SHORTEST: usize = 60;
 
-/// How many frames are taken from a port at a time.
-pub(crate) const BURST: usize = 32;
-
 /// What a counter that is not kept reads (1.3.5 section 7.3.5.6).
 const NOT_KEPT: u64 = u64::MAX;
 
-/// All ports, by their numbers.
+/// A port with any of these set takes nothing in.
+const DEAF: PortConfig = PortConfig::PORT_DOWN.union(PortConfig::NO_RECV);
+
+/// A port with any of these set sends nothing.
+const MUTE: PortConfig = PortConfig::PORT_DOWN.union(PortConfig::NO_FWD);
+
+/// All ports, in the order of their numbers.
 #[derive(Default)]
 pub(crate) struct PortTable {
-    ports: BTreeMap<PortNo, SwitchPort>,
+    ports: Vec<SwitchPort>,
 }
 
-/// One port.
+/// One port, as one thread has it.
 pub(crate) struct SwitchPort {
-    pub io: Box<dyn PortIo>,
-    counters: Counters,
-    added: Duration,
+    pub port_no: PortNo,
+    backend: Backend,
+    record: Arc<PortRecord>,
     /// The back end returned an error; it is asked again once it has a link.
     failed: bool,
     /// Something was sent since the last flush.
     unflushed: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+/// Where a port's frames come from and go to.
+enum Backend {
+    /// This thread has it.
+    Here(Box<dyn PortIo>),
+    /// Another thread has it.
+    Elsewhere(Outlet),
+}
+
+/// What all threads know of a port. Only the thread that has its back end tells of the link and counts, but for the frames
+/// that are lost on their way there.
+#[derive(Debug)]
+struct PortRecord {
+    added: Duration,
+    /// [`PortConfig`]'s bits, as in the pipeline's description of the port.
+    config: AtomicU32,
+    has_link: AtomicBool,
+    speed_kbps: AtomicU32,
+    counters: Counters,
+}
+
+#[derive(Debug, Default)]
 struct Counters {
-    rx_packets: u64,
-    rx_bytes: u64,
-    rx_dropped: u64,
-    rx_errors: u64,
-    tx_packets: u64,
-    tx_bytes: u64,
-    tx_dropped: u64,
+    rx_packets: AtomicU64,
+    rx_bytes: AtomicU64,
+    rx_dropped: AtomicU64,
+    rx_errors: AtomicU64,
+    tx_packets: AtomicU64,
+    tx_bytes: AtomicU64,
+    tx_dropped: AtomicU64,
 }
 
 impl PortTable {
-    /// Adds a port; returns the back end that had its number before.
-    pub fn insert(
-        &mut self,
-        port_no: PortNo,
-        io: Box<dyn PortIo>,
-        now: Duration,
-    ) -> Option<Box<dyn PortIo>> {
-        let port = SwitchPort {
-            io,
-            counters: Counters::default(),
-            added: now,
-            failed: false,
-            unflushed: false,
-        };
-        self.ports.insert(port_no, port).map(|before| before.io)
-    }
-
-    /// Takes a port away.
-    pub fn remove(&mut self, port_no: PortNo) -> Option<Box<dyn PortIo>> {
-        self.ports.remove(&port_no).map(|port| port.io)
-    }
-
-    /// The ports, in the order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (PortNo, &SwitchPort)> {
-        self.ports.iter().map(|(&port_no, port)| (port_no, port))
-    }
-
-    /// The same, to be changed.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (PortNo, &mut SwitchPort)> {
-        self.ports
-            .iter_mut()
-            .map(|(&port_no, port)| (port_no, port))
-    }
-
-    /// The port with this number.
-    pub fn get(&self, port_no: PortNo) -> Option<&SwitchPort> {
-        self.ports.get(&port_no)
-    }
-
-    /// The same, to be changed.
-    pub fn get_mut(&mut self, port_no: PortNo) -> Option<&mut SwitchPort> {
-        self.ports.get_mut(&port_no)
-    }
-
-    /// Sends a frame out of a port; nowhere where there is none. A frame that a popped tag has left shorter than Ethernet
-    /// allows is padded with zeros (IEEE 802.3 section 4.2.3.3).
-    pub fn send(&mut self, port_no: PortNo, frame: &[u8]) {
-        let Some(port) = self.ports.get_mut(&port_no) else {
-            return;
-        };
-        match frame.len() {
-            SHORTEST.. => port.send(frame),
-            length => {
-                let mut padded = [0; SHORTEST];
-                padded[..length].copy_from_slice(frame);
-                port.send(&padded);
+    /// Adds a port; returns whether it takes the place of the one that had its number before.
+    pub fn insert(&mut self, port: SwitchPort) -> bool {
+        match self.find(port.port_no) {
+            Ok(at) => {
+                self.ports[at] = port;
+                true
+            }
+            Err(at) => {
+                self.ports.insert(at, port);
+                false
             }
         }
     }
 
+    /// Takes a port away.
+    pub fn remove(&mut self, port_no: PortNo) -> Option<SwitchPort> {
+        let at = self.find(port_no).ok()?;
+        Some(self.ports.remove(at))
+    }
+
+    /// All ports, taken out.
+    pub fn into_ports(self) -> impl Iterator<Item = SwitchPort> {
+        self.ports.into_iter()
+    }
+
+    /// How many ports there are.
+    pub fn len(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// The port at this place in the order.
+    ///
+    /// # Panics
+    /// Where there are fewer.
+    pub fn at_mut(&mut self, at: usize) -> &mut SwitchPort {
+        &mut self.ports[at]
+    }
+
+    /// The ports, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &SwitchPort> {
+        self.ports.iter()
+    }
+
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut SwitchPort> {
+        self.ports.iter_mut()
+    }
+
+    /// The port with this number.
+    pub fn get(&self, port_no: PortNo) -> Option<&SwitchPort> {
+        let at = self.find(port_no).ok()?;
+        self.ports.get(at)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, port_no: PortNo) -> Option<&mut SwitchPort> {
+        let at = self.find(port_no).ok()?;
+        self.ports.get_mut(at)
+    }
+
+    /// The port with this number, if its configuration lets it send.
+    pub fn sender(&mut self, port_no: PortNo) -> Option<&mut SwitchPort> {
+        let port = self.get_mut(port_no)?;
+        (!port.record.config().intersects(MUTE)).then_some(port)
+    }
+
     /// Sees to it that everything sent leaves.
     pub fn flush(&mut self) {
-        for port in self.ports.values_mut().filter(|port| port.unflushed) {
-            port.unflushed = false;
-            port.io.flush();
+        for port in self.ports.iter_mut().filter(|port| port.unflushed) {
+            port.flush();
+        }
+    }
+
+    /// The place of the port with this number, or the one where it belongs. Most switches number their ports 1, 2, 3, …:
+    /// a port is looked for in the place first that it has there.
+    fn find(&self, port_no: PortNo) -> Result<usize, usize> {
+        let guess = (port_no.0 as usize).wrapping_sub(1);
+        match self.ports.get(guess) {
+            Some(port) if port.port_no == port_no => Ok(guess),
+            _ => self
+                .ports
+                .binary_search_by_key(&port_no, |port| port.port_no),
         }
     }
 }
 
 impl SwitchPort {
-    /// Takes in at most a burst of frames, as packets of `port_no`, or drops them unless `is_receiving`. Returns how
-    /// many came.
+    /// A port that this thread has, and its description.
+    pub fn new(port_no: PortNo, io: Box<dyn PortIo>, now: Duration) -> (Self, Port) {
+        let mut description = Port::new(port_no, io.hw_addr(), io.name());
+        let mut port = Self::with(port_no, Backend::Here(io), Arc::new(PortRecord::new(now)));
+        port.look();
+        port.describe(&mut description);
+        (port, description)
+    }
+
+    /// The same port for a thread that does not have it, but the inbox of the one that does.
+    pub fn elsewhere(&self, inbox: Arc<Inbox>) -> Self {
+        let outlet = Outlet::new(self.port_no, inbox);
+        let backend = Backend::Elsewhere(outlet);
+        Self::with(self.port_no, backend, Arc::clone(&self.record))
+    }
+
+    fn with(port_no: PortNo, backend: Backend, record: Arc<PortRecord>) -> Self {
+        Self {
+            port_no,
+            backend,
+            record,
+            failed: false,
+            unflushed: false,
+        }
+    }
+
+    /// The back end, if this thread has it.
+    pub fn io(&self) -> Option<&dyn PortIo> {
+        match &self.backend {
+            Backend::Here(io) => Some(&**io),
+            Backend::Elsewhere(_) => None,
+        }
+    }
+
+    /// The same, taken out.
+    pub fn into_io(self) -> Option<Box<dyn PortIo>> {
+        match self.backend {
+            Backend::Here(io) => Some(io),
+            Backend::Elsewhere(_) => None,
+        }
+    }
+
+    /// Sets what the port may do, from each thread's next burst on.
+    pub fn set_config(&self, config: PortConfig) {
+        self.record.config.store(config.bits(), Relaxed);
+    }
+
+    /// Hands over at most `max` frames, or drops them where the configuration says so. Returns how many came; none of a
+    /// port that is elsewhere.
     ///
     /// # Errors
     /// Where the back end does not work any more; it is then not asked again until [`SwitchPort::look`] finds a link.
-    pub fn receive(
-        &mut self,
-        port_no: PortNo,
-        is_receiving: bool,
-        packets: &mut Vec<Packet>,
-    ) -> io::Result<usize> {
+    pub fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        let Backend::Here(io) = &mut self.backend else {
+            return Ok(0);
+        };
         if self.failed {
             return Ok(0);
         }
-        let counters = &mut self.counters;
-        let received = self.io.receive(BURST, &mut |frame| {
-            counters.rx_packets += 1;
-            counters.rx_bytes += frame.len() as u64;
+        let is_deaf = self.record.config().intersects(DEAF);
+        let counters = &self.record.counters;
+        let received = io.receive(max, &mut |frame| {
+            add(&counters.rx_packets, 1);
+            add(&counters.rx_bytes, frame.len() as u64);
             if frame.len() < ethernet::HEADER_LEN {
-                counters.rx_errors += 1;
-            } else if is_receiving {
-                packets.push(Packet::new(port_no, frame));
+                add(&counters.rx_errors, 1);
+            } else if is_deaf {
+                add(&counters.rx_dropped, 1);
             } else {
-                counters.rx_dropped += 1;
+                handle(frame);
             }
         });
         if received.is_err() {
-            counters.rx_errors += 1;
+            add(&counters.rx_errors, 1);
             self.failed = true;
+            self.record.has_link.store(false, Relaxed);
         }
         received
     }
 
-    fn send(&mut self, frame: &[u8]) {
-        self.unflushed = true;
-        if self.io.send(frame) {
-            self.counters.tx_packets += 1;
-            self.counters.tx_bytes += frame.len() as u64;
-        } else {
-            self.counters.tx_dropped += 1;
+    /// Sends a frame, whatever the configuration says. One that a popped tag has left shorter than Ethernet allows is
+    /// padded with zeros (IEEE 802.3 section 4.2.3.3).
+    #[inline]
+    pub fn send(&mut self, frame: &[u8]) {
+        match frame.len() {
+            SHORTEST.. => self.send_whole(frame),
+            length => {
+                let mut padded = [0; SHORTEST];
+                padded[..length].copy_from_slice(frame);
+                self.send_whole(&padded);
+            }
         }
     }
 
-    /// Brings a description up to date with the back end; returns whether anything changed.
-    pub fn look(&mut self, port: &mut Port) -> bool {
+    /// Sends what another thread has sent by this port.
+    pub fn send_all(&mut self, parcel: &Parcel) {
+        parcel.frames().for_each(|frame| self.send_whole(frame));
+    }
+
+    #[inline]
+    fn send_whole(&mut self, frame: &[u8]) {
+        self.unflushed = true;
+        let counters = &self.record.counters;
+        let is_sent = match &mut self.backend {
+            Backend::Here(io) => io.send(frame),
+            Backend::Elsewhere(outlet) => return counters.count_lost(outlet.push(frame)),
+        };
+        match is_sent {
+            true => {
+                add(&counters.tx_packets, 1);
+                add(&counters.tx_bytes, frame.len() as u64);
+            }
+            false => counters.count_lost(1),
+        }
+    }
+
+    fn flush(&mut self) {
+        self.unflushed = false;
+        match &mut self.backend {
+            Backend::Here(io) => io.flush(),
+            Backend::Elsewhere(outlet) => self.record.counters.count_lost(outlet.flush()),
+        }
+    }
+
+    /// Asks the back end, if this thread has it, how it is.
+    pub fn look(&mut self) {
+        if let Backend::Here(io) = &self.backend {
+            let has_link = io.is_up();
+            self.failed &= !has_link;
+            self.record.has_link.store(has_link, Relaxed);
+            self.record.speed_kbps.store(io.speed_kbps(), Relaxed);
+        }
+    }
+
+    /// Brings a description up to date with what the back end last told; returns whether anything changed.
+    pub fn describe(&self, port: &mut Port) -> bool {
         let before = *port;
-        let is_up = self.io.is_up();
-        self.failed &= !is_up;
-        port.state.set(PortState::LINK_DOWN, !is_up);
+        let has_link = self.record.has_link.load(Relaxed);
+        port.state.set(PortState::LINK_DOWN, !has_link);
         set_liveness(port);
-        set_speed(port, self.io.speed_kbps());
+        set_speed(port, self.record.speed_kbps.load(Relaxed));
         *port != before
     }
 
-    /// The port's description as it is when it is added.
-    pub fn describe(&mut self, port_no: PortNo) -> Port {
-        let mut port = Port::new(port_no, self.io.hw_addr(), self.io.name());
-        self.look(&mut port);
-        port
-    }
-
     /// What went through the port.
-    pub fn stats(&self, port_no: PortNo, now: Duration) -> PortStats {
-        let age = now.saturating_sub(self.added);
+    pub fn stats(&self, now: Duration) -> PortStats {
+        let age = now.saturating_sub(self.record.added);
+        let counters = &self.record.counters;
         PortStats {
-            port_no,
-            rx_packets: self.counters.rx_packets,
-            tx_packets: self.counters.tx_packets,
-            rx_bytes: self.counters.rx_bytes,
-            tx_bytes: self.counters.tx_bytes,
-            rx_dropped: self.counters.rx_dropped,
-            tx_dropped: self.counters.tx_dropped,
-            rx_errors: self.counters.rx_errors,
+            port_no: self.port_no,
+            rx_packets: counters.rx_packets.load(Relaxed),
+            tx_packets: counters.tx_packets.load(Relaxed),
+            rx_bytes: counters.rx_bytes.load(Relaxed),
+            tx_bytes: counters.tx_bytes.load(Relaxed),
+            rx_dropped: counters.rx_dropped.load(Relaxed),
+            tx_dropped: counters.tx_dropped.load(Relaxed),
+            rx_errors: counters.rx_errors.load(Relaxed),
             tx_errors: NOT_KEPT,
             rx_frame_err: NOT_KEPT,
             rx_over_err: NOT_KEPT,
@@ -198,6 +327,37 @@ impl SwitchPort {
             duration_nsec: age.subsec_nanos(),
         }
     }
+}
+
+impl PortRecord {
+    fn new(added: Duration) -> Self {
+        Self {
+            added,
+            config: AtomicU32::default(),
+            has_link: AtomicBool::default(),
+            speed_kbps: AtomicU32::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    fn config(&self) -> PortConfig {
+        PortConfig::from_bits_retain(self.config.load(Relaxed))
+    }
+}
+
+impl Counters {
+    /// Any thread may lose frames.
+    fn count_lost(&self, count: usize) {
+        if count > 0 {
+            self.tx_dropped.fetch_add(count as u64, Relaxed);
+        }
+    }
+}
+
+/// Adds to a number that only this thread changes.
+#[inline]
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
 /// A port can take packets over from another (fast failover) while it has a link and is not switched off.

@@ -1,18 +1,23 @@
-//! A switch on real ports, connections and time: one thread that waits for whichever has something.
+//! A switch on real ports, connections and time: one thread that waits for whichever has something, or several.
 //!
 //! **What.** An epoll loop over the ports' descriptors, the controllers' sockets and the listeners. It moves bytes; all that they
-//! mean is decided by [`Switch`].
+//! mean is decided by [`Switch`]. With [`Runner::with_threads`] ports are dealt out to threads of their own (the modules
+//! `worker` and `spread`), and this one is left with the controllers.
 //!
 //! **Order.** Ports first, some bursts of each in turn while they are busy, then whatever controllers sent: neither can starve the
 //! other. What comes of both leaves once a turn, so that a burst's packet-ins are one write.
 //!
 //! **Back-pressure.** A controller is not read from while [`Switch::wants_input`] says so.
 //!
-//! **Thread-safety.** Everything belongs to the thread that calls [`Runner::run`]; only a [`StopHandle`] may live elsewhere.
+//! **Thread-safety.** Everything belongs to the thread that calls [`Runner::run`], but for what workers are given; a
+//! [`StopHandle`] may live anywhere.
 
 mod backoff;
 mod target;
+mod worker;
 
+use crate::mailbox::Mailbox;
+use crate::uplink::ControllerPacket;
 use crate::{ConnectionId, Switch};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::fd::OwnedFd;
@@ -25,6 +30,7 @@ use std::time::{Duration, Instant};
 use target::Target;
 use urtica_socket::{ListenError, Listener};
 use urtica_wire::Address;
+use worker::{Crew, Worker};
 
 /// How many bursts of each port are taken in before controllers have their turn.
 const BURSTS: usize = 8;
@@ -55,6 +61,16 @@ pub enum RunError {
         /// Why not.
         error: io::Error,
     },
+    /// A thread cannot be bound to a processor.
+    #[error(
+        "cannot bind a thread to processor {core}: {error}; `lscpu` tells which are there, `taskset -p $$` which are ours"
+    )]
+    Core {
+        /// Which, counted from 0.
+        core: usize,
+        /// Why not.
+        error: io::Error,
+    },
     /// The system refused something.
     #[error("the switch cannot {what}: {error}")]
     Io {
@@ -74,9 +90,23 @@ impl RunError {
     }
 }
 
+/// Which threads carry packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// How many there are beside the one that talks to controllers; with 0, that one does it. There are never more than
+    /// ports.
+    pub count: usize,
+    /// The processors that they are bound to, in turn, counted from 0; with none, the system chooses.
+    pub cores: Vec<usize>,
+}
+
 /// Runs a switch.
 pub struct Runner {
     switch: Switch,
+    /// Threads that will carry packets; if there are none, the runner's own does.
+    workers: Vec<Worker>,
+    /// Packets that they have for controllers.
+    packets: Option<Arc<Mailbox<ControllerPacket>>>,
     epoll: OwnedFd,
     stop: Arc<OwnedFd>,
     started: Instant,
@@ -118,6 +148,8 @@ struct Connection {
 enum Source {
     Stop,
     Port,
+    /// Other threads have packets for controllers.
+    Packets,
     Listener(usize),
     Target(usize),
     Connection(usize),
@@ -131,6 +163,7 @@ impl Source {
             Self::Listener(index) => (2, index),
             Self::Target(index) => (3, index),
             Self::Connection(index) => (4, index),
+            Self::Packets => (5, 0),
         };
         epoll::EventData::new_u64(kind << 32 | index as u64)
     }
@@ -142,6 +175,7 @@ impl Source {
             1 => Self::Port,
             2 => Self::Listener(index),
             3 => Self::Target(index),
+            5 => Self::Packets,
             _ => Self::Connection(index),
         }
     }
@@ -160,6 +194,8 @@ impl Runner {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         Ok(Self {
             switch,
+            workers: Vec::new(),
+            packets: None,
             epoll: epoll.map_err(RunError::io("make an epoll"))?,
             stop: Arc::new(stop),
             started: Instant::now(),
@@ -175,6 +211,27 @@ impl Runner {
         })
     }
 
+    /// Has these threads carry packets, if any.
+    ///
+    /// # Errors
+    /// [`RunError::Io`] where the system refuses what they need.
+    pub fn with_threads(mut self, threads: &Threads) -> Result<Self, RunError> {
+        let count = threads.count.min(self.switch.ports().count());
+        if count == 0 {
+            return Ok(self);
+        }
+        let spread = self.switch.spread(count);
+        let spread = spread.map_err(RunError::io("make events"))?;
+        self.packets = Some(spread.packets);
+        let stop = self.stop_handle();
+        let mut cores = threads.cores.iter().copied().cycle();
+        for part in spread.parts {
+            let worker = Worker::new(part, cores.next(), &stop, self.started)?;
+            self.workers.push(worker);
+        }
+        Ok(self)
+    }
+
     /// Where it listens, with the ports that the system chose.
     pub fn listen_addresses(&self) -> impl Iterator<Item = &Address> {
         self.listeners.iter().map(Listener::address)
@@ -188,27 +245,36 @@ impl Runner {
     /// Serves until it is stopped, then closes the connections.
     ///
     /// # Errors
-    /// [`RunError::Io`] where it cannot wait for events.
+    /// [`RunError`] where it, or one of its threads, cannot go on.
+    ///
+    /// # Panics
+    /// Where one of its threads does.
     pub fn run(mut self) -> Result<(), RunError> {
         self.watch_all()
             .map_err(RunError::io("watch its ports and sockets"))?;
+        let workers = std::mem::take(&mut self.workers);
+        let crew = Crew::start(workers, self.stop_handle())?;
+        let served = self.serve();
+        self.close_all();
+        crew.join().and(served)
+    }
+
+    fn serve(&mut self) -> Result<(), RunError> {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
-            let is_busy = self.poll_ports();
+            let is_busy = self.take_packets();
             if self.now() >= self.next_tick {
                 self.tick();
             }
             self.send_output();
-            self.wait(&mut events, is_busy)
-                .map_err(RunError::io("wait for events"))?;
+            let timeout = self.timeout(is_busy);
+            wait(&self.epoll, &mut events, timeout).map_err(RunError::io("wait for events"))?;
             for event in &events {
                 match Source::from_data(event.data.u64()) {
-                    Source::Stop => {
-                        self.close_all();
-                        return Ok(());
-                    }
+                    Source::Stop => return Ok(()),
                     // All ports are asked in each turn.
                     Source::Port => {}
+                    Source::Packets => self.packets.iter().for_each(|packets| packets.silence()),
                     Source::Listener(index) => self.accept(index),
                     Source::Target(index) => self.finish_connect(index),
                     Source::Connection(key) => self.read(key),
@@ -224,6 +290,14 @@ impl Runner {
     fn watch_all(&mut self) -> Result<(), Errno> {
         let input = epoll::EventFlags::IN;
         epoll::add(&self.epoll, &*self.stop, Source::Stop.to_data(), input)?;
+        if let Some(packets) = &self.packets {
+            epoll::add(
+                &self.epoll,
+                packets.bell(),
+                Source::Packets.to_data(),
+                input,
+            )?;
+        }
         for (index, listener) in self.listeners.iter().enumerate() {
             let source = Source::Listener(index);
             epoll::add(&self.epoll, listener, source.to_data(), input)?;
@@ -237,29 +311,27 @@ impl Runner {
         Ok(())
     }
 
-    /// Takes in what has come by ports; whether there may be more.
-    fn poll_ports(&mut self) -> bool {
+    /// Takes in what has come by ports, or what threads that have these want controllers to see; whether there may be
+    /// more.
+    fn take_packets(&mut self) -> bool {
+        if let Some(packets) = &self.packets {
+            let mut waiting = Vec::new();
+            packets.exchange(&mut waiting);
+            self.switch
+                .hand_over(waiting.into_iter(), self.started.elapsed());
+            return !packets.may_wait();
+        }
         (0..BURSTS).all(|_| {
             let now = self.now();
             self.switch.poll_ports(now)
         })
     }
 
-    fn wait(&mut self, events: &mut Vec<epoll::Event>, is_busy: bool) -> Result<(), Errno> {
-        let timeout = match (is_busy, self.has_silent_ports) {
+    fn timeout(&self, is_busy: bool) -> Duration {
+        match (is_busy, self.has_silent_ports) {
             (true, _) => Duration::ZERO,
             (false, true) => ASK,
             (false, false) => self.next_tick.saturating_sub(self.now()),
-        };
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
-        events.clear();
-        let room = rustix::buffer::spare_capacity(events);
-        match epoll::wait(&self.epoll, room, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error),
         }
     }
 
@@ -394,12 +466,26 @@ impl Runner {
         }
     }
 
-    fn close_all(mut self) {
+    fn close_all(&mut self) {
         let keys: Vec<_> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {
             self.connections[key].target = None;
             self.close(key, "the switch stops");
         }
+    }
+}
+
+/// Waits until something is ready, at most for so long.
+fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, timeout: Duration) -> Result<(), Errno> {
+    let timeout = Timespec {
+        tv_sec: timeout.as_secs() as i64,
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    events.clear();
+    let room = rustix::buffer::spare_capacity(events);
+    match epoll::wait(epoll, room, Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -459,13 +545,21 @@ fn watch(
 mod tests {
     use super::*;
     use crate::SwitchConfig;
+    use crate::port::PortIo;
+    use crate::port::memory::{self, MemoryPort};
     use crate::port::testing::{frame, receive};
-    use crate::port::{PortIo, memory};
     use rustix::event::{PollFd, PollFlags, poll};
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::Relaxed;
     use std::thread::JoinHandle;
-    use urtica_wire::{MacAddr, PortNo};
+    use urtica_wire::{
+        Action, BufferId, CONTROLLER_NO_BUFFER, FlowMod, FlowModCommand, Instruction, List,
+        MacAddr, Match, Message, MultipartFlags, MultipartReplyBody, MultipartRequest,
+        MultipartRequestBody, OxmField, PacketOut, PortConfig, PortFeatures, PortMod, PortNo,
+        PortState, Version, split_frame,
+    };
 
     /// The first byte of OpenFlow 1.3's messages, and the type of the first.
     const HELLO: [u8; 2] = [4, 0];
@@ -487,7 +581,21 @@ mod tests {
     }
 
     fn start(switch: Switch, controllers: &[Address]) -> (Running, Vec<Address>) {
+        start_with(switch, controllers, 0)
+    }
+
+    /// With so many threads that carry packets.
+    fn start_with(
+        switch: Switch,
+        controllers: &[Address],
+        count: usize,
+    ) -> (Running, Vec<Address>) {
+        let threads = Threads {
+            count,
+            cores: Vec::new(),
+        };
         let runner = Runner::new(switch, controllers).unwrap();
+        let runner = runner.with_threads(&threads).unwrap();
         let addresses = runner.listen_addresses().cloned().collect();
         let stop = runner.stop_handle();
         let thread = Some(std::thread::spawn(|| runner.run()));
@@ -527,6 +635,7 @@ mod tests {
         for source in [
             Source::Stop,
             Source::Port,
+            Source::Packets,
             Source::Listener(1),
             Source::Target(2),
             Source::Connection(3),
@@ -559,20 +668,276 @@ mod tests {
         expect_hello(&mut second);
     }
 
+    /// A switch with ports 1 to `count`, and the other ends of their cables.
+    fn with_hosts(fail_mode: crate::FailMode, count: u8) -> (Switch, Vec<MemoryPort>) {
+        let mut switch = switch(fail_mode);
+        let hosts = (1..=count).map(|number| {
+            let mac = MacAddr::new([2, 0, 0, 0, 1, number]);
+            let (port, host) = memory::pair(("port", mac), ("host", mac), 4096);
+            switch.add_port(PortNo(number.into()), Box::new(port), Duration::ZERO);
+            host
+        });
+        let hosts = hosts.collect();
+        (switch, hosts)
+    }
+
     #[test]
     fn frames_pass_while_no_controller_is_there() {
-        let mut switch = switch(crate::FailMode::Standalone);
-        let mut hosts = Vec::new();
-        for number in 1..=2 {
-            let mac = MacAddr::new([2, 0, 0, 0, 1, number]);
-            let (port, host) = memory::pair(("port", mac), ("host", mac), 64);
-            switch.add_port(PortNo(number.into()), Box::new(port), Duration::ZERO);
-            hosts.push(host);
+        for threads in 0..=3 {
+            let (switch, mut hosts) = with_hosts(crate::FailMode::Standalone, 3);
+            let (_running, _) = start_with(switch, &[], threads);
+            hosts[0].send(&frame(100, 7));
+            hosts[0].flush();
+            assert_eq!(receive(&mut hosts[1], 1), [frame(100, 7)]);
+            assert_eq!(receive(&mut hosts[2], 1), [frame(100, 7)]);
         }
-        let (_running, _) = start(switch, &[]);
-        hosts[0].send(&frame(100, 7));
+    }
+
+    /// A controller of 1.3 that has said hello.
+    struct Controller {
+        stream: TcpStream,
+        input: Vec<u8>,
+    }
+
+    impl Controller {
+        fn connect(address: &Address) -> Self {
+            let mut stream = TcpStream::connect(address.listen_addr().unwrap()).unwrap();
+            expect_hello(&mut stream);
+            stream.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]).unwrap();
+            let mut rest = [0; 14];
+            stream.read_exact(&mut rest).unwrap();
+            Self {
+                stream,
+                input: Vec::new(),
+            }
+        }
+
+        fn say(&mut self, message: &Message) {
+            let mut bytes = Vec::new();
+            message.encode(Version::Of13, 7, &mut bytes).unwrap();
+            self.stream.write_all(&bytes).unwrap();
+        }
+
+        /// Reads until there is a message that `choose` takes.
+        fn hear<T>(&mut self, choose: impl Fn(&Message) -> Option<T>) -> T {
+            loop {
+                while let Some((frame, rest)) = split_frame(&self.input).unwrap() {
+                    let chosen = choose(&Message::decode(frame).unwrap().1);
+                    let consumed = self.input.len() - rest.len();
+                    self.input.drain(..consumed);
+                    if let Some(chosen) = chosen {
+                        return chosen;
+                    }
+                }
+                let mut more = [0; 4096];
+                let len = self.stream.read(&mut more).unwrap();
+                assert_ne!(len, 0, "the switch hung up");
+                self.input.extend_from_slice(&more[..len]);
+            }
+        }
+
+        /// Has all frames go out of this port, from when it returns on.
+        fn forward_to(&mut self, port: PortNo) {
+            self.forward(Match::any(), port);
+        }
+
+        /// Has frames that match go out of this port, from when it returns on.
+        fn forward(&mut self, match_: Match<'static>, port: PortNo) {
+            let max_len = CONTROLLER_NO_BUFFER;
+            let instructions = [Instruction::apply(vec![Action::Output { port, max_len }])];
+            self.say(&Message::FlowMod(FlowMod {
+                match_,
+                instructions: List::from(&instructions),
+                ..FlowMod::default()
+            }));
+            self.say(&Message::BarrierRequest);
+            self.hear(|message| matches!(message, Message::BarrierReply).then_some(()));
+        }
+    }
+
+    /// A switch with four ports on two threads, and its controller.
+    fn two_threads() -> (Running, Vec<MemoryPort>, Controller) {
+        let (switch, hosts) = with_hosts(crate::FailMode::Secure, 4);
+        let listen = ["ptcp:0:127.0.0.1".parse().unwrap()];
+        let (running, addresses) = start_with(switch, &listen, 2);
+        let controller = Controller::connect(&addresses[0]);
+        (running, hosts, controller)
+    }
+
+    #[test]
+    fn changes_are_in_effect_after_a_barrier_on_all_threads() {
+        let (_running, mut hosts, mut controller) = two_threads();
+        for mark in 0..50 {
+            // Ports 2 and 4 are on one thread, 1 and 3 on the other.
+            let to = 2 + usize::from(mark % 3);
+            controller.forward_to(PortNo(to as u32));
+            hosts[0].send(&frame(100, mark));
+            hosts[0].flush();
+            assert_eq!(receive(&mut hosts[to - 1], 1), [frame(100, mark)]);
+        }
+    }
+
+    #[test]
+    fn a_flood_stays_in_order_while_entries_change() {
+        const FRAMES: usize = 20_000;
+        let (_running, mut hosts, mut controller) = two_threads();
+        controller.forward_to(PortNo(2));
+        let mut receiver = hosts.remove(1);
+        let mut sender = hosts.remove(0);
+        let changes = std::thread::spawn(move || {
+            for mark in 0..300_u64 {
+                // For other frames, by other entries.
+                let instructions = [Instruction::apply(vec![Action::output(PortNo(3))])];
+                controller.say(&Message::FlowMod(FlowMod {
+                    priority: 9,
+                    match_: Match::any().with_exact(OxmField::EthDst, 0x0300_0000_0000 + mark % 20),
+                    command: match mark % 40 {
+                        0..20 => FlowModCommand::Add,
+                        _ => FlowModCommand::Delete,
+                    },
+                    instructions: List::from(&instructions),
+                    ..FlowMod::default()
+                }));
+            }
+            controller.forward_to(PortNo(2));
+        });
+        let mut received = Vec::new();
+        let started = Instant::now();
+        let mut sent = 0;
+        while received.len() < FRAMES {
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "{} came",
+                received.len()
+            );
+            // No more under way than any queue on it has room for.
+            while sent < FRAMES && sent - received.len() < 512 {
+                let mut numbered = frame(100, 0);
+                numbered[20..28].copy_from_slice(&(sent as u64).to_be_bytes());
+                assert!(sender.send(&numbered));
+                sent += 1;
+            }
+            sender.flush();
+            let mut take = |frame: &[u8]| {
+                received.push(u64::from_be_bytes(frame[20..28].try_into().unwrap()));
+            };
+            receiver.receive(32, &mut take).unwrap();
+        }
+        assert!(received.into_iter().eq(0..FRAMES as u64));
+        changes.join().unwrap();
+    }
+
+    #[test]
+    fn packets_go_up_and_come_down_between_threads() {
+        let (_running, mut hosts, mut controller) = two_threads();
+        controller.forward_to(PortNo::CONTROLLER);
+        for (number, host) in (1..).zip(&mut hosts) {
+            host.send(&frame(100, number));
+            host.flush();
+            let (in_port, data) = controller.hear(|message| match message {
+                Message::PacketIn(packet) => Some((packet.in_port(), packet.data.to_vec())),
+                _ => None,
+            });
+            assert_eq!(
+                (in_port, &data),
+                (PortNo(number.into()), &frame(100, number))
+            );
+        }
+        let all = [Action::output(PortNo::ALL)];
+        controller.say(&Message::PacketOut(PacketOut {
+            buffer_id: BufferId::NONE,
+            in_port: PortNo(1),
+            actions: List::from(&all),
+            data: &frame(100, 9),
+        }));
+        for host in &mut hosts[1..] {
+            assert_eq!(receive(host, 1), [frame(100, 9)]);
+        }
+        controller.say(&Message::MultipartRequest(MultipartRequest {
+            flags: MultipartFlags::empty(),
+            body: MultipartRequestBody::PortStats(PortNo::ANY),
+        }));
+        let counts = controller.hear(|message| match message {
+            Message::MultipartReply(reply) => match &reply.body {
+                MultipartReplyBody::PortStats(rows) => {
+                    let counts = rows.iter().map(|row| (row.rx_packets, row.tx_packets));
+                    Some(counts.collect::<Vec<_>>())
+                }
+                _ => None,
+            },
+            _ => None,
+        });
+        assert_eq!(counts, [(1, 0), (1, 1), (1, 1), (1, 1)]);
+    }
+
+    #[test]
+    fn controllers_are_told_of_links_on_other_threads() {
+        let (_running, mut hosts, mut controller) = two_threads();
+        drop(hosts.remove(1));
+        let port = controller.hear(|message| match message {
+            Message::PortStatus(status) => Some(status.port),
+            _ => None,
+        });
+        assert_eq!(port.port_no, PortNo(2));
+        assert!(port.state.contains(PortState::LINK_DOWN));
+    }
+
+    #[test]
+    fn ports_on_other_threads_may_be_switched_off() {
+        let (_running, mut hosts, mut controller) = two_threads();
+        controller.say(&Message::PortMod(PortMod {
+            port_no: PortNo(2),
+            hw_addr: MacAddr::new([2, 0, 0, 0, 1, 2]),
+            config: PortConfig::NO_FWD,
+            mask: PortConfig::NO_FWD,
+            advertise: PortFeatures::empty(),
+        }));
+        for to in [2, 4] {
+            let host = MacAddr::new([2, 0, 0, 0, 0, to as u8]);
+            controller.forward(Match::any().eth_dst(host), PortNo(to));
+        }
+        let mut to_4 = frame(100, 4);
+        to_4[5] = 4;
+        hosts[0].send(&frame(100, 2));
+        hosts[0].send(&to_4);
         hosts[0].flush();
-        assert_eq!(receive(&mut hosts[1], 1), [frame(100, 7)]);
+        // Ports 2 and 4 are on one thread: what the first were sent would have come before.
+        assert_eq!(receive(&mut hosts[3], 1), [to_4]);
+        assert_eq!(hosts[1].receive(32, &mut |_| {}).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_switch_in_a_flood_can_be_stopped() {
+        let (running, mut hosts, mut controller) = two_threads();
+        controller.forward_to(PortNo(2));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let flood = std::thread::spawn({
+            let is_over = Arc::clone(&is_over);
+            let mut host = hosts.remove(0);
+            move || {
+                while !is_over.load(Relaxed) {
+                    host.send(&frame(100, 1));
+                    host.flush();
+                }
+            }
+        });
+        receive(&mut hosts[0], 100);
+        drop(running);
+        is_over.store(true, Relaxed);
+        flood.join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_bound_ends_the_switch() {
+        let (switch, _hosts) = with_hosts(crate::FailMode::Secure, 2);
+        let threads = Threads {
+            count: 2,
+            cores: vec![0, 100_000],
+        };
+        let runner = Runner::new(switch, &[]).unwrap();
+        let sentence = runner.with_threads(&threads).unwrap().run().unwrap_err();
+        let sentence = sentence.to_string();
+        assert!(sentence.contains("processor 100000"), "{sentence}");
     }
 
     #[test]

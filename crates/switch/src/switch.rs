@@ -3,14 +3,13 @@
 use crate::PortIo;
 use crate::agent::{Agent, ConnectionId};
 use crate::egress::Egress;
-use crate::fragments::is_fragment;
-use crate::normal::MacTable;
-use crate::port_table::{BURST, PortTable};
+use crate::forwarder::Forwarder;
+use crate::port_table::{PortTable, SwitchPort};
+use crate::shared::{Modes, Shared};
+use std::sync::Arc;
 use std::time::Duration;
-use urtica_pipeline::{Packet, Pipeline, PipelineConfig, Sink};
-use urtica_wire::{
-    DatapathId, Port, PortConfig, PortNo, PortReason, PortState, Version, split_frame,
-};
+use urtica_pipeline::{Backend, CompileConfig, Compiled, Pipeline, PipelineConfig, Reader};
+use urtica_wire::{DatapathId, Port, PortNo, PortReason, PortState, Version, split_frame};
 
 /// What a switch is told before it starts.
 #[derive(Clone, Debug)]
@@ -23,6 +22,8 @@ pub struct SwitchConfig {
     pub n_buffers: u32,
     /// Bounds of its pipeline.
     pub pipeline: PipelineConfig,
+    /// How it carries packets through its tables.
+    pub forwarding: Forwarding,
     /// What it does while no controller is connected (1.3.5 section 6.3.2).
     pub fail_mode: FailMode,
     /// How many packets it hands to controllers in a second, in bursts of a tenth of that; 0 for no limit. The rest
@@ -33,14 +34,15 @@ pub struct SwitchConfig {
 }
 
 impl Default for SwitchConfig {
-    /// Datapath 1, both versions, 256 buffers, 100,000 packet-ins per second; without a controller it goes on by its
-    /// entries.
+    /// Datapath 1, both versions, 256 buffers, 100,000 packet-ins per second, tables compiled; without a controller it
+    /// goes on by its entries.
     fn default() -> Self {
         Self {
             datapath_id: DatapathId(1),
             versions: Version::ALL.to_vec(),
             n_buffers: 256,
             pipeline: PipelineConfig::default(),
+            forwarding: Forwarding::default(),
             fail_mode: FailMode::Secure,
             packet_ins_per_second: 100_000,
             description: Description::default(),
@@ -77,6 +79,23 @@ impl Default for Description {
     }
 }
 
+/// How a switch carries packets through its tables. What comes of a packet is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarding {
+    /// Tables are compiled, and packets go through them in bursts. What the compiled form does not carry out, such as
+    /// groups and meters, goes on the plain way.
+    Compiled(Backend),
+    /// Packets go through the tables one by one, plainly.
+    Plain,
+}
+
+impl Default for Forwarding {
+    /// Compiled for this processor.
+    fn default() -> Self {
+        Self::Compiled(Backend::default())
+    }
+}
+
 /// What a switch does while no controller is connected: none whose hello was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailMode {
@@ -93,29 +112,34 @@ pub enum FailMode {
 /// caller's choice; it never goes back.
 pub struct Switch {
     pub(crate) config: SwitchConfig,
-    pub(crate) pipeline: Pipeline,
-    pub(crate) ports: PortTable,
+    /// Also what the threads have in common that carry its packets, if others do.
+    pub(crate) shared: Arc<Shared>,
+    compiled: Option<Arc<Compiled>>,
+    pub(crate) forwarder: Forwarder,
     pub(crate) agent: Agent,
-    hosts: MacTable,
-    /// Room for a burst, kept between them.
-    burst: Vec<Packet>,
 }
 
 impl Switch {
     /// A switch without ports or controllers.
+    ///
+    /// Where the system has no memory for compiled tables, a warning is logged, and packets go the plain way.
     pub fn new(config: SwitchConfig) -> Self {
         let versions = match config.versions.is_empty() {
             true => Version::ALL.to_vec(),
             false => config.versions.clone(),
         };
-        Self {
-            pipeline: Pipeline::new(config.pipeline),
-            ports: PortTable::default(),
+        let shared = Arc::new(Shared::new(Pipeline::new(config.pipeline)));
+        let mut switch = Self {
+            forwarder: Forwarder::new(Arc::clone(&shared), PortTable::default(), None),
+            shared,
+            compiled: None,
             agent: Agent::new(versions, config.n_buffers, config.packet_ins_per_second),
-            hosts: MacTable::new(),
-            burst: Vec::with_capacity(BURST),
             config,
-        }
+        };
+        switch.compile(false);
+        let reader = switch.reader();
+        switch.forwarder.set_reader(reader);
+        switch
     }
 
     /// Adds a port, or puts it in the place of the one that has its number. Controllers are told.
@@ -128,45 +152,40 @@ impl Switch {
             tracing::warn!(%port_no, name, "no port can have this number; expected 1 to 0xffffff00 or LOCAL");
             return;
         }
-        let before = self.ports.insert(port_no, io, now);
-        let Some(port) = self.ports.get_mut(port_no) else {
-            return;
+        let (port, description) = SwitchPort::new(port_no, io, now);
+        let reason = match self.forwarder.ports.insert(port) {
+            true => PortReason::Modify,
+            false => PortReason::Add,
         };
-        let port = port.describe(port_no);
-        let reason = match before {
-            Some(_) => PortReason::Modify,
-            None => PortReason::Add,
-        };
-        self.set_port(reason, port);
+        self.set_port(reason, description);
     }
 
     /// Takes a port away. Controllers are told.
     pub fn remove_port(&mut self, port_no: PortNo, _now: Duration) -> Option<Box<dyn PortIo>> {
-        let io = self.ports.remove(port_no)?;
-        self.hosts.forget_port(port_no);
-        if let Some(port) = self.pipeline.remove_port(port_no) {
-            self.agent.send_port_status(PortReason::Delete, &port);
+        let port = self.forwarder.ports.remove(port_no)?;
+        self.shared.hosts().forget_port(port_no);
+        let removed = self.shared.pipeline_mut().remove_port(port_no);
+        if let Some(description) = removed {
+            self.agent
+                .send_port_status(PortReason::Delete, &description);
         }
-        Some(io)
+        port.into_io()
     }
 
     /// Takes in what has come in by all ports, at most a burst from each, and sends what comes of it. Returns whether
     /// any port had a full burst, so that there may be more.
     pub fn poll_ports(&mut self, now: Duration) -> bool {
-        let numbers: Vec<_> = self.ports.iter().map(|(port_no, _)| port_no).collect();
-        let mut may_have_more = false;
-        for port_no in numbers {
-            may_have_more |= self.poll_port(port_no, now) == BURST;
+        let polled = self.forwarder.poll_ports(&mut self.agent, now);
+        if polled.has_failed {
+            self.tell_of_links();
         }
-        self.ports.flush();
-        may_have_more
+        polled.may_have_more
     }
 
     /// The ports' numbers and back ends, to watch.
     pub fn ports(&self) -> impl Iterator<Item = (PortNo, &dyn PortIo)> {
-        self.ports
-            .iter()
-            .map(|(port_no, port)| (port_no, &*port.io))
+        let ports = self.forwarder.ports.iter();
+        ports.filter_map(|port| Some((port.port_no, port.io()?)))
     }
 
     /// A connection to a controller has been made: its hello waits to be sent. `peer` names the controller in logs.
@@ -211,15 +230,17 @@ impl Switch {
     /// A connection has ended.
     pub fn disconnect(&mut self, connection: ConnectionId, _now: Duration) {
         self.agent.disconnect(connection);
+        self.follow_wishes();
     }
 
     /// Does what is due: entries expire, silent controllers are asked for an echo, links' states are looked at.
     /// Returns the connections that have to end, with why.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, String)> {
         let mut removed = Vec::new();
-        self.pipeline.expire(now, &mut removed);
+        self.shared.pipeline_mut().expire(now, &mut removed);
         self.agent.send_flow_removed(&removed, now);
-        self.look_at_links();
+        self.forwarder.look_at_links();
+        self.tell_of_links();
         let mut ended = self.handle_waiting_inputs(now);
         let silent = self.agent.handle_timeout(now).into_iter();
         ended.extend(silent.map(|(connection, error)| (connection, error.to_string())));
@@ -229,7 +250,7 @@ impl Switch {
     /// How many packet-ins were not sent, because there were more than [`SwitchConfig::packet_ins_per_second`] or
     /// because a controller did not read them.
     pub fn packet_ins_dropped(&self) -> u64 {
-        self.agent.packet_ins_dropped()
+        self.agent.packet_ins_dropped() + self.shared.packet_ins_dropped()
     }
 
     /// Goes on with requests that waited for room in the output.
@@ -251,7 +272,8 @@ impl Switch {
         now: Duration,
     ) -> Result<(), String> {
         let result = self.handle_frames(connection, &input, now);
-        self.ports.flush();
+        self.forwarder.ports.flush();
+        self.follow_wishes();
         let consumed = result?;
         input.drain(..consumed);
         match self.agent.session_mut(connection) {
@@ -291,81 +313,86 @@ impl Switch {
         }
     }
 
-    /// Returns how many frames came.
-    fn poll_port(&mut self, port_no: PortNo, now: Duration) -> usize {
-        let is_receiving = self.pipeline.port(port_no).is_some_and(|port| {
-            !port
-                .config
-                .intersects(PortConfig::PORT_DOWN | PortConfig::NO_RECV)
-        });
-        let Some(port) = self.ports.get_mut(port_no) else {
-            return 0;
-        };
-        let mut burst = std::mem::take(&mut self.burst);
-        let received = port.receive(port_no, is_receiving, &mut burst);
-        for packet in burst.drain(..) {
-            self.handle_packet(packet, now);
-        }
-        self.burst = burst;
-        received.unwrap_or_else(|error| {
-            tracing::warn!(%port_no, %error, "the port does not work any more");
-            self.take_link_down(port_no);
-            0
-        })
-    }
-
-    fn handle_packet(&mut self, packet: Packet, now: Duration) {
-        if self.agent.drops_fragments() && is_fragment(packet.frame()) {
-            return;
-        }
-        let is_alone = self.config.fail_mode == FailMode::Standalone && !self.agent.is_connected();
-        let mut egress = self.egress(now);
-        if is_alone {
-            egress.normal(&packet);
-        } else {
-            egress.pipeline.process(packet, now, &mut egress);
-        }
-    }
-
-    /// Where the pipeline leaves packets.
-    pub(crate) fn egress(&mut self, now: Duration) -> Egress<'_> {
-        Egress {
-            pipeline: &self.pipeline,
-            ports: &mut self.ports,
-            hosts: &mut self.hosts,
-            agent: &mut self.agent,
+    /// Takes a packet that did not come in by a port to where `carry_out` sends it.
+    pub(crate) fn carry_out_with(
+        &mut self,
+        now: Duration,
+        carry_out: impl FnOnce(&Pipeline, &mut Egress<'_>),
+    ) {
+        let pipeline = self.shared.pipeline();
+        let mut egress = Egress {
+            pipeline: &pipeline,
+            shared: &self.shared,
+            ports: &mut self.forwarder.ports,
+            controllers: &mut self.agent,
             now,
+        };
+        carry_out(&pipeline, &mut egress);
+    }
+
+    /// Has packets meet what controllers wish: how those are treated that no entry matches, and fragments, and all while
+    /// no controller is there.
+    fn follow_wishes(&self) {
+        let fail_mode = self.config.fail_mode;
+        let modes = Modes {
+            is_alone: fail_mode == FailMode::Standalone && !self.agent.is_connected(),
+            drops_fragments: self.agent.drops_fragments(),
+            wants_table_misses: self.agent.wants_table_misses(),
+        };
+        self.shared.set_modes(modes);
+        if let Some(compiled) = &self.compiled {
+            compiled.set_misses_punt(modes.wants_table_misses);
         }
     }
 
     /// Takes a port's new description over, and tells controllers.
-    fn set_port(&mut self, reason: PortReason, port: Port) {
-        if port.state.contains(PortState::LINK_DOWN) {
-            self.hosts.forget_port(port.port_no);
+    pub(crate) fn set_port(&mut self, reason: PortReason, description: Port) {
+        let port_no = description.port_no;
+        if description.state.contains(PortState::LINK_DOWN) {
+            self.shared.hosts().forget_port(port_no);
         }
-        self.pipeline.set_port(port);
-        self.agent.send_port_status(reason, &port);
+        if let Some(port) = self.forwarder.ports.get_mut(port_no) {
+            port.set_config(description.config);
+        }
+        self.shared.pipeline_mut().set_port(description);
+        self.agent.send_port_status(reason, &description);
     }
 
-    fn look_at_links(&mut self) {
+    /// Tells controllers of ports whose links have changed.
+    fn tell_of_links(&mut self) {
         let mut changed = Vec::new();
-        for (port_no, port) in self.ports.iter_mut() {
-            if let Some(mut description) = self.pipeline.port(port_no).copied()
-                && port.look(&mut description)
+        for port in self.forwarder.ports.iter() {
+            let known = self.shared.pipeline().port(port.port_no).copied();
+            if let Some(mut description) = known
+                && port.describe(&mut description)
             {
                 changed.push(description);
             }
         }
-        for port in changed {
-            self.set_port(PortReason::Modify, port);
+        for description in changed {
+            self.set_port(PortReason::Modify, description);
         }
     }
 
-    fn take_link_down(&mut self, port_no: PortNo) {
-        if let Some(mut port) = self.pipeline.port(port_no).copied() {
-            port.state.insert(PortState::LINK_DOWN);
-            port.state.remove(PortState::LIVE);
-            self.set_port(PortReason::Modify, port);
+    /// Compiles the tables as they are, unless that is not wanted, for one thread or for several.
+    pub(crate) fn compile(&mut self, is_shared: bool) {
+        let Forwarding::Compiled(backend) = self.config.forwarding else {
+            return;
+        };
+        let compiled = self.shared.pipeline_mut().compile(CompileConfig {
+            backend,
+            is_shared,
+            ..CompileConfig::default()
+        });
+        if let Err(error) = &compiled {
+            tracing::warn!(%error, "tables are not compiled, and packets go the plain way");
         }
+        self.compiled = compiled.ok();
+        self.follow_wishes();
+    }
+
+    /// A thread's way into the compiled tables, if they are.
+    pub(crate) fn reader(&self) -> Option<Reader> {
+        self.compiled.as_ref().map(Compiled::reader)
     }
 }

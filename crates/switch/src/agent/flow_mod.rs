@@ -40,7 +40,7 @@ impl Switch {
         change: impl FnOnce(&mut Pipeline, &mut Vec<RemovedEntry>) -> Result<(), ErrorCode>,
     ) -> Result<(), ErrorCode> {
         let mut removed = Vec::new();
-        let result = change(&mut self.pipeline, &mut removed);
+        let result = change(&mut self.shared.pipeline_mut(), &mut removed);
         self.agent.send_flow_removed(&removed, request.now);
         result
     }

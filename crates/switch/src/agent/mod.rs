@@ -87,6 +87,11 @@ impl Agent {
             .any(|session| session.version().is_some())
     }
 
+    /// Whether a controller is to be told of packets that no entry matches: 1.0's are, 1.3's have table-miss entries.
+    pub fn wants_table_misses(&self) -> bool {
+        self.sessions.values().any(Session::wants_table_misses)
+    }
+
     /// Whether fragments are to be dropped.
     pub fn drops_fragments(&self) -> bool {
         self.fragments.contains(ConfigFlags::FRAG_DROP)

@@ -86,12 +86,11 @@ impl Switch {
     }
 
     fn answer(&mut self, request: Request, asked: MultipartRequestBody) -> Result<(), ErrorCode> {
-        let pipeline = &self.pipeline;
         match asked {
             MultipartRequestBody::Desc => self.answer_desc(request),
             MultipartRequestBody::Flow(wanted) => self.answer_flows(request, &wanted)?,
             MultipartRequestBody::Aggregate(wanted) => {
-                let sum = pipeline.aggregate_stats(&wanted)?;
+                let sum = self.shared.pipeline().aggregate_stats(&wanted)?;
                 self.answer_whole(request, MultipartReplyBody::Aggregate(sum));
             }
             MultipartRequestBody::Table => self.answer_tables(request),
@@ -102,31 +101,37 @@ impl Switch {
             // The specification names no error for a group that does not exist; as in Open vSwitch, there is nothing to
             // tell of it.
             MultipartRequestBody::Group(group_id) => {
+                let pipeline = self.shared.pipeline();
                 let rows = pipeline.group_stats(group_id, request.now);
                 let empty = MultipartReplyBody::Group(List::default());
                 answer_rows(&mut self.agent, request, empty, rows);
             }
             MultipartRequestBody::GroupDesc => {
+                let pipeline = self.shared.pipeline();
                 let rows = pipeline.group_descs();
                 let empty = MultipartReplyBody::GroupDesc(List::default());
                 answer_rows(&mut self.agent, request, empty, rows);
             }
             MultipartRequestBody::GroupFeatures => {
-                let body = MultipartReplyBody::GroupFeatures(pipeline.group_features());
+                let features = self.shared.pipeline().group_features();
+                let body = MultipartReplyBody::GroupFeatures(features);
                 self.answer_whole(request, body);
             }
             MultipartRequestBody::Meter(meter_id) => {
+                let pipeline = self.shared.pipeline();
                 let rows = pipeline.meter_stats(meter_id, request.now)?;
                 let empty = MultipartReplyBody::Meter(List::default());
                 answer_rows(&mut self.agent, request, empty, rows);
             }
             MultipartRequestBody::MeterConfig(meter_id) => {
+                let pipeline = self.shared.pipeline();
                 let rows = pipeline.meter_configs(meter_id)?;
                 let empty = MultipartReplyBody::MeterConfig(List::default());
                 answer_rows(&mut self.agent, request, empty, rows);
             }
             MultipartRequestBody::MeterFeatures => {
-                let body = MultipartReplyBody::MeterFeatures(pipeline.meter_features());
+                let features = self.shared.pipeline().meter_features();
+                let body = MultipartReplyBody::MeterFeatures(features);
                 self.answer_whole(request, body);
             }
             MultipartRequestBody::PortDesc => {
@@ -177,7 +182,8 @@ impl Switch {
         request: Request,
         wanted: &FlowStatsRequest,
     ) -> Result<(), ErrorCode> {
-        let entries = self.pipeline.flow_stats(wanted)?;
+        let pipeline = self.shared.pipeline();
+        let entries = pipeline.flow_stats(wanted)?;
         let rows = entries
             .iter()
             .map(|entry| stats::flow(request.version, entry, request.now));
@@ -187,25 +193,23 @@ impl Switch {
     }
 
     fn answer_tables(&mut self, request: Request) {
-        let max_entries = self.pipeline.config().max_entries;
-        let tables = self.pipeline.table_stats();
+        let pipeline = self.shared.pipeline();
+        let max_entries = pipeline.config().max_entries;
+        let tables = pipeline.table_stats();
         let rows = tables.map(|table| stats::table(request.version, table, max_entries));
         let empty = MultipartReplyBody::Table(List::default());
         answer_rows(&mut self.agent, request, empty, rows);
     }
 
     fn answer_port_stats(&mut self, request: Request, wanted: PortNo) -> Result<(), ErrorCode> {
-        if wanted != PortNo::ANY && self.ports.get(wanted).is_none() {
+        let ports = &self.forwarder.ports;
+        if wanted != PortNo::ANY && ports.get(wanted).is_none() {
             return Err(ErrorCode::BadRequestBadPort);
         }
-        let rows = self
-            .ports
+        let rows = ports
             .iter()
-            .filter(|(port_no, _)| wanted == PortNo::ANY || *port_no == wanted)
-            .map(|(port_no, port)| {
-                let stats = port.stats(port_no, request.now);
-                stats::port(request.version, stats)
-            });
+            .filter(|port| wanted == PortNo::ANY || port.port_no == wanted)
+            .map(|port| stats::port(request.version, port.stats(request.now)));
         let empty = MultipartReplyBody::PortStats(List::default());
         answer_rows(&mut self.agent, request, empty, rows);
         Ok(())
@@ -219,7 +223,7 @@ impl Switch {
         queue_id: u32,
     ) -> Result<(), ErrorCode> {
         let is_all = matches!(port, PortNo::ANY | PortNo::ALL);
-        if !is_all && self.pipeline.port(port).is_none() {
+        if !is_all && self.shared.pipeline().port(port).is_none() {
             return Err(ErrorCode::QueueOpFailedBadPort);
         }
         if queue_id != QUEUE_ALL {

@@ -74,9 +74,7 @@ impl Agent {
             cookie: NO_COOKIE,
             max_len: CONTROLLER_NO_BUFFER,
         };
-        self.hand_over(packet, cause, now, |session| {
-            session.version() == Some(Version::Of10) && session.wants_packet_in(cause.reason)
-        });
+        self.hand_over(packet, cause, now, Session::wants_table_misses);
     }
 
     fn hand_over(

@@ -15,7 +15,9 @@ impl Switch {
         packet_out: &PacketOut,
     ) -> Result<(), ErrorCode> {
         self.check_in_port(packet_out.in_port)?;
-        self.pipeline.check_packet_out(&packet_out.actions)?;
+        self.shared
+            .pipeline()
+            .check_packet_out(&packet_out.actions)?;
         let actions: Vec<_> = packet_out.actions.iter().collect();
         let packet = self.take_packet(packet_out)?;
         self.carry_out(packet, &actions, request.now);
@@ -24,9 +26,9 @@ impl Switch {
 
     /// Carries out actions on a packet.
     pub(super) fn carry_out(&mut self, packet: Packet, actions: &[Action], now: Duration) {
-        let mut egress = self.egress(now);
-        let pipeline = egress.pipeline;
-        pipeline.packet_out(packet, actions, now, &mut egress);
+        self.carry_out_with(now, |pipeline, egress| {
+            pipeline.packet_out(packet, actions, now, egress);
+        });
     }
 
     /// "It must be set to either a valid standard switch port or OFPP_CONTROLLER" (1.3.5 section 7.3.7); 1.0 has
@@ -34,7 +36,7 @@ impl Switch {
     fn check_in_port(&self, in_port: PortNo) -> Result<(), ErrorCode> {
         match in_port {
             PortNo::CONTROLLER | PortNo::ANY => Ok(()),
-            port if self.pipeline.port(port).is_some() => Ok(()),
+            port if self.shared.pipeline().port(port).is_some() => Ok(()),
             _ => Err(ErrorCode::BadRequestBadPort),
         }
     }

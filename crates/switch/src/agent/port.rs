@@ -44,7 +44,8 @@ pub(super) fn for_version(version: Version, port: &Port) -> Port {
 impl Switch {
     /// All ports' descriptions.
     pub(super) fn port_descriptions(&self, version: Version) -> Vec<Port> {
-        let ports = self.pipeline.ports();
+        let pipeline = self.shared.pipeline();
+        let ports = pipeline.ports();
         ports.map(|port| for_version(version, port)).collect()
     }
 
@@ -53,7 +54,7 @@ impl Switch {
         request: Request,
         port_mod: &PortMod,
     ) -> Result<(), ErrorCode> {
-        let before = self.pipeline.port(port_mod.port_no).copied();
+        let before = self.shared.pipeline().port(port_mod.port_no).copied();
         let before = before.ok_or(ErrorCode::PortModFailedBadPort)?;
         if before.hw_addr != port_mod.hw_addr {
             return Err(ErrorCode::PortModFailedBadHwAddr);
@@ -66,8 +67,7 @@ impl Switch {
         port.config = (port.config - mask) | (port_mod.config & mask);
         set_liveness(&mut port);
         if port != before {
-            self.pipeline.set_port(port);
-            self.agent.send_port_status(PortReason::Modify, &port);
+            self.set_port(PortReason::Modify, port);
         }
         Ok(())
     }

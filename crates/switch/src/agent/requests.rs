@@ -133,7 +133,7 @@ impl Switch {
         let features = Features {
             datapath_id: self.config.datapath_id,
             n_buffers: self.agent.buffers.capacity(),
-            n_tables: self.pipeline.config().n_tables,
+            n_tables: self.shared.pipeline().config().n_tables,
             auxiliary_id: 0,
             capabilities: if is_10 {
                 CAPABILITIES_10
@@ -177,7 +177,7 @@ impl Switch {
     }
 
     fn handle_table_mod(&mut self, table_mod: TableMod) -> Result<(), ErrorCode> {
-        let n_tables = self.pipeline.config().n_tables;
+        let n_tables = self.shared.pipeline().config().n_tables;
         if table_mod.table_id != TABLE_ALL && table_mod.table_id >= n_tables {
             return Err(ErrorCode::TableModFailedBadTable);
         }
@@ -190,7 +190,7 @@ impl Switch {
     /// Ports have no queues but the one that cannot be configured.
     fn handle_queue_get_config(&mut self, request: Request, port: PortNo) -> Result<(), ErrorCode> {
         let is_all = port == PortNo::ANY && request.version == Version::Of13;
-        if !is_all && self.pipeline.port(port).is_none() {
+        if !is_all && self.shared.pipeline().port(port).is_none() {
             return Err(ErrorCode::QueueOpFailedBadPort);
         }
         let config = QueueConfig {

@@ -6,7 +6,7 @@ use super::session::Session;
 use super::{Agent, ConnectionId};
 use urtica_wire::{
     AsyncConfig, ControllerRole, ErrorCode, FlowRemovedReason, Message, PacketInReason, PortReason,
-    Role,
+    Role, Version,
 };
 
 /// How many bytes of a packet go to a controller that asked for no other number (OFP_DEFAULT_MISS_SEND_LEN).
@@ -57,6 +57,11 @@ impl Session {
 
     pub fn wants_packet_in(&self, reason: PacketInReason) -> bool {
         self.wants(&self.wishes.asynchronous.packet_in_mask, reason.into())
+    }
+
+    /// Whether the controller is told of packets that no entry matches, not even a table-miss entry (1.0 section 3.4).
+    pub fn wants_table_misses(&self) -> bool {
+        self.version() == Some(Version::Of10) && self.wants_packet_in(PacketInReason::NoMatch)
     }
 
     pub fn wants_port_status(&self, reason: PortReason) -> bool {

@@ -14,7 +14,7 @@ impl Switch {
         request: Request,
         asked: &List<TableFeatures>,
     ) -> Result<(), ErrorCode> {
-        let features = self.pipeline.table_features();
+        let features = self.shared.pipeline().table_features();
         if !asked.is_empty() {
             self.check_may_write(request)?;
             check(&features, asked)?;

@@ -1,6 +1,7 @@
 //! The switch held to the specification, message by message: no socket, and a clock that tests move.
 
 mod flows;
+mod forwarding;
 mod handshake;
 mod multipart;
 mod packets;

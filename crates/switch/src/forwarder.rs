@@ -1,0 +1,203 @@
+//! The packets' side of a switch: bursts come from ports, go through the pipeline, and leave.
+//!
+//! **What.** [`Forwarder::poll_ports`] takes in a burst from each port. Frames go through the compiled pipeline together
+//! ([`Reader::process`]); what that leaves to the plain form, what does not fit into a burst and what a switch without a
+//! controller forwards go on one by one, through [`Egress`].
+//!
+//! **Order.** Frames that came by one port are sent in the order in which they came, whichever way they take.
+//!
+//! **Cost.** Frames that follow each other and leave by the same port share one look at that port. Nothing is allocated for
+//! a frame that is carried out compiled; it is copied once, into the burst.
+
+use crate::egress::Egress;
+use crate::fragments::is_fragment;
+use crate::parcel::Parcel;
+use crate::port_table::{PortTable, SwitchPort};
+use crate::shared::{Modes, Shared};
+use crate::uplink::Controllers;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, RwLockReadGuard};
+use std::time::Duration;
+use urtica_pipeline::{BURST, Burst, Packet, Pipeline, Processed, Reader, Sink, Verdict};
+
+/// Ports, and what takes packets from one to the other, of one thread.
+pub(crate) struct Forwarder {
+    shared: Arc<Shared>,
+    pub ports: PortTable,
+    /// The way into the compiled pipeline; without it all packets go the plain way.
+    reader: Option<Reader>,
+    burst: Burst,
+    /// Packets that go the plain way, each with how many frames of the burst came before it.
+    aside: Vec<(usize, Packet)>,
+}
+
+/// What came of asking all ports.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Polled {
+    /// Whether any port had a full burst, so that there may be more.
+    pub may_have_more: bool,
+    /// Whether any port turned out not to work any more.
+    pub has_failed: bool,
+}
+
+impl Forwarder {
+    /// A forwarder with these ports. Without a reader all packets go the plain way.
+    pub fn new(shared: Arc<Shared>, ports: PortTable, reader: Option<Reader>) -> Self {
+        Self {
+            shared,
+            ports,
+            reader,
+            burst: Burst::new(),
+            aside: Vec::new(),
+        }
+    }
+
+    /// Has packets go through compiled tables from now on, or not.
+    pub fn set_reader(&mut self, reader: Option<Reader>) {
+        self.reader = reader;
+    }
+
+    /// Takes in at most a burst from each port, and sends what comes of it.
+    pub fn poll_ports(&mut self, controllers: &mut dyn Controllers, now: Duration) -> Polled {
+        let modes = self.shared.modes();
+        let mut polled = Polled::default();
+        for at in 0..self.ports.len() {
+            let received = self.receive(at, modes);
+            self.forward(controllers, modes, now);
+            match received {
+                Ok(count) => polled.may_have_more |= count == BURST,
+                Err(error) => {
+                    let port_no = self.ports.at_mut(at).port_no;
+                    tracing::warn!(%port_no, %error, "the port does not work any more");
+                    polled.has_failed = true;
+                }
+            }
+        }
+        self.ports.flush();
+        polled
+    }
+
+    /// Sends what another thread has sent by a port of this one. It leaves when ports are polled next.
+    pub fn deliver(&mut self, parcel: &Parcel) {
+        if let Some(port) = self.ports.get_mut(parcel.port_no) {
+            port.send_all(parcel);
+        }
+    }
+
+    /// Asks the ports' back ends how they are.
+    pub fn look_at_links(&mut self) {
+        self.ports.iter_mut().for_each(SwitchPort::look);
+    }
+
+    /// Takes in a burst from the port at this place; returns how many frames came.
+    fn receive(&mut self, at: usize, modes: Modes) -> io::Result<usize> {
+        let Self {
+            ports,
+            reader,
+            burst,
+            aside,
+            ..
+        } = self;
+        let is_compiled = reader.is_some() && !modes.is_alone;
+        let port = ports.at_mut(at);
+        let port_no = port.port_no;
+        port.receive(BURST, &mut |frame| {
+            if modes.drops_fragments && is_fragment(frame) {
+                return;
+            }
+            let is_taken = is_compiled && burst.push(port_no, frame);
+            if !is_taken {
+                aside.push((burst.len(), Packet::new(port_no, frame)));
+            }
+        })
+    }
+
+    /// Takes what was received through the pipeline, and sends what comes of it.
+    fn forward(&mut self, controllers: &mut dyn Controllers, modes: Modes, now: Duration) {
+        if let Some(reader) = &mut self.reader
+            && !self.burst.is_empty()
+        {
+            reader.process(&mut self.burst, now);
+        }
+        let mut exit = Exit {
+            shared: &self.shared,
+            pipeline: None,
+            ports: &mut self.ports,
+            controllers,
+            now,
+        };
+        let mut sent = 0;
+        for (at, packet) in self.aside.drain(..) {
+            exit.send_processed(&self.burst, sent..at);
+            sent = at;
+            exit.forward_plainly(packet, modes);
+        }
+        exit.send_processed(&self.burst, sent..self.burst.len());
+        self.burst.clear();
+    }
+}
+
+/// Where the frames of one burst go.
+struct Exit<'a> {
+    shared: &'a Shared,
+    /// Taken for the rest of the burst when the first frame needs it.
+    pipeline: Option<RwLockReadGuard<'a, Pipeline>>,
+    ports: &'a mut PortTable,
+    controllers: &'a mut dyn Controllers,
+    now: Duration,
+}
+
+impl<'a> Exit<'a> {
+    /// Sends these frames of the burst where the compiled pipeline says.
+    fn send_processed(&mut self, burst: &Burst, range: Range<usize>) {
+        let frames = burst.iter().skip(range.start).take(range.len());
+        let mut frames = frames.peekable();
+        while let Some(first) = frames.next() {
+            let verdict = first.verdict();
+            let mut rest = || frames.next_if(|next| next.verdict() == verdict);
+            let run = std::iter::once(first).chain(std::iter::from_fn(&mut rest));
+            match verdict {
+                Verdict::Output(port) => send_run(self.ports.sender(port), run),
+                Verdict::Drop => run.for_each(drop),
+                Verdict::Punt => self.resume_run(run),
+            }
+        }
+    }
+
+    /// Goes on with frames that the compiled pipeline leaves to the plain form.
+    fn resume_run<'b>(&mut self, run: impl Iterator<Item = Processed<'b>>) {
+        let mut egress = self.egress();
+        let (pipeline, now) = (egress.pipeline, egress.now);
+        run.for_each(|frame| pipeline.resume(frame, now, &mut egress));
+    }
+
+    fn forward_plainly(&mut self, packet: Packet, modes: Modes) {
+        let mut egress = self.egress();
+        let (pipeline, now) = (egress.pipeline, egress.now);
+        match modes.is_alone {
+            true => egress.normal(&packet),
+            false => pipeline.process(packet, now, &mut egress),
+        }
+    }
+
+    /// Where the plain form leaves packets.
+    fn egress(&mut self) -> Egress<'_> {
+        let shared = self.shared;
+        Egress {
+            pipeline: self.pipeline.get_or_insert_with(|| shared.pipeline()),
+            shared,
+            ports: self.ports,
+            controllers: self.controllers,
+            now: self.now,
+        }
+    }
+}
+
+/// Sends frames by a port, if there is one that may send.
+fn send_run<'a>(port: Option<&mut SwitchPort>, run: impl Iterator<Item = Processed<'a>>) {
+    match port {
+        Some(port) => run.for_each(|frame| port.send(frame.bytes())),
+        None => run.for_each(drop),
+    }
+}

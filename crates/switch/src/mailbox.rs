@@ -1,0 +1,187 @@
+//! What one thread leaves for another: a bounded queue with a bell.
+//!
+//! **What.** Any number of threads put things in; one takes all out at once. The bell, an eventfd, rings only for a
+//! receiver that waits, so that two threads that are both busy make no system call.
+//!
+//! **Cost.** One short lock for a thing put in, and one for all taken out. Things that were used go back, to be filled
+//! again.
+//!
+//! **Limits.** Each thing has a weight, and there is room for so much in all. What finds none is refused; the sender counts
+//! it.
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A queue of `T`s.
+pub(crate) struct Mailbox<T> {
+    state: Mutex<State<T>>,
+    capacity: usize,
+    bell: OwnedFd,
+}
+
+struct State<T> {
+    things: Vec<T>,
+    /// What they weigh together.
+    weight: usize,
+    /// Things that were used.
+    spare: Vec<T>,
+    /// Whether the bell is to be rung for the next.
+    is_awaited: bool,
+}
+
+impl<T> Mailbox<T> {
+    /// An empty one with room for things that weigh `capacity` together.
+    ///
+    /// # Errors
+    /// The system's, if it gives no eventfd.
+    pub fn new(capacity: usize) -> io::Result<Self> {
+        Ok(Self {
+            state: Mutex::new(State {
+                things: Vec::new(),
+                weight: 0,
+                spare: Vec::new(),
+                is_awaited: false,
+            }),
+            capacity,
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        })
+    }
+
+    /// Puts something of this weight in; returns something that was used, if there is any.
+    ///
+    /// # Errors
+    /// What was to be put in, where there is no room.
+    pub fn put(&self, thing: T, weight: usize) -> Result<Option<T>, T> {
+        let mut state = self.lock();
+        if state.weight + weight > self.capacity {
+            return Err(thing);
+        }
+        state.weight += weight;
+        state.things.push(thing);
+        let spare = state.spare.pop();
+        let is_awaited = std::mem::take(&mut state.is_awaited);
+        drop(state);
+        if is_awaited {
+            // Fails only where the count is at its limit, and so readable already.
+            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        }
+        Ok(spare)
+    }
+
+    /// Takes everything out, in the order in which it was put in. What is in `things` before goes back, as used.
+    pub fn exchange(&self, things: &mut Vec<T>) {
+        let mut state = self.lock();
+        state.is_awaited = false;
+        state.weight = 0;
+        state.spare.append(things);
+        std::mem::swap(&mut state.things, things);
+    }
+
+    /// Whether the receiver may wait for the bell: there is nothing, and it will ring for what comes.
+    pub fn may_wait(&self) -> bool {
+        let mut state = self.lock();
+        state.is_awaited = state.things.is_empty();
+        state.is_awaited
+    }
+
+    /// What becomes readable for a receiver that waits.
+    pub fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// Makes it unreadable again.
+    pub fn silence(&self) {
+        // Fails only where it is silent.
+        let _ = rustix::io::read(&self.bell, &mut [0_u8; 8]);
+    }
+
+    /// A queue is whole between any two statements, so a panic elsewhere does not spoil it.
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::sync::Arc;
+
+    fn rings(mailbox: &Mailbox<u32>, timeout_ms: i64) -> bool {
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: timeout_ms * 1_000_000,
+        };
+        let mut bell = [PollFd::from_borrowed_fd(mailbox.bell(), PollFlags::IN)];
+        poll(&mut bell, Some(&timeout)).unwrap() == 1
+    }
+
+    #[test]
+    fn things_come_out_in_order_and_go_back_when_used() {
+        let mailbox = Mailbox::new(8).unwrap();
+        assert_eq!(mailbox.put(1, 1), Ok(None));
+        assert_eq!(mailbox.put(2, 1), Ok(None));
+        let mut things = Vec::new();
+        mailbox.exchange(&mut things);
+        assert_eq!(things, [1, 2]);
+        mailbox.exchange(&mut things);
+        assert_eq!(things, []);
+        assert_eq!(mailbox.put(3, 1), Ok(Some(2)));
+    }
+
+    #[test]
+    fn a_full_one_refuses() {
+        let mailbox = Mailbox::new(10).unwrap();
+        assert_eq!(mailbox.put(1, 4), Ok(None));
+        assert_eq!(mailbox.put(2, 7), Err(2));
+        assert_eq!(mailbox.put(3, 6), Ok(None));
+        mailbox.exchange(&mut Vec::new());
+        assert_eq!(mailbox.put(4, 10), Ok(None));
+    }
+
+    #[test]
+    fn the_bell_rings_for_those_who_wait() {
+        let mailbox = Mailbox::new(8).unwrap();
+        mailbox.put(1, 1).unwrap();
+        assert!(!rings(&mailbox, 0), "nobody waits");
+        assert!(!mailbox.may_wait(), "there is something already");
+        mailbox.exchange(&mut Vec::new());
+        assert!(mailbox.may_wait());
+        mailbox.put(2, 1).unwrap();
+        assert!(rings(&mailbox, 0));
+        mailbox.silence();
+        assert!(!rings(&mailbox, 0));
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        const COUNT: u32 = 100_000;
+        let mailbox = Arc::new(Mailbox::new(64).unwrap());
+        let senders = [0, COUNT].map(|first| {
+            let mailbox = Arc::clone(&mailbox);
+            std::thread::spawn(move || {
+                for number in first..first + COUNT {
+                    while mailbox.put(number, 1).is_err() {
+                        std::thread::yield_now();
+                    }
+                }
+            })
+        });
+        let (mut things, mut received) = (Vec::new(), Vec::new());
+        while received.len() < 2 * COUNT as usize {
+            if mailbox.may_wait() {
+                assert!(rings(&mailbox, 900), "a bell that should ring");
+                mailbox.silence();
+            }
+            mailbox.exchange(&mut things);
+            received.append(&mut things);
+        }
+        for sender in senders {
+            sender.join().unwrap();
+        }
+        let (low, high): (Vec<_>, Vec<_>) = received.into_iter().partition(|&one| one < COUNT);
+        assert!(low.into_iter().eq(0..COUNT) && high.into_iter().eq(COUNT..2 * COUNT));
+    }
+}

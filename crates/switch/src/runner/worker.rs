@@ -1,0 +1,211 @@
+//! A thread that carries packets, and nothing else.
+//!
+//! **What.** A loop over the ports that it was dealt, and over frames that other threads send by these. It sleeps while there
+//! is neither.
+//!
+//! **Thread-safety.** See the module `shared`: it asks for the pipeline only for frames that go the plain way.
+
+use super::{ASK, BURSTS, EVENTS, RunError, StopHandle, TICK, wait};
+use crate::parcel::Parcel;
+use crate::spread::Part;
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const STOP: u64 = 0;
+const PORT: u64 = 1;
+const BELL: u64 = 2;
+
+/// One such thread, before it starts.
+pub(super) struct Worker {
+    part: Part,
+    epoll: OwnedFd,
+    started: Instant,
+    /// The processor that it is bound to, if any.
+    core: Option<usize>,
+    /// Whether some port has nothing to watch.
+    has_silent_ports: bool,
+    /// Frames of other threads that were sent last.
+    parcels: Vec<Parcel>,
+    next_look: Duration,
+}
+
+/// Threads at work. When one ends, for whatever reason, all are stopped.
+pub(super) struct Crew {
+    threads: Vec<JoinHandle<Result<(), RunError>>>,
+    stop: StopHandle,
+}
+
+impl Worker {
+    /// A thread for these ports that ends with `stop`. `started` is when the switch's time began.
+    ///
+    /// # Errors
+    /// [`RunError::Io`] where a port cannot be watched.
+    pub fn new(
+        part: Part,
+        core: Option<usize>,
+        stop: &StopHandle,
+        started: Instant,
+    ) -> Result<Self, RunError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
+        let mut worker = Self {
+            part,
+            epoll: epoll.map_err(RunError::io("make an epoll"))?,
+            started,
+            core,
+            has_silent_ports: false,
+            parcels: Vec::new(),
+            next_look: Duration::ZERO,
+        };
+        let watched = worker.watch_all(stop);
+        watched.map_err(RunError::io("watch its ports"))?;
+        Ok(worker)
+    }
+
+    fn watch_all(&mut self, stop: &StopHandle) -> Result<(), Errno> {
+        let (epoll, input) = (&self.epoll, epoll::EventFlags::IN);
+        let data = epoll::EventData::new_u64;
+        epoll::add(epoll, &*stop.0, data(STOP), input)?;
+        epoll::add(epoll, self.part.inbox.bell(), data(BELL), input)?;
+        let ports = self.part.forwarder.ports.iter();
+        for io in ports.filter_map(|port| port.io()) {
+            match io.as_fd() {
+                Some(fd) => epoll::add(epoll, fd, data(PORT), input)?,
+                None => self.has_silent_ports = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn run(mut self) -> Result<(), RunError> {
+        self.bind()?;
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            let is_busy = self.poll();
+            if self.now() >= self.next_look {
+                self.next_look = self.now() + TICK;
+                self.part.forwarder.look_at_links();
+            }
+            let timeout = self.timeout(is_busy);
+            wait(&self.epoll, &mut events, timeout).map_err(RunError::io("wait for events"))?;
+            for event in &events {
+                match event.data.u64() {
+                    STOP => return Ok(()),
+                    BELL => self.part.inbox.silence(),
+                    // All ports are asked in each turn.
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn bind(&self) -> Result<(), RunError> {
+        let Some(core) = self.core else {
+            return Ok(());
+        };
+        let mut cores = CpuSet::new();
+        let bound = match core < CpuSet::MAX_CPU {
+            true => {
+                cores.set(core);
+                sched_setaffinity(None, &cores)
+            }
+            false => Err(Errno::INVAL),
+        };
+        bound.map_err(|error| RunError::Core {
+            core,
+            error: error.into(),
+        })
+    }
+
+    /// Takes in what has come by ports and from other threads; whether there may be more.
+    fn poll(&mut self) -> bool {
+        (0..BURSTS).all(|_| {
+            let now = self.now();
+            let Part {
+                forwarder,
+                inbox,
+                uplink,
+            } = &mut self.part;
+            inbox.exchange(&mut self.parcels);
+            self.parcels
+                .iter()
+                .for_each(|parcel| forwarder.deliver(parcel));
+            forwarder.poll_ports(uplink, now).may_have_more
+        })
+    }
+
+    fn timeout(&self, is_busy: bool) -> Duration {
+        match (
+            is_busy || !self.part.inbox.may_wait(),
+            self.has_silent_ports,
+        ) {
+            (true, _) => Duration::ZERO,
+            (false, true) => ASK,
+            (false, false) => self.next_look.saturating_sub(self.now()),
+        }
+    }
+}
+
+impl Crew {
+    /// Starts a thread for each worker.
+    ///
+    /// # Errors
+    /// [`RunError::Io`] where the system gives no thread; those that have begun are stopped.
+    pub fn start(workers: Vec<Worker>, stop: StopHandle) -> Result<Self, RunError> {
+        let mut crew = Self {
+            threads: Vec::new(),
+            stop,
+        };
+        for (number, worker) in (1..).zip(workers) {
+            let end = StopAtEnd(crew.stop.clone());
+            let thread = std::thread::Builder::new().name(format!("worker {number}"));
+            let spawned = thread.spawn(move || {
+                let _end = end;
+                worker.run()
+            });
+            match spawned {
+                Ok(thread) => crew.threads.push(thread),
+                Err(error) => {
+                    let refused = RunError::io("start a thread")(error);
+                    return crew.join().and(Err(refused));
+                }
+            }
+        }
+        Ok(crew)
+    }
+
+    /// Stops all and waits for their ends.
+    ///
+    /// # Errors
+    /// What the first of them failed with.
+    ///
+    /// # Panics
+    /// Where one of them did.
+    pub fn join(self) -> Result<(), RunError> {
+        self.stop.stop();
+        let mut result = Ok(());
+        for thread in self.threads {
+            match thread.join() {
+                Ok(ended) => result = result.and(ended),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        result
+    }
+}
+
+/// Stops all threads when one ends.
+struct StopAtEnd(StopHandle);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}

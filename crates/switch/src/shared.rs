@@ -1,0 +1,91 @@
+//! What all threads of a switch have in common.
+//!
+//! One thread has the [`Switch`](crate::Switch) and changes the pipeline; it, or others, have a
+//! [`Forwarder`](crate::forwarder::Forwarder) and carry packets. Locks are taken in the order of the fields, each for a
+//! message or a burst at most; a thread that carries packets holds nothing of a burst in the compiled pipeline when it
+//! asks for one, so that a change can wait for bursts while it has the pipeline to itself.
+
+use crate::normal::MacTable;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use urtica_pipeline::Pipeline;
+
+/// The pipeline, and what else packets meet.
+pub(crate) struct Shared {
+    pipeline: RwLock<Pipeline>,
+    hosts: Mutex<MacTable>,
+    is_alone: AtomicBool,
+    drops_fragments: AtomicBool,
+    wants_table_misses: AtomicBool,
+    packet_ins_dropped: AtomicU64,
+}
+
+/// What applies to all packets alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Modes {
+    /// They are switched without OpenFlow.
+    pub is_alone: bool,
+    /// Fragments are dropped (OFPC_FRAG_DROP).
+    pub drops_fragments: bool,
+    /// Somebody is told of packets that no entry matches.
+    pub wants_table_misses: bool,
+}
+
+impl Shared {
+    /// With this pipeline.
+    pub fn new(pipeline: Pipeline) -> Self {
+        Self {
+            pipeline: RwLock::new(pipeline),
+            hosts: Mutex::new(MacTable::new()),
+            is_alone: AtomicBool::default(),
+            drops_fragments: AtomicBool::default(),
+            wants_table_misses: AtomicBool::default(),
+            packet_ins_dropped: AtomicU64::default(),
+        }
+    }
+
+    /// The pipeline, as it is. A change that panicked halfway ends the switch; until then packets go on.
+    pub fn pipeline(&self) -> RwLockReadGuard<'_, Pipeline> {
+        self.pipeline.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pipeline, to be changed.
+    pub fn pipeline_mut(&self) -> RwLockWriteGuard<'_, Pipeline> {
+        self.pipeline
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The hosts that were learnt: a table that is whole between any two statements.
+    pub fn hosts(&self) -> MutexGuard<'_, MacTable> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What applies from now on, to the next burst of each thread at the latest.
+    pub fn set_modes(&self, modes: Modes) {
+        self.is_alone.store(modes.is_alone, Relaxed);
+        self.drops_fragments.store(modes.drops_fragments, Relaxed);
+        self.wants_table_misses
+            .store(modes.wants_table_misses, Relaxed);
+    }
+
+    /// What applies now.
+    pub fn modes(&self) -> Modes {
+        Modes {
+            is_alone: self.is_alone.load(Relaxed),
+            drops_fragments: self.drops_fragments.load(Relaxed),
+            wants_table_misses: self.wants_table_misses.load(Relaxed),
+        }
+    }
+
+    /// Counts a packet that found no room on its way to the thread that talks to controllers.
+    pub fn count_dropped_packet_in(&self) {
+        self.packet_ins_dropped.fetch_add(1, Relaxed);
+    }
+
+    /// How many were counted so.
+    pub fn packet_ins_dropped(&self) -> u64 {
+        self.packet_ins_dropped.load(Relaxed)
+    }
+}

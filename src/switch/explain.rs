@@ -1,0 +1,62 @@
+//! `urtica switch --explain`: what the switch would make of flow entries, without being one.
+
+use crate::status;
+use crate::trace::load::{LoadError, Loader};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use urtica_pipeline::CompileConfig;
+
+/// Options of `urtica switch` for those who want to see what becomes of flow entries.
+#[derive(Debug, clap::Args)]
+pub struct ExplainArgs {
+    /// Be no switch, but tell how the flow entries in this file are compiled: for each table its template, why it was
+    /// chosen, what it looks at and what its entries do. Entries, groups and meters stand one a line, as for 'urtica
+    /// trace'; - is standard input.
+    #[arg(long, value_name = "FILE|-", exclusive = true)]
+    explain: Option<PathBuf>,
+    /// The same with the machine code.
+    #[arg(long, value_name = "FILE|-", exclusive = true)]
+    explain_code: Option<PathBuf>,
+}
+
+impl ExplainArgs {
+    /// What was asked for, if anything was: a file, and whether with its code.
+    pub fn asked(&self) -> Option<(&Path, bool)> {
+        let with_code = self.explain_code.as_deref().map(|file| (file, true));
+        with_code.or(self.explain.as_deref().map(|file| (file, false)))
+    }
+}
+
+/// Why nothing could be explained.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("the entries cannot be compiled: {0}")]
+    Compile(io::Error),
+    #[error("the output cannot be written: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Prints what becomes of the entries in a file; the status is 1 where that could not be found out.
+pub fn run(file: &Path, with_code: bool) -> ExitCode {
+    let done = print(file, with_code, &mut io::stdout().lock());
+    status::of_printed(done.map(|()| ExitCode::SUCCESS), |error| match error {
+        Error::Output(error) => Some(error),
+        _ => None,
+    })
+}
+
+fn print(file: &Path, with_code: bool, out: &mut dyn Write) -> Result<(), Error> {
+    let mut loader = Loader::default();
+    loader.read(file)?;
+    let mut pipeline = loader.finish(None)?;
+    pipeline
+        .compile(CompileConfig::default())
+        .map_err(Error::Compile)?;
+    match pipeline.explain(with_code) {
+        Some(explanation) => Ok(write!(out, "{explanation}")?),
+        None => Ok(()),
+    }
+}
