@@ -1,5 +1,7 @@
 //! `urtica bench`: cbench's flags and lines, and what goes beyond them.
 
+mod switch;
+
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -43,6 +45,8 @@ enum BenchCommand {
     },
     /// Run urtica's l2 and other controllers in turn, and compare
     Versus(VersusArgs),
+    /// Measure how fast the switch's pipeline forwards packets from memory, on one core
+    Switch(switch::SwitchArgs),
 }
 
 #[derive(Args, Debug)]
@@ -192,6 +196,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
     let done = match args.command {
         Some(BenchCommand::Limit { listen }) => run_limit(&listen),
         Some(BenchCommand::Versus(versus)) => run_versus(&versus),
+        Some(BenchCommand::Switch(switch)) => switch::run(&switch).map(|()| true),
         None => run_bench(&args.target, &args.load, &args.output),
     };
     match done {

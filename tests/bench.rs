@@ -227,6 +227,29 @@ fn bad_flags_are_sentences() {
             "none of limit, ovs-testcontroller, os-ken",
         ),
         (&["versus", "limit", "--rounds", "0"], "at least one round"),
+        (&["switch"], "--pipeline <NAME,...>"),
+        (&["switch", "--pipeline", "l4"], "there is no pipeline 'l4'"),
+        (
+            &["switch", "--pipeline", "l3", "--flows", "0"],
+            "expected some of 1 to 16777216",
+        ),
+        (
+            &["switch", "--pipeline", "l3", "--form", "fast"],
+            "possible values: compiled, interpreted, plain, limit",
+        ),
+        (
+            &["switch", "--pipeline", "l3", "--seconds", "0"],
+            "expected 0.001 to 3600 seconds",
+        ),
+        (
+            &["switch", "--pipeline", "l3", "--core", "1023"],
+            "there is no core 1023 for this process",
+        ),
+        (
+            &["switch", "--pipeline", "l3,lb", "--updates", "9"],
+            "lb has no routes to update",
+        ),
+        (&["switch", "--load", "1048577"], "1..=1048576"),
     ] {
         let output = urtica(flags).output().unwrap();
         assert!(!output.status.success(), "{flags:?}");
@@ -279,4 +302,160 @@ fn versus_compares_ours_with_the_null_responder() {
             > 0.0
     );
     assert!(stderr(&output).contains("median (min to max) of 1 rounds in turn"));
+}
+
+/// The last of the cores that this process may use.
+fn core() -> String {
+    let cores = rustix::thread::sched_getaffinity(None).unwrap();
+    let last = (0..rustix::thread::CpuSet::MAX_CPU).rfind(|&core| cores.is_set(core));
+    last.unwrap().to_string()
+}
+
+/// A tiny run of the switch's benchmark: what its JSON lines say.
+fn bench_switch(flags: &[&str]) -> Vec<Value> {
+    let few = [
+        "switch",
+        "--readings",
+        "2",
+        "--seconds",
+        "0.01",
+        "--json",
+        "-",
+    ];
+    let output = urtica(&[&few[..], &["--core", &core()], flags].concat())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Mpps") || stderr(&output).contains("OpenFlow s"));
+    stdout(&output)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn every_pipeline_forwards_all_packets_in_every_form() {
+    let records = bench_switch(&[
+        "--pipeline",
+        "all",
+        "--flows",
+        "40",
+        "--form",
+        "plain,limit",
+    ]);
+    let points: Vec<_> = records
+        .iter()
+        .map(|record| ["pipeline", "form"].map(|name| record[name].as_str().unwrap()))
+        .collect();
+    let pipelines = [
+        "port",
+        "l2-1k",
+        "l2-100k",
+        "l3",
+        "lb",
+        "gateway",
+        "gateway-down",
+    ];
+    let expected = pipelines
+        .iter()
+        .flat_map(|&name| [[name, "plain"], [name, "limit"]]);
+    assert_eq!(points, expected.collect::<Vec<_>>());
+    for record in &records {
+        assert_eq!(
+            (&record["kind"], &record["forwarded_share"]),
+            (&"rate".into(), &1.0.into())
+        );
+        let [min, mpps, max] =
+            ["mpps_min", "mpps", "mpps_max"].map(|name| record[name].as_f64().unwrap());
+        assert!(min <= mpps && mpps <= max, "{record}");
+        assert_eq!(record["readings"].as_array().unwrap().len(), 2);
+        let has_cycles = record["cycles_per_packet"].is_number() && record["tsc_hz"].is_number();
+        assert_eq!(has_cycles, cfg!(target_arch = "x86_64"), "{record}");
+    }
+}
+
+#[test]
+fn routes_are_updated_while_packets_are_forwarded() {
+    let records = bench_switch(&[
+        "--pipeline",
+        "l3,gateway",
+        "--flows",
+        "40",
+        "--updates",
+        "500",
+        "--form",
+        "plain,limit",
+    ]);
+    let updated: Vec<_> = records
+        .iter()
+        .map(|record| record.get("updates_per_s_asked").is_some())
+        .collect();
+    // Each pipeline without updates, then with, then the limit, which has no routes.
+    assert_eq!(updated, [false, true, false, false, true, false]);
+    for record in records
+        .iter()
+        .filter(|record| record.get("mpps_ratio").is_some())
+    {
+        assert_eq!(record["updates_per_s_asked"], 500);
+        assert!(record["mpps_ratio"].as_f64().unwrap() > 0.0);
+        assert!(record["forwarded_share"].as_f64().unwrap() > 0.0);
+        assert!(record["updates_per_s"].is_number());
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn bursts_are_timed() {
+    let records = bench_switch(&["--pipeline", "port", "--flows", "1", "--latency"]);
+    for record in &records {
+        let [p50, p99, p999] = ["p50", "p99", "p999"]
+            .map(|quantile| record[format!("burst_cycles_{quantile}")].as_u64().unwrap());
+        assert!(0 < p50 && p50 <= p99 && p99 <= p999, "{record}");
+    }
+}
+
+#[test]
+fn the_loading_of_entries_is_timed() {
+    let records = bench_switch(&["--load", "300"]);
+    assert_eq!(records.len(), 1);
+    assert_eq!(
+        (&records[0]["kind"], &records[0]["entries"]),
+        (&"load".into(), &300.into())
+    );
+    assert!(records[0]["openflow_s_min"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn workloads_are_written_for_other_switches() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let flags = [
+        "switch",
+        "--pipeline",
+        "lb,port",
+        "--flows",
+        "3",
+        "--write",
+        path,
+    ];
+    let output = urtica(&flags).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let sizes: Vec<_> = stdout(&output)
+        .lines()
+        .map(|line| {
+            let name = line.rsplit('/').next().unwrap().to_owned();
+            (name, std::fs::metadata(line).unwrap().len())
+        })
+        .collect();
+    // A capture's header has 24 bytes, and each packet 16 before its 60.
+    let port = "table=0,priority=10,in_port=1,actions=output:2\n".len() as u64;
+    assert_eq!(
+        sizes[1..],
+        [
+            ("lb-3.pcap".into(), 252),
+            ("port.flows".into(), port),
+            ("port-3.pcap".into(), 252)
+        ]
+    );
+    assert_eq!(sizes[0].0, "lb.flows");
 }

@@ -122,6 +122,11 @@ impl Client {
         Ok(xid)
     }
 
+    /// Sends messages that are encoded already, at once and without awaiting anything.
+    pub fn send_encoded(&mut self, messages: &[u8]) -> Result<(), ClientError> {
+        self.stream.write_all(messages).map_err(ClientError::Io)
+    }
+
     /// Sends a message and returns the reply, whole.
     pub fn request(&mut self, message: &Message) -> Result<Vec<u8>, ClientError> {
         let xid = self.send(message)?;

@@ -1,0 +1,263 @@
+//! `urtica bench switch`: how fast the switch's pipeline forwards packets, on one core and without a network.
+
+mod forwarder;
+mod load;
+mod measure;
+mod measured_core;
+mod point;
+mod replay;
+mod report;
+mod updates;
+mod workload;
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use forwarder::Form;
+use measured_core::MeasuredCore;
+use point::Plan;
+use report::{Load, Output, Setting};
+use urtica_bench::Error;
+use workload::{MAX_FLOWS, Workload};
+
+/// Options of `urtica bench switch`.
+#[derive(Args, Debug)]
+pub struct SwitchArgs {
+    /// What the switch is to do: port, l2-1k, l2-100k, l3, lb, gateway, gateway-down, or all
+    #[arg(long, value_name = "NAME,...", required_unless_present = "load")]
+    pipeline: Option<Workloads>,
+    /// Numbers of active flows, 1 to 16777216
+    #[arg(long, value_name = "N,...", default_value = "1,1000,100000")]
+    flows: FlowCounts,
+    /// How packets are forwarded; more than one take turns
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM,...",
+        value_delimiter = ',',
+        default_value = "compiled,limit"
+    )]
+    form: Vec<Form>,
+    /// Readings per point, 1 to 1000
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    readings: u32,
+    /// How long each reading takes, 0.001 to 3600
+    #[arg(long, value_name = "S", default_value = "1")]
+    seconds: Seconds,
+    /// The measured core; everything else runs on the others
+    #[arg(long, value_name = "CORE", default_value_t = 1)]
+    core: usize,
+    /// Tell also how many cycles a burst of 32 packets takes
+    #[arg(long)]
+    latency: bool,
+    /// Measure also under N route updates a second, or under as many as there is time for with 0 (l3 and gateway)
+    #[arg(long, value_name = "N", requires = "pipeline")]
+    updates: Option<u64>,
+    /// Time the loading of N flow entries into an empty switch, 1 to 1048576
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(load::MAX_ENTRIES)))]
+    load: Option<u32>,
+    /// Append one JSON object per row to this file; to standard output, and nothing else there, with -
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// Measure nothing, but write the flow entries and the packets to this directory, for other switches
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["load", "json", "updates", "latency"])]
+    write: Option<PathBuf>,
+}
+
+/// A list of workloads, or `all`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Workloads(Vec<Workload>);
+
+impl FromStr for Workloads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Self(Workload::ALL.to_vec()));
+        }
+        text.split(',')
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+}
+
+/// A list of numbers of flows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FlowCounts(Vec<u32>);
+
+impl FromStr for FlowCounts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let count = |word: &str| {
+            word.parse()
+                .ok()
+                .filter(|count| (1..=MAX_FLOWS).contains(count))
+        };
+        let counts: Option<_> = text.split(',').map(count).collect();
+        counts.map(Self).ok_or_else(|| {
+            format!("'{text}' is no list of flow counts; expected some of 1 to {MAX_FLOWS}, as in 1,1000,100000")
+        })
+    }
+}
+
+/// The length of a reading.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Seconds(Duration);
+
+impl FromStr for Seconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let seconds = text
+            .parse()
+            .ok()
+            .filter(|seconds| (0.001..=3600.0).contains(seconds));
+        seconds
+            .map(|seconds| Self(Duration::from_secs_f64(seconds)))
+            .ok_or_else(|| {
+                format!("'{text}' is no length of a reading; expected 0.001 to 3600 seconds")
+            })
+    }
+}
+
+/// Runs the benchmark, or writes its files.
+///
+/// # Errors
+/// A sentence on what could not be done.
+pub fn run(args: &SwitchArgs) -> Result<(), Error> {
+    args.check()?;
+    if let Some(directory) = &args.write {
+        return write_files(args, directory);
+    }
+    let core = MeasuredCore::take(args.core)?;
+    let mut output = Output::new(args.json.as_deref())?;
+    let plan = args.plan(core);
+    for workload in args.workloads() {
+        for &flows in &args.flows.0 {
+            for rate in plan.measure(workload, flows)? {
+                output.tell(&rate)?;
+            }
+        }
+    }
+    if let Some(entries) = args.load {
+        let seconds = load::measure(core, entries, args.readings)?;
+        output.tell(&Load::new(Setting::now("load", core), entries, seconds))?;
+    }
+    Ok(())
+}
+
+impl SwitchArgs {
+    /// Refuses options that do not go together.
+    fn check(&self) -> Result<(), Error> {
+        let fixed = self
+            .workloads()
+            .find(|workload| workload.route_table().is_none());
+        if let (Some(_), Some(workload)) = (self.updates, fixed) {
+            return Err(Error::invalid(format!(
+                "{workload} has no routes to update; expected --updates with l3, gateway or both"
+            )));
+        }
+        if self.latency && measured_core::cycles().is_none() {
+            return Err(Error::invalid(
+                "--latency needs a cycle counter, which this program knows on x86-64 only",
+            ));
+        }
+        Ok(())
+    }
+
+    fn workloads(&self) -> impl Iterator<Item = Workload> {
+        self.pipeline.iter().flat_map(|list| list.0.iter().copied())
+    }
+
+    fn plan(&self, core: MeasuredCore) -> Plan {
+        Plan {
+            core,
+            forms: self.form.clone(),
+            readings: self.readings,
+            reading_length: self.seconds.0,
+            latency: self.latency,
+            updates_per_second: self.updates,
+        }
+    }
+}
+
+/// Writes the flow entries of each pipeline and the packets of each point, and prints the files' names.
+fn write_files(args: &SwitchArgs, directory: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(directory).map_err(Error::system(format!(
+        "make the directory {}",
+        directory.display()
+    )))?;
+    for workload in args.workloads() {
+        let path = directory.join(format!("{workload}.flows"));
+        write_file(&path, |out| workload::write_flows(workload, out))?;
+        for &flows in &args.flows.0 {
+            let path = directory.join(format!("{workload}-{flows}.pcap"));
+            write_file(&path, |out| workload::write_pcap(workload, flows, out))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_file(
+    path: &Path,
+    write: impl FnOnce(BufWriter<File>) -> io::Result<()>,
+) -> Result<(), Error> {
+    File::create(path)
+        .and_then(|file| write(BufWriter::new(file)))
+        .map_err(Error::system(format!("write {}", path.display())))?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read() {
+        let workloads = |text: &str| text.parse::<Workloads>().map(|list| list.0);
+        assert_eq!(workloads("all").unwrap(), Workload::ALL);
+        assert_eq!(
+            workloads("lb,l2-1k").unwrap(),
+            [Workload::Lb, Workload::L2Of1k]
+        );
+        assert!(
+            workloads("l3,")
+                .unwrap_err()
+                .contains("expected all, or some of port,l2-1k")
+        );
+        let counts = |text: &str| text.parse::<FlowCounts>().map(|list| list.0);
+        assert_eq!(counts("1,1000,16777216").unwrap(), [1, 1000, 16_777_216]);
+        for wrong in ["", "0", "1,", "16777217", "1k", "-1"] {
+            assert!(
+                counts(wrong)
+                    .unwrap_err()
+                    .contains("expected some of 1 to 16777216"),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn lengths_of_readings_have_bounds() {
+        assert_eq!(
+            "0.25".parse::<Seconds>().unwrap().0,
+            Duration::from_millis(250)
+        );
+        for wrong in ["0", "-1", "3601", "NaN", "inf", "1s"] {
+            assert!(
+                wrong
+                    .parse::<Seconds>()
+                    .unwrap_err()
+                    .contains("expected 0.001 to 3600"),
+                "{wrong}"
+            );
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The plain form: [`Pipeline::process`], one packet after the other.
+//!
+//! Both sides share the pipeline under a lock, which the forwarding side takes once for each burst.
+
+use super::{Control, Forwarder, Sent, Sides};
+use crate::bench::switch::replay::Replay;
+use crate::bench::switch::workload::{FRAME_SIZE, IN_PORT};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use urtica_pipeline::{Packet, PacketInCause, Pipeline, Sink};
+use urtica_wire::{ErrorCode, FlowMod, PortNo};
+
+/// Both sides of a pipeline.
+pub fn open(pipeline: Pipeline) -> Sides {
+    let pipeline = Shared(Arc::new(RwLock::new(pipeline)));
+    Sides {
+        forwarder: Box::new(pipeline.clone()),
+        control: Some(Box::new(pipeline)),
+    }
+}
+
+#[derive(Clone)]
+struct Shared(Arc<RwLock<Pipeline>>);
+
+impl Forwarder for Shared {
+    fn forward(&mut self, replay: &mut Replay, now: Duration) -> Sent {
+        let mut sent = Sent::default();
+        // No flow mod leaves the pipeline half changed, so a panic elsewhere does not spoil it.
+        let pipeline = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        replay.receive(|cell| {
+            let packet = Packet::new(PortNo(IN_PORT), &cell[..FRAME_SIZE]);
+            pipeline.process(packet, now, &mut sent);
+        });
+        sent
+    }
+}
+
+impl Control for Shared {
+    fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, now: Duration) -> Result<(), ErrorCode> {
+        let mut pipeline = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        pipeline.flow_mod(flow_mod, now, &mut Vec::new())
+    }
+}
+
+/// Sent packets are counted and freed; no workload has others.
+impl Sink for Sent {
+    fn transmit(&mut self, port: PortNo, _packet: &Packet) {
+        self.count(port);
+    }
+
+    fn packet_in(&mut self, _packet: &Packet, _cause: PacketInCause) {}
+
+    fn normal(&mut self, _packet: &Packet) {}
+}

@@ -1,0 +1,370 @@
+//! One point: a workload with a number of flows, forwarded by each form in turn.
+
+use super::forwarder::{Form, Sides};
+use super::measure::{Loop, Reading};
+use super::measured_core::MeasuredCore;
+use super::replay::{Cells, Replay};
+use super::report::{BurstCycles, Effects, Figures, Rate, Setting, UpdateFigures};
+use super::updates::{Exchange, Probes, Updates};
+use super::workload::Workload;
+use hdrhistogram::Histogram;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use urtica_bench::Error;
+use urtica_bench::analysis::Spread;
+
+/// How long updates are under way before a reading.
+const RAMP: Duration = Duration::from_millis(200);
+
+/// What is measured at a point, and for how long.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub core: MeasuredCore,
+    pub forms: Vec<Form>,
+    pub readings: u32,
+    pub reading_length: Duration,
+    /// Whether bursts are timed.
+    pub latency: bool,
+    /// Route updates a second.
+    pub updates_per_second: Option<u64>,
+}
+
+impl Plan {
+    /// Measures a point; returns a record for each form, and another one for each that has been measured under updates.
+    ///
+    /// # Errors
+    /// A sentence where something cannot be measured, or where packets were not forwarded that should have been.
+    pub fn measure(&self, workload: Workload, flows: u32) -> Result<Vec<Rate>, Error> {
+        let cells = Cells::new(&workload.population(flows))
+            .map_err(Error::system(format!("have the memory for {flows} frames")))?;
+        let cells = Arc::new(cells);
+        let open = |&form| Contestant::open(self, workload, flows, form, &cells);
+        let mut contestants = self.forms.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        for contestant in &mut contestants {
+            contestant.read()?;
+        }
+        for _ in 0..self.readings {
+            for contestant in &mut contestants {
+                let reading = contestant.read()?;
+                contestant.quiet.push(reading);
+                contestant.read_under_updates()?;
+            }
+        }
+        let mut records = Vec::new();
+        for contestant in contestants {
+            records.extend(contestant.finish()?);
+        }
+        Ok(records)
+    }
+
+    /// How long phases last that take one reading's place for all.
+    fn phase_length(&self) -> Duration {
+        self.reading_length * self.readings
+    }
+}
+
+/// A form at a point.
+struct Contestant<'a> {
+    plan: &'a Plan,
+    workload: Workload,
+    flows: u32,
+    form: Form,
+    sides: Sides,
+    cells: Arc<Cells>,
+    replay: Replay,
+    epoch: Instant,
+    updates: Option<Updates>,
+    /// Readings without updates.
+    quiet: Vec<Reading>,
+    /// Readings under updates, each with how many were made meanwhile.
+    updated: Vec<(Reading, u64)>,
+}
+
+impl<'a> Contestant<'a> {
+    fn open(
+        plan: &'a Plan,
+        workload: Workload,
+        flows: u32,
+        form: Form,
+        cells: &Arc<Cells>,
+    ) -> Result<Self, Error> {
+        let sides = form.open(workload)?;
+        let updates = match (
+            plan.updates_per_second,
+            workload.route_table(),
+            &sides.control,
+        ) {
+            (Some(rate), Some(table), Some(_)) => Some(Updates::new(table, rate)?),
+            _ => None,
+        };
+        Ok(Self {
+            plan,
+            workload,
+            flows,
+            form,
+            sides,
+            cells: Arc::clone(cells),
+            replay: Replay::new(cells),
+            epoch: Instant::now(),
+            updates,
+            quiet: Vec::new(),
+            updated: Vec::new(),
+        })
+    }
+
+    /// Takes a reading without updates. All packets must have been sent.
+    fn read(&mut self) -> Result<Reading, Error> {
+        let length = self.plan.reading_length;
+        let mut measured = Loop {
+            forwarder: &mut *self.sides.forwarder,
+            replay: &mut self.replay,
+            epoch: self.epoch,
+        };
+        let (reading, ()) = self.plan.core.run(|| measured.read(length), || ())?;
+        if reading.sent != reading.packets {
+            return Err(Error::invalid(format!(
+                "{} of {} packets of {} left by the out port in the form {}; expected all: the form is wrong, and its \
+                 figures mean nothing",
+                reading.sent,
+                reading.packets,
+                self.workload,
+                self.form.name()
+            )));
+        }
+        Ok(reading)
+    }
+
+    /// Takes a reading while routes are updated, where they are to be.
+    fn read_under_updates(&mut self) -> Result<(), Error> {
+        let (Some(updates), Some(control)) = (&mut self.updates, &mut self.sides.control) else {
+            return Ok(());
+        };
+        let (exchange, epoch) = (Exchange::default(), self.epoch);
+        let (over, length) = (exchange.over_when_dropped(), self.plan.reading_length);
+        let mut measured = Loop {
+            forwarder: &mut *self.sides.forwarder,
+            replay: &mut self.replay,
+            epoch,
+        };
+        let forward = || {
+            let _over = over;
+            measured.run(RAMP);
+            let before = exchange.made();
+            let reading = measured.run(length);
+            (reading, exchange.made() - before)
+        };
+        let update = || updates.run(&mut **control, epoch, &exchange, None);
+        let (reading, updated) = self.plan.core.run(forward, update)?;
+        updated?;
+        self.updated.push(reading);
+        Ok(())
+    }
+
+    /// Measures what needs a phase of its own, and sums up.
+    fn finish(mut self) -> Result<Vec<Rate>, Error> {
+        let bursts = match self.plan.latency {
+            true => Some(self.time_bursts()?),
+            false => None,
+        };
+        let quiet = self.record(figures(&self.quiet), bursts, None);
+        let Some(effects) = self.time_effects()? else {
+            return Ok(vec![quiet]);
+        };
+        let readings: Vec<_> = self.updated.iter().map(|(reading, _)| *reading).collect();
+        let updates = self.update_figures(&readings, &effects);
+        let updated = self.record(figures(&readings), None, Some(updates));
+        Ok(vec![quiet, updated])
+    }
+
+    fn time_bursts(&mut self) -> Result<BurstCycles, Error> {
+        let length = self.plan.phase_length();
+        let mut measured = Loop {
+            forwarder: &mut *self.sides.forwarder,
+            replay: &mut self.replay,
+            epoch: self.epoch,
+        };
+        let (cycles, ()) = self.plan.core.run(|| measured.time_bursts(length), || ())?;
+        Ok(BurstCycles {
+            burst_cycles_p50: cycles.value_at_quantile(0.5),
+            burst_cycles_p99: cycles.value_at_quantile(0.99),
+            burst_cycles_p999: cycles.value_at_quantile(0.999),
+        })
+    }
+
+    /// Times to effect in nanoseconds, under the same updates as the readings.
+    fn time_effects(&mut self) -> Result<Option<Histogram<u64>>, Error> {
+        let (Some(updates), Some(control)) = (&mut self.updates, &mut self.sides.control) else {
+            return Ok(None);
+        };
+        let (Some(table), Some(probe)) = (self.workload.route_table(), self.workload.probe())
+        else {
+            return Ok(None);
+        };
+        let (exchange, epoch) = (Exchange::default(), self.epoch);
+        let (over, length) = (exchange.over_when_dropped(), self.plan.phase_length());
+        let mut probes = Probes::new(table)?;
+        probes.add_route(&mut **control, epoch)?;
+        let mut measured = Loop {
+            forwarder: &mut *self.sides.forwarder,
+            replay: &mut Replay::with_probe(&self.cells, &probe),
+            epoch,
+        };
+        let watch = || {
+            let _over = over;
+            measured.watch_probes(length, || exchange.note_change(epoch.elapsed()));
+        };
+        let update = || updates.run(&mut **control, epoch, &exchange, Some(&mut probes));
+        let ((), updated) = self.plan.core.run(watch, update)?;
+        updated?;
+        probes.finish(&mut **control, epoch).map(Some)
+    }
+
+    fn update_figures(&self, readings: &[Reading], effects_ns: &Histogram<u64>) -> UpdateFigures {
+        let made: u64 = self.updated.iter().map(|(_, made)| made).sum();
+        let seconds: f64 = readings
+            .iter()
+            .map(|reading| reading.elapsed.as_secs_f64())
+            .sum();
+        let pairs = readings.iter().zip(&self.quiet);
+        let ratios: Vec<_> = pairs
+            .map(|(updated, quiet)| updated.mpps() / quiet.mpps())
+            .collect();
+        UpdateFigures {
+            updates_per_s: made as f64 / seconds,
+            updates_per_s_asked: self.plan.updates_per_second.unwrap_or(0),
+            mpps_ratio: Spread::of(&ratios).median,
+            effects: effects(effects_ns),
+        }
+    }
+
+    fn record(
+        &self,
+        figures: Figures,
+        bursts: Option<BurstCycles>,
+        updates: Option<UpdateFigures>,
+    ) -> Rate {
+        Rate {
+            setting: Setting::now("rate", self.plan.core),
+            pipeline: self.workload.name(),
+            flows: self.flows,
+            form: self.form.name(),
+            entries: self.workload.entries().len(),
+            seconds: self.plan.reading_length.as_secs_f64(),
+            figures,
+            bursts,
+            updates,
+        }
+    }
+}
+
+/// The times to effect, if any was taken.
+fn effects(effects_ns: &Histogram<u64>) -> Option<Effects> {
+    let quantile_us = |quantile| effects_ns.value_at_quantile(quantile) as f64 / 1000.0;
+    (!effects_ns.is_empty()).then(|| Effects {
+        time_to_effect_us_p50: quantile_us(0.5),
+        time_to_effect_us_p99: quantile_us(0.99),
+        effects: effects_ns.len(),
+    })
+}
+
+fn figures(readings: &[Reading]) -> Figures {
+    let mpps = readings.iter().map(Reading::mpps).collect();
+    let cycles = readings.iter().map(Reading::cycles_per_packet).collect();
+    let sent: u64 = readings.iter().map(|reading| reading.sent).sum();
+    let packets: u64 = readings.iter().map(|reading| reading.packets).sum();
+    Figures::new(mpps, cycles, sent as f64 / packets as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::forwarder::{Control, Forwarder, Sent};
+    use super::super::replay::BURST;
+    use super::*;
+    use rustix::thread::{CpuSet, sched_getaffinity};
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::Relaxed;
+    use urtica_wire::{ErrorCode, FlowMod, FlowModCommand};
+
+    /// A switch whose probe changes its port at once, and that may lose a packet of each burst.
+    #[derive(Clone, Default)]
+    struct Fake {
+        probe_is_away: Arc<AtomicBool>,
+        lost: u32,
+    }
+
+    impl Forwarder for Fake {
+        fn forward(&mut self, replay: &mut Replay, _now: Duration) -> Sent {
+            replay.receive(|_| {});
+            let probe = u32::from(self.probe_is_away.load(Relaxed));
+            Sent {
+                out: BURST as u32 - probe - self.lost,
+                probe,
+            }
+        }
+    }
+
+    impl Control for Fake {
+        fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, _now: Duration) -> Result<(), ErrorCode> {
+            if flow_mod.command == FlowModCommand::ModifyStrict {
+                self.probe_is_away.fetch_xor(true, Relaxed);
+            }
+            Ok(())
+        }
+    }
+
+    /// What is told of a fake on the last core there is.
+    fn measure(fake: Fake) -> Result<Vec<Rate>, Error> {
+        let cores = sched_getaffinity(None).unwrap();
+        let last = (0..CpuSet::MAX_CPU).rfind(|&core| cores.is_set(core));
+        let plan = Plan {
+            core: MeasuredCore::take(last.unwrap())?,
+            forms: vec![Form::Limit],
+            readings: 2,
+            reading_length: Duration::from_millis(20),
+            latency: false,
+            updates_per_second: Some(1000),
+        };
+        let cells = Arc::new(Cells::new(&Workload::L3.population(1)).unwrap());
+        let mut contestant = Contestant::open(&plan, Workload::L3, 1, Form::Limit, &cells)?;
+        contestant.updates = Some(Updates::new(0, 1000)?);
+        contestant.sides = Sides {
+            forwarder: Box::new(fake.clone()),
+            control: Some(Box::new(fake)),
+        };
+        for _ in 0..plan.readings {
+            let reading = contestant.read()?;
+            contestant.quiet.push(reading);
+            contestant.read_under_updates()?;
+        }
+        contestant.finish()
+    }
+
+    #[test]
+    fn readings_become_records() {
+        let records = measure(Fake::default()).unwrap();
+        let [quiet, updated] = &records[..] else {
+            panic!("{records:?}");
+        };
+        assert_eq!(quiet.figures.forwarded_share, 1.0);
+        assert_eq!(quiet.figures.readings.len(), 2);
+        assert!(quiet.updates.is_none());
+        let updates = updated.updates.unwrap();
+        assert!(updates.updates_per_s > 0.0 && updates.mpps_ratio > 0.0);
+        let effects = updates.effects.unwrap();
+        assert!(effects.effects > 0);
+        assert!(effects.time_to_effect_us_p50 <= effects.time_to_effect_us_p99);
+    }
+
+    #[test]
+    fn a_lost_packet_is_an_error() {
+        let lossy = Fake {
+            lost: 1,
+            ..Fake::default()
+        };
+        let error = measure(lossy).unwrap_err().to_string();
+        assert!(
+            error.contains("left by the out port in the form limit; expected all"),
+            "{error}"
+        );
+    }
+}

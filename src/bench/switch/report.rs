@@ -1,0 +1,426 @@
+//! What is told: a row of a table for each measurement, and the same as a line of JSON.
+
+use super::measured_core::MeasuredCore;
+use chrono::{SecondsFormat, Utc};
+use serde::{Serialize, Serializer};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use urtica_bench::Error;
+use urtica_bench::analysis::Spread;
+
+/// What every record begins with.
+#[derive(Clone, Debug, Serialize)]
+pub struct Setting {
+    kind: &'static str,
+    switch: &'static str,
+    core: usize,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "whole")]
+    tsc_hz: Option<f64>,
+    time: String,
+}
+
+impl Setting {
+    /// Of a measurement of this kind that ends now.
+    pub fn now(kind: &'static str, core: MeasuredCore) -> Self {
+        Self {
+            kind,
+            switch: concat!("Urtica ", env!("CARGO_PKG_VERSION")),
+            core: core.number(),
+            tsc_hz: core.tsc_hz(),
+            time: Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
+        }
+    }
+}
+
+/// Something that can be told.
+pub trait Record: Serialize {
+    /// Headings of the table, and how wide each column is.
+    const COLUMNS: &'static [(&'static str, usize)];
+
+    /// What stands under each heading.
+    fn cells(&self) -> Vec<String>;
+}
+
+/// How fast one form forwarded one workload.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rate {
+    #[serde(flatten)]
+    pub setting: Setting,
+    pub pipeline: &'static str,
+    pub flows: u32,
+    pub form: &'static str,
+    /// Flow entries.
+    pub entries: usize,
+    /// Seconds of each reading.
+    pub seconds: f64,
+    #[serde(flatten)]
+    pub figures: Figures,
+    #[serde(flatten)]
+    pub bursts: Option<BurstCycles>,
+    #[serde(flatten)]
+    pub updates: Option<UpdateFigures>,
+}
+
+/// What readings say together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    #[serde(serialize_with = "thousandths")]
+    pub mpps: f64,
+    #[serde(serialize_with = "thousandths")]
+    pub mpps_min: f64,
+    #[serde(serialize_with = "thousandths")]
+    pub mpps_max: f64,
+    /// Million packets per second of each reading.
+    #[serde(serialize_with = "all_thousandths")]
+    pub readings: Vec<f64>,
+    #[serde(flatten)]
+    pub cycles: Option<Cycles>,
+    /// Packets that left by the out port over packets taken in.
+    pub forwarded_share: f64,
+}
+
+/// Cycles per packet.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cycles {
+    #[serde(serialize_with = "tenths")]
+    pub cycles_per_packet: f64,
+    #[serde(serialize_with = "tenths")]
+    pub cycles_per_packet_min: f64,
+    #[serde(serialize_with = "tenths")]
+    pub cycles_per_packet_max: f64,
+}
+
+/// How many cycles a burst takes.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BurstCycles {
+    pub burst_cycles_p50: u64,
+    pub burst_cycles_p99: u64,
+    pub burst_cycles_p999: u64,
+}
+
+/// What updates came to.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct UpdateFigures {
+    /// Route updates made, and asked for; 0 asks for as many as there is time for.
+    #[serde(serialize_with = "tenths")]
+    pub updates_per_s: f64,
+    pub updates_per_s_asked: u64,
+    /// The median of the ratios of each reading under updates to the one just before without.
+    #[serde(serialize_with = "thousandths")]
+    pub mpps_ratio: f64,
+    #[serde(flatten)]
+    pub effects: Option<Effects>,
+}
+
+/// Times from having a flow mod's bytes to the first packet that left by it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Effects {
+    #[serde(serialize_with = "tenths")]
+    pub time_to_effect_us_p50: f64,
+    #[serde(serialize_with = "tenths")]
+    pub time_to_effect_us_p99: f64,
+    /// How many times were taken, at least one.
+    pub effects: u64,
+}
+
+/// How long entries took to load.
+#[derive(Clone, Debug, Serialize)]
+pub struct Load {
+    #[serde(flatten)]
+    pub setting: Setting,
+    pub entries: u32,
+    pub openflow_s: f64,
+    pub openflow_s_min: f64,
+    pub openflow_s_max: f64,
+    /// Of each reading.
+    pub readings: Vec<f64>,
+}
+
+impl Figures {
+    /// Of so many million packets per second and cycles per packet, one of each per reading.
+    pub fn new(mpps: Vec<f64>, cycles_per_packet: Option<Vec<f64>>, forwarded_share: f64) -> Self {
+        let spread = Spread::of(&mpps);
+        Self {
+            mpps: spread.median,
+            mpps_min: spread.min,
+            mpps_max: spread.max,
+            readings: mpps,
+            cycles: cycles_per_packet.map(|cycles| Cycles::of(Spread::of(&cycles))),
+            forwarded_share,
+        }
+    }
+}
+
+impl Cycles {
+    fn of(spread: Spread) -> Self {
+        Self {
+            cycles_per_packet: spread.median,
+            cycles_per_packet_min: spread.min,
+            cycles_per_packet_max: spread.max,
+        }
+    }
+}
+
+impl Load {
+    /// Of the seconds that each reading took.
+    pub fn new(setting: Setting, entries: u32, readings: Vec<f64>) -> Self {
+        let spread = Spread::of(&readings);
+        Self {
+            setting,
+            entries,
+            openflow_s: spread.median,
+            openflow_s_min: spread.min,
+            openflow_s_max: spread.max,
+            readings,
+        }
+    }
+}
+
+impl Record for Rate {
+    const COLUMNS: &'static [(&'static str, usize)] = &[
+        ("pipeline", 12),
+        ("flows", 8),
+        ("form", 11),
+        ("updates/s", 9),
+        ("Mpps", 7),
+        ("min", 7),
+        ("max", 7),
+        ("ratio", 6),
+        ("cycles/pkt", 10),
+        ("burst p99", 9),
+        ("effect us p99", 13),
+        ("sent %", 7),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let figures = &self.figures;
+        let updates = self.updates;
+        let effects = updates.and_then(|updates| updates.effects);
+        vec![
+            self.pipeline.to_owned(),
+            self.flows.to_string(),
+            self.form.to_owned(),
+            format!(
+                "{:.0}",
+                updates.map_or(0.0, |updates| updates.updates_per_s)
+            ),
+            format!("{:.2}", figures.mpps),
+            format!("{:.2}", figures.mpps_min),
+            format!("{:.2}", figures.mpps_max),
+            or_dash(updates.map(|updates| format!("{:.3}", updates.mpps_ratio))),
+            or_dash(
+                figures
+                    .cycles
+                    .map(|cycles| format!("{:.0}", cycles.cycles_per_packet)),
+            ),
+            or_dash(
+                self.bursts
+                    .map(|bursts| bursts.burst_cycles_p99.to_string()),
+            ),
+            or_dash(effects.map(|effects| format!("{:.1}", effects.time_to_effect_us_p99))),
+            format!("{:.2}", figures.forwarded_share * 100.0),
+        ]
+    }
+}
+
+impl Record for Load {
+    const COLUMNS: &'static [(&'static str, usize)] =
+        &[("entries", 9), ("OpenFlow s", 10), ("min", 8), ("max", 8)];
+
+    fn cells(&self) -> Vec<String> {
+        let seconds = [self.openflow_s, self.openflow_s_min, self.openflow_s_max];
+        let told = seconds.map(|seconds| format!("{seconds:.4}"));
+        [self.entries.to_string()].into_iter().chain(told).collect()
+    }
+}
+
+fn or_dash(cell: Option<String>) -> String {
+    cell.unwrap_or_else(|| "-".to_owned())
+}
+
+/// Where records go.
+pub struct Output {
+    json: Option<Box<dyn Write>>,
+    table: Box<dyn Write>,
+    /// The headings that the last row had.
+    columns: Option<&'static [(&'static str, usize)]>,
+}
+
+impl Output {
+    /// A table on standard output, and JSON lines appended to a file where one is given. `-` is standard output, and
+    /// then the table goes to standard error.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn new(json: Option<&Path>) -> Result<Self, Error> {
+        let is_stdout = json.is_some_and(|path| path.as_os_str() == "-");
+        let file: Option<Box<dyn Write>> = match json {
+            None => None,
+            Some(_) if is_stdout => Some(Box::new(io::stdout())),
+            Some(path) => Some(Box::new(append(path)?)),
+        };
+        let table: Box<dyn Write> = match is_stdout {
+            true => Box::new(io::stderr()),
+            false => Box::new(io::stdout()),
+        };
+        Ok(Self {
+            json: file,
+            table,
+            columns: None,
+        })
+    }
+
+    /// Tells a record.
+    ///
+    /// # Errors
+    /// Where its JSON line cannot be written.
+    pub fn tell<R: Record>(&mut self, record: &R) -> Result<(), Error> {
+        if self.columns != Some(R::COLUMNS) {
+            let headings = R::COLUMNS.iter().map(|(heading, _)| (*heading).to_owned());
+            self.print_row(R::COLUMNS, &headings.collect::<Vec<_>>());
+            self.columns = Some(R::COLUMNS);
+        }
+        self.print_row(R::COLUMNS, &record.cells());
+        let Some(json) = &mut self.json else {
+            return Ok(());
+        };
+        serde_json::to_string(record)
+            .map_err(io::Error::from)
+            .and_then(|line| writeln!(json, "{line}"))
+            .and_then(|()| json.flush())
+            .map_err(Error::system("write the JSON lines"))
+    }
+
+    fn print_row(&mut self, columns: &[(&str, usize)], cells: &[String]) {
+        let padded = cells
+            .iter()
+            .zip(columns)
+            .map(|(cell, &(_, width))| format!("{cell:>width$}"));
+        let line = padded.collect::<Vec<_>>().join("  ");
+        // A reader that has gone away, as in `| head`, is no failure of the benchmark.
+        let _ = writeln!(self.table, "{line}");
+    }
+}
+
+fn append(path: &Path) -> Result<File, Error> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.map_err(Error::system(format!("write {}", path.display())))
+}
+
+fn whole<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    value
+        .map(|value| value.round() as u64)
+        .serialize(serializer)
+}
+
+fn tenths<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((value * 10.0).round() / 10.0)
+}
+
+fn thousandths<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((value * 1000.0).round() / 1000.0)
+}
+
+fn all_thousandths<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    let rounded = values.iter().map(|value| (value * 1000.0).round() / 1000.0);
+    serializer.collect_seq(rounded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, to_value};
+
+    fn setting(kind: &'static str) -> Setting {
+        Setting {
+            kind,
+            switch: "Urtica",
+            core: 1,
+            tsc_hz: Some(2_596_145_446.4),
+            time: "2026-11-22T06:24:48Z".into(),
+        }
+    }
+
+    fn rate(cycles: Option<Vec<f64>>) -> Rate {
+        Rate {
+            setting: setting("rate"),
+            pipeline: "l3",
+            flows: 1000,
+            form: "plain",
+            entries: 10_000,
+            seconds: 1.0,
+            figures: Figures::new(vec![3.0, 1.0004, 2.0], cycles, 1.0),
+            bursts: None,
+            updates: None,
+        }
+    }
+
+    #[test]
+    fn figures_stand_under_their_names() {
+        let json = to_value(rate(Some(vec![100.0, 300.0, 200.0]))).unwrap();
+        assert_eq!(
+            (&json["kind"], &json["tsc_hz"]),
+            (&"rate".into(), &2_596_145_446_u64.into())
+        );
+        assert_eq!(
+            (&json["mpps"], &json["mpps_min"]),
+            (&2.0.into(), &1.0.into())
+        );
+        assert_eq!(json["readings"], Value::from(vec![3.0, 1.0, 2.0]));
+        assert_eq!(json["cycles_per_packet_max"], 300.0);
+        assert!(json.get("updates_per_s").is_none());
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let json = to_value(rate(None)).unwrap();
+        let names: Vec<_> = json.as_object().unwrap().keys().collect();
+        assert!(
+            names.iter().all(|name| !name.contains("cycles")),
+            "{names:?}"
+        );
+        assert!(
+            json.as_object()
+                .unwrap()
+                .values()
+                .all(|value| !value.is_null())
+        );
+    }
+
+    #[test]
+    fn updates_stand_beside_the_rate() {
+        let effects = Effects {
+            time_to_effect_us_p50: 1.04,
+            time_to_effect_us_p99: 20.0,
+            effects: 7,
+        };
+        let updates = UpdateFigures {
+            updates_per_s: 999.96,
+            updates_per_s_asked: 1000,
+            mpps_ratio: 0.98765,
+            effects: Some(effects),
+        };
+        let record = Rate {
+            updates: Some(updates),
+            ..rate(None)
+        };
+        let json = to_value(&record).unwrap();
+        assert_eq!(
+            (&json["updates_per_s"], &json["mpps_ratio"]),
+            (&1000.0.into(), &0.988.into())
+        );
+        assert_eq!(
+            (&json["time_to_effect_us_p50"], &json["effects"]),
+            (&1.0.into(), &7.into())
+        );
+    }
+
+    #[test]
+    fn every_column_has_a_cell() {
+        assert_eq!(rate(None).cells().len(), Rate::COLUMNS.len());
+        let load = Load::new(setting("load"), 3, vec![0.2, 0.1]);
+        assert_eq!(load.cells(), ["3", "0.1500", "0.1000", "0.2000"]);
+        assert_eq!(load.cells().len(), Load::COLUMNS.len());
+    }
+}

@@ -1,0 +1,164 @@
+//! The pipelines that are measured and the packets that are replayed, the same bytes on every machine.
+//!
+//! **What.** Seven workloads, each a list of flow entries and an endless stream of packets, of which N distinct ones
+//! are N active flows. They are those of `ovs-bench`, which measures Open vSwitch on them: byte for byte the files that
+//! its `pipelines.py` writes, so that figures of both may stand side by side.
+//!
+//! **How.** Every file is drawn from a generator of its own, seeded by [`SEED`] and the file's name, so that it does
+//! not depend on which others are made. The generator and its drawing rules are Python's ([`PythonRandom`]), because
+//! the files are defined by a Python program.
+//!
+//! **Cost.** A million packets take half a second and 180 MB, two thirds of it to know which were drawn before.
+
+mod entries;
+mod files;
+mod packets;
+mod python_random;
+mod routes;
+
+pub use entries::{l2 as l2_entries, route_entry};
+pub use files::{write_flows, write_pcap};
+pub use packets::{FRAME_SIZE, Frame};
+pub use routes::{PROBE_ROUTE, route_updates};
+
+use python_random::PythonRandom;
+use std::collections::HashSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// What every generator's seed begins with.
+const SEED: &str = "ovs-bench 1";
+
+/// The most active flows that a workload can have: those that have their number in 24 bits of an address.
+pub const MAX_FLOWS: u32 = 1 << 24;
+
+/// The port by which packets come in.
+pub const IN_PORT: u32 = 1;
+
+/// The port by which all of them leave.
+pub const OUT_PORT: u32 = 2;
+
+/// A pipeline with its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// One entry on the port that packets come in by: the cost of everything but look-ups.
+    Port,
+    /// A thousand Ethernet addresses.
+    L2Of1k,
+    /// A hundred thousand Ethernet addresses.
+    L2Of100k,
+    /// Ten thousand routes: longest prefix, new Ethernet addresses, TTL.
+    L3,
+    /// A hundred services with two back ends each, behind an access list.
+    Lb,
+    /// Ten customer edges with twenty users each: VLAN, address translation, routes; from users to the network.
+    Gateway,
+    /// The same tables, from the network to users.
+    GatewayDown,
+}
+
+impl Workload {
+    /// All, in the order in which they are told.
+    pub const ALL: [Self; 7] = [
+        Self::Port,
+        Self::L2Of1k,
+        Self::L2Of100k,
+        Self::L3,
+        Self::Lb,
+        Self::Gateway,
+        Self::GatewayDown,
+    ];
+
+    /// The name that it has on the command line and in file names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Port => "port",
+            Self::L2Of1k => "l2-1k",
+            Self::L2Of100k => "l2-100k",
+            Self::L3 => "l3",
+            Self::Lb => "lb",
+            Self::Gateway => "gateway",
+            Self::GatewayDown => "gateway-down",
+        }
+    }
+
+    /// Its flow entries, each in the text form of `ovs-ofctl add-flow`.
+    pub fn entries(self) -> Vec<String> {
+        match self {
+            Self::Port => vec![format!(
+                "table=0,priority=10,in_port={IN_PORT},actions=output:{OUT_PORT}"
+            )],
+            Self::L2Of1k => entries::l2(1_000),
+            Self::L2Of100k => entries::l2(100_000),
+            Self::L3 => entries::l3(),
+            Self::Lb => entries::lb(),
+            Self::Gateway | Self::GatewayDown => entries::gateway(),
+        }
+    }
+
+    /// One frame for each of `flows` distinct flows, in the order in which they are replayed.
+    pub fn population(self, flows: u32) -> Vec<Frame> {
+        let mut random = PythonRandom::new(&format!("{SEED}/{}-{flows}", self.name()));
+        let mut frames = Vec::with_capacity(flows as usize);
+        let mut seen = HashSet::with_capacity(flows as usize);
+        let mut packets = self.packets();
+        while frames.len() < flows as usize {
+            let frame = packets(&mut random);
+            if seen.insert(frame) {
+                frames.push(frame);
+            }
+        }
+        random.shuffle(&mut frames);
+        frames
+    }
+
+    /// What draws one packet after the other.
+    fn packets(self) -> Box<dyn FnMut(&mut PythonRandom) -> Frame> {
+        match self {
+            Self::Port | Self::L2Of1k => Box::new(packets::l2(1_000)),
+            Self::L2Of100k => Box::new(packets::l2(100_000)),
+            Self::L3 => Box::new(packets::l3()),
+            Self::Lb => Box::new(packets::lb),
+            Self::Gateway => Box::new(packets::gateway()),
+            Self::GatewayDown => Box::new(packets::gateway_down()),
+        }
+    }
+
+    /// Its table of routes, where packets pass one.
+    pub fn route_table(self) -> Option<u8> {
+        match self {
+            Self::L3 => Some(0),
+            Self::Gateway => Some(entries::GATEWAY_ROUTE_TABLE),
+            _ => None,
+        }
+    }
+
+    /// A packet that takes [`PROBE_ROUTE`] in the table of routes.
+    pub fn probe(self) -> Option<Frame> {
+        match self {
+            Self::L3 => Some(packets::l3_probe()),
+            Self::Gateway => Some(packets::gateway_probe()),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Workload {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL
+            .into_iter()
+            .find(|workload| workload.name() == text);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(",");
+            format!("there is no pipeline '{text}'; expected all, or some of {names}")
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! Workloads as files, so that any other switch can be given the same.
+
+use super::{FRAME_SIZE, Workload};
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
+
+/// The flow entries, one a line, as `ovs-ofctl -O OpenFlow13 add-flows` reads them.
+///
+/// # Errors
+/// What `out` refuses.
+pub fn write_flows(workload: Workload, mut out: impl Write) -> io::Result<()> {
+    for entry in workload.entries() {
+        writeln!(out, "{entry}")?;
+    }
+    out.flush()
+}
+
+/// The packets of so many flows as a capture, in the order in which they are replayed, all at time 0.
+///
+/// # Errors
+/// What `out` refuses.
+pub fn write_pcap(workload: Workload, flows: u32, mut out: impl Write) -> io::Result<()> {
+    // The byte order is fixed, so that the file is the same on every machine.
+    let header = PcapHeader {
+        version_major: 2,
+        version_minor: 4,
+        ts_correction: 0,
+        ts_accuracy: 0,
+        snaplen: 65_535,
+        datalink: DataLink::ETHERNET,
+        ts_resolution: TsResolution::MicroSecond,
+        endianness: Endianness::Little,
+    };
+    let mut capture = PcapWriter::with_header(&mut out, header).map_err(io_error)?;
+    for frame in workload.population(flows) {
+        let packet = PcapPacket {
+            timestamp: Duration::ZERO,
+            orig_len: FRAME_SIZE as u32,
+            data: Cow::Borrowed(&frame),
+        };
+        capture.write_packet(&packet).map_err(io_error)?;
+    }
+    out.flush()
+}
+
+fn io_error(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sha2::{Digest, Sha256};
+
+    /// SHA-256 of every file, as `sha256sum` writes it: `urtica bench switch --write DIR --flows 1,1000`, then
+    /// `cd DIR && sha256sum *`.
+    const DIGESTS: &str = include_str!("digests.txt");
+
+    fn digest_line(name: &str, content: &[u8]) -> String {
+        let digest = Sha256::digest(content);
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{hex}  {name}")
+    }
+
+    #[test]
+    fn files_are_the_same_on_every_machine() {
+        let mut lines = Vec::new();
+        for workload in Workload::ALL {
+            let mut content = Vec::new();
+            write_flows(workload, &mut content).unwrap();
+            lines.push(digest_line(&format!("{workload}.flows"), &content));
+            for flows in [1, 1000] {
+                let mut content = Vec::new();
+                write_pcap(workload, flows, &mut content).unwrap();
+                lines.push(digest_line(&format!("{workload}-{flows}.pcap"), &content));
+            }
+        }
+        assert_eq!(lines.join("\n") + "\n", DIGESTS);
+    }
+}
