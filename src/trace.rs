@@ -2,18 +2,25 @@
 //!
 //! The switch's entries are taken from it, or from files, into a pipeline of our own, which then tells each step. So it
 //! works for any switch that can be asked, sends nothing through it, and changes none of its counters.
+//!
+//! The steps are those of the pipeline's plain form. The packet goes through the compiled form, too, in a pipeline of its
+//! own: which template finds its entry in each table is told, and if the two forms differed, that would be, too.
 
+mod compiled;
 mod compose;
-mod load;
+pub mod load;
 mod tell;
 
 use crate::flows::SwitchName;
 use crate::status;
+use compiled::{Outcome, Passage};
+use load::Loader;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use urtica_pipeline::{Packet, Pipeline};
+use tell::Teller;
+use urtica_pipeline::Packet;
 use urtica_wire::text::ParseError;
 use urtica_wire::{Match, OxmField, PortNo, Version};
 
@@ -26,9 +33,9 @@ pub struct TraceArgs {
     /// Take the entries from this switch: tcp:HOST[:PORT], unix:FILE, or the name of an Open vSwitch bridge.
     #[arg(long, value_name = "SWITCH", required_unless_present = "flows")]
     switch: Option<SwitchName>,
-    /// Take the entries from this file: flows, groups and meters, one a line, as 'urtica flows add' takes them; group and
-    /// meter lines begin with group_id= and meter=.
-    #[arg(long, value_name = "FILE")]
+    /// Take the entries from this file, or - for standard input: flows, groups and meters, one a line, as 'urtica flows add'
+    /// takes them; group and meter lines begin with group_id= and meter=.
+    #[arg(long, value_name = "FILE|-")]
     flows: Vec<PathBuf>,
     /// The packet's bytes in hex digits, from its Ethernet header on; of FIELDS only in_port, metadata and tun_id count
     /// then.
@@ -51,8 +58,27 @@ enum Error {
     Packet { text: String, reason: String },
     #[error(transparent)]
     Load(#[from] load::LoadError),
+    #[error("the entries cannot be compiled: {0}")]
+    Compile(io::Error),
+    #[error("{}", differing(.plain, .compiled))]
+    Differing { plain: Outcome, compiled: Outcome },
     #[error("the output cannot be written: {0}")]
     Output(#[from] io::Error),
+}
+
+/// Holds what the compiled form has done against what the plain form has.
+fn judge(plain: Outcome, compiled: Option<Outcome>) -> Result<(), Error> {
+    match compiled {
+        Some(compiled) if compiled != plain => Err(Error::Differing { plain, compiled }),
+        _ => Ok(()),
+    }
+}
+
+fn differing(plain: &Outcome, compiled: &Outcome) -> String {
+    format!(
+        "THE COMPILED FORM DOES SOMETHING ELSE WITH THIS PACKET. That is a bug in Urtica: please report it, with the \
+         entries and the packet.\n  the plain form, which is right:\n{plain}  the compiled form:\n{compiled}"
+    )
 }
 
 /// Tells what happens; the status is 1 where that could not be found out.
@@ -67,18 +93,22 @@ pub fn run(args: TraceArgs) -> ExitCode {
 impl TraceArgs {
     fn execute(&self, out: &mut dyn Write) -> Result<(), Error> {
         let packet = self.packet()?;
-        let pipeline = self.pipeline(packet.in_port)?;
-        let mut lines = Vec::new();
-        pipeline.process(
-            packet.clone(),
-            Duration::ZERO,
-            &mut tell::Teller::new(&mut lines),
-        );
+        let loader = self.loader()?;
+        let pipeline = loader.clone().finish(Some(packet.in_port))?;
+        // A pipeline of its own, so that no meter sees the packet twice.
+        let to_compile = loader.finish(Some(packet.in_port))?;
+        let (passage, compiled) = Passage::new(to_compile, &packet).map_err(Error::Compile)?;
+        let mut teller = Teller::new(&passage);
+        pipeline.process(packet.clone(), Duration::ZERO, &mut teller);
         writeln!(out, "packet: {}", tell::headers(&packet))?;
-        for line in lines {
+        for line in &teller.lines {
             writeln!(out, "{line}")?;
         }
-        Ok(())
+        // Where there are no lines, the port is down or does not receive: no form sees the packet.
+        judge(
+            teller.outcome,
+            compiled.filter(|_| !teller.lines.is_empty()),
+        )
     }
 
     fn packet(&self) -> Result<Packet, Error> {
@@ -100,8 +130,8 @@ impl TraceArgs {
         Ok(with_pipeline_fields(&frame, &fields))
     }
 
-    fn pipeline(&self, in_port: PortNo) -> Result<Pipeline, Error> {
-        let mut loader = load::Loader::default();
+    fn loader(&self) -> Result<Loader, Error> {
+        let mut loader = Loader::default();
         if let Some(switch) = &self.switch {
             let timeout = Duration::from_secs(self.timeout.max(1));
             loader.ask(switch, &self.openflow, timeout)?;
@@ -109,7 +139,7 @@ impl TraceArgs {
         for file in &self.flows {
             loader.read(file)?;
         }
-        Ok(loader.finish(in_port)?)
+        Ok(loader)
     }
 }
 
@@ -131,4 +161,28 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     let (pairs, odd) = digits.as_ref()?.as_chunks::<2>();
     let whole = odd.is_empty().then(|| pairs.iter());
     Some(whole?.map(|[high, low]| (high << 4 | low) as u8).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use urtica_pipeline::Sink;
+
+    #[test]
+    fn forms_that_differ_are_told_loudly_by_what_they_sent() {
+        let packet = Packet::new(PortNo(1), &[0xab; 14]);
+        let mut sent = Outcome::default();
+        sent.transmit(PortNo(2), &packet);
+        assert!(judge(sent.clone(), Some(sent.clone())).is_ok());
+        assert!(judge(sent.clone(), None).is_ok());
+        let error = judge(sent, Some(Outcome::default())).unwrap_err();
+        let told = error.to_string();
+        assert!(
+            told.starts_with("THE COMPILED FORM DOES SOMETHING ELSE"),
+            "{told}"
+        );
+        let (plain, compiled) = told.split_once("the compiled form:").unwrap();
+        assert!(plain.contains("-> port 2: abab"), "{told}");
+        assert!(compiled.contains("nothing"), "{told}");
+    }
 }

@@ -1,7 +1,7 @@
 //! The command line as scripts and operators meet it: exit status, and a sentence where something is wrong.
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
@@ -182,6 +182,47 @@ fn flows_are_refused_with_what_was_expected() {
         ),
     ] {
         let sentence = refusal(&[&["flows"], arguments].concat());
+        assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+    }
+}
+
+#[test]
+fn entries_are_explained_from_a_file_or_standard_input() {
+    let mut command = urtica(&["switch", "--explain", "-"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let entries = b"# two ports\n\nin_port=1,actions=output:2\nin_port=2,actions=output:1\n";
+    child.stdin.take().unwrap().write_all(entries).unwrap();
+    let Output { status, stdout, .. } = child.wait_with_output().unwrap();
+    assert!(status.success());
+    let told = String::from_utf8(stdout).unwrap();
+    assert!(
+        told.contains("table 0: direct code\n  why: 2 entries;"),
+        "{told}"
+    );
+    assert!(told.contains("actions: output:* (2 entries)"), "{told}");
+    assert!(!told.contains("code of"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_explained_is_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bad.txt");
+    std::fs::write(&file, "in_port=1,actions=output:2\nin_prt=1,actions=drop\n").unwrap();
+    let bad = file.to_str().unwrap();
+    for (arguments, expected) in [
+        (
+            &["switch", "--explain", bad][..],
+            "bad.txt:2: column 1: 'in_prt'",
+        ),
+        (&["switch", "--explain", "/nowhere"], "/nowhere: "),
+        (&["switch", "--explain-code"], "<FILE|->"),
+        (
+            &["switch", "--explain-code", bad, "--explain", bad],
+            "cannot be used with",
+        ),
+        (&["switch", "--explain", bad, "eth1"], "cannot be used with"),
+    ] {
+        let sentence = refusal(arguments);
         assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
     }
 }

@@ -1,8 +1,6 @@
-//! `urtica trace` as its readers meet it: the example of the guide, and a sentence where something is wrong.
+//! `urtica trace` as its readers meet it: what it tells, and a sentence where something is wrong.
 
 use std::process::{Command, Output, Stdio};
-
-const GUIDE: &str = include_str!("../docs/switch.md");
 
 fn trace(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_urtica"));
@@ -26,13 +24,36 @@ fn told(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_example_of_the_guide_is_what_it_prints() {
-    const COMMAND: &str = "$ urtica trace --flows examples/gateway.flows \\\n    \
-                           'in_port=1,dl_vlan=1,udp,nw_src=10.0.0.1,nw_dst=20.0.0.9,tp_dst=53'\n";
-    let shown = GUIDE.split_once(COMMAND).expect("the example").1;
-    let shown = shown.split_once("```").expect("its end").0;
-    let fields = "in_port=1,dl_vlan=1,udp,nw_src=10.0.0.1,nw_dst=20.0.0.9,tp_dst=53";
-    assert_eq!(told(&["--flows", "examples/gateway.flows", fields]), shown);
+fn what_finds_entries_is_told_and_where_the_plain_form_takes_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("switch.txt");
+    let hosts =
+        (1..=9).map(|host| format!("table=1,dl_dst=02:00:00:00:00:0{host} actions=goto_table:2\n"));
+    let text: String = std::iter::once("in_port=1,actions=goto_table:1\n".to_owned())
+        .chain(hosts)
+        .chain(["table=2,actions=FLOOD,goto_table:3\n".to_owned()])
+        .chain(["table=3,tun_id=0,actions=output:2\n".to_owned()])
+        .collect();
+    std::fs::write(&file, text).unwrap();
+    let trace = |fields: &str| told(&["--flows", file.to_str().unwrap(), fields]);
+    let host = trace("in_port=1,dl_dst=02:00:00:00:00:05");
+    for expected in [
+        "table 0 (direct code): in_port=1",
+        "table 1 (compound hash): dl_dst=02:00:00:00:00:05",
+        "table 2 (direct code, then plain form):",
+        "  on by the plain form, since its entry does FLOOD",
+        "table 3 (plain form): tun_id=0",
+    ] {
+        assert!(host.contains(expected), "{expected} in:\n{host}");
+    }
+    let stranger = trace("in_port=1,dl_dst=02:00:00:00:01:05");
+    assert!(
+        stranger.contains("table 1 (compound hash): no entry matches"),
+        "{stranger}"
+    );
+    let inside = trace("in_port=1,metadata=5");
+    assert!(inside.contains("table 0 (plain form)"), "{inside}");
+    assert!(inside.contains("have no such fields"), "{inside}");
 }
 
 #[test]
@@ -71,7 +92,10 @@ fn a_packet_may_be_given_by_its_bytes() {
         frame,
     ]);
     assert!(told.starts_with("packet: arp,in_port=1"), "{told}");
-    assert!(told.contains("table 0: no entry matches"), "{told}");
+    assert!(
+        told.contains("table 0 (direct code): no entry matches"),
+        "{told}"
+    );
 }
 
 #[test]

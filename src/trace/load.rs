@@ -3,7 +3,7 @@
 use crate::flows::SwitchName;
 use crate::flows::client::{Client, ClientError};
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use urtica_pipeline::{Pipeline, PipelineConfig};
 use urtica_wire::text::ParseError;
@@ -35,7 +35,7 @@ pub enum LoadError {
 }
 
 /// What has been found so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Loader {
     ports: Vec<Port>,
     groups: Vec<GroupMod<'static>>,
@@ -123,10 +123,14 @@ impl Loader {
         Ok(())
     }
 
-    /// Takes over what a file has.
-    pub fn read(&mut self, path: &PathBuf) -> Result<(), LoadError> {
+    /// Takes over what a file has; `-` is standard input.
+    pub fn read(&mut self, path: &Path) -> Result<(), LoadError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(Path::new(path)).map_err(|error| LoadError::File {
+        let text = match path == Path::new("-") {
+            true => std::io::read_to_string(std::io::stdin().lock()),
+            false => std::fs::read_to_string(path),
+        };
+        let text = text.map_err(|error| LoadError::File {
             path: name.clone(),
             error,
         })?;
@@ -154,10 +158,11 @@ impl Loader {
         Ok(())
     }
 
-    /// The pipeline of all that. Ports that are only spoken of are there, too, and up.
-    pub fn finish(self, in_port: PortNo) -> Result<Pipeline, LoadError> {
+    /// The pipeline of all that. Ports that are only spoken of are there, too, and up; and so is the one that the packet
+    /// comes in by, if there is one.
+    pub fn finish(self, in_port: Option<PortNo>) -> Result<Pipeline, LoadError> {
         let mut pipeline = Pipeline::new(PipelineConfig::default());
-        for port_no in self.mentioned_ports().into_iter().chain([in_port]) {
+        for port_no in self.mentioned_ports().into_iter().chain(in_port) {
             if !port_no.is_reserved() {
                 pipeline.set_port(port(port_no));
             }

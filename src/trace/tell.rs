@@ -1,21 +1,39 @@
 //! A packet's way, in lines.
 
+use super::compiled::{Outcome, Passage};
 use urtica_pipeline::{FlowEntry, MeterVerdict, Packet, PacketInCause, Sink, Step};
 use urtica_wire::text::Actions;
 use urtica_wire::{CONTROLLER_NO_BUFFER, FlowMod, List, Match, PacketInReason, PortNo};
 
 /// Writes a line for each step.
-pub struct Teller<'l> {
-    lines: &'l mut Vec<String>,
+pub struct Teller<'p> {
+    pub lines: Vec<String>,
+    /// What is done with the packet.
+    pub outcome: Outcome,
+    /// How the compiled form searches tables, and where it leaves the packet.
+    passage: &'p Passage,
 }
 
-impl<'l> Teller<'l> {
-    pub fn new(lines: &'l mut Vec<String>) -> Self {
-        Self { lines }
+impl<'p> Teller<'p> {
+    pub fn new(passage: &'p Passage) -> Self {
+        Self {
+            lines: Vec::new(),
+            outcome: Outcome::default(),
+            passage,
+        }
     }
 
     fn tell(&mut self, line: impl Into<String>) {
         self.lines.push(line.into());
+    }
+
+    fn tell_table(&mut self, table_id: u8, found: &str) {
+        let way = self.passage.way(table_id);
+        self.tell(format!("table {table_id} ({way}): {found}"));
+        let plain = self.passage.plain.as_ref();
+        if let Some(plain) = plain.filter(|plain| plain.table_id == table_id) {
+            self.tell(format!("  on by the plain form, since {}", plain.why));
+        }
     }
 
     fn tell_result(&mut self, what: &str, packet: &Packet) {
@@ -26,6 +44,7 @@ impl<'l> Teller<'l> {
 
 impl Sink for Teller<'_> {
     fn transmit(&mut self, port: PortNo, packet: &Packet) {
+        self.outcome.transmit(port, packet);
         let queue = match packet.queue_id {
             0 => String::new(),
             queue_id => format!(", queue {queue_id}"),
@@ -34,6 +53,7 @@ impl Sink for Teller<'_> {
     }
 
     fn packet_in(&mut self, packet: &Packet, cause: PacketInCause) {
+        self.outcome.packet_in(packet, cause);
         let why = match cause.reason {
             PacketInReason::NoMatch => "no entry matched",
             PacketInReason::Action => "an action says so",
@@ -48,6 +68,7 @@ impl Sink for Teller<'_> {
     }
 
     fn normal(&mut self, packet: &Packet) {
+        self.outcome.normal(packet);
         self.tell_result("-> switched as a switch without OpenFlow would", packet);
     }
 
@@ -57,16 +78,12 @@ impl Sink for Teller<'_> {
                 table_id,
                 entry: Some(entry),
                 ..
-            } => {
-                self.tell(format!("table {table_id}: {}", row(entry)));
-            }
+            } => self.tell_table(table_id, &row(entry)),
             Step::Table {
                 table_id,
                 entry: None,
                 ..
-            } => {
-                self.tell(format!("table {table_id}: no entry matches"));
-            }
+            } => self.tell_table(table_id, "no entry matches"),
             Step::Meter { meter_id, verdict } => self.tell(match verdict {
                 MeterVerdict::Pass => format!("  meter {meter_id}: it passes"),
                 MeterVerdict::Remark(levels) => {
@@ -104,6 +121,7 @@ fn row(entry: &FlowEntry) -> String {
     .to_string()
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Two digits for each byte.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,0 +1,145 @@
+//! The same packet through the compiled form, which must do the same with it.
+
+use super::tell::hex;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+use urtica_pipeline::{
+    Backend, Burst, CompileConfig, MAX_FRAME, Packet, PacketInCause, Pipeline, PlainReason, Sink,
+    TemplateKind, Verdict,
+};
+use urtica_wire::{Action, PortNo};
+
+/// What is done with packets in the end, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome(Vec<Sent>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Sent {
+    Port(PortNo, Vec<u8>),
+    Controller(PacketInCause, Vec<u8>),
+    Normal(Vec<u8>),
+}
+
+impl Sink for Outcome {
+    fn transmit(&mut self, port: PortNo, packet: &Packet) {
+        self.0.push(Sent::Port(port, packet.frame().to_vec()));
+    }
+
+    fn packet_in(&mut self, packet: &Packet, cause: PacketInCause) {
+        self.0
+            .push(Sent::Controller(cause, packet.frame().to_vec()));
+    }
+
+    fn normal(&mut self, packet: &Packet) {
+        self.0.push(Sent::Normal(packet.frame().to_vec()));
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return writeln!(f, "    nothing");
+        }
+        self.0.iter().try_for_each(|sent| match sent {
+            Sent::Port(port, bytes) => writeln!(f, "    -> port {port}: {}", hex(bytes)),
+            Sent::Controller(cause, bytes) => {
+                writeln!(f, "    -> controller ({cause:?}): {}", hex(bytes))
+            }
+            Sent::Normal(bytes) => writeln!(f, "    -> NORMAL: {}", hex(bytes)),
+        })
+    }
+}
+
+/// What the compiled form does with a packet.
+#[derive(Debug)]
+pub struct Passage {
+    /// How each table is searched.
+    templates: Vec<TemplateKind>,
+    /// Where the plain form takes over, and why; `None` where it does not.
+    pub plain: Option<PlainReason>,
+}
+
+impl Passage {
+    /// Compiles a pipeline, and takes a packet through it: by the compiled form as far as that goes, then by the plain.
+    /// What is done with the packet is `None` where the compiled form was not asked.
+    ///
+    /// # Errors
+    /// The system's, if it has no memory for it.
+    pub fn new(mut pipeline: Pipeline, packet: &Packet) -> io::Result<(Self, Option<Outcome>)> {
+        let compiled = pipeline
+            .compile(CompileConfig::default())
+            // Where the system allows no code of ours, the interpreter does the same.
+            .or_else(|_| {
+                pipeline.compile(CompileConfig {
+                    backend: Backend::Interpreter,
+                    ..CompileConfig::default()
+                })
+            })?;
+        compiled.set_misses_punt(pipeline.misses_to_controller());
+        let template = |id| pipeline.template(id).unwrap_or(TemplateKind::PlainForm);
+        let mut passage = Self {
+            templates: (0..pipeline.config().n_tables).map(template).collect(),
+            plain: None,
+        };
+        let mut burst = Burst::new();
+        if let Some(why) = why_not_asked(packet, &mut burst) {
+            passage.plain = Some(PlainReason {
+                table_id: 0,
+                is_searched: false,
+                why: why.into(),
+            });
+            return Ok((passage, None));
+        }
+        compiled.reader().process(&mut burst, Duration::ZERO);
+        let mut outcome = Outcome::default();
+        for frame in burst.iter() {
+            passage.plain = pipeline.why_plain(frame);
+            match frame.verdict() {
+                Verdict::Output(port) => send(&pipeline, port, frame.bytes(), packet, &mut outcome),
+                Verdict::Drop => {}
+                Verdict::Punt => pipeline.resume(frame, Duration::ZERO, &mut outcome),
+            }
+        }
+        Ok((passage, Some(outcome)))
+    }
+
+    /// What finds a packet's entry in a table.
+    pub fn way(&self, table_id: u8) -> String {
+        let template = self.templates.get(usize::from(table_id));
+        let template = template.copied().unwrap_or(TemplateKind::PlainForm);
+        match &self.plain {
+            Some(plain) if plain.table_id == table_id && plain.is_searched => {
+                format!("{template}, then {}", TemplateKind::PlainForm)
+            }
+            Some(plain) if plain.table_id <= table_id => TemplateKind::PlainForm.to_string(),
+            _ => template.to_string(),
+        }
+    }
+}
+
+/// Why a packet cannot come to the compiled form, if it cannot; else it is in the burst.
+fn why_not_asked(packet: &Packet, burst: &mut Burst) -> Option<String> {
+    let is_inside = packet.metadata != 0 || packet.tunnel_id != 0;
+    if is_inside || packet.in_phy_port != packet.in_port {
+        return Some("packets that come in by a port have no such fields".to_owned());
+    }
+    let is_in = burst.push(packet.in_port, packet.frame());
+    (!is_in).then(|| format!("it is longer than {MAX_FRAME} bytes, or has no Ethernet header"))
+}
+
+/// Sends a packet by a port, if there is one that may send.
+fn send(pipeline: &Pipeline, port: PortNo, bytes: &[u8], packet: &Packet, outcome: &mut Outcome) {
+    let port = if port == packet.in_port {
+        PortNo::IN_PORT
+    } else {
+        port
+    };
+    let max_len = 0;
+    pipeline.packet_out(
+        Packet::new(packet.in_port, bytes),
+        &[Action::Output { port, max_len }],
+        Duration::ZERO,
+        outcome,
+    );
+}
