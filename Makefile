@@ -4,10 +4,10 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test conformance lint fmt doc fuzz bench figures ci
+.PHONY: help setup demo test conformance lint fmt doc fuzz bench figures switch-figures ci
 
 help: ## List the verbs
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 setup: ## Install what the tests need (Debian 12; root or sudo)
 	tools/setup
@@ -48,6 +48,9 @@ bench: ## Benchmarks
 
 figures: ## Measure every figure that is aimed at, and write docs/figures.md; ten minutes on a quiet machine
 	python3 tools/figures
+
+switch-figures: ## The switch beside Open vSwitch: docs/switch-figures.md; root, ovs-bench (OVS_BENCH=DIR), half an hour
+	OVS_BENCH='$(OVS_BENCH)' python3 tools/switch-figures
 
 ci: ## What continuous integration runs
 	.ci/run

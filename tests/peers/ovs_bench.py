@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""Stands for ovs-bench's programs `run` and `limit`: tells records of their shape at once, and measures nothing."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+
+def tell(kind, **record):
+    print(json.dumps({"kind": kind, "switch": "Stand-in", **record}))
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--pipeline")
+parser.add_argument("--flows", type=int)
+parser.add_argument("--updates", type=int)
+parser.add_argument("--load", type=int)
+parser.add_argument("--latency", action="store_true")
+parser.add_argument("--readings", type=int)
+parser.add_argument("--core", type=int)
+parser.add_argument("--json")
+args = parser.parse_args()
+
+point = {"pipeline": args.pipeline, "flows": args.flows, "mpps": 1.0, "settled": args.flows != 1}
+if Path(sys.argv[0]).name == "limit":
+    tell("limit", mode="io", **point)
+    tell("limit", mode="macswap", **point)
+elif args.load:
+    tell("load", entries=args.load, openflow_s=1.0)
+else:
+    # A histogram ends, and tells nothing beyond.
+    bursts = {"burst_cycles_p50": 10_000, "burst_cycles_p99": None} if args.latency else {}
+    tell("rate", updates_per_s=0, **point, **bursts)
+    if args.updates:
+        tell("rate", updates_per_s=13_000, updates_per_s_asked=args.updates, **point)

@@ -1,0 +1,91 @@
+"""The three plots, drawn from a sitting."""
+
+import statistics
+
+from points import OVS, URTICA, Rate, Updated
+from rows import Series
+from svg import Chart, Curve, Dot, Scale
+
+OURS_COLOUR, OVS_COLOUR = "#0072b2", "#d55e00"
+
+# Where "no updates" stands on a scale that has no zero.
+NO_UPDATES = 100
+
+
+def rates(sitting):
+    """Packet rate by active flows, a chart for each pipeline, all on the same scales."""
+    settings = sitting.settings
+    curves = {pipeline: rate_curves(sitting, pipeline) for pipeline in settings.pipelines}
+    y = Scale.around([curve for both in curves.values() for curve in both], "million packets per second")
+    charts = [Chart(pipeline, flows_scale(settings), y, both) for pipeline, both in curves.items()]
+    return Chart.side_by_side(charts, columns=4)
+
+
+def rate_curves(sitting, pipeline):
+    return [
+        Curve(name, colour, dots(sitting, side, "mpps", pipeline, wanted))
+        for name, side, colour, wanted in (
+            ("Urtica", URTICA, OURS_COLOUR, {"form": "compiled"}),
+            ("Open vSwitch", OVS, OVS_COLOUR, {}),
+        )
+    ]
+
+
+def latency(sitting):
+    """Cycles per burst by active flows: the median and the 99th percentile of both."""
+    curves = [
+        Curve(
+            f"{name}, {percentile}",
+            colour,
+            dots(sitting, side, f"burst_cycles_{percentile}", "gateway", wanted),
+            dash,
+        )
+        for name, side, colour, wanted in (
+            ("Open vSwitch", OVS, OVS_COLOUR, {}),
+            ("Urtica", URTICA, OURS_COLOUR, {"form": "compiled"}),
+        )
+        for percentile, dash in (("p99", ""), ("p50", "5 4"))
+    ]
+    y = Scale.around(curves, "cycles per burst of 32 packets")
+    return Chart.side_by_side([Chart("gateway", flows_scale(sitting.settings), y, curves)], columns=1)
+
+
+def updates(sitting):
+    """Packet rate by the route updates that were applied; at the left end, none."""
+    curves = [
+        Curve(name, colour, update_dots(sitting, side, wanted))
+        for name, side, colour, wanted in (
+            ("Urtica", URTICA, OURS_COLOUR, {"form": "compiled"}),
+            ("Open vSwitch", OVS, OVS_COLOUR, {}),
+        )
+    ]
+    x = Scale(NO_UPDATES, 100_000, "route updates per second, applied", {NO_UPDATES: "none"})
+    y = Scale.from_zero(curves, "million packets per second")
+    return Chart.side_by_side([Chart("gateway, 1,000 flows", x, y, curves)], columns=1)
+
+
+def dots(sitting, side, field, pipeline, wanted):
+    found = []
+    for flows in sitting.settings.flows:
+        values = Series(Rate(pipeline, flows), side, field, wanted).values(sitting).values()
+        if values:
+            found.append(Dot(flows, statistics.median(values), min(values), max(values)))
+    return found
+
+
+def update_dots(sitting, side, wanted):
+    found, quiet = [], []
+    for point in map(Updated, sitting.settings.updates):
+        quiet += sitting.values(point, side, "mpps", updates_per_s_asked=None, **wanted).values()
+        asked = {**wanted, "updates_per_s_asked": point.per_second}
+        values = sitting.values(point, side, "mpps", **asked).values()
+        applied = sitting.values(point, side, "updates_per_s", **asked).values()
+        if values:
+            found.append(Dot(statistics.median(applied), statistics.median(values), min(values), max(values)))
+    if quiet:
+        found.insert(0, Dot(NO_UPDATES, statistics.median(quiet), min(quiet), max(quiet)))
+    return found
+
+
+def flows_scale(settings):
+    return Scale(settings.flows[0], settings.flows[-1], "active flows")

@@ -1,0 +1,344 @@
+"""Measures iperf3 and ping between two network namespaces, through our switch and through Open vSwitch's.
+
+Two hosts, each on a veth, are joined by a switch in user space: `urtica switch` by AF_PACKET and by AF_XDP, and Open
+vSwitch's netdev datapath, which takes its packets by AF_PACKET. All have the same two flow entries, and take turns,
+round after round. The switch has one core, the hosts another. The hosts' offloads are off, for Open vSwitch does not
+complete partial checksums and takes no segments above the MTU.
+
+Everything is this run's own: namespaces, processes, Open vSwitch's database, sockets and logs; and is gone afterwards.
+Needs root, two cores, and what tools/setup installs. The table goes to standard output, for docs/switch.md.
+
+    python3 tools/veth-figures              five minutes
+    python3 tools/veth-figures --quick      one short round that shows that the tool works
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+# Facts about the machine and the way of writing numbers are those of the controller's figures.
+sys.path.append(str(Path(__file__).resolve().parent.parent / "figures"))
+
+from bench import ROOT, last_line
+from document import machine_facts, spread
+
+NEEDED = ("ip", "taskset", "ping", "iperf3", "ethtool", "ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-ofctl")
+SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+ENTRIES = ("in_port=1,actions=output:2", "in_port=2,actions=output:1")
+ADDRESSES = ("10.0.0.1", "10.0.0.2")
+IPERF_PORT = 5201
+
+START_TIMEOUT_S = 15
+STOP_TIMEOUT_S = 10
+MBIT = 1e6
+
+
+class MeasureError(Exception):
+    """A sentence that says why something could not be measured."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    program: Path
+    seconds: int
+    switch_core: int
+    host_core: int
+
+
+# ---- Processes, folders and namespaces that end with the block ----
+
+
+def call(*command, timeout_s=60):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout_s)
+    if done.returncode != 0:
+        shown = " ".join(map(str, command))
+        raise MeasureError(f"'{shown}' failed: {last_line(done.stderr or done.stdout)}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def process(log, *command, environment=None):
+    """A process that is stopped by its id."""
+    with open(log, "w") as output:
+        started = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            start_new_session=True,
+        )
+    try:
+        yield started
+    finally:
+        if started.poll() is None:
+            started.terminate()
+            try:
+                started.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.wait()
+
+
+@contextlib.contextmanager
+def namespace(name):
+    """A network namespace without IPv6, whose neighbour discovery would be noise."""
+    call("ip", "netns", "add", name)
+    try:
+        call("ip", "netns", "exec", name, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
+        yield name
+    finally:
+        call("ip", "netns", "delete", name)
+
+
+def wait_until(is_true, what, started, log):
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not is_true():
+        if started.poll() is not None:
+            raise MeasureError(f"{what} ended at once: {last_line(log.read_text(errors='replace'))}")
+        if time.monotonic() > deadline:
+            raise MeasureError(f"{what} was not ready within {START_TIMEOUT_S} s")
+        time.sleep(0.02)
+
+
+# ---- The network ----
+
+
+@dataclass(frozen=True)
+class Network:
+    """A room with the ports p1 and p2, and two hosts at their other ends."""
+
+    room: str
+    hosts: tuple
+    folder: Path
+    settings: Settings
+
+    def in_room(self, *command):
+        return ("ip", "netns", "exec", self.room, "taskset", "-c", str(self.settings.switch_core), *command)
+
+    def on_host(self, index, *command):
+        return ("ip", "netns", "exec", self.hosts[index], "taskset", "-c", str(self.settings.host_core), *command)
+
+
+@contextlib.contextmanager
+def network(settings):
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="urtica-veth-")))
+        room, *hosts = [stack.enter_context(namespace(f"urtica-veth-{os.getpid()}-{index}")) for index in range(3)]
+        for number, (host, address) in enumerate(zip(hosts, ADDRESSES), start=1):
+            cable = ("type", "veth", "peer", "name", "eth0", "netns", host)
+            call("ip", "-n", room, "link", "add", f"p{number}", *cable)
+            call("ip", "-n", room, "link", "set", f"p{number}", "up")
+            call("ip", "-n", host, "address", "add", f"{address}/24", "dev", "eth0")
+            call("ip", "-n", host, "link", "set", "eth0", "up")
+            call("ip", "netns", "exec", host, "ethtool", "-K", "eth0", "tx", "off", "tso", "off", "gso", "off")
+        yield Network(room, tuple(hosts), folder, settings)
+
+
+# ---- The switches ----
+
+
+@contextlib.contextmanager
+def urtica(network, back_end):
+    socket, log = network.folder / "switch.sock", network.folder / "switch.log"
+    ports = (f"{back_end}:p1", f"{back_end}:p2")
+    command = network.in_room(network.settings.program, "switch", *ports, "--controller", f"punix:{socket}")
+    with process(log, *command) as started:
+        wait_until(socket.exists, "urtica switch", started, log)
+        for entry in ENTRIES:
+            call("ovs-ofctl", "-O", "OpenFlow13", "add-flow", f"unix:{socket}", entry)
+        yield
+
+
+@contextlib.contextmanager
+def open_vswitch(network):
+    folder = network.folder
+    database = folder / "db.sock"
+    places = dict.fromkeys(("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"), str(folder))
+    environment = {**os.environ, **places}
+    call("ovsdb-tool", "create", folder / "conf.db", SCHEMA)
+    with contextlib.ExitStack() as stack:
+
+        def start(name, awaited, *options):
+            log = folder / f"{name}.log"
+            command = network.in_room(name, *options, f"--unixctl={folder}/{name}.ctl", "-vconsole:warn")
+            started = stack.enter_context(process(log, *command, environment=environment))
+            wait_until(awaited.exists, name, started, log)
+
+        def vsctl(*command):
+            call("ovs-vsctl", f"--db=unix:{database}", "--timeout=15", *command)
+
+        start("ovsdb-server", database, folder / "conf.db", f"--remote=punix:{database}")
+        vsctl("--no-wait", "init")
+        start("ovs-vswitchd", folder / "ovs-vswitchd.ctl", f"unix:{database}")
+        vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "fail-mode=secure")
+        for number in (1, 2):
+            port = f"p{number}"
+            vsctl("add-port", "br0", port, "--", "set", "interface", port, f"ofport_request={number}")
+        for entry in ENTRIES:
+            call("ovs-ofctl", "add-flow", f"unix:{folder}/br0.mgmt", entry)
+        yield
+
+
+SIDES = {
+    "`urtica switch`, AF_PACKET": lambda network: urtica(network, "afpacket"),
+    "`urtica switch`, AF_XDP": lambda network: urtica(network, "afxdp"),
+    "Open vSwitch, netdev": open_vswitch,
+}
+
+
+# ---- The loads ----
+
+
+def tcp_mbit(network):
+    report = iperf(network)
+    return report["end"]["sum_received"]["bits_per_second"] / MBIT
+
+
+def small_packets(network):
+    """Received per second, of frames of 60 bytes sent as fast as they go."""
+    end = iperf(network, "--udp", "--bitrate", "0", "--length", "18")["end"]["sum"]
+    return (end["packets"] - end["lost_packets"]) / end["seconds"]
+
+
+def iperf(network, *options):
+    log = network.folder / "iperf3.log"
+    with process(log, *network.on_host(1, "iperf3", "--server", "--one-off")) as server:
+        wait_until(lambda: is_listening(server.pid), "iperf3", server, log)
+        seconds = str(network.settings.seconds)
+        command = ("iperf3", "--client", ADDRESSES[1], "--time", seconds, "--omit", "0", "--json", *options)
+        report = json.loads(call(*network.on_host(0, *command)))
+    if "error" in report:
+        raise MeasureError(f"iperf3: {report['error']}")
+    return report
+
+
+def is_listening(pid):
+    """Whether a socket listens at iperf3's port in the namespace of this process."""
+    with contextlib.suppress(OSError):
+        for table in ("tcp", "tcp6"):
+            for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+                _, local, _, state = line.split()[:4]
+                if local.endswith(f":{IPERF_PORT:04X}") and state == "0A":
+                    return True
+    return False
+
+
+def round_trip_us(network):
+    """The median of pings every two milliseconds."""
+    count = network.settings.seconds * 500
+    told = call(*network.on_host(0, "ping", "-n", "-c", count, "-i", "0.002", ADDRESSES[1]))
+    times = [float(value) * 1000 for value in re.findall(r" time=([\d.]+) ms", told)]
+    if len(times) < 0.99 * count:
+        raise MeasureError(f"only {len(times)} of {count} pings were answered")
+    return statistics.median(times)
+
+
+FIGURES = {
+    "TCP": (tcp_mbit, "Mbit/s"),
+    "60-byte UDP, received": (small_packets, "packets/s"),
+    "round trip, median": (round_trip_us, "us"),
+}
+
+
+# ---- What is told ----
+
+
+def main():
+    args = arguments()
+    cores = sorted(os.sched_getaffinity(0))
+    refuse_what_is_missing(cores)
+    settings = Settings(args.program or build(), args.seconds, switch_core=cores[1], host_core=cores[0])
+    machine = machine_facts()
+    found = {side: {figure: [] for figure in FIGURES} for side in SIDES}
+    for number in range(1, args.rounds + 1):
+        for side in SIDES if number % 2 else reversed(SIDES):
+            measure(settings, side, found[side])
+            latest = ", ".join(f"{figure} {values[-1]:,.0f}" for figure, values in found[side].items())
+            progress(f"round {number} of {args.rounds}, {side}: {latest}")
+    print(table(found))
+    print(
+        f"{args.rounds} round(s) of {args.seconds} s, medians (least to most); {machine['cpu']}, Linux "
+        f"{machine['kernel']}, {machine['date']}, at {machine['commit']}. `python3 tools/veth-figures` repeats it."
+    )
+
+
+def measure(settings, side, found):
+    with network(settings) as joined, SIDES[side](joined):
+        # The hosts learn each other's addresses, and whether there is a way at all.
+        call(*joined.on_host(0, "ping", "-n", "-c", "3", "-i", "0.2", "-W", "5", ADDRESSES[1]))
+        for figure, (load, _) in FIGURES.items():
+            found[figure].append(load(joined))
+
+
+def table(found):
+    head = ["switch", *(f"{figure} ({unit})" for figure, (_, unit) in FIGURES.items())]
+    rows = [head, ["---"] * len(head)]
+    rows += [[side, *(spread(values, "") for values in figures.values())] for side, figures in found.items()]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        prog="python3 tools/veth-figures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=positive, metavar="N", help="how often each switch has its turn (5)")
+    parser.add_argument("--seconds", type=positive, metavar="S", help="of each load (3)")
+    parser.add_argument("--quick", action="store_true", help="one round of a second each; proves nothing")
+    parser.add_argument("--program", type=Path, metavar="FILE", help="measure this urtica, instead of building one")
+    args = parser.parse_args()
+    args.rounds = args.rounds or (1 if args.quick else 5)
+    args.seconds = args.seconds or (1 if args.quick else 3)
+    if args.program and not args.program.is_file():
+        parser.error(f"--program: there is no file {args.program}")
+    args.program = args.program and args.program.resolve()
+    return args
+
+
+def positive(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1 on")
+    return int(text)
+
+
+def refuse_what_is_missing(cores):
+    if os.geteuid() != 0:
+        sys.exit("veth-figures: needs root, to make network namespaces")
+    if len(cores) < 2:
+        sys.exit("veth-figures: needs two cores, one for the switch, one for the hosts; this machine gives one")
+    missing = [name for name in NEEDED if shutil.which(name) is None]
+    if missing:
+        sys.exit(f"veth-figures: needs {', '.join(missing)}; run tools/setup")
+
+
+def build():
+    """The program as it stands here, optimised."""
+    if subprocess.run(["cargo", "build", "--release", "--locked"], cwd=ROOT).returncode != 0:
+        sys.exit("veth-figures: cargo could not build urtica")
+    return (ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/urtica").resolve()
+
+
+def progress(text):
+    print(f"veth-figures: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    # What was started is stopped on the way out, whoever ends this.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        main()
+    except (MeasureError, subprocess.TimeoutExpired, OSError) as error:
+        sys.exit(f"veth-figures: {error}")
+    except KeyboardInterrupt:
+        sys.exit("veth-figures: interrupted")
