@@ -1,21 +1,22 @@
 """An analytic model of what a packet costs: a sum over the templates that it meets, and where in memory they lie.
 
-Ten points of the sitting calibrate it; the others are predicted. A packet costs
+Eleven points of the sitting calibrate it; the others are predicted. A packet costs
 
     cycles = frame + sum of the parts below + sum over cache lines of the cost of the level that they come from
 
-with these parts, each the difference between two calibrating points:
+with these parts, each the difference between calibrating points with one flow:
 
     frame     received, processed by a table of one entry, sent: `port`
     hash      a hash table, its entry in the first-level cache: `l2-1k` over `port`
     pauses    a hash table whose memory is fetched ahead: `l2-100k` over `l2-1k`
-    address   an IPv4 address rewritten with its checksums, and the headers up to TCP found: `lb` over `l2-1k`
-    tag       a VLAN tag pushed or popped: `gateway-down` over `lb` and two more hash tables
-    route     a trie, its pauses, both Ethernet addresses and the TTL rewritten: `l3` over `port`
+    address   the headers up to TCP found, an IPv4 address rewritten with its checksums: `lb` over `l2-1k`
+    route     headers found, a trie, its pauses, Ethernet addresses and TTL rewritten: `l3` over `port`
+    pop       a VLAN tag taken off, and what tables in a row save: `gateway` over its other parts
+    push      a VLAN tag put on, likewise: `gateway-down` over its other parts
 
-all with one flow. A table adds cache lines: a hash table's slot and entry, a trie's root, node and entry. Which level
-they come from follows from how many entries the flows reach; the second level's cost is calibrated by `l2-1k` with
-1,000 flows, the third's by `l2-100k` with a million, and what it takes to stream the packets themselves by `port`.
+A table adds cache lines: a hash table's slot and entry, a trie's root, node and entry. Which level they come from follows
+from how many entries the flows reach; `l2-1k` with 1,000 flows calibrates the second level, `l3` with a million the
+third, `l2-100k` with a million memory, and `port` with a million what it takes to stream the packets themselves.
 """
 
 import math
@@ -25,13 +26,10 @@ from points import FLOWS, Rate
 from rows import ours
 
 LINE = 64
-# What of a cache is left for tables: the rest has buffers, packets and code.
-NEAR, MIDDLE = 20 << 10, 768 << 10
-# Packets stream from the third level, or from memory.
-STREAM_NEAR, STREAM_MIDDLE = 1 << 20, 24 << 20
-
-# Cycles to find the headers up to TCP's, which `address` and `route` both contain and `gateway` does once: from a profile.
-PARSE = 8
+# What of each cache is left for tables: the rest has buffers, packets and code, and the last one other people's data.
+CACHES = (20 << 10, 768 << 10, 6 << 20)
+# Packets that take more stream from memory: 64 bytes each.
+STREAM = 24 << 20
 
 WITHIN = 0.25
 
@@ -45,23 +43,24 @@ class Path:
     tables: tuple = ()
 
 
-ROUTES = (10_000, 3)
+# A root's lines, which are 4,096, and those of nodes and entries.
+ROUTES = ((4_096, 1), (10_000, 2))
 
 PATHS = {
     "port": Path({}),
     "l2-1k": Path({"hash": 1}, ((1_000, 2),)),
     "l2-100k": Path({"hash": 1, "pauses": 1}, ((100_000, 2),)),
-    "l3": Path({"route": 1}, (ROUTES,)),
+    "l3": Path({"route": 1}, ROUTES),
     "lb": Path({"hash": 1, "address": 1}, ((200, 3),)),
-    "gateway": Path({"hash": 2, "address": 1, "tag": 1, "route": 1, "parse": -1}, ((10, 2), (200, 2), ROUTES)),
-    "gateway-down": Path({"hash": 3, "address": 1, "tag": 1}, ((11, 2), (200, 2))),
+    "gateway": Path({"pop": 1, "hash": 2, "address": 1, "route": 1}, ((10, 2), (200, 2), *ROUTES)),
+    "gateway-down": Path({"hash": 3, "address": 1, "push": 1}, ((11, 2), (200, 2))),
 }
 
 CALIBRATING = {
-    *(Rate(pipeline, 1) for pipeline in PATHS if pipeline != "gateway"),
-    Rate("port", 100_000),
+    *(Rate(pipeline, 1) for pipeline in PATHS),
     Rate("port", 1_000_000),
     Rate("l2-1k", 1_000),
+    Rate("l3", 1_000_000),
     Rate("l2-100k", 1_000_000),
 }
 
@@ -113,34 +112,35 @@ class Model:
             return measured[Rate(pipeline, flows)]
 
         self.frame = one("port")
-        self.streams = (0, max(0, one("port", 100_000) - self.frame), max(0, one("port", 1_000_000) - self.frame))
-        self.parts = {"parse": PARSE, "hash": one("l2-1k") - self.frame}
+        self.streaming = max(0, one("port", 1_000_000) - self.frame)
+        self.parts = {"hash": one("l2-1k") - self.frame, "route": one("l3") - self.frame}
         self.parts["pauses"] = one("l2-100k") - one("l2-1k")
         self.parts["address"] = one("lb") - one("l2-1k")
-        self.parts["tag"] = one("gateway-down") - one("lb") - 2 * self.parts["hash"]
-        self.parts["route"] = one("l3") - self.frame
-        self.levels = (0, 0, 0)
-        self.levels = (0, self.per_line(measured, Rate("l2-1k", 1_000)), 0)
-        self.levels = (0, self.levels[1], self.per_line(measured, Rate("l2-100k", 1_000_000), level=2))
+        self.parts["pop"] = one("gateway") - self.known("gateway")
+        self.parts["push"] = one("gateway-down") - self.known("gateway-down")
+        self.levels = [0]
+        for point in (Rate("l2-1k", 1_000), Rate("l3", 1_000_000), Rate("l2-100k", 1_000_000)):
+            self.levels.append(self.per_line(measured, point))
 
     def costs(self):
-        names = {"frame": self.frame, **self.parts}
-        return {**names, "a line of the second level": self.levels[1], "of the third": self.levels[2]}
+        lines = dict(zip(("a line of the second level", "of the third", "of memory"), self.levels[1:]))
+        return {"frame": self.frame, **self.parts, **lines}
+
+    def known(self, pipeline):
+        """What the parts known so far make up."""
+        parts = PATHS[pipeline].parts.items()
+        return self.frame + sum(self.parts[name] * count for name, count in parts if name in self.parts)
 
     def predict(self, point):
-        path = PATHS[point.pipeline]
-        steps = sum(self.parts[name] * count for name, count in path.parts.items())
-        shares = self.shares(point)
-        lines = sum(share * cost for share, cost in zip(shares, self.levels))
-        return self.frame + steps + lines + self.stream(point.flows)
+        lines = sum(share * cost for share, cost in zip(self.shares(point), self.levels))
+        return self.known(point.pipeline) + lines + self.stream(point.flows)
 
-    def per_line(self, measured, point, level=1):
-        """What a line of a level costs, if the rest of a point is known."""
-        return max(0, measured[point] - self.predict(point)) / self.shares(point)[level]
+    def per_line(self, measured, point):
+        """What a line of the next level costs, which is all that is not known of this point."""
+        return max(0, measured[point] - self.predict(point)) / self.shares(point)[len(self.levels)]
 
     def stream(self, flows):
-        size = flows * LINE
-        return self.streams[(size > STREAM_NEAR) + (size > STREAM_MIDDLE)]
+        return self.streaming if flows * LINE > STREAM else 0
 
     @staticmethod
     def shares(point):
@@ -149,8 +149,5 @@ class Model:
         reached = [(entries * -math.expm1(-point.flows / entries), lines) for entries, lines in tables]
         size = sum(entries * lines * LINE for entries, lines in reached)
         lines = sum(lines for _, lines in reached)
-        if not size:
-            return 0, 0, 0
-        near = min(1, NEAR / size)
-        middle = min(1, MIDDLE / size)
-        return lines * near, lines * (middle - near), lines * (1 - middle)
+        held = [0, *(min(1, cache / size) if size else 1 for cache in CACHES), 1]
+        return [lines * (more - less) for less, more in zip(held, held[1:])]

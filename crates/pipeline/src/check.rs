@@ -43,7 +43,8 @@ impl Pipeline {
     ///
     /// # Errors
     /// What 1.3.5 sections 7.4.4.3, 7.4.4.4 and 7.4.4.13 name for an instruction or action. An instruction that is
-    /// there twice is not supported (OFPBIC_UNSUP_INST); 1.3 has no code of its own for that.
+    /// there twice is not supported (OFPBIC_UNSUP_INST); 1.3 has no code of its own for that. Nor is a goto in 1.0, which
+    /// has none.
     pub(crate) fn check_instructions(
         &self,
         version: Version,
@@ -69,6 +70,8 @@ impl Pipeline {
                 Instruction::WriteMetadata { metadata, mask } => {
                     put(&mut checked.metadata, (metadata & mask, mask))
                 }
+                // A modify of 1.0 concerns all tables: from some of them this would lead back.
+                Instruction::GotoTable(_) if version == Version::Of10 => false,
                 Instruction::GotoTable(next) => {
                     put(&mut checked.goto, self.check_goto(table_id, next)?)
                 }

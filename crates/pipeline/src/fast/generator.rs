@@ -128,6 +128,9 @@ impl Generator {
             #[cfg(target_arch = "x86_64")]
             Self::Machine { assembler, cache } => {
                 let code = match template {
+                    Template::Direct(rules) if rules.is_empty() => {
+                        cache.get(assembler, &Shape::Nothing)
+                    }
                     Template::Direct(rules) => {
                         let rules: Vec<_> = rules.iter().zip(shapes.iter().copied()).collect();
                         assembler.direct(&rules).map(Arc::new)

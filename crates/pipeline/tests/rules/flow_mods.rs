@@ -339,3 +339,13 @@ fn in_1_0_actions_need_not_fit_the_match() {
         .flow_mod_of10(&emergency, bed.now, &mut bed.removed);
     assert_eq!(refused, Err(ErrorCode::FlowModFailedUnsupported));
 }
+
+#[test]
+fn there_is_no_goto_in_1_0() {
+    let mut bed = Bed::new();
+    let flow_mod = FlowMod::parse(Add, "table=0,actions=goto_table:1").expect("a flow");
+    let refused = bed
+        .pipeline
+        .flow_mod_of10(&flow_mod, bed.now, &mut bed.removed);
+    assert_eq!(refused, Err(ErrorCode::BadInstructionUnsupInst));
+}

@@ -13,6 +13,8 @@ pub(crate) enum Shape {
     Hash(Vec<HashPart>),
     /// Of a [`Template::Lpm`](crate::fast::table::Template::Lpm).
     Lpm(LpmPart),
+    /// Of a [`Template::Direct`](crate::fast::table::Template::Direct) without rules, which most tables have.
+    Nothing,
     /// Of a [`Template::Plain`](crate::fast::table::Template::Plain).
     Plain,
     /// Of cells.
@@ -39,6 +41,7 @@ impl CodeCache {
         let code = Arc::new(match shape {
             Shape::Hash(parts) => assembler.hash(parts),
             Shape::Lpm(part) => assembler.lpm(part),
+            Shape::Nothing => assembler.direct(&[]),
             Shape::Plain => assembler.plain(),
             Shape::Actions(shape) => assembler.actions(shape),
         }?);
