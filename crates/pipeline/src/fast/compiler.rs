@@ -73,14 +73,21 @@ impl Pipeline {
         Ok(compiled)
     }
 
-    /// How many bytes the compiled form takes for entries, what finds them, and code, as far as packets look at it; what
-    /// was freed and can be used again is not counted.
+    /// How many bytes the compiled form takes for entries and what finds them, as far as packets look at it; what was
+    /// freed and can be used again is not counted.
     pub fn compiled_bytes(&self) -> usize {
         let bytes = |compiler: &Compiler| {
             let forms = compiler.forms.iter().map(TableForm::bytes);
-            compiler.store.used_bytes() + forms.sum::<usize>()
+            compiler.store.arena.used_bytes() + forms.sum::<usize>()
         };
         self.compiler.as_ref().map_or(0, bytes)
+    }
+
+    /// How many bytes the compiled form's machine code takes, in whole pages; that of actions which no entry has any more
+    /// is kept for some time.
+    pub fn code_bytes(&self) -> usize {
+        let compiler = self.compiler.as_ref();
+        compiler.map_or(0, |compiler| compiler.store.code_bytes())
     }
 
     /// Leaves all packets to the plain form; entries and tables keep what they have counted.

@@ -123,9 +123,9 @@ impl Store {
         })
     }
 
-    /// How many bytes cells, nodes of tries, and code take.
-    pub fn used_bytes(&self) -> usize {
-        self.arena.used_bytes() + self.generator.used_bytes()
+    /// How many bytes code takes, in whole pages.
+    pub fn code_bytes(&self) -> usize {
+        self.generator.used_bytes()
     }
 
     /// A cell for an entry, behind the words of its key; nobody sees it yet. `None` where there is no memory.

@@ -43,10 +43,11 @@ fn compiled(backend: Backend) -> (Pipeline, Reader) {
     (pipeline, reader)
 }
 
+/// Cells and nodes; arrays keep some room, and code of spare shapes is bounded by their number.
 fn held(pipeline: &Pipeline) -> Held {
     let compiler = pipeline.compiler.as_ref().expect("it is compiled");
     Held {
-        bytes: pipeline.compiled_bytes(),
+        bytes: compiler.store.arena.used_bytes(),
         waiting: compiler.store.waiting(),
     }
 }
