@@ -4,26 +4,27 @@
 //! searched in another way, a form is built beside the old one and shown in its place: packets meet the table as it was
 //! or as it is.
 
-use super::hash_table::HashTable;
-use super::key::{Key, KeyShape};
-use super::lpm::Trie;
-use super::plan::{DIRECT_MAX, Plan, Planned, Route, RouteTable};
+mod build;
+mod part;
+mod routes;
+
+use super::key::Key;
+use super::plan::{DIRECT_MAX, Plan};
 use super::store::{CellPlace, OldForm, OwnedBody, Store};
-use super::table::{Cell, HashPart, MAX_PARTS, Rule, Template};
+use super::table::{Cell, Rule, Template};
 use crate::classifier::Rank;
 use crate::flow_table::Change;
 use crate::{FlowEntry, FlowTable};
+use build::{NewCells, build};
+use part::{Part, hash_template, part_index};
+use routes::Routes;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::io;
 use std::ptr::null;
 use std::sync::Arc;
 
 /// How many bytes a table may have to be searched without pauses: what the processor's own caches hold of it.
 const NEAR_BYTES: usize = 384 << 10;
-
-/// The bits that the root of a trie looks at.
-const ROOT_BITS: u8 = 16;
 
 /// So many changes at once are not carried out one by one: the table is built anew, and so changes as a whole.
 const BULK: usize = 64;
@@ -52,22 +53,6 @@ enum Form {
     Plain(&'static str),
 }
 
-/// The entries that look at the same bits.
-#[derive(Debug)]
-struct Part {
-    shape: KeyShape,
-    table: HashTable,
-    /// How many entries have each priority, those included that are hidden behind another one with the same key.
-    priorities: BTreeMap<u16, usize>,
-}
-
-/// The entries of a longest prefix match.
-#[derive(Debug)]
-struct Routes {
-    table: RouteTable,
-    trie: Trie,
-}
-
 /// Why the plain form may have to do.
 const NO_ROOM: &str = "there is no memory left for it";
 
@@ -77,9 +62,6 @@ struct NeedsRebuild;
 
 /// The entry that matches everything, if there is one.
 type DefaultEntry = Option<(Rank, Arc<FlowEntry>)>;
-
-/// New cells, and whose they are.
-type NewCells = Vec<(Arc<FlowEntry>, CellPlace)>;
 
 impl TableForm {
     /// The form of an empty table.
@@ -246,10 +228,7 @@ impl TableForm {
                     .replace(&store.arena, &key.values, place.block);
             }
             Form::Lpm(routes) => {
-                let route = Route::new(&new.match_, key.shape.require).ok_or(NeedsRebuild)?;
-                routes
-                    .trie
-                    .replace(&store.arena, route.prefix(), place.block);
+                routes.replace(store, new, key, place)?;
             }
             Form::Direct | Form::Plain(_) => return Err(NeedsRebuild),
         }
@@ -307,8 +286,8 @@ impl TableForm {
             parts.sort_by_key(|part| Reverse(part.highest()));
         }
         let (template, pointers) = match &self.form {
-            Form::Hash(parts) => hash_template(parts),
-            Form::Lpm(routes) => routes.template(),
+            Form::Hash(parts) => hash_template(parts, NEAR_BYTES),
+            Form::Lpm(routes) => routes.template(NEAR_BYTES),
             Form::Direct | Form::Plain(_) => return,
         };
         let is_shown = match (
@@ -448,8 +427,8 @@ impl Form {
     ) -> io::Result<OwnedBody> {
         let (template, pointers) = match self {
             Self::Direct => (direct_template(cells), Vec::new()),
-            Self::Hash(parts) => hash_template(parts),
-            Self::Lpm(routes) => routes.template(),
+            Self::Hash(parts) => hash_template(parts, NEAR_BYTES),
+            Self::Lpm(routes) => routes.template(NEAR_BYTES),
             Self::Plain(_) => (Template::Plain, Vec::new()),
         };
         // The cell of what matches everything is made last.
@@ -465,6 +444,19 @@ impl Form {
             routes.trie.free(&mut store.arena);
         }
     }
+}
+
+/// A cell for an entry, behind so many words of its key.
+fn make_cell(
+    store: &mut Store,
+    rank: Rank,
+    entry: &Arc<FlowEntry>,
+    key: &Key,
+    words: usize,
+) -> Result<CellPlace, NeedsRebuild> {
+    let values = &key.values[..words];
+    let place = store.make_cell(entry, rank.to_bits(), key.shape.require, values);
+    place.ok_or(NeedsRebuild)
 }
 
 /// Retires the cell of the entry that a change has taken out.
@@ -485,107 +477,8 @@ fn retire(store: &mut Store, change: &Change, words: usize) {
     }
 }
 
-fn make_cell(
-    store: &mut Store,
-    rank: Rank,
-    entry: &Arc<FlowEntry>,
-    key: &Key,
-    words: usize,
-) -> Result<CellPlace, NeedsRebuild> {
-    let values = &key.values[..words];
-    let place = store.make_cell(entry, rank.to_bits(), key.shape.require, values);
-    place.ok_or(NeedsRebuild)
-}
-
-/// Where the part of this key is; a new one is added at the end, which nobody sees yet.
-fn part_index(parts: &mut Vec<Part>, key: &Key) -> Result<usize, NeedsRebuild> {
-    let known = parts.iter().position(|part| part.shape == key.shape);
-    if known.is_none() {
-        // One table of prefixes may be better than one hash table for each length.
-        if parts.len() == MAX_PARTS || parts.iter().all(|part| part.may_be_routes()) {
-            return Err(NeedsRebuild);
-        }
-        parts.push(Part::new(&key.shape));
-    }
-    Ok(known.unwrap_or(parts.len() - 1))
-}
-
 fn shows_part(shown: &OwnedBody, index: usize) -> bool {
     matches!(&shown.body.template, Template::Hash(parts) if index < parts.len())
-}
-
-/// A form for a plan, and what matches everything. All cells made are appended to `cells`, also where it fails.
-fn build(
-    store: &mut Store,
-    plan: Plan,
-    cells: &mut NewCells,
-) -> Result<(Form, DefaultEntry), &'static str> {
-    let mut cell =
-        |store: &mut Store, planned: &Planned, words: usize| -> Result<_, &'static str> {
-            let place = make_cell(store, planned.rank, &planned.entry, &planned.key, words);
-            let place = place.map_err(|_| NO_ROOM)?;
-            cells.push((planned.entry.clone(), place));
-            Ok(place)
-        };
-    match plan {
-        Plan::Plain(reason) => Err(reason),
-        Plan::Direct(entries) => {
-            for planned in &entries {
-                cell(store, planned, 0)?;
-            }
-            Ok((Form::Direct, None))
-        }
-        Plan::Hash(entries, default) => {
-            let mut parts: Vec<Part> = Vec::new();
-            for planned in &entries {
-                let shape = &planned.key.shape;
-                let index = parts.iter().position(|part| part.shape == *shape);
-                let index = index.unwrap_or_else(|| {
-                    parts.push(Part::new(shape));
-                    parts.len() - 1
-                });
-                let part = &mut parts[index];
-                part.count(planned.rank);
-                // Entries come in their order: one with a key that is there already is hidden.
-                if part.table.find(&store.arena, &planned.key.values).is_none() {
-                    let place = cell(store, planned, planned.key.values.len())?;
-                    drop(
-                        part.table
-                            .insert(&store.arena, &planned.key.values, place.block),
-                    );
-                }
-            }
-            if let Some(default) = &default {
-                cell(store, default, 0)?;
-            }
-            Ok((
-                Form::Hash(parts),
-                default.map(|planned| (planned.rank, planned.entry)),
-            ))
-        }
-        Plan::Lpm(entries, default) => {
-            let table = RouteTable::of(&entries).ok_or("its entries are no routes")?;
-            let trie = Trie::new(table.key_bytes(), ROOT_BITS.into());
-            let mut routes = Routes { table, trie };
-            for planned in &entries {
-                let place = cell(store, planned, 0)?;
-                let route = Route::new(&planned.entry.match_, planned.key.shape.require);
-                let route = route.ok_or("an entry is no route")?;
-                let inserted = routes
-                    .trie
-                    .insert(&mut store.arena, route.prefix(), place.block);
-                if inserted.is_err() {
-                    routes.trie.free(&mut store.arena);
-                    return Err(NO_ROOM);
-                }
-            }
-            if let Some(default) = &default {
-                cell(store, default, 0)?;
-            }
-            let form = Form::Lpm(Box::new(routes));
-            Ok((form, default.map(|planned| (planned.rank, planned.entry))))
-        }
-    }
 }
 
 fn direct_template(cells: &NewCells) -> Template {
@@ -598,185 +491,4 @@ fn direct_template(cells: &NewCells) -> Template {
         })
     });
     Template::Direct(rules.collect())
-}
-
-/// How these parts are searched, and where their slots are.
-fn hash_template(parts: &[Part]) -> (Template, Vec<*const u8>) {
-    let is_alone = parts.len() == 1;
-    let described = parts.iter().enumerate().map(|(index, part)| HashPart {
-        shape: part.shape.clone(),
-        is_far: is_alone && part.bytes() > NEAR_BYTES,
-        is_final: parts
-            .get(index + 1)
-            .is_none_or(|next| next.highest() < part.lowest()),
-    });
-    let pointers = parts.iter().map(|part| part.table.slots_ptr().cast());
-    (Template::Hash(described.collect()), pointers.collect())
-}
-
-impl Part {
-    fn new(shape: &KeyShape) -> Self {
-        Self {
-            shape: shape.clone(),
-            table: HashTable::new(shape.words.len()),
-            priorities: BTreeMap::new(),
-        }
-    }
-
-    fn highest(&self) -> Option<u16> {
-        self.priorities
-            .last_key_value()
-            .map(|(&priority, _)| priority)
-    }
-
-    fn lowest(&self) -> Option<u16> {
-        self.priorities
-            .first_key_value()
-            .map(|(&priority, _)| priority)
-    }
-
-    /// What packets may have to look at.
-    fn bytes(&self) -> usize {
-        self.table.bytes() + self.table.len() * 2 * super::arena::UNIT_BYTES
-    }
-
-    /// Whether all entries may be routes of one length, as far as can be told without a look at them.
-    fn may_be_routes(&self) -> bool {
-        self.priorities.len() == 1 && self.shape.words.len() <= 2
-    }
-
-    fn count(&mut self, rank: Rank) {
-        *self.priorities.entry(rank.priority()).or_default() += 1;
-    }
-
-    fn discount(&mut self, rank: Rank) {
-        if let Some(count) = self.priorities.get_mut(&rank.priority()) {
-            *count -= 1;
-            if *count == 0 {
-                self.priorities.remove(&rank.priority());
-            }
-        }
-    }
-
-    /// Adds an entry, unless it is hidden behind one of the same key. `grown` is told of an array that has to be shown.
-    fn add(
-        &mut self,
-        store: &mut Store,
-        rank: Rank,
-        entry: &Arc<FlowEntry>,
-        key: &Key,
-        grown: impl FnOnce(&Self, super::hash_table::SlotArray, &mut Store),
-    ) -> Result<(), NeedsRebuild> {
-        let twin = self.table.find(&store.arena, &key.values);
-        if let Some(twin) = twin
-            && store.rank_of(twin, key.values.len()) < rank.to_bits()
-        {
-            self.count(rank);
-            return Ok(());
-        }
-        let place = make_cell(store, rank, entry, key, key.values.len())?;
-        self.count(rank);
-        // SAFETY: the store keeps the cell until it is retired, and clears the link then.
-        unsafe { entry.cell.set(place.cell) };
-        if twin.is_some() {
-            // The one that is hidden now keeps its cell, for packets that have found it.
-            self.table.replace(&store.arena, &key.values, place.block);
-        } else if let Some(old) = self.table.insert(&store.arena, &key.values, place.block) {
-            grown(self, old, store);
-        }
-        Ok(())
-    }
-
-    /// Takes an entry out; if another one with the same key is left, packets find that from now on.
-    fn remove(
-        &mut self,
-        store: &mut Store,
-        rank: Rank,
-        entry: &FlowEntry,
-        next: Option<(Rank, &Arc<FlowEntry>)>,
-        key: &Key,
-    ) -> Result<(), NeedsRebuild> {
-        let found = self.table.find(&store.arena, &key.values);
-        let cell = entry.cell.cell();
-        let is_found = !cell.is_null() && found == Some(store.block_of(cell, key.values.len()));
-        if is_found {
-            match next {
-                Some((rank, next)) => self.unhide(store, rank, next, key)?,
-                None => {
-                    self.table.remove(&store.arena, &key.values);
-                }
-            }
-        }
-        self.discount(rank);
-        Ok(())
-    }
-
-    fn unhide(
-        &mut self,
-        store: &mut Store,
-        rank: Rank,
-        entry: &Arc<FlowEntry>,
-        key: &Key,
-    ) -> Result<(), NeedsRebuild> {
-        let words = key.values.len();
-        let block = if entry.cell.cell().is_null() {
-            let place = make_cell(store, rank, entry, key, words)?;
-            // SAFETY: the store keeps the cell until it is retired, and clears the link then.
-            unsafe { entry.cell.set(place.cell) };
-            place.block
-        } else {
-            store.block_of(entry.cell.cell(), words)
-        };
-        self.table.replace(&store.arena, &key.values, block);
-        Ok(())
-    }
-}
-
-impl Routes {
-    fn template(&self) -> (Template, Vec<*const u8>) {
-        let is_far = self.trie.bytes() + self.trie.len() * super::arena::UNIT_BYTES > NEAR_BYTES;
-        let part = self.table.part(ROOT_BITS, is_far);
-        (Template::Lpm(part), vec![self.trie.root().entries().cast()])
-    }
-
-    fn add(
-        &mut self,
-        store: &mut Store,
-        rank: Rank,
-        entry: &Arc<FlowEntry>,
-        key: &Key,
-    ) -> Result<(), NeedsRebuild> {
-        let route = Route::new(&entry.match_, key.shape.require).ok_or(NeedsRebuild)?;
-        if !self.table.add(&route, rank.priority()) {
-            return Err(NeedsRebuild);
-        }
-        let place = make_cell(store, rank, entry, key, 0)?;
-        let inserted = self
-            .trie
-            .insert(&mut store.arena, route.prefix(), place.block);
-        if inserted.is_err() {
-            store.forget_cell(place);
-            return Err(NeedsRebuild);
-        }
-        // SAFETY: the store keeps the cell until it is retired, and clears the link then.
-        unsafe { entry.cell.set(place.cell) };
-        Ok(())
-    }
-
-    fn remove(
-        &mut self,
-        store: &mut Store,
-        entry: &Arc<FlowEntry>,
-        key: &Key,
-    ) -> Result<(), NeedsRebuild> {
-        let route = Route::new(&entry.match_, key.shape.require).ok_or(NeedsRebuild)?;
-        self.table.remove(&route);
-        if let Some(removed) = self.trie.remove(&store.arena, route.prefix()) {
-            debug_assert_eq!(removed.block, store.block_of(entry.cell.cell(), 0));
-            for node in removed.nodes {
-                store.retire(OldForm::Node(node));
-            }
-        }
-        Ok(())
-    }
 }

@@ -4,21 +4,27 @@ use super::table::Cell;
 use crate::entry::EntryCounts;
 use std::fmt;
 use std::ptr::null_mut;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where an entry's cell is, if it has one.
 ///
-/// The compiler alone sets it, and takes it back before it frees the cell.
-#[derive(Default)]
-pub(crate) struct CellLink(AtomicPtr<Cell>);
+/// The compiler alone sets it, and takes it back before it frees the cell. The lock is for others who have the entry and
+/// ask what it counted, in whatever thread: while one reads, the cell stays. Packets do not come this way.
+pub(crate) struct CellLink(Mutex<Place>);
+
+/// Null where there is no cell.
+struct Place(*mut Cell);
+
+// SAFETY: a cell belongs to no thread; what reads it through a link reads atomics, under the lock.
+unsafe impl Send for Place {}
 
 impl CellLink {
     /// What the cell has counted so far.
     pub fn counts(&self) -> EntryCounts {
-        let cell = self.0.load(Acquire);
-        // SAFETY: null, or a cell that is not freed: see `set`.
-        match unsafe { cell.as_ref() } {
+        let place = self.place();
+        // SAFETY: null, or a cell that is not freed while the place is locked: see `set`.
+        match unsafe { place.0.as_ref() } {
             Some(cell) => EntryCounts {
                 packets: cell.packets.load(Relaxed),
                 bytes: cell.bytes.load(Relaxed),
@@ -30,20 +36,31 @@ impl CellLink {
 
     /// The cell; null where there is none.
     pub fn cell(&self) -> *mut Cell {
-        self.0.load(Relaxed)
+        self.place().0
     }
 
     /// Links a cell.
     ///
     /// # Safety
-    /// The cell is not freed before another one, or none, is set; nor while somebody reads counts.
+    /// The cell is not freed before another one, or none, is set.
     pub unsafe fn set(&self, cell: *mut Cell) {
-        self.0.store(cell, Release);
+        self.place().0 = cell;
     }
 
     /// Unlinks the cell.
     pub fn clear(&self) {
-        self.0.store(null_mut(), Release);
+        self.place().0 = null_mut();
+    }
+
+    /// A place is whole at any time, so that it does not matter who died with it.
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for CellLink {
+    fn default() -> Self {
+        Self(Mutex::new(Place(null_mut())))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The pipeline compiled (ESWITCH, SIGCOMM 2016): each table to what finds its entries fastest, each sort of action to
 //! code of its own.
 //!
-//! **What.** [`Compiled`] is what [`Pipeline::compile`](crate::Pipeline::compile) makes. A [`Reader`], one for each thread, takes a [`Burst`] of frames
-//! through it. What the compiled form does not carry out it leaves to the plain one, from the beginning of a table on,
-//! before anything was counted or changed there: [`Verdict::Punt`], [`Pipeline::resume`](crate::Pipeline::resume). So it never does anything
-//! but what the plain form would.
+//! **What.** [`Compiled`] is what [`Pipeline::compile`](crate::Pipeline::compile) makes. A [`Reader`], one for each
+//! thread, takes a [`Burst`] of frames through it. What the compiled form does not carry out it leaves to the plain one,
+//! from the beginning of a table on, before anything was counted or changed there: [`Verdict::Punt`],
+//! [`Pipeline::resume`](crate::Pipeline::resume). So it never does anything but what the plain form would.
 //!
 //! **How.** On the packets' side:
 //!
@@ -15,7 +15,8 @@
 //! On the side of changes, in one thread:
 //!
 //! - `compiler` follows what changes in a pipeline; `form` is one table's form, `plan` which template it gets, `key` and
-//!   `actions` what becomes of a match and of instructions; `store` has the cells and the code.
+//!   `actions` what becomes of a match and of instructions; `store` has the cells, `generator` the code, and `link` leads
+//!   from an entry to its cell.
 //!
 //! `explain` tells people what came of it. And between the two sides:
 //!

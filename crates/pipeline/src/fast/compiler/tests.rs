@@ -5,7 +5,8 @@ use crate::TemplateKind;
 use crate::{BURST, Burst, PipelineConfig, Reader, Verdict};
 use std::time::Duration;
 use urtica_wire::{
-    Action, Field, FlowMod, FlowModCommand, Instruction, MacAddr, Match, OxmField, Port, PortNo,
+    Action, Field, FlowMod, FlowModCommand, FlowStatsRequest, Instruction, MacAddr, Match,
+    OxmField, Port, PortNo,
 };
 
 const NOW: Duration = Duration::from_secs(1);
@@ -232,5 +233,54 @@ fn a_table_too_large_for_the_memory_is_left_to_the_plain_form() {
         );
         add(&mut pipeline, 0..100);
         assert_eq!(pipeline.template(0), Some(TemplateKind::CompoundHash));
+    }
+}
+
+/// A trie that could not be built takes its nodes with it.
+#[test]
+fn routes_without_room_leave_nothing() {
+    for &backend in BACKENDS {
+        let mut pipeline = pipeline();
+        for number in 0..500 {
+            let len = if number % 2 == 0 { 24 } else { 23 };
+            let route = to_network(number << 9, len);
+            carry_out(
+                &mut pipeline,
+                &flow_mod(FlowModCommand::Add, len as u16, route),
+            );
+        }
+        let config = CompileConfig {
+            backend,
+            max_bytes: 64 << 10,
+            ..CompileConfig::default()
+        };
+        pipeline.compile(config).expect("there is memory");
+        assert_eq!(pipeline.template(0), Some(TemplateKind::PlainForm));
+        assert_eq!(held(&pipeline).bytes, 0);
+    }
+}
+
+/// Whoever has an entry may ask what it counted, whatever becomes of it and of the pipeline meanwhile.
+#[test]
+fn entries_are_asked_while_they_go() {
+    for &backend in BACKENDS {
+        let (mut pipeline, _reader) = compiled(backend);
+        for number in 0..100 {
+            let add = flow_mod(FlowModCommand::Add, 10, to_host(number));
+            carry_out(&mut pipeline, &with_actions(add, number));
+        }
+        let entries = pipeline.flow_stats(&FlowStatsRequest::default());
+        let entries = entries.expect("the request is right");
+        let asking = std::thread::spawn(move || {
+            (0..100).for_each(|_| {
+                assert!(entries.iter().all(|entry| entry.counted().packets == 0));
+            });
+        });
+        for number in 0..50 {
+            let delete = flow_mod(FlowModCommand::DeleteStrict, 10, to_host(number));
+            carry_out(&mut pipeline, &delete);
+        }
+        drop(pipeline);
+        asking.join().expect("nothing was counted");
     }
 }

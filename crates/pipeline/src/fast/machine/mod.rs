@@ -42,7 +42,6 @@ mod tests;
 mod vlan;
 mod words;
 
-#[allow(unused_imports)]
 pub(crate) use cache::{CodeCache, Shape};
 pub(crate) use code::{Code, CodeError};
 
