@@ -54,8 +54,8 @@ impl fmt::Display for Outcome {
 /// What the compiled form does with a packet.
 #[derive(Debug)]
 pub struct Passage {
-    /// How each table is searched.
-    templates: Vec<TemplateKind>,
+    /// Knows how each table is searched.
+    pipeline: Pipeline,
     /// Where the plain form takes over, and why; `None` where it does not.
     pub plain: Option<PlainReason>,
 }
@@ -77,9 +77,8 @@ impl Passage {
                 })
             })?;
         compiled.set_misses_punt(pipeline.misses_to_controller());
-        let template = |id| pipeline.template(id).unwrap_or(TemplateKind::PlainForm);
         let mut passage = Self {
-            templates: (0..pipeline.config().n_tables).map(template).collect(),
+            pipeline,
             plain: None,
         };
         let mut burst = Burst::new();
@@ -92,11 +91,12 @@ impl Passage {
             return Ok((passage, None));
         }
         compiled.reader().process(&mut burst, Duration::ZERO);
+        let pipeline = &passage.pipeline;
         let mut outcome = Outcome::default();
         for frame in burst.iter() {
             passage.plain = pipeline.why_plain(frame);
             match frame.verdict() {
-                Verdict::Output(port) => send(&pipeline, port, frame.bytes(), packet, &mut outcome),
+                Verdict::Output(port) => send(pipeline, port, frame.bytes(), packet, &mut outcome),
                 Verdict::Drop => {}
                 Verdict::Punt => pipeline.resume(frame, Duration::ZERO, &mut outcome),
             }
@@ -104,16 +104,18 @@ impl Passage {
         Ok((passage, Some(outcome)))
     }
 
-    /// What finds a packet's entry in a table.
-    pub fn way(&self, table_id: u8) -> String {
-        let template = self.templates.get(usize::from(table_id));
-        let template = template.copied().unwrap_or(TemplateKind::PlainForm);
+    /// What finds a packet's entry in a table, to which it comes as it is: the template, and where the table was cut into
+    /// pieces that of the packet's piece.
+    pub fn way(&self, table_id: u8, packet: &Packet) -> String {
+        let templates = self.pipeline.templates(table_id, packet);
+        let templates: Vec<_> = templates.iter().map(TemplateKind::to_string).collect();
+        let template = templates.join(", ");
         match &self.plain {
             Some(plain) if plain.table_id == table_id && plain.is_searched => {
                 format!("{template}, then {}", TemplateKind::PlainForm)
             }
             Some(plain) if plain.table_id <= table_id => TemplateKind::PlainForm.to_string(),
-            _ => template.to_string(),
+            _ => template,
         }
     }
 }

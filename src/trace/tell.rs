@@ -27,8 +27,8 @@ impl<'p> Teller<'p> {
         self.lines.push(line.into());
     }
 
-    fn tell_table(&mut self, table_id: u8, found: &str) {
-        let way = self.passage.way(table_id);
+    fn tell_table(&mut self, table_id: u8, packet: &Packet, found: &str) {
+        let way = self.passage.way(table_id, packet);
         self.tell(format!("table {table_id} ({way}): {found}"));
         let plain = self.passage.plain.as_ref();
         if let Some(plain) = plain.filter(|plain| plain.table_id == table_id) {
@@ -76,14 +76,14 @@ impl Sink for Teller<'_> {
         match step {
             Step::Table {
                 table_id,
+                packet,
                 entry: Some(entry),
-                ..
-            } => self.tell_table(table_id, &row(entry)),
+            } => self.tell_table(table_id, packet, &row(entry)),
             Step::Table {
                 table_id,
+                packet,
                 entry: None,
-                ..
-            } => self.tell_table(table_id, "no entry matches"),
+            } => self.tell_table(table_id, packet, "no entry matches"),
             Step::Meter { meter_id, verdict } => self.tell(match verdict {
                 MeterVerdict::Pass => format!("  meter {meter_id}: it passes"),
                 MeterVerdict::Remark(levels) => {

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p urtica-pipeline --bench judge` sends random packets through random pipelines, changes these in
 //! between, and compares what becomes of each packet and what is counted; it says how many packets were compared, and
-//! how often a table of each template was searched. `-- SEED` begins with other pipelines. Under `cargo test` it is
+//! how often a table of each template, and each sort of piece, was searched. `-- SEED` begins with other pipelines. Under `cargo test` it is
 //! short. It measures nothing: what the compiled form costs is for other benchmarks to tell.
 
 #[path = "../tests/compiled/support/mod.rs"]
@@ -49,15 +49,17 @@ fn main() {
         let court = &trial.court;
         compared += court.compared;
         punted += court.punted;
-        for (template, count) in &court.looked_up {
-            *looked_up.entry(*template).or_default() += count;
+        for (templates, count) in &court.looked_up {
+            *looked_up.entry(templates.clone()).or_default() += count;
         }
     }
     println!(
         "{compared} comparisons, all the same; in {punted} the packet was left to the plain form"
     );
-    for (template, count) in looked_up {
-        println!("{count:>12} searches of a table that is {template}");
+    for (templates, count) in looked_up {
+        let templates: Vec<_> = templates.iter().map(ToString::to_string).collect();
+        let templates = templates.join(" with a piece that is ");
+        println!("{count:>12} searches of a table that is {templates}");
     }
 }
 

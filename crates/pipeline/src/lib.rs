@@ -38,8 +38,9 @@ mod stats;
 pub use action_set::ActionSet;
 pub use entry::{EntryCounters, EntryCounts, EntryMatch, FlowEntry, Instructions};
 pub use fast::{
-    BURST, Backend, Burst, CompileConfig, Compiled, ExplainedActions, ExplainedPart,
-    ExplainedTable, Explanation, MAX_FRAME, PlainReason, Processed, Reader, TemplateKind, Verdict,
+    BURST, Backend, Burst, CompileConfig, Compiled, ExplainedActions, ExplainedCut, ExplainedPart,
+    ExplainedPieces, ExplainedTable, Explanation, MAX_FRAME, PlainReason, Processed, Reader,
+    TemplateKind, Verdict,
 };
 pub use features::TableFeatureIds;
 pub use flow_mod::RemovedEntry;

@@ -5,12 +5,14 @@
 //! so that a slot of a hash table has room for a tag beside it and an entry of a trie for a mark. No block has number
 //! 0, which so stands for none wherever a number lies in memory.
 //!
-//! **How.** A range of addresses is reserved at once, 16 GiB at most, and becomes memory in steps of 2 MiB as blocks
-//! need it; hence nothing ever moves, and a reader that knows the base needs nothing else from here. Blocks that were
+//! **How.** A range of addresses is reserved at once, 16 GiB at most, and becomes memory in steps as blocks need it;
+//! hence nothing ever moves, and a reader that knows the base needs nothing else from here. The first step is the last
+//! 64 KiB before the border of a huge page, in small pages, so that a thousand small switches in one process do not take
+//! a huge page each; from the border on, steps are huge pages. Blocks that were
 //! freed are chained, by size, through their own first bytes, and are given out again before memory that never was.
 //! What was given out once in one size stays in that size.
 //!
-//! **Cost.** A few ns to allocate, and what zeroing takes; every 2 MiB one system call, and as many zeros from the
+//! **Cost.** A few ns to allocate, and what zeroing takes; each step one system call, and as many zeros from the
 //! kernel. No memory beside the blocks themselves. Reserved addresses take none.
 //!
 //! **Thread-safety.** One writer, as `&mut self` sees to. Readers hold the base and numbers that they found in memory.
@@ -39,6 +41,12 @@ pub(crate) const NODE_UNITS: usize = 16;
 const SIZES: [usize; 5] = [1, 2, 3, 4, NODE_UNITS];
 
 const RESERVED_BYTES_MAX: usize = REFS as usize * UNIT_BYTES;
+
+/// The first step, which ends where the first huge page but one begins. Enough for a few hundred cells.
+const FIRST_STEP_BYTES: usize = 64 << 10;
+
+/// Where the first block lies.
+const START_BYTES: usize = HUGE_PAGE_BYTES - FIRST_STEP_BYTES;
 
 /// A block in an arena: the number of its first unit. `None` is the number 0.
 #[repr(transparent)]
@@ -78,7 +86,7 @@ pub(crate) struct Arena {
     base: NonNull<u8>,
     /// No block goes further than this.
     limit_bytes: usize,
-    /// From the base up to here is memory.
+    /// From [`START_BYTES`] after the base up to here is memory.
     committed_bytes: usize,
     /// The first unit that never was in a block.
     fresh_unit: usize,
@@ -93,14 +101,14 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// An arena that gives out at most so many bytes, the first unit included, and never more than 16 GiB.
+    /// An arena that gives out at most so many bytes, and never more than 16 GiB less 2 MiB.
     ///
     /// Where the system refuses so large a range, one of half the size is asked for, and so on.
     ///
     /// # Errors
     /// The system's, if it refuses even 2 MiB of addresses.
     pub fn new(limit_bytes: usize) -> io::Result<Self> {
-        let limit_bytes = limit_bytes.min(RESERVED_BYTES_MAX);
+        let limit_bytes = limit_bytes.min(RESERVED_BYTES_MAX - START_BYTES) + START_BYTES;
         let mut reserved = limit_bytes.next_multiple_of(HUGE_PAGE_BYTES);
         reserved = reserved.max(HUGE_PAGE_BYTES);
         loop {
@@ -124,8 +132,8 @@ impl Arena {
             mapping_bytes: reserved + HUGE_PAGE_BYTES,
             base,
             limit_bytes: limit_bytes.min(reserved),
-            committed_bytes: 0,
-            fresh_unit: 1,
+            committed_bytes: START_BYTES,
+            fresh_unit: START_BYTES / UNIT_BYTES,
             used_units: 0,
             freed: [None; SIZES.len()],
         }
@@ -168,15 +176,21 @@ impl Arena {
         block
     }
 
-    /// Makes the next 2 MiB memory. No block is larger, and what is reserved is a multiple.
+    /// Makes the next step memory: up to the next border of a huge page. No block is larger, and what is reserved ends at
+    /// one. Pages in a step that is shorter than a huge page are small.
     fn commit(&mut self) -> Result<(), Errno> {
+        let end_bytes = (self.committed_bytes + 1).next_multiple_of(HUGE_PAGE_BYTES);
         let flags = MprotectFlags::READ | MprotectFlags::WRITE;
         // SAFETY: the limit is within what is reserved, so these are addresses of our own; they get more rights.
         unsafe {
             let start = self.base.add(self.committed_bytes);
-            mprotect(start.as_ptr().cast(), HUGE_PAGE_BYTES, flags)?;
+            mprotect(
+                start.as_ptr().cast(),
+                end_bytes - self.committed_bytes,
+                flags,
+            )?;
         }
-        self.committed_bytes += HUGE_PAGE_BYTES;
+        self.committed_bytes = end_bytes;
         Ok(())
     }
 
@@ -268,11 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_count_from_1() {
+    fn numbers_count_on() {
         let mut arena = Arena::new(MIB).unwrap();
         assert_eq!(arena.used_bytes(), 0);
-        assert_eq!(arena.allocate(3).map(Ref::bits), Some(1));
-        assert_eq!(arena.allocate(1).map(Ref::bits), Some(4));
+        let first = arena.allocate(3).unwrap();
+        assert_eq!(first.offset(), START_BYTES);
+        assert_eq!(arena.allocate(1).map(Ref::bits), Some(first.bits() + 3));
         assert_eq!(arena.used_bytes(), 256);
         assert_eq!(size_of::<Option<Ref>>(), 4);
     }
@@ -294,12 +309,24 @@ mod tests {
 
     #[test]
     fn the_limit_ends_it_and_freeing_helps() {
-        let mut arena = Arena::new(5 * UNIT_BYTES).unwrap();
+        let mut arena = Arena::new(4 * UNIT_BYTES).unwrap();
         let block = arena.allocate(4).unwrap();
         assert_eq!(arena.allocate(1), None);
         arena.free(block, 4);
         assert_eq!(arena.allocate(4), Some(block));
         assert_eq!(Arena::new(0).unwrap().allocate(1), None);
+    }
+
+    #[test]
+    fn a_small_arena_takes_no_huge_page() {
+        let mut arena = Arena::new(usize::MAX).unwrap();
+        for _ in 0..FIRST_STEP_BYTES / UNIT_BYTES {
+            arena.allocate(1).unwrap();
+        }
+        assert_eq!(arena.committed_bytes, HUGE_PAGE_BYTES);
+        let block = arena.allocate(1).unwrap();
+        assert_eq!(block.offset(), HUGE_PAGE_BYTES);
+        assert_eq!(arena.committed_bytes, 2 * HUGE_PAGE_BYTES);
     }
 
     #[test]
@@ -317,7 +344,7 @@ mod tests {
         }
         assert_eq!(arena.base(), base);
         assert!(base.addr().is_multiple_of(HUGE_PAGE_BYTES));
-        assert_eq!(arena.committed_bytes, 10 * MIB);
+        assert_eq!(arena.committed_bytes, 12 * MIB);
     }
 
     proptest! {

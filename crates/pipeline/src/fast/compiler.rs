@@ -24,6 +24,8 @@ pub struct CompileConfig {
     /// How many bytes entries and what finds them may take, 16 GiB at most. Tables for which there is no room are left
     /// to the plain form.
     pub max_bytes: usize,
+    /// Whether tables are cut into pieces where that pays; without, each is searched as a whole.
+    pub decomposes: bool,
 }
 
 impl Default for CompileConfig {
@@ -33,6 +35,7 @@ impl Default for CompileConfig {
             backend: Backend::default(),
             is_shared: false,
             max_bytes: 4 << 30,
+            decomposes: true,
         }
     }
 }
@@ -59,7 +62,7 @@ impl Pipeline {
     /// The system's, if it has no memory for it; then all is as it was.
     pub fn compile(&mut self, config: CompileConfig) -> io::Result<Arc<Compiled>> {
         let arena = Arena::new(config.max_bytes)?;
-        let store = Store::new(arena, config.backend, config.is_shared)?;
+        let store = Store::new(arena, config)?;
         // Not before: where there is no memory, the form there was goes on.
         self.stop_compiling();
         let compiled = store.compiled.clone();

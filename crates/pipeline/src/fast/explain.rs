@@ -4,18 +4,22 @@
 //! The text is the same for the same entries, whenever and wherever it is made: no addresses and no seeds are in it.
 //! Fields and actions are called as `ovs-ofctl` calls them.
 
+mod pieces;
 mod plain_way;
 mod text;
 mod words;
 
 use super::actions::{ActionShape, Deed};
 use super::compiler::Compiler;
+use super::form::TableForm;
 use super::key::{Key, KeyShape};
 use super::kinds::Depth;
 use super::plan::{DIRECT_MAX, PrefixObstacle, Route, RouteTable};
 use super::table::{HashPart, LpmPart, MAX_PARTS, Template, block_units};
 use crate::{FlowEntry, FlowTable, Pipeline};
+pub use pieces::{ExplainedCut, ExplainedPieces};
 pub use plain_way::PlainReason;
+use std::collections::HashSet;
 use std::fmt;
 
 /// How a pipeline was compiled: see [`Pipeline::explain`]. `Display` writes all of it.
@@ -40,8 +44,11 @@ pub struct ExplainedTable {
     pub match_depth: &'static str,
     /// How far they have to be for the actions.
     pub actions_depth: &'static str,
-    /// The entries by what they look at, in the order in which they are searched.
+    /// The entries by what they look at, in the order in which they are searched; of a table that was cut only the one
+    /// that matches everything, if there is one.
     pub parts: Vec<ExplainedPart>,
+    /// How it was cut, if it was.
+    pub cut: Option<ExplainedCut>,
     /// How many entries no packet comes to, since one before them matches everything.
     pub hidden_entries: usize,
     /// The entries by what they do, in the order of the first of each.
@@ -92,6 +99,9 @@ pub enum TemplateKind {
     LongestPrefixMatch,
     /// By several hash tables, one for each set of bits that entries look at.
     TupleSpace,
+    /// In pieces: by a hash table that leads to a piece for each value of a field, each of which is searched in its own
+    /// way.
+    Decomposition,
     /// Not in the compiled form.
     PlainForm,
 }
@@ -103,6 +113,7 @@ impl fmt::Display for TemplateKind {
             Self::CompoundHash => "compound hash",
             Self::LongestPrefixMatch => "longest prefix match",
             Self::TupleSpace => "tuple space",
+            Self::Decomposition => "decomposition",
             Self::PlainForm => "plain form",
         })
     }
@@ -115,6 +126,7 @@ impl TemplateKind {
             Template::Hash(parts) if parts.len() == 1 => Self::CompoundHash,
             Template::Hash(_) => Self::TupleSpace,
             Template::Lpm(_) => Self::LongestPrefixMatch,
+            Template::Cut(_) => Self::Decomposition,
             Template::Plain => Self::PlainForm,
         }
     }
@@ -185,10 +197,11 @@ fn explain_table(
     let mut explained = ExplainedTable {
         table_id,
         template: TemplateKind::of(template),
-        why: why(template, &rows),
+        why: why(template, form, table, &rows),
         match_depth: deepest(rows.iter().map(|row| row.key.shape.depth)),
         actions_depth: deepest(shapes.iter().map(|alike| alike.shape.depth())),
         parts: parts(template, &form.part_bytes(), &rows),
+        cut: form.pieces().map(|cut| pieces::explain_cut(cut, with_code)),
         hidden_entries: table.entries().len() - rows.len(),
         actions: shapes.iter().map(Alike::explained).collect(),
         code: None,
@@ -213,6 +226,7 @@ fn explain_plain(table_id: u8, table: &FlowTable, reason: &'static str) -> Expla
         match_depth: words::depth(Depth::default()),
         actions_depth: words::depth(Depth::default()),
         parts: Vec::new(),
+        cut: None,
         hidden_entries: 0,
         actions: Vec::new(),
         code: None,
@@ -237,7 +251,7 @@ fn reachable(table: &FlowTable) -> Vec<Row<'_>> {
 }
 
 /// Why a table is searched like this.
-fn why(template: &Template, rows: &[Row]) -> String {
+fn why(template: &Template, form: &TableForm, table: &FlowTable, rows: &[Row]) -> String {
     let count = words::entries(rows.len());
     let too_many = if rows.len() > DIRECT_MAX {
         format!("{count}, more than the {DIRECT_MAX} that direct code is for")
@@ -263,8 +277,24 @@ fn why(template: &Template, rows: &[Row]) -> String {
         Template::Lpm(_) => format!(
             "{too_many}; all are prefixes of one address, and the longer ones have the higher priorities"
         ),
+        Template::Cut(_) => {
+            let why = form.pieces().map(|cut| pieces::why_cut(cut, table, rows));
+            format!(
+                "{too_many}; they look at {} different sets of bits; {}; no longest prefix match of the whole, since {}",
+                shapes_len(rows),
+                why.unwrap_or_default(),
+                why_no_routes(rows)
+            )
+        }
         Template::Plain => String::new(),
     }
+}
+
+/// How many different sets of bits entries look at, but for the one that matches everything.
+fn shapes_len(rows: &[Row]) -> usize {
+    let rows = rows.iter().filter(|row| !row.is_everything());
+    let shapes: HashSet<&KeyShape> = rows.map(|row| &row.key.shape).collect();
+    shapes.len()
 }
 
 fn why_no_routes(rows: &[Row]) -> &'static str {
@@ -291,15 +321,11 @@ fn why_plain(reason: &'static str, table: &FlowTable) -> String {
     if let Some(entry) = unknown {
         return format!("{reason}: {}", words::looks_at(&entry.match_));
     }
-    let rows = reachable(table);
-    let mut shapes: Vec<&KeyShape> = Vec::new();
-    for row in rows.iter().filter(|row| !row.is_everything()) {
-        if !shapes.contains(&&row.key.shape) {
-            shapes.push(&row.key.shape);
+    let shapes = shapes_len(&reachable(table));
+    match shapes > MAX_PARTS {
+        true => {
+            format!("{reason}: {shapes}, where {MAX_PARTS} can be, and no cut makes them so few")
         }
-    }
-    match shapes.len() > MAX_PARTS {
-        true => format!("{reason}: {}, where {MAX_PARTS} can be", shapes.len()),
         false => reason.to_owned(),
     }
 }
@@ -310,6 +336,7 @@ fn parts(template: &Template, bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPar
         Template::Direct(_) => direct_parts(rows),
         Template::Hash(parts) => hash_parts(parts, bytes, rows),
         Template::Lpm(part) => lpm_parts(part, bytes, rows),
+        Template::Cut(_) => default_part(rows).into_iter().collect(),
         Template::Plain => Vec::new(),
     }
 }

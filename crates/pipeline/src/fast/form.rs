@@ -3,25 +3,33 @@
 //! Most changes are carried out in place, by one store that packets see or do not see yet. Where the table has to be
 //! searched in another way, a form is built beside the old one and shown in its place: packets meet the table as it was
 //! or as it is.
+//!
+//! To find out whether a table should be cut, or cut otherwise, takes a look at all of its entries. So after each such look
+//! there have to be half as many changes as there are entries before the next one, and twice as many as the last time
+//! where all stayed as it was. A table that cannot keep its pieces until then is searched as a whole.
 
 mod build;
 mod part;
+mod pieces;
 mod routes;
 
+use super::arena::Ref;
+use super::cut::PARTS_MIN;
+use super::hash_table::{HashTable, SlotArray};
 use super::key::Key;
-use super::plan::{DIRECT_MAX, Plan};
+use super::plan::{DIRECT_MAX, Plan, Planned};
 use super::store::{CellPlace, OldForm, OwnedBody, Store};
 use super::table::{Cell, Rule, Template};
 use crate::classifier::Rank;
 use crate::flow_table::Change;
 use crate::{FlowEntry, FlowTable};
-use build::{NewCells, build};
+use build::build;
 use part::{Part, hash_template, part_index};
+pub(super) use pieces::{Piece, Pieces};
 use routes::Routes;
 use std::cmp::Reverse;
-use std::io;
-use std::ptr::null;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Release;
 
 /// How many bytes a table may have to be searched without pauses: what the processor's own caches hold of it.
 const NEAR_BYTES: usize = 384 << 10;
@@ -39,19 +47,33 @@ pub(super) struct TableForm {
     shown: Option<OwnedBody>,
     /// The entry that matches everything. Entries behind it are left out: no packet comes to them.
     default: DefaultEntry,
-    /// How many changes there were since the table was left to the plain form.
-    since_plain: usize,
+    /// How many changes there have to be before all of the table is looked at again for a cut, or to see whether it need
+    /// not be left to the plain form any more.
+    until_plan: usize,
+    /// How many of these there were after the last look.
+    patience: usize,
 }
 
-/// What finds a table's entries.
+/// What finds a table's entries, or those of a piece of it.
 #[derive(Debug)]
 enum Form {
     /// Built anew at each change.
     Direct,
     Hash(Vec<Part>),
     Lpm(Box<Routes>),
+    Cut(Box<Pieces>),
     Plain(&'static str),
 }
+
+/// An entry and its cell.
+#[derive(Clone, Copy, Debug)]
+struct Member<'a> {
+    planned: &'a Planned,
+    place: CellPlace,
+}
+
+/// The entry with the same match that is next in the order, if there is one: its rank, and the block of its cell.
+type Next = Option<(Rank, Ref)>;
 
 /// Why the plain form may have to do.
 const NO_ROOM: &str = "there is no memory left for it";
@@ -71,7 +93,8 @@ impl TableForm {
             form: Form::Plain("nothing has been added yet"),
             shown: None,
             default: None,
-            since_plain: 0,
+            until_plan: 0,
+            patience: 0,
         }
     }
 
@@ -93,6 +116,7 @@ impl TableForm {
                 store.inherit(old, new);
             }
         }
+        self.until_plan = self.until_plan.saturating_sub(changes.len());
         let mut rest = changes.as_slice();
         if rest.len() > BULK {
             return self.rebuild(store, table, rest);
@@ -117,11 +141,7 @@ impl TableForm {
 
     /// Bytes of what finds its entries, but for what is in the arena.
     pub fn bytes(&self) -> usize {
-        match &self.form {
-            Form::Hash(parts) => parts.iter().map(|part| part.table.bytes()).sum(),
-            Form::Lpm(routes) => routes.trie.bytes_beside_arena(),
-            Form::Direct | Form::Plain(_) => 0,
-        }
+        self.form.bytes()
     }
 
     /// Frees everything: no packet comes any more, or ever finds more than the body that all tables begin with.
@@ -135,133 +155,115 @@ impl TableForm {
         table: &FlowTable,
         change: &Change,
     ) -> Result<(), NeedsRebuild> {
-        match self.form {
+        match &self.form {
             Form::Direct => return Err(NeedsRebuild),
             Form::Plain(_) => return self.stay_plain(table),
-            Form::Hash(_) | Form::Lpm(_) => {}
+            Form::Hash(_) | Form::Lpm(_) | Form::Cut(_) => self.stay(store)?,
         }
-        let (Change::Added(_, entry)
-        | Change::Replaced { new: entry, .. }
-        | Change::Removed(_, entry)) = change;
-        let key = Key::new(&entry.match_).ok_or(NeedsRebuild)?;
-        if key.shape.is_everything() {
+        let (Change::Added(rank, entry)
+        | Change::Replaced {
+            rank, new: entry, ..
+        }
+        | Change::Removed(rank, entry)) = change;
+        let planned = Planned {
+            rank: *rank,
+            entry: entry.clone(),
+            key: Key::new(&entry.match_).ok_or(NeedsRebuild)?,
+        };
+        if planned.key.shape.is_everything() {
             return Err(NeedsRebuild);
         }
+        if *rank > self.last_rank() {
+            return Ok(());
+        }
+        let words = self.words(&planned.key);
         match change {
-            Change::Added(rank, entry) => self.add(store, *rank, entry, &key),
-            Change::Replaced { old, .. } if old.cell.cell().is_null() => Ok(()),
-            Change::Replaced { rank, old, new, .. } => {
-                self.replace(store, *rank, (old, new), &key)?;
-                retire(store, change, self.words(&key));
+            Change::Added(..) => self.add(store, &planned),
+            Change::Replaced { old, .. } => {
+                self.replace(store, old, &planned)?;
+                retire(store, change, words);
                 Ok(())
             }
-            Change::Removed(rank, entry) => {
-                self.remove(store, table, *rank, entry, &key)?;
-                retire(store, change, self.words(&key));
+            Change::Removed(..) => {
+                self.remove(store, table, &planned)?;
+                retire(store, change, words);
                 Ok(())
             }
         }
     }
 
-    /// Tries again when the table is small, or has changed as often as it has entries.
+    /// Tries again when the table is small, or it is time.
     fn stay_plain(&mut self, table: &FlowTable) -> Result<(), NeedsRebuild> {
-        self.since_plain += 1;
-        let len = table.entries().len();
-        match len <= DIRECT_MAX || self.since_plain > len {
+        match table.entries().len() <= DIRECT_MAX || self.until_plan == 0 {
             true => Err(NeedsRebuild),
             false => Ok(()),
         }
     }
 
-    fn add(
-        &mut self,
-        store: &mut Store,
-        rank: Rank,
-        entry: &Arc<FlowEntry>,
-        key: &Key,
-    ) -> Result<(), NeedsRebuild> {
-        if rank > self.last_rank() {
-            return Ok(());
-        }
-        let shown = self.shown.as_ref();
-        match &mut self.form {
-            Form::Hash(parts) => {
-                let index = part_index(parts, key)?;
-                let shown = shown.filter(|shown| shows_part(shown, index));
-                parts[index].add(store, rank, entry, key, |part, old, store| {
-                    if let Some(shown) = shown {
-                        shown.body.parts[index].store(
-                            part.table.slots_ptr().cast_mut().cast(),
-                            std::sync::atomic::Ordering::Release,
-                        );
-                    }
-                    store.retire(OldForm::Slots(old));
-                })
-            }
-            Form::Lpm(routes) => routes.add(store, rank, entry, key),
-            Form::Direct | Form::Plain(_) => Err(NeedsRebuild),
+    /// Goes on as it is, unless it is time to look whether there is a better cut.
+    fn stay(&self, store: &Store) -> Result<(), NeedsRebuild> {
+        let may_be_better = match &self.form {
+            Form::Hash(parts) => store.decomposes && parts.len() >= PARTS_MIN,
+            Form::Cut(_) => true,
+            Form::Direct | Form::Lpm(_) | Form::Plain(_) => false,
+        };
+        match may_be_better && self.until_plan == 0 {
+            true => Err(NeedsRebuild),
+            false => Ok(()),
         }
     }
 
-    /// Puts a new cell in the place of an entry's, unless that is hidden.
+    fn add(&mut self, store: &mut Store, planned: &Planned) -> Result<(), NeedsRebuild> {
+        let place = self.new_cell(store, planned)?;
+        self.form
+            .put(store, &Member { planned, place }, self.shown.as_ref())
+    }
+
+    /// Puts a new cell in the place of an entry's.
     fn replace(
         &mut self,
         store: &mut Store,
-        rank: Rank,
-        (old, new): (&FlowEntry, &Arc<FlowEntry>),
-        key: &Key,
+        old: &FlowEntry,
+        planned: &Planned,
     ) -> Result<(), NeedsRebuild> {
-        let words = self.words(key);
-        if let Form::Hash(parts) = &mut self.form {
-            let index = part_index(parts, key)?;
-            let found = parts[index].table.find(&store.arena, &key.values);
-            if found != Some(store.block_of(old.cell.cell(), words)) {
-                return Ok(());
-            }
-        }
-        let place = make_cell(store, rank, new, key, words)?;
-        match &mut self.form {
-            Form::Hash(parts) => {
-                let index = part_index(parts, key)?;
-                parts[index]
-                    .table
-                    .replace(&store.arena, &key.values, place.block);
-            }
-            Form::Lpm(routes) => {
-                routes.replace(store, new, key, place)?;
-            }
-            Form::Direct | Form::Plain(_) => return Err(NeedsRebuild),
-        }
-        // SAFETY: the store keeps the cell until it is retired, and clears the link then.
-        unsafe { new.cell.set(place.cell) };
-        Ok(())
+        let old = store.place_of(old, self.words(&planned.key));
+        let old = old.ok_or(NeedsRebuild)?;
+        let place = self.new_cell(store, planned)?;
+        self.form.replace(store, old, &Member { planned, place })
     }
 
     fn remove(
         &mut self,
         store: &mut Store,
         table: &FlowTable,
-        rank: Rank,
-        entry: &Arc<FlowEntry>,
-        key: &Key,
+        planned: &Planned,
     ) -> Result<(), NeedsRebuild> {
-        if rank > self.last_rank() {
-            return Ok(());
-        }
         if table.entries().len() <= DIRECT_MAX / 2 {
             return Err(NeedsRebuild);
         }
-        let last = self.last_rank();
-        match &mut self.form {
-            Form::Hash(parts) => {
-                let index = part_index(parts, key)?;
-                let next = table.first_with(&entry.match_);
-                let next = next.filter(|&(rank, _)| rank < last);
-                parts[index].remove(store, rank, entry, next, key)
+        let words = self.words(&planned.key);
+        let place = store.place_of(&planned.entry, words).ok_or(NeedsRebuild)?;
+        let next = table.first_with(&planned.entry.match_);
+        let next = match next.filter(|&(rank, _)| rank < self.last_rank()) {
+            Some((rank, next)) => {
+                Some((rank, store.place_of(next, words).ok_or(NeedsRebuild)?.block))
             }
-            Form::Lpm(routes) => routes.remove(store, entry, key),
-            Form::Direct | Form::Plain(_) => Err(NeedsRebuild),
+            None => None,
+        };
+        let member = Member { planned, place };
+        self.form.remove(store, &member, next)
+    }
+
+    /// A cell for an entry, which from now on counts for it.
+    fn new_cell(&self, store: &mut Store, planned: &Planned) -> Result<CellPlace, NeedsRebuild> {
+        let words = self.words(&planned.key);
+        if matches!(self.form, Form::Cut(_)) && planned.key.values.len() > words {
+            return Err(NeedsRebuild);
         }
+        let place = make_cell(store, planned, words)?;
+        // SAFETY: the store keeps the cell until it is retired, and clears the link then.
+        unsafe { planned.entry.cell.set(place.cell) };
+        Ok(place)
     }
 
     /// The rank of what matches everything: no packet comes to entries behind it.
@@ -272,35 +274,20 @@ impl TableForm {
 
     /// How many words stand before the cell of an entry.
     fn words(&self, key: &Key) -> usize {
-        match self.form {
+        match &self.form {
             Form::Hash(_) if !key.shape.is_everything() => key.values.len(),
+            Form::Cut(pieces) if !key.shape.is_everything() => pieces.room(),
             _ => 0,
         }
     }
 
     /// Shows another body where the one that is shown is not how the table should be searched any more.
     fn refresh(&mut self, store: &mut Store, table: &FlowTable) {
-        let mut empty = Vec::new();
-        if let Form::Hash(parts) = &mut self.form {
-            empty.extend(parts.extract_if(.., |part| part.priorities.is_empty()));
-            parts.sort_by_key(|part| Reverse(part.highest()));
-        }
-        let (template, pointers) = match &self.form {
-            Form::Hash(parts) => hash_template(parts, NEAR_BYTES),
-            Form::Lpm(routes) => routes.template(NEAR_BYTES),
-            Form::Direct | Form::Plain(_) => return,
-        };
-        let is_shown = match (
-            self.shown.as_ref().map(|shown| &shown.body.template),
-            &template,
-        ) {
-            (Some(Template::Hash(shown)), Template::Hash(now)) => shown == now,
-            (Some(Template::Lpm(shown)), Template::Lpm(now)) => shown == now,
-            _ => false,
-        };
-        if !is_shown {
-            let default = self.default_cell();
-            match store.make_body(template, default, &pointers) {
+        let empty = self.form.tidy();
+        if let Some(shown) = &self.shown
+            && let Some((template, pointers)) = self.form.outdated(&shown.body.template, NEAR_BYTES)
+        {
+            match store.make_body(template, shown.body.default, &pointers) {
                 Ok(body) => self.show(store, body),
                 Err(_) => self.leave_to_plain(store, table, NO_ROOM, &[]),
             }
@@ -310,15 +297,18 @@ impl TableForm {
         }
     }
 
-    fn default_cell(&self) -> *const Cell {
-        let default = self.default.as_ref();
-        default.map_or(null(), |(_, entry)| entry.cell.cell().cast_const())
-    }
-
     fn show(&mut self, store: &mut Store, body: OwnedBody) {
         store.show(self.index, &body.body);
         if let Some(old) = self.shown.replace(body) {
             store.retire(OldForm::Body(old));
+        }
+    }
+
+    /// Its pieces, if it was cut.
+    pub fn pieces(&self) -> Option<&Pieces> {
+        match &self.form {
+            Form::Cut(pieces) => Some(pieces),
+            _ => None,
         }
     }
 
@@ -329,28 +319,23 @@ impl TableForm {
 
     /// How many bytes what finds the entries of each part takes, without the entries.
     pub fn part_bytes(&self) -> Vec<usize> {
-        match &self.form {
-            Form::Hash(parts) => parts.iter().map(|part| part.table.bytes()).collect(),
-            Form::Lpm(routes) => vec![routes.trie.search_bytes()],
-            Form::Direct | Form::Plain(_) => Vec::new(),
-        }
+        self.form.part_bytes()
     }
 
     /// Builds the form that fits the table as it is now. `changes` have been made to the table, but not followed here.
     fn rebuild(&mut self, store: &mut Store, table: &FlowTable, changes: &[Change]) {
-        let plan = Plan::new(table);
+        let may_cut = store.decomposes && self.until_plan == 0;
+        let plan = Plan::new(table, may_cut);
+        let (is_planned, is_cut) = (plan.is_planned(), matches!(plan, Plan::Cut(..)));
+        let is_known = self.form.is_as_planned(&plan);
         let mut cells = Vec::new();
-        let built = build(store, plan, &mut cells).and_then(|(form, default)| {
-            match form.body(store, default.as_ref(), &cells) {
-                Ok(body) => Ok((form, default, body)),
-                Err(_) => {
-                    form.forget(store);
-                    Err(NO_ROOM)
-                }
-            }
-        });
+        let mut built = build(store, plan, &mut cells);
+        if built.is_err() && is_cut {
+            forget_cells(store, &mut cells);
+            built = build(store, Plan::new(table, false), &mut cells);
+        }
         match built {
-            Ok((form, default, body)) => {
+            Ok((form, body, default)) => {
                 store.show(self.index, &body.body);
                 let old_body = self.shown.replace(body);
                 self.retire_old(store, table, old_body, changes);
@@ -361,11 +346,14 @@ impl TableForm {
                 }
             }
             Err(reason) => {
-                for (_, place) in cells {
-                    store.forget_cell(place);
-                }
+                forget_cells(store, &mut cells);
                 self.leave_to_plain(store, table, reason, changes);
             }
+        }
+        if self.until_plan == 0 && is_planned {
+            let twice = if is_known { 2 * self.patience } else { 0 };
+            self.patience = twice.max(table.entries().len() / 2);
+            self.until_plan = self.patience;
         }
     }
 
@@ -381,7 +369,7 @@ impl TableForm {
         let old_body = self.shown.take();
         self.retire_old(store, table, old_body, changes);
         (self.form, self.default) = (Form::Plain(reason), None);
-        self.since_plain = 0;
+        self.until_plan = self.until_plan.max(table.entries().len() / 2);
     }
 
     /// Retires what packets do not see any more: the cells of all entries, and what found them.
@@ -403,14 +391,7 @@ impl TableForm {
             let words = Key::new(&entry.match_).map_or(0, |key| self.words(&key));
             store.retire_cell(entry, words, Some(entry.clone()));
         }
-        match std::mem::replace(&mut self.form, Form::Direct) {
-            Form::Hash(parts) => {
-                let tables = parts.into_iter().map(|part| part.table);
-                tables.for_each(|table| store.retire(OldForm::Hash(table)));
-            }
-            Form::Lpm(routes) => store.retire(OldForm::Trie(Box::new(routes.trie))),
-            Form::Direct | Form::Plain(_) => {}
-        }
+        std::mem::replace(&mut self.form, Form::Direct).retire(store);
         if let Some(body) = old_body {
             store.retire(OldForm::Body(body));
         }
@@ -418,45 +399,200 @@ impl TableForm {
 }
 
 impl Form {
-    /// What packets are to see of it, once its cells have been made.
-    fn body(
-        &self,
+    /// Whether a plan would make it as it is, but for its parts.
+    fn is_as_planned(&self, plan: &Plan) -> bool {
+        match (self, plan) {
+            (Self::Hash(_), Plan::Hash(..)) => true,
+            (Self::Cut(pieces), Plan::Cut(cut, ..)) => pieces.cut() == *cut,
+            _ => false,
+        }
+    }
+
+    /// Has packets find an entry's cell. `shown` is what they see of the form.
+    fn put(
+        &mut self,
         store: &mut Store,
-        default: Option<&(Rank, Arc<FlowEntry>)>,
-        cells: &NewCells,
-    ) -> io::Result<OwnedBody> {
-        let (template, pointers) = match self {
-            Self::Direct => (direct_template(cells), Vec::new()),
-            Self::Hash(parts) => hash_template(parts, NEAR_BYTES),
-            Self::Lpm(routes) => routes.template(NEAR_BYTES),
-            Self::Plain(_) => (Template::Plain, Vec::new()),
+        member: &Member,
+        shown: Option<&OwnedBody>,
+    ) -> Result<(), NeedsRebuild> {
+        match self {
+            Self::Hash(parts) => {
+                let index = part_index(parts, member)?;
+                if let Some(old) = parts[index].put(store, member) {
+                    let shown = shown.filter(|shown| shows_part(shown, index));
+                    show_slots(store, shown, index, &parts[index].table, old);
+                }
+                Ok(())
+            }
+            Self::Lpm(routes) => routes.put(store, member),
+            Self::Cut(pieces) => pieces.put(store, member, shown),
+            Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
+        }
+    }
+
+    /// Has packets find an entry's cell in the place of that of another one with the same match and rank.
+    fn replace(
+        &mut self,
+        store: &mut Store,
+        old: CellPlace,
+        member: &Member,
+    ) -> Result<(), NeedsRebuild> {
+        match self {
+            Self::Hash(parts) => {
+                let index = part_index(parts, member)?;
+                parts[index].replace(store, old, member);
+                Ok(())
+            }
+            Self::Lpm(routes) => routes.replace(store, member),
+            Self::Cut(pieces) => pieces.replace(store, old, member),
+            Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
+        }
+    }
+
+    /// Has packets no longer find an entry's cell, but that of the next one with the same match, if there is one.
+    fn remove(
+        &mut self,
+        store: &mut Store,
+        member: &Member,
+        next: Next,
+    ) -> Result<(), NeedsRebuild> {
+        match self {
+            Self::Hash(parts) => {
+                let index = part_index(parts, member)?;
+                parts[index].remove(store, member, next);
+                Ok(())
+            }
+            Self::Lpm(routes) => routes.remove(store, member),
+            Self::Cut(pieces) => pieces.remove(store, member, next),
+            Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
+        }
+    }
+
+    /// Brings the parts into the order in which they are searched, and takes out those without entries.
+    fn tidy(&mut self) -> Vec<Part> {
+        let Self::Hash(parts) = self else {
+            return Vec::new();
         };
-        // The cell of what matches everything is made last.
-        let default = default
-            .and(cells.last())
-            .map_or(null(), |(_, place)| place.cell.cast_const());
-        store.make_body(template, default, &pointers)
+        let empty = parts.extract_if(.., |part| part.priorities.is_empty());
+        let empty = empty.collect();
+        parts.sort_by_key(|part| Reverse(part.highest()));
+        empty
+    }
+
+    /// Takes parts without entries back that are shown still.
+    fn untidy(&mut self, empty: &mut Vec<Part>) {
+        if let Self::Hash(parts) = self {
+            parts.append(empty);
+        }
+    }
+
+    /// How it is to be searched, and where what finds its entries is; `None` for what is built anew at each change.
+    fn template(&self, near_bytes: usize) -> Option<(Template, Vec<*const u8>)> {
+        match self {
+            Self::Hash(parts) => Some(hash_template(parts, near_bytes)),
+            Self::Lpm(routes) => Some(routes.template(near_bytes)),
+            Self::Cut(pieces) => Some(pieces.template()),
+            Self::Direct | Self::Plain(_) => None,
+        }
+    }
+
+    /// The same where packets see another template.
+    fn outdated(&self, shown: &Template, near_bytes: usize) -> Option<(Template, Vec<*const u8>)> {
+        let now = self.template(near_bytes)?;
+        let is_shown = match (shown, &now.0) {
+            (Template::Hash(shown), Template::Hash(now)) => shown == now,
+            (Template::Lpm(shown), Template::Lpm(now)) => shown == now,
+            (Template::Cut(shown), Template::Cut(now)) => shown == now,
+            _ => false,
+        };
+        (!is_shown).then_some(now)
+    }
+
+    /// The form with what packets are to see of it; its members are those that it was made of.
+    fn with_body(
+        self,
+        store: &mut Store,
+        members: &[Member],
+        default: *const Cell,
+        near_bytes: usize,
+    ) -> Result<(Self, OwnedBody), &'static str> {
+        let direct = || (direct_template(members), Vec::new());
+        let (template, pointers) = self.template(near_bytes).unwrap_or_else(direct);
+        match store.make_body(template, default, &pointers) {
+            Ok(body) => Ok((self, body)),
+            Err(_) => {
+                self.forget(store);
+                Err(NO_ROOM)
+            }
+        }
+    }
+
+    /// Bytes of what finds its entries, but for what is in the arena.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).sum(),
+            Self::Lpm(routes) => routes.trie.bytes_beside_arena(),
+            Self::Cut(pieces) => pieces.bytes(),
+            Self::Direct | Self::Plain(_) => 0,
+        }
+    }
+
+    /// How many bytes what finds the entries of each part takes, without the entries.
+    fn part_bytes(&self) -> Vec<usize> {
+        match self {
+            Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).collect(),
+            Self::Lpm(routes) => vec![routes.trie.search_bytes()],
+            Self::Cut(_) | Self::Direct | Self::Plain(_) => Vec::new(),
+        }
+    }
+
+    /// Frees it, but for its cells, once packets cannot be in it any more.
+    fn retire(self, store: &mut Store) {
+        match self {
+            Self::Hash(parts) => {
+                let tables = parts.into_iter().map(|part| part.table);
+                tables.for_each(|table| store.retire(OldForm::Hash(table)));
+            }
+            Self::Lpm(routes) => store.retire(OldForm::Trie(Box::new(routes.trie))),
+            Self::Cut(pieces) => pieces.retire(store),
+            Self::Direct | Self::Plain(_) => {}
+        }
     }
 
     /// Frees it, but for its cells: packets never saw it.
     fn forget(self, store: &mut Store) {
-        if let Self::Lpm(routes) = self {
-            routes.trie.free(&mut store.arena);
+        match self {
+            Self::Lpm(routes) => routes.trie.free(&mut store.arena),
+            Self::Cut(pieces) => pieces.forget(store),
+            Self::Hash(_) | Self::Direct | Self::Plain(_) => {}
         }
     }
 }
 
-/// A cell for an entry, behind so many words of its key.
+/// A cell for an entry, behind so many words: those of its key, as far as there are so many, and zeros.
 fn make_cell(
     store: &mut Store,
-    rank: Rank,
-    entry: &Arc<FlowEntry>,
-    key: &Key,
+    planned: &Planned,
     words: usize,
 ) -> Result<CellPlace, NeedsRebuild> {
-    let values = &key.values[..words];
-    let place = store.make_cell(entry, rank.to_bits(), key.shape.require, values);
+    let Planned { rank, entry, key } = planned;
+    let (rank, require) = (rank.to_bits(), key.shape.require);
+    let place = match key.values.get(..words) {
+        Some(values) => store.make_cell(entry, rank, require, values),
+        None => {
+            let mut values = key.values.clone();
+            values.resize(words, 0);
+            store.make_cell(entry, rank, require, &values)
+        }
+    };
     place.ok_or(NeedsRebuild)
+}
+
+/// Takes cells back that packets never saw.
+fn forget_cells(store: &mut Store, cells: &mut build::NewCells) {
+    for (_, place) in cells.drain(..) {
+        store.forget_cell(place);
+    }
 }
 
 /// Retires the cell of the entry that a change has taken out.
@@ -481,14 +617,26 @@ fn shows_part(shown: &OwnedBody, index: usize) -> bool {
     matches!(&shown.body.template, Template::Hash(parts) if index < parts.len())
 }
 
-fn direct_template(cells: &NewCells) -> Template {
-    let rules = cells.iter().filter_map(|(entry, place)| {
-        let key = Key::new(&entry.match_)?;
-        Some(Rule {
-            shape: key.shape,
-            values: key.values,
-            cell: place.cell,
-        })
+/// Shows the array that a hash table has now in the place of an old one.
+fn show_slots(
+    store: &mut Store,
+    shown: Option<&OwnedBody>,
+    index: usize,
+    table: &HashTable,
+    old: SlotArray,
+) {
+    if let Some(shown) = shown {
+        let slots = table.slots_ptr().cast_mut().cast();
+        shown.body.parts[index].store(slots, Release);
+    }
+    store.retire(OldForm::Slots(old));
+}
+
+fn direct_template(members: &[Member]) -> Template {
+    let rules = members.iter().map(|member| Rule {
+        shape: member.planned.key.shape.clone(),
+        values: member.planned.key.values.clone(),
+        cell: member.place.cell,
     });
     Template::Direct(rules.collect())
 }

@@ -137,6 +137,7 @@ impl Generator {
                     }
                     Template::Hash(parts) => cache.get(assembler, &Shape::Hash(parts.clone())),
                     Template::Lpm(part) => cache.get(assembler, &Shape::Lpm(part.clone())),
+                    Template::Cut(shape) => cache.get(assembler, &Shape::Cut(shape.clone())),
                     Template::Plain => cache.get(assembler, &Shape::Plain),
                 };
                 code.map(Runner::Code).map_err(refused)

@@ -9,7 +9,8 @@ use super::key::{Base, KeyShape, MAX_WORDS, Word};
 use super::kinds::Kinds;
 use super::lpm::Root;
 use super::table::{
-    Body, Cell, Context, HashPart, Header, LpmPart, Rule, Template, cell_at, shape_of,
+    Body, Cell, Context, Door, HashPart, Header, LpmPart, Rule, Template, cell_at, door_at,
+    shape_of,
 };
 use super::zeroed::prefetch;
 use std::sync::atomic::AtomicU64;
@@ -50,7 +51,7 @@ pub(crate) unsafe fn enter(frame: &mut Frame, context: &Context, header: *const 
     // SAFETY: the caller's promise, and so for every function here.
     unsafe {
         frame.header = header;
-        let body = &*(*header).body.load(Acquire);
+        let body = body_for(frame, context, header);
         let found = search(frame, context, body);
         go_on(frame, context, body, found);
     }
@@ -95,7 +96,7 @@ unsafe fn go_on(frame: &mut Frame, context: &Context, body: &Body, found: Found)
                 return;
             };
             frame.header = next;
-            body = &*(*next).body.load(Acquire);
+            body = body_for(frame, context, next);
             found = search(frame, context, body);
         }
     }
@@ -109,8 +110,42 @@ unsafe fn search(frame: &mut Frame, context: &Context, body: &Body) -> Found {
             Template::Hash(parts) => search_parts(frame, context, body, parts),
             Template::Lpm(part) if part.is_far => pause_for_root(frame, body, part),
             Template::Lpm(part) => search_trie(frame, context, body, part),
-            Template::Plain => Found::Plain,
+            // Behind all cuts there is one of the others.
+            Template::Cut(_) | Template::Plain => Found::Plain,
         }
+    }
+}
+
+/// What a frame's entry is searched by in a table: its body, or where the table was cut that of the frame's piece.
+unsafe fn body_for<'a>(frame: &mut Frame, context: &Context, header: *const Header) -> &'a Body {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut body = &*(*header).body.load(Acquire);
+        while let Template::Cut(shape) = &body.template {
+            body = piece(frame, context, body, shape);
+        }
+        body
+    }
+}
+
+/// The body of the piece that a frame belongs to.
+unsafe fn piece<'a>(
+    frame: &mut Frame,
+    context: &Context,
+    body: &Body,
+    shape: &KeyShape,
+) -> &'a Body {
+    // SAFETY: the caller's promise; the first part has the slots of doors, the second is the door to the rest.
+    unsafe {
+        let found = frame.kinds.contains(shape.require).then(|| {
+            let slots = body.parts[0].load(Acquire) as *const Slots;
+            let len = read_key(frame, shape);
+            let block = Slots::find(slots, context.arena, &frame.key[..len]);
+            block.map(|block| door_at(context.arena, block, len))
+        });
+        let rest = || &*body.parts[1].load(Acquire).cast::<Door>();
+        let door = found.flatten().unwrap_or_else(rest);
+        &*door.body.load(Acquire)
     }
 }
 
@@ -147,7 +182,7 @@ unsafe fn search_parts(
             }
             let block = Slots::find(slots, context.arena, &frame.key[..len]);
             let Some(block) = block else { continue };
-            let cell: *const Cell = cell_at(context.arena, block, len);
+            let cell: *const Cell = cell_at(context.arena, block, part.room);
             if best.is_null() || (*cell).rank < (*best).rank {
                 best = cell;
             }
@@ -179,7 +214,7 @@ unsafe fn search_slots(
         return Found::Nothing;
     };
     // SAFETY: the block is one of this table.
-    Found::Cell(unsafe { cell_at(context.arena, block, len) })
+    Found::Cell(unsafe { cell_at(context.arena, block, part.room) })
 }
 
 unsafe fn pause_for_root(frame: &mut Frame, body: &Body, part: &LpmPart) -> Found {
@@ -209,7 +244,7 @@ unsafe fn search_trie(frame: &mut Frame, context: &Context, body: &Body, part: &
         return Found::Nothing;
     };
     // SAFETY: the block is one of this table.
-    let cell: *const Cell = unsafe { cell_at(context.arena, block, 0) };
+    let cell: *const Cell = unsafe { cell_at(context.arena, block, part.room) };
     if part.is_far {
         prefetch(cell.cast());
         frame.kept[CELL] = cell as u64;

@@ -82,10 +82,32 @@ struct FieldPlace {
 impl Key {
     /// The match of an entry; `None` where it has a field that only the plain form looks at.
     pub fn new(match_: &EntryMatch) -> Option<Self> {
-        let require = required(match_)?;
-        let mut fields = Vec::with_capacity(match_.fields().len());
+        let mut require = Kinds::empty();
+        for &(field, value, _) in match_.fields() {
+            require |= required(field, value)?;
+        }
+        Self::of(match_.fields(), require)
+    }
+
+    /// One field alone, whatever else a match would have to ask for with it. `None` for those that are at different
+    /// places in different headers, or are no more than the kind of a header.
+    pub fn of_field(field: OxmField, value: u128, mask: u128) -> Option<Self> {
+        use OxmField::*;
+        let require = match field {
+            EthType | IpProto | IpDscp | IpEcn => return None,
+            Ipv4Src | Ipv4Dst => Kinds::IPV4,
+            Ipv6Src | Ipv6Dst | Ipv6Flabel => Kinds::IPV6,
+            ArpOp | ArpSpa | ArpTpa | ArpSha | ArpTha => Kinds::ARP,
+            _ => required(field, value)?,
+        };
+        Self::of(&[(field, value, mask)], require)
+    }
+
+    /// Field, value, mask of each; the headers that they ask for, taken together.
+    fn of(matched: &[(OxmField, u128, u128)], require: Kinds) -> Option<Self> {
+        let mut fields = Vec::with_capacity(matched.len());
         let mut depth = depth_of(require);
-        for &(field, value, mask) in match_.fields() {
+        for &(field, value, mask) in matched {
             if is_implied(field, require) {
                 continue;
             }
@@ -112,29 +134,30 @@ impl Key {
             values,
         })
     }
+
+    /// Whether what it asks for in a field is that a header is there, and no more.
+    pub fn is_header(&self, field: OxmField) -> bool {
+        is_implied(field, self.shape.require)
+    }
 }
 
-/// The headers that the fields of a match, taken together, ask for.
-fn required(match_: &EntryMatch) -> Option<Kinds> {
+/// The headers that a field of a match asks for by itself.
+fn required(field: OxmField, value: u128) -> Option<Kinds> {
     use OxmField::*;
-    let mut require = Kinds::empty();
-    for &(field, value, _) in match_.fields() {
-        require |= match field {
-            EthType => announced_by(value),
-            InPort | Metadata | EthDst | EthSrc | VlanVid => Kinds::empty(),
-            IpDscp | IpEcn | IpProto | Ipv4Src | Ipv4Dst => Kinds::empty(),
-            Ipv6Src | Ipv6Dst | Ipv6Flabel => Kinds::empty(),
-            ArpOp | ArpSpa | ArpTpa | ArpSha | ArpTha => Kinds::empty(),
-            VlanPcp => Kinds::VLAN,
-            TcpSrc | TcpDst => Kinds::TCP,
-            UdpSrc | UdpDst => Kinds::UDP,
-            SctpSrc | SctpDst => Kinds::SCTP,
-            Icmpv4Type | Icmpv4Code => Kinds::ICMPV4,
-            Icmpv6Type | Icmpv6Code => Kinds::ICMPV6,
-            _ => return None,
-        };
-    }
-    Some(require)
+    Some(match field {
+        EthType => announced_by(value),
+        InPort | Metadata | EthDst | EthSrc | VlanVid => Kinds::empty(),
+        IpDscp | IpEcn | IpProto | Ipv4Src | Ipv4Dst => Kinds::empty(),
+        Ipv6Src | Ipv6Dst | Ipv6Flabel => Kinds::empty(),
+        ArpOp | ArpSpa | ArpTpa | ArpSha | ArpTha => Kinds::empty(),
+        VlanPcp => Kinds::VLAN,
+        TcpSrc | TcpDst => Kinds::TCP,
+        UdpSrc | UdpDst => Kinds::UDP,
+        SctpSrc | SctpDst => Kinds::SCTP,
+        Icmpv4Type | Icmpv4Code => Kinds::ICMPV4,
+        Icmpv6Type | Icmpv6Code => Kinds::ICMPV6,
+        _ => return None,
+    })
 }
 
 /// The header behind an Ethernet type. Every match that looks into it names the type (1.3.5 table 12).

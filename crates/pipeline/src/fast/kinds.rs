@@ -30,6 +30,18 @@ bitflags! {
     }
 }
 
+impl Kinds {
+    /// Whether a frame may have these headers and those.
+    pub fn go_with(self, other: Self) -> bool {
+        let network = Self::IPV4 | Self::IPV6 | Self::ARP;
+        let transport = Self::TCP | Self::UDP | Self::SCTP | Self::ICMPV4 | Self::ICMPV6;
+        [network, transport].into_iter().all(|level| {
+            let (one, other) = (self & level, other & level);
+            one.is_empty() || other.is_empty() || one == other
+        })
+    }
+}
+
 /// How deep the installed pipeline looks into frames, and they are parsed (ESWITCH, section 3.1: parser templates).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

@@ -423,6 +423,11 @@ impl Trie {
         Ok(())
     }
 
+    /// Whether this very prefix is in it.
+    pub fn has(&self, prefix: Prefix) -> bool {
+        self.prefixes.find(prefix).is_some()
+    }
+
     /// Exchanges the block of a prefix for another one, which no prefix has, and returns the one that was there; `None`
     /// if there is no such prefix.
     pub fn replace(&mut self, arena: &Arena, prefix: Prefix, block: Ref) -> Option<Ref> {

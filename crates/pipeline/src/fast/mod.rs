@@ -29,6 +29,7 @@ mod actions;
 mod arena;
 mod compiled;
 mod compiler;
+mod cut;
 mod epoch;
 mod explain;
 mod form;
@@ -52,7 +53,8 @@ pub use compiled::{Compiled, Reader};
 pub use compiler::CompileConfig;
 pub(crate) use compiler::Compiler;
 pub use explain::{
-    ExplainedActions, ExplainedPart, ExplainedTable, Explanation, PlainReason, TemplateKind,
+    ExplainedActions, ExplainedCut, ExplainedPart, ExplainedPieces, ExplainedTable, Explanation,
+    PlainReason, TemplateKind,
 };
 pub use frame::{BURST, Burst, MAX_FRAME, Processed, Verdict};
 pub use generator::Backend;

@@ -1,5 +1,6 @@
 //! Which template a table gets: the cheapest whose prerequisites its entries meet (ESWITCH section 3.1).
 
+use super::cut::{Cut, PARTS_MIN};
 use super::key::{Base, Key, Word};
 use super::kinds::{Depth, Kinds};
 use super::lpm::Prefix;
@@ -13,6 +14,9 @@ use urtica_wire::OxmField;
 /// Tables with so many entries, or fewer, are compared one by one: a hash costs as much as some comparisons.
 pub(super) const DIRECT_MAX: usize = 6;
 
+/// Why the plain form may have to do.
+pub(super) const TOO_MANY: &str = "the entries look at too many different sets of bits";
+
 /// How a table is to be searched.
 #[derive(Debug)]
 pub(super) enum Plan {
@@ -22,6 +26,8 @@ pub(super) enum Plan {
     Hash(Vec<Planned>, Option<Planned>),
     /// By a trie.
     Lpm(Vec<Planned>, Option<Planned>),
+    /// In pieces.
+    Cut(Cut, Vec<Planned>, Option<Planned>),
     /// By the plain form, for this reason.
     Plain(&'static str),
 }
@@ -63,8 +69,8 @@ pub(super) enum PrefixObstacle {
 }
 
 impl Plan {
-    /// The plan for a table's entries as they are now.
-    pub fn new(table: &FlowTable) -> Self {
+    /// The plan for a table's entries as they are now; `may_cut` is whether it may take the time to look for a cut.
+    pub fn new(table: &FlowTable, may_cut: bool) -> Self {
         let mut entries = Vec::with_capacity(table.entries().len());
         for (rank, entry) in table.ranked() {
             let Some(key) = Key::new(&entry.match_) else {
@@ -81,21 +87,57 @@ impl Plan {
                 break;
             }
         }
-        Self::of(entries)
+        Self::of(entries, may_cut)
     }
 
-    fn of(mut entries: Vec<Planned>) -> Self {
+    /// The entries in their order, and the one that matches everything behind them, where that is not one of them.
+    pub fn entries(&self) -> (&[Planned], Option<&Planned>) {
+        match self {
+            Self::Direct(entries) => (entries, None),
+            Self::Hash(entries, default)
+            | Self::Lpm(entries, default)
+            | Self::Cut(_, entries, default) => (entries, default.as_ref()),
+            Self::Plain(_) => (&[], None),
+        }
+    }
+
+    /// Whether the entries are such that a look for a cut makes a difference.
+    pub fn is_planned(&self) -> bool {
+        matches!(self, Self::Hash(..) | Self::Cut(..) | Self::Plain(_))
+    }
+
+    /// How many words there are to be before each cell; `None` for those of its key.
+    pub fn room(&self) -> Option<usize> {
+        match self {
+            Self::Hash(..) => None,
+            // Pieces find the same cells by different keys.
+            Self::Cut(_, entries, _) => {
+                let words = entries.iter().map(|planned| planned.key.values.len());
+                words.max()
+            }
+            Self::Direct(_) | Self::Lpm(..) | Self::Plain(_) => Some(0),
+        }
+    }
+
+    fn of(mut entries: Vec<Planned>, may_cut: bool) -> Self {
         if entries.len() <= DIRECT_MAX {
             return Self::Direct(entries);
         }
         let default = entries.pop_if(|last| last.key.shape.is_everything());
-        if RouteTable::of(&entries).is_some() {
+        if RouteTable::of(&entries, &[]).is_some() {
             return Self::Lpm(entries, default);
         }
         let shapes: HashSet<_> = entries.iter().map(|planned| &planned.key.shape).collect();
-        match shapes.len() {
+        let shapes = shapes.len();
+        if may_cut && shapes >= PARTS_MIN {
+            let all: Vec<_> = entries.iter().collect();
+            if let Some(cut) = Cut::best(&all, &[], 0) {
+                return Self::Cut(cut, entries, default);
+            }
+        }
+        match shapes {
             0..=MAX_PARTS => Self::Hash(entries, default),
-            _ => Self::Plain("the entries look at too many different sets of bits"),
+            _ => Self::Plain(TOO_MANY),
         }
     }
 }
@@ -103,11 +145,15 @@ impl Plan {
 impl Route {
     /// The prefix that a match is, if it is one.
     pub fn new(match_: &EntryMatch, require: Kinds) -> Option<Self> {
+        Self::within(match_, require, &[])
+    }
+
+    /// The same for an entry of a piece, all packets of which have what the cuts tell.
+    pub fn within(match_: &EntryMatch, require: Kinds, cuts: &[Cut]) -> Option<Self> {
         use OxmField::*;
-        let mut fields = match_
-            .fields()
-            .iter()
-            .filter(|(field, ..)| *field != EthType);
+        let mut fields = match_.fields().iter().filter(|(field, _, mask)| {
+            *field != EthType && !cuts.iter().any(|cut| cut.implies(*field, *mask))
+        });
         let (field, value, mask) = match fields.next() {
             Some(&(field, value, mask)) => (Some(field), value, mask),
             None => (None, 0, 0),
@@ -136,12 +182,17 @@ impl Route {
 }
 
 impl RouteTable {
-    /// What the routes have in common, if these are routes, of different lengths, and can be searched as such.
-    pub fn of(entries: &[Planned]) -> Option<Self> {
+    /// What the routes have in common, if these are routes, of different lengths, and can be searched as such: those of
+    /// a table, or of a piece that these cuts have made.
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Planned>, cuts: &[Cut]) -> Option<Self> {
         let mut table = Self::default();
+        let mut known = HashSet::new();
         for planned in entries {
-            let route = Route::new(&planned.entry.match_, planned.key.shape.require)?;
-            if !table.add(&route, planned.rank.priority()) {
+            let require = planned.key.shape.require;
+            let route = Route::within(&planned.entry.match_, require, cuts)?;
+            // In a piece, two entries may be the same prefix.
+            let is_new = cuts.is_empty() || known.insert((route.bits, route.len));
+            if !is_new || !table.add(&route, planned.rank.priority()) {
                 return None;
             }
         }
@@ -191,7 +242,7 @@ impl RouteTable {
     }
 
     /// How machine code searches it.
-    pub fn part(&self, root_bits: u8, is_far: bool) -> LpmPart {
+    pub fn part(&self, root_bits: u8, room: usize, is_far: bool) -> LpmPart {
         let (at, len) = match self.field {
             Some(OxmField::Ipv4Src) => (12, 4),
             Some(OxmField::Ipv6Src) => (8, 16),
@@ -208,12 +259,13 @@ impl RouteTable {
             },
             len,
             root_bits,
+            room,
             is_far,
         }
     }
 
     /// Bytes of its keys.
     pub fn key_bytes(&self) -> usize {
-        self.part(0, false).len.into()
+        self.part(0, 0, false).len.into()
     }
 }

@@ -3,20 +3,23 @@
 use super::actions::{ActionShape, Deed};
 use super::arena::{Arena, NODE_UNITS, Ref, UNIT_BYTES};
 use super::compiled::Compiled;
+use super::compiler::CompileConfig;
 use super::epoch::Retired;
-use super::generator::{Backend, Generator, Runner};
+use super::generator::{Generator, Runner};
 use super::hash_table::{HashTable, SlotArray};
 use super::kinds::{Depth, Kinds};
 use super::lpm::Trie;
-use super::table::{Body, Cell, Rule, Template, block_units, cell_at};
+use super::table::{
+    Body, Cell, Door, Rule, Template, block_units, cell_at, cell_offset, door_at, door_units,
+};
 use crate::FlowEntry;
 use crate::entry::EntryCounts;
 use std::collections::HashMap;
 use std::io;
 use std::ptr::addr_of_mut;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU64};
 use urtica_wire::FlowModFlags;
 
 /// How many shapes of actions that no cell has any more are kept, in case that one comes that has.
@@ -27,6 +30,8 @@ const SPARE_SHAPES: usize = 64;
 pub(super) struct Store {
     pub compiled: Arc<Compiled>,
     pub arena: Arena,
+    /// Whether tables may be cut.
+    pub decomposes: bool,
     generator: Generator,
     shapes: HashMap<ActionShape, Shape>,
     /// The shape of each runner that stands in a cell.
@@ -61,6 +66,8 @@ pub(super) enum OldForm {
     Trie(Box<Trie>),
     /// A node of a trie.
     Node(Ref),
+    /// A door, and how many words the key before it has.
+    Door(Ref, usize),
     Body(#[expect(dead_code, reason = "freed with this")] OwnedBody),
 }
 
@@ -98,6 +105,8 @@ pub(super) struct OwnedBody {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellPlace {
     pub block: Ref,
+    /// How many words there are before the cell.
+    pub words: usize,
     pub cell: *mut Cell,
 }
 
@@ -106,14 +115,15 @@ impl Store {
     ///
     /// # Errors
     /// The system's, if it has no memory for code.
-    pub fn new(arena: Arena, backend: Backend, is_shared: bool) -> io::Result<Self> {
-        let backend = backend.here();
+    pub fn new(arena: Arena, config: CompileConfig) -> io::Result<Self> {
+        let (backend, is_shared) = (config.backend.here(), config.is_shared);
         let mut generator = Generator::new(backend, is_shared);
         let plain = generator.table(&Template::Plain, &[])?;
         let compiled = Compiled::new(arena.base(), backend, plain, is_shared);
         let compiled = Arc::new(compiled);
         Ok(Self {
             arena,
+            decomposes: config.decomposes,
             generator,
             shapes: HashMap::new(),
             by_address: HashMap::new(),
@@ -128,7 +138,7 @@ impl Store {
         self.generator.used_bytes()
     }
 
-    /// A cell for an entry, behind the words of its key; nobody sees it yet. `None` where there is no memory.
+    /// A cell for an entry, behind these words; nobody sees it yet. `None` where there is no memory.
     pub fn make_cell(
         &mut self,
         entry: &FlowEntry,
@@ -158,7 +168,11 @@ impl Store {
             params.copy_from_nonoverlapping(deed.params.as_ptr(), deed.params.len());
             cell
         };
-        Some(CellPlace { block, cell })
+        Some(CellPlace {
+            block,
+            words: words.len(),
+            cell,
+        })
     }
 
     /// The address of what carries out a shape, for one more cell.
@@ -207,6 +221,36 @@ impl Store {
         }
         self.reach_depth(body.depth());
         Ok(OwnedBody { body, runner })
+    }
+
+    /// A door behind a key, which leads to this body; nobody sees it yet. `None` where there is no memory.
+    pub fn make_door(&mut self, words: &[u64], body: &Body) -> Option<Ref> {
+        let block = self.arena.allocate(door_units(words.len()))?;
+        // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
+        unsafe {
+            let start = self.arena.pointer(block);
+            start
+                .cast::<u64>()
+                .copy_from_nonoverlapping(words.as_ptr(), words.len());
+            let door = start.add(cell_offset(words.len())).cast::<Door>();
+            door.write(Door {
+                body: AtomicPtr::new(std::ptr::from_ref(body).cast_mut()),
+            });
+        }
+        Some(block)
+    }
+
+    /// Has a door lead to another body. The one until now can be retired then.
+    pub fn lead(&self, door: Ref, words: usize, body: &Body) {
+        // SAFETY: the door has been made, with so many words before it, and is not freed.
+        let door = unsafe { door_at(self.arena.base(), door, words) };
+        door.body
+            .store(std::ptr::from_ref(body).cast_mut(), Release);
+    }
+
+    /// Takes a door back that packets never saw.
+    pub fn forget_door(&mut self, door: Ref, words: usize) {
+        self.arena.free(door, door_units(words));
     }
 
     /// Shows a table's body to packets. What it was until now can be retired then.
@@ -261,10 +305,9 @@ impl Store {
 
     /// Takes a cell back that packets never saw.
     pub fn forget_cell(&mut self, place: CellPlace) {
-        let key_bytes = place.cell as usize - self.arena.pointer(place.block) as usize;
         self.free_block(&OldBlock {
             block: place.block,
-            words: key_bytes / size_of::<u64>(),
+            words: place.words,
             heir: None,
             taken: EntryCounts::default(),
             flags: FlowModFlags::empty(),
@@ -276,7 +319,7 @@ impl Store {
         self.retired.retire(Garbage::Form(form));
     }
 
-    /// The rank in a cell.
+    /// The rank in the cell of a block, with so many words before it.
     pub fn rank_of(&self, block: Ref, words: usize) -> u64 {
         // SAFETY: the block is one of the arena, with a key of so many words and a cell, and not freed.
         unsafe { (*cell_at(self.arena.base(), block, words)).rank }
@@ -293,6 +336,7 @@ impl Store {
                     new.take_over(old.counters.read().since(taken));
                 }
                 Garbage::Form(OldForm::Node(node)) => self.arena.free(node, NODE_UNITS),
+                Garbage::Form(OldForm::Door(door, words)) => self.forget_door(door, words),
                 Garbage::Form(OldForm::Trie(trie)) => trie.free(&mut self.arena),
                 Garbage::Form(_) | Garbage::Mark => {}
             }
@@ -320,9 +364,19 @@ impl Store {
         self.shapes.len()
     }
 
+    /// Where an entry's cell is, with so many words before it; `None` where it has none.
+    pub fn place_of(&self, entry: &FlowEntry, words: usize) -> Option<CellPlace> {
+        let cell = entry.cell.cell();
+        (!cell.is_null()).then(|| CellPlace {
+            block: self.block_of(cell, words),
+            words,
+            cell,
+        })
+    }
+
     /// The block that a cell is in.
-    pub fn block_of(&self, cell: *const Cell, words: usize) -> Ref {
-        let offset = cell as usize - self.arena.base() as usize - super::table::cell_offset(words);
+    fn block_of(&self, cell: *const Cell, words: usize) -> Ref {
+        let offset = cell as usize - self.arena.base() as usize - cell_offset(words);
         Ref::from_bits((offset / UNIT_BYTES) as u32).expect("a cell is in a block")
     }
 

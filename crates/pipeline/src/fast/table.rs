@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Header of table 60 ──► Body ──► code (or template, for the interpreter)
-//!                          │ parts: slots of a hash table | root of a trie
+//!                          │ parts: slots of a hash table | root of a trie | Doors to the Bodies of pieces
 //!                          ▼
 //!                         Cell (behind its key in a block of the arena) ──► code of its actions (or their shape)
 //!                          │ target
@@ -22,9 +22,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64};
 /// How many parts a body has at most; entries of more sorts are left to the plain form.
 pub(crate) const MAX_PARTS: usize = 31;
 
-/// How many headers there are: one for each table that a pipeline can have, and as many for tables that
-/// decomposition makes.
-pub(crate) const MAX_HEADERS: usize = 1024;
+/// How many headers there are: one for each table that a pipeline can have.
+pub(crate) const MAX_HEADERS: usize = 256;
 
 /// One table. It stays where it is as long as the pipeline is.
 #[derive(Debug)]
@@ -33,7 +32,7 @@ pub(crate) struct Header {
     pub body: AtomicPtr<Body>,
     /// Its place among the headers, and among a context's counts.
     pub index: u32,
-    /// The table that the controller knows: for tables that decomposition made, the one that they are part of.
+    /// The table, as the controller knows it.
     pub table_id: u32,
 }
 
@@ -47,7 +46,8 @@ pub(crate) struct Body {
     /// where there is none.
     pub default: *const Cell,
     /// For each part of the template: [`Slots`](super::hash_table::Slots), or the root of a trie. A hash table that
-    /// grows has new slots: they are swapped in here.
+    /// grows has new slots: they are swapped in here. Of a table that was cut the first are the slots of its [`Door`]s,
+    /// the second is that to the rest.
     pub parts: [AtomicPtr<u8>; MAX_PARTS],
     /// What it is, for the interpreter and for people.
     pub template: Template,
@@ -68,6 +68,9 @@ pub(crate) enum Template {
     Hash(Vec<HashPart>),
     /// A trie of prefixes, longest first.
     Lpm(LpmPart),
+    /// One hash table of [`Door`]s to pieces, by the one field that it looks at. Frames that find none there go on in the
+    /// rest.
+    Cut(KeyShape),
     /// Not searched here: frames go on the plain way.
     Plain,
 }
@@ -84,6 +87,9 @@ pub(crate) struct Rule {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HashPart {
     pub shape: KeyShape,
+    /// How many words there are in a block before the cell: those of the key, and more in pieces of a table, which share
+    /// cells.
+    pub room: usize,
     /// Whether what is looked at lies so far out in memory that it pays to fetch it ahead and pause.
     pub is_far: bool,
     /// Whether a match here is final: no part that follows has an entry of a higher rank than any here.
@@ -101,8 +107,18 @@ pub(crate) struct LpmPart {
     pub len: u8,
     /// Bits that index the root, 16 or 24; nodes take 8 each.
     pub root_bits: u8,
+    /// How many words there are in a block before the cell: some in pieces of a table, which share cells.
+    pub room: usize,
     /// As in [`HashPart`].
     pub is_far: bool,
+}
+
+/// What leads on to a piece of a table. In the arena, behind the words of its key, in place of a cell.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Door {
+    /// What the piece is searched by. A piece changes as a table does: one pointer is stored.
+    pub body: AtomicPtr<Body>,
 }
 
 /// An entry as far as packets need it. In the arena, behind the words of the key where the table is a hash table.
@@ -164,6 +180,11 @@ pub(crate) fn block_units(words: usize, params: usize) -> usize {
     bytes.div_ceil(super::arena::UNIT_BYTES)
 }
 
+/// How many units of the arena a door takes behind a key of so many words.
+pub(crate) fn door_units(words: usize) -> usize {
+    (cell_offset(words) + size_of::<Door>()).div_ceil(super::arena::UNIT_BYTES)
+}
+
 /// The cell of a block.
 ///
 /// # Safety
@@ -174,6 +195,16 @@ pub(crate) unsafe fn cell_at(arena: *mut u8, block: Ref, words: usize) -> *mut C
     unsafe { arena.add(block.offset() + cell_offset(words)).cast() }
 }
 
+/// The door of a block.
+///
+/// # Safety
+/// `block` is one of the arena at `arena`, of a door with so many words before it.
+#[inline]
+pub(crate) unsafe fn door_at<'a>(arena: *mut u8, block: Ref, words: usize) -> &'a Door {
+    // SAFETY: the caller's promise; the door begins behind the key, and is changed by atomics only.
+    unsafe { &*arena.add(block.offset() + cell_offset(words)).cast() }
+}
+
 impl Body {
     /// How deep frames must have been parsed that come here.
     pub fn depth(&self) -> Depth {
@@ -181,6 +212,7 @@ impl Body {
             Template::Direct(rules) => rules.iter().map(|rule| rule.shape.depth).max(),
             Template::Hash(parts) => parts.iter().map(|part| part.shape.depth).max(),
             Template::Lpm(part) => Some(part.depth),
+            Template::Cut(shape) => Some(shape.depth),
             Template::Plain => None,
         }
         .unwrap_or_default()

@@ -5,6 +5,7 @@ use crate::support::frames;
 use crate::support::trial::Trial;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use urtica_pipeline::BURST;
 use urtica_pipeline::TemplateKind;
 use urtica_wire::PortNo;
@@ -41,6 +42,25 @@ fn so_it_does_with_many_entries() {
         );
         trial.run(100);
     }
+}
+
+#[test]
+fn so_it_does_with_tables_in_pieces() {
+    use TemplateKind::{Decomposition, DirectCode, LongestPrefixMatch, TupleSpace};
+    let mut looked_up = BTreeSet::new();
+    for seed in 0..8 {
+        let mut trial = Trial::in_pieces(seed);
+        trial.run(100);
+        looked_up.extend(trial.court.looked_up.into_keys());
+    }
+    let mut trial = Trial::with_many_routes_of_ports(0);
+    trial.run(30);
+    looked_up.extend(trial.court.looked_up.into_keys());
+    for piece in [DirectCode, TupleSpace, LongestPrefixMatch] {
+        assert!(looked_up.contains(&vec![Decomposition, piece]), "{piece}");
+    }
+    let is_cut_again = |way: &Vec<_>| way.starts_with(&[Decomposition, Decomposition]);
+    assert!(looked_up.iter().any(is_cut_again));
 }
 
 /// Packets of any bytes; fuzzing goes on with these tables where this ends.

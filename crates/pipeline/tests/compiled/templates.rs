@@ -1,7 +1,9 @@
 //! Which template a table gets, and that packets find their entries while it changes from one to the other.
 
 use crate::support::court::{Court, CourtConfig};
-use urtica_pipeline::TemplateKind;
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use urtica_pipeline::{Packet, TemplateKind};
 use urtica_wire::{FlowMod, FlowModCommand, PortNo};
 
 fn change(court: &mut Court, command: FlowModCommand, text: &str) {
@@ -97,7 +99,7 @@ fn routes_are_found_by_a_trie_while_their_priorities_follow_their_lengths() {
     assert_eq!(template(&mut court), TemplateKind::LongestPrefixMatch);
     add(
         &mut court,
-        "priority=99,ip,nw_dst=10.0.0.0/8,actions=output:4",
+        "priority=99,ip,nw_dst=11.0.0.0/8,actions=output:4",
     );
     assert_eq!(template(&mut court), TemplateKind::TupleSpace);
 }
@@ -144,4 +146,153 @@ fn an_entry_takes_over_only_what_the_one_before_counted() {
             }
         }
     }
+}
+
+/// Prefixes of twelve lengths for each of three ports, of priorities that follow the lengths, and what is left of a port.
+fn add_port_routes(court: &mut Court) {
+    for port in 1..4 {
+        for number in 0..96 {
+            let len = 19 + number % 12;
+            let network = Ipv4Addr::from((10 << 24) + ((number / 12) << (32 - len)));
+            let route = format!("in_port={port},ip,nw_dst={network}/{len}");
+            add(
+                court,
+                &format!("priority={len},{route},actions=dec_ttl,output:2"),
+            );
+        }
+        add(
+            court,
+            &format!("priority=1,in_port={port},actions=output:4"),
+        );
+    }
+}
+
+/// How packets to some networks of each port are searched for in table 0, once all were compared.
+#[track_caller]
+fn pieces(court: &mut Court) -> BTreeSet<Vec<TemplateKind>> {
+    let mut frames = Vec::new();
+    for port in 1..=4 {
+        for number in 0..24 {
+            let mut frame = frame(9);
+            frame[31..34].copy_from_slice(&[0, number * 4, number * 10]);
+            frames.push((PortNo(port), frame));
+        }
+    }
+    let packets = frames.iter().map(|(port, frame)| Packet::new(*port, frame));
+    let pipeline = &court.subjects[0].pipeline;
+    let found = packets
+        .map(|packet| pipeline.templates(0, &packet))
+        .collect();
+    for burst in frames.chunks(32) {
+        court.send(burst);
+    }
+    court.compare_counters();
+    found
+}
+
+#[test]
+fn routes_of_several_ports_are_a_trie_for_each() {
+    use TemplateKind::{CompoundHash, Decomposition, DirectCode, LongestPrefixMatch, TupleSpace};
+    let mut court = Court::new(CourtConfig::default());
+    add_port_routes(&mut court);
+    let expected = BTreeSet::from([
+        vec![Decomposition, DirectCode],
+        vec![Decomposition, LongestPrefixMatch],
+    ]);
+    assert_eq!(pieces(&mut court), expected);
+    // One for all ports belongs to every piece, and to the rest.
+    add(&mut court, "priority=17,ip,nw_dst=10.0.0.0/17,actions=drop");
+    let expected = BTreeSet::from([
+        vec![Decomposition, CompoundHash],
+        vec![Decomposition, LongestPrefixMatch],
+    ]);
+    assert_eq!(pieces(&mut court), expected);
+    // A port's own entry of another sort, and of a priority of its own, changes that port's piece alone.
+    add(
+        &mut court,
+        "priority=99,in_port=2,tcp,tp_dst=9,actions=drop",
+    );
+    let mut changed = expected.clone();
+    changed.insert(vec![Decomposition, TupleSpace]);
+    assert_eq!(pieces(&mut court), changed);
+    change(
+        &mut court,
+        FlowModCommand::DeleteStrict,
+        "priority=99,in_port=2,tcp,tp_dst=9",
+    );
+    // A port that is new has a piece at once, and none once it has no entries.
+    add(&mut court, "priority=50,in_port=4,arp,actions=drop");
+    assert!(pieces(&mut court).len() >= 2);
+    change(&mut court, FlowModCommand::Delete, "in_port=4");
+    change(&mut court, FlowModCommand::Modify, "in_port=3,actions=drop");
+    pieces(&mut court);
+    change(&mut court, FlowModCommand::Delete, "");
+    assert_eq!(
+        pieces(&mut court),
+        BTreeSet::from([vec![TemplateKind::DirectCode]])
+    );
+}
+
+/// More sets of bits than a tuple space has room for, but few for each address.
+#[test]
+fn a_table_of_too_many_sets_of_bits_is_not_left_to_the_plain_form_if_it_can_be_cut() {
+    let mut court = Court::new(CourtConfig::default());
+    for host in 0..16 {
+        for bits in 0..4 {
+            let len = 1 + 2 * (host + bits) % 32;
+            add(
+                &mut court,
+                &format!(
+                    "priority={},tcp,nw_dst=10.1.0.{host},nw_src=10.0.0.0/{len},tp_dst={bits},actions=output:2",
+                    10 + bits
+                ),
+            );
+            add(
+                &mut court,
+                &format!(
+                    "priority={},ip,nw_dst=10.1.0.{host},nw_src=10.0.0.0/{len},actions=drop",
+                    20 + len
+                ),
+            );
+        }
+    }
+    assert_eq!(template(&mut court), TemplateKind::Decomposition);
+    let explained = court.subjects[0].pipeline.explain(false);
+    let cut = explained.and_then(|explanation| explanation.tables[0].cut.clone());
+    assert_eq!(
+        cut.map(|cut| (cut.by, cut.values)),
+        Some(("nw_dst".to_owned(), 16))
+    );
+}
+
+/// What keeps none of its pieces is searched as a whole, until it has changed for some time.
+#[test]
+fn a_cut_that_does_not_fit_any_more_is_given_up() {
+    let mut court = Court::new(CourtConfig::default());
+    add_port_routes(&mut court);
+    // Each belongs to every piece; so many are worth more pieces than places.
+    let add_for_all = |court: &mut Court, number: usize| {
+        let len = 8 + number % 24;
+        add(
+            court,
+            &format!(
+                "priority={},ip,nw_src=10.{}.{}.0/{len},actions=drop",
+                number % 7,
+                number / 250,
+                number % 250
+            ),
+        );
+    };
+    let mut seen = BTreeSet::new();
+    for number in 0..1200 {
+        add_for_all(&mut court, number);
+        let templates = court.subjects[0].pipeline.template(0);
+        seen.insert(templates);
+    }
+    assert!(
+        seen.contains(&Some(TemplateKind::Decomposition)),
+        "{seen:?}"
+    );
+    assert!(seen.len() > 1, "{seen:?}");
+    pieces(&mut court);
 }

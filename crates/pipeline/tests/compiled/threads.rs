@@ -2,11 +2,13 @@
 //! after it, none is lost, none counted twice.
 
 use crate::support::court::BACKENDS;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use urtica_pipeline::{
-    Backend, Burst, CompileConfig, Compiled, Pipeline, PipelineConfig, RemovedEntry, Verdict,
+    Backend, Burst, CompileConfig, Compiled, Pipeline, PipelineConfig, RemovedEntry, TemplateKind,
+    Verdict,
 };
 use urtica_wire::{
     Action, Field, FlowMod, FlowModCommand, FlowModFlags, Instruction, MacAddr, Match, OxmField,
@@ -26,6 +28,8 @@ const EXTRA: u64 = 7;
 enum Kind {
     EthDst,
     Ipv4Dst,
+    /// The Ethernet destination, and some of the bits of the source, which are 0: others for each destination.
+    Both,
 }
 
 /// What changes besides the entry under test: which templates the table goes through.
@@ -41,6 +45,18 @@ impl Scene {
     fn to(self, number: u64) -> Match<'static> {
         match self.field {
             Kind::EthDst => Match::from(vec![Field::exact(OxmField::EthDst, number.into())]),
+            Kind::Both => {
+                let destination = if number < 10 {
+                    number
+                } else {
+                    16 + number % 200
+                };
+                let mask = 0x01_0101 << ((number + number / 200) % 16);
+                Match::from(vec![
+                    Field::exact(OxmField::EthDst, destination.into()),
+                    Field::masked(OxmField::EthSrc, 0, mask),
+                ])
+            }
             Kind::Ipv4Dst => {
                 let network = 10_u128 << 24 | u128::from(number) << 8;
                 let mask = 0xffff_ff00;
@@ -55,7 +71,9 @@ impl Scene {
     /// A match of another shape, for no packet that is sent.
     fn odd(self) -> (u16, Match<'static>) {
         let fields = match self.field {
-            Kind::EthDst => vec![Field::masked(OxmField::EthSrc, 0xff << 40, 0xff << 40)],
+            Kind::EthDst | Kind::Both => {
+                vec![Field::masked(OxmField::EthSrc, 0xff << 40, 0xff << 40)]
+            }
             Kind::Ipv4Dst => vec![
                 Field::exact(OxmField::EthType, 0x0800),
                 Field::masked(OxmField::Ipv4Dst, 11 << 24, 0xff00_0000),
@@ -77,6 +95,8 @@ impl Scene {
 struct Writer {
     scene: Scene,
     pipeline: Pipeline,
+    /// How the table was searched.
+    templates: BTreeSet<TemplateKind>,
     removed: Vec<RemovedEntry>,
     /// The version whose change has begun, and that whose change is over.
     started: Arc<AtomicU64>,
@@ -102,6 +122,7 @@ impl Writer {
             .pipeline
             .flow_mod(flow_mod, Duration::from_secs(1), &mut self.removed);
         result.expect("the flow mod is right");
+        self.templates.extend(self.pipeline.template(0));
     }
 
     fn make(&mut self, command: FlowModCommand, entry: (u16, Match<'static>), number: u64) {
@@ -255,12 +276,14 @@ fn play(backend: Backend, scene: Scene) {
         backend,
         is_shared: true,
         max_bytes: 64 << 20,
+        ..CompileConfig::default()
     };
     let compiled = pipeline.compile(config).expect("there is memory");
     let bytes_before = pipeline.compiled_bytes();
     let mut writer = Writer {
         scene,
         pipeline,
+        templates: BTreeSet::new(),
         removed: Vec::new(),
         started: Arc::default(),
         finished: Arc::default(),
@@ -278,6 +301,8 @@ fn play(backend: Backend, scene: Scene) {
             .map(|reader| reader.join().expect("a reader saw what it should"))
             .collect()
     });
+    let is_cut = writer.templates.contains(&TemplateKind::Decomposition);
+    assert_eq!(is_cut, matches!(scene.field, Kind::Both));
     // A change collects what the readers have left behind.
     writer.make(FlowModCommand::Add, (0, Match::any()), 0);
     let steady = writer.scene.to(1);
@@ -300,7 +325,7 @@ fn play(backend: Backend, scene: Scene) {
 #[test]
 fn packets_see_tables_as_they_were_or_as_they_are() {
     for &backend in BACKENDS {
-        for field in [Kind::EthDst, Kind::Ipv4Dst] {
+        for field in [Kind::EthDst, Kind::Ipv4Dst, Kind::Both] {
             for extras in [20, 4500] {
                 play(backend, Scene { field, extras });
             }

@@ -91,6 +91,16 @@ fn an_access_list_is_a_tuple_space_and_what_is_beyond_it_plain() {
 }
 
 #[test]
+fn lists_of_several_services_are_a_piece_for_each() {
+    assert_blessed("services.txt");
+}
+
+#[test]
+fn routes_of_several_customers_are_a_trie_for_each() {
+    assert_blessed("customers.txt");
+}
+
+#[test]
 fn a_pipeline_that_is_not_compiled_has_no_explanation() {
     let pipeline = Pipeline::new(PipelineConfig::default());
     assert_eq!(pipeline.explain(true), None);
@@ -168,7 +178,9 @@ fn tables_that_are_left_to_the_plain_form_say_why() {
     });
     let table = &explained(&pipeline(&masks)).tables[0];
     assert!(
-        table.why.ends_with("sets of bits: 32, where 31 can be"),
+        table
+            .why
+            .ends_with("sets of bits: 32, where 31 can be, and no cut makes them so few"),
         "{}",
         table.why
     );

@@ -150,6 +150,70 @@ fn entries_that_come_and_go_leave_nothing() {
     cycle_all(5_000);
 }
 
+/// A match on a port, and on some bits of the source: others for each port.
+fn from_port(number: u64) -> (u16, Match<'static>) {
+    let port = Field::exact(OxmField::InPort, (number % 5).into());
+    let mask = 0xff_u128 << (number % 5 * 6 + number % 3 * 2);
+    let source = Field::masked(OxmField::EthSrc, u128::from(number) << 8 & mask, mask);
+    let fields = match number % 11 {
+        0 => vec![source],
+        1 => vec![port],
+        _ => vec![port, source],
+    };
+    (number as u16 % 13, Match::from(fields))
+}
+
+/// Tables that are cut, not cut any more and cut again.
+#[test]
+fn pieces_that_come_and_go_leave_nothing() {
+    for &backend in BACKENDS {
+        let (mut pipeline, mut reader) = compiled(backend);
+        let empty = held(&pipeline);
+        let mut burst = Burst::new();
+        let mut cut = 0;
+        for number in 0..4_000_u64 {
+            let (priority, match_) = from_port(number * number % 997);
+            let command = match number % 500 {
+                0..300 => FlowModCommand::Add,
+                _ => FlowModCommand::DeleteStrict,
+            };
+            let change = flow_mod(command, priority, match_);
+            carry_out(&mut pipeline, &with_actions(change, number));
+            burst.clear();
+            assert!(burst.push(PortNo(1), &[0; 60]));
+            reader.process(&mut burst, NOW);
+            cut += usize::from(pipeline.template(0) == Some(TemplateKind::Decomposition));
+        }
+        assert!((1000..4_000).contains(&cut), "cut at {cut} of the times");
+        let all = flow_mod(FlowModCommand::Delete, 0, Match::any());
+        carry_out(&mut pipeline, &all);
+        assert_eq!(held(&pipeline), empty);
+    }
+}
+
+/// Where there is room for the entries but not for pieces, or for neither, nothing is left behind.
+#[test]
+fn pieces_without_room_leave_nothing() {
+    for max_bytes in (1..40).map(|kibibytes| kibibytes << 10) {
+        let mut pipeline = pipeline();
+        for number in 0..200 {
+            let (priority, match_) = from_port(number);
+            carry_out(
+                &mut pipeline,
+                &flow_mod(FlowModCommand::Add, priority, match_),
+            );
+        }
+        let config = CompileConfig {
+            max_bytes,
+            ..CompileConfig::default()
+        };
+        pipeline.compile(config).expect("there is memory");
+        let all = flow_mod(FlowModCommand::Delete, 0, Match::any());
+        carry_out(&mut pipeline, &all);
+        assert_eq!(held(&pipeline).bytes, 0, "of {max_bytes}");
+    }
+}
+
 /// Three million of them: `cargo test -p urtica-pipeline --release -- --ignored`.
 #[test]
 #[ignore = "takes a minute"]

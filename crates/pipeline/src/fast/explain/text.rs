@@ -1,8 +1,14 @@
 //! Explanations as text.
 
-use super::{ExplainedActions, ExplainedPart, ExplainedTable, Explanation, TemplateKind, words};
+use super::{
+    ExplainedActions, ExplainedCut, ExplainedPart, ExplainedPieces, ExplainedTable, Explanation,
+    TemplateKind, words,
+};
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter, Write};
+
+/// Up to how many sets of bits are told one by one.
+const SETS_TOLD: usize = 3;
 
 /// How wide sentences are, in columns.
 const WIDTH: usize = 90;
@@ -58,6 +64,9 @@ impl ExplainedTable {
                 writeln!(f, "  parsed: as far as {matched} to match, {acted} to act")?
             }
         }
+        if let Some(cut) = &self.cut {
+            cut.write(f)?;
+        }
         for part in &self.parts {
             writeln!(f, "  part: {}", part.text(self.template, self.parts.len()))?;
         }
@@ -85,12 +94,69 @@ impl ExplainedTable {
         if let Some(code) = &self.code {
             written.write(f, code, format!("table {table_id}"))?;
         }
+        let pieces = self.cut.iter().flat_map(|cut| &cut.pieces);
+        for (pieces, code) in pieces.filter_map(|pieces| Some((pieces, pieces.code.as_ref()?))) {
+            let whose = match pieces.count {
+                Some(_) => format!("the first piece that is {}", pieces.template),
+                None => "the rest".to_owned(),
+            };
+            written.write(f, code, format!("{whose}, of table {table_id}"))?;
+        }
         for actions in &self.actions {
             if let Some(code) = &actions.code {
                 written.write(f, code, format!("{} in table {table_id}", actions.steps))?;
             }
         }
         Ok(())
+    }
+}
+
+impl ExplainedCut {
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self {
+            by, values, bytes, ..
+        } = self;
+        writeln!(
+            f,
+            "  cut: by {by}, {values} values, places for {} ({bytes} bytes)",
+            words::entries(self.places)
+        )?;
+        for pieces in &self.pieces {
+            writeln!(f, "  {}", wrapped(&pieces.text()))?;
+        }
+        Ok(())
+    }
+}
+
+impl ExplainedPieces {
+    fn text(&self) -> String {
+        let Self {
+            template, entries, ..
+        } = self;
+        let mut text = match self.count {
+            None if entries.1 == 0 => return "rest: no entries".to_owned(),
+            None => format!("rest: {template}"),
+            Some(1) => format!("1 piece: {template}"),
+            Some(count) => format!("{count} pieces: {template}"),
+        };
+        if !self.cut_by.is_empty() {
+            let _ = write!(text, " by {}", self.cut_by.join(" or "));
+        }
+        let _ = match entries {
+            (few, many) if few == many => write!(text, " ({}", words::entries(*many)),
+            (few, many) => write!(text, " ({few} to {}", words::entries(*many)),
+        };
+        match self.looks_at.len() {
+            0 => {}
+            1..=SETS_TOLD => {
+                let _ = write!(text, ", {}", self.looks_at.join(" or "));
+            }
+            sets => {
+                let _ = write!(text, ", {sets} different sets of bits");
+            }
+        }
+        let _ = write!(text, ", {} bytes)", self.bytes);
+        text
     }
 }
 

@@ -3,9 +3,11 @@
 use super::Row;
 use crate::EntryMatch;
 use crate::fast::actions::{ActionShape, End, Step};
+use crate::fast::cut::Cut;
 use crate::fast::kinds::{Depth, Kinds};
 use crate::fast::plan::Route;
 use std::collections::BTreeSet;
+use urtica_wire::{Field, Match, OxmField};
 
 /// `1 entry`, `2 entries`.
 pub fn entries(count: usize) -> String {
@@ -31,14 +33,48 @@ pub fn looks_at(match_: &EntryMatch) -> String {
     if text.is_empty() {
         return "everything".to_owned();
     }
-    let fields = text.split(',').map(|field| match field.split_once('=') {
+    text.split(',')
+        .map(without_value)
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+/// The field that a table is cut by, and its mask.
+pub fn cut(cut: Cut) -> String {
+    let Cut {
+        field,
+        mask,
+        require,
+    } = cut;
+    // Fields are called by the protocol that they are of.
+    let (eth_type, ip_proto) = match require {
+        Kinds::IPV4 => (Some(0x0800_u16), None),
+        Kinds::IPV6 => (Some(0x86dd), None),
+        Kinds::ARP => (Some(0x0806), None),
+        Kinds::TCP => (Some(0x0800), Some(6_u8)),
+        Kinds::UDP => (Some(0x0800), Some(17)),
+        Kinds::SCTP => (Some(0x0800), Some(132)),
+        Kinds::ICMPV4 => (Some(0x0800), Some(1)),
+        Kinds::ICMPV6 => (Some(0x86dd), Some(58)),
+        _ => (None, None),
+    };
+    let eth_type = eth_type.map(|number| Field::exact(OxmField::EthType, number.into()));
+    let ip_proto = ip_proto.map(|number| Field::exact(OxmField::IpProto, number.into()));
+    let field = Field::masked(field, mask, mask);
+    let fields = eth_type.into_iter().chain(ip_proto).chain([field]);
+    let text = Match::from(fields.collect::<Vec<_>>()).to_string();
+    let name = text.split(',').next_back();
+    name.map(without_value).unwrap_or_default()
+}
+
+fn without_value(field: &str) -> String {
+    match field.split_once('=') {
         None => field.to_owned(),
         Some((name, value)) => match value.split_once('/') {
             None => name.to_owned(),
             Some((_, mask)) => format!("{name}/{mask}"),
         },
-    });
-    fields.collect::<Vec<_>>().join(",")
+    }
 }
 
 /// The address that these are prefixes of, and how long they are.

@@ -1,34 +1,35 @@
 //! One hash table of a form: the entries that look at the same bits.
 
-use super::{NeedsRebuild, make_cell};
-use crate::FlowEntry;
+use super::{Member, NeedsRebuild, Next};
 use crate::classifier::Rank;
 use crate::fast::arena::UNIT_BYTES;
 use crate::fast::hash_table::{HashTable, SlotArray};
-use crate::fast::key::{Key, KeyShape};
-use crate::fast::store::Store;
+use crate::fast::key::KeyShape;
+use crate::fast::store::{CellPlace, Store};
 use crate::fast::table::{HashPart, MAX_PARTS, Template};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The entries that look at the same bits.
 #[derive(Debug)]
 pub(super) struct Part {
     pub shape: KeyShape,
+    /// How many words there are before each cell.
+    room: usize,
     pub table: HashTable,
     /// How many entries have each priority, those included that are hidden behind another one with the same key.
     pub priorities: BTreeMap<u16, usize>,
 }
 
-/// Where the part of this key is; a new one is added at the end, which nobody sees yet.
-pub(super) fn part_index(parts: &mut Vec<Part>, key: &Key) -> Result<usize, NeedsRebuild> {
-    let known = parts.iter().position(|part| part.shape == key.shape);
+/// Where the part of this entry is; a new one is added at the end, which nobody sees yet.
+pub(super) fn part_index(parts: &mut Vec<Part>, member: &Member) -> Result<usize, NeedsRebuild> {
+    let shape = &member.planned.key.shape;
+    let known = parts.iter().position(|part| part.shape == *shape);
     if known.is_none() {
         // One table of prefixes may be better than one hash table for each length.
         if parts.len() == MAX_PARTS || parts.iter().all(|part| part.may_be_routes()) {
             return Err(NeedsRebuild);
         }
-        parts.push(Part::new(&key.shape));
+        parts.push(Part::new(shape, member.place.words));
     }
     Ok(known.unwrap_or(parts.len() - 1))
 }
@@ -38,6 +39,7 @@ pub(super) fn hash_template(parts: &[Part], near_bytes: usize) -> (Template, Vec
     let is_alone = parts.len() == 1;
     let described = parts.iter().enumerate().map(|(index, part)| HashPart {
         shape: part.shape.clone(),
+        room: part.room,
         is_far: is_alone && part.bytes() > near_bytes,
         is_final: parts
             .get(index + 1)
@@ -48,9 +50,10 @@ pub(super) fn hash_template(parts: &[Part], near_bytes: usize) -> (Template, Vec
 }
 
 impl Part {
-    pub fn new(shape: &KeyShape) -> Self {
+    pub fn new(shape: &KeyShape, room: usize) -> Self {
         Self {
             shape: shape.clone(),
+            room,
             table: HashTable::new(shape.words.len()),
             priorities: BTreeMap::new(),
         }
@@ -78,7 +81,7 @@ impl Part {
         self.priorities.len() == 1 && self.shape.words.len() <= 2
     }
 
-    pub fn count(&mut self, rank: Rank) {
+    fn count(&mut self, rank: Rank) {
         *self.priorities.entry(rank.priority()).or_default() += 1;
     }
 
@@ -91,76 +94,39 @@ impl Part {
         }
     }
 
-    /// Adds an entry, unless it is hidden behind one of the same key. `grown` is told of an array that has to be shown.
-    pub fn add(
-        &mut self,
-        store: &mut Store,
-        rank: Rank,
-        entry: &Arc<FlowEntry>,
-        key: &Key,
-        grown: impl FnOnce(&Self, SlotArray, &mut Store),
-    ) -> Result<(), NeedsRebuild> {
-        let twin = self.table.find(&store.arena, &key.values);
-        if let Some(twin) = twin
-            && store.rank_of(twin, key.values.len()) < rank.to_bits()
-        {
-            self.count(rank);
-            return Ok(());
-        }
-        let place = make_cell(store, rank, entry, key, key.values.len())?;
-        self.count(rank);
-        // SAFETY: the store keeps the cell until it is retired, and clears the link then.
-        unsafe { entry.cell.set(place.cell) };
-        if twin.is_some() {
+    /// Has packets find an entry, unless it is hidden behind one of the same key. Returns an array that has grown too
+    /// small: the new one has to be shown.
+    #[must_use]
+    pub fn put(&mut self, store: &Store, member: &Member) -> Option<SlotArray> {
+        let (values, place) = (&member.planned.key.values, member.place);
+        self.count(member.planned.rank);
+        let Some(twin) = self.table.find(&store.arena, values) else {
+            return self.table.insert(&store.arena, values, place.block);
+        };
+        if member.planned.rank.to_bits() < store.rank_of(twin, self.room) {
             // The one that is hidden now keeps its cell, for packets that have found it.
-            self.table.replace(&store.arena, &key.values, place.block);
-        } else if let Some(old) = self.table.insert(&store.arena, &key.values, place.block) {
-            grown(self, old, store);
+            self.table.replace(&store.arena, values, place.block);
         }
-        Ok(())
+        None
+    }
+
+    /// Has packets find an entry in the place of another one with the same match and rank, unless that is hidden.
+    pub fn replace(&mut self, store: &Store, old: CellPlace, member: &Member) {
+        let values = &member.planned.key.values;
+        if self.table.find(&store.arena, values) == Some(old.block) {
+            self.table.replace(&store.arena, values, member.place.block);
+        }
     }
 
     /// Takes an entry out; if another one with the same key is left, packets find that from now on.
-    pub fn remove(
-        &mut self,
-        store: &mut Store,
-        rank: Rank,
-        entry: &FlowEntry,
-        next: Option<(Rank, &Arc<FlowEntry>)>,
-        key: &Key,
-    ) -> Result<(), NeedsRebuild> {
-        let found = self.table.find(&store.arena, &key.values);
-        let cell = entry.cell.cell();
-        let is_found = !cell.is_null() && found == Some(store.block_of(cell, key.values.len()));
-        if is_found {
+    pub fn remove(&mut self, store: &Store, member: &Member, next: Next) {
+        let values = &member.planned.key.values;
+        if self.table.find(&store.arena, values) == Some(member.place.block) {
             match next {
-                Some((rank, next)) => self.unhide(store, rank, next, key)?,
-                None => {
-                    self.table.remove(&store.arena, &key.values);
-                }
-            }
+                Some((_, next)) => self.table.replace(&store.arena, values, next),
+                None => self.table.remove(&store.arena, values),
+            };
         }
-        self.discount(rank);
-        Ok(())
-    }
-
-    fn unhide(
-        &mut self,
-        store: &mut Store,
-        rank: Rank,
-        entry: &Arc<FlowEntry>,
-        key: &Key,
-    ) -> Result<(), NeedsRebuild> {
-        let words = key.values.len();
-        let block = if entry.cell.cell().is_null() {
-            let place = make_cell(store, rank, entry, key, words)?;
-            // SAFETY: the store keeps the cell until it is retired, and clears the link then.
-            unsafe { entry.cell.set(place.cell) };
-            place.block
-        } else {
-            store.block_of(entry.cell.cell(), words)
-        };
-        self.table.replace(&store.arena, &key.values, block);
-        Ok(())
+        self.discount(member.planned.rank);
     }
 }

@@ -1,15 +1,12 @@
 //! A form's trie: the entries of a longest prefix match.
 
-use super::{NeedsRebuild, make_cell};
-use crate::FlowEntry;
-use crate::classifier::Rank;
+use super::{Member, NO_ROOM, NeedsRebuild};
 use crate::fast::arena::UNIT_BYTES;
-use crate::fast::key::Key;
-use crate::fast::lpm::Trie;
+use crate::fast::cut::Cut;
+use crate::fast::lpm::{Prefix, Trie};
 use crate::fast::plan::{Planned, Route, RouteTable};
-use crate::fast::store::{CellPlace, OldForm, Store};
+use crate::fast::store::{OldForm, Store};
 use crate::fast::table::Template;
-use std::sync::Arc;
 
 /// The bits that the root of a trie looks at.
 const ROOT_BITS: u8 = 16;
@@ -18,89 +15,88 @@ const ROOT_BITS: u8 = 16;
 #[derive(Debug)]
 pub(super) struct Routes {
     table: RouteTable,
+    /// Those by which the piece came about whose entries these are.
+    cuts: Vec<Cut>,
+    /// How many words there are before each cell.
+    room: usize,
     pub trie: Trie,
 }
 
 impl Routes {
-    /// A trie for these entries, without any yet; `None` where they are no routes.
-    pub fn new(entries: &[Planned]) -> Option<Self> {
-        let table = RouteTable::of(entries)?;
-        let trie = Trie::new(table.key_bytes(), ROOT_BITS.into());
-        Some(Self { table, trie })
+    /// A trie of these entries, all of a table or of a piece that these cuts have made.
+    ///
+    /// # Errors
+    /// They are no routes, or there is no room for the nodes.
+    pub fn new(store: &mut Store, members: &[Member], cuts: &[Cut]) -> Result<Self, &'static str> {
+        let planned = members.iter().map(|member| member.planned);
+        let table = RouteTable::of(planned, cuts).ok_or("its entries are no routes")?;
+        let mut routes = Self {
+            trie: Trie::new(table.key_bytes(), ROOT_BITS.into()),
+            table,
+            cuts: cuts.to_vec(),
+            room: members.first().map_or(0, |member| member.place.words),
+        };
+        let mut members = members.iter();
+        match members.try_for_each(|member| routes.insert(store, member)) {
+            Ok(()) => Ok(routes),
+            Err(NeedsRebuild) => {
+                routes.trie.free(&mut store.arena);
+                Err(NO_ROOM)
+            }
+        }
     }
 
     /// How it is searched, and where its root is.
     pub fn template(&self, near_bytes: usize) -> (Template, Vec<*const u8>) {
         let is_far = self.trie.bytes() + self.trie.len() * UNIT_BYTES > near_bytes;
-        let part = self.table.part(ROOT_BITS, is_far);
+        let part = self.table.part(ROOT_BITS, self.room, is_far);
         (Template::Lpm(part), vec![self.trie.root().entries().cast()])
     }
 
-    /// Adds an entry.
-    pub fn add(
-        &mut self,
-        store: &mut Store,
-        rank: Rank,
-        entry: &Arc<FlowEntry>,
-        key: &Key,
-    ) -> Result<(), NeedsRebuild> {
-        let route = Route::new(&entry.match_, key.shape.require).ok_or(NeedsRebuild)?;
-        if !self.table.add(&route, rank.priority()) {
+    /// Has packets find an entry.
+    pub fn put(&mut self, store: &mut Store, member: &Member) -> Result<(), NeedsRebuild> {
+        let route = self.route(member.planned)?;
+        let is_new = self.cuts.is_empty() || !self.trie.has(route.prefix());
+        if !is_new || !self.table.add(&route, member.planned.rank.priority()) {
             return Err(NeedsRebuild);
         }
-        let place = make_cell(store, rank, entry, key, 0)?;
-        if let Err(error) = self.put(store, entry, key, place) {
-            store.forget_cell(place);
-            return Err(error);
-        }
-        // SAFETY: the store keeps the cell until it is retired, and clears the link then.
-        unsafe { entry.cell.set(place.cell) };
-        Ok(())
+        self.insert(store, member)
     }
 
-    /// Has packets find an entry's cell, which is counted among the routes already.
-    pub fn put(
-        &mut self,
-        store: &mut Store,
-        entry: &FlowEntry,
-        key: &Key,
-        place: CellPlace,
-    ) -> Result<(), NeedsRebuild> {
-        let route = Route::new(&entry.match_, key.shape.require).ok_or(NeedsRebuild)?;
+    fn insert(&mut self, store: &mut Store, member: &Member) -> Result<(), NeedsRebuild> {
+        let prefix = self.prefix(member.planned)?;
         let inserted = self
             .trie
-            .insert(&mut store.arena, route.prefix(), place.block);
+            .insert(&mut store.arena, prefix, member.place.block);
         inserted.map_err(|_| NeedsRebuild)
     }
 
-    /// Has packets find another cell in the place of that of the same match.
-    pub fn replace(
-        &mut self,
-        store: &mut Store,
-        entry: &FlowEntry,
-        key: &Key,
-        place: CellPlace,
-    ) -> Result<(), NeedsRebuild> {
-        let route = Route::new(&entry.match_, key.shape.require).ok_or(NeedsRebuild)?;
-        self.trie.replace(&store.arena, route.prefix(), place.block);
+    /// Has packets find an entry in the place of another one with the same match.
+    pub fn replace(&mut self, store: &Store, member: &Member) -> Result<(), NeedsRebuild> {
+        let prefix = self.prefix(member.planned)?;
+        self.trie.replace(&store.arena, prefix, member.place.block);
         Ok(())
     }
 
     /// Takes an entry out.
-    pub fn remove(
-        &mut self,
-        store: &mut Store,
-        entry: &FlowEntry,
-        key: &Key,
-    ) -> Result<(), NeedsRebuild> {
-        let route = Route::new(&entry.match_, key.shape.require).ok_or(NeedsRebuild)?;
+    pub fn remove(&mut self, store: &mut Store, member: &Member) -> Result<(), NeedsRebuild> {
+        let route = self.route(member.planned)?;
         self.table.remove(&route);
         if let Some(removed) = self.trie.remove(&store.arena, route.prefix()) {
-            debug_assert_eq!(removed.block, store.block_of(entry.cell.cell(), 0));
+            debug_assert_eq!(removed.block, member.place.block);
             for node in removed.nodes {
                 store.retire(OldForm::Node(node));
             }
         }
         Ok(())
+    }
+
+    fn prefix(&self, planned: &Planned) -> Result<Prefix, NeedsRebuild> {
+        Ok(self.route(planned)?.prefix())
+    }
+
+    fn route(&self, planned: &Planned) -> Result<Route, NeedsRebuild> {
+        let require = planned.key.shape.require;
+        Route::within(&planned.entry.match_, require, &self.cuts).ok_or(NeedsRebuild)
     }
 }

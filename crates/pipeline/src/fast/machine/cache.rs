@@ -2,6 +2,7 @@
 
 use super::{Assembler, Code, CodeError};
 use crate::fast::actions::ActionShape;
+use crate::fast::key::KeyShape;
 use crate::fast::table::{HashPart, LpmPart};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -13,6 +14,8 @@ pub(crate) enum Shape {
     Hash(Vec<HashPart>),
     /// Of a [`Template::Lpm`](crate::fast::table::Template::Lpm).
     Lpm(LpmPart),
+    /// Of a [`Template::Cut`](crate::fast::table::Template::Cut).
+    Cut(KeyShape),
     /// Of a [`Template::Direct`](crate::fast::table::Template::Direct) without rules, which most tables have.
     Nothing,
     /// Of a [`Template::Plain`](crate::fast::table::Template::Plain).
@@ -41,6 +44,7 @@ impl CodeCache {
         let code = Arc::new(match shape {
             Shape::Hash(parts) => assembler.hash(parts),
             Shape::Lpm(part) => assembler.lpm(part),
+            Shape::Cut(shape) => assembler.cut(shape),
             Shape::Nothing => assembler.direct(&[]),
             Shape::Plain => assembler.plain(),
             Shape::Actions(shape) => assembler.actions(shape),

@@ -51,7 +51,12 @@ pub(super) fn goto(emitter: &mut Emitter) -> Result<(), IcedError> {
     asm.shl(rcx, size_of::<Header>().ilog2())?;
     asm.add(rcx, qword_ptr(place!(context.headers)))?;
     asm.mov(rdx, qword_ptr(place!(header.body)))?;
-    asm.jmp(qword_ptr(place!(body.code)))
+    enter(emitter)
+}
+
+/// To the piece whose body is in `rdx`.
+pub(super) fn enter(emitter: &mut Emitter) -> Result<(), IcedError> {
+    emitter.asm.jmp(qword_ptr(place!(body.code)))
 }
 
 /// Adds 1 to one of the table's counts. Takes `r11`.

@@ -9,6 +9,9 @@
 //!    found: keep the cell of the lower rank; run it at once where no later part can have a better one
 //!  run the cell kept, else the default, else count a miss
 //! ```
+//!
+//! Of a table that was cut there is one part, whose blocks have no cells but doors: what is found is the body of a piece,
+//! whose code is next, with the same header in `rcx`. Where nothing is found, that is the body of the rest.
 
 use super::code::CodeError;
 use super::emit::Emitter;
@@ -17,8 +20,8 @@ use super::operands::{Kept, key_word, place};
 use super::words::{self, Pair, R9, R11, RAX, RDX, WordReader};
 use crate::fast::arena::UNIT_BYTES;
 use crate::fast::hash_table::{Slots, TAG_MARK};
-use crate::fast::key::{MAX_WORDS, Word};
-use crate::fast::table::{Body, Cell, HashPart, MAX_PARTS, cell_offset};
+use crate::fast::key::{KeyShape, MAX_WORDS, Word};
+use crate::fast::table::{Body, Cell, Door, HashPart, MAX_PARTS, cell_offset};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
@@ -35,7 +38,28 @@ pub(super) fn emit(emitter: &mut Emitter, parts: &[HashPart]) -> Result<(), Code
             "a hash table whose key has no words or too many",
         ));
     }
-    Ok(Search::new(emitter, parts).emit()?)
+    Ok(Search::new(emitter, parts, Finds::Cells).emit()?)
+}
+
+/// The same for the doors of a table that was cut, which are found by keys of this shape.
+pub(super) fn emit_cut(emitter: &mut Emitter, shape: &KeyShape) -> Result<(), CodeError> {
+    if !(1..=MAX_WORDS).contains(&shape.words.len()) {
+        return Err(CodeError::Shape("a cut by no words or too many"));
+    }
+    let part = HashPart {
+        shape: shape.clone(),
+        room: shape.words.len(),
+        is_far: false,
+        is_final: true,
+    };
+    Ok(Search::new(emitter, &[part], Finds::Doors).emit()?)
+}
+
+/// What is behind the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finds {
+    Cells,
+    Doors,
 }
 
 /// A place in the header of the slots, which `r8` points to.
@@ -48,16 +72,18 @@ macro_rules! slots {
 struct Search<'a> {
     emitter: &'a mut Emitter,
     parts: &'a [HashPart],
+    finds: Finds,
     /// All parts are searched, or need not be.
     end: CodeLabel,
 }
 
 impl<'a> Search<'a> {
-    fn new(emitter: &'a mut Emitter, parts: &'a [HashPart]) -> Self {
+    fn new(emitter: &'a mut Emitter, parts: &'a [HashPart], finds: Finds) -> Self {
         let end = emitter.label();
         Self {
             emitter,
             parts,
+            finds,
             end,
         }
     }
@@ -101,6 +127,13 @@ impl<'a> Search<'a> {
             self.emitter.here(&mut none, "default")?;
         }
         self.emitter.asm.mov(rdx, qword_ptr(place!(frame.body)))?;
+        if self.finds == Finds::Doors {
+            let rest = offset_of!(Body, parts) + 8;
+            let door = offset_of!(Door, body);
+            self.emitter.asm.mov(r8, qword_ptr(rdx + rest as i32))?;
+            self.emitter.asm.mov(rdx, qword_ptr(r8 + door as i32))?;
+            return ends::enter(self.emitter);
+        }
         ends::miss(self.emitter)
     }
 
@@ -281,13 +314,16 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Runs the cell of the block in `r11`, or keeps it if none that was kept goes first.
+    /// Runs the cell of the block in `r11`, or keeps it if none that was kept goes first; or goes through the door there.
     fn found(&mut self, index: usize, next: CodeLabel) -> Result<(), IcedError> {
-        let words = self.parts[index].shape.words.len();
+        let behind = cell_offset(self.parts[index].room);
+        if self.finds == Finds::Doors {
+            let body = behind + offset_of!(Door, body);
+            self.emitter.asm.mov(rdx, qword_ptr(r11 + body as i32))?;
+            return ends::enter(self.emitter);
+        }
         let is_last = index + 1 == self.parts.len() || self.parts[index].is_final;
-        self.emitter
-            .asm
-            .lea(rax, ptr(r11 + cell_offset(words) as i32))?;
+        self.emitter.asm.lea(rax, ptr(r11 + behind as i32))?;
         if is_last && !self.has_rival(index) {
             return ends::run(self.emitter);
         }

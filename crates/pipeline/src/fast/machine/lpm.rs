@@ -13,7 +13,7 @@ use super::operands::{Kept, place};
 use super::words::{self, WordReader};
 use crate::fast::arena::UNIT_BYTES;
 use crate::fast::lpm::{KEY_BYTES_MAX, NODE};
-use crate::fast::table::LpmPart;
+use crate::fast::table::{LpmPart, cell_offset};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
@@ -120,7 +120,13 @@ impl Search<'_> {
         if self.part.is_far {
             self.fetch("cell")?;
         }
-        self.emitter.asm.mov(rax, r11)?;
+        match self.part.room {
+            0 => self.emitter.asm.mov(rax, r11)?,
+            room => {
+                let offset = cell_offset(room) as i32;
+                self.emitter.asm.lea(rax, ptr(r11 + offset))?;
+            }
+        }
         ends::run(self.emitter)
     }
 

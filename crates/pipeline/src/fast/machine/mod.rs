@@ -47,6 +47,7 @@ pub(crate) use code::{Code, CodeError};
 
 use super::actions::ActionShape;
 use super::frame::Frame;
+use super::key::KeyShape;
 use super::table::{Body, Context, HashPart, Header, LpmPart, Rule};
 use emit::Emitter;
 use memory::Room;
@@ -95,6 +96,14 @@ impl Assembler {
     /// No room, or a root that is longer than the field.
     pub fn lpm(&self, part: &LpmPart) -> Result<Code, CodeError> {
         self.make(|emitter| lpm::emit(emitter, part))
+    }
+
+    /// The code of a [`Template::Cut`](super::table::Template::Cut).
+    ///
+    /// # Errors
+    /// No room, or a key of no words or too many.
+    pub fn cut(&self, shape: &KeyShape) -> Result<Code, CodeError> {
+        self.make(|emitter| hash::emit_cut(emitter, shape))
     }
 
     /// The code of a [`Template::Direct`](super::table::Template::Direct), each rule with the shape of its actions. It

@@ -26,17 +26,23 @@ pub enum Profile {
     Routes6,
     /// Prefixes of any priority.
     MixedRoutes,
+    /// Lists and prefixes for each port: several hash tables, or pieces.
+    PortLists,
+    /// What each of some addresses lets in, from where: pieces of several hash tables, or cut again.
+    Services,
     /// Any fields, also those that only the plain form knows.
     Anything,
 }
 
-const PROFILES: [Profile; 7] = [
+const PROFILES: [Profile; 9] = [
     Profile::Hosts,
     Profile::Lists,
     Profile::Flows,
     Profile::Routes,
     Profile::Routes6,
     Profile::MixedRoutes,
+    Profile::PortLists,
+    Profile::Services,
     Profile::Anything,
 ];
 
@@ -71,6 +77,8 @@ impl Profile {
                 let (_, fields) = route(choices, is_v6);
                 (choices.below(4) as u16, fields)
             }
+            Self::PortLists => port_list(choices),
+            Self::Services => service(choices),
             Self::Anything => (choices.below(4) as u16, anything(choices)),
         }
     }
@@ -130,6 +138,52 @@ fn list(choices: &mut Choices) -> Chosen {
         }
     };
     (priority, fields)
+}
+
+/// An entry for one port, or for all.
+fn port_list(choices: &mut Choices) -> Chosen {
+    let (priority, mut fields) = match choices.below(6) {
+        0 => list(choices),
+        1 => (choices.below(3) as u16, vec![]),
+        _ => route(choices, false),
+    };
+    let port = exact(OxmField::InPort, choices.below(5) as u32);
+    let has_port = |field: &Field| {
+        matches!(
+            field,
+            Field::Basic {
+                field: OxmField::InPort,
+                ..
+            }
+        )
+    };
+    if !fields.iter().any(has_port) && choices.is_in(92) {
+        fields.push(port);
+    }
+    (priority, fields)
+}
+
+/// What goes to one address, or to a network of some, from anywhere or from some network.
+fn service(choices: &mut Choices) -> Chosen {
+    use OxmField::*;
+    let mask = choices.pick(&[!0, !0, !0, !0, !0, !0, 0xffff_ff00, 0xffff_0000]);
+    let mut fields = vec![
+        eth_type(0x0800),
+        masked(Ipv4Dst, ipv4(choices).into(), mask),
+    ];
+    let bits = choices.below(12);
+    if bits > 0 {
+        let mask = u128::MAX << (32 - 2 * bits);
+        fields.push(masked(Ipv4Src, ipv4(choices).into(), mask));
+    }
+    let (proto, dst) = choices.pick(&[(6_u8, TcpDst), (6, TcpDst), (17, UdpDst)]);
+    if choices.is_in(70) {
+        fields.push(exact(IpProto, proto));
+        if choices.is_in(80) {
+            fields.push(exact(dst, choices.pick(&PORTS)));
+        }
+    }
+    (choices.below(6) as u16, fields)
 }
 
 fn vlan_vid(choices: &mut Choices) -> Field<'static> {
@@ -515,5 +569,17 @@ pub fn meter_mod(choices: &mut Choices) -> MeterMod<'static> {
             burst_size: choices.pick(&[0, 2]),
         }]
         .into(),
+    }
+}
+
+/// The same in table 0, for one of the ports.
+pub fn far_route_of_port(number: u32) -> FlowMod<'static> {
+    let route = far_route(number / 3);
+    let port = exact(OxmField::InPort, 1 + number % 3);
+    let fields = route.match_.fields().chain([port]);
+    FlowMod {
+        table_id: 0,
+        match_: fields.collect::<Vec<_>>().into(),
+        ..route
     }
 }

@@ -60,14 +60,14 @@ impl Sink for Outcome {
     }
 }
 
-/// The plain outcome, and which tables led to it.
-#[derive(Default)]
-struct Recorder {
+/// The plain outcome, and how a compiled pipeline searches the tables that led to it.
+struct Recorder<'a> {
     outcome: Outcome,
-    tables: Vec<u8>,
+    compiled: &'a Pipeline,
+    looked_up: &'a mut BTreeMap<Vec<TemplateKind>, u64>,
 }
 
-impl Sink for Recorder {
+impl Sink for Recorder<'_> {
     fn transmit(&mut self, port: PortNo, packet: &Packet) {
         self.outcome.transmit(port, packet);
     }
@@ -81,8 +81,12 @@ impl Sink for Recorder {
     }
 
     fn step(&mut self, step: Step<'_>) {
-        if let Step::Table { table_id, .. } = step {
-            self.tables.push(table_id);
+        if let Step::Table {
+            table_id, packet, ..
+        } = step
+        {
+            let templates = self.compiled.templates(table_id, packet);
+            *self.looked_up.entry(templates).or_default() += 1;
         }
     }
 }
@@ -101,8 +105,8 @@ pub struct Court {
     pub plain: Pipeline,
     pub subjects: Vec<Subject>,
     pub now: Duration,
-    /// How many packets came to a table of each template.
-    pub looked_up: BTreeMap<TemplateKind, u64>,
+    /// How many packets came to a table of each template; of one that was cut, with the template of the packet's piece.
+    pub looked_up: BTreeMap<Vec<TemplateKind>, u64>,
     /// How many packets were compared.
     pub compared: u64,
     /// How many of these the compiled form left to the plain one.
@@ -143,6 +147,7 @@ impl Subject {
             backend,
             is_shared,
             max_bytes: config.max_bytes,
+            ..CompileConfig::default()
         };
         let compiled = pipeline.compile(config).expect("there is memory");
         Self {
@@ -295,13 +300,13 @@ impl Court {
             .collect();
         let mut expected = Vec::with_capacity(frames.len());
         for (in_port, frame) in frames {
-            let mut recorder = Recorder::default();
+            let mut recorder = Recorder {
+                outcome: Outcome::default(),
+                compiled: &self.subjects[0].pipeline,
+                looked_up: &mut self.looked_up,
+            };
             let packet = Packet::new(*in_port, frame);
             self.plain.process(packet, self.now, &mut recorder);
-            for table_id in recorder.tables {
-                let name = templates[usize::from(table_id)].unwrap_or(TemplateKind::PlainForm);
-                *self.looked_up.entry(name).or_default() += 1;
-            }
             expected.push(recorder.outcome);
         }
         for subject in &mut self.subjects {

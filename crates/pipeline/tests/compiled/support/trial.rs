@@ -77,14 +77,25 @@ impl<'a> Trial<'a> {
 
     /// One whose tables are full of entries that look at most fields, for packets to be sent through.
     pub fn filled(seed: u64) -> Trial<'static> {
-        let mut trial = Trial::new(Choices::from_seed(seed));
         let profiles = [
             Profile::Lists,
             Profile::Routes,
             Profile::Routes6,
             Profile::Flows,
             Profile::Hosts,
+            Profile::PortLists,
+            Profile::Services,
         ];
+        Self::filled_with(seed, &profiles)
+    }
+
+    /// One whose tables are such as are cut into pieces.
+    pub fn in_pieces(seed: u64) -> Trial<'static> {
+        Self::filled_with(seed, &[Profile::PortLists, Profile::Services])
+    }
+
+    fn filled_with(seed: u64, profiles: &[Profile]) -> Trial<'static> {
+        let mut trial = Trial::new(Choices::from_seed(seed));
         for table_id in 0..TABLES {
             let profile = profiles[(usize::from(table_id) + seed as usize) % profiles.len()];
             trial.profiles[usize::from(table_id)] = profile;
@@ -92,6 +103,19 @@ impl<'a> Trial<'a> {
                 let flow_mod = trial.flow_mod(FlowModCommand::Add, table_id);
                 trial.carry_out(&flow_mod);
             }
+        }
+        trial
+    }
+
+    /// One with so many routes of each port that packets pause in the tries of these.
+    pub fn with_many_routes_of_ports(seed: u64) -> Trial<'static> {
+        let mut trial = Trial::new(Choices::from_seed(seed));
+        trial.court = Court::new(CourtConfig::default());
+        trial.is_of10 = false;
+        trial.profiles[0] = Profile::PortLists;
+        for number in 0..900 {
+            let added = trial.court.flow_mod(&changes::far_route_of_port(number));
+            added.expect("the flow mod is right");
         }
         trial
     }

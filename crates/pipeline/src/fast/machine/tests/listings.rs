@@ -37,6 +37,7 @@ pub(super) fn eth_dst(is_far: bool) -> HashPart {
             words: vec![word(Base::Data, 0, 0xffff_ffff_ffff)],
             depth: Depth::Ethernet,
         },
+        room: 1,
         is_far,
         is_final: true,
     }
@@ -53,6 +54,7 @@ fn connection() -> HashPart {
             ],
             depth: Depth::Transport,
         },
+        room: 2,
         is_far: false,
         is_final: false,
     }
@@ -66,6 +68,7 @@ pub(super) fn ipv4_dst(root_bits: u8, is_far: bool) -> LpmPart {
         field: word(Base::Network, 16, 0xffff_ffff),
         len: 4,
         root_bits,
+        room: 0,
         is_far,
     }
 }

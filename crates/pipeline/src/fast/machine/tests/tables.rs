@@ -20,6 +20,7 @@ pub(super) fn part_that_never_matches() -> HashPart {
             words: vec![word(Base::Data, 0, u64::MAX)],
             depth: Depth::Ethernet,
         },
+        room: 1,
         is_far: false,
         is_final: true,
     }
@@ -182,6 +183,7 @@ proptest! {
         }
         let parts: Vec<_> = shapes.iter().map(|(shape, is_far)| HashPart {
             shape: shape.clone(),
+            room: shape.words.len(),
             is_far: *is_far,
             is_final: finals,
         }).collect();
@@ -230,6 +232,7 @@ proptest! {
             field: word(Base::Network, 12, 0),
             len: len as u8,
             root_bits,
+            room: 0,
             is_far,
         };
         let key = |(bytes, ..): &([u8; 96], u8, u32)| bytes[26..26 + len].to_vec();
