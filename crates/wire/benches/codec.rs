@@ -151,6 +151,7 @@ fn exact_flow_mod() -> ExactFlowMod<'static> {
         port: PortNo(2),
         buffer_id: BufferId(7),
         options: EntryOptions::idle(5),
+        table_id: 0,
     }
 }
 

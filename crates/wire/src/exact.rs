@@ -23,6 +23,8 @@ pub struct ExactFlowMod<'a> {
     pub buffer_id: BufferId,
     /// How long the entry lives, and the rest.
     pub options: EntryOptions,
+    /// The table that it goes to; 0 in 1.0, whose messages name none.
+    pub table_id: u8,
 }
 
 impl ExactFlowMod<'_> {
@@ -32,7 +34,7 @@ impl ExactFlowMod<'_> {
     /// UDP ports, by the general encoder.
     ///
     /// # Errors
-    /// [`EncodeError`] where a port or flag does not fit into `version`; `out` is then as it was.
+    /// [`EncodeError`] where a port, flag or table does not fit into `version`; `out` is then as it was.
     #[inline(always)]
     pub fn write(self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match (PlainIpv4::of(self.match_.frame), version) {
@@ -45,12 +47,13 @@ impl ExactFlowMod<'_> {
         Ok(())
     }
 
-    /// Whether ports fit into 16 bits and flags have the same bits in both versions.
+    /// Whether no table is named, ports fit into 16 bits and flags have the same bits in both versions.
     #[inline]
     fn fits_of10(&self) -> bool {
         const SAME_BITS: FlowModFlags =
             FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
-        of10_port(self.port).is_some()
+        self.table_id == 0
+            && of10_port(self.port).is_some()
             && of10_port(self.match_.in_port).is_some()
             && SAME_BITS.contains(self.options.flags)
     }
@@ -71,6 +74,7 @@ impl ExactFlowMod<'_> {
         let actions = [Action::output(self.port)];
         let instructions = [Instruction::apply(&actions)];
         let flow_mod = FlowMod {
+            table_id: self.table_id,
             buffer_id: self.buffer_id,
             match_: Match::from(self.match_.fields_in(version)),
             instructions: List::from(&instructions),
@@ -118,6 +122,7 @@ impl ExactFlowMod<'_> {
         head[2..4].copy_from_slice(&(if ports { 160_u16 } else { 144 }).to_be_bytes());
         head[4..8].copy_from_slice(&xid.to_be_bytes());
         head[8..16].copy_from_slice(&options.cookie.to_be_bytes());
+        head[24] = self.table_id;
         head[26..28].copy_from_slice(&options.idle_timeout.to_be_bytes());
         head[28..30].copy_from_slice(&options.hard_timeout.to_be_bytes());
         head[30..32].copy_from_slice(&options.priority.to_be_bytes());
@@ -526,13 +531,14 @@ mod tests {
             ports in (port(), port()),
             numbers in any::<(u32, u64, u16, u16, u16, u32)>(),
             flags in 0..4_u16,
+            table_id in prop_oneof![Just(0), any::<u8>()],
         ) {
             let (buffer_id, cookie, idle_timeout, hard_timeout, priority, xid) = numbers;
             let match_ = ExactMatch { in_port: ports.0, frame: &frame };
             let (port, buffer_id) = (ports.1, BufferId(buffer_id));
             let flags = FlowModFlags::from_bits_retain(flags);
             let options = EntryOptions { cookie, idle_timeout, hard_timeout, priority, flags };
-            let flow_mod = ExactFlowMod { match_, port, buffer_id, options };
+            let flow_mod = ExactFlowMod { match_, port, buffer_id, options, table_id };
             for version in Version::ALL {
                 let (mut fast, mut naive) = (vec![7], vec![7]);
                 let fast_result = flow_mod.write(version, xid, &mut fast);
