@@ -1,0 +1,68 @@
+//! The shape of a network, and paths through it.
+//!
+//! The crate stands apart because two users need the same answers: the controller, which sees a network by what its
+//! switches tell, and a network in one process, which knows its own true shape and checks the controller against it. It
+//! has no clock, keeps no threads, and does no I/O but for reading a topology's file.
+//!
+//! ```
+//! use urtica_topology::shapes::Shape;
+//! use urtica_topology::{NextHops, SpanningTree, shortest};
+//!
+//! let shape: Shape = "ring,5".parse()?;
+//! let plan = shape.plan()?;
+//! let topology = plan.topology();
+//!
+//! let (h1, h3) = (plan.hosts[0].attached, plan.hosts[2].attached);
+//! let path = shortest::path(&topology, h1, h3).expect("a ring is connected");
+//! let switches: Vec<_> = path.hops.iter().map(|hop| hop.switch.0).collect();
+//! assert_eq!(switches, [1, 2, 3]);
+//!
+//! // A cable of the ring is left out of the tree: its ports do not flood.
+//! let tree = SpanningTree::new(&topology);
+//! let blocked = topology.link_ports().iter().filter(|port| !tree.is_flood_port(**port));
+//! assert_eq!(blocked.count(), 2);
+//!
+//! // The link that the path takes first fails, in one direction: h3 is now reached the other way round.
+//! let first = path.links().next().expect("there are three hops");
+//! let next_hops = NextHops::new(topology.clone().into());
+//! let next_hops = next_hops.updated(topology.without_link(first).into());
+//! assert_eq!(next_hops.distance(h1.switch, h3.switch), Some(3));
+//! # Ok::<(), urtica_topology::shapes::ShapeError>(())
+//! ```
+//!
+//! A [`Topology`] never changes: a change makes another one. Everything computed on it follows from it alone: the same
+//! switches and links, in whatever order and by however many threads, give the same paths. Hosts are not in it, as they
+//! come and go for other reasons; a path leads from any port to any port.
+//!
+//! With `n` switches, `m` links, `d` links at a switch, and paths of `h` hops:
+//!
+//! | question | algorithm | cost | oracle in the tests |
+//! | --- | --- | --- | --- |
+//! | [`shortest::path`] | breadth-first search, until it arrives | `n + m` | all paths there are; petgraph's `dijkstra` |
+//! | [`shortest::path_by_cost`] | Dijkstra | `m log m` | petgraph's `dijkstra` |
+//! | [`NextHops::new`] | breadth-first searches, 64 together | `n (n + m)` at worst, `n² + n m / 64` at best | one search after the other; petgraph's `dijkstra` |
+//! | [`NextHops::updated`] | searches only where a distance changes | `n + m`, `n` for each changed link, and the searches | `NextHops::new` |
+//! | [`NextHops::next_hops`], [`NextHops::path`] | a look at the links of each switch on the way | `d`, `h d` | petgraph's distances |
+//! | [`k_shortest::paths`] | Yen and Lawler | for each path, `h` searches of `m log m` | all paths there are |
+//! | [`SpanningTree::new`] | by distance from the root, as 802.1D | `n + m log d` | petgraph's `UnionFind`; a packet flooded hop by hop |
+//! | [`shapes`] | | linear | Mininet |
+
+mod link;
+mod next_hops;
+mod path;
+mod search;
+mod sorted;
+mod spanning_tree;
+#[cfg(test)]
+mod testing;
+mod topology;
+
+pub mod k_shortest;
+pub mod shapes;
+pub mod shortest;
+
+pub use link::{Link, PortId};
+pub use next_hops::NextHops;
+pub use path::{Hop, Path};
+pub use spanning_tree::SpanningTree;
+pub use topology::{SwitchIndex, Topology};

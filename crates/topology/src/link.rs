@@ -1,0 +1,89 @@
+//! Ports of a network, and the links between them.
+
+use std::fmt;
+use urtica_wire::{DatapathId, PortNo};
+
+/// A port, named within its network: `0000000000000001:3`.
+///
+/// Ordered by switch, then by number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId {
+    /// The switch that has the port.
+    pub switch: DatapathId,
+    /// The port's number at this switch.
+    pub port_no: PortNo,
+}
+
+impl PortId {
+    /// The port of this number at this switch.
+    pub const fn new(switch: DatapathId, port_no: PortNo) -> Self {
+        Self { switch, port_no }
+    }
+}
+
+impl fmt::Display for PortId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.switch, self.port_no)
+    }
+}
+
+/// The same as `Display`.
+impl fmt::Debug for PortId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A way from one switch's port to another's: what is sent out of `from` comes in at `to`.
+///
+/// A cable is two links, one each way. Ordered by `from`, then by `to`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    /// Where packets are sent out.
+    pub from: PortId,
+    /// Where they come in.
+    pub to: PortId,
+}
+
+impl Link {
+    /// The link between these ports, this way.
+    pub const fn new(from: PortId, to: PortId) -> Self {
+        Self { from, to }
+    }
+
+    /// The same cable, the other way.
+    pub const fn reversed(self) -> Self {
+        Self::new(self.to, self.from)
+    }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}", self.from, self.to)
+    }
+}
+
+/// The same as `Display`.
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_and_links_print_as_they_are_named() {
+        let from = PortId::new(DatapathId(1), PortNo(3));
+        let to = PortId::new(DatapathId(0xab), PortNo(1));
+        assert_eq!(from.to_string(), "0000000000000001:3");
+        let link = Link::new(from, to);
+        assert_eq!(
+            format!("{:?}", link.reversed()),
+            "00000000000000ab:1 -> 0000000000000001:3"
+        );
+        assert_eq!(link.reversed().reversed(), link);
+    }
+}

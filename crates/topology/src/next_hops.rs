@@ -1,0 +1,275 @@
+//! Next hops between all pairs of switches.
+//!
+//! **What.** [`NextHops`] knows, for each switch and destination, how far it is and which links lead there on a
+//! shortest path: all of them, so that flows can be spread (equal-cost multipath). [`NextHops::updated`] follows a
+//! changed network.
+//!
+//! **How.** Only distances are stored: a *column* for each destination, with every switch's distance to it. A link leads
+//! to the destination on a shortest path exactly if its end is nearer by one, so the sets need no memory, and cannot
+//! disagree with the distances.
+//!
+//! Columns are found by breadth-first searches, 64 together. After a change, a column is still right exactly if
+//!
+//! 1. no new link is a shortcut: its end is not nearer than its beginning by more than one; and
+//! 2. every switch that lost a link still has one that leads to a nearer switch, if any way.
+//!
+//! For then each distance is one more than the least of its neighbours', and distances are the only numbers of which this
+//! is true. Columns that are still right are shared with what was before; only the others are searched again. So the
+//! update is exact: it searches no column that stays as it is.
+//!
+//! **Cost.** 2 bytes for each pair of switches. A question about one switch looks at each of its links. `new` looks at
+//! each link once for each destination at worst, and once for 64 of them where distances are few; in parallel where that is
+//! much. `updated` compares all links once, looks at the changed ones for each destination, and searches from what is
+//! left. If switches have come or gone it also copies the columns, and a new switch that is linked changes all of them.
+//!
+//! **Thread-safety.** Immutable: share it in an `Arc`. Threads are made for a computation and end with it; how many there
+//! are changes no result.
+
+use crate::search::{Searches, TOGETHER, UNREACHABLE};
+use crate::sorted::difference;
+use crate::{Link, Path, PortId, SwitchIndex, Topology};
+use std::sync::Arc;
+use std::thread;
+use urtica_wire::DatapathId;
+
+/// How many links and switches a search must have to look at for a further thread to be worth it: half a millisecond.
+const STEPS_PER_THREAD: usize = 500_000;
+
+/// Every switch's distance to one.
+type Column = Arc<[u16]>;
+
+/// Distances and next hops between all pairs of switches of a [`Topology`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NextHops {
+    topology: Arc<Topology>,
+    /// For each destination.
+    columns: Vec<Column>,
+}
+
+/// No switch.
+impl Default for NextHops {
+    fn default() -> Self {
+        Self::new(Arc::default())
+    }
+}
+
+impl NextHops {
+    /// Computes all of them.
+    pub fn new(topology: Arc<Topology>) -> Self {
+        let destinations: Vec<_> = topology.indices().collect();
+        let columns = columns(&topology, &destinations);
+        Self { topology, columns }
+    }
+
+    /// What [`Self::new`] gives for the network after a change, with no more searches than there are destinations to
+    /// which a distance changes.
+    #[must_use]
+    pub fn updated(&self, topology: Arc<Topology>) -> Self {
+        let change = Change::between(&self.topology, &topology);
+        let kept: Vec<_> = topology
+            .indices()
+            .map(|to| self.column_after(&change, &topology, to))
+            .collect();
+        let lost: Vec<_> = topology
+            .indices()
+            .filter(|to| kept[to.to_usize()].is_none())
+            .collect();
+        let mut searched = columns(&topology, &lost).into_iter();
+        let columns = kept
+            .into_iter()
+            .filter_map(|column| column.or_else(|| searched.next()))
+            .collect();
+        Self { topology, columns }
+    }
+
+    /// The network that they are for.
+    pub fn topology(&self) -> &Arc<Topology> {
+        &self.topology
+    }
+
+    /// How many links a shortest path has; `None` if there is none or a switch is not there.
+    pub fn distance(&self, at: DatapathId, to: DatapathId) -> Option<u32> {
+        let at = self.topology.index_of(at)?;
+        let distance = self.column(to)?[at.to_usize()];
+        (distance != UNREACHABLE).then_some(distance.into())
+    }
+
+    /// The links out of a switch that lead to another on a shortest path, by port number; none if it cannot be reached,
+    /// is the same, or is not there.
+    pub fn next_hops(&self, at: DatapathId, to: DatapathId) -> impl Iterator<Item = &Link> + Clone {
+        let found = self.topology.index_of(at).zip(self.column(to));
+        let links = found.map(|(at, column)| self.nearer(at, column));
+        links.into_iter().flatten().map(|(link, _)| link)
+    }
+
+    /// A shortest path between two ports, the same for the same hash; `None` if there is none or a switch is not there.
+    ///
+    /// At each switch one of the next hops is taken by the hash, mixed with the switch's datapath id. So flows spread
+    /// over all paths, and how they were spread at one switch does not say how they are at the next.
+    pub fn path(&self, from: PortId, to: PortId, flow_hash: u64) -> Option<Path> {
+        let column = self.column(to.switch)?;
+        let mut at = self.topology.index_of(from.switch)?;
+        let mut left = column[at.to_usize()];
+        if left == UNREACHABLE {
+            return None;
+        }
+        let mut links = Vec::with_capacity(left.into());
+        while left > 0 {
+            let next_hops = self.nearer(at, column);
+            let choice = choose(
+                flow_hash,
+                self.topology.datapath_id(at),
+                next_hops.clone().count(),
+            );
+            let (link, end) = next_hops.clone().nth(choice)?;
+            links.push(*link);
+            at = end;
+            left -= 1;
+        }
+        Some(Path::new(from, to, links))
+    }
+
+    /// The column of a destination if it is still right after a change, with its numbers in their new places.
+    fn column_after(&self, change: &Change, after: &Topology, to: SwitchIndex) -> Option<Column> {
+        let column = match &change.old_indices {
+            None => self.columns[to.to_usize()].clone(),
+            Some(old_indices) => {
+                let column = &self.columns[old_indices[to.to_usize()]?.to_usize()];
+                let moved = old_indices
+                    .iter()
+                    .map(|old| old.map_or(UNREACHABLE, |old| column[old.to_usize()]));
+                moved.collect()
+            }
+        };
+        change.keeps(after, to, &column).then_some(column)
+    }
+
+    fn column(&self, to: DatapathId) -> Option<&[u16]> {
+        let to = self.topology.index_of(to)?;
+        Some(&self.columns[to.to_usize()])
+    }
+
+    /// The links out of a switch whose ends are nearer to a column's destination.
+    fn nearer<'a>(
+        &'a self,
+        at: SwitchIndex,
+        column: &'a [u16],
+    ) -> impl Iterator<Item = (&'a Link, SwitchIndex)> + Clone {
+        let distance = column[at.to_usize()];
+        let ways = self.topology.ways_from(at);
+        ways.filter(move |(_, end)| is_nearer(column[end.to_usize()], distance))
+    }
+}
+
+/// Whether a link from a switch at `distance` to one at `end` is on a shortest path.
+fn is_nearer(end: u16, distance: u16) -> bool {
+    distance != UNREACHABLE && end.saturating_add(1) == distance
+}
+
+/// The columns of some destinations, by one thread or several.
+fn columns(topology: &Topology, destinations: &[SwitchIndex]) -> Vec<Column> {
+    let steps = destinations.len() * (topology.links().len() + topology.switches().len());
+    let threads = match steps / STEPS_PER_THREAD {
+        0 => 1,
+        most => thread::available_parallelism().map_or(1, |cores| cores.get().min(most)),
+    };
+    columns_by(threads, topology, destinations)
+}
+
+fn columns_by(threads: usize, topology: &Topology, destinations: &[SwitchIndex]) -> Vec<Column> {
+    if threads <= 1 {
+        return columns_of_share(topology, destinations);
+    }
+    let share = destinations.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        let shares = destinations.chunks(share);
+        let searches: Vec<_> = shares
+            .map(|share| scope.spawn(|| columns_of_share(topology, share)))
+            .collect();
+        let found = searches.into_iter().map(|search| search.join());
+        found
+            .flat_map(|columns| columns.expect("searches do not panic"))
+            .collect()
+    })
+}
+
+fn columns_of_share(topology: &Topology, destinations: &[SwitchIndex]) -> Vec<Column> {
+    let switches = topology.switches().len();
+    let mut searches = Searches::new(switches);
+    let mut distances = vec![UNREACHABLE; switches * destinations.len().min(TOGETHER)];
+    let mut columns = Vec::with_capacity(destinations.len());
+    for destinations in destinations.chunks(TOGETHER) {
+        let distances = &mut distances[..switches * destinations.len()];
+        searches.distances_to(topology, destinations, distances);
+        columns.extend(distances.chunks(switches).map(Column::from));
+    }
+    columns
+}
+
+/// What distances may be affected by.
+struct Change {
+    /// Each switch's number before the change; `None` if they are the same as after.
+    old_indices: Option<Vec<Option<SwitchIndex>>>,
+    /// The new links, from switch to switch.
+    added: Vec<(SwitchIndex, SwitchIndex)>,
+    /// The switches that are left of those at which a removed link began.
+    losers: Vec<SwitchIndex>,
+}
+
+impl Change {
+    fn between(before: &Topology, after: &Topology) -> Self {
+        let added = difference(after.links(), before.links());
+        let removed = difference(before.links(), after.links());
+        let old_indices = || {
+            let switches = after.switches().iter();
+            switches.map(|&switch| before.index_of(switch)).collect()
+        };
+        let mut losers: Vec<_> = removed
+            .filter_map(|link| after.index_of(link.from.switch))
+            .collect();
+        losers.dedup();
+        Self {
+            old_indices: (before.switches() != after.switches()).then(old_indices),
+            added: added
+                .filter_map(|link| {
+                    after
+                        .index_of(link.from.switch)
+                        .zip(after.index_of(link.to.switch))
+                })
+                .collect(),
+            losers,
+        }
+    }
+
+    /// Whether a column is as right after the change as it was before: the two conditions above.
+    fn keeps(&self, after: &Topology, to: SwitchIndex, column: &[u16]) -> bool {
+        let distance = |switch: SwitchIndex| column[switch.to_usize()];
+        let is_shortcut = |&(from, end): &(SwitchIndex, SwitchIndex)| {
+            distance(end).saturating_add(1) < distance(from)
+        };
+        let is_cut_off = |&at: &SwitchIndex| {
+            let mut ends = after.neighbours(at).iter();
+            at != to
+                && distance(at) != UNREACHABLE
+                && !ends.any(|&end| is_nearer(distance(end), distance(at)))
+        };
+        !self.added.iter().any(is_shortcut) && !self.losers.iter().any(is_cut_off)
+    }
+}
+
+/// One of `count` choices, which must not be 0, by a flow's hash at a switch.
+fn choose(flow_hash: u64, switch: DatapathId, count: usize) -> usize {
+    let mixed = mix(flow_hash ^ mix(switch.0));
+    ((u128::from(mixed) * count as u128) >> 64) as usize
+}
+
+/// Steele, Lea and Flood's SplitMix64: each bit of the number changes about half of the result's.
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! The plans of named topologies.
+//!
+//! Switches, hosts and ports have the numbers that Mininet gives them, so that pictures and flow entries of both agree:
+//! a switch's ports are numbered from 1 in the order in which cables are plugged in, and hosts have addresses in the
+//! order of the numbers in their names. Fat tree, ring and mesh, which Mininet does not know, follow the same rules.
+
+use super::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
+use crate::PortId;
+use std::net::Ipv4Addr;
+use urtica_wire::{DatapathId, MacAddr, PortNo};
+
+/// A switch's place in the plan.
+type Switch = usize;
+
+/// A plan that grows cable by cable.
+#[derive(Default)]
+struct Builder {
+    plan: Plan,
+    /// How many ports of each switch are in use.
+    ports: Vec<u32>,
+}
+
+impl Builder {
+    /// The next of the switches `s1`, `s2`, …, with its number as datapath id.
+    fn switch(&mut self) -> Switch {
+        let number = self.plan.switches.len() as u64 + 1;
+        self.named_switch(format!("s{number}"), number)
+    }
+
+    fn named_switch(&mut self, name: String, datapath_id: u64) -> Switch {
+        self.plan.switches.push(SwitchPlan {
+            name,
+            datapath_id: DatapathId(datapath_id),
+        });
+        self.ports.push(0);
+        self.ports.len() - 1
+    }
+
+    /// The next of the hosts `h1`, `h2`, …
+    fn host(&mut self, switch: Switch) {
+        let name = format!("h{}", self.plan.hosts.len() + 1);
+        self.named_host(name, switch);
+    }
+
+    /// A host without addresses as yet: [`Self::finish`] gives them.
+    fn named_host(&mut self, name: String, switch: Switch) {
+        let attached = self.next_port(switch);
+        self.plan.hosts.push(HostPlan {
+            name,
+            mac: MacAddr::ZERO,
+            ipv4: Ipv4Addr::UNSPECIFIED,
+            attached,
+        });
+    }
+
+    fn link(&mut self, a: Switch, b: Switch) {
+        let link = LinkPlan {
+            a: self.next_port(a),
+            b: self.next_port(b),
+            properties: LinkProperties::default(),
+        };
+        self.plan.links.push(link);
+    }
+
+    fn next_port(&mut self, switch: Switch) -> PortId {
+        self.ports[switch] += 1;
+        let datapath_id = self.plan.switches[switch].datapath_id;
+        PortId::new(datapath_id, PortNo(self.ports[switch]))
+    }
+
+    fn finish(mut self) -> Plan {
+        let hosts = &mut self.plan.hosts;
+        hosts.sort_by_cached_key(|host| numbers_in(&host.name));
+        for (number, host) in (1..).zip(hosts) {
+            host.mac = default_mac(number);
+            host.ipv4 = default_ipv4(number);
+        }
+        self.plan
+    }
+}
+
+fn numbers_in(name: &str) -> Vec<u32> {
+    let parts = name.split(|c: char| !c.is_ascii_digit());
+    parts.filter_map(|digits| digits.parse().ok()).collect()
+}
+
+/// The Ethernet address of the host of this number, from 1: as with `mn --mac`.
+pub(super) fn default_mac(number: u32) -> MacAddr {
+    MacAddr::from_u64(number.into())
+}
+
+/// The IPv4 address of the host of this number, from 1, in 10.0.0.0/8.
+pub(super) fn default_ipv4(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 0).to_bits() + number)
+}
+
+/// One switch with hosts at its ports from 1.
+pub(super) fn single(hosts: u32) -> Plan {
+    linear(1, hosts, |host, _| format!("h{host}"))
+}
+
+/// Switches in a line. Hosts have the first ports, then comes the switch before, then the one after.
+pub(super) fn line(switches: u32, hosts: u32) -> Plan {
+    match hosts {
+        1 => linear(switches, hosts, |_, switch| format!("h{switch}")),
+        _ => linear(switches, hosts, |host, switch| format!("h{host}s{switch}")),
+    }
+}
+
+fn linear(switches: u32, hosts: u32, name: impl Fn(u32, u32) -> String) -> Plan {
+    let mut builder = Builder::default();
+    let mut before = None;
+    for number in 1..=switches {
+        let switch = builder.switch();
+        for host in 1..=hosts {
+            builder.named_host(name(host, number), switch);
+        }
+        if let Some(before) = before {
+            builder.link(switch, before);
+        }
+        before = Some(switch);
+    }
+    builder.finish()
+}
+
+/// A tree with hosts below its lowest switches. Switches are numbered in the order of a walk that goes down first; what
+/// is below a switch has its first ports, what is above it the last.
+pub(super) fn tree(depth: u32, fanout: u32) -> Plan {
+    let mut builder = Builder::default();
+    subtree(&mut builder, depth, fanout);
+    builder.finish()
+}
+
+fn subtree(builder: &mut Builder, depth: u32, fanout: u32) -> Switch {
+    let switch = builder.switch();
+    for _ in 0..fanout {
+        if depth == 1 {
+            builder.host(switch);
+        } else {
+            let below = subtree(builder, depth - 1, fanout);
+            builder.link(switch, below);
+        }
+    }
+    switch
+}
+
+/// A grid whose edges are joined: `s1x1` to `s{x}x{y}`, with 256 times the first number plus the second as datapath id.
+pub(super) fn torus(x: u32, y: u32, hosts: u32) -> Plan {
+    let mut builder = Builder::default();
+    for column in 1..=x {
+        for row in 1..=y {
+            let datapath_id = u64::from(column * 256 + row);
+            let switch = builder.named_switch(format!("s{column}x{row}"), datapath_id);
+            for host in 1..=hosts {
+                let name = match hosts {
+                    1 => format!("h{column}x{row}"),
+                    _ => format!("h{column}x{row}x{host}"),
+                };
+                builder.named_host(name, switch);
+            }
+        }
+    }
+    let place = |column, row| (column % x * y + row % y) as Switch;
+    for column in 0..x {
+        for row in 0..y {
+            let switch = place(column, row);
+            builder.link(switch, place(column, row + 1));
+            builder.link(switch, place(column + 1, row));
+        }
+    }
+    builder.finish()
+}
+
+/// A fat tree of switches with `k` ports each (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008, section 2.2): first the
+/// core switches, then pod by pod the aggregation and the edge switches. What is below a switch has its first ports.
+pub(super) fn fat_tree(k: u32) -> Plan {
+    let half = k / 2;
+    let mut builder = Builder::default();
+    let core: Vec<_> = (0..half * half).map(|_| builder.switch()).collect();
+    for _ in 0..k {
+        let aggregation: Vec<_> = (0..half).map(|_| builder.switch()).collect();
+        pod_edges(&mut builder, &aggregation);
+        for (above, &switch) in core.chunks(half as usize).zip(&aggregation) {
+            for &above in above {
+                builder.link(switch, above);
+            }
+        }
+    }
+    builder.finish()
+}
+
+fn pod_edges(builder: &mut Builder, aggregation: &[Switch]) {
+    for _ in aggregation {
+        let edge = builder.switch();
+        for _ in aggregation {
+            builder.host(edge);
+        }
+        for &above in aggregation {
+            builder.link(edge, above);
+        }
+    }
+}
+
+/// A line with one host at each switch, whose ends are joined.
+pub(super) fn ring(switches: u32) -> Plan {
+    let mut builder = Builder::default();
+    for place in 0..switches as Switch {
+        let switch = builder.switch();
+        builder.host(switch);
+        if place > 0 {
+            builder.link(switch, place - 1);
+        }
+    }
+    builder.link(0, switches as Switch - 1);
+    builder.finish()
+}
+
+/// Switches of which each is linked to each, with one host at each.
+pub(super) fn mesh(switches: u32) -> Plan {
+    let mut builder = Builder::default();
+    for _ in 0..switches {
+        let switch = builder.switch();
+        builder.host(switch);
+    }
+    for a in 0..switches as Switch {
+        for b in a + 1..switches as Switch {
+            builder.link(a, b);
+        }
+    }
+    builder.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NextHops;
+    use crate::shapes::Shape;
+    use std::collections::BTreeMap;
+    use std::fmt::Write;
+    use std::sync::Arc;
+
+    /// What Mininet builds, written by `tools/vectors/mininet_shapes.py`.
+    const MININET: &str = include_str!("mininet.txt");
+
+    fn plan(shape: &str) -> Plan {
+        let shape: Shape = shape.parse().expect("the shape is known");
+        shape.plan().expect("the size is fine")
+    }
+
+    fn description(plan: &Plan) -> String {
+        let names: BTreeMap<_, _> = plan
+            .switches
+            .iter()
+            .map(|switch| (switch.datapath_id, switch.name.as_str()))
+            .collect();
+        let end = |port: PortId| (names[&port.switch], port.port_no.0);
+        let mut out = String::new();
+        for SwitchPlan { name, datapath_id } in &plan.switches {
+            writeln!(out, "  switch {name} {datapath_id}").unwrap();
+        }
+        for HostPlan {
+            name,
+            mac,
+            ipv4,
+            attached,
+        } in &plan.hosts
+        {
+            let (switch, port_no) = end(*attached);
+            writeln!(out, "  host {name} {mac} {ipv4} {switch}:{port_no}").unwrap();
+        }
+        let mut links: Vec<_> = plan
+            .links
+            .iter()
+            .map(|link| {
+                let (a, b) = (end(link.a).min(end(link.b)), end(link.a).max(end(link.b)));
+                format!("  link {}:{} {}:{}\n", a.0, a.1, b.0, b.1)
+            })
+            .collect();
+        links.sort();
+        out + &links.concat()
+    }
+
+    #[test]
+    fn numbers_are_those_of_mininet() {
+        let mut shapes: Vec<(&str, String)> = Vec::new();
+        for line in MININET.lines() {
+            match shapes.last_mut() {
+                Some((_, text)) if line.starts_with(' ') => *text += &format!("{line}\n"),
+                _ => shapes.push((line, String::new())),
+            }
+        }
+        assert_eq!(shapes.len(), 11);
+        for (shape, expected) in shapes {
+            assert_eq!(description(&plan(shape)), expected, "{shape}");
+        }
+    }
+
+    /// How many ports of each switch are in use, if they are numbered from 1 and each is used once.
+    fn ports(plan: &Plan) -> Vec<u32> {
+        let hosts = plan.hosts.iter().map(|host| host.attached);
+        let links = plan.links.iter().flat_map(|link| [link.a, link.b]);
+        let mut used: Vec<_> = hosts.chain(links).collect();
+        used.sort();
+        let of_switch = plan.switches.iter().map(|switch| {
+            let ports = used.iter().filter(|port| port.switch == switch.datapath_id);
+            let numbers: Vec<_> = ports.map(|port| port.port_no.0).collect();
+            assert!(
+                numbers.iter().copied().eq(1..=numbers.len() as u32),
+                "{numbers:?}"
+            );
+            numbers.len() as u32
+        });
+        of_switch.collect()
+    }
+
+    /// The greatest distance between two switches, all of which must be connected.
+    fn diameter(plan: &Plan) -> u32 {
+        let topology = Arc::new(plan.topology());
+        let next_hops = NextHops::new(topology.clone());
+        let pairs = topology
+            .switches()
+            .iter()
+            .flat_map(|&at| topology.switches().iter().map(move |&to| (at, to)));
+        pairs
+            .map(|(at, to)| next_hops.distance(at, to).expect("it is connected"))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Al-Fares, Loukissas and Vahdat, section 2.2: k pods of k/2 aggregation and k/2 edge switches, k²/4 core switches,
+    /// k³/4 hosts, and all ports in use.
+    #[test]
+    fn fat_trees_are_as_the_paper_has_them() {
+        for k in [2, 4, 6, 8] {
+            let plan = plan(&format!("fattree,{k}"));
+            assert_eq!(plan.switches.len(), k * k / 4 + k * k);
+            assert_eq!(plan.hosts.len(), k * k * k / 4);
+            assert!(ports(&plan).iter().all(|&ports| ports == k as u32));
+            assert_eq!(diameter(&plan), 4);
+        }
+    }
+
+    #[test]
+    fn rings_and_meshes_are_what_they_are_called() {
+        let ring = plan("ring,7");
+        assert_eq!(
+            (ring.switches.len(), ring.hosts.len(), ring.links.len()),
+            (7, 7, 7)
+        );
+        assert!(ports(&ring).iter().all(|&ports| ports == 3));
+        assert_eq!(diameter(&ring), 3);
+        let mesh = plan("mesh,6");
+        assert_eq!(
+            (mesh.switches.len(), mesh.hosts.len(), mesh.links.len()),
+            (6, 6, 15)
+        );
+        assert!(ports(&mesh).iter().all(|&ports| ports == 6));
+        assert_eq!(diameter(&mesh), 1);
+    }
+
+    #[test]
+    fn hosts_beyond_255_have_addresses_too() {
+        let plan = plan("single,300");
+        let last = plan.hosts.last().expect("there are 300");
+        assert_eq!(last.ipv4.to_string(), "10.0.1.44");
+        assert_eq!(last.mac.to_string(), "00:00:00:00:01:2c");
+    }
+}

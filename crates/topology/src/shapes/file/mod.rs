@@ -1,0 +1,140 @@
+//! Networks described in TOML.
+//!
+//! ```toml
+//! [[switches]]
+//! name = "s1"
+//! datapath_id = "0000000000000001" # the first number in the name, if left out
+//!
+//! [[switches]]
+//! name = "s2"
+//!
+//! [[hosts]]
+//! name = "h1"
+//! mac = "00:00:00:00:00:01" # the host's number in the file, if left out
+//! ipv4 = "10.0.0.1"         # 10.0.0.0 and the host's number, if left out
+//! attached = "s1:1"
+//!
+//! [[links]]
+//! a = "s1:2"
+//! b = "s2:2"
+//! delay = "5ms"        # ns, us, ms or s
+//! jitter = "500us"     # by how much more or less
+//! loss = 0.01          # from 0 to 1
+//! bandwidth = "10Mbit" # bit, kbit, Mbit or Gbit a second
+//! ```
+//!
+//! The four properties of a link may be left out: then it is perfect. What a file says is checked as a whole, and an
+//! error says where.
+
+mod quantity;
+mod reader;
+mod sections;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use super::plan::Plan;
+use super::shape::ShapeError;
+use reader::Reader;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::Path;
+use writer::Writer;
+
+/// The longest file that is read.
+const MAX_FILE_BYTES: u64 = 32 << 20;
+
+/// What is wrong with a file, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{line}:{column}: {problem}")]
+pub struct PlanError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, in characters.
+    pub column: usize,
+    /// What is wrong, and what was expected.
+    pub problem: String,
+}
+
+/// Something wrong with the bytes of a text in a range.
+struct Wrong {
+    place: Range<usize>,
+    problem: String,
+}
+
+type Checked<T> = Result<T, Wrong>;
+
+/// The plan that a file describes.
+pub(super) fn read(path: &Path) -> Result<Plan, ShapeError> {
+    let text = text_of(path).map_err(|source| ShapeError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    Plan::from_toml(&text).map_err(|source| ShapeError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn text_of(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let mut file = File::open(path)?.take(MAX_FILE_BYTES + 1);
+    if file.read_to_string(&mut text)? as u64 > MAX_FILE_BYTES {
+        let problem = format!("it is longer than {MAX_FILE_BYTES} bytes");
+        return Err(io::Error::other(problem));
+    }
+    Ok(text)
+}
+
+impl Plan {
+    /// The plan that a text in TOML describes, in the form that the module shows.
+    ///
+    /// # Errors
+    /// [`PlanError`]: the first thing that is wrong, where it is, and what was expected.
+    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
+        let sections = toml::from_str(text).map_err(|error: toml::de::Error| Wrong {
+            place: error.span().unwrap_or_default(),
+            problem: error.message().replace('\n', ", "),
+        });
+        sections
+            .and_then(|sections| Reader::new(text).plan(sections))
+            .map_err(|wrong| wrong.within(text))
+    }
+
+    /// The plan in TOML, such that [`Self::from_toml`] gives it back.
+    ///
+    /// This is for plans that are well-formed: names, numbers and properties are written as they are, and a port of a
+    /// switch that is not there by its datapath id.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&Writer::new(self).sections()).expect("strings and numbers can be written")
+    }
+}
+
+impl Wrong {
+    fn new(place: Range<usize>, problem: impl Into<String>) -> Self {
+        Self {
+            place,
+            problem: problem.into(),
+        }
+    }
+
+    fn within(self, text: &str) -> PlanError {
+        let before = &text[..text.floor_char_boundary(self.place.start)];
+        let line_begins = before.rfind('\n').map_or(0, |end| end + 1);
+        PlanError {
+            line: line_at(text, before.len()),
+            column: before[line_begins..].chars().count() + 1,
+            problem: self.problem,
+        }
+    }
+}
+
+/// The line, from 1, of a byte of a text.
+fn line_at(text: &str, place: usize) -> usize {
+    text.as_bytes()[..place]
+        .iter()
+        .filter(|&&byte| byte == b'\n')
+        .count()
+        + 1
+}

@@ -1,0 +1,103 @@
+//! Random networks, and what judges the algorithms on them.
+
+use crate::{Link, PortId, Topology};
+use petgraph::graph::{DiGraph, NodeIndex};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use urtica_wire::{DatapathId, PortNo};
+
+/// The most switches of a random network.
+const SWITCHES: u64 = 9;
+
+/// The switch of a number: far apart, so that a number is no datapath id.
+pub(crate) fn switch(number: u64) -> DatapathId {
+    DatapathId(7 + number * 100)
+}
+
+/// A port at which no link is.
+pub(crate) fn host_port(switch: DatapathId) -> PortId {
+    PortId::new(switch, PortNo(99))
+}
+
+/// Any port where a link may be. There are few, so that often several links are at one.
+fn any_port() -> impl Strategy<Value = PortId> {
+    (0..SWITCHES, 1..5_u32)
+        .prop_map(|(number, port_no)| PortId::new(switch(number), PortNo(port_no)))
+}
+
+/// Any link; also from a switch to itself.
+pub(crate) fn any_link() -> impl Strategy<Value = Link> {
+    (any_port(), any_port()).prop_map(|(from, to)| Link::new(from, to))
+}
+
+pub(crate) fn any_switch() -> impl Strategy<Value = DatapathId> {
+    (0..SWITCHES).prop_map(switch)
+}
+
+/// Networks of up to nine switches, most links of which lead both ways: connected or not, with parallel links, hubs,
+/// links from a switch to itself, and links to switches that are not there.
+pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
+    let cables = vec((any_link(), prop::bool::weighted(0.8)), 0..24);
+    (vec(any_switch(), 0..16), cables).prop_map(|(switches, cables)| {
+        let links = cables
+            .into_iter()
+            .flat_map(|(link, both_ways)| [Some(link), both_ways.then_some(link.reversed())]);
+        Topology::new(switches, links.flatten())
+    })
+}
+
+/// The same network for petgraph. Nodes have the numbers that switches have.
+pub(crate) fn petgraph_of(topology: &Topology) -> DiGraph<DatapathId, Link> {
+    let mut graph = DiGraph::new();
+    for &switch in topology.switches() {
+        graph.add_node(switch);
+    }
+    for &link in topology.links() {
+        let node = |port: PortId| {
+            let index = topology
+                .index_of(port.switch)
+                .expect("links are between switches");
+            NodeIndex::new(index.to_usize())
+        };
+        graph.add_edge(node(link.from), node(link.to), link);
+    }
+    graph
+}
+
+/// All ways between two switches that pass none twice, found by trying everything.
+pub(crate) fn all_ways(topology: &Topology, from: DatapathId, to: DatapathId) -> Vec<Vec<Link>> {
+    let mut found = Vec::new();
+    let both_there = [from, to]
+        .map(|switch| topology.index_of(switch))
+        .iter()
+        .all(Option::is_some);
+    if both_there {
+        extend(topology, from, to, &mut Vec::new(), &mut found);
+    }
+    found
+}
+
+fn extend(
+    topology: &Topology,
+    at: DatapathId,
+    to: DatapathId,
+    way: &mut Vec<Link>,
+    found: &mut Vec<Vec<Link>>,
+) {
+    if at == to {
+        found.push(way.clone());
+        return;
+    }
+    for link in topology
+        .links()
+        .iter()
+        .filter(|link| link.from.switch == at)
+    {
+        let end = link.to.switch;
+        if end != at && way.iter().all(|before| before.from.switch != end) {
+            way.push(*link);
+            extend(topology, end, to, way, found);
+            way.pop();
+        }
+    }
+}

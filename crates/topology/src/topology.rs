@@ -1,0 +1,356 @@
+//! The shape of a network at one moment.
+//!
+//! **What.** [`Topology`]: switches, and the directed links between them. It never changes; a change makes a new one,
+//! so that whoever computes on one has all of it as it was.
+//!
+//! **How.** Switches are sorted by datapath id and numbered in that order ([`SwitchIndex`]). Links are sorted, and so
+//! lie together by the switch that they leave; a vector says where each switch's begin (compressed sparse rows). A second
+//! such pair has them by the switch that they lead to, as searches go from the destination backwards. Equal inputs give
+//! equal topologies, in whatever order they come, and so equal answers to every question about them.
+//!
+//! **What is left out, and what is not.** A link from or to a switch that is not there is left out: a controller
+//! loses switches before the links to them expire. A link from a switch to itself is kept, since its ports are link
+//! ports, and nothing is to be flooded into them; no path and no tree takes it. Where a hub joins several ports, several
+//! links leave one port, and all are kept.
+//!
+//! **Cost.** 44 bytes a link, 16 a switch, and 16 a link port. Making one sorts links; a change copies and indexes all.
+//!
+//! **Thread-safety.** Immutable: share it in an `Arc`.
+
+use crate::{Link, PortId};
+use urtica_wire::DatapathId;
+
+/// A switch's number in one [`Topology`]: 0 for the lowest datapath id, and so on.
+///
+/// It means nothing in another topology.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SwitchIndex(pub(crate) u32);
+
+impl SwitchIndex {
+    /// The number, to index vectors with.
+    #[inline]
+    pub const fn to_usize(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A link as the switch sees it that it leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Incoming {
+    /// The switch that it leaves.
+    pub from: SwitchIndex,
+    /// Its place in [`Topology::links`].
+    pub link: u32,
+}
+
+/// The shape of a network at one moment: switches, and the links between them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Topology {
+    /// Sorted.
+    switches: Vec<DatapathId>,
+    /// Sorted.
+    links: Vec<Link>,
+    /// Where the links from each switch begin, and at last how many links there are.
+    begins: Vec<u32>,
+    /// The switch that each link leads to.
+    ends: Vec<SwitchIndex>,
+    /// Links by the switch that they lead to.
+    incoming: Vec<Incoming>,
+    /// Where the links to each switch begin in `incoming`, and at last how many there are.
+    incoming_begins: Vec<u32>,
+    /// The ports at either end of a link, sorted.
+    link_ports: Vec<PortId>,
+}
+
+/// No switch.
+impl Default for Topology {
+    fn default() -> Self {
+        Self::new([], [])
+    }
+}
+
+impl Topology {
+    /// The network of these switches and links, in any order, with or without repetition.
+    ///
+    /// Links from or to other switches are left out.
+    ///
+    /// # Panics
+    /// If there are more than `u32::MAX` links or switches.
+    pub fn new(
+        switches: impl IntoIterator<Item = DatapathId>,
+        links: impl IntoIterator<Item = Link>,
+    ) -> Self {
+        let mut switches: Vec<_> = switches.into_iter().collect();
+        switches.sort_unstable();
+        switches.dedup();
+        let mut links: Vec<_> = links.into_iter().collect();
+        links.sort_unstable();
+        links.dedup();
+        Self::of_sorted(switches, links)
+    }
+
+    fn of_sorted(switches: Vec<DatapathId>, mut links: Vec<Link>) -> Self {
+        u32::try_from(switches.len().max(links.len())).expect("u32 has room for all");
+        let (mut starts, mut ends) = (Vec::new(), Vec::new());
+        links.retain(|link| {
+            let found = find(&switches, link.from.switch).zip(find(&switches, link.to.switch));
+            let (start, end) = found.unzip();
+            starts.extend(start);
+            ends.extend(end);
+            found.is_some()
+        });
+        let end = |incoming: &Incoming| ends[incoming.link as usize];
+        let mut incoming: Vec<_> = (0..)
+            .zip(&starts)
+            .map(|(link, &from)| Incoming { from, link })
+            .collect();
+        incoming.sort_by_key(end);
+        Self {
+            begins: begins(switches.len(), starts.iter().copied()),
+            incoming_begins: begins(switches.len(), incoming.iter().map(end)),
+            link_ports: ports_of(&links),
+            switches,
+            links,
+            ends,
+            incoming,
+        }
+    }
+
+    /// This network with one more switch, that has no links yet.
+    pub fn with_switch(&self, switch: DatapathId) -> Self {
+        let switches = self.switches.iter().copied().chain([switch]);
+        Self::new(switches, self.links.iter().copied())
+    }
+
+    /// This network without a switch and its links.
+    pub fn without_switch(&self, switch: DatapathId) -> Self {
+        let others = |other: &DatapathId| *other != switch;
+        let switches = self.switches.iter().copied().filter(others);
+        Self::new(switches, self.links.iter().copied())
+    }
+
+    /// This network with one more link; one from or to a switch that is not there is left out.
+    pub fn with_link(&self, link: Link) -> Self {
+        let mut links = self.links.clone();
+        if let Err(place) = links.binary_search(&link) {
+            links.insert(place, link);
+        }
+        Self::of_sorted(self.switches.clone(), links)
+    }
+
+    /// This network without this link; the one the other way stays.
+    pub fn without_link(&self, link: Link) -> Self {
+        let mut links = self.links.clone();
+        if let Ok(place) = links.binary_search(&link) {
+            links.remove(place);
+        }
+        Self::of_sorted(self.switches.clone(), links)
+    }
+
+    /// The switches, by datapath id.
+    pub fn switches(&self) -> &[DatapathId] {
+        &self.switches
+    }
+
+    /// The numbers of the switches, in order.
+    pub fn indices(&self) -> impl ExactSizeIterator<Item = SwitchIndex> + use<> {
+        (0..self.switches.len() as u32).map(SwitchIndex)
+    }
+
+    /// The links, sorted.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// The links that leave a switch, sorted: by port number.
+    ///
+    /// # Panics
+    /// May panic if the index is of another topology.
+    pub fn links_from(&self, switch: SwitchIndex) -> &[Link] {
+        &self.links[row(&self.begins, switch)]
+    }
+
+    /// The switches that the links from a switch lead to, in the order of [`Self::links_from`].
+    pub(crate) fn neighbours(&self, switch: SwitchIndex) -> &[SwitchIndex] {
+        &self.ends[row(&self.begins, switch)]
+    }
+
+    /// The links that leave a switch, each with the switch that it leads to.
+    pub(crate) fn ways_from(
+        &self,
+        switch: SwitchIndex,
+    ) -> impl Iterator<Item = (&Link, SwitchIndex)> + Clone {
+        let neighbours = self.neighbours(switch).iter().copied();
+        self.links_from(switch).iter().zip(neighbours)
+    }
+
+    /// The links that lead to a switch.
+    pub(crate) fn ways_to(&self, switch: SwitchIndex) -> &[Incoming] {
+        &self.incoming[row(&self.incoming_begins, switch)]
+    }
+
+    /// A switch's number; `None` if it is not there.
+    pub fn index_of(&self, switch: DatapathId) -> Option<SwitchIndex> {
+        find(&self.switches, switch)
+    }
+
+    /// The switch of a number.
+    ///
+    /// # Panics
+    /// May panic if the index is of another topology.
+    pub fn datapath_id(&self, switch: SwitchIndex) -> DatapathId {
+        self.switches[switch.to_usize()]
+    }
+
+    /// The link that leaves a port; `None` if none does. Of several, the one that leads to the lowest port.
+    pub fn link_from(&self, port: PortId) -> Option<Link> {
+        let place = self.links.partition_point(|link| link.from < port);
+        self.links
+            .get(place)
+            .copied()
+            .filter(|link| link.from == port)
+    }
+
+    /// Whether this very link is there.
+    pub fn contains(&self, link: &Link) -> bool {
+        self.links.binary_search(link).is_ok()
+    }
+
+    /// Whether a link leaves or enters the port. Hosts are at the ports where this is false.
+    pub fn is_link_port(&self, port: PortId) -> bool {
+        self.link_ports.binary_search(&port).is_ok()
+    }
+
+    /// The ports that links leave or enter, sorted.
+    pub fn link_ports(&self) -> &[PortId] {
+        &self.link_ports
+    }
+}
+
+fn find(switches: &[DatapathId], switch: DatapathId) -> Option<SwitchIndex> {
+    let place = switches.binary_search(&switch).ok()?;
+    Some(SwitchIndex(place as u32))
+}
+
+/// Where each row begins, given the row of each item in order.
+fn begins(rows: usize, row_of_each: impl Iterator<Item = SwitchIndex>) -> Vec<u32> {
+    let mut begins = vec![0; rows + 1];
+    for row in row_of_each {
+        begins[row.to_usize() + 1] += 1;
+    }
+    for row in 0..rows {
+        begins[row + 1] += begins[row];
+    }
+    begins
+}
+
+fn row(begins: &[u32], switch: SwitchIndex) -> std::ops::Range<usize> {
+    let row = switch.to_usize();
+    begins[row] as usize..begins[row + 1] as usize
+}
+
+fn ports_of(links: &[Link]) -> Vec<PortId> {
+    let mut ports: Vec<_> = links.iter().flat_map(|link| [link.from, link.to]).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{any_link, any_switch, any_topology, switch};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use urtica_wire::PortNo;
+
+    fn port(number: u64, port_no: u32) -> PortId {
+        PortId::new(switch(number), PortNo(port_no))
+    }
+
+    #[test]
+    fn parallel_and_looped_links_stay_and_those_to_nowhere_go() {
+        let parallel = [1, 2].map(|port_no| Link::new(port(0, port_no), port(1, port_no)));
+        let looped = Link::new(port(0, 3), port(0, 4));
+        let nowhere = Link::new(port(0, 5), port(2, 5));
+        let links = [nowhere, looped, parallel[1], parallel[0], parallel[0]];
+        let topology = Topology::new([switch(1), switch(0), switch(1)], links);
+        assert_eq!(topology.switches(), [switch(0), switch(1)]);
+        assert_eq!(topology.links(), [parallel[0], parallel[1], looped]);
+        assert!(topology.is_link_port(looped.to) && !topology.is_link_port(nowhere.from));
+    }
+
+    #[test]
+    fn ports_know_their_links() {
+        let cable = Link::new(port(0, 1), port(1, 2));
+        let topology = Topology::new([switch(0), switch(1)], [cable]);
+        assert_eq!(topology.link_from(cable.from), Some(cable));
+        assert_eq!(topology.link_from(cable.to), None);
+        assert!(topology.is_link_port(cable.to), "a link enters it");
+        assert!(!topology.is_link_port(port(0, 2)));
+        let with_hub = topology
+            .with_switch(switch(2))
+            .with_link(Link::new(cable.from, port(2, 1)));
+        assert_eq!(with_hub.links_from(SwitchIndex(0)).len(), 2);
+        assert_eq!(
+            with_hub.link_from(cable.from),
+            Some(cable),
+            "it leads to the lower port"
+        );
+    }
+
+    #[test]
+    fn an_empty_network_answers() {
+        let empty = Topology::default();
+        assert_eq!((empty.switches().len(), empty.links().len()), (0, 0));
+        assert_eq!(
+            (empty.index_of(switch(0)), empty.link_from(port(0, 1))),
+            (None, None)
+        );
+        assert_eq!(empty.without_switch(switch(0)), empty);
+    }
+
+    proptest! {
+        /// What sets of switches and links say, every question about a topology says.
+        #[test]
+        fn sets_say_the_same(switches in vec(any_switch(), 0..12), links in vec(any_link(), 0..40)) {
+            let topology = Topology::new(switches.clone(), links.clone());
+            let switches: BTreeSet<_> = switches.into_iter().collect();
+            let links: BTreeSet<_> = links
+                .into_iter()
+                .filter(|link| switches.contains(&link.from.switch) && switches.contains(&link.to.switch))
+                .collect();
+            prop_assert!(topology.switches().iter().eq(&switches));
+            prop_assert!(topology.links().iter().eq(&links));
+            for (index, &switch) in topology.indices().zip(&switches) {
+                prop_assert_eq!(topology.index_of(switch), Some(index));
+                prop_assert_eq!(topology.datapath_id(index), switch);
+                let from = links.iter().filter(|link| link.from.switch == switch);
+                prop_assert!(topology.links_from(index).iter().eq(from));
+                let ends = topology.neighbours(index).iter().map(|end| topology.datapath_id(*end));
+                prop_assert!(ends.eq(topology.links_from(index).iter().map(|link| link.to.switch)));
+                let to: BTreeSet<_> = links.iter().filter(|link| link.to.switch == switch).collect();
+                let incoming = topology.ways_to(index).iter();
+                prop_assert_eq!(incoming.clone().count(), to.len());
+                for incoming in incoming {
+                    let link = &topology.links()[incoming.link as usize];
+                    prop_assert!(to.contains(link));
+                    prop_assert_eq!(topology.datapath_id(incoming.from), link.from.switch);
+                }
+            }
+        }
+
+        /// A changed topology is the one that is made of the changed sets.
+        #[test]
+        fn a_change_is_a_new_topology(topology in any_topology(), link in any_link(), switch in any_switch()) {
+            let (switches, links) = (|| topology.switches().iter().copied(), || topology.links().iter().copied());
+            let others = |other: &Link| *other != link;
+            prop_assert_eq!(topology.with_link(link), Topology::new(switches(), links().chain([link])));
+            prop_assert_eq!(topology.without_link(link), Topology::new(switches(), links().filter(others)));
+            prop_assert_eq!(topology.with_switch(switch), Topology::new(switches().chain([switch]), links()));
+            let without = Topology::new(switches().filter(|other| *other != switch), links());
+            prop_assert_eq!(topology.without_switch(switch), without);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Any text as a topology's name and as its file: nothing panics; what reads is written and reads again as the same.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use urtica_topology::shapes::{Plan, Shape};
+
+fuzz_target!(|text: &str| {
+    if let Ok(shape) = text.parse::<Shape>() {
+        assert_eq!(
+            shape.to_string().parse::<Shape>().ok().as_ref(),
+            Some(&shape),
+            "{text:?}"
+        );
+    }
+    if let Ok(plan) = Plan::from_toml(text) {
+        assert_eq!(
+            Plan::from_toml(&plan.to_toml()).as_ref(),
+            Ok(&plan),
+            "{text:?}"
+        );
+    }
+});
