@@ -1,0 +1,87 @@
+//! Rivals side by side: each in turn, several times over, so that what else the machine does strikes them all.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often each rival is measured.
+const ROUNDS: usize = 7;
+
+/// What one measurement should take.
+const LONG_ENOUGH: Duration = Duration::from_millis(150);
+
+/// Carries out so many operations, as one of several threads.
+pub type Work<'a> = &'a (dyn Fn(usize, u64) + Sync);
+
+/// Measures rivals at the same task on `threads` threads, and prints a line for each: how many operations a second, the
+/// median of the rounds with the least and the most, and its ratio to the first. Returns the medians.
+///
+/// Under `cargo test` each runs once, shortly.
+pub fn compare(task: &str, threads: usize, rivals: &[(&str, Work)]) -> Vec<f64> {
+    println!(
+        "{task}, {threads} thread{}",
+        if threads == 1 { "" } else { "s" }
+    );
+    let is_bench = std::env::args().any(|argument| argument == "--bench");
+    let rounds = if is_bench { ROUNDS } else { 1 };
+    let counts: Vec<_> = rivals
+        .iter()
+        .map(|(_, work)| if is_bench { enough(threads, work) } else { 100 })
+        .collect();
+    let mut rates = vec![Vec::new(); rivals.len()];
+    for _ in 0..rounds {
+        for (at, (_, work)) in rivals.iter().enumerate() {
+            rates[at].push(rate(threads, counts[at], *work));
+        }
+    }
+    rates
+        .iter_mut()
+        .for_each(|rates| rates.sort_by(f64::total_cmp));
+    let medians: Vec<_> = rates.iter().map(|rates| rates[rates.len() / 2]).collect();
+    for (at, (name, _)) in rivals.iter().enumerate() {
+        let (least, most) = (rates[at][0], rates[at][rounds - 1]);
+        println!(
+            "  {name:<24} {:>8.2} M/s ({:.2} to {:.2}), {:.2} of the first",
+            medians[at] / 1e6,
+            least / 1e6,
+            most / 1e6,
+            medians[at] / medians[0]
+        );
+    }
+    medians
+}
+
+/// How many operations take long enough to be measured.
+fn enough(threads: usize, work: Work) -> u64 {
+    let mut count = 1000;
+    loop {
+        let took = threads as f64 * count as f64 / rate(threads, count, work);
+        if took >= LONG_ENOUGH.as_secs_f64() / 4.0 {
+            return (count as f64 * LONG_ENOUGH.as_secs_f64() / took) as u64;
+        }
+        count *= 4;
+    }
+}
+
+/// Operations a second, of all threads together.
+fn rate(threads: usize, count: u64, work: Work) -> f64 {
+    let start = Barrier::new(threads);
+    let took = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads)
+            .map(|thread| {
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    let begin = Instant::now();
+                    work(thread, count);
+                    begin.elapsed()
+                })
+            })
+            .collect();
+        let took = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("it worked"));
+        took.max().expect("a thread")
+    });
+    (threads as u64 * count) as f64 / took.as_secs_f64()
+}

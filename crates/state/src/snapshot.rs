@@ -1,0 +1,138 @@
+//! A value that is published as a whole, to be read often and replaced seldom: a topology, routes.
+//!
+//! **How.** Readers take a share of the value there is (`arc-swap`). A version counts the publications.
+//!
+//! **Cost.** `load` takes no lock; it counts itself among the value's owners, which is a write to memory that other readers
+//! share. On a hot path keep what you loaded, and load again when `version`, which only reads, has grown.
+//!
+//! **Thread-safety.** Any number of threads read and publish. Readers never wait.
+
+use crate::wait::{Waiter, Waiters};
+use arc_swap::ArcSwap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Context, Poll};
+
+/// A published value.
+///
+/// ```
+/// use urtica_state::Snapshot;
+///
+/// let routes = Snapshot::new(vec!["10.0.0.0/8"]);
+/// let (seen, before) = (routes.version(), routes.load());
+/// routes.update(|routes| [routes.as_slice(), &["192.168.0.0/16"]].concat());
+/// assert_eq!(before.len(), 1, "whoever has the old value keeps it");
+/// assert_eq!(routes.load().len(), 2);
+/// assert!(routes.version() > seen);
+/// ```
+pub struct Snapshot<T> {
+    value: ArcSwap<T>,
+    /// How many values were published after the first. Grows after the value was replaced.
+    version: AtomicU64,
+    waiters: Waiters,
+}
+
+impl<T: Send + Sync> Snapshot<T> {
+    /// Publishes the first value, whose version is 0.
+    pub fn new(value: T) -> Self {
+        Self {
+            value: ArcSwap::from_pointee(value),
+            version: AtomicU64::new(0),
+            waiters: Waiters::new(),
+        }
+    }
+
+    /// The value.
+    pub fn load(&self) -> Arc<T> {
+        self.value.load_full()
+    }
+
+    /// How many values came after the first. A later [`Snapshot::load`] gives that value or a newer one.
+    pub fn version(&self) -> u64 {
+        self.version.load(SeqCst)
+    }
+
+    /// Replaces the value.
+    pub fn publish(&self, value: T) {
+        self.value.store(Arc::new(value));
+        self.announce();
+    }
+
+    /// Replaces the value by what `change` makes of it. Where others publish meanwhile it is called again, so that no
+    /// change is lost.
+    pub fn update(&self, change: impl Fn(&T) -> T) {
+        self.value.rcu(|value| change(value));
+        self.announce();
+    }
+
+    fn announce(&self) {
+        self.version.fetch_add(1, SeqCst);
+        let woken = self.waiters.take();
+        woken.iter().for_each(|waiter| waiter.wake());
+    }
+
+    /// The version, as soon as it is greater than `since`.
+    ///
+    /// Any executor will do; dropping the future ends the waiting.
+    pub fn changed(&self, since: u64) -> impl Future<Output = u64> + Send {
+        Changed {
+            snapshot: self,
+            since,
+            waiter: None,
+        }
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug> fmt::Debug for Snapshot<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Snapshot")
+            .field("version", &self.version())
+            .field("value", &self.load())
+            .finish()
+    }
+}
+
+struct Changed<'a, T> {
+    snapshot: &'a Snapshot<T>,
+    since: u64,
+    waiter: Option<Arc<Waiter>>,
+}
+
+impl<T: Send + Sync> Future for Changed<'_, T> {
+    type Output = u64;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
+        let is_woken = match &self.waiter {
+            Some(waiter) => waiter.is_woken_or_wakes(context.waker()),
+            None => true,
+        };
+        if is_woken {
+            self.wait(context);
+        }
+        // We are on the list before we look: who publishes after the look finds us there.
+        match self.snapshot.version() {
+            version if version > self.since => Poll::Ready(version),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl<T: Send + Sync> Changed<'_, T> {
+    fn wait(&mut self, context: &Context<'_>) {
+        let waiter = Waiter::new(context.waker().clone());
+        self.snapshot.waiters.add(&waiter);
+        self.waiter = Some(waiter);
+    }
+}
+
+impl<T> Drop for Changed<'_, T> {
+    fn drop(&mut self) {
+        if let Some(waiter) = &self.waiter {
+            self.snapshot.waiters.remove(waiter);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Software transactional memory (McNettle section 4.4).
+//!
+//! **What.** [`TVar`]s hold values; [`atomically`] and its siblings run a function that reads and writes some of them, as
+//! if it ran alone. What it reads is the state of one moment, even where the transaction turns out to be in vain: no
+//! transaction ever sees half of another's writes.
+//!
+//! **How.** Optimistically: a transaction keeps its writes to itself, and looks at the end whether all that it has read
+//! still holds. From the bottom up:
+//!
+//! - `versioned`: a word with its version and lock, and the clock that versions come from. Why it is right stands there.
+//! - `core`, `repr`: a variable without its type, and how values of a type are kept in a word.
+//! - `log`: what a transaction has read and will write; the commit.
+//! - `waiting`: how it waits for a change; `gate`: how it gets its way where there are many conflicts.
+//! - `transaction`, `tvar`, `run`: what programs see.
+//!
+//! **Cost.** A transaction pins an epoch, reads each variable's cache line, and locks what it writes, one atomic exchange
+//! each. It writes nothing shared but that, and allocates nothing where values are kept inline.
+//!
+//! **Thread-safety.** All of it may be used from any thread. In one thread alone there are no conflicts, and everything is
+//! deterministic, but for when overwritten values are dropped.
+
+mod core;
+mod gate;
+mod log;
+mod repr;
+mod run;
+mod transaction;
+mod tvar;
+mod versioned;
+mod waiting;
+
+pub use run::{Limits, Refused, atomically, atomically_async, try_atomically};
+pub use transaction::{Abort, Transaction, in_transaction, retry};
+pub use tvar::TVar;
+
+use crate::sync;
+use gate::Gate;
+use versioned::Clock;
+
+/// The clock of all variables.
+static CLOCK: Clock = Clock(sync::AtomicU64::new(0));
+
+/// What all commits pass.
+static GATE: Gate = Gate::new();
+
+/// Why a transaction does not end well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It called `retry`.
+    Retry,
+    /// Something it has read was changed.
+    Conflict,
+    /// It made too many reads and writes.
+    TooLong,
+}
+
+/// Calls `drop_it` when no transaction that runs now runs any more.
+///
+/// # Safety
+/// `drop_it` may be called on any thread.
+unsafe fn retire(drop_it: impl FnOnce()) {
+    // SAFETY: the caller's promise.
+    unsafe { crossbeam_epoch::pin().defer_unchecked(drop_it) };
+}

@@ -1,0 +1,247 @@
+//! Running transactions: until they end well, until they cannot, or as a future.
+
+use super::gate::Turn;
+use super::waiting::Waiting;
+use super::{Abort, Cause, GATE, Transaction};
+use crate::wait::thread_waker;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::{hint, thread};
+
+/// After how many conflicts a transaction asks for the turn, in which others do not commit.
+const CONFLICTS_BEFORE_TURN: u32 = 8;
+
+/// After how many conflicts it lets other threads run before it tries again.
+const CONFLICTS_BEFORE_YIELD: u32 = 3;
+
+/// What a transaction may do before it is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How often [`try_atomically`] runs it, where each time something that it has read is changed meanwhile.
+    pub attempts: u32,
+    /// How many reads and writes it may make each time.
+    pub operations: u64,
+}
+
+impl Limits {
+    /// 64 attempts of a million (2^20) reads and writes.
+    pub const DEFAULT: Self = Self {
+        attempts: 64,
+        operations: 1 << 20,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Why [`try_atomically`] did not carry out a transaction: nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It called [`retry`](crate::retry).
+    #[error(
+        "the transaction called retry, as what it needs is not there; try again when that may have changed"
+    )]
+    Retry,
+    /// Others changed, each time, what it had read.
+    #[error(
+        "the transaction met with a conflict in each of its {attempts} attempts; read fewer variables, or allow more attempts"
+    )]
+    Contention {
+        /// How often it was run.
+        attempts: u32,
+    },
+    /// It made more reads and writes than it may.
+    #[error(
+        "the transaction made more than its limit of {operations} reads and writes; end its loop, split it, or raise Limits::operations"
+    )]
+    TooLong {
+        /// How many it may make.
+        operations: u64,
+    },
+}
+
+/// Runs a transaction as if it ran alone, and returns its result.
+///
+/// It may be run several times, and must have no other effects than on [`TVar`](crate::TVar)s. The type `Fn` sees to that
+/// where it can: what needs `&mut`, a switch for instance, cannot be used inside.
+///
+/// ```compile_fail,E0596
+/// let mut sent = Vec::new();
+/// urtica_state::atomically(|_transaction| {
+///     sent.push("a flow mod"); // cannot borrow `sent` as mutable: it would be sent once more with each attempt
+///     Ok(())
+/// });
+/// ```
+///
+/// Where it calls [`retry`](crate::retry), the thread sleeps until a variable that it has read changes. Never call
+/// this in a handler: use [`try_atomically`] there.
+///
+/// **Progress.** Nobody waits for a lock while holding one, so there is no deadlock. A transaction that met with eight
+/// conflicts gets the turn: others hold their commits back until it has ended, but not longer than about
+/// ten thousand turns of the scheduler. So all end, unless one takes longer than that under contention.
+///
+/// # Panics
+/// In a transaction; where the transaction calls `retry` without having read anything, since it would wait for ever; and
+/// after more reads and writes than [`Limits::DEFAULT`] allows, since it seems to loop.
+pub fn atomically<T>(transaction: impl Fn(&mut Transaction) -> Result<T, Abort>) -> T {
+    loop {
+        match run(&transaction) {
+            Ok(value) => return value,
+            Err(retried) => {
+                if let Some(waiting) = retried.wait(&thread_waker()) {
+                    waiting.sleep();
+                }
+            }
+        }
+    }
+}
+
+/// Runs a transaction as [`atomically`] does, but never waits for others to change something.
+///
+/// All that it waits for are commits that are under way, which take no longer than to write their variables; and
+/// a transaction that has the turn, as [`atomically`] tells.
+///
+/// # Errors
+/// Where the transaction calls [`retry`](crate::retry), or goes beyond its limits. Nothing is changed then.
+///
+/// # Panics
+/// In a transaction.
+pub fn try_atomically<T>(
+    limits: Limits,
+    transaction: impl Fn(&mut Transaction) -> Result<T, Abort>,
+) -> Result<T, Refused> {
+    let mut turn = None;
+    for conflicts in 1..=limits.attempts {
+        match attempt(&transaction, &limits, turn.is_some()) {
+            Outcome::Done(value) => return Ok(value),
+            Outcome::Retry(_) => return Err(Refused::Retry),
+            Outcome::TooLong => return Err(too_long(&limits)),
+            Outcome::Conflict => {
+                back_off(conflicts);
+                if conflicts >= CONFLICTS_BEFORE_TURN && turn.is_none() {
+                    turn = GATE.try_close();
+                }
+            }
+        }
+    }
+    Err(Refused::Contention {
+        attempts: limits.attempts,
+    })
+}
+
+/// A transaction as a future, for background programs: where it calls [`retry`](crate::retry), the task sleeps until a
+/// variable that it has read changes.
+///
+/// Any executor will do. It runs whenever it is polled, and has an effect once, when it is ready. Dropping it before ends
+/// it without any.
+///
+/// # Panics
+/// When polled, as [`atomically`].
+pub fn atomically_async<T, F>(transaction: F) -> impl Future<Output = T> + Send
+where
+    F: Fn(&mut Transaction) -> Result<T, Abort> + Send,
+{
+    Atomically {
+        transaction,
+        waiting: None,
+    }
+}
+
+struct Atomically<F> {
+    transaction: F,
+    waiting: Option<Waiting>,
+}
+
+/// Nothing in it is pinned.
+impl<F> Unpin for Atomically<F> {}
+
+impl<T, F: Fn(&mut Transaction) -> Result<T, Abort>> Future for Atomically<F> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        if let Some(waiting) = &self.waiting
+            && !waiting.is_over_or_wakes(context.waker())
+        {
+            return Poll::Pending;
+        }
+        self.waiting = None;
+        while self.waiting.is_none() {
+            match run(&self.transaction) {
+                Ok(value) => return Poll::Ready(value),
+                Err(retried) => self.waiting = retried.wait(context.waker()),
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// How one attempt ended.
+enum Outcome<T> {
+    Done(T),
+    Retry(Transaction),
+    Conflict,
+    TooLong,
+}
+
+/// Runs a transaction until it is done, or calls `retry`.
+#[inline]
+fn run<T>(transaction: &impl Fn(&mut Transaction) -> Result<T, Abort>) -> Result<T, Transaction> {
+    let mut turn: Option<Turn> = None;
+    let mut conflicts = 0;
+    loop {
+        match attempt(transaction, &Limits::DEFAULT, turn.is_some()) {
+            Outcome::Done(value) => return Ok(value),
+            Outcome::Retry(retried) => return Err(retried),
+            Outcome::TooLong => panic!("{}", too_long(&Limits::DEFAULT)),
+            Outcome::Conflict => {
+                conflicts += 1;
+                back_off(conflicts);
+                if conflicts >= CONFLICTS_BEFORE_TURN {
+                    turn.get_or_insert_with(|| GATE.close());
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+fn attempt<T>(
+    transaction: &impl Fn(&mut Transaction) -> Result<T, Abort>,
+    limits: &Limits,
+    has_turn: bool,
+) -> Outcome<T> {
+    let mut running = Transaction::begin(limits);
+    let result = transaction(&mut running);
+    let cause = match (result, running.doomed()) {
+        (Ok(value), None) => match running.commit(has_turn) {
+            Ok(()) => return Outcome::Done(value),
+            Err(cause) => cause,
+        },
+        (Err(Abort(Cause::Retry)), None) => return Outcome::Retry(running),
+        (Err(Abort(cause)), None) | (_, Some(cause)) => cause,
+    };
+    match cause {
+        Cause::TooLong => Outcome::TooLong,
+        Cause::Conflict | Cause::Retry => Outcome::Conflict,
+    }
+}
+
+fn too_long(limits: &Limits) -> Refused {
+    Refused::TooLong {
+        operations: limits.operations,
+    }
+}
+
+/// Gives others the time to end: longer each time, and after a few times the processor.
+#[cold]
+fn back_off(conflicts: u32) {
+    if conflicts > CONFLICTS_BEFORE_YIELD {
+        return thread::yield_now();
+    }
+    for _ in 0..8 << conflicts {
+        hint::spin_loop();
+    }
+}

@@ -1,0 +1,186 @@
+//! What a transaction can do while it runs.
+
+use super::core::Handle;
+use super::log::{Branch, Log};
+use super::versioned::Raw;
+use super::waiting::Waiting;
+use super::{CLOCK, Cause, GATE, Limits};
+use crate::wait::Waiter;
+use crossbeam_epoch::Guard;
+use std::cell::Cell;
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::task::Waker;
+
+thread_local! {
+    /// Whether a transaction runs in this thread.
+    static IS_RUNNING: Cell<bool> = const { Cell::new(false) };
+    /// The log of the last transaction, for the next.
+    static SPARE_LOG: Cell<Option<Box<Log>>> = const { Cell::new(None) };
+}
+
+/// Whether the calling code runs inside a transaction, where it must have no other effects than on [`TVar`](crate::TVar)s:
+/// it may be run again, or be in vain.
+pub fn in_transaction() -> bool {
+    IS_RUNNING.get()
+}
+
+/// Why a transaction does not end well: pass it on with `?`.
+///
+/// Either it called [`retry`], or what it read has changed meanwhile, or it has done more than its [`Limits`] allow. Only
+/// [`Transaction::or_else`] catches the first; what catches it otherwise is not noticed. The others come again from each
+/// read and write, and at the end.
+#[derive(Debug)]
+#[must_use = "pass it on with `?`"]
+pub struct Abort(pub(crate) Cause);
+
+impl fmt::Display for Abort {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self.0 {
+            Cause::Retry => "the transaction waits until something that it has read changes",
+            Cause::Conflict => "something that the transaction has read was changed meanwhile",
+            Cause::TooLong => "the transaction made more reads and writes than its limit allows",
+        })
+    }
+}
+
+impl std::error::Error for Abort {}
+
+/// Gives the transaction up until something that it has read changes, or for the other branch of
+/// [`Transaction::or_else`].
+///
+/// # Errors
+/// Always.
+pub fn retry<T>() -> Result<T, Abort> {
+    Err(Abort(Cause::Retry))
+}
+
+/// A transaction that runs. Whoever gets it from [`atomically`](crate::atomically) or its siblings can hand it on to any
+/// function that wants to take part.
+///
+/// **Thread-safety.** It belongs to the thread that runs it.
+pub struct Transaction {
+    log: ManuallyDrop<Box<Log>>,
+    pinned: Guard,
+}
+
+impl Transaction {
+    /// # Panics
+    /// In a transaction.
+    #[inline]
+    pub(crate) fn begin(limits: &Limits) -> Self {
+        assert!(
+            !IS_RUNNING.replace(true),
+            "a transaction was started inside another: hand the `&mut Transaction` on to the functions that take part, \
+             and start one around them all"
+        );
+        let spare = SPARE_LOG.try_with(Cell::take).ok().flatten();
+        let mut transaction = Self {
+            log: ManuallyDrop::new(spare.unwrap_or_default()),
+            pinned: crossbeam_epoch::pin(),
+        };
+        transaction.log.begin(&CLOCK, limits);
+        transaction
+    }
+
+    /// Runs `first`, or if that calls [`retry`], takes back what it has written and runs `second`.
+    ///
+    /// If that retries, too, the transaction waits for a change of anything that either has read. (McNettle's `orElse`.)
+    ///
+    /// # Errors
+    /// Those of `second`, and those of `first` but for `retry`.
+    pub fn or_else<T>(
+        &mut self,
+        first: impl FnOnce(&mut Self) -> Result<T, Abort>,
+        second: impl FnOnce(&mut Self) -> Result<T, Abort>,
+    ) -> Result<T, Abort> {
+        let branch: Branch = self.log.branch();
+        match first(self) {
+            Err(Abort(Cause::Retry)) => {
+                self.log.roll_back(branch);
+                second(self)
+            }
+            result => {
+                self.log.keep(branch);
+                result
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn read(&mut self, variable: &Handle) -> Result<Raw, Abort> {
+        self.log.read(&CLOCK, variable.as_ptr()).map_err(Abort)
+    }
+
+    /// # Safety
+    /// The value is of the variable's type.
+    #[inline]
+    pub(crate) unsafe fn write(&mut self, variable: &Handle, raw: Raw) -> Result<(), Abort> {
+        self.log.write(variable.as_ptr(), raw).map_err(Abort)
+    }
+
+    /// Makes all that was written visible, or nothing. Wakes those who wait for it.
+    #[inline]
+    pub(crate) fn commit(mut self, has_turn: bool) -> Result<(), Cause> {
+        if !has_turn && self.log.has_writes() {
+            GATE.pass();
+        }
+        self.log.commit(&CLOCK)?;
+        let woken = self.publish();
+        drop(self);
+        woken.iter().for_each(|waiter| waiter.wake());
+        Ok(())
+    }
+
+    /// Gives away the old values, and returns who waits for the new ones.
+    #[inline]
+    fn publish(&mut self) -> Vec<Arc<Waiter>> {
+        let mut woken = Vec::new();
+        self.log.drain_written(|core, old, is_awaited| {
+            if let Some(drop_raw) = core.drop_raw {
+                // SAFETY: the value is of the core's type and nobody finds it any more; it is Send.
+                unsafe { self.pinned.defer_unchecked(move || drop_raw(old)) };
+            }
+            if is_awaited {
+                woken.append(&mut core.waiters.take());
+            }
+        });
+        woken
+    }
+
+    /// Why it cannot end well, if that is known.
+    pub(crate) fn doomed(&self) -> Option<Cause> {
+        self.log.doomed()
+    }
+
+    /// Ends it, to wait for what it has read; nothing if that has changed already.
+    pub(crate) fn wait(self, waker: &Waker) -> Option<Waiting> {
+        assert!(
+            !self.log.has_read_nothing(),
+            "a transaction calls `retry` without having read anything: it would wait for ever; read the variables that \
+             it depends on before"
+        );
+        Waiting::new(&self.log, waker)
+    }
+}
+
+impl Drop for Transaction {
+    #[inline]
+    fn drop(&mut self) {
+        self.log.clear();
+        // SAFETY: nobody uses it after this.
+        let log = unsafe { ManuallyDrop::take(&mut self.log) };
+        IS_RUNNING.set(false);
+        // Where the thread ends, the log ends as well.
+        let _ = SPARE_LOG.try_with(|spare| spare.set(Some(log)));
+    }
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Transaction")
+            .finish_non_exhaustive()
+    }
+}

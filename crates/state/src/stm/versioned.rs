@@ -1,0 +1,164 @@
+//! A word of memory that transactions share, with its version and its lock; and the clock of versions.
+//!
+//! **What.** A [`Versioned`] has a *stamp*: the version that its word has, whether a commit holds it, and whether somebody
+//! waits for it to change. The [`Clock`] tells a transaction which versions it may take together.
+//!
+//! **How.** A clock of versions as in TL2 (Dice, Shalev and Shavit, DISC 2006), of the sort that its authors call GV5: a
+//! commit gives its words a version beyond the clock's and does not touch the clock. Who comes upon such a version looks
+//! whether what it has read before still holds (Riegel, Felber and Fetzer's lazy snapshots, DISC 2006), and where that is
+//! much, raises the clock before, so as not to look again. So the clock is read by all and seldom written.
+//!
+//! **Why this is right.** Let a transaction have read the clock as *now*. What a word held when it was read is what it
+//! held at *now*, if its version is at most *now*, unless a commit changes it later with a version of at most *now*. There
+//! is none: a commit locks its words, then reads the clock, and takes a greater version. All these accesses are `SeqCst`, so
+//! that they have one order. Had the commit read a clock before *now*, its lock would come before the raising of the
+//! clock to *now*, and that before our look at the word, which would have found the lock.
+//!
+//! Versions of one word only grow, though two commits may have the same: a commit goes beyond those of its words, too.
+
+use super::sync::{AtomicPtr, AtomicU64, spin};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+/// A value as it is kept in a word: itself, or where it lies.
+pub(crate) type Raw = *mut ();
+
+/// How often a commit looks at a word that another commit holds before it gives way.
+const PATIENCE: u32 = 64;
+
+/// The version of the newest values that transactions may take together. On cache lines of its own.
+#[repr(align(128))]
+pub(crate) struct Clock(pub AtomicU64);
+
+impl Clock {
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.0.load(SeqCst)
+    }
+
+    /// Makes it `version` at least, and tells what it is.
+    #[inline]
+    pub fn raise(&self, version: u64) -> u64 {
+        self.0.fetch_max(version, SeqCst).max(version)
+    }
+}
+
+/// A word's version and who is concerned with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(u64);
+
+impl Stamp {
+    const LOCKED: u64 = 1;
+    const AWAITED: u64 = 2;
+    const VERSION_SHIFT: u32 = 2;
+
+    #[inline]
+    pub fn version(self) -> u64 {
+        self.0 >> Self::VERSION_SHIFT
+    }
+
+    /// Whether a commit holds the word.
+    #[inline]
+    pub fn is_locked(self) -> bool {
+        self.0 & Self::LOCKED != 0
+    }
+
+    /// Whether somebody may wait for the word to change.
+    #[inline]
+    pub fn is_awaited(self) -> bool {
+        self.0 & Self::AWAITED != 0
+    }
+}
+
+/// A word and its stamp.
+#[derive(Debug)]
+pub(crate) struct Versioned {
+    stamp: AtomicU64,
+    raw: AtomicPtr<()>,
+}
+
+impl Versioned {
+    pub fn new(raw: Raw) -> Self {
+        Self {
+            stamp: AtomicU64::new(0),
+            raw: AtomicPtr::new(raw),
+        }
+    }
+
+    #[inline]
+    pub fn stamp(&self) -> Stamp {
+        Stamp(self.stamp.load(SeqCst))
+    }
+
+    /// The word and its version, which belong together. Waits while a commit writes it.
+    ///
+    /// A commit stores the word with `Release` after it has locked the stamp: who reads the new word with `Acquire` finds
+    /// the stamp changed.
+    #[inline]
+    pub fn read(&self) -> (u64, Raw) {
+        let mut turns = 0;
+        loop {
+            let before = self.stamp();
+            if !before.is_locked() {
+                let raw = self.raw.load(Acquire);
+                let after = Stamp(self.stamp.load(Relaxed));
+                if !after.is_locked() && after.version() == before.version() {
+                    return (before.version(), raw);
+                }
+            }
+            spin(&mut turns);
+        }
+    }
+
+    /// Locks the word for a commit, which others wait for: it must end soon. Returns the stamp as it was, or nothing
+    /// where another commit holds the word for long.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Stamp> {
+        let mut turns = 0;
+        while turns < PATIENCE {
+            let stamp = self.stamp();
+            if !stamp.is_locked() {
+                let locked = stamp.0 | Stamp::LOCKED;
+                let exchanged = (self.stamp).compare_exchange(stamp.0, locked, SeqCst, Relaxed);
+                if exchanged.is_ok() {
+                    return Some(stamp);
+                }
+            }
+            spin(&mut turns);
+        }
+        None
+    }
+
+    /// Unlocks the word as it was.
+    #[inline]
+    pub fn unlock(&self, stamp: Stamp) {
+        self.stamp.store(stamp.0, Release);
+    }
+
+    /// Changes the word, which the caller has locked, unlocks it, and returns what it was. Nobody waits for it then.
+    #[inline]
+    pub fn replace_and_unlock(&self, raw: Raw, version: u64) -> Raw {
+        // Nobody else writes it while it is locked.
+        let old = self.raw.load(Relaxed);
+        self.raw.store(raw, Release);
+        self.stamp.store(version << Stamp::VERSION_SHIFT, Release);
+        old
+    }
+
+    /// Has the next commit that changes the word know that somebody waits for it. False if it has changed since it had
+    /// this version, or is about to.
+    ///
+    /// Both this and locking exchange the stamp, and one of them is the first: the commit sees the mark, or we the lock.
+    pub fn mark_awaited(&self, version: u64) -> bool {
+        let marked = version << Stamp::VERSION_SHIFT | Stamp::AWAITED;
+        let unmarked = version << Stamp::VERSION_SHIFT;
+        match (self.stamp).compare_exchange(unmarked, marked, SeqCst, Acquire) {
+            Ok(_) => true,
+            Err(found) => found == marked,
+        }
+    }
+
+    /// The word, where nobody else has it.
+    pub fn raw_mut(&mut self) -> Raw {
+        self.raw.load(Relaxed)
+    }
+}

@@ -1,0 +1,54 @@
+//! Waiting until something that a transaction has read changes.
+
+use super::core::Handle;
+use super::log::Log;
+use crate::wait::{Waiter, park_until};
+use std::sync::Arc;
+use std::task::Waker;
+
+/// Somebody who waits for the variables that a transaction has read. Dropping it ends the waiting.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    waiter: Arc<Waiter>,
+    variables: Vec<Handle>,
+}
+
+impl Waiting {
+    /// Waits for all that the transaction with this log has read; nothing if some of it has changed already.
+    ///
+    /// No change is missed: the waiter is on the variable's list before the mark that makes a commit look there, and the
+    /// mark is refused where the version that was read is gone.
+    pub fn new(log: &Log, waker: &Waker) -> Option<Self> {
+        let mut waiting = Self {
+            waiter: Waiter::new(waker.clone()),
+            variables: Vec::new(),
+        };
+        for (variable, version) in log.read_handles() {
+            variable.core().waiters.add(&waiting.waiter);
+            let is_unchanged = variable.core().versioned.mark_awaited(version);
+            waiting.variables.push(variable);
+            if !is_unchanged {
+                return None;
+            }
+        }
+        Some(waiting)
+    }
+
+    /// Sleeps until something has changed. For the thread whose waker it has.
+    pub fn sleep(self) {
+        park_until(&self.waiter);
+    }
+
+    /// Wakes `waker` from now on. True if something has changed already.
+    pub fn is_over_or_wakes(&self, waker: &Waker) -> bool {
+        self.waiter.is_woken_or_wakes(waker)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        for variable in &self.variables {
+            variable.core().waiters.remove(&self.waiter);
+        }
+    }
+}

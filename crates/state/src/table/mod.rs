@@ -1,0 +1,383 @@
+//! A map from word to word that many threads read, and write, often.
+//!
+//! **What.** What a host location table needs (McNettle section 4.2, Primetime section IV.C): a look-up takes one cache
+//! line and no lock, an insert that changes nothing is a look-up, and writers of different keys seldom meet.
+//!
+//! **How.** [`places`] has the layout. A change locks one of [`STRIPES`] locks, by the key. Where places are short, all are
+//! locked, the entries copied to other places, and these become the table's: a *generation* later. Readers do not notice,
+//! but if they meet with places that are already used anew: then the generation has changed, and they look again.
+//!
+//! **Why this is right.** A reader notes the generation, finds the places, reads key and value, all with `Acquire`, and
+//! looks whether the generation is the same. The places that it found are cleared at a later growth, after the
+//! generation was raised with `Release`: who reads what clearing, or anything after it, has stored, finds the
+//! generation raised. Otherwise what it read was there when it found the places, or came there since.
+//!
+//! **Cost.** 16 bytes a place; at most half of the places are taken while the table can grow, and at most seven eighths
+//! later. Places that it has grown out of are kept, as a reader may still be there, and used again where they fit: memory for
+//! at most three times the places. Growing has writers wait, not readers, for some ten nanoseconds an entry.
+//!
+//! **Thread-safety.** Everything may be called from any thread, and is one step, but `to_vec` and `for_each`, whose entries
+//! were all there at some moment of the call, each at its own.
+
+mod places;
+
+use crate::Word;
+use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, MutexGuard, STRIPES};
+use places::{Entry, FIRST_PLACES, FREE, NOTHING, Places};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Arc, PoisonError};
+
+/// How many entries a table holds unless it is told otherwise.
+const DEFAULT_MAX_ENTRIES: usize = 1 << 22;
+
+/// What no memory has room for.
+const MOST_ENTRIES: usize = 1 << 48;
+
+/// Up to how many places (64 KiB) the processor's near caches can be trusted to have a table that is in use.
+const NEAR_PLACES: usize = 1 << 12;
+
+/// Why a [`Table`] did not take an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// It is full.
+    #[error(
+        "the table holds {max_entries} entries, as many as it may; remove some, or allow more when making it"
+    )]
+    Full {
+        /// How many it may hold.
+        max_entries: usize,
+    },
+    /// The key or the value is the word that a table needs for itself.
+    #[error(
+        "the word 0xffffffffffffffff is the table's own; expected a key and a value that turn into others"
+    )]
+    Reserved,
+}
+
+/// A map for many threads, from small keys to small values.
+///
+/// A clone of an `Arc` around it is what threads share. The order of entries, where there is one, is that of the keys'
+/// words; nothing depends on chance.
+///
+/// ```
+/// use urtica_state::Table;
+///
+/// let ports: Table<u64, u32> = Table::with_max_entries(100_000);
+/// assert_eq!(ports.insert(0x0200_0000_0001, 3)?, None);
+/// assert_eq!(ports.insert(0x0200_0000_0001, 4)?, Some(3), "the host has moved");
+/// assert_eq!(ports.get(0x0200_0000_0001), Some(4));
+/// # Ok::<(), urtica_state::TableError>(())
+/// ```
+pub struct Table<K, V> {
+    current: Current,
+    len: OwnLine<AtomicUsize>,
+    stripes: Box<[OwnLine<Mutex<()>>]>,
+    /// All places that there are: those in use, and those that readers may still look at. Locked before all stripes.
+    all: Mutex<Vec<Arc<Places>>>,
+    max_entries: usize,
+    max_places: usize,
+    types: PhantomData<fn(K) -> V>,
+}
+
+/// What all read and nobody writes but who grows the table.
+#[repr(align(128))]
+struct Current {
+    places: AtomicPtr<Places>,
+    generation: AtomicU64,
+}
+
+/// Something with cache lines of its own; two of them, as processors fetch lines in pairs.
+#[repr(align(128))]
+struct OwnLine<T>(T);
+
+/// How an attempt to change an entry ended.
+enum Exchange {
+    Done,
+    /// The value is another than it was.
+    Changed,
+    /// There is no place for a new key.
+    NoPlace,
+}
+
+impl<K: Word, V: Word> Default for Table<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Word, V: Word> Table<K, V> {
+    /// An empty table for four million (2^22) entries.
+    pub fn new() -> Self {
+        Self::with_max_entries(DEFAULT_MAX_ENTRIES)
+    }
+
+    /// An empty table for at most this many entries. It takes memory for those that it has.
+    pub fn with_max_entries(max_entries: usize) -> Self {
+        let places = Arc::new(Places::new(FIRST_PLACES));
+        let max_places = (max_entries.min(MOST_ENTRIES) / 3 * 4 + 4).next_power_of_two();
+        Self {
+            current: Current {
+                places: AtomicPtr::new(Arc::as_ptr(&places).cast_mut()),
+                generation: AtomicU64::new(0),
+            },
+            len: OwnLine(AtomicUsize::new(0)),
+            stripes: (0..STRIPES).map(|_| OwnLine(Mutex::new(()))).collect(),
+            all: Mutex::new(vec![places]),
+            max_entries,
+            max_places: max_places.max(FIRST_PLACES),
+            types: PhantomData,
+        }
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.len.0.load(Relaxed)
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The key's value.
+    #[inline(always)]
+    pub fn get(&self, key: K) -> Option<V> {
+        let value = self.find(key.to_word());
+        (value != NOTHING).then(|| V::from_word(value))
+    }
+
+    /// Has the place where the key's entry may be fetched from memory, for a look that comes soon.
+    ///
+    /// A table that the near caches hold needs no fetching.
+    #[inline(always)]
+    pub fn prefetch(&self, key: K) {
+        let places = self.places();
+        if places.count() > NEAR_PLACES {
+            prefetch(places.first(K::first_place(key.to_word())));
+        }
+    }
+
+    /// Sets the key's value, and returns what it was. Where that is the same, no memory is written.
+    ///
+    /// # Errors
+    /// Where the table is full, or the key or the value is the table's own word.
+    #[inline]
+    pub fn insert(&self, key: K, value: V) -> Result<Option<V>, TableError> {
+        let word = value.to_word();
+        if self.find(key.to_word()) == word && word != NOTHING {
+            return Ok(Some(value));
+        }
+        self.insert_other(key, value)
+    }
+
+    #[inline(never)]
+    fn insert_other(&self, key: K, value: V) -> Result<Option<V>, TableError> {
+        self.update(key, |_| Some(value))
+    }
+
+    /// Removes the key, and returns its value.
+    pub fn remove(&self, key: K) -> Option<V> {
+        // Removing needs no place, and nothing is there under the table's own word.
+        self.update(key, |_| None).ok().flatten()
+    }
+
+    /// Sets the key's value to what `change` makes of it, removes the key where that is nothing, and returns what the value
+    /// was before. Where others change the value meanwhile, `change` is called again.
+    ///
+    /// # Errors
+    /// As of [`Table::insert`].
+    pub fn update(
+        &self,
+        key: K,
+        change: impl Fn(Option<V>) -> Option<V>,
+    ) -> Result<Option<V>, TableError> {
+        let key = key.to_word();
+        if key == FREE {
+            return change(None).map_or(Ok(None), |_| Err(TableError::Reserved));
+        }
+        loop {
+            let word = self.find(key);
+            let old = (word != NOTHING).then(|| V::from_word(word));
+            let new = change(old).map_or(Ok(NOTHING), word_of)?;
+            match self.exchange(key, word, new)? {
+                Exchange::Done => return Ok(old),
+                Exchange::Changed => {}
+                Exchange::NoPlace => self.make_room(),
+            }
+        }
+    }
+
+    /// Calls `each` with all entries, in the order of their keys' words.
+    pub fn for_each(&self, mut each: impl FnMut(K, V)) {
+        let entries = self.to_vec();
+        entries
+            .into_iter()
+            .for_each(|(key, value)| each(key, value));
+    }
+
+    /// All entries, in the order of their keys' words. The table cannot grow meanwhile.
+    pub fn to_vec(&self) -> Vec<(K, V)> {
+        let _no_growth = lock(&self.all);
+        let mut entries: Vec<_> = self.places().entries().collect();
+        entries.sort_unstable();
+        let typed = |(key, value)| (K::from_word(key), V::from_word(value));
+        entries.into_iter().map(typed).collect()
+    }
+
+    #[inline(always)]
+    fn places(&self) -> &Places {
+        // SAFETY: all places live as long as the table.
+        unsafe { &*self.current.places.load(Acquire) }
+    }
+
+    /// The key's value, or `NOTHING`.
+    #[inline(always)]
+    fn find(&self, key: u64) -> u64 {
+        if key == FREE {
+            return NOTHING; // What is free now may be another key's in a moment.
+        }
+        let first = K::first_place(key);
+        let generation = self.current.generation.load(Acquire);
+        let entry = self.places().first(first);
+        let (found, value) = (entry.key(), entry.value());
+        if found == key && self.current.generation.load(Relaxed) == generation {
+            return value;
+        }
+        self.find_further(first, key)
+    }
+
+    #[inline(never)] // with many entries, one look-up in six comes here
+    fn find_further(&self, first: u64, key: u64) -> u64 {
+        loop {
+            let generation = self.current.generation.load(Acquire);
+            let entry = self.places().find(first, key);
+            let value = entry.map_or(NOTHING, Entry::value);
+            if self.current.generation.load(Relaxed) == generation {
+                return value;
+            }
+        }
+    }
+
+    /// Sets a key's value if it is still `old`.
+    fn exchange(&self, key: u64, old: u64, new: u64) -> Result<Exchange, TableError> {
+        if old == new {
+            return Ok(Exchange::Done);
+        }
+        let first = K::first_place(key);
+        let _alone = lock(self.stripe(first));
+        // They stay while we hold a stripe.
+        let places = self.places();
+        let entry = places.find(first, key);
+        if entry.map_or(NOTHING, Entry::value) != old {
+            return Ok(Exchange::Changed);
+        }
+        if old == NOTHING {
+            self.count_in()?;
+        }
+        let Some(entry) = entry.or_else(|| places.claim(first, key, self.limit(places))) else {
+            self.len.0.fetch_sub(1, Relaxed);
+            return Ok(Exchange::NoPlace);
+        };
+        entry.set(new);
+        if new == NOTHING {
+            self.len.0.fetch_sub(1, Relaxed);
+        }
+        Ok(Exchange::Done)
+    }
+
+    /// One entry more, if there may be.
+    fn count_in(&self) -> Result<(), TableError> {
+        let more = |len| (len < self.max_entries).then_some(len + 1);
+        let counted = self.len.0.fetch_update(Relaxed, Relaxed, more);
+        counted.map_err(|_| TableError::Full {
+            max_entries: self.max_entries,
+        })?;
+        Ok(())
+    }
+
+    /// How many of the places may be taken.
+    fn limit(&self, places: &Places) -> usize {
+        match places.count() {
+            count if count < self.max_places => count / 2,
+            count => count * 7 / 8,
+        }
+    }
+
+    fn stripe(&self, first: u64) -> &Mutex<()> {
+        // Neighbours have different places in a line, or different lines: the same lock will do.
+        &self.stripes[(first as usize / FIRST_PLACES) % STRIPES].0
+    }
+
+    /// Copies the entries to twice as many places, or where many were removed, or there cannot be more, to as many.
+    #[cold]
+    fn make_room(&self) {
+        let mut all = lock(&self.all);
+        let _alone: Vec<_> = self.stripes.iter().map(|stripe| lock(&stripe.0)).collect();
+        let old = self.places();
+        if old.taken() < self.limit(old) {
+            return; // Somebody else was here before us.
+        }
+        let is_crowded = self.len() * 2 >= self.limit(old);
+        let count = match is_crowded && old.count() < self.max_places {
+            true => old.count() * 2,
+            false => old.count(),
+        };
+        let new = Self::spare(&mut all, old, count);
+        for (key, value) in old.entries() {
+            let entry = new.claim(K::first_place(key), key, count);
+            entry
+                .expect("there are more places than entries")
+                .set(value);
+        }
+        self.current
+            .places
+            .store(Arc::as_ptr(&new).cast_mut(), Release);
+        self.current.generation.fetch_add(1, Release);
+    }
+
+    /// So many free places: others than those in use.
+    fn spare(all: &mut Vec<Arc<Places>>, used: &Places, count: usize) -> Arc<Places> {
+        let is_spare =
+            |places: &&Arc<Places>| places.count() == count && !std::ptr::eq(&***places, used);
+        if let Some(spare) = all.iter().find(is_spare) {
+            spare.clear();
+            return Arc::clone(spare);
+        }
+        let new = Arc::new(Places::new(count));
+        all.push(Arc::clone(&new));
+        new
+    }
+}
+
+impl<K: Word + fmt::Debug, V: Word + fmt::Debug> fmt::Debug for Table<K, V> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_map().entries(self.to_vec()).finish()
+    }
+}
+
+/// A value's word, if it is not the table's.
+fn word_of<V: Word>(value: V) -> Result<u64, TableError> {
+    match value.to_word() {
+        NOTHING => Err(TableError::Reserved),
+        word => Ok(word),
+    }
+}
+
+/// Nothing in here panics halfway, so that what is locked is whole even if a thread died with the lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[inline]
+fn prefetch(entry: &Entry) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch is a hint: it reads nothing that the program sees and never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = entry;
+}

@@ -1,0 +1,93 @@
+//! Who waits for something to change, and how it is woken.
+//!
+//! **How.** A [`Waiter`] is in the [`Waiters`] of everything that it waits for; the first change wakes it. It wakes a
+//! [`Waker`]: a task's, or a thread's.
+//!
+//! **Thread-safety.** Any number wait and wake at once. No list is locked while a waker is called.
+
+use crate::sync::{AtomicBool, Mutex, MutexGuard};
+use std::mem;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, PoisonError};
+use std::task::{Wake, Waker};
+use std::thread::{self, Thread};
+
+/// Somebody who waits, once.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    is_woken: AtomicBool,
+    waker: Mutex<Waker>,
+}
+
+impl Waiter {
+    pub fn new(waker: Waker) -> Arc<Self> {
+        Arc::new(Self {
+            is_woken: AtomicBool::new(false),
+            waker: Mutex::new(waker),
+        })
+    }
+
+    /// Wakes `waker` from now on, unless it is too late: true if it was woken already.
+    pub fn is_woken_or_wakes(&self, waker: &Waker) -> bool {
+        lock(&self.waker).clone_from(waker);
+        self.is_woken()
+    }
+
+    /// Whether it was woken.
+    pub fn is_woken(&self) -> bool {
+        self.is_woken.load(Acquire)
+    }
+
+    /// Wakes it.
+    pub fn wake(&self) {
+        self.is_woken.store(true, Release);
+        let waker = lock(&self.waker).clone();
+        waker.wake();
+    }
+}
+
+/// The list of those who wait for one thing.
+#[derive(Debug)]
+pub(crate) struct Waiters(Mutex<Vec<Arc<Waiter>>>);
+
+impl Waiters {
+    pub fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    pub fn add(&self, waiter: &Arc<Waiter>) {
+        lock(&self.0).push(Arc::clone(waiter));
+    }
+
+    pub fn remove(&self, waiter: &Arc<Waiter>) {
+        lock(&self.0).retain(|other| !Arc::ptr_eq(other, waiter));
+    }
+
+    /// Takes all off the list, to be woken.
+    pub fn take(&self) -> Vec<Arc<Waiter>> {
+        mem::take(&mut *lock(&self.0))
+    }
+}
+
+/// Nothing in here panics halfway, so that what is locked is whole even if a thread died with the lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A waker of the calling thread, which has to wait by [`park_until`].
+pub(crate) fn thread_waker() -> Waker {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    Waker::from(Arc::new(Unpark(thread::current())))
+}
+
+/// Sleeps until the waiter, which has this thread's waker, is woken.
+pub(crate) fn park_until(waiter: &Waiter) {
+    while !waiter.is_woken() {
+        thread::park();
+    }
+}

@@ -1,0 +1,74 @@
+//! What fits into a word.
+
+/// A small value that a [`Table`](crate::Table) keeps in a word of 64 bits.
+///
+/// Implement it for your own types by the two conversions:
+///
+/// ```
+/// use urtica_state::{Table, Word};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// struct Attachment { switch: u32, port: u32 }
+///
+/// impl Word for Attachment {
+///     fn to_word(self) -> u64 {
+///         u64::from(self.switch) << 32 | u64::from(self.port)
+///     }
+///     fn from_word(word: u64) -> Self {
+///         Self { switch: (word >> 32) as u32, port: word as u32 }
+///     }
+/// }
+///
+/// let hosts: Table<u64, Attachment> = Table::new();
+/// hosts.insert(0x0200_0000_0001, Attachment { switch: 3, port: 1 })?;
+/// assert_eq!(hosts.get(0x0200_0000_0001), Some(Attachment { switch: 3, port: 1 }));
+/// # Ok::<(), urtica_state::TableError>(())
+/// ```
+pub trait Word: Copy {
+    /// The value as a word: different values, different words. The greatest, `u64::MAX`, is the table's: what turns into
+    /// that cannot be inserted.
+    fn to_word(self) -> u64;
+
+    /// The value that [`Word::to_word`] made this word of.
+    fn from_word(word: u64) -> Self;
+
+    /// Of keys, where in a table of `2^64` places the search for this word begins.
+    ///
+    /// Unless told otherwise, each 64 words that differ in the last six bits alone have 64 places of their own beside each
+    /// other, which lie anywhere: runs of addresses are so read like an array, and fetched ahead by the processor. Where
+    /// your keys count in other bits, say so here.
+    #[inline]
+    fn first_place(word: u64) -> u64 {
+        neighbourly(word >> NEIGHBOURS_BITS, word)
+    }
+}
+
+/// How many bits neighbours differ in.
+const NEIGHBOURS_BITS: u32 = 6;
+
+/// A place in the neighbourhood that belongs to `family`: those of a family whose `member` numbers differ in the last six
+/// bits have places of their own.
+#[inline]
+pub fn neighbourly(family: u64, member: u64) -> u64 {
+    let product = u128::from(family ^ 0x5bd1_e995) * 0x9e37_79b9_7f4a_7c15;
+    let spread = product as u64 ^ (product >> 64) as u64;
+    spread ^ (member & ((1 << NEIGHBOURS_BITS) - 1))
+}
+
+macro_rules! words {
+    ($($number:ty)*) => { $(
+        impl Word for $number {
+            #[inline]
+            fn to_word(self) -> u64 {
+                u64::from(self)
+            }
+
+            #[inline]
+            fn from_word(word: u64) -> Self {
+                word as $number
+            }
+        }
+    )* };
+}
+
+words!(u8 u16 u32 u64);

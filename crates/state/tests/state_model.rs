@@ -1,0 +1,471 @@
+//! All orders in which threads can see each other's stores: transactions see one moment and lose nothing, waiters are woken,
+//! and tables find what is there.
+//!
+//! Loom runs each model once for every order of accesses, and every value that the memory model allows a load to see, up to
+//! three preemptions. What is modelled is private to the crate, so its files are compiled into this program, with loom's
+//! atomics; memory is never given back here. It has no test harness, as the files' own tests would be among its tests.
+
+#[path = "../src/stm"]
+#[allow(dead_code)]
+mod stm {
+    pub mod core;
+    pub mod log;
+    pub mod versioned;
+    pub mod waiting;
+
+    use crate::sync;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Cause {
+        Retry,
+        Conflict,
+        TooLong,
+    }
+
+    pub struct Limits {
+        pub operations: u64,
+    }
+
+    /// What other threads may look at stays.
+    unsafe fn retire(drop_it: impl FnOnce()) {
+        std::mem::forget(drop_it);
+    }
+}
+
+#[path = "../src/table/mod.rs"]
+#[allow(dead_code)]
+mod table;
+#[path = "../src/wait.rs"]
+#[allow(dead_code)]
+mod wait;
+#[path = "../src/word.rs"]
+#[allow(dead_code)]
+mod word;
+
+use word::Word;
+
+/// Loom's atomics, and two things that it does not do itself.
+///
+/// - It takes `SeqCst` accesses for weaker ones, but knows fences: a fence before the access means the same.
+/// - Of the accesses to a word it remembers but the last. Where a thread loads a word and then changes it, it so forgets that
+///   another has loaded it before, and does not try the other order. So each access first changes a word of its own, which
+///   orders nothing else.
+mod sync {
+    use loom::sync::atomic;
+    pub use loom::sync::{Mutex, MutexGuard};
+    use std::ops::Deref;
+    use std::sync::atomic::Ordering::{self, Acquire, Relaxed, SeqCst};
+
+    /// As few as make a difference.
+    pub const FEW: usize = 2;
+    pub const STRIPES: usize = 2;
+    pub const NEIGHBOURHOOD: usize = 1;
+
+    pub type AtomicBool = InTurn<atomic::AtomicBool>;
+    pub type AtomicPtr<T> = InTurn<atomic::AtomicPtr<T>>;
+    pub type AtomicUsize = InTurn<atomic::AtomicUsize>;
+
+    /// An atomic each access to which changes another one before.
+    #[derive(Debug)]
+    pub struct InTurn<A> {
+        turn: atomic::AtomicUsize,
+        inner: A,
+    }
+
+    impl<A> InTurn<A> {
+        fn of(inner: A) -> Self {
+            let turn = atomic::AtomicUsize::new(0);
+            Self { turn, inner }
+        }
+    }
+
+    impl<A> Deref for InTurn<A> {
+        type Target = A;
+
+        fn deref(&self) -> &A {
+            self.turn.fetch_add(1, Relaxed);
+            &self.inner
+        }
+    }
+
+    impl InTurn<atomic::AtomicBool> {
+        pub fn new(value: bool) -> Self {
+            Self::of(atomic::AtomicBool::new(value))
+        }
+    }
+
+    impl<T> InTurn<atomic::AtomicPtr<T>> {
+        pub fn new(value: *mut T) -> Self {
+            Self::of(atomic::AtomicPtr::new(value))
+        }
+    }
+
+    impl InTurn<atomic::AtomicUsize> {
+        pub fn new(value: usize) -> Self {
+            Self::of(atomic::AtomicUsize::new(value))
+        }
+    }
+
+    #[derive(Debug)]
+    pub struct AtomicU64(InTurn<atomic::AtomicU64>);
+
+    impl AtomicU64 {
+        pub fn new(value: u64) -> Self {
+            Self(InTurn::of(atomic::AtomicU64::new(value)))
+        }
+
+        /// What to access, after what the order takes.
+        fn inner(&self, ordering: Ordering) -> &atomic::AtomicU64 {
+            let inner = &*self.0;
+            if ordering == SeqCst {
+                atomic::fence(SeqCst);
+            }
+            inner
+        }
+
+        pub fn load(&self, ordering: Ordering) -> u64 {
+            let weaker = if ordering == SeqCst {
+                Acquire
+            } else {
+                ordering
+            };
+            self.inner(ordering).load(weaker)
+        }
+
+        pub fn store(&self, value: u64, ordering: Ordering) {
+            assert_ne!(ordering, SeqCst, "that would take a fence after it as well");
+            self.inner(ordering).store(value, ordering);
+        }
+
+        pub fn fetch_max(&self, value: u64, ordering: Ordering) -> u64 {
+            self.inner(ordering).fetch_max(value, ordering)
+        }
+
+        pub fn fetch_add(&self, value: u64, ordering: Ordering) -> u64 {
+            self.inner(ordering).fetch_add(value, ordering)
+        }
+
+        pub fn compare_exchange(
+            &self,
+            current: u64,
+            new: u64,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<u64, u64> {
+            let inner = self.inner(success);
+            inner.compare_exchange(current, new, success, failure)
+        }
+    }
+
+    pub fn spin(turns: &mut u32) {
+        *turns += 64; // Patience is short here.
+        loom::thread::yield_now();
+    }
+}
+
+use loom::thread;
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+use std::task::Waker;
+use stm::core::{Core, Handle};
+use stm::log::Log;
+use stm::versioned::Clock;
+use stm::waiting::Waiting;
+use stm::{Cause, Limits};
+use table::Table;
+
+/// Some variables, all of them 0 at first, and their clock.
+struct World {
+    clock: Clock,
+    variables: Vec<Handle>,
+}
+
+impl World {
+    fn new(variables: usize) -> Arc<Self> {
+        let variable = |_| Handle::new(Core::new(ptr::null_mut(), None));
+        Arc::new(Self {
+            clock: Clock(sync::AtomicU64::new(0)),
+            variables: (0..variables).map(variable).collect(),
+        })
+    }
+
+    fn begin(&self) -> Log {
+        let mut log = Log::default();
+        log.begin(&self.clock, &Limits { operations: 100 });
+        log
+    }
+
+    fn read(&self, log: &mut Log, variable: usize) -> Result<usize, Cause> {
+        let raw = log.read(&self.clock, self.variables[variable].as_ptr())?;
+        Ok(raw.addr())
+    }
+
+    fn write(&self, log: &mut Log, variable: usize, value: usize) -> Result<(), Cause> {
+        log.write(
+            self.variables[variable].as_ptr(),
+            ptr::without_provenance_mut(value),
+        )
+    }
+
+    /// Commits, and wakes those who wait.
+    fn commit(&self, mut log: Log) -> Result<(), Cause> {
+        let committed = log.commit(&self.clock);
+        if committed.is_ok() {
+            log.drain_written(|core, _, is_awaited| {
+                if is_awaited {
+                    core.waiters.take().iter().for_each(|waiter| waiter.wake());
+                }
+            });
+        }
+        log.clear();
+        committed
+    }
+
+    /// Runs one attempt.
+    fn attempt<T>(&self, body: impl Fn(&mut Log) -> Result<T, Cause>) -> Result<T, Cause> {
+        let mut log = self.begin();
+        let value = body(&mut log)?;
+        self.commit(log)?;
+        Ok(value)
+    }
+
+    /// Runs attempts until one is not in vain.
+    fn atomically<T>(&self, body: impl Fn(&mut Log) -> Result<T, Cause>) -> T {
+        loop {
+            match self.attempt(&body) {
+                Ok(value) => return value,
+                Err(_) => thread::yield_now(),
+            }
+        }
+    }
+
+    fn add(&self, variable: usize) {
+        self.atomically(|log| {
+            let value = self.read(log, variable)?;
+            self.write(log, variable, value + 1)
+        });
+    }
+
+    fn get(&self, variable: usize) -> usize {
+        self.atomically(|log| self.read(log, variable))
+    }
+}
+
+/// How many preemptions transactions are tried with, and tables, which take more steps.
+const IN_TRANSACTIONS: usize = 3;
+const IN_TABLES: usize = 2;
+
+fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 10_000;
+    builder.check(body);
+}
+
+/// Runs both at once, in worlds with so many variables, and then looks.
+fn race<A: Send + 'static, B: 'static>(
+    variables: usize,
+    one: fn(&World) -> A,
+    other: fn(&World) -> B,
+    check: fn(&World, A, B),
+) {
+    model(IN_TRANSACTIONS, move || {
+        let world = World::new(variables);
+        let running = thread::spawn({
+            let world = Arc::clone(&world);
+            move || one(&world)
+        });
+        let other = other(&world);
+        let one = running.join().expect("no panic");
+        check(&world, one, other);
+    });
+}
+
+fn no_write_is_lost() {
+    let add = |world: &World| world.add(0);
+    race(1, add, add, |world, (), ()| assert_eq!(world.get(0), 2));
+}
+
+/// An attempt that reads both reads both as they were at one moment, even if nothing comes of it.
+fn attempts_see_one_moment() {
+    fn write_both(world: &World) {
+        world.atomically(|log| {
+            world.write(log, 0, 1)?;
+            world.write(log, 1, 1)
+        });
+    }
+    fn read_both(world: &World) {
+        let mut log = world.begin();
+        let both = world
+            .read(&mut log, 0)
+            .and_then(|first| Ok((first, world.read(&mut log, 1)?)));
+        if let Ok((first, second)) = both {
+            assert_eq!(first, second);
+        }
+    }
+    race(2, write_both, read_both, |_, (), ()| ());
+}
+
+/// The same with so many reads that the last raises the clock, unless a third has done so.
+fn attempts_see_one_moment_of_others() {
+    model(2, || {
+        let world = World::new(2);
+        let spawn = |body: fn(&World)| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || body(&world))
+        };
+        let writing = spawn(|world| {
+            let _ = world.attempt(|log| {
+                world.write(log, 0, 1)?;
+                world.write(log, 1, 1)
+            });
+        });
+        let raising = spawn(|world| _ = world.clock.raise(1));
+        let mut log = world.begin();
+        let both = world
+            .read(&mut log, 0)
+            .and_then(|_| world.read(&mut log, 0))
+            .and_then(|first| Ok((first, world.read(&mut log, 1)?)));
+        if let Ok((first, second)) = both {
+            assert_eq!(first, second);
+        }
+        writing.join().expect("no panic");
+        raising.join().expect("no panic");
+    });
+}
+
+/// Each reads what the other writes: one of them has to see it.
+fn no_write_skew() {
+    race(
+        2,
+        |world| {
+            world.attempt(|log| {
+                let seen = world.read(log, 0)?;
+                world.write(log, 1, 1)?;
+                Ok(seen)
+            })
+        },
+        |world| {
+            world.attempt(|log| {
+                let seen = world.read(log, 1)?;
+                world.write(log, 0, 1)?;
+                Ok(seen)
+            })
+        },
+        |_, one, other| assert!((one, other) != (Ok(0), Ok(0))),
+    );
+}
+
+/// Who waits for what it has read is woken, or told that it has changed.
+fn no_wake_up_is_lost() {
+    fn wait(world: &World) -> Option<Waiting> {
+        let mut log = world.begin();
+        match world.read(&mut log, 0) {
+            Ok(0) => Waiting::new(&log, Waker::noop()),
+            _ => None,
+        }
+    }
+    race(
+        1,
+        wait,
+        |world| world.add(0),
+        |_, waiting, ()| {
+            if let Some(waiting) = waiting {
+                assert!(
+                    waiting.is_over_or_wakes(Waker::noop()),
+                    "it would sleep for ever"
+                );
+            }
+        },
+    );
+}
+
+/// A key is found with its own value from when it was inserted, until it is removed.
+fn a_table_finds_what_is_there() {
+    model(IN_TABLES, || {
+        let table = Arc::new(Table::<u64, u64>::new());
+        table.insert(1, 10).expect("there is room");
+        let changing = thread::spawn({
+            let table = Arc::clone(&table);
+            move || {
+                table.insert(2, 20).expect("there is room");
+                table.remove(1);
+                table.insert(1, 11).expect("there is room");
+            }
+        });
+        let (one, other) = (table.get(1), table.get(2));
+        assert!([None, Some(20)].contains(&other));
+        assert!([Some(10), None, Some(11)].contains(&one));
+        assert!(
+            one != Some(11) || other.is_some(),
+            "what came first is there"
+        );
+        changing.join().expect("no panic");
+        assert_eq!(table.to_vec(), [(1, 11), (2, 20)]);
+    });
+}
+
+/// Two threads insert the same key, and one of them is first.
+fn a_key_is_inserted_once() {
+    model(IN_TABLES, || {
+        let table = Arc::new(Table::<u64, u64>::new());
+        let inserting = thread::spawn({
+            let table = Arc::clone(&table);
+            move || table.insert(1, 10)
+        });
+        let other = table.insert(1, 11).expect("there is room");
+        let one = inserting.join().expect("no panic").expect("there is room");
+        assert!([(None, Some(10)), (Some(11), None)].contains(&(one, other)));
+        assert_eq!(table.len(), 1);
+    });
+}
+
+/// A table of four places, which moves to others twice, back to the first in the end, while somebody looks for a key.
+fn a_table_finds_what_is_there_while_it_moves() {
+    model(IN_TABLES - 1, || {
+        let table = Arc::new(Table::<u64, u64>::with_max_entries(2));
+        let pass = |table: &Table<u64, u64>, keys: Range<u64>| {
+            for key in keys {
+                table.insert(key, 9).expect("there is room");
+                table.remove(key);
+            }
+        };
+        table.insert(0, 7).expect("there is room");
+        pass(&table, 1..3);
+        let moving = thread::spawn({
+            let table = Arc::clone(&table);
+            move || pass(&table, 3..6)
+        });
+        assert_eq!(table.get(0), Some(7));
+        moving.join().expect("no panic");
+        assert_eq!(table.to_vec(), [(0, 7)]);
+    });
+}
+
+/// All models, or those with a name that contains the argument.
+fn main() {
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    let models: [(&str, fn()); 8] = [
+        ("no_write_is_lost", no_write_is_lost),
+        ("attempts_see_one_moment", attempts_see_one_moment),
+        (
+            "attempts_see_one_moment_of_others",
+            attempts_see_one_moment_of_others,
+        ),
+        ("no_write_skew", no_write_skew),
+        ("no_wake_up_is_lost", no_wake_up_is_lost),
+        ("a_table_finds_what_is_there", a_table_finds_what_is_there),
+        ("a_key_is_inserted_once", a_key_is_inserted_once),
+        (
+            "a_table_finds_what_is_there_while_it_moves",
+            a_table_finds_what_is_there_while_it_moves,
+        ),
+    ];
+    for (name, model) in models {
+        if name.contains(&wanted) {
+            println!("model {name}");
+            model();
+        }
+    }
+}

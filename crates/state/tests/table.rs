@@ -1,0 +1,180 @@
+//! What a table promises, one by one, and against a map of the standard library.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use urtica_state::{Table, TableError, Word};
+
+/// (switch, port): a key of two parts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Port(u32, u16);
+
+impl Word for Port {
+    fn to_word(self) -> u64 {
+        u64::from(self.0) << 16 | u64::from(self.1)
+    }
+
+    fn from_word(word: u64) -> Self {
+        Self((word >> 16) as u32, word as u16)
+    }
+}
+
+#[test]
+fn inserts_say_what_was_there() {
+    let table = Table::new();
+    assert_eq!(table.insert(Port(1, 2), 3_u8), Ok(None));
+    assert_eq!(table.insert(Port(1, 2), 3), Ok(Some(3)));
+    assert_eq!(table.insert(Port(1, 2), 4), Ok(Some(3)));
+    assert_eq!(table.insert(Port(2, 1), 5), Ok(None));
+    assert_eq!(
+        (table.get(Port(1, 2)), table.get(Port(3, 3))),
+        (Some(4), None)
+    );
+    assert_eq!(table.len(), 2);
+    assert_eq!(table.remove(Port(1, 2)), Some(4));
+    assert_eq!(table.remove(Port(1, 2)), None);
+    assert_eq!(table.to_vec(), [(Port(2, 1), 5)]);
+    assert_eq!(format!("{table:?}"), "{Port(2, 1): 5}");
+}
+
+#[test]
+fn a_full_table_refuses_what_is_new() {
+    let table = Table::with_max_entries(100);
+    for key in 0..100_u64 {
+        assert_eq!(table.insert(key, 1_u32), Ok(None));
+    }
+    let full = TableError::Full { max_entries: 100 };
+    assert_eq!(table.insert(1000, 1), Err(full));
+    assert_eq!(
+        full.to_string(),
+        "the table holds 100 entries, as many as it may; remove some, or allow more when making it"
+    );
+    assert_eq!(table.insert(50, 2), Ok(Some(1)), "a change is no new entry");
+    assert_eq!(table.remove(7), Some(1));
+    assert_eq!(table.insert(1000, 1), Ok(None));
+    assert_eq!(table.len(), 100);
+    assert_eq!(
+        Table::with_max_entries(0).insert(1_u64, 1_u64),
+        Err(TableError::Full { max_entries: 0 })
+    );
+    assert_eq!(
+        Table::with_max_entries(usize::MAX).insert(1_u64, 1_u64),
+        Ok(None)
+    );
+}
+
+#[test]
+fn the_table_keeps_one_word_for_itself() {
+    let table = Table::new();
+    assert_eq!(table.insert(u64::MAX, 1_u64), Err(TableError::Reserved));
+    assert_eq!(table.insert(1_u64, u64::MAX), Err(TableError::Reserved));
+    assert_eq!(table.insert(u64::MAX, u64::MAX), Err(TableError::Reserved));
+    assert_eq!((table.get(u64::MAX), table.remove(u64::MAX)), (None, None));
+    assert_eq!(table.insert(u64::MAX - 1, u64::MAX - 1), Ok(None));
+    assert_eq!(table.to_vec(), [(u64::MAX - 1, u64::MAX - 1)]);
+}
+
+#[test]
+fn update_changes_adds_and_removes() {
+    let table = Table::<u64, u32>::new();
+    let count = |old: Option<u32>| Some(old.unwrap_or(0) + 1);
+    assert_eq!(table.update(9, count), Ok(None));
+    assert_eq!(table.update(9, count), Ok(Some(1)));
+    assert_eq!(table.get(9), Some(2));
+    assert_eq!(table.update(9, |_| None), Ok(Some(2)));
+    assert_eq!(table.update(8, |_| None), Ok(None));
+    assert!(table.is_empty());
+}
+
+/// Keys that come and go for ever need no more places than those that are there at once.
+#[test]
+fn keys_that_pass_leave_room() {
+    let table = Table::with_max_entries(64);
+    for key in 0..50_000_u64 {
+        assert_eq!(table.insert(key * 77, key), Ok(None));
+        if key >= 64 - 1 {
+            assert_eq!(table.remove((key - 63) * 77), Some(key - 63));
+        }
+    }
+    assert_eq!(table.len(), 63);
+}
+
+/// Runs of keys in any bits: a table that took them badly would take for ever here.
+#[test]
+fn keys_may_differ_in_any_bits() {
+    for shift in (0..48).step_by(3) {
+        let table = Table::new();
+        for number in 0..10_000_u64 {
+            assert_eq!(table.insert(number.rotate_left(shift), number), Ok(None));
+        }
+        for number in 0..10_000_u64 {
+            assert_eq!(table.get(number.rotate_left(shift)), Some(number));
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u64, u32),
+    Remove(u64),
+    Add(u64, u32),
+    Get(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = prop_oneof![
+        0..100_u64,
+        (0..100_u64).prop_map(|key| key << 32),
+        Just(u64::MAX)
+    ];
+    prop_oneof![
+        (key.clone(), any::<u32>()).prop_map(|(key, value)| Step::Insert(key, value)),
+        key.clone().prop_map(Step::Remove),
+        (key.clone(), 0..4_u32).prop_map(|(key, add)| Step::Add(key, add)),
+        key.prop_map(Step::Get),
+    ]
+}
+
+/// The judge: a map, a bound, and a key that is not for entries.
+struct Model(BTreeMap<u64, u32>, usize);
+
+impl Model {
+    fn insert(&mut self, key: u64, value: u32) -> Result<Option<u32>, TableError> {
+        match self.0.len() {
+            _ if key == u64::MAX => Err(TableError::Reserved),
+            len if len == self.1 && !self.0.contains_key(&key) => Err(TableError::Full {
+                max_entries: self.1,
+            }),
+            _ => Ok(self.0.insert(key, value)),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_a_map(
+        max_entries in prop_oneof![Just(20_usize), Just(90), Just(1000)],
+        steps in prop::collection::vec(step(), 0..500),
+    ) {
+        let table = Table::with_max_entries(max_entries);
+        let mut model = Model(BTreeMap::new(), max_entries);
+        for step in steps {
+            match step {
+                Step::Insert(key, value) => prop_assert_eq!(table.insert(key, value), model.insert(key, value)),
+                Step::Remove(key) => prop_assert_eq!(table.remove(key), model.0.remove(&key)),
+                Step::Get(key) => prop_assert_eq!(table.get(key), model.0.get(&key).copied()),
+                Step::Add(key, add) => {
+                    let added = |old: Option<u32>| old.unwrap_or(0).wrapping_add(add);
+                    let value = added(model.0.get(&key).copied());
+                    let updated = table.update(key, |old| Some(added(old)));
+                    prop_assert_eq!(updated, model.insert(key, value));
+                }
+            }
+            prop_assert_eq!(table.len(), model.0.len());
+        }
+        let entries: Vec<_> = model.0.into_iter().collect();
+        prop_assert_eq!(table.to_vec(), entries.clone());
+        let mut visited = Vec::new();
+        table.for_each(|key, value| visited.push((key, value)));
+        prop_assert_eq!(visited, entries);
+    }
+}

@@ -1,0 +1,446 @@
+//! What transactions promise, one by one.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+use std::{pin, thread};
+use urtica_state::{
+    Abort, Limits, Refused, TVar, Transaction, atomically, atomically_async, in_transaction, retry,
+    try_atomically,
+};
+
+fn take(balance: &TVar<u64>, amount: u64, tx: &mut Transaction) -> Result<(), Abort> {
+    let current = balance.read(tx)?;
+    if current < amount {
+        return retry();
+    }
+    balance.write(tx, current - amount)
+}
+
+#[test]
+fn a_transaction_sees_its_own_writes_and_others_see_them_when_it_ends() {
+    let (number, name) = (TVar::new(1_u32), TVar::new(String::from("one")));
+    let seen = atomically(|tx| {
+        number.write(tx, 2)?;
+        name.modify(tx, |name| name + " and two")?;
+        name.modify(tx, |name| name + "!")?;
+        assert_eq!((number.load(), name.load()), (1, "one".into()));
+        Ok((number.read(tx)?, name.read(tx)?))
+    });
+    assert_eq!(seen, (2, "one and two!".into()));
+    assert_eq!((number.load(), name.load()), (2, "one and two!".into()));
+}
+
+#[test]
+fn values_of_all_sizes_come_back() {
+    fn comes_back<T: Clone + PartialEq + std::fmt::Debug + Send + Sync + 'static>(one: T, two: T) {
+        let variable = TVar::new(one.clone());
+        assert_eq!(variable.load(), one);
+        assert!(atomically(|tx| {
+            variable.write(tx, two.clone())?;
+            variable.read_with(tx, |value| *value == two)
+        }));
+        assert!(variable.load_with(|value| *value == two));
+        assert_eq!(variable.load(), two);
+        assert_eq!(atomically(|tx| variable.read(tx)), two);
+    }
+    comes_back(0, u8::MAX);
+    comes_back(i16::MIN, -1);
+    comes_back(u64::MAX, 1);
+    comes_back(-0.5, f64::INFINITY);
+    comes_back('a', '\u{10ffff}');
+    comes_back(true, false);
+    comes_back((), ());
+    comes_back((1_u8, 2_u32), (3, 4));
+    comes_back(None, Some([7_u64; 20]));
+    comes_back(vec![String::new()], vec!["a".into(), "b".into()]);
+}
+
+#[test]
+fn or_else_takes_back_what_the_first_wrote() {
+    let (one, other) = (TVar::new(5_u64), TVar::new(5_u64));
+    let taken = |amount| {
+        atomically(|tx| {
+            one.write(tx, 6)?;
+            tx.or_else(
+                |tx| {
+                    take(&one, 2, tx)?;
+                    take(&other, amount, tx)?;
+                    Ok(true)
+                },
+                |_| Ok(false),
+            )
+        })
+    };
+    assert!(!taken(7));
+    assert_eq!((one.load(), other.load()), (6, 5));
+    assert!(taken(4));
+    assert_eq!((one.load(), other.load()), (4, 1));
+}
+
+#[test]
+fn branches_nest() {
+    let texts: Vec<_> = (0..40).map(|at| TVar::new(at.to_string())).collect();
+    let write_all = |tx: &mut Transaction, with: &str| {
+        texts
+            .iter()
+            .try_for_each(|text| text.modify(tx, |text| text + with))
+    };
+    atomically(|tx| {
+        texts[0].write(tx, "first".into())?;
+        tx.or_else(
+            |tx| {
+                write_all(tx, "a")?;
+                tx.or_else(
+                    |tx| write_all(tx, "b").and_then(|()| retry()),
+                    |tx| write_all(tx, "c"),
+                )?;
+                tx.or_else(|tx| write_all(tx, "d"), |_| retry())?;
+                retry()
+            },
+            |tx| {
+                assert_eq!(texts[0].read(tx)?, "first");
+                assert_eq!(texts[1].read(tx)?, "1");
+                tx.or_else(|tx| write_all(tx, "e"), |_| retry())?;
+                tx.or_else(|tx| write_all(tx, "f").and_then(|()| retry()), |_| Ok(()))
+            },
+        )
+    });
+    assert_eq!(texts[0].load(), "firste");
+    for (at, text) in texts.iter().enumerate().skip(1) {
+        assert_eq!(text.load(), format!("{at}e"));
+    }
+}
+
+#[test]
+fn retry_waits_for_a_change() {
+    let balance = TVar::new(0_u64);
+    thread::scope(|scope| {
+        let taking = scope.spawn(|| atomically(|tx| take(&balance, 3, tx)));
+        for _ in 0..3 {
+            thread::sleep(Duration::from_millis(2));
+            assert!(!taking.is_finished());
+            atomically(|tx| balance.modify(tx, |balance| balance + 1));
+        }
+        taking.join().expect("the money came");
+    });
+    assert_eq!(balance.load(), 0);
+}
+
+#[test]
+fn retry_waits_for_what_a_branch_has_read() {
+    let (one, other) = (TVar::new(0_u64), TVar::new(0_u64));
+    for variable in [&one, &other] {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                atomically(|tx| tx.or_else(|tx| take(&one, 1, tx), |tx| take(&other, 1, tx)))
+            });
+            thread::sleep(Duration::from_millis(2));
+            atomically(|tx| variable.write(tx, 1));
+        });
+        assert_eq!(variable.load(), 0);
+    }
+}
+
+/// Two threads that hand one token to and fro, which a lost wake-up would stop.
+#[test]
+fn no_wake_up_is_lost() {
+    const TURNS: u64 = 20_000;
+    let token = TVar::new(0_u64);
+    let turn = |parity| {
+        atomically(|tx| {
+            let turn = token.read(tx)?;
+            if turn % 2 != parity {
+                return retry();
+            }
+            token.write(tx, turn + 1)
+        });
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| (0..TURNS).for_each(|_| turn(0)));
+        (0..TURNS).for_each(|_| turn(1));
+    });
+    assert_eq!(token.load(), 2 * TURNS);
+}
+
+#[test]
+fn try_atomically_never_waits() {
+    let balance = TVar::new(0_u64);
+    let limits = Limits::default();
+    let taken = try_atomically(limits, |tx| take(&balance, 1, tx));
+    assert_eq!(taken, Err(Refused::Retry));
+    atomically(|tx| balance.write(tx, 1));
+    assert_eq!(try_atomically(limits, |tx| take(&balance, 1, tx)), Ok(()));
+}
+
+#[test]
+fn a_transaction_that_loops_is_refused() {
+    let balance = TVar::new(0_u64);
+    let operations = 1000;
+    let wait_for_ever = |tx: &mut Transaction| {
+        while balance.read(tx)? == 0 {}
+        Ok(())
+    };
+    let limits = Limits {
+        operations,
+        ..Limits::default()
+    };
+    let refused = try_atomically(limits, wait_for_ever);
+    assert_eq!(refused, Err(Refused::TooLong { operations }));
+    let message = panic_message(|| atomically(wait_for_ever));
+    assert!(
+        message.contains("more than its limit of 1048576"),
+        "{message}"
+    );
+    let caught = try_atomically(limits, |tx| {
+        while balance.write(tx, 1).is_ok() {}
+        Ok(())
+    });
+    assert_eq!(
+        caught,
+        Err(Refused::TooLong { operations }),
+        "though it hides that"
+    );
+    assert_eq!(balance.load(), 0);
+}
+
+#[test]
+fn conflicts_are_bounded() {
+    let (one, other) = (TVar::new(0_u32), TVar::new(0_u32));
+    let limits = Limits {
+        attempts: 20,
+        ..Limits::default()
+    };
+    let runs = AtomicU32::new(0);
+    let refused = try_atomically(limits, |tx| {
+        runs.fetch_add(1, SeqCst);
+        let value = one.read(tx)?;
+        thread::scope(|scope| {
+            scope.spawn(|| atomically(|tx| one.modify(tx, |value| value + 1)));
+        });
+        other.write(tx, value)
+    });
+    assert_eq!(refused, Err(Refused::Contention { attempts: 20 }));
+    assert_eq!(runs.load(SeqCst), 20);
+    assert_eq!((one.load(), other.load()), (20, 0));
+}
+
+#[test]
+fn a_conflict_that_is_hidden_stays_one() {
+    let (one, other) = (TVar::new(1_u32), TVar::new(1_u32));
+    let is_first = AtomicU32::new(1);
+    let sum = atomically(|tx| {
+        let first = one.read(tx)?;
+        if is_first.swap(0, SeqCst) == 1 {
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    atomically(|tx| one.write(tx, 10).and_then(|()| other.write(tx, 10)))
+                });
+            });
+        }
+        Ok(first + other.read(tx).unwrap_or(0))
+    });
+    assert_eq!(sum, 20);
+}
+
+#[test]
+fn a_transaction_in_a_transaction_is_refused() {
+    let number = TVar::new(0_u32);
+    for nested in [
+        &(|| atomically(|tx| number.write(tx, 1))) as &dyn Fn(),
+        &|| _ = try_atomically(Limits::default(), |tx| number.write(tx, 1)),
+        &|| _ = poll(pin::pin!(atomically_async(|tx| number.write(tx, 1)))),
+    ] {
+        assert!(!in_transaction());
+        let message = panic_message(|| {
+            atomically(|_| {
+                assert!(in_transaction());
+                nested();
+                Ok(())
+            })
+        });
+        assert!(
+            message.contains("hand the `&mut Transaction` on"),
+            "{message}"
+        );
+        assert!(!in_transaction(), "after the panic");
+    }
+    atomically(|tx| number.modify(tx, |number| number + 1));
+    assert_eq!(number.load(), 1);
+}
+
+#[test]
+fn a_retry_that_would_never_end_is_refused() {
+    let message = panic_message(|| atomically(|_| retry::<()>()));
+    assert!(
+        message.contains("without having read anything"),
+        "{message}"
+    );
+    let refused = try_atomically(Limits::default(), |_| retry::<()>());
+    assert_eq!(refused, Err(Refused::Retry));
+}
+
+#[test]
+fn a_future_waits_for_a_change() {
+    let balance = TVar::new(0_u64);
+    let mut taking = pin::pin!(atomically_async(|tx| take(&balance, 2, tx)));
+    let (woken, mut inbox) = (CountWakes::new(), 0);
+    let mut poll = || {
+        taking
+            .as_mut()
+            .poll(&mut Context::from_waker(&woken.waker()))
+    };
+    for _ in 0..3 {
+        assert_eq!(poll(), Poll::Pending);
+    }
+    while inbox < 2 {
+        assert_eq!(woken.count(), inbox);
+        atomically(|tx| balance.modify(tx, |balance| balance + 1));
+        inbox += 1;
+        assert_eq!(woken.count(), inbox);
+        assert_eq!(poll().is_ready(), inbox == 2);
+    }
+    assert_eq!(balance.load(), 0);
+}
+
+#[test]
+fn a_future_that_is_dropped_is_not_woken() {
+    let balance = TVar::new(0_u64);
+    let woken = CountWakes::new();
+    {
+        let mut taking = pin::pin!(atomically_async(|tx| take(&balance, 1, tx)));
+        let mut context = Context::from_waker(const { Waker::noop() });
+        assert!(taking.as_mut().poll(&mut context).is_pending());
+        let waker = woken.waker();
+        assert!(
+            taking
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+    }
+    atomically(|tx| balance.write(tx, 1));
+    assert_eq!((woken.count(), balance.load()), (0, 1));
+}
+
+#[test]
+fn a_future_can_be_sent_to_another_thread() {
+    let balance = TVar::new(0_u64);
+    let taking = Box::pin(atomically_async({
+        let balance = balance.clone();
+        move |tx| take(&balance, 1, tx)
+    }));
+    let (send, receive) = mpsc::channel();
+    let task = thread::spawn(move || {
+        let mut taking = taking;
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        while taking
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+        {
+            send.send(()).expect("the test runs");
+            thread::park();
+        }
+    });
+    receive.recv().expect("it waits first");
+    atomically(|tx| balance.write(tx, 1));
+    task.join().expect("it was woken");
+    assert_eq!(balance.load(), 0);
+}
+
+/// Each value is dropped once: what was overwritten in a transaction or taken back, at once; what was committed, later.
+#[test]
+fn values_are_dropped_once() {
+    let value = Arc::new(());
+    {
+        let one = TVar::new(Arc::clone(&value));
+        let other = one.clone();
+        atomically(|tx| {
+            one.write(tx, Arc::clone(&value))?;
+            other.write(tx, Arc::clone(&value))?;
+            let write = |tx: &mut Transaction| one.write(tx, Arc::clone(&value));
+            tx.or_else(
+                |tx| write(tx).and_then(|()| write(tx)).and_then(|()| retry()),
+                |_| Ok(()),
+            )
+        });
+        assert!(
+            Arc::strong_count(&value) <= 3,
+            "the old one, and the new one"
+        );
+        let gone = TVar::new(one);
+        drop(gone.load());
+    }
+    for _ in 0..10_000 {
+        if Arc::strong_count(&value) == 1 {
+            return;
+        }
+        crossbeam_epoch::pin().flush();
+        thread::yield_now();
+    }
+    panic!("{} are left", Arc::strong_count(&value) - 1);
+}
+
+#[test]
+fn a_panic_leaves_everything_as_it_was() {
+    let name = TVar::new(String::from("as it was"));
+    let message = panic_message(|| {
+        atomically(|tx| -> Result<(), Abort> {
+            name.write(tx, "half".into())?;
+            panic!("in the middle");
+        })
+    });
+    assert_eq!(message, "in the middle");
+    assert_eq!(name.load(), "as it was");
+    atomically(|tx| name.write(tx, "new".into()));
+    assert_eq!(name.load(), "new");
+}
+
+fn poll<F: Future>(future: pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(const { Waker::noop() }))
+}
+
+fn panic_message<T>(body: impl FnOnce() -> T) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(body)).err().expect("a panic");
+    let formatted = payload.downcast_ref::<String>().cloned();
+    formatted
+        .or_else(|| {
+            payload
+                .downcast_ref::<&str>()
+                .map(|message| message.to_string())
+        })
+        .expect("a message")
+}
+
+struct Unpark(thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+struct CountWakes(AtomicU32);
+
+impl CountWakes {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicU32::new(0)))
+    }
+
+    fn waker(self: &Arc<Self>) -> Waker {
+        Waker::from(Arc::clone(self))
+    }
+
+    fn count(&self) -> u32 {
+        self.0.load(SeqCst)
+    }
+}
+
+impl Wake for CountWakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
