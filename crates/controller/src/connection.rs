@@ -5,6 +5,7 @@ use crate::mailbox::Token;
 use crate::network::{Entry, Network};
 use crate::request::{ReplySender, Requests};
 use crate::session::{Event, Session, SessionConfig, SessionError};
+use crate::stage::Tables;
 use crate::xid::{Origin, Sender, Xids};
 use crate::{Program, RequestError, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -51,9 +52,24 @@ pub(crate) enum Close {
     Panic(String),
 }
 
+/// Where a connection's bytes go.
+pub(crate) trait Channel {
+    /// Takes as many bytes off the front as there is room for now, and says how many; none where that is to wait.
+    fn send(&self, bytes: &[u8]) -> Result<usize, Errno>;
+}
+
+impl Channel for OwnedFd {
+    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        match send(self, bytes, SendFlags::NOSIGNAL) {
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            sent => sent,
+        }
+    }
+}
+
 /// A connection. Owned by one shard at a time; may move to another between two batches.
-pub(crate) struct Connection {
-    socket: OwnedFd,
+pub(crate) struct Connection<C = OwnedFd> {
+    channel: C,
     pub token: Token,
     session: Session,
     /// The switch, once it has said who it is.
@@ -62,7 +78,7 @@ pub(crate) struct Connection {
     counters: Arc<SwitchCounters>,
     /// Bytes received and not yet handled: the beginning of a frame, or, while the switch does not read, more.
     input: Vec<u8>,
-    /// Bytes that the socket did not take yet.
+    /// Bytes that the channel did not take yet.
     output: Vec<u8>,
     /// Messages received of late, those before `received_before` counting ever less.
     load: u64,
@@ -74,6 +90,8 @@ pub(crate) struct Connection {
 struct Joined {
     info: Arc<SwitchInfo>,
     handlers: Vec<Box<dyn SwitchHandler>>,
+    /// The table that each program has to itself, where it has one.
+    own_tables: Vec<Option<u8>>,
 }
 
 impl Joined {
@@ -86,7 +104,7 @@ impl Joined {
         turn: &mut Turn,
         mut call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
     ) {
-        let mut switch = self.info.lend(xids, counters, turn);
+        let mut switch = self.info.lend(&self.own_tables, xids, counters, turn);
         for (program, handler) in self.handlers.iter_mut().enumerate() {
             if range.contains(&program) && !switch.consumed {
                 switch.begin(program);
@@ -111,6 +129,7 @@ impl SwitchInfo {
     /// What handlers get to see of the switch during a turn.
     fn lend<'t>(
         &'t self,
+        own_tables: &'t [Option<u8>],
         xids: &'t mut Xids,
         counters: &'t SwitchCounters,
         turn: &'t mut Turn,
@@ -124,6 +143,8 @@ impl SwitchInfo {
             now: turn.now,
             now_s: turn.now_s,
             origin: Origin::SESSION,
+            own_table: None,
+            own_tables,
             consumed: false,
             sent: 0,
         }
@@ -131,16 +152,23 @@ impl SwitchInfo {
 }
 
 impl Connection {
+    /// The socket, to be watched.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+impl<C: Channel> Connection<C> {
     /// A new connection.
     pub fn new(
-        socket: OwnedFd,
+        channel: C,
         peer: String,
         token: Token,
         config: SessionConfig,
         now: Instant,
     ) -> Self {
         Self {
-            socket,
+            channel,
             token,
             session: Session::new(config, peer, now),
             switch: None,
@@ -153,19 +181,29 @@ impl Connection {
         }
     }
 
-    /// The socket, to be watched.
-    pub fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-
     /// Whether replies wait that the socket did not take: then nothing is read.
     pub fn is_stalled(&self) -> bool {
         !self.output.is_empty()
     }
 
+    /// Where its bytes go.
+    pub fn channel(&self) -> &C {
+        &self.channel
+    }
+
+    /// The same, to take bytes out.
+    pub fn channel_mut(&mut self) -> &mut C {
+        &mut self.channel
+    }
+
     /// What was received and not handled.
     pub fn take_input(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.input)
+    }
+
+    /// Puts bytes to those that were received and not handled.
+    pub fn keep_input(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
     }
 
     /// How many bytes were received and not handled.
@@ -239,9 +277,8 @@ impl Connection {
             return;
         };
         let mut packets = PacketIns::new(version, rest);
-        let mut switch = joined
-            .info
-            .lend(&mut self.session.xids, &self.counters, turn);
+        let (own_tables, xids) = (&joined.own_tables, &mut self.session.xids);
+        let mut switch = joined.info.lend(own_tables, xids, &self.counters, turn);
         if let [handler] = &mut joined.handlers[..] {
             switch.begin(0);
             handler.packet_ins(&mut switch, &mut packets);
@@ -282,22 +319,26 @@ impl Connection {
     /// The switch has said who it is: makes its handlers and tells the network.
     fn join(&mut self, info: SwitchInfo, turn: &mut Turn) {
         tracing::info!(dp_id = %info.datapath_id, peer = info.peer, openflow = %info.version, "switch joined");
-        let handlers = turn
-            .programs
-            .iter()
-            .map(|program| program.handler(&info))
-            .collect();
+        let tables = turn.network.tables();
+        warn_if_unguarded(&info, tables);
+        let programs = turn.programs.iter();
+        let own_tables = programs.map(|program| tables.own_table(program.stage()));
+        let own_tables = own_tables.collect();
+        let programs = turn.programs.iter();
+        let handlers = programs.map(|program| program.handler(&info)).collect();
         let version = info.version;
         let info = Arc::new(info);
         self.switch = Some(Joined {
             info: info.clone(),
             handlers,
+            own_tables,
         });
         let entry = Entry {
             shard: turn.shard,
             token: self.token,
             info,
             counters: self.counters.clone(),
+            is_up: false,
         };
         if let Some(older) = turn.network.register(entry) {
             tracing::warn!(
@@ -310,14 +351,21 @@ impl Connection {
         }
         // 1.0 tells the ports with the features; in 1.3 their descriptions are on the way.
         if version == Version::Of10 {
-            self.call_each(turn, |handler, switch| handler.switch_up(switch));
+            self.come_up(turn);
+        }
+    }
+
+    fn come_up(&mut self, turn: &mut Turn) {
+        self.call_each(turn, |handler, switch| handler.switch_up(switch));
+        if let Some(switch) = &self.switch {
+            turn.network.announce(switch.info.datapath_id, self.token);
         }
     }
 
     fn learn_ports(&mut self, ports: &[PortStatus], last: bool, turn: &mut Turn) {
         self.update_ports(ports, turn);
         if last {
-            self.call_each(turn, |handler, switch| handler.switch_up(switch));
+            self.come_up(turn);
         }
     }
 
@@ -330,7 +378,7 @@ impl Connection {
             info.update_port(status);
         }
         switch.info = Arc::new(info);
-        turn.network.update_info(self.token, &switch.info);
+        turn.network.update_info(self.token, &switch.info, ports);
     }
 
     /// A message that is not a packet-in: to whoever caused it, or to all.
@@ -392,11 +440,11 @@ impl Connection {
         }
     }
 
-    /// Sends a message that came through the mailbox; with `reply` it gets an xid of its own, by which the reply finds
-    /// back. Where too much waits for the switch already, it is refused.
-    pub fn send(&mut self, mut bytes: Vec<u8>, reply: Option<ReplySender>) {
+    /// Sends `count` messages that came through the mailbox; with `reply` they get an xid of their own, by which the reply
+    /// finds back. Where too much waits for the switch already, all are refused.
+    pub fn send(&mut self, mut bytes: Vec<u8>, count: u64, reply: Option<ReplySender>) {
         if self.output.len() + bytes.len() > BACKLOG_BYTES {
-            self.counters.refused.add(1);
+            self.counters.refused.add(count);
             if let (Some(reply), Some(switch)) = (reply, &self.switch) {
                 let _ = reply.send(Err(RequestError::Busy(switch.info.datapath_id)));
             }
@@ -404,10 +452,10 @@ impl Connection {
         }
         if let Some(reply) = reply {
             let xid = self.session.xids.next(Origin::REQUEST);
-            bytes[4..8].copy_from_slice(&xid.to_be_bytes());
+            set_xids(&mut bytes, xid);
             self.requests.insert(xid, reply);
         }
-        self.counters.sent.add(1);
+        self.counters.sent.add(count);
         self.output.extend_from_slice(&bytes);
     }
 
@@ -445,15 +493,10 @@ impl Connection {
     fn write(&self, bytes: &[u8], turn: &Turn) -> Result<usize, Close> {
         let shard = &turn.network.shard(turn.shard).counters;
         shard.writes.add(1);
-        match send(&self.socket, bytes, SendFlags::NOSIGNAL) {
-            Ok(sent) => {
-                shard.sent_bytes.add(sent as u64);
-                self.counters.sent_bytes.add(sent as u64);
-                Ok(sent)
-            }
-            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-            Err(error) => Err(error.into()),
-        }
+        let sent = self.channel.send(bytes)?;
+        shard.sent_bytes.add(sent as u64);
+        self.counters.sent_bytes.add(sent as u64);
+        Ok(sent)
     }
 
     /// Time has passed: keep-alive, time-outs, and buffers that a quiet switch does not need.
@@ -526,21 +569,51 @@ impl Connection {
     }
 }
 
+/// Gives all messages in `bytes`, which we encoded, this xid.
+fn set_xids(bytes: &mut [u8], xid: u32) {
+    let mut rest = bytes;
+    while let Some(header) = rest.first_chunk_mut::<{ Header::SIZE }>() {
+        header[4..].copy_from_slice(&xid.to_be_bytes());
+        let length = u16::from_be_bytes([header[2], header[3]]);
+        rest = &mut rest[usize::from(length)..];
+    }
+}
+
+/// Tells of a switch that has no table for entries behind a filter's.
+fn warn_if_unguarded(info: &SwitchInfo, tables: Tables) {
+    let has = match info.version {
+        Version::Of10 => 1,
+        Version::Of13 => info.n_tables,
+    };
+    if has < tables.count() {
+        tracing::warn!(
+            dp_id = %info.datapath_id,
+            openflow = %info.version,
+            n_tables = has,
+            "a filter program cannot guard flow entries in this switch: expected OpenFlow 1.3 and two tables; entries of \
+             forwarding programs are refused and every packet comes to the controller; on Open vSwitch type `ovs-vsctl set \
+             bridge NAME protocols=OpenFlow13`"
+        );
+    }
+}
+
 /// Whether the log tells of something that has happened `count` times on a connection: ever more rarely, so that a
 /// switch that refuses everything does not drown the rest.
-fn is_worth_telling(count: u64) -> bool {
+pub(crate) fn is_worth_telling(count: u64) -> bool {
     count.is_power_of_two()
 }
 
 /// Runs code that calls handlers; a panic in one becomes the end of its connection.
 pub(crate) fn contain(run: impl FnOnce() -> Result<(), Close>) -> Result<(), Close> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Close::Panic(
-            text.unwrap_or_else(|| "no message".to_owned()),
-        ))
-    })
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|panic| Err(Close::Panic(panic_text(&*panic))))
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "no message".to_owned())
 }
 
 /// Hands a message to the handler's method for it.

@@ -1,11 +1,13 @@
 //! The controller as a whole: from its options to its end.
 
+use crate::background::Threads;
 use crate::network::Network;
 use crate::session::SessionConfig;
 use crate::shard::Shard;
+use crate::stage::Tables;
 use crate::supervisor::Supervisor;
 use crate::xid::MAX_PROGRAMS;
-use crate::{Args, Program};
+use crate::{Args, Background, BackgroundCounters, Embedded, Program};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use std::io;
@@ -108,7 +110,8 @@ impl Controller {
         self
     }
 
-    /// Runs this program too. Programs see each message in the order in which they are added.
+    /// Runs this program too. Programs see each message by [stage](Program::stage), and within a stage in the order in
+    /// which they are added.
     pub fn program(mut self, program: impl Program + 'static) -> Self {
         self.programs.push(Arc::new(program));
         self
@@ -142,11 +145,7 @@ impl Controller {
     /// # Errors
     /// [`Error`] where it cannot.
     pub fn start(self) -> Result<Running, Error> {
-        match self.programs.len() {
-            0 => return Err(Error::NoProgram),
-            1..=MAX_PROGRAMS => {}
-            count => return Err(Error::TooManyPrograms(count)),
-        }
+        let programs = self.programs_in_order()?;
         raise_open_files();
         let cores = usable_cores();
         let shards = self.shards.unwrap_or(cores.len().max(1));
@@ -156,34 +155,60 @@ impl Controller {
             .iter()
             .map(|listener| listener.address().clone())
             .collect();
-        let network = Network::new(shards).map_err(Error::io("make a mailbox"))?;
-        let mut threads = Vec::new();
-        for index in 0..shards {
-            let core = if pin {
-                cores.get(index % cores.len().max(1)).copied()
-            } else {
-                None
-            };
-            threads.push(spawn_shard(
-                index,
-                core,
-                network.clone(),
-                self.programs.clone(),
-            )?);
-        }
+        let tables = Tables::of(&programs);
+        let network = Network::new(shards, tables).map_err(Error::io("make a mailbox"))?;
+        let session = self.session.for_tables(tables);
         let stop = eventfd(0, EventfdFlags::CLOEXEC)
             .map_err(|error| Error::io("make an event")(error.into()))?;
-        let supervisor = Supervisor::new(network.clone(), listeners, self.session);
-        threads.push(spawn_supervisor(supervisor, &stop)?);
+        let (background, background_threads) =
+            Background::on_threads(network.clone()).map_err(Error::io("start a clock"))?;
+        for program in &programs {
+            program.start(&background.for_stage(program.stage()));
+        }
+        let supervisor = Supervisor::new(network.clone(), listeners, session);
+        let core = |shard: usize| {
+            let core = cores.get(shard % cores.len().max(1)).copied();
+            core.filter(|_| pin)
+        };
+        let threads = (0..shards)
+            .map(|shard| spawn_shard(shard, core(shard), network.clone(), programs.clone()))
+            .chain(std::iter::once_with(|| spawn_supervisor(supervisor, &stop)))
+            .collect::<Result<_, _>>()
+            .inspect_err(|_| background_threads.stop())?;
         for address in &addresses {
             tracing::info!(%address, shards, "listening");
         }
         Ok(Running {
             network,
+            background: background_threads,
             addresses,
             stop,
             threads,
         })
+    }
+
+    /// A controller without threads, sockets and clock, driven by whoever holds it. It has one shard, and addresses to
+    /// listen at mean nothing to it.
+    ///
+    /// # Errors
+    /// [`Error`] where it cannot start.
+    pub fn embed(self) -> Result<Embedded, Error> {
+        let programs = self.programs_in_order()?;
+        let tables = Tables::of(&programs);
+        let network = Network::new(1, tables).map_err(Error::io("make a mailbox"))?;
+        let session = self.session.for_tables(tables);
+        Ok(Embedded::new(network, session, programs))
+    }
+
+    fn programs_in_order(&self) -> Result<Vec<Arc<dyn Program>>, Error> {
+        match self.programs.len() {
+            0 => return Err(Error::NoProgram),
+            1..=MAX_PROGRAMS => {}
+            count => return Err(Error::TooManyPrograms(count)),
+        }
+        let mut programs = self.programs.clone();
+        programs.sort_by_key(|program| program.stage());
+        Ok(programs)
     }
 
     fn bind(&self) -> Result<Vec<Listener>, Error> {
@@ -203,6 +228,7 @@ impl Controller {
 /// A controller at work. Dropping it leaves it at work until the process ends; [`Running::stop`] ends it in order.
 pub struct Running {
     network: Network,
+    background: Arc<Threads>,
     addresses: Vec<Address>,
     stop: OwnedFd,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -219,11 +245,21 @@ impl Running {
         &self.addresses
     }
 
-    /// Stops in order: no new connections, what waits to be sent is sent, handlers are told, sockets are closed.
+    /// What happened to background programs.
+    pub fn background_counters(&self) -> &BackgroundCounters {
+        &self.background.counters
+    }
+
+    /// Stops in order: background programs end, there are no new connections, what waits to be sent is sent, handlers are
+    /// told, sockets are closed.
+    ///
+    /// Background programs end first, so that none takes the switches that leave now for a network that falls apart; what
+    /// they have sent still leaves. Those that wait are dropped; one that is at work has 2 s, and is left to itself then.
     ///
     /// # Errors
     /// [`Error::Io`] where a thread had ended by an error before.
     pub fn stop(self) -> Result<(), Error> {
+        self.background.stop();
         rustix::io::write(&self.stop, &1_u64.to_ne_bytes())
             .map_err(|error| Error::io("signal its threads")(error.into()))?;
         for thread in self.threads {

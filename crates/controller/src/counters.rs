@@ -94,3 +94,40 @@ counters! {
         panics,
     }
 }
+
+/// What happened to background programs. Any thread adds to it.
+#[derive(Debug, Default)]
+pub struct BackgroundCounters {
+    panics: AtomicU64,
+    stalls: AtomicU64,
+}
+
+impl BackgroundCounters {
+    /// How many programs panicked, or could not be started.
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// How often a program was found at work for too long.
+    pub fn stalls(&self) -> u64 {
+        self.stalls.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_panic(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a program that panicked, and tells the log.
+    pub(crate) fn tell_of_panic(&self, program: &str, reason: &str) {
+        self.add_panic();
+        tracing::error!(
+            program,
+            reason,
+            "a background program panicked and is gone; the controller lives on"
+        );
+    }
+
+    pub(crate) fn add_stall(&self) {
+        self.stalls.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,6 +1,6 @@
 //! What a control program is: a handler per switch.
 
-use crate::{Switch, SwitchInfo};
+use crate::{Background, Stage, Switch, SwitchInfo};
 use std::mem::ManuallyDrop;
 use urtica_wire::{ErrorMessage, FlowRemoved, Header, Message, PacketIn, PortStatus, Version};
 
@@ -17,8 +17,11 @@ const ANNOUNCED: usize = 64;
 /// which the switch sent them: the handler's state needs no lock (McNettle section 4). A program overrides the methods
 /// that it has a use for; those for messages do nothing by default (McNettle's `defaultHandler`).
 ///
-/// Several programs on one switch see each message in the order in which they were given; one that calls
-/// [`Switch::consume`] keeps it from those after it.
+/// Several programs on one switch see each message in the order of their [`Stage`]s, and then in that in which they were
+/// given; one that calls [`Switch::consume`] keeps it from those after it.
+///
+/// Handlers have no timers: what happens without a message belongs in a background program, which [`Program::start`]
+/// spawns and which shares state with handlers.
 ///
 /// A handler must not block: it would hold up every switch of its shard. One that panics loses its switch, whose
 /// connection is closed; the controller and the other switches live on.
@@ -103,12 +106,22 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
     }
 }
 
-/// A control program: makes a handler for each switch that joins.
+/// A control program: makes a handler for each switch that joins, and may have something run beside the handlers.
 ///
 /// Any function from a switch's description to a handler is one.
 pub trait Program: Send + Sync {
     /// The handler for a switch that has just said who it is.
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler>;
+
+    /// The controller starts: time to [spawn](Background::spawn) what runs beside the handlers. Called once, before any
+    /// switch joins; [`Background::network`] has no switches yet and tells of them as they come
+    /// ([`Network::events`](crate::Network::events)).
+    fn start(&self, _background: &Background) {}
+
+    /// Where this program stands among others. Asked whenever a switch joins; always the same.
+    fn stage(&self) -> Stage {
+        Stage::Forward
+    }
 }
 
 impl<F, H> Program for F

@@ -6,7 +6,10 @@
 //! The whole path of a packet-in runs on one thread; ARCHITECTURE.md walks along it file by file.
 //!
 //! - [`SwitchHandler`] and [`Switch`] are what a control program sees; [`Network`] leads to the other switches.
+//! - [`Background`] is what programs beside the handlers have at hand.
 //! - [`Controller`] starts shards and listeners and stops them in order.
+//! - [`Embedded`] is a controller without threads, sockets and clock, for a network in one process.
+//! - [`services`] are what programs that look at the whole network have in common: link discovery, loop-free flooding.
 //! - [`session`] is the protocol without sockets and clock, for whoever brings their own.
 //!
 //! A controller inside a larger program starts, is asked, and stops:
@@ -49,30 +52,44 @@
 //! **What goes wrong, and what happens then.** A message that makes no sense is answered with the OFPT_ERROR of the
 //! specification, and the connection lives; bytes that cannot be messages end it. A peer that does not say who it is, or
 //! falls silent, is dropped in time ([`SessionConfig`]). A switch that does not read what it is sent is not read from.
-//! Of two connections with one datapath id the newer is used. A handler that panics loses its switch and nothing else.
-//! Each is logged through `tracing` and counted in [`SwitchCounters`] and [`ShardCounters`].
+//! Of two connections with one datapath id the newer is used. A handler that panics loses its switch and nothing else,
+//! and a background program that panics, itself. Where a program filters, entries that it could not guard are refused
+//! ([`Stage`]). Each is logged through `tracing` and counted in [`SwitchCounters`], [`ShardCounters`] and
+//! [`BackgroundCounters`].
 
 mod args;
+mod background;
 mod connection;
 mod controller;
 mod counters;
+mod embedded;
+mod entries;
+mod events;
 mod handler;
 mod mailbox;
 mod network;
+mod on_packet;
 mod request;
+pub mod services;
 pub mod session;
 mod shard;
+mod stage;
 mod supervisor;
 mod switch;
 mod xid;
 
 pub use args::Args;
+pub use background::{Background, STALL, Sleep};
 pub use controller::{Controller, Error, Running};
-pub use counters::{Counter, ShardCounters, SwitchCounters};
+pub use counters::{BackgroundCounters, Counter, ShardCounters, SwitchCounters};
+pub use embedded::{ConnectionId, Embedded};
+pub use events::{NetworkEvent, NetworkEvents};
 pub use handler::{PacketIns, Program, SwitchHandler};
 pub use network::Network;
+pub use on_packet::on_packet;
 pub use request::{PendingReply, Reply, RequestError};
 pub use session::SessionConfig;
+pub use stage::Stage;
 pub use switch::{IDLE_5S, Switch, SwitchInfo};
 pub use urtica_socket::ListenError;
 pub use urtica_wire::EntryOptions;

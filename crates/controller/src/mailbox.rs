@@ -15,10 +15,11 @@ pub(crate) enum Command {
     Adopt(Box<Connection>),
     /// Give a connection that makes up about `share` (0 to 1) of the shard's load to another shard.
     Give { to: usize, share: f64 },
-    /// Send these bytes, a whole message, to a switch; where a reply is awaited, give the message an xid for it.
+    /// Send these bytes, `count` whole messages, to a switch; where a reply is awaited, give them an xid for it.
     Send {
         token: Token,
         bytes: Vec<u8>,
+        count: u64,
         reply: Option<ReplySender>,
     },
     /// Close a connection, because of `reason`.
@@ -75,6 +76,11 @@ impl Mailbox {
     /// Becomes readable when there is something to drain.
     pub fn wakeup(&self) -> BorrowedFd<'_> {
         self.wakeup.as_fd()
+    }
+
+    /// Whether there is nothing to drain.
+    pub fn is_empty(&self) -> bool {
+        self.lock().commands.is_empty()
     }
 
     /// Puts a command in; gives it back where a message finds the mailbox full, or any command finds it closed.
@@ -153,6 +159,7 @@ mod tests {
         Command::Send {
             token,
             bytes: vec![0; size],
+            count: 1,
             reply: None,
         }
     }

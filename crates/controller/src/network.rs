@@ -1,12 +1,17 @@
 //! All connected switches, as seen from anywhere: handlers, background programs, the northbound.
 
 use crate::connection::Connection;
+use crate::entries;
+use crate::events::{Events, NetworkEvent, NetworkEvents};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::request::{ReplySender, has_reply};
-use crate::{PendingReply, RequestError, ShardCounters, SwitchCounters, SwitchInfo};
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
-use urtica_wire::{DatapathId, Message};
+use crate::services::flooding::{self, FloodTree};
+use crate::stage::Tables;
+use crate::{PendingReply, RequestError, ShardCounters, Stage, SwitchCounters, SwitchInfo};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use urtica_state::Snapshot;
+use urtica_wire::{Action, DatapathId, EncodeError, EntryOptions, Match, Message, PortStatus};
 
 /// The connected switches, and the way to them.
 ///
@@ -15,13 +20,24 @@ use urtica_wire::{DatapathId, Message};
 ///
 /// Thread-safety: the lock of the registry is taken before that of a mailbox, never the other way round. Senders hold it
 /// for reading while they push, and a switch changes shards under it, so that no message comes to a shard that has given
-/// its switch away.
+/// its switch away. Events are told under it, so that they come in the order of what they tell of.
+///
+/// **Tables.** Where a program filters, flow mods go to the table of the sender's [`Stage`]: that of the program whose
+/// [`start`](crate::Program::start) was given this network, [`Stage::Forward`] for all others, who say otherwise with
+/// [`Network::for_stage`].
 #[derive(Clone)]
-pub struct Network(Arc<Shared>);
+pub struct Network {
+    shared: Arc<Shared>,
+    stage: Stage,
+}
 
 struct Shared {
     shards: Vec<Shard>,
     switches: RwLock<HashMap<DatapathId, Entry>>,
+    events: Events,
+    tables: Tables,
+    /// Where flooded packets go, if a Discovery runs.
+    flood_tree: OnceLock<Arc<Snapshot<FloodTree>>>,
 }
 
 pub(crate) struct Shard {
@@ -35,10 +51,12 @@ pub(crate) struct Entry {
     pub token: Token,
     pub info: Arc<SwitchInfo>,
     pub counters: Arc<SwitchCounters>,
+    /// Whether its ports are known and handlers have been told of it.
+    pub is_up: bool,
 }
 
 impl Network {
-    pub(crate) fn new(shards: usize) -> std::io::Result<Self> {
+    pub(crate) fn new(shards: usize, tables: Tables) -> std::io::Result<Self> {
         let shard = |_| {
             Ok(Shard {
                 mailbox: Mailbox::new()?,
@@ -46,10 +64,25 @@ impl Network {
             })
         };
         let shards = (0..shards).map(shard).collect::<std::io::Result<_>>()?;
-        Ok(Self(Arc::new(Shared {
+        let shared = Shared {
             shards,
             switches: RwLock::default(),
-        })))
+            events: Events::new(),
+            tables,
+            flood_tree: OnceLock::new(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            stage: Stage::Forward,
+        })
+    }
+
+    /// The same network for entries of this stage, whose programs may have a table of their own: see [`Stage`].
+    pub fn for_stage(&self, stage: Stage) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            stage,
+        }
     }
 
     /// The ids of the connected switches, in order.
@@ -75,16 +108,105 @@ impl Network {
 
     /// What is counted for each shard.
     pub fn shard_counters(&self) -> impl Iterator<Item = &ShardCounters> {
-        self.0.shards.iter().map(|shard| &shard.counters)
+        self.shared.shards.iter().map(|shard| &shard.counters)
+    }
+
+    /// What happens to switches from now on, for a program beside the handlers. It begins with an
+    /// [`Up`](NetworkEvent::Up) for each switch that is up, in the order of their ids.
+    pub fn events(&self) -> NetworkEvents {
+        // No event is told meanwhile, so that none comes twice or not at all.
+        let switches = self.read();
+        let up = switches.values().filter(|entry| entry.is_up);
+        let mut up: Vec<_> = up.map(|entry| Arc::clone(&entry.info)).collect();
+        up.sort_by_key(|info| info.datapath_id);
+        let before: VecDeque<_> = up.into_iter().map(NetworkEvent::Up).collect();
+        self.shared.events.listen(before)
     }
 
     /// Sends a message to a switch. It leaves when the switch's shard gets to it; messages of one sender keep their
     /// order. Where the switch refuses it, the log says so; to learn of it, ask with [`Network::request`].
     ///
     /// # Errors
-    /// [`RequestError::UnknownSwitch`], [`RequestError::Encode`], [`RequestError::Busy`].
+    /// [`RequestError::UnknownSwitch`], [`RequestError::Encode`], [`RequestError::Busy`],
+    /// [`RequestError::InTransaction`].
     pub fn send(&self, datapath_id: DatapathId, message: &Message) -> Result<(), RequestError> {
-        self.push(datapath_id, message, None)
+        self.send_all(datapath_id, std::slice::from_ref(message))
+    }
+
+    /// Sends messages to a switch, all or none of them, one after the other: nothing of another sender comes between.
+    ///
+    /// # Errors
+    /// As [`Network::send`].
+    pub fn send_all(
+        &self,
+        datapath_id: DatapathId,
+        messages: &[Message],
+    ) -> Result<(), RequestError> {
+        if messages.is_empty() {
+            return Ok(());
+        }
+        self.push(datapath_id, messages, None)
+    }
+
+    /// Adds an entry that carries out `actions` on the packets that it matches; none drops them (McNettle section 3,
+    /// `installRule`).
+    ///
+    /// # Errors
+    /// As [`Network::send`].
+    pub fn install(
+        &self,
+        datapath_id: DatapathId,
+        match_: Match,
+        actions: &[Action],
+        options: EntryOptions,
+    ) -> Result<(), RequestError> {
+        entries::with_addition(match_, actions, options, |entry| {
+            self.send(datapath_id, entry)
+        })
+    }
+
+    /// Adds an entry that lets the packets which it matches pass a filter: see
+    /// [`Switch::let_pass`](crate::Switch::let_pass).
+    ///
+    /// # Errors
+    /// As [`Network::send`].
+    pub fn let_pass(
+        &self,
+        datapath_id: DatapathId,
+        match_: Match,
+        options: EntryOptions,
+    ) -> Result<(), RequestError> {
+        self.for_stage(Stage::Filter)
+            .send(datapath_id, &entries::pass(match_, options))
+    }
+
+    /// Deletes all entries that `match_` includes, in all tables; where a program filters, in that of this network's
+    /// stage.
+    ///
+    /// # Errors
+    /// As [`Network::send`].
+    pub fn delete(&self, datapath_id: DatapathId, match_: Match) -> Result<(), RequestError> {
+        self.send(datapath_id, &entries::deletion(match_))
+    }
+
+    /// Sends messages in one go, and a barrier request after them. Resolves once the switch has dealt with all: to its
+    /// barrier reply, or to [`RequestError::Refused`] where it refused one of them, the first that it did.
+    ///
+    /// All have the same xid, so that an error finds back whichever message it is about. None of them may have a reply
+    /// of its own.
+    ///
+    /// # Errors
+    /// As [`Network::send`]; nothing is sent then.
+    pub fn confirm(
+        &self,
+        datapath_id: DatapathId,
+        messages: &[Message],
+    ) -> Result<PendingReply, RequestError> {
+        let (sender, receiver) = oneshot::channel();
+        let mut messages = messages.to_vec();
+        messages.push(Message::BarrierRequest);
+        self.push(datapath_id, &messages, Some(sender))?;
+        Ok(PendingReply(receiver))
     }
 
     /// Asks a switch something: a multipart request, a barrier, a role.
@@ -100,7 +222,7 @@ impl Network {
             return Err(RequestError::NoReply);
         }
         let (sender, receiver) = oneshot::channel();
-        self.push(datapath_id, message, Some(sender))?;
+        self.push(datapath_id, std::slice::from_ref(message), Some(sender))?;
         Ok(PendingReply(receiver))
     }
 
@@ -112,21 +234,33 @@ impl Network {
         self.request(datapath_id, &Message::BarrierRequest)
     }
 
+    /// From now on, packet-outs to FLOOD go along this tree. Returns `false` where they go along another one already.
+    pub(crate) fn flood_along(&self, tree: &Arc<Snapshot<FloodTree>>) -> bool {
+        self.shared.flood_tree.set(Arc::clone(tree)).is_ok()
+    }
+
+    /// Where flooded packets go, if a Discovery runs.
+    pub(crate) fn flood_tree(&self) -> Option<Arc<FloodTree>> {
+        self.shared.flood_tree.get().map(|tree| tree.load())
+    }
+
     fn push(
         &self,
         datapath_id: DatapathId,
-        message: &Message,
+        messages: &[Message],
         reply: Option<ReplySender>,
     ) -> Result<(), RequestError> {
+        if urtica_state::in_transaction() {
+            return Err(RequestError::InTransaction);
+        }
         let switches = self.read();
         let entry = switches
             .get(&datapath_id)
             .ok_or(RequestError::UnknownSwitch(datapath_id))?;
-        let mut bytes = Vec::new();
-        message.encode(entry.info.version, 0, &mut bytes)?;
         let command = Command::Send {
             token: entry.token,
-            bytes,
+            bytes: self.encode(messages, &entry.info)?,
+            count: messages.len() as u64,
             reply,
         };
         self.shard(entry.shard)
@@ -135,12 +269,24 @@ impl Network {
             .map_err(|_| RequestError::Busy(datapath_id))
     }
 
+    fn encode(&self, messages: &[Message], info: &SwitchInfo) -> Result<Vec<u8>, EncodeError> {
+        let own_table = self.shared.tables.own_table(self.stage);
+        let mut bytes = Vec::new();
+        for message in messages {
+            let spread = flooding::in_place_of(message, info.datapath_id, self);
+            let message = spread.as_ref().unwrap_or(message);
+            entries::encode(message, own_table, info.version, 0, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
     /// Enters a switch. Where another connection has its id, the newer wins, and the older one, which is returned, is
     /// closed: a switch that reconnects is more likely than two with one id, and its old connection may stay half open
     /// for long.
     pub(crate) fn register(&self, entry: Entry) -> Option<Entry> {
         let mut switches = self.write();
         let older = switches.insert(entry.info.datapath_id, entry)?;
+        self.tell_of_departure(&older);
         let close = Command::Close {
             token: older.token,
             reason: "a newer connection has the same datapath id",
@@ -173,39 +319,67 @@ impl Network {
         if switches
             .get(&datapath_id)
             .is_some_and(|entry| entry.token == token)
+            && let Some(entry) = switches.remove(&datapath_id)
         {
-            switches.remove(&datapath_id);
+            self.tell_of_departure(&entry);
         }
     }
 
-    /// Tells what is known of a switch now.
-    pub(crate) fn update_info(&self, token: Token, info: &Arc<SwitchInfo>) {
-        if let Some(entry) = self
-            .write()
-            .get_mut(&info.datapath_id)
-            .filter(|entry| entry.token == token)
-        {
-            entry.info = info.clone();
+    fn tell_of_departure(&self, entry: &Entry) {
+        if entry.is_up {
+            let info = Arc::clone(&entry.info);
+            self.shared.events.tell(NetworkEvent::Down(info));
         }
+    }
+
+    /// Tells that a switch's ports are known and its handlers have been told.
+    pub(crate) fn announce(&self, datapath_id: DatapathId, token: Token) {
+        let mut switches = self.write();
+        let entry = switches.get_mut(&datapath_id);
+        if let Some(entry) = entry.filter(|entry| entry.token == token) {
+            entry.is_up = true;
+            let info = Arc::clone(&entry.info);
+            self.shared.events.tell(NetworkEvent::Up(info));
+        }
+    }
+
+    /// Takes in what is known of a switch now, and tells of what changed its ports.
+    pub(crate) fn update_info(&self, token: Token, info: &Arc<SwitchInfo>, ports: &[PortStatus]) {
+        let mut switches = self.write();
+        let entry = switches.get_mut(&info.datapath_id);
+        let Some(entry) = entry.filter(|entry| entry.token == token) else {
+            return;
+        };
+        entry.info = info.clone();
+        if entry.is_up {
+            for status in ports {
+                let event = NetworkEvent::Port(info.clone(), *status);
+                self.shared.events.tell(event);
+            }
+        }
+    }
+
+    pub(crate) fn tables(&self) -> Tables {
+        self.shared.tables
     }
 
     pub(crate) fn shard(&self, index: usize) -> &Shard {
-        &self.0.shards[index]
+        &self.shared.shards[index]
     }
 
     pub(crate) fn shards(&self) -> &[Shard] {
-        &self.0.shards
+        &self.shared.shards
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<DatapathId, Entry>> {
-        self.0
+        self.shared
             .switches
             .read()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<DatapathId, Entry>> {
-        self.0
+        self.shared
             .switches
             .write()
             .unwrap_or_else(PoisonError::into_inner)

@@ -1,6 +1,6 @@
 //! Questions from code outside of handlers, and their awaited replies.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -26,6 +26,12 @@ pub enum RequestError {
     /// A switch does not answer messages like this one.
     #[error("the message has no reply to wait for; send a barrier request after it")]
     NoReply,
+    /// It was sent inside a transaction.
+    #[error(
+        "messages cannot be sent inside a transaction, which may run again or be in vain; have it return what is to be sent, \
+         and send that afterwards"
+    )]
+    InTransaction,
     /// The switch left before it replied.
     #[error("the switch disconnected before it replied")]
     Disconnected,
@@ -91,7 +97,8 @@ pub(crate) type ReplySender = oneshot::Sender<Result<Reply, RequestError>>;
 /// [`Requests::sweep`]; when the table is dropped, all who wait learn [`RequestError::Disconnected`].
 #[derive(Default)]
 pub(crate) struct Requests {
-    waiting: HashMap<u32, Waiting>,
+    /// In order, so that those who wait are woken in the same order each time.
+    waiting: BTreeMap<u32, Waiting>,
 }
 
 struct Waiting {

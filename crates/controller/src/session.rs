@@ -13,6 +13,7 @@
 //! goes to whoever asked, as every reply does, and the session neither keeps the role nor holds messages back for it.
 
 use crate::SwitchInfo;
+use crate::stage::Tables;
 use crate::xid::{Origin, Xids};
 use std::time::{Duration, Instant};
 use urtica_wire::{
@@ -43,6 +44,9 @@ pub struct SessionConfig {
     /// Whether 1.3 switches get a table-miss entry that sends packets to the controller. Without it they drop them
     /// (1.3.5 section 5.4).
     pub table_miss: bool,
+    /// How many tables get one, from table 0 on, as far as the switch has them. A controller sets this by its programs'
+    /// [`Stage`](crate::Stage)s.
+    pub tables: u8,
 }
 
 impl Default for SessionConfig {
@@ -53,6 +57,16 @@ impl Default for SessionConfig {
             echo_interval: Duration::from_secs(5),
             dead_interval: Duration::from_secs(15),
             table_miss: true,
+            tables: 1,
+        }
+    }
+}
+
+impl SessionConfig {
+    pub(crate) fn for_tables(self, tables: Tables) -> Self {
+        Self {
+            tables: tables.count(),
+            ..self
         }
     }
 }
@@ -320,7 +334,7 @@ impl Session {
             }
             Ok((_, Message::FeaturesReply(features))) => {
                 self.phase = Phase::Up(version);
-                self.write_configuration(version, out);
+                self.write_configuration(version, features.n_tables, out);
                 Ok(Event::Joined(SwitchInfo::new(
                     version,
                     self.peer.clone(),
@@ -411,7 +425,7 @@ impl Session {
 
     /// What every switch is told when it joins: send whole packets; and in 1.3: describe your ports, send us what
     /// matches nothing else.
-    fn write_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
+    fn write_configuration(&mut self, version: Version, n_tables: u8, out: &mut Vec<u8>) {
         let config = SwitchConfig {
             flags: ConfigFlags::empty(),
             miss_send_len: CONTROLLER_NO_BUFFER,
@@ -427,15 +441,22 @@ impl Session {
         };
         self.port_desc_xid = Some(self.write(version, &Message::MultipartRequest(request), out));
         if self.config.table_miss {
-            let actions = [Action::controller()];
-            let instructions = [Instruction::apply(&actions)];
-            let entry = FlowMod {
-                priority: 0,
-                instructions: List::from(&instructions),
-                ..FlowMod::default()
-            };
-            self.write(version, &Message::FlowMod(entry), out);
+            for table_id in 0..self.config.tables.min(n_tables.max(1)) {
+                self.write_table_miss(version, table_id, out);
+            }
         }
+    }
+
+    fn write_table_miss(&mut self, version: Version, table_id: u8, out: &mut Vec<u8>) {
+        let actions = [Action::controller()];
+        let instructions = [Instruction::apply(&actions)];
+        let entry = FlowMod {
+            table_id,
+            priority: 0,
+            instructions: List::from(&instructions),
+            ..FlowMod::default()
+        };
+        self.write(version, &Message::FlowMod(entry), out);
     }
 
     fn write_error(&mut self, version: Version, code: ErrorCode, frame: &[u8], out: &mut Vec<u8>) {

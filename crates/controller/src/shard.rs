@@ -200,11 +200,12 @@ impl Shard {
                 Command::Send {
                     token,
                     bytes,
+                    count,
                     reply,
                 } => {
                     // A switch that has left gets no messages, and dropping `reply` says so.
                     if let Some(&key) = self.by_token.get(&token) {
-                        touched.extend(self.enqueue(key, bytes, reply));
+                        touched.extend(self.enqueue(key, bytes, count, reply));
                     }
                 }
                 Command::Close { token, reason } => {
@@ -232,11 +233,12 @@ impl Shard {
         &mut self,
         key: usize,
         bytes: Vec<u8>,
+        count: u64,
         reply: Option<crate::request::ReplySender>,
     ) -> Option<usize> {
         let connection = &mut self.connections[key];
         let was_stalled = connection.is_stalled();
-        connection.send(bytes, reply);
+        connection.send(bytes, count, reply);
         (!was_stalled).then_some(key)
     }
 

@@ -1,13 +1,15 @@
 //! What a handler can do to its switch.
 
 use crate::connection::FLUSH_BYTES;
+use crate::entries;
+use crate::services::flooding::{self, FloodTree};
 use crate::xid::{Origin, Xids};
 use crate::{Network, SwitchCounters};
 use std::time::Instant;
 use urtica_wire::{
     Action, BufferId, Capabilities, DatapathId, EncodeError, EntryOptions, ExactFlowMod, Features,
-    FlowMod, FlowModCommand, Instruction, List, Match, Message, OutputPacket, PacketIn, Port,
-    PortNo, PortReason, PortStatus, Version,
+    FlowMod, Instruction, List, Match, Message, OutputPacket, PacketIn, PacketOut, Port, PortNo,
+    PortReason, PortStatus, Version,
 };
 
 /// What is known of a switch.
@@ -84,6 +86,10 @@ pub struct Switch<'a> {
     pub(crate) now_s: u32,
     /// Whose handler is at work.
     pub(crate) origin: Origin,
+    /// The table that its program has to itself, where it has one.
+    pub(crate) own_table: Option<u8>,
+    /// The same for each program.
+    pub(crate) own_tables: &'a [Option<u8>],
     /// Whether programs after this one are to see the message.
     pub(crate) consumed: bool,
     /// Messages written and not yet counted.
@@ -101,6 +107,7 @@ impl Switch<'_> {
     #[inline]
     pub(crate) fn begin(&mut self, program: usize) {
         self.origin = Origin::program(program);
+        self.own_table = self.own_tables[program];
         self.consumed = false;
     }
 
@@ -134,7 +141,14 @@ impl Switch<'_> {
         self.now_s
     }
 
-    /// The way to the other switches.
+    /// The table that this program's entries go to: 0, but 1 for those after a filter: see [`Stage`](crate::Stage).
+    #[inline]
+    pub fn table(&self) -> u8 {
+        self.own_table.unwrap_or(0)
+    }
+
+    /// The way to the other switches. What is installed through it goes to the table of
+    /// [`Stage::Forward`](crate::Stage::Forward); a filter's handler asks for its own with [`Network::for_stage`].
     pub fn network(&self) -> &Network {
         self.network
     }
@@ -145,6 +159,10 @@ impl Switch<'_> {
     }
 
     /// Sends a packet out of a port, or to [`PortNo::FLOOD`] (McNettle Figure 4, `forward`).
+    ///
+    /// While a [`Discovery`](crate::services::Discovery) runs, a flooded packet goes along the network's spanning tree and to
+    /// hosts, also where it is sent with [`Switch::send`] or [`Network::send`]. A flow entry that outputs to FLOOD cannot be
+    /// made safe like that: where links form loops, install none.
     ///
     /// A packet that the switch neither kept nor sent whole cannot be sent on; it is counted as lost
     /// ([`SwitchCounters::truncated`]).
@@ -167,6 +185,11 @@ impl Switch<'_> {
             return self.counters.truncated.add(1);
         }
         let data = if buffer_id.is_some() { &[] } else { data };
+        if port == PortNo::FLOOD
+            && let Some(tree) = self.network.flood_tree()
+        {
+            return self.flood(&tree, buffer_id, in_port, data);
+        }
         let xid = self.next_xid();
         let output = OutputPacket {
             buffer_id,
@@ -175,6 +198,26 @@ impl Switch<'_> {
             data,
         };
         let written = output.write(self.info.version, xid, self.out);
+        self.count(written);
+    }
+
+    /// Sends a packet to the open ports. One that goes nowhere is sent all the same if the switch keeps it: that frees
+    /// its buffer.
+    #[inline(never)] // out of the way of packets that go to one port
+    fn flood(&mut self, tree: &FloodTree, buffer_id: BufferId, in_port: PortNo, data: &[u8]) {
+        let ports = tree.flood_ports(self.info.datapath_id, in_port);
+        let actions: Vec<_> = ports.map(Action::output).collect();
+        if actions.is_empty() && !buffer_id.is_some() {
+            return;
+        }
+        let packet_out = PacketOut {
+            buffer_id,
+            in_port,
+            actions: actions.into(),
+            data,
+        };
+        let xid = self.next_xid();
+        let written = Message::PacketOut(packet_out).encode(self.info.version, xid, self.out);
         self.count(written);
     }
 
@@ -188,21 +231,48 @@ impl Switch<'_> {
         port: PortNo,
         options: EntryOptions,
     ) {
+        let is_sent = if self.own_table.is_none() {
+            let xid = self.next_xid();
+            let written = match match_.into_exact() {
+                Ok(exact) => ExactFlowMod {
+                    match_: exact,
+                    port,
+                    buffer_id: packet.buffer_id,
+                    options,
+                    table_id: 0,
+                }
+                .write(self.info.version, xid, self.out),
+                Err(match_) => self.write_rule(xid, match_, port, packet.buffer_id, options),
+            };
+            self.count(written);
+            packet.buffer_id.is_some()
+        } else {
+            // One that the switch kept would go through all tables again, where no entry of a filter that looked at this
+            // packet alone lets it pass: it is sent by itself.
+            self.write_own_rule(match_, port, options);
+            false
+        };
+        if !is_sent {
+            self.forward(packet, port);
+        }
+    }
+
+    /// Adds an entry to the table that the program has to itself.
+    #[cold]
+    fn write_own_rule(&mut self, match_: Match, port: PortNo, options: EntryOptions) {
         let xid = self.next_xid();
         let written = match match_.into_exact() {
             Ok(exact) => ExactFlowMod {
                 match_: exact,
                 port,
-                buffer_id: packet.buffer_id,
+                buffer_id: BufferId::NONE,
                 options,
+                table_id: self.table(),
             }
             .write(self.info.version, xid, self.out),
-            Err(match_) => self.write_rule(xid, match_, port, packet.buffer_id, options),
+            Err(match_) => self.write_rule(xid, match_, port, BufferId::NONE, options),
         };
         self.count(written);
-        if !packet.buffer_id.is_some() {
-            self.forward(packet, port);
-        }
     }
 
     #[cold]
@@ -217,6 +287,7 @@ impl Switch<'_> {
         let actions = [Action::output(port)];
         let instructions = [Instruction::apply(&actions)];
         let flow_mod = FlowMod {
+            table_id: self.table(),
             buffer_id,
             match_,
             instructions: List::from(&instructions),
@@ -235,39 +306,38 @@ impl Switch<'_> {
         actions: &[Action],
         options: EntryOptions,
     ) -> Result<u32, EncodeError> {
-        let apply = [Instruction::apply(actions)];
-        let instructions = if actions.is_empty() {
-            List::default()
-        } else {
-            List::from(&apply)
-        };
-        self.send(&Message::FlowMod(FlowMod {
-            match_,
-            instructions,
-            ..options.flow_mod()
-        }))
+        entries::with_addition(match_, actions, options, |entry| self.send(entry))
     }
 
-    /// Deletes all entries that `match_` includes, in all tables. Returns the xid.
+    /// Adds an entry that lets the packets which it matches pass to the forwarding programs' table. Returns the xid. For
+    /// programs of [`Stage::Filter`](crate::Stage::Filter).
+    ///
+    /// # Errors
+    /// [`EncodeError`] in 1.0, where packets pass through the controller alone; nothing is sent then.
+    pub fn let_pass(&mut self, match_: Match, options: EntryOptions) -> Result<u32, EncodeError> {
+        self.send(&entries::pass(match_, options))
+    }
+
+    /// Deletes all entries that `match_` includes, in all tables; where a program filters, in [`Switch::table`]. Returns
+    /// the xid.
     ///
     /// # Errors
     /// [`EncodeError`] where the switch's version cannot express the match; nothing is sent then.
     pub fn delete(&mut self, match_: Match) -> Result<u32, EncodeError> {
-        self.send(&Message::FlowMod(FlowMod {
-            table_id: urtica_wire::TABLE_ALL,
-            command: FlowModCommand::Delete,
-            match_,
-            ..FlowMod::default()
-        }))
+        self.send(&entries::deletion(match_))
     }
 
     /// Sends any message. Returns its xid, which a reply or error will have.
+    ///
+    /// A flow mod that names table 0 or all tables is about [`Switch::table`] where a program filters.
     ///
     /// # Errors
     /// [`EncodeError`] where the switch's version cannot express it; nothing is sent then.
     pub fn send(&mut self, message: &Message) -> Result<u32, EncodeError> {
         let xid = self.next_xid();
-        message.encode(self.info.version, xid, self.out)?;
+        let spread = flooding::in_place_of(message, self.info.datapath_id, self.network);
+        let message = spread.as_ref().unwrap_or(message);
+        entries::encode(message, self.own_table, self.info.version, xid, self.out)?;
         self.sent += 1;
         Ok(xid)
     }

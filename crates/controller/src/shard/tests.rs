@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::session::SessionConfig;
+use crate::stage::Tables;
 use crate::{SwitchHandler, SwitchInfo};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -21,7 +22,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let network = Network::new(2).unwrap();
+        let network = Network::new(2, Tables::Shared).unwrap();
         let program: Arc<dyn Program> = Arc::new(|_: &SwitchInfo| Quiet);
         let shard = |index| Shard::new(index, network.clone(), vec![program.clone()]).unwrap();
         let shards = [shard(0), shard(1)];

@@ -225,11 +225,6 @@ fn a_program_can_keep_a_message_from_those_after_it() {
     running.stop().unwrap();
 }
 
-/// Does nothing at all.
-struct Quiet;
-
-impl SwitchHandler for Quiet {}
-
 #[test]
 fn a_handler_without_methods_takes_everything_and_does_nothing() {
     for version in Version::ALL {

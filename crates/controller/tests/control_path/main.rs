@@ -1,10 +1,16 @@
-//! The whole control path: a controller that listens, and switches that are sockets and a few lines.
+//! The whole control path: a controller that listens, and switches that are sockets and a few lines; and an embedded
+//! controller, whose switches are bytes.
 
 mod bad_input;
 mod balance;
+mod embedded;
 mod forwarding;
 mod handlers;
+mod in_memory;
 mod listening;
 mod network;
+mod simulated;
+mod stages;
 mod stopping;
 mod support;
+mod threads;

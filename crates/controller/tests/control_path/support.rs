@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
-use urtica_controller::{Controller, Running, Switch, SwitchHandler, SwitchInfo};
+use urtica_controller::{
+    Background, Controller, Program, Running, Switch, SwitchHandler, SwitchInfo,
+};
 use urtica_wire::{
     Address, BufferId, Capabilities, DatapathId, ErrorCode, ErrorMessage, Features, FlowRemoved,
     Header, List, MacAddr, Match, Message, MultipartFlags, MultipartReply, MultipartReplyBody,
@@ -270,6 +272,29 @@ impl SwitchHandler for Hub {
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         switch.forward(packet, PortNo::FLOOD);
     }
+}
+
+/// Does nothing at all.
+pub struct Quiet;
+
+impl SwitchHandler for Quiet {}
+
+/// A program that has something run beside its handlers, which do nothing.
+pub struct Beside<F>(pub F);
+
+impl<F: Fn(&Background) + Send + Sync> Program for Beside<F> {
+    fn handler(&self, _: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(Quiet)
+    }
+
+    fn start(&self, background: &Background) {
+        (self.0)(background);
+    }
+}
+
+/// A controller, to be embedded, whose only program is [`Beside`].
+pub fn beside(start: impl Fn(&Background) + Send + Sync + 'static) -> Controller {
+    Controller::new().program(Beside(start))
 }
 
 /// What a [`Recorder`] has seen, in order.

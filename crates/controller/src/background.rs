@@ -1,0 +1,179 @@
+//! Programs that run beside the handlers (McNettle section 4, "background or asynchronous threads").
+//!
+//! **What.** A background program is a future. It shares state with handlers, sends to any switch through
+//! [`Background::network`], awaits replies and timers, and may use files and sockets.
+//!
+//! **How.** In a controller with threads of its own, each program has one: it may block there without holding up anybody
+//! else. In an [embedded](crate::Embedded) controller, programs take turns on the thread of whoever drives it, in the
+//! order in which they were woken, so that a run can be repeated exactly; one that blocks there blocks everything.
+//!
+//! **Containment.** A program that panics is reported, counted and gone; everything else lives. One that has not come
+//! back from a poll for [`STALL`] is reported. When the controller stops, programs that wait are dropped where they wait,
+//! before handlers are told that their switches are gone.
+//!
+//! **Thread-safety.** Everything here may be used from any thread. No lock is held while a program runs.
+
+mod clock;
+mod queue;
+mod threads;
+
+pub use clock::Sleep;
+pub(crate) use queue::TaskQueue;
+pub(crate) use threads::Threads;
+
+use crate::connection::panic_text;
+use crate::{BackgroundCounters, Network, Stage};
+use clock::Clock;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// How long a program may be at work without waiting for anything before the log tells of it.
+pub const STALL: Duration = Duration::from_secs(1);
+
+/// What stands for times that no clock can show.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// What a spawned program is, once its type does not matter any more.
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The way to start background programs, and what they have at hand: the network, the time, timers.
+///
+/// Cheap to clone; programs take a clone along.
+///
+/// ```
+/// use std::time::Duration;
+/// use urtica_controller::Background;
+///
+/// /// Says every ten seconds how many switches there are.
+/// async fn census(background: Background) {
+///     loop {
+///         background.sleep(Duration::from_secs(10)).await;
+///         println!("{} switches", background.network().switches().len());
+///     }
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Background {
+    network: Network,
+    clock: Arc<Clock>,
+    spawner: Spawner,
+}
+
+/// Where programs run.
+#[derive(Clone)]
+enum Spawner {
+    Threads(Arc<Threads>),
+    Queue(Arc<TaskQueue>),
+}
+
+impl Background {
+    /// For a controller with threads: each program gets one.
+    pub(crate) fn on_threads(network: Network) -> std::io::Result<(Self, Arc<Threads>)> {
+        let clock = Arc::new(Clock::real());
+        let threads = Threads::start(Arc::clone(&clock))?;
+        let background = Self {
+            network,
+            clock,
+            spawner: Spawner::Threads(Arc::clone(&threads)),
+        };
+        Ok((background, threads))
+    }
+
+    /// For an embedded controller: programs run when the queue is run.
+    pub(crate) fn on_queue(network: Network, now: Instant) -> (Self, Arc<TaskQueue>) {
+        let clock = Arc::new(Clock::simulated(now));
+        let queue = Arc::new(TaskQueue::new(Arc::clone(&clock)));
+        let background = Self {
+            network,
+            clock,
+            spawner: Spawner::Queue(Arc::clone(&queue)),
+        };
+        (background, queue)
+    }
+
+    /// The same for a program of this stage: see [`Network::for_stage`].
+    pub(crate) fn for_stage(&self, stage: Stage) -> Self {
+        Self {
+            network: self.network.for_stage(stage),
+            ..self.clone()
+        }
+    }
+
+    /// Starts a program. `name` is for logs, and the name of its thread.
+    ///
+    /// It ends when its future does, or when the controller stops: then it is dropped where it waits. Inside a transaction,
+    /// which may run again or be in vain, it is not started; that is logged, and counted as a panic.
+    pub fn spawn(&self, name: &str, program: impl Future<Output = ()> + Send + 'static) {
+        if urtica_state::in_transaction() {
+            return self.refuse(name);
+        }
+        let task: Task = Box::pin(program);
+        match &self.spawner {
+            Spawner::Threads(threads) => threads.spawn(name, task),
+            Spawner::Queue(queue) => queue.spawn(name, task),
+        }
+    }
+
+    fn refuse(&self, name: &str) {
+        let counters = match &self.spawner {
+            Spawner::Threads(threads) => &threads.counters,
+            Spawner::Queue(queue) => &queue.counters,
+        };
+        counters.add_panic();
+        tracing::error!(
+            program = name,
+            "a background program cannot be started inside a transaction, which may run again or be in vain; start it afterwards"
+        );
+    }
+
+    /// The connected switches, and the way to them.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The time; simulated where the network is.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Waits for a while.
+    pub fn sleep(&self, duration: Duration) -> Sleep {
+        let now = self.now();
+        self.sleep_until(now.checked_add(duration).unwrap_or(now + FOR_EVER))
+    }
+
+    /// Waits until a time; not at all for one that has passed.
+    pub fn sleep_until(&self, deadline: Instant) -> Sleep {
+        Sleep::new(Arc::clone(&self.clock), deadline)
+    }
+
+    /// Awaits `future`, but no longer than `duration`: `None` where that was not enough.
+    pub async fn timeout<F: Future>(&self, duration: Duration, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        let mut sleep = self.sleep(duration);
+        poll_fn(|context| {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Some(output));
+            }
+            Pin::new(&mut sleep).poll(context).map(|()| None)
+        })
+        .await
+    }
+}
+
+/// Lets a program work until it waits; a panic becomes what it said.
+fn poll_contained(task: &mut Task, context: &mut Context) -> Result<Poll<()>, String> {
+    catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context)))
+        .map_err(|panic| panic_text(&*panic))
+}
+
+/// Drops a program, which may hold anything, and so may panic even now.
+fn drop_contained(name: &str, task: Task, counters: &BackgroundCounters) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
+        counters.tell_of_panic(name, &panic_text(&*panic));
+    }
+}

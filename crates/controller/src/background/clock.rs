@@ -1,0 +1,195 @@
+//! The time of background programs, and the timers that run by it.
+//!
+//! Thread-safety: any thread sets timers; wakers are called and dropped without the lock, since they may set or remove
+//! timers themselves.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// A clock with timers. Whoever drives it calls [`Clock::fire`] when the next is due.
+pub(crate) struct Clock {
+    time: Time,
+    timers: Mutex<Timers>,
+    /// A timer was set that is due before all others.
+    earlier: Condvar,
+}
+
+enum Time {
+    Real,
+    /// Nanoseconds since `base`.
+    Simulated {
+        base: Instant,
+        elapsed_ns: AtomicU64,
+    },
+}
+
+/// A timer: by deadline, and among equals in the order in which they were set.
+type Key = (Instant, u64);
+
+#[derive(Default)]
+struct Timers {
+    waiting: BTreeMap<Key, Waker>,
+    last_id: u64,
+}
+
+impl Clock {
+    pub fn real() -> Self {
+        Self::new(Time::Real)
+    }
+
+    pub fn simulated(base: Instant) -> Self {
+        let elapsed_ns = AtomicU64::new(0);
+        Self::new(Time::Simulated { base, elapsed_ns })
+    }
+
+    fn new(time: Time) -> Self {
+        Self {
+            time,
+            timers: Mutex::default(),
+            earlier: Condvar::new(),
+        }
+    }
+
+    pub fn now(&self) -> Instant {
+        match &self.time {
+            Time::Real => Instant::now(),
+            Time::Simulated { base, elapsed_ns } => {
+                *base + Duration::from_nanos(elapsed_ns.load(Ordering::Relaxed))
+            }
+        }
+    }
+
+    /// Sets a simulated clock. It never goes back; a real one cannot be set.
+    pub fn set(&self, now: Instant) {
+        if let Time::Simulated { base, elapsed_ns } = &self.time {
+            let elapsed = now.saturating_duration_since(*base).as_nanos() as u64;
+            elapsed_ns.fetch_max(elapsed, Ordering::Relaxed);
+        }
+    }
+
+    /// When the next timer is due.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let timers = self.lock();
+        timers
+            .waiting
+            .first_key_value()
+            .map(|((deadline, _), _)| *deadline)
+    }
+
+    /// Wakes whoever waits for a time that has come, in order.
+    pub fn fire(&self) {
+        let now = self.now();
+        let mut timers = self.lock();
+        let later = timers.waiting.split_off(&(now, u64::MAX));
+        let due = std::mem::replace(&mut timers.waiting, later);
+        drop(timers);
+        due.into_values().for_each(Waker::wake);
+    }
+
+    /// Waits until the next timer is due, at most for `limit`.
+    pub fn wait(&self, limit: Duration) {
+        let timers = self.lock();
+        let next = timers
+            .waiting
+            .first_key_value()
+            .map(|((deadline, _), _)| deadline.saturating_duration_since(self.now()));
+        let duration = next.unwrap_or(limit).min(limit);
+        // An early return is as good as one in time: the caller looks at the clock.
+        let _ = self.earlier.wait_timeout(timers, duration);
+    }
+
+    /// Ends a [`Clock::wait`].
+    pub fn interrupt(&self) {
+        let _timers = self.lock();
+        self.earlier.notify_all();
+    }
+
+    /// Sets a timer, which comes after those that were set for the same time before.
+    fn insert(&self, deadline: Instant, waker: Waker) -> Key {
+        let mut timers = self.lock();
+        timers.last_id += 1;
+        let key = (deadline, timers.last_id);
+        timers.waiting.insert(key, waker);
+        if timers
+            .waiting
+            .first_key_value()
+            .is_some_and(|(first, _)| *first == key)
+        {
+            self.earlier.notify_all();
+        }
+        key
+    }
+
+    /// Has a timer wake somebody else; it keeps its place. Whether it is still set.
+    fn update(&self, key: &Key, waker: &Waker) -> bool {
+        let mut timers = self.lock();
+        let Some(waiting) = timers.waiting.get_mut(key) else {
+            return false;
+        };
+        let replaced =
+            (!waiting.will_wake(waker)).then(|| std::mem::replace(waiting, waker.clone()));
+        // What a waker holds may have timers of its own to remove.
+        drop(timers);
+        drop(replaced);
+        true
+    }
+
+    fn remove(&self, key: &Key) {
+        let removed = self.lock().waiting.remove(key);
+        drop(removed);
+    }
+
+    /// Timers are whole between any two statements, so a panic elsewhere does not spoil them.
+    fn lock(&self) -> MutexGuard<'_, Timers> {
+        self.timers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Resolves when its time has come: see [`Background::sleep`](crate::Background::sleep).
+#[must_use = "it does nothing unless it is awaited"]
+pub struct Sleep {
+    clock: Arc<Clock>,
+    deadline: Instant,
+    timer: Option<Key>,
+}
+
+impl Sleep {
+    pub(crate) fn new(clock: Arc<Clock>, deadline: Instant) -> Self {
+        Self {
+            clock,
+            deadline,
+            timer: None,
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.clock.now() >= self.deadline {
+            return Poll::Ready(());
+        }
+        let is_set = self
+            .timer
+            .is_some_and(|timer| self.clock.update(&timer, context.waker()));
+        if !is_set {
+            let timer = self.clock.insert(self.deadline, context.waker().clone());
+            self.timer = Some(timer);
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(timer) = &self.timer {
+            self.clock.remove(timer);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Background programs that take turns on the thread of whoever drives an embedded controller.
+
+use super::clock::Clock;
+use super::{Task, drop_contained, poll_contained};
+use crate::counters::BackgroundCounters;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// The programs of an embedded controller.
+///
+/// They are owned here and nowhere else: what wakes one knows its number only. So [`TaskQueue::stop`] drops them all,
+/// although they hold the queue, and the clock holds what wakes them.
+pub(crate) struct TaskQueue {
+    pub clock: Arc<Clock>,
+    programs: Mutex<Programs>,
+    ready: Arc<Ready>,
+    pub counters: BackgroundCounters,
+}
+
+#[derive(Default)]
+struct Programs {
+    by_number: BTreeMap<u64, Program>,
+    last_number: u64,
+    is_stopped: bool,
+}
+
+struct Program {
+    name: String,
+    /// `None` while it runs.
+    task: Option<Task>,
+    waker: Arc<ProgramWaker>,
+}
+
+/// The numbers of the programs that have something to do, in the order in which they were woken.
+type Ready = Mutex<VecDeque<u64>>;
+
+impl TaskQueue {
+    pub fn new(clock: Arc<Clock>) -> Self {
+        Self {
+            clock,
+            programs: Mutex::default(),
+            ready: Arc::default(),
+            counters: BackgroundCounters::default(),
+        }
+    }
+
+    /// Adds a program; it has its first turn when the queue is run next. After [`TaskQueue::stop`] it is dropped.
+    pub fn spawn(&self, name: &str, task: Task) {
+        let mut programs = lock(&self.programs);
+        if programs.is_stopped {
+            drop(programs);
+            return drop_contained(name, task, &self.counters);
+        }
+        programs.last_number += 1;
+        let number = programs.last_number;
+        let waker = Arc::new(ProgramWaker {
+            number,
+            is_queued: AtomicBool::new(false),
+            ready: Arc::clone(&self.ready),
+        });
+        let program = Program {
+            name: name.to_owned(),
+            task: Some(task),
+            waker: Arc::clone(&waker),
+        };
+        programs.by_number.insert(number, program);
+        drop(programs);
+        waker.wake();
+    }
+
+    /// Runs programs until all wait, or have had `turns` turns, which are taken off.
+    pub fn run(&self, turns: &mut usize) {
+        self.clock.fire();
+        while *turns > 0 {
+            let Some(number) = lock(&self.ready).pop_front() else {
+                return;
+            };
+            *turns -= 1;
+            self.take_turn(number);
+        }
+    }
+
+    /// Whether all programs wait.
+    pub fn is_idle(&self) -> bool {
+        lock(&self.ready).is_empty()
+    }
+
+    /// Drops all programs, and those that are added from now on.
+    pub fn stop(&self) {
+        let mut programs = lock(&self.programs);
+        programs.is_stopped = true;
+        let all = std::mem::take(&mut programs.by_number);
+        drop(programs);
+        for program in all.into_values() {
+            if let Some(task) = program.task {
+                drop_contained(&program.name, task, &self.counters);
+            }
+        }
+    }
+
+    fn take_turn(&self, number: u64) {
+        let Some((mut task, waker)) = self.take_out(number) else {
+            return;
+        };
+        waker.is_queued.store(false, Ordering::Release);
+        let waker = Waker::from(waker);
+        let mut context = Context::from_waker(&waker);
+        let polled = poll_contained(&mut task, &mut context);
+        if matches!(polled, Ok(Poll::Pending)) {
+            return self.put_back(number, task);
+        }
+        let program = lock(&self.programs).by_number.remove(&number);
+        let name = program.map_or_else(String::new, |program| program.name);
+        if let Err(reason) = polled {
+            self.counters.tell_of_panic(&name, &reason);
+        }
+        drop_contained(&name, task, &self.counters);
+    }
+
+    fn take_out(&self, number: u64) -> Option<(Task, Arc<ProgramWaker>)> {
+        let mut programs = lock(&self.programs);
+        let program = programs.by_number.get_mut(&number)?;
+        Some((program.task.take()?, Arc::clone(&program.waker)))
+    }
+
+    /// A program waits again.
+    fn put_back(&self, number: u64, task: Task) {
+        if let Some(program) = lock(&self.programs).by_number.get_mut(&number) {
+            program.task = Some(task);
+        }
+    }
+}
+
+/// What wakes a program.
+struct ProgramWaker {
+    number: u64,
+    is_queued: AtomicBool,
+    /// Where it queues.
+    ready: Arc<Ready>,
+}
+
+impl Wake for ProgramWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.is_queued.swap(true, Ordering::AcqRel) {
+            lock(&self.ready).push_back(self.number);
+        }
+    }
+}
+
+/// What these locks guard is whole between any two statements, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,226 @@
+//! Background programs on threads of their own.
+
+use super::clock::Clock;
+use super::{STALL, Task, drop_contained, poll_contained};
+use crate::connection::is_worth_telling;
+use crate::counters::BackgroundCounters;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+/// How long a stopping controller waits for programs that are at work.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// All programs of a controller, and the thread that keeps their clock.
+pub(crate) struct Threads {
+    clock: Arc<Clock>,
+    running: Mutex<Vec<Running>>,
+    keeper: Mutex<Option<JoinHandle<()>>>,
+    stopping: AtomicBool,
+    pub counters: BackgroundCounters,
+}
+
+/// A program at work.
+struct Running {
+    program: Arc<Program>,
+    thread: JoinHandle<()>,
+}
+
+/// What is known of a program from outside of its thread.
+struct Program {
+    name: String,
+    poll: Mutex<PollState>,
+}
+
+#[derive(Default)]
+struct PollState {
+    /// Since when it has been at work; `None` while it waits.
+    since: Option<Instant>,
+    /// Whether this stall has been counted.
+    is_counted: bool,
+    /// How many stalls there were.
+    stalls: u64,
+}
+
+impl Threads {
+    /// Starts the clock.
+    pub fn start(clock: Arc<Clock>) -> io::Result<Arc<Self>> {
+        let threads = Arc::new(Self {
+            clock,
+            running: Mutex::default(),
+            keeper: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            counters: BackgroundCounters::default(),
+        });
+        let keeper = Arc::clone(&threads);
+        let keeper = thread::Builder::new()
+            .name("clock".into())
+            .spawn(move || keeper.keep_clock())?;
+        *lock(&threads.keeper) = Some(keeper);
+        Ok(threads)
+    }
+
+    /// Runs a program on a thread of its own.
+    pub fn spawn(self: &Arc<Self>, name: &str, task: Task) {
+        let program = Arc::new(Program {
+            name: name.to_owned(),
+            poll: Mutex::default(),
+        });
+        let (threads, known) = (Arc::clone(self), Arc::clone(&program));
+        let thread = thread::Builder::new()
+            // The system ends names there.
+            .name(name.replace('\0', " "))
+            .spawn(move || threads.run(&known, task));
+        match thread {
+            Ok(thread) => {
+                let mut running = lock(&self.running);
+                running.retain(|other| !other.thread.is_finished());
+                running.push(Running { program, thread });
+            }
+            Err(error) => {
+                self.counters.add_panic();
+                tracing::error!(program = name, %error, "the system has no thread for a background program; it does not run");
+            }
+        }
+    }
+
+    /// Stops in order: programs that wait are dropped, those at work have a while to come to an end.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.clock.interrupt();
+        if let Some(keeper) = lock(&self.keeper).take() {
+            // It catches what it calls; were it to panic nevertheless, there is nothing left to stop.
+            let _ = keeper.join();
+        }
+        let running = std::mem::take(&mut *lock(&self.running));
+        for program in &running {
+            program.thread.thread().unpark();
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline
+            && running.iter().any(|program| !program.thread.is_finished())
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+        for program in running
+            .iter()
+            .filter(|program| !program.thread.is_finished())
+        {
+            tracing::warn!(
+                program = program.program.name,
+                "a background program does not end; it is left to itself"
+            );
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    fn run(&self, program: &Program, mut task: Task) {
+        let alarm = Arc::new(Alarm {
+            thread: thread::current(),
+            is_rung: AtomicBool::new(false),
+        });
+        let waker = Waker::from(Arc::clone(&alarm));
+        let mut context = Context::from_waker(&waker);
+        while !self.is_stopping() {
+            program.begin();
+            let polled = poll_contained(&mut task, &mut context);
+            program.end();
+            match polled {
+                Ok(Poll::Pending) => alarm.wait(|| self.is_stopping()),
+                Ok(Poll::Ready(())) => break,
+                Err(reason) => {
+                    self.counters.tell_of_panic(&program.name, &reason);
+                    break;
+                }
+            }
+        }
+        drop_contained(&program.name, task, &self.counters);
+    }
+
+    fn keep_clock(&self) {
+        while !self.is_stopping() {
+            self.clock.wait(STALL / 4);
+            self.clock.fire();
+            for running in lock(&self.running).iter() {
+                running.program.tell_of_stall(&self.counters);
+            }
+        }
+    }
+}
+
+impl Program {
+    fn begin(&self) {
+        let mut poll = lock(&self.poll);
+        poll.since = Some(Instant::now());
+        poll.is_counted = false;
+    }
+
+    fn end(&self) {
+        lock(&self.poll).since = None;
+    }
+
+    /// Counts it, once, when it has been at work for too long, and tells of it: ever more rarely, since a program that
+    /// waits for files and sockets may do so by design.
+    fn tell_of_stall(&self, counters: &BackgroundCounters) {
+        let Some((worked, count)) = self.stalled() else {
+            return;
+        };
+        counters.add_stall();
+        if is_worth_telling(count) {
+            tracing::warn!(
+                program = self.name,
+                ?worked,
+                count,
+                "a background program has not waited for anything; others go on"
+            );
+        }
+    }
+
+    /// For how long it has been at work and the how-manieth time this is, when it is too long and was not counted yet.
+    fn stalled(&self) -> Option<(Duration, u64)> {
+        let mut poll = lock(&self.poll);
+        let worked = poll.since?.elapsed();
+        if worked < STALL || poll.is_counted {
+            return None;
+        }
+        poll.is_counted = true;
+        poll.stalls += 1;
+        Some((worked, poll.stalls))
+    }
+}
+
+/// Wakes a program's thread.
+struct Alarm {
+    thread: Thread,
+    is_rung: AtomicBool,
+}
+
+impl Alarm {
+    fn wait(&self, or: impl Fn() -> bool) {
+        while !self.is_rung.swap(false, Ordering::AcqRel) && !or() {
+            thread::park();
+        }
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_rung.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// What these locks guard is whole between any two statements, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

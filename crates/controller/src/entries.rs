@@ -1,0 +1,63 @@
+//! Flow mods as programs send them, by [`Switch`](crate::Switch) or by [`Network`](crate::Network).
+
+use urtica_wire::{
+    Action, EncodeError, EntryOptions, FlowMod, FlowModCommand, Instruction, List, Match, Message,
+    TABLE_ALL, Version,
+};
+
+/// An add of an entry that carries out `actions`; none drops the packets.
+pub(crate) fn with_addition<R>(
+    match_: Match,
+    actions: &[Action],
+    options: EntryOptions,
+    send: impl FnOnce(&Message) -> R,
+) -> R {
+    let apply = (!actions.is_empty()).then(|| Instruction::apply(actions));
+    send(&Message::FlowMod(FlowMod {
+        match_,
+        instructions: List::from(apply.as_slice()),
+        ..options.flow_mod()
+    }))
+}
+
+/// An add of an entry that has the packets go on to the programs which have table 1: see [`Stage`](crate::Stage).
+pub(crate) fn pass(match_: Match, options: EntryOptions) -> Message {
+    Message::FlowMod(FlowMod {
+        match_,
+        instructions: List::from(vec![Instruction::GotoTable(1)]),
+        ..options.flow_mod()
+    })
+}
+
+/// A delete of all entries that `match_` includes.
+pub(crate) fn deletion(match_: Match) -> Message {
+    Message::FlowMod(FlowMod {
+        table_id: TABLE_ALL,
+        command: FlowModCommand::Delete,
+        match_,
+        ..FlowMod::default()
+    })
+}
+
+/// Encodes a message of a program that may have a table to itself. Then a flow mod that names no table, which is to say 0,
+/// or all of them, is about that one.
+pub(crate) fn encode(
+    message: &Message,
+    own_table: Option<u8>,
+    version: Version,
+    xid: u32,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    let (Message::FlowMod(flow_mod), Some(own_table)) = (message, own_table) else {
+        return message.encode(version, xid, out);
+    };
+    let table_id = match flow_mod.table_id {
+        0 | TABLE_ALL => own_table,
+        named => named,
+    };
+    let placed = FlowMod {
+        table_id,
+        ..flow_mod.clone()
+    };
+    Message::FlowMod(placed).encode(version, xid, out)
+}

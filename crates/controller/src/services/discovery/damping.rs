@@ -1,0 +1,112 @@
+//! Flap damping: a link that comes and goes too often is held down for a while.
+//!
+//! **Why.** Each time that a link comes or goes, the topology changes, paths are computed anew and entries are
+//! rewritten. A broken transceiver does that many times a second, and everybody behind the link loses packets each
+//! time. Held down, the link costs nothing, and traffic stays on what works.
+//!
+//! **How.** Each time that it comes up is remembered for [`DampingConfig::window`]. One more than
+//! [`DampingConfig::max_ups`] holds it down: for [`DampingConfig::first_hold`] at first, each further time twice as
+//! long, up to [`DampingConfig::max_hold`]. A link that has been quiet for `max_hold` begins anew. (RFC 2439 does the
+//! same for routes with decaying penalties; counting needs fewer figures to understand.)
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// When a link counts as flapping, and what is done about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DampingConfig {
+    /// How often a link may come up within `window`; once more, and it is held down. 5 by default.
+    pub max_ups: usize,
+    /// 10 s by default.
+    pub window: Duration,
+    /// How long it is held down the first time. 1 s by default.
+    pub first_hold: Duration,
+    /// The longest that it is ever held down, and how long it must be quiet for all to be forgotten. 60 s by default.
+    pub max_hold: Duration,
+}
+
+impl Default for DampingConfig {
+    fn default() -> Self {
+        Self {
+            max_ups: 5,
+            window: Duration::from_secs(10),
+            first_hold: Duration::from_secs(1),
+            max_hold: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What is remembered of one link.
+#[derive(Debug, Default)]
+pub(super) struct Damping {
+    /// When it came up of late, in order.
+    ups: VecDeque<Instant>,
+    /// How often it was held down.
+    holds: u32,
+    held_until: Option<Instant>,
+}
+
+impl Damping {
+    /// Whether the link is held down.
+    pub fn is_holding(&self, now: Instant) -> bool {
+        self.held_until.is_some_and(|until| now < until)
+    }
+
+    /// The link is about to come up. Returns for how long it is held down instead, if so.
+    pub fn note_up(&mut self, config: &DampingConfig, now: Instant) -> Option<Duration> {
+        let is_recent = |up: &Instant| now.saturating_duration_since(*up) < config.window;
+        self.ups.retain(is_recent);
+        self.ups.push_back(now);
+        if self.ups.len() <= config.max_ups {
+            return None;
+        }
+        let hold = config.first_hold.saturating_mul(1 << self.holds.min(16));
+        let hold = hold.min(config.max_hold);
+        self.ups.clear();
+        self.holds += 1;
+        self.held_until = Some(now + hold);
+        Some(hold)
+    }
+
+    /// When all that is remembered here may be forgotten, if nothing happens until then.
+    pub fn expires_at(&self, config: &DampingConfig) -> Option<Instant> {
+        let latest = self.ups.back().copied().max(self.held_until)?;
+        Some(latest + config.max_hold.max(config.window))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn holds_grow_up_to_the_longest() {
+        let config = DampingConfig::default();
+        let mut damping = Damping::default();
+        let mut now = Instant::now();
+        let mut holds = Vec::new();
+        while holds.len() < 8 {
+            now += MS;
+            if let Some(hold) = damping.note_up(&config, now) {
+                assert!(damping.is_holding(now));
+                now += hold;
+                assert!(!damping.is_holding(now));
+                holds.push(hold.as_secs());
+            }
+        }
+        assert_eq!(holds, [1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+
+    #[test]
+    fn a_link_that_comes_up_now_and_then_is_left_alone() {
+        let config = DampingConfig::default();
+        let mut damping = Damping::default();
+        let start = Instant::now();
+        for i in 0..100 {
+            let now = start + config.window.mul_f64(0.21) * i;
+            assert_eq!(damping.note_up(&config, now), None);
+        }
+    }
+}

@@ -1,0 +1,655 @@
+//! A world of switches and cables around [`Links`], in which time passes only when a test says so.
+
+use super::*;
+use proptest::prelude::*;
+use urtica_topology::Topology;
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How many ports each switch of a [`World`] has.
+const PORTS: u32 = 4;
+
+struct World {
+    links: Links,
+    now: Instant,
+    owners: BTreeMap<DatapathId, Owner>,
+    last_owner: u64,
+    /// Where what leaves a port comes in.
+    cables: BTreeMap<PortId, PortId>,
+    /// Ports of which the switch says that they are down.
+    down: BTreeSet<PortId>,
+    sent: Vec<(Instant, Probe)>,
+    events: Vec<DiscoveryEvent>,
+}
+
+fn port_id(switch: u64, port_no: u32) -> PortId {
+    PortId::new(DatapathId(switch), PortNo(port_no))
+}
+
+fn link(from: PortId, to: PortId) -> Link {
+    Link::new(from, to)
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with(DiscoveryConfig::default())
+    }
+
+    fn with(config: DiscoveryConfig) -> Self {
+        let now = Instant::now();
+        Self {
+            links: Links::new(config, now),
+            now,
+            owners: BTreeMap::new(),
+            last_owner: 0,
+            cables: BTreeMap::new(),
+            down: BTreeSet::new(),
+            sent: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Two switches whose first ports a cable joins; the link is up, and its events have been read.
+    fn pair(config: DiscoveryConfig) -> (Self, PortId, PortId) {
+        let (a, b) = (port_id(1, 1), port_id(2, 1));
+        let mut world = Self::with(config);
+        world.plug(a, b);
+        world.join(1);
+        world.join(2);
+        world.pass(SECOND);
+        assert_eq!(world.found(), [link(a, b), link(b, a)]);
+        world.events.clear();
+        (world, a, b)
+    }
+
+    /// Carries probes until there are none, and notes what happened.
+    fn settle(&mut self) {
+        loop {
+            let probes = self.links.poll_probes();
+            for probe in &probes {
+                self.sent.push((self.now, *probe));
+                self.carry(probe.from, probe.stamp);
+            }
+            self.events.extend(self.links.poll_events());
+            if probes.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn carry(&mut self, from: PortId, stamp: u64) {
+        if let Some(&to) = self.cables.get(&from) {
+            self.deliver(to, from, stamp);
+        }
+    }
+
+    /// A probe comes in, if the switch is there to tell of it.
+    fn deliver(&mut self, at: PortId, from: PortId, stamp: u64) {
+        if let Some(&owner) = self.owners.get(&at.switch)
+            && !self.down.contains(&at)
+        {
+            self.links.handle_probe(owner, at, from, stamp, self.now);
+        }
+    }
+
+    fn pass(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        self.settle();
+        while let Some(due) = self.links.poll_timeout().filter(|due| *due <= end) {
+            self.now = due.max(self.now);
+            self.links.handle_timeout(self.now);
+            self.settle();
+        }
+        self.now = end;
+    }
+
+    /// A switch connects: anew, or in place of its older connection.
+    fn join(&mut self, switch: u64) -> Owner {
+        self.last_owner += 1;
+        let owner = Owner(self.last_owner);
+        let switch = DatapathId(switch);
+        self.owners.insert(switch, owner);
+        let ports: Vec<_> = (1..=PORTS)
+            .map(|port_no| self.port(PortId::new(switch, PortNo(port_no))))
+            .collect();
+        self.links.handle_switch_up(switch, owner, &ports, self.now);
+        self.settle();
+        owner
+    }
+
+    fn part(&mut self, switch: u64) {
+        if let Some(owner) = self.owners.remove(&DatapathId(switch)) {
+            self.links
+                .handle_switch_down(DatapathId(switch), owner, self.now);
+        }
+        self.settle();
+    }
+
+    /// A cable both ways, in place of those that were in its ports.
+    fn plug(&mut self, a: PortId, b: PortId) {
+        self.unplug(a);
+        self.unplug(b);
+        self.cables.extend([(a, b), (b, a)]);
+    }
+
+    /// Without a word from the switches, as where a media converter is between them.
+    fn unplug(&mut self, port: PortId) {
+        self.cables.remove(&port);
+        self.cables.retain(|_, to| *to != port);
+    }
+
+    fn set_port(&mut self, id: PortId, is_up: bool) {
+        match is_up {
+            true => self.down.remove(&id),
+            false => self.down.insert(id),
+        };
+        if let Some(&owner) = self.owners.get(&id.switch) {
+            let port = self.port(id);
+            self.links.handle_port(id.switch, owner, &port, self.now);
+        }
+        self.settle();
+    }
+
+    fn port(&self, id: PortId) -> Port {
+        let mut port = Port::new(id.port_no, MacAddr::from_u64(id.port_no.0.into()), "eth");
+        if self.down.contains(&id) {
+            port.state |= PortStateBits::LINK_DOWN;
+        }
+        port
+    }
+
+    fn found(&self) -> Vec<Link> {
+        self.links.links().collect()
+    }
+
+    fn role(&self, port: PortId) -> Option<PortRole> {
+        self.links.ports.get(&port).map(PortState::role)
+    }
+
+    /// What is to be found: cables both ways between ports that are up, of switches that are there.
+    fn truth(&self) -> Vec<Link> {
+        let is_up =
+            |port: &PortId| self.owners.contains_key(&port.switch) && !self.down.contains(port);
+        let cables = self.cables.iter();
+        cables
+            .filter(|(from, to)| from != to && self.cables.get(to) == Some(from))
+            .filter(|(from, to)| is_up(from) && is_up(to))
+            .map(|(&from, &to)| link(from, to))
+            .collect()
+    }
+
+    fn count(&self, is_it: impl Fn(&DiscoveryEvent) -> bool) -> usize {
+        self.events.iter().filter(|event| is_it(event)).count()
+    }
+}
+
+fn downs(a: PortId, b: PortId, reason: DownReason) -> [DiscoveryEvent; 2] {
+    both_ways(a, b).map(|link| DiscoveryEvent::LinkDown { link, reason })
+}
+
+#[test]
+fn a_link_is_known_before_any_time_passes() {
+    let mut world = World::new();
+    let (a, b) = (port_id(1, 1), port_id(2, 1));
+    world.plug(a, b);
+    world.join(1);
+    assert_eq!(world.found(), []);
+    world.join(2);
+    assert_eq!(world.found(), [link(a, b), link(b, a)]);
+    let expected = [
+        DiscoveryEvent::SwitchUp(DatapathId(1)),
+        DiscoveryEvent::SwitchUp(DatapathId(2)),
+        DiscoveryEvent::LinkUp(link(a, b)),
+        DiscoveryEvent::LinkUp(link(b, a)),
+    ];
+    assert_eq!(world.events, expected);
+}
+
+#[test]
+fn a_link_goes_with_its_port() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    world.set_port(b, false);
+    assert_eq!(world.events, downs(b, a, DownReason::Port));
+    assert_eq!(world.found(), []);
+    world.set_port(b, true);
+    assert_eq!(world.found().len(), 2);
+}
+
+#[test]
+fn a_link_goes_with_a_port_that_is_removed() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    let owner = world.owners[&a.switch];
+    world
+        .links
+        .handle_port_removed(a.switch, owner, a.port_no, world.now);
+    world.settle();
+    assert_eq!(world.events, downs(a, b, DownReason::Port));
+    assert_eq!(world.role(a), None);
+}
+
+#[test]
+fn a_link_goes_with_its_switch() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    world.part(1);
+    let [first, second] = downs(a, b, DownReason::Switch);
+    let down = DiscoveryEvent::SwitchDown(DatapathId(1));
+    assert_eq!(world.events, [first, second, down]);
+}
+
+#[test]
+fn a_silent_link_goes_after_three_missed_probes() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    world.unplug(a);
+    world.pass(Duration::from_millis(11_500));
+    assert_eq!(world.events, [], "a link lives for 12.5 s at least");
+    world.pass(Duration::from_secs(7));
+    assert_eq!(world.events, downs(a, b, DownReason::TimedOut));
+}
+
+#[test]
+fn a_link_stays_while_probes_come() {
+    let (mut world, ..) = World::pair(DiscoveryConfig::default());
+    world.pass(Duration::from_secs(600));
+    assert_eq!(world.events, []);
+    assert_eq!(world.found().len(), 2);
+}
+
+#[test]
+fn a_cable_that_moves_takes_the_link_along() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    let c = port_id(2, 2);
+    world.plug(a, c);
+    world.pass(Duration::from_secs(6));
+    assert_eq!(world.found(), [link(a, c), link(c, a)]);
+    let moved = |event: &DiscoveryEvent| {
+        matches!(
+            event,
+            DiscoveryEvent::LinkDown {
+                reason: DownReason::Moved,
+                ..
+            }
+        )
+    };
+    assert_eq!(world.count(moved), 2);
+    assert_eq!(world.role(b), Some(PortRole::Host));
+}
+
+#[test]
+fn one_way_is_no_link_and_is_told() {
+    let mut world = World::new();
+    let (a, b) = (port_id(1, 1), port_id(2, 1));
+    world.cables.insert(a, b);
+    world.join(1);
+    world.join(2);
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.found(), []);
+    assert_eq!(world.events[2..], [DiscoveryEvent::OneWay(link(a, b))]);
+    assert_eq!(
+        [a, b].map(|port| world.role(port)),
+        [Some(PortRole::Blocked); 2]
+    );
+    world.cables.insert(b, a);
+    world.pass(Duration::from_secs(6));
+    assert_eq!(world.found().len(), 2);
+}
+
+#[test]
+fn one_way_cables_in_a_circle_do_not_keep_probes_going() {
+    let mut world = World::new();
+    let ports = [port_id(1, 1), port_id(2, 1), port_id(3, 1)];
+    for (place, port) in ports.iter().enumerate() {
+        world.cables.insert(*port, ports[(place + 1) % 3]);
+    }
+    for switch in 1..=3 {
+        world.join(switch);
+    }
+    world.pass(SECOND);
+    assert_eq!(world.found(), []);
+    assert!(world.sent.len() < 100, "{} probes", world.sent.len());
+}
+
+#[test]
+fn a_link_that_becomes_one_way_goes_and_comes_back() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    world.cables.remove(&a);
+    world.pass(Duration::from_secs(30));
+    assert_eq!(world.events[..2], downs(b, a, DownReason::TimedOut));
+    assert_eq!(world.events[2..], [DiscoveryEvent::OneWay(link(b, a))]);
+    world.cables.insert(a, b);
+    world.pass(Duration::from_secs(6));
+    assert_eq!(world.found().len(), 2);
+}
+
+#[test]
+fn a_quiet_port_becomes_a_hosts_after_the_settle_time() {
+    let mut world = World::new();
+    let port = port_id(1, 1);
+    world.join(1);
+    world.pass(299 * MS);
+    assert_eq!(world.role(port), Some(PortRole::Unjudged));
+    let probes = world.sent.iter().filter(|(_, probe)| probe.from == port);
+    assert!(
+        probes.count() >= 4,
+        "a port is asked four times before it is judged"
+    );
+    world.pass(MS);
+    assert_eq!(world.role(port), Some(PortRole::Host));
+}
+
+#[test]
+fn the_switchs_own_port_is_a_hosts_at_once_and_gets_no_probes() {
+    let mut world = World::new();
+    let local = Port::new(PortNo::LOCAL, MacAddr::ZERO, "br0");
+    let owner = world.join(1);
+    world
+        .links
+        .handle_port(DatapathId(1), owner, &local, world.now);
+    world.pass(Duration::from_secs(10));
+    let id = PortId::new(DatapathId(1), PortNo::LOCAL);
+    assert_eq!(world.role(id), Some(PortRole::Host));
+    assert!(world.sent.iter().all(|(_, probe)| probe.from != id));
+}
+
+#[test]
+fn regular_probes_are_spread_over_the_interval() {
+    let mut world = World::new();
+    for switch in 1..=64 {
+        world.join(switch);
+    }
+    world.pass(Duration::from_secs(5));
+    let start = world.now;
+    world.sent.clear();
+    world.pass(Duration::from_secs(5));
+    let ports = 64 * PORTS as usize;
+    assert_eq!(world.sent.len(), ports);
+    let mut tenths = [0; 10];
+    for (at, _) in &world.sent {
+        let into = at.saturating_duration_since(start).as_millis() as usize;
+        tenths[(into / 500).min(9)] += 1;
+    }
+    let expected = ports / 10;
+    for count in tenths {
+        assert!((expected - 2..=expected + 2).contains(&count), "{tenths:?}");
+    }
+}
+
+#[test]
+fn a_flapping_link_is_held_down_for_longer_and_longer() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    let mut holds = Vec::new();
+    for _ in 0..40 {
+        world.set_port(a, false);
+        world.pass(10 * MS);
+        world.set_port(a, true);
+        world.pass(10 * MS);
+        let held = world.events.drain(..).find_map(|event| match event {
+            DiscoveryEvent::Flapping { held_for, .. } => Some(held_for),
+            _ => None,
+        });
+        if let Some(held_for) = held {
+            assert_eq!(world.found(), []);
+            assert_eq!(world.role(b), Some(PortRole::Blocked));
+            holds.push(held_for.as_secs());
+            world.pass(held_for);
+            assert_eq!(world.found().len(), 2, "up when the hold has ended");
+        }
+    }
+    assert_eq!(holds[..4], [1, 2, 4, 8]);
+}
+
+#[test]
+fn what_is_remembered_of_flaps_is_forgotten() {
+    let (mut world, a, _) = World::pair(DiscoveryConfig::default());
+    for _ in 0..4 {
+        world.set_port(a, false);
+        world.set_port(a, true);
+    }
+    assert_eq!(world.links.dampings.len(), 1);
+    world.pass(Duration::from_secs(70));
+    assert!(world.links.dampings.is_empty());
+}
+
+#[test]
+fn made_up_frames_change_nothing_and_are_told_once_a_second() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    let at = port_id(2, 3);
+    let owner = world.owners[&at.switch];
+    for _ in 0..1500 {
+        world.links.handle_forged(owner, at, Some(a), world.now);
+        world.pass(MS);
+    }
+    let told = |count| DiscoveryEvent::Refused {
+        at,
+        claimed: Some(a),
+        refusal: Refusal::Authenticator,
+        count,
+    };
+    assert_eq!(world.events, [told(1), told(1001)]);
+    assert_eq!(world.found(), [link(a, b), link(b, a)]);
+}
+
+/// What comes of bringing a probe of `from`, sent `age` ago, in at `at`.
+fn refusal_of(world: &mut World, at: PortId, from: PortId, age: Duration) -> Option<Refusal> {
+    world.events.clear();
+    let stamp = world.links.elapsed_ns(world.now - age);
+    world.deliver(at, from, stamp);
+    world.settle();
+    world.events.iter().find_map(|event| match event {
+        DiscoveryEvent::Refused { refusal, .. } => Some(*refusal),
+        _ => None,
+    })
+}
+
+#[test]
+fn genuine_frames_in_the_wrong_place_are_refused() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    world.pass(Duration::from_secs(60));
+    let (host, other) = (port_id(1, 3), port_id(2, 3));
+    let refusal = refusal_of(&mut world, host, host, MS);
+    assert_eq!(refusal, Some(Refusal::Reflected));
+    let refusal = refusal_of(&mut world, other, host, 20 * SECOND);
+    assert_eq!(refusal, Some(Refusal::Replayed));
+    world.pass(SECOND);
+    let stamp = world.links.ports[&a].heard_stamp;
+    let age = Duration::from_nanos(world.links.elapsed_ns(world.now) - stamp);
+    let refusal = refusal_of(&mut world, other, a, age);
+    assert_eq!(refusal, Some(Refusal::Duplicated));
+    assert_eq!(world.found(), [link(a, b), link(b, a)]);
+}
+
+#[test]
+fn a_host_that_relays_one_way_makes_no_link() {
+    let mut world = World::new();
+    world.join(1);
+    world.join(2);
+    world.pass(SECOND);
+    let (from, to) = (port_id(1, 3), port_id(2, 3));
+    assert_eq!(refusal_of(&mut world, to, from, MS), None);
+    assert_eq!(world.found(), []);
+}
+
+#[test]
+fn a_hosts_port_becomes_no_link_where_late_links_are_refused() {
+    let mut world = World::with(DiscoveryConfig {
+        refuse_late_links: true,
+        ..DiscoveryConfig::default()
+    });
+    world.join(1);
+    world.join(2);
+    world.pass(SECOND);
+    let (a, b) = (port_id(1, 3), port_id(2, 3));
+    world.plug(a, b);
+    world.pass(Duration::from_secs(6));
+    assert_eq!(world.found(), []);
+    let late = |event: &DiscoveryEvent| {
+        matches!(
+            event,
+            DiscoveryEvent::Refused {
+                refusal: Refusal::Late,
+                ..
+            }
+        )
+    };
+    assert_eq!(world.count(late), 2);
+    assert_eq!(
+        [a, b].map(|port| world.role(port)),
+        [Some(PortRole::Blocked); 2],
+        "flooding into them could close a loop"
+    );
+    for port in [a, b] {
+        world.set_port(port, false);
+        world.set_port(port, true);
+    }
+    assert_eq!(
+        world.found().len(),
+        2,
+        "unplugged and plugged in, it may be a link"
+    );
+}
+
+#[test]
+fn the_newer_of_two_connections_speaks_for_the_switch() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    let older = world.owners[&a.switch];
+    world.join(1);
+    assert_eq!(world.found(), [link(a, b), link(b, a)]);
+    world.links.handle_switch_down(a.switch, older, world.now);
+    world.settle();
+    assert_eq!(world.found(), [link(a, b), link(b, a)]);
+    world
+        .links
+        .handle_port_removed(a.switch, older, a.port_no, world.now);
+    assert_eq!(world.found().len(), 2, "the older one is not listened to");
+}
+
+#[test]
+fn findings_are_told_once() {
+    let (mut world, ..) = World::pair(DiscoveryConfig::default());
+    let findings = world.links.poll_findings().unwrap();
+    assert_eq!(findings.switches, [DatapathId(1), DatapathId(2)]);
+    assert_eq!(findings.links.unwrap().len(), 2);
+    assert_eq!(findings.ports.len(), 2 * PORTS as usize);
+    assert_eq!(world.links.poll_findings(), None);
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.links.poll_findings(), None, "nothing has changed");
+    world.set_port(port_id(1, 4), false);
+    let findings = world.links.poll_findings().unwrap();
+    assert_eq!(findings.links, None, "a host's port went down");
+}
+
+/// Something that may happen to a network.
+#[derive(Clone, Debug)]
+enum Happening {
+    Join(u64),
+    Part(u64),
+    /// A newer connection comes before the older one's end is noticed.
+    Replace(u64),
+    Plug(PortId, PortId),
+    PlugOneWay(PortId, PortId),
+    Unplug(PortId),
+    SetPort(PortId, bool),
+    Forge(PortId, PortId),
+    Pass(Duration),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let switch = || 1..6u64;
+    let port = || (1..6u64, 1..=PORTS).prop_map(|(switch, port_no)| port_id(switch, port_no));
+    prop_oneof![
+        3 => switch().prop_map(Happening::Join),
+        1 => switch().prop_map(Happening::Part),
+        1 => switch().prop_map(Happening::Replace),
+        5 => (port(), port()).prop_map(|(a, b)| Happening::Plug(a, b)),
+        1 => (port(), port()).prop_map(|(a, b)| Happening::PlugOneWay(a, b)),
+        1 => port().prop_map(Happening::Unplug),
+        3 => (port(), any::<bool>()).prop_map(|(port, is_up)| Happening::SetPort(port, is_up)),
+        1 => (port(), port()).prop_map(|(at, from)| Happening::Forge(at, from)),
+        3 => (0..20_000u64).prop_map(|ms| Happening::Pass(Duration::from_millis(ms))),
+    ]
+}
+
+impl World {
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Join(switch) if !self.owners.contains_key(&DatapathId(switch)) => {
+                self.join(switch);
+            }
+            Happening::Join(_) => {}
+            Happening::Part(switch) => self.part(switch),
+            Happening::Replace(switch) => {
+                let older = self.owners.get(&DatapathId(switch)).copied();
+                self.join(switch);
+                if let Some(older) = older {
+                    let id = DatapathId(switch);
+                    self.links.handle_switch_down(id, older, self.now);
+                }
+            }
+            Happening::Plug(a, b) => self.plug(a, b),
+            Happening::PlugOneWay(from, to) => {
+                self.cables.retain(|_, other| *other != to);
+                self.cables.insert(from, to);
+            }
+            Happening::Unplug(port) => self.unplug(port),
+            Happening::SetPort(port, is_up) => self.set_port(port, is_up),
+            Happening::Forge(at, claimed) => {
+                if let Some(&owner) = self.owners.get(&at.switch) {
+                    let claimed = Some(claimed);
+                    self.links.handle_forged(owner, at, claimed, self.now);
+                }
+            }
+            Happening::Pass(duration) => self.pass(duration),
+        }
+        self.settle();
+        self.check();
+    }
+
+    /// What must hold at any moment.
+    fn check(&self) {
+        for (&id, port) in &self.links.ports {
+            if let Some(heard) = port.heard {
+                assert_eq!(self.links.ports[&heard.from].heard_by, Some(id));
+            }
+            if let Some(heard_by) = port.heard_by {
+                assert!(self.links.hears(heard_by, id));
+            }
+            if let Some(other) = port.link {
+                assert_eq!(self.links.ports[&other].link, Some(id));
+                assert!(self.links.hears(id, other) && self.links.hears(other, id));
+            }
+        }
+        assert!(self.links.probes.is_empty());
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_the_truth_is_found_in_the_end(
+        happenings in prop::collection::vec(happening(), 1..80),
+    ) {
+        let mut world = World::new();
+        happenings.into_iter().for_each(|happening| world.happen(happening));
+        world.pass(Duration::from_secs(120));
+        prop_assert_eq!(world.found(), world.truth());
+        // The events alone tell the same.
+        let mut told = BTreeSet::new();
+        for event in &world.events {
+            match event {
+                DiscoveryEvent::LinkUp(link) => prop_assert!(told.insert(*link)),
+                DiscoveryEvent::LinkDown { link, .. } => prop_assert!(told.remove(link)),
+                _ => {}
+            }
+        }
+        prop_assert_eq!(told.into_iter().collect::<Vec<_>>(), world.found());
+        // Every port that is no link's, nor hears anything, is a host's.
+        let topology = Topology::new(world.owners.keys().copied(), world.found());
+        for (&id, port) in &world.links.ports {
+            let expected = match (topology.is_link_port(id), port.is_link_port()) {
+                (true, _) => PortRole::Link,
+                (false, true) => PortRole::Blocked,
+                (false, false) => PortRole::Host,
+            };
+            prop_assert_eq!(port.role(), expected);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Probes: the LLDP frames that find links, and how ours are told from others.
+//!
+//! **What.** A probe names the port that it left by. It is an ordinary LLDP frame (IEEE 802.1AB), so that whoever
+//! captures it can read it, with one organisation-specific TLV at the end: a stamp, and an authenticator over datapath
+//! id, port and stamp.
+//!
+//! ```text
+//! chassis id, locally assigned   "dpid:0000000000000001"
+//! port id, locally assigned      "3"
+//! time to live                   seconds until the link would be taken for dead
+//! organisation-specific          02:75:72, subtype 1: stamp (8 bytes), authenticator (16 bytes)
+//! ```
+//!
+//! **Why an authenticator.** Any host can send LLDP, and nothing in an ordinary frame tells who wrote it: one made-up
+//! frame would add a link, and lead other people's packets to whoever made it up. The authenticator is HMAC-SHA-256
+//! (RFC 2104), cut to 16 bytes, with a key that never leaves the controller.
+//!
+//! **Cost.** Some hundred nanoseconds to write or to check one; nothing is allocated to check one.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use urtica_topology::PortId;
+use urtica_wire::packet::lldp::{self, Lldp, LldpId, LldpTlv, LldpView};
+use urtica_wire::packet::{EthernetView, ether_type};
+use urtica_wire::{DatapathId, MacAddr, PortNo};
+
+/// Stands where an OUI would. Urtica has none; this one is locally administered (IEEE 802c), so that it is nobody's.
+const OUI: [u8; 3] = [0x02, b'u', b'r'];
+const SUBTYPE: u8 = 1;
+
+/// What the chassis id begins with, as in the probes of other controllers.
+const CHASSIS_PREFIX: &[u8] = b"dpid:";
+
+/// What is authenticated begins with this, so that the key may serve other ends, too.
+const DOMAIN: &[u8] = b"urtica link probe 1";
+
+const STAMP_LEN: usize = 8;
+const TAG_LEN: usize = 16;
+
+/// A probe to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Probe {
+    /// The port that it leaves by, and that it names.
+    pub from: PortId,
+    /// That port's address, which becomes the frame's source.
+    pub hw_addr: MacAddr,
+    /// Higher in each probe: nanoseconds since discovery began.
+    pub stamp: u64,
+}
+
+/// What an LLDP frame turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sighting {
+    /// One of our probes.
+    Probe {
+        /// The port that it left by.
+        from: PortId,
+        /// Its stamp.
+        stamp: u64,
+    },
+    /// It looks like one of our probes and is not: somebody wants it to be taken for one.
+    Forged {
+        /// The port that it claims to have left by, where that can be read.
+        claimed: Option<PortId>,
+    },
+    /// Some station's own LLDP, which says nothing about links between switches.
+    Foreign,
+}
+
+/// Writes probes, and knows its own.
+pub(super) struct Prober {
+    /// With the key already taken in.
+    hmac: Hmac<Sha256>,
+    ttl_s: u16,
+}
+
+impl Prober {
+    /// Authenticates with `secret`; `ttl_s` is what the frames say of how long they may be believed.
+    pub fn new(secret: &[u8; 32], ttl_s: u16) -> Self {
+        Self {
+            hmac: Hmac::new_from_slice(secret).expect("HMAC takes keys of any length"),
+            ttl_s,
+        }
+    }
+
+    /// The probe as a frame.
+    pub fn frame(&self, probe: &Probe) -> Vec<u8> {
+        let mut info = [0; STAMP_LEN + TAG_LEN];
+        let (stamp, tag) = info.split_at_mut(STAMP_LEN);
+        stamp.copy_from_slice(&probe.stamp.to_be_bytes());
+        let authenticated = self.authenticate(probe.from, probe.stamp);
+        tag.copy_from_slice(&authenticated.finalize().into_bytes()[..TAG_LEN]);
+        let chassis = format!("dpid:{}", probe.from.switch);
+        let port = probe.from.port_no.0.to_string();
+        let frame = Lldp {
+            chassis_id: locally_assigned(lldp::chassis_id::LOCALLY_ASSIGNED, &chassis),
+            port_id: locally_assigned(lldp::port_id::LOCALLY_ASSIGNED, &port),
+            ttl_s: self.ttl_s,
+            tlvs: vec![LldpTlv::OrganizationSpecific {
+                oui: OUI,
+                subtype: SUBTYPE,
+                info: &info,
+            }],
+        };
+        let mut out = Vec::new();
+        frame
+            .write_frame(probe.hw_addr, &mut out)
+            .expect("all values are shorter than a TLV's longest");
+        out
+    }
+
+    /// What the frame is; `None` where it is not LLDP.
+    pub fn read(&self, frame: &[u8]) -> Option<Sighting> {
+        let frame = EthernetView::new(frame).ok()?;
+        if frame.ether_type() != ether_type::LLDP {
+            return None;
+        }
+        Some(match LldpView::new(frame.payload()) {
+            Ok(lldp) => self.judge(&lldp),
+            Err(_) => Sighting::Foreign,
+        })
+    }
+
+    fn judge(&self, lldp: &LldpView) -> Sighting {
+        let claimed = claimed_port(lldp);
+        match (claimed, authenticator(lldp)) {
+            (Some(from), Some((stamp, tag))) => {
+                let authenticated = self.authenticate(from, stamp);
+                match authenticated.verify_truncated_left(&tag) {
+                    Ok(()) => Sighting::Probe { from, stamp },
+                    Err(_) => Sighting::Forged { claimed },
+                }
+            }
+            (None, None) => Sighting::Foreign,
+            (claimed, _) => Sighting::Forged { claimed },
+        }
+    }
+
+    fn authenticate(&self, from: PortId, stamp: u64) -> Hmac<Sha256> {
+        let mut hmac = self.hmac.clone();
+        hmac.update(DOMAIN);
+        hmac.update(&from.switch.0.to_be_bytes());
+        hmac.update(&from.port_no.0.to_be_bytes());
+        hmac.update(&stamp.to_be_bytes());
+        hmac
+    }
+}
+
+fn locally_assigned(subtype: u8, text: &str) -> LldpId<'_> {
+    LldpId {
+        subtype,
+        id: text.as_bytes(),
+    }
+}
+
+/// The port that a frame says it left by, if it says so as our probes do.
+fn claimed_port(lldp: &LldpView) -> Option<PortId> {
+    let (chassis, port) = (lldp.chassis_id(), lldp.port_id());
+    if chassis.subtype != lldp::chassis_id::LOCALLY_ASSIGNED
+        || port.subtype != lldp::port_id::LOCALLY_ASSIGNED
+    {
+        return None;
+    }
+    let switch = std::str::from_utf8(chassis.id.strip_prefix(CHASSIS_PREFIX)?).ok()?;
+    let port_no = std::str::from_utf8(port.id).ok()?;
+    Some(PortId {
+        switch: DatapathId(u64::from_str_radix(switch, 16).ok()?),
+        port_no: PortNo(port_no.parse().ok()?),
+    })
+}
+
+/// The stamp and authenticator of a frame that has them.
+fn authenticator(lldp: &LldpView) -> Option<(u64, [u8; TAG_LEN])> {
+    let info = lldp.tlvs().find_map(|tlv| match tlv {
+        LldpTlv::OrganizationSpecific {
+            oui: OUI,
+            subtype: SUBTYPE,
+            info,
+        } => Some(info),
+        _ => None,
+    })?;
+    let (stamp, tag) = info.split_first_chunk::<STAMP_LEN>()?;
+    Some((u64::from_be_bytes(*stamp), *tag.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROBE: Probe = Probe {
+        from: PortId::new(DatapathId(0xab), PortNo(3)),
+        hw_addr: MacAddr::new([2, 0, 0, 0, 0, 3]),
+        stamp: 77,
+    };
+
+    fn prober(secret: u8) -> Prober {
+        Prober::new(&[secret; 32], 18)
+    }
+
+    #[test]
+    fn a_probe_is_read_back() {
+        let prober = prober(1);
+        let sighting = Sighting::Probe {
+            from: PROBE.from,
+            stamp: 77,
+        };
+        assert_eq!(prober.read(&prober.frame(&PROBE)), Some(sighting));
+    }
+
+    #[test]
+    fn a_probe_is_lldp_that_people_can_read() {
+        let frame = prober(1).frame(&PROBE);
+        let ethernet = EthernetView::new(&frame).unwrap();
+        assert_eq!(ethernet.dst(), lldp::NEAREST_BRIDGE);
+        assert_eq!(ethernet.src(), PROBE.hw_addr);
+        let lldp = LldpView::new(ethernet.payload()).unwrap();
+        assert_eq!(lldp.chassis_id().id, b"dpid:00000000000000ab");
+        assert_eq!(lldp.port_id().id, b"3");
+        assert_eq!(lldp.ttl_s(), 18);
+    }
+
+    #[test]
+    fn a_probe_of_another_key_is_forged() {
+        let sighting = prober(2).read(&prober(1).frame(&PROBE));
+        let claimed = Some(PROBE.from);
+        assert_eq!(sighting, Some(Sighting::Forged { claimed }));
+    }
+
+    #[test]
+    fn no_bit_that_counts_can_be_changed() {
+        let prober = prober(1);
+        let good = prober.frame(&PROBE);
+        let sighting = prober.read(&good);
+        for bit in 14 * 8..good.len() * 8 {
+            let mut changed = good.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let seen = prober.read(&changed);
+            // The time to live is for others to read; nothing here depends on it.
+            let is_other = !matches!(seen, Some(Sighting::Probe { .. }));
+            assert!(is_other || seen == sighting, "bit {bit}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn what_other_stations_send_is_foreign_or_not_lldp() {
+        let other = Lldp {
+            chassis_id: LldpId {
+                subtype: lldp::chassis_id::MAC_ADDRESS,
+                id: &[2, 0, 0, 0, 0, 9],
+            },
+            port_id: locally_assigned(lldp::port_id::INTERFACE_NAME, "eth0"),
+            ttl_s: 120,
+            tlvs: Vec::new(),
+        };
+        let mut frame = Vec::new();
+        other.write_frame(MacAddr::ZERO, &mut frame).unwrap();
+        assert_eq!(prober(1).read(&frame), Some(Sighting::Foreign));
+        assert_eq!(prober(1).read(&frame[..20]), Some(Sighting::Foreign));
+        assert_eq!(prober(1).read(&frame[..13]), None);
+        frame[12..14].copy_from_slice(&[8, 0]);
+        assert_eq!(prober(1).read(&frame), None);
+    }
+
+    #[test]
+    fn our_format_without_an_authenticator_is_forged() {
+        let plain = Lldp {
+            chassis_id: locally_assigned(
+                lldp::chassis_id::LOCALLY_ASSIGNED,
+                "dpid:00000000000000ab",
+            ),
+            port_id: locally_assigned(lldp::port_id::LOCALLY_ASSIGNED, "3"),
+            ttl_s: 120,
+            tlvs: Vec::new(),
+        };
+        let mut frame = Vec::new();
+        plain.write_frame(MacAddr::ZERO, &mut frame).unwrap();
+        let claimed = Some(PROBE.from);
+        assert_eq!(prober(1).read(&frame), Some(Sighting::Forged { claimed }));
+    }
+}

@@ -1,0 +1,197 @@
+//! What a frame tells of its sender, and of whom it asks: ARP (RFC 826) and neighbour discovery (RFC 4861) as one.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use urtica_wire::MacAddr;
+use urtica_wire::packet::{
+    ArpView, Icmpv6View, Ipv4View, Ipv6View, VlanView, arp, ether_type, icmpv6, ip_proto,
+};
+use urtica_wire::packet::{EthernetView, NdView, Vlan};
+
+/// Router advertisement (RFC 4861 section 4.2).
+const ROUTER_ADVERTISEMENT: u8 = 134;
+
+/// The hop limit of all neighbour discovery: no router has passed the packet on (RFC 4861 section 7.1).
+pub(crate) const ND_HOP_LIMIT: u8 = 255;
+
+/// A frame as far as hosts are concerned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame<'a> {
+    pub eth_src: MacAddr,
+    pub eth_dst: MacAddr,
+    /// The 802.1Q tag, if there is one.
+    pub tag: Option<Vlan>,
+    /// What the payload is, after the tag. A second tag is not looked into.
+    ether_type: u16,
+    payload: &'a [u8],
+}
+
+/// What a frame tells of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Neighbour {
+    /// Who has `target`? The sender says that it has `sender` itself, unless it only looks whether the target is free.
+    Question {
+        sender: Option<IpAddr>,
+        target: IpAddr,
+    },
+    /// The sender has `address`. In IPv6 it says, too, whether it is a router.
+    Announcement {
+        address: IpAddr,
+        is_router: Option<bool>,
+    },
+}
+
+impl Neighbour {
+    /// The address that the sender says it has.
+    pub fn claim(&self) -> Option<IpAddr> {
+        match *self {
+            Self::Question { sender, .. } => sender,
+            Self::Announcement { address, .. } => Some(address),
+        }
+    }
+
+    pub fn is_router(&self) -> Option<bool> {
+        match *self {
+            Self::Question { .. } => None,
+            Self::Announcement { is_router, .. } => is_router,
+        }
+    }
+}
+
+impl<'a> Frame<'a> {
+    /// `None` where there is not even an Ethernet header.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let ethernet = EthernetView::new(bytes).ok()?;
+        let mut frame = Self {
+            eth_src: ethernet.src(),
+            eth_dst: ethernet.dst(),
+            tag: None,
+            ether_type: ethernet.ether_type(),
+            payload: ethernet.payload(),
+        };
+        if frame.ether_type == ether_type::VLAN {
+            let tag = VlanView::new(frame.payload).ok()?;
+            frame.tag = Some(tag.to_header());
+            (frame.ether_type, frame.payload) = (tag.ether_type(), tag.payload());
+        }
+        Some(frame)
+    }
+
+    /// The VLAN; `None` where the frame is not tagged, or only with a priority.
+    #[inline]
+    pub fn vlan(&self) -> Option<u16> {
+        self.tag.map(|tag| tag.vid).filter(|&vid| vid != 0)
+    }
+
+    /// What the frame tells of addresses, if it may be believed: a sender that names another MAC address than the one
+    /// that it sends from may not, nor may neighbour discovery that a router has passed on or that is damaged.
+    #[inline]
+    pub fn neighbour(&self) -> Option<Neighbour> {
+        let neighbour = match self.ether_type {
+            ether_type::ARP => self.arp(),
+            ether_type::IPV6 => self.neighbour_discovery(),
+            _ => None,
+        };
+        neighbour.filter(|neighbour| neighbour.claim().is_none_or(can_be_had))
+    }
+
+    fn arp(&self) -> Option<Neighbour> {
+        let view = ArpView::new(self.payload).ok()?;
+        if view.sha() != self.eth_src {
+            return None;
+        }
+        let sender = Some(view.spa()).filter(|spa| !spa.is_unspecified());
+        match view.op() {
+            arp::REQUEST => Some(Neighbour::Question {
+                sender: sender.map(IpAddr::V4),
+                target: IpAddr::V4(view.tpa()),
+            }),
+            arp::REPLY => sender.map(|address| Neighbour::Announcement {
+                address: IpAddr::V4(address),
+                is_router: None,
+            }),
+            _ => None,
+        }
+    }
+
+    fn neighbour_discovery(&self) -> Option<Neighbour> {
+        let ip = Ipv6View::new(self.payload).ok()?;
+        if ip.hop_limit() != ND_HOP_LIMIT || ip.next_header() != ip_proto::ICMPV6 {
+            return None;
+        }
+        let icmp = Icmpv6View::new(ip.payload()).ok()?;
+        if icmp.icmp_code() != 0 || !icmp.is_checksum_valid(&ip.pseudo_header()) {
+            return None;
+        }
+        match icmp.icmp_type() {
+            icmpv6::NEIGHBOR_SOLICITATION => self.solicitation(&ip, &icmp.nd().ok()??),
+            icmpv6::NEIGHBOR_ADVERTISEMENT => self.advertisement(&icmp.nd().ok()??),
+            ROUTER_ADVERTISEMENT => router_advertisement(&ip, &icmp),
+            _ => None,
+        }
+    }
+
+    /// RFC 4861 section 7.1.1.
+    fn solicitation(&self, ip: &Ipv6View, nd: &NdView) -> Option<Neighbour> {
+        let target = nd.target();
+        let sender = Some(ip.src()).filter(|src| !src.is_unspecified());
+        let is_detection = sender.is_none();
+        if target.is_multicast()
+            || nd
+                .sll()
+                .is_some_and(|sll| is_detection || sll != self.eth_src)
+            || is_detection && ip.dst() != solicited_node(target)
+        {
+            return None;
+        }
+        Some(Neighbour::Question {
+            sender: sender.map(IpAddr::V6),
+            target: IpAddr::V6(target),
+        })
+    }
+
+    /// RFC 4861 section 7.1.2.
+    fn advertisement(&self, nd: &NdView) -> Option<Neighbour> {
+        if nd.tll().is_some_and(|tll| tll != self.eth_src) {
+            return None;
+        }
+        Some(Neighbour::Announcement {
+            address: IpAddr::V6(nd.target()),
+            is_router: Some(nd.flags() & icmpv6::nd_flags::ROUTER != 0),
+        })
+    }
+
+    /// The address that an IP packet comes from, which need not be its sender's: a router sends others' on.
+    pub fn ip_src(&self) -> Option<IpAddr> {
+        let address = match self.ether_type {
+            ether_type::IPV4 => IpAddr::V4(Ipv4View::new(self.payload).ok()?.src()),
+            ether_type::IPV6 => IpAddr::V6(Ipv6View::new(self.payload).ok()?.src()),
+            _ => return None,
+        };
+        can_be_had(address).then_some(address)
+    }
+}
+
+/// RFC 4861 section 6.1.2. One with lifetime 0 says that the sender is no default router any more.
+fn router_advertisement(ip: &Ipv6View, icmp: &Icmpv6View) -> Option<Neighbour> {
+    let &[_, _, l0, l1, ..] = icmp.payload() else {
+        return None;
+    };
+    let is_link_local = ip.src().is_unicast_link_local();
+    is_link_local.then_some(Neighbour::Announcement {
+        address: IpAddr::V6(ip.src()),
+        is_router: Some([l0, l1] != [0, 0]),
+    })
+}
+
+/// Whether a host can have such an address.
+fn can_be_had(address: IpAddr) -> bool {
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || is_broadcast)
+}
+
+/// The multicast group of those who may have an address (RFC 4291 section 2.7.1).
+pub(crate) fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
+    let [.., a, b, c] = address.octets();
+    Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])
+}

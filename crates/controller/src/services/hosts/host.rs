@@ -1,0 +1,125 @@
+//! A host as it is known.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use urtica_topology::PortId;
+use urtica_wire::MacAddr;
+
+/// A host at one moment. It does not change but for [`Host::last_seen`]: to see what becomes of it, look it up again.
+#[derive(Debug)]
+pub struct Host {
+    /// Its MAC address.
+    pub mac: MacAddr,
+    /// The VLAN that its frames are tagged with, if they are. A MAC address in two VLANs is two hosts.
+    pub vlan: Option<u16>,
+    /// The port that it is at.
+    pub attached: PortId,
+    /// Its IPv4 addresses, in the order in which they were learnt.
+    pub ipv4s: Vec<Ipv4Addr>,
+    /// Its IPv6 addresses, in the order in which they were learnt.
+    pub ipv6s: Vec<Ipv6Addr>,
+    /// Whether it has said that it is an IPv6 router.
+    pub is_router: bool,
+    /// Where it was before it came here.
+    pub(super) came_from: Option<PortId>,
+    /// How often it was heard where it is: whether it answers is told by that, since within one batch time stands still.
+    heard: AtomicU64,
+    /// Nanoseconds since `base`.
+    last_seen: AtomicU64,
+    base: Instant,
+}
+
+/// What tells hosts apart.
+pub(super) type HostId = (Option<u16>, MacAddr);
+
+impl Host {
+    pub(super) fn new((vlan, mac): HostId, attached: PortId, now: Instant) -> Self {
+        Self {
+            mac,
+            vlan,
+            attached,
+            ipv4s: Vec::new(),
+            ipv6s: Vec::new(),
+            is_router: false,
+            came_from: None,
+            heard: AtomicU64::new(0),
+            last_seen: AtomicU64::new(0),
+            base: now,
+        }
+    }
+
+    /// When it was last heard, at the port that it is at.
+    pub fn last_seen(&self) -> Instant {
+        self.base + Duration::from_nanos(self.last_seen.load(Ordering::Relaxed))
+    }
+
+    /// All its addresses, those of IPv4 first.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        let ipv4s = self.ipv4s.iter().copied().map(IpAddr::V4);
+        ipv4s.chain(self.ipv6s.iter().copied().map(IpAddr::V6))
+    }
+
+    /// Whether it has this address.
+    pub fn has(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => self.ipv4s.contains(&address),
+            IpAddr::V6(address) => self.ipv6s.contains(&address),
+        }
+    }
+
+    pub(super) fn id(&self) -> HostId {
+        (self.vlan, self.mac)
+    }
+
+    /// Heard again. Time does not go back: threads may have read their clocks in another order.
+    pub(super) fn touch(&self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.base).as_nanos() as u64;
+        if elapsed > self.last_seen.load(Ordering::Relaxed) {
+            self.last_seen.store(elapsed, Ordering::Relaxed);
+        }
+        self.heard.store(self.heard() + 1, Ordering::Relaxed);
+    }
+
+    pub(super) fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => self.ipv4s.push(address),
+            IpAddr::V6(address) => self.ipv6s.push(address),
+        }
+    }
+
+    pub(super) fn remove(&mut self, address: IpAddr) {
+        self.ipv4s.retain(|other| IpAddr::V4(*other) != address);
+        self.ipv6s.retain(|other| IpAddr::V6(*other) != address);
+    }
+
+    /// The first address of a family that has `max` already.
+    pub(super) fn surplus(&self, address: IpAddr, max: usize) -> Option<IpAddr> {
+        match address {
+            IpAddr::V4(_) if self.ipv4s.len() >= max => self.ipv4s.first().copied().map(IpAddr::V4),
+            IpAddr::V6(_) if self.ipv6s.len() >= max => self.ipv6s.first().copied().map(IpAddr::V6),
+            _ => None,
+        }
+    }
+}
+
+impl Clone for Host {
+    fn clone(&self) -> Self {
+        Self {
+            mac: self.mac,
+            vlan: self.vlan,
+            attached: self.attached,
+            ipv4s: self.ipv4s.clone(),
+            ipv6s: self.ipv6s.clone(),
+            is_router: self.is_router,
+            came_from: self.came_from,
+            heard: AtomicU64::new(self.heard()),
+            last_seen: AtomicU64::new(self.last_seen.load(Ordering::Relaxed)),
+            base: self.base,
+        }
+    }
+}

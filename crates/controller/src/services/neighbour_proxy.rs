@@ -1,0 +1,264 @@
+//! Answers for hosts: who has this address? (ARP, RFC 826; neighbour discovery, RFC 4861; "working with dataplane
+//! control protocols like ARP", Shalimov and Ivashchenko, section IV.)
+//!
+//! **What.** Questions that a host sends to everybody at its port come here, and go no further:
+//!
+//! | the question | what becomes of it |
+//! | --- | --- |
+//! | for the address of a host that is known | answered in that host's name, at the asker's port, with the question's VLAN tag |
+//! | for an address that nobody is known to have | *asked on*: sent, as it is, out of every other host port of the network |
+//! | whether an address is free (RFC 5227, RFC 4862), which another host has | answered: it is not |
+//! | whether an address is free, which the asker has, or nobody | asked on; whoever has it answers |
+//! | for the asker's own address: a gratuitous ARP | asked on, so that all hear it |
+//! | … which another host has | answered, which tells the sender of the conflict; not asked on |
+//!
+//! Questions to one host alone pass: they are how hosts find out whether others are still there, and must reach them.
+//! So do answers, and everything that comes in by a port with a switch behind it.
+//!
+//! **Why out of every host port, and not flooded.** A flooded packet visits every switch, and at each comes to the
+//! controller again. Sent out of the host ports, it costs a packet-out a switch and no packet-in, and takes no link: no
+//! loop can multiply it.
+//!
+//! **Bounds.** A host that scans a network asks for addresses that nobody has by the thousand. So many questions are
+//! asked on for each port, and so many in all ([`NeighbourProxyConfig`]); what is beyond is dropped and counted.
+//! Answers cost the network nothing and have no bound.
+//!
+//! **Routers.** An IPv6 host takes a router for one only while the router's answers say so. The answers here do, if the
+//! router's advertisements have been seen ([`Host::is_router`]).
+//!
+//! **Cost.** A packet-in that is neither ARP nor IPv6: parsing an Ethernet header. An answer: a look-up, and one
+//! packet-out.
+//!
+//! **Thread-safety.** Each switch's handler counts for its own ports; the count in all is behind a lock, taken only to
+//! ask on.
+
+mod answer;
+mod bucket;
+
+use super::hosts::frame::{Frame, Neighbour};
+use super::hosts::{Edges, Host, Hosts, packet_out};
+use super::{FloodTree, PortRole};
+use crate::{Network, Program, Stage, Switch, SwitchHandler, SwitchInfo};
+use bucket::Bucket;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use urtica_topology::PortId;
+use urtica_wire::{Action, DatapathId, PacketIn, PortNo};
+
+/// How many outputs go into one packet-out, so that it never grows beyond what a message can hold.
+const OUTPUTS: usize = 1024;
+
+/// How many questions are asked on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeighbourProxyConfig {
+    /// From each port, in a second. 20.
+    pub rate_per_port: u32,
+    /// From each port, at once. 40.
+    pub burst_per_port: u32,
+    /// In all, in a second. 500.
+    pub rate: u32,
+    /// In all, at once. 1,000.
+    pub burst: u32,
+}
+
+impl Default for NeighbourProxyConfig {
+    fn default() -> Self {
+        Self {
+            rate_per_port: 20,
+            burst_per_port: 40,
+            rate: 500,
+            burst: 1_000,
+        }
+    }
+}
+
+/// What happened to questions so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NeighbourProxyCounts {
+    /// Answered.
+    pub answered: u64,
+    /// Sent out of the other host ports.
+    pub asked_on: u64,
+    /// Dropped, since there were too many.
+    pub dropped: u64,
+}
+
+/// Answers questions for addresses in the hosts' names: a program. Cheap to clone. See the module.
+///
+/// It comes after [`Hosts`], so that a question that makes its sender known is answered as from somebody known.
+///
+/// ```
+/// use urtica_controller::Controller;
+/// use urtica_controller::services::{Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy};
+///
+/// let discovery = Discovery::new(DiscoveryConfig::default());
+/// let hosts = Hosts::new(&discovery, HostsConfig::default());
+/// let proxy = NeighbourProxy::new(&hosts);
+/// let controller = Controller::new().program(discovery).program(hosts).program(proxy);
+/// ```
+#[derive(Clone)]
+pub struct NeighbourProxy(Arc<Shared>);
+
+struct Shared {
+    config: NeighbourProxyConfig,
+    hosts: Hosts,
+    /// For all ports; full from the first question on.
+    bucket: Mutex<Option<Bucket>>,
+    answered: AtomicU64,
+    asked_on: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl NeighbourProxy {
+    /// Answers for these hosts, with the default bounds.
+    pub fn new(hosts: &Hosts) -> Self {
+        Self::with_config(hosts, NeighbourProxyConfig::default())
+    }
+
+    /// Answers for these hosts.
+    pub fn with_config(hosts: &Hosts, config: NeighbourProxyConfig) -> Self {
+        Self(Arc::new(Shared {
+            config,
+            hosts: hosts.clone(),
+            bucket: Mutex::default(),
+            answered: AtomicU64::new(0),
+            asked_on: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        }))
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> NeighbourProxyCounts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        NeighbourProxyCounts {
+            answered: read(&self.0.answered),
+            asked_on: read(&self.0.asked_on),
+            dropped: read(&self.0.dropped),
+        }
+    }
+}
+
+impl Program for NeighbourProxy {
+    fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(Handler {
+            proxy: Arc::clone(&self.0),
+            switch: info.datapath_id,
+            edges: Edges::new(self.0.hosts.discovery()),
+            buckets: BTreeMap::new(),
+        })
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Observe
+    }
+}
+
+/// One switch's part.
+struct Handler {
+    proxy: Arc<Shared>,
+    switch: DatapathId,
+    edges: Edges,
+    /// What each port may ask on. There are no more than ports.
+    buckets: BTreeMap<PortNo, Bucket>,
+}
+
+/// What is to be done with a question.
+enum Verdict {
+    Answer(Arc<Host>),
+    AskOn,
+}
+
+impl SwitchHandler for Handler {
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        let Some(frame) = Frame::parse(packet.data) else {
+            return;
+        };
+        let is_to_all = frame.eth_dst.is_multicast();
+        if !is_to_all
+            || !self
+                .edges
+                .contains(PortId::new(self.switch, packet.in_port))
+        {
+            return;
+        }
+        let Some(Neighbour::Question { sender, target }) = frame.neighbour() else {
+            return;
+        };
+        match self.proxy.judge(&frame, target) {
+            Verdict::Answer(owner) => {
+                let answer = answer::answer(&frame, sender, target, &owner);
+                // Fails where 1.0 has no number for the port, and by such a port nothing came.
+                let _ = switch.send(&packet_out(&answer, &[Action::output(packet.in_port)]));
+                count(&self.proxy.answered);
+            }
+            Verdict::AskOn => self.ask_on(switch, packet),
+        }
+        switch.consume();
+    }
+}
+
+impl Handler {
+    /// Sends a question out of every host port but the one that it came in by.
+    fn ask_on(&mut self, switch: &Switch, packet: &PacketIn) {
+        let is_whole = packet.data.len() >= usize::from(packet.total_len);
+        if !is_whole || !self.may_ask_on(packet.in_port, switch.now()) {
+            return count(&self.proxy.dropped);
+        }
+        let from = PortId::new(self.switch, packet.in_port);
+        send_out_of_host_ports(switch.network(), self.edges.tree(), from, packet.data);
+        count(&self.proxy.asked_on);
+    }
+
+    fn may_ask_on(&mut self, port: PortNo, now: Instant) -> bool {
+        let config = &self.proxy.config;
+        let new = || Bucket::new(config.burst_per_port, now);
+        let bucket = self.buckets.entry(port).or_insert_with(new);
+        if !bucket.take(config.rate_per_port, config.burst_per_port, now) {
+            return false;
+        }
+        let may = self.proxy.may_ask_on(now);
+        if !may {
+            bucket.put_back();
+        }
+        may
+    }
+}
+
+fn send_out_of_host_ports(network: &Network, tree: &FloodTree, from: PortId, frame: &[u8]) {
+    let mut outputs = BTreeMap::<_, Vec<_>>::new();
+    let others = tree.ports_of(PortRole::Host).filter(|&port| port != from);
+    for port in others {
+        let actions = outputs.entry(port.switch).or_default();
+        actions.push(Action::output(port.port_no));
+    }
+    for (switch, actions) in outputs {
+        for actions in actions.chunks(OUTPUTS) {
+            // A switch that has left, or does not keep up, has no host that hears it.
+            let _ = network.send(switch, &packet_out(frame, actions));
+        }
+    }
+}
+
+impl Shared {
+    fn judge(&self, question: &Frame, target: IpAddr) -> Verdict {
+        match self.hosts.find_address_in(question.vlan(), target) {
+            Some(owner) if owner.mac != question.eth_src => Verdict::Answer(owner),
+            _ => Verdict::AskOn,
+        }
+    }
+
+    fn may_ask_on(&self, now: Instant) -> bool {
+        let NeighbourProxyConfig { rate, burst, .. } = self.config;
+        // A bucket is whole between any two statements, so a panic elsewhere does not spoil it.
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let bucket = bucket.get_or_insert_with(|| Bucket::new(burst, now));
+        bucket.take(rate, burst, now)
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}

@@ -1,0 +1,378 @@
+//! What the program does: set up, remove, clean.
+
+use super::flow::{Flow, PathEntry, Place, delete_strict};
+use super::ledger::Reserved;
+use super::{COOKIE_TAG, COOKIE_TAG_MASK, ProvisionError, Provisioned, Shared};
+use crate::{Background, Network, Reply, RequestError, Stage};
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use urtica_wire::{
+    DatapathId, FlowStats, FlowStatsRequest, Message, MultipartFlags, MultipartReplyBody,
+    MultipartRequest, MultipartRequestBody, Version,
+};
+
+/// How often a switch that does not answer is asked for its entries.
+const CLEANING_ATTEMPTS: u32 = 3;
+
+/// How long to wait before it is asked again.
+const CLEANING_PAUSE: Duration = Duration::from_secs(1);
+
+/// How many messages go to a switch before it is waited for, when it is cleaned: few enough for its backlog.
+const CLEANING_BATCH: usize = 1024;
+
+type Answer<T> = oneshot::Sender<Result<T, ProvisionError>>;
+
+/// Something to do.
+pub(super) enum Job {
+    SetUp(Box<SetUp>),
+    /// Remove the path of this cookie; without an answer where an entry of it has gone.
+    Remove {
+        cookie: u64,
+        answer: Option<Answer<()>>,
+    },
+    /// Make a switch have the entries that it should.
+    Clean(DatapathId),
+}
+
+pub(super) struct SetUp {
+    flow: Flow,
+    replaces: Option<u64>,
+    answer: Answer<Provisioned>,
+}
+
+impl Job {
+    pub fn set_up(flow: Flow, replaces: Option<u64>, answer: Answer<Provisioned>) -> Self {
+        Self::SetUp(Box::new(SetUp {
+            flow,
+            replaces,
+            answer,
+        }))
+    }
+
+    pub fn remove(cookie: u64, answer: Option<Answer<()>>) -> Self {
+        Self::Remove { cookie, answer }
+    }
+}
+
+/// Works on jobs.
+#[derive(Clone)]
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    background: Background,
+    /// For entries that forward: where a program filters, what it does not let pass does not come to them.
+    network: Network,
+}
+
+impl Worker {
+    pub fn new(shared: Arc<Shared>, background: Background) -> Self {
+        let network = background.network().for_stage(Stage::Forward);
+        Self {
+            shared,
+            background,
+            network,
+        }
+    }
+
+    /// Does a job, and answers whoever still wants to know.
+    pub async fn work(&self, job: Job) {
+        match job {
+            Job::SetUp(job) => {
+                let outcome = self.set_up(&job.flow, job.replaces).await;
+                self.count(|counts| match outcome {
+                    Ok(_) => counts.provisioned += 1,
+                    Err(_) => counts.failed += 1,
+                });
+                let _ = job.answer.send(outcome);
+                self.shared.queue().asked -= 1;
+            }
+            Job::Remove { cookie, answer } => {
+                let outcome = self.remove(cookie).await;
+                if let Some(answer) = answer {
+                    let _ = answer.send(outcome);
+                    self.shared.queue().asked -= 1;
+                }
+            }
+            Job::Clean(switch) => self.clean(switch).await,
+        }
+    }
+
+    async fn set_up(
+        &self,
+        flow: &Flow,
+        replaces: Option<u64>,
+    ) -> Result<Provisioned, ProvisionError> {
+        flow.check()?;
+        self.check_ports(flow)?;
+        let reserved = self.reserve(flow, replaces)?;
+        self.install(&reserved).await?;
+        if let Some((switch, message)) = flow.release() {
+            // The path is there even where the packet is lost.
+            let _ = self.network.send(switch, &message);
+        }
+        self.take_back(&reserved.leftovers()).await;
+        Ok(Provisioned {
+            cookie: reserved.cookie,
+            path: Arc::new(flow.path.clone()),
+        })
+    }
+
+    fn check_ports(&self, flow: &Flow) -> Result<(), ProvisionError> {
+        for port in flow.ports() {
+            let switch = port.switch;
+            let info = self.network.info(switch);
+            let info = info.ok_or(ProvisionError::NotConnected { switch })?;
+            // A 1.3 switch that has not described its ports yet has none; it will be waited for.
+            if !info.ports.is_empty() && info.port(port.port_no).is_none() {
+                return Err(ProvisionError::NoSuchPort { port });
+            }
+        }
+        Ok(())
+    }
+
+    fn reserve(&self, flow: &Flow, replaces: Option<u64>) -> Result<Reserved, ProvisionError> {
+        let max_flows = self.shared.config.max_flows;
+        let mut ledger = self.shared.ledger();
+        if ledger.live_paths() >= max_flows {
+            return Err(ProvisionError::TooManyFlows { max_flows });
+        }
+        ledger.reserve(flow, replaces)
+    }
+
+    /// Installs from the far end to the near end, or takes back what was installed.
+    async fn install(&self, reserved: &Reserved) -> Result<(), ProvisionError> {
+        for (index, entry) in reserved.entries.iter().enumerate().rev() {
+            if let Err(error) = self.install_entry(reserved.cookie, entry).await {
+                return Err(self.undo(reserved, index, error).await);
+            }
+        }
+        let completed = self.shared.ledger().complete(reserved);
+        match completed {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.undo(reserved, 0, error).await),
+        }
+    }
+
+    async fn install_entry(&self, cookie: u64, entry: &PathEntry) -> Result<(), ProvisionError> {
+        self.until_clean(entry.switch).await?;
+        self.shared.ledger().check_complete(cookie)?;
+        self.confirm(entry.switch, &[entry.add()]).await
+    }
+
+    /// Takes back the entries from the one of index `from` on, which may or may not be there, and puts back those that
+    /// they have replaced: the nearest first, so that each step leads back to where an earlier one was.
+    async fn undo(
+        &self,
+        reserved: &Reserved,
+        from: usize,
+        error: ProvisionError,
+    ) -> ProvisionError {
+        self.shared.ledger().begin_undoing(reserved.cookie);
+        for entry in &reserved.entries[from..] {
+            match reserved.replaced_by(entry) {
+                Some(old) => self.put_right(entry.switch, old.add()).await,
+                None => self.delete(entry).await,
+            }
+        }
+        self.shared.ledger().give_up(reserved);
+        if let ProvisionError::Left { switch } = error {
+            // If it is back already, it was cleaned while the replaced path was not there.
+            self.shared.queue().push(Job::Clean(switch));
+        }
+        error
+    }
+
+    async fn remove(&self, cookie: u64) -> Result<(), ProvisionError> {
+        let entries = self.shared.ledger().begin_removal(cookie)?;
+        if let Some(entries) = entries {
+            self.take_back(&entries).await;
+            self.shared.ledger().forget(cookie);
+            self.count(|counts| counts.removed += 1);
+        }
+        Ok(())
+    }
+
+    /// Deletes entries, in this order: from the near end on.
+    async fn take_back(&self, entries: &[PathEntry]) {
+        for entry in entries {
+            self.delete(entry).await;
+        }
+    }
+
+    async fn delete(&self, entry: &PathEntry) {
+        if let Some(info) = self.network.info(entry.switch) {
+            self.put_right(entry.switch, entry.delete(info.version))
+                .await;
+        }
+    }
+
+    /// Sends what must not be lost. Where the switch does not confirm it, the switch is compared with what it should
+    /// have; where it has left, that is done when it joins again.
+    async fn put_right(&self, switch: DatapathId, message: Message<'_>) {
+        let sent = self.confirm(switch, &[message]).await;
+        if sent.is_err() && self.network.info(switch).is_some() {
+            self.shared.queue().push(Job::Clean(switch));
+        }
+    }
+
+    /// Sends messages to a switch and waits until it has dealt with them.
+    async fn confirm(
+        &self,
+        switch: DatapathId,
+        messages: &[Message<'_>],
+    ) -> Result<(), ProvisionError> {
+        let limit = self.shared.config.timeout;
+        let sent = self.network.confirm(switch, messages);
+        let confirmed = match sent {
+            Ok(pending) => self.in_time(pending).await.map(drop),
+            Err(error) => Err(error),
+        };
+        confirmed.map_err(|error| ProvisionError::of_request(switch, error, limit))
+    }
+
+    async fn in_time(
+        &self,
+        pending: impl Future<Output = Result<Reply, RequestError>>,
+    ) -> Result<Reply, RequestError> {
+        let limit = self.shared.config.timeout;
+        let reply = self.background.timeout(limit, pending).await;
+        reply.unwrap_or(Err(RequestError::Timeout(limit)))
+    }
+
+    /// Waits until a switch has only entries that belong there.
+    async fn until_clean(&self, switch: DatapathId) -> Result<(), ProvisionError> {
+        let after = self.shared.config.timeout;
+        let clean = poll_fn(|context| {
+            // Before looking, so that whoever cleans it meanwhile finds us.
+            self.shared
+                .queue()
+                .until_clean
+                .push(context.waker().clone());
+            if self.shared.ledger().is_clean(switch) {
+                return Poll::Ready(Ok(()));
+            }
+            if self.network.info(switch).is_none() {
+                return Poll::Ready(Err(ProvisionError::NotConnected { switch }));
+            }
+            Poll::Pending
+        });
+        let outcome = self.background.timeout(after, clean).await;
+        outcome.unwrap_or(Err(ProvisionError::Timeout { switch, after }))
+    }
+
+    /// Makes a switch have the entries that it should.
+    async fn clean(&self, switch: DatapathId) {
+        let mut attempt = 1;
+        while let Err(error) = self.compare(switch).await {
+            if self.network.info(switch).is_none() {
+                return;
+            }
+            if attempt == CLEANING_ATTEMPTS {
+                tracing::warn!(dp_id = %switch, %error, "old entries of provisioned paths may be left on a switch");
+                break;
+            }
+            attempt += 1;
+            self.background.sleep(CLEANING_PAUSE).await;
+        }
+        self.shared.ledger().end_cleaning(switch);
+        self.shared.wake_waiting();
+    }
+
+    /// Asks a switch for its entries, deletes those that are stale, and installs those that are missing.
+    async fn compare(&self, switch: DatapathId) -> Result<(), ProvisionError> {
+        let limit = self.shared.config.timeout;
+        let of_request = |error| ProvisionError::of_request(switch, error, limit);
+        let network = &self.network;
+        let info = network.info(switch);
+        let version = info.ok_or(ProvisionError::NotConnected { switch })?.version;
+        let request = entries_request(version);
+        let pending = network.request(switch, &request).map_err(of_request)?;
+        let reply = self.in_time(pending).await.map_err(of_request)?;
+        let entries: Vec<_> = reply.messages().flat_map(entries_of).collect();
+        for entries in entries.chunks(CLEANING_BATCH) {
+            self.delete_stale(switch, version, entries).await?;
+        }
+        let found = entries.iter().map(|entry| entry.cookie).collect();
+        self.install_missing(switch, &found).await
+    }
+
+    async fn delete_stale(
+        &self,
+        switch: DatapathId,
+        version: Version,
+        entries: &[FlowStats<'_>],
+    ) -> Result<(), ProvisionError> {
+        let is_by_place = version == Version::Of10;
+        let deletes: Vec<_> = {
+            let ledger = self.shared.ledger();
+            let place = |entry: &FlowStats| {
+                Place::new(switch, entry.table_id, entry.priority, &entry.match_)
+            };
+            let stale = entries
+                .iter()
+                .filter(|entry| ledger.is_stale(entry.cookie, &place(entry), is_by_place));
+            stale.map(|entry| delete_entry(version, entry)).collect()
+        };
+        if deletes.is_empty() {
+            return Ok(());
+        }
+        self.count(|counts| counts.stale_entries += deletes.len() as u64);
+        self.confirm(switch, &deletes).await
+    }
+
+    async fn install_missing(
+        &self,
+        switch: DatapathId,
+        found: &BTreeSet<u64>,
+    ) -> Result<(), ProvisionError> {
+        let missing = self.shared.ledger().missing(switch, found);
+        for entries in missing.chunks(CLEANING_BATCH) {
+            let adds: Vec<_> = entries.iter().map(PathEntry::add).collect();
+            self.confirm(switch, &adds).await?;
+        }
+        Ok(())
+    }
+
+    fn count(&self, count: impl FnOnce(&mut super::ProvisionCounts)) {
+        count(&mut self.shared.queue().counts);
+    }
+}
+
+/// Asks for entries: in 1.3 for ours, in 1.0, which cannot say so, for all.
+fn entries_request(version: Version) -> Message<'static> {
+    let ours = match version {
+        Version::Of10 => FlowStatsRequest::default(),
+        Version::Of13 => FlowStatsRequest {
+            cookie: COOKIE_TAG,
+            cookie_mask: COOKIE_TAG_MASK,
+            ..FlowStatsRequest::default()
+        },
+    };
+    Message::MultipartRequest(MultipartRequest {
+        flags: MultipartFlags::empty(),
+        body: MultipartRequestBody::Flow(ours),
+    })
+}
+
+fn entries_of(message: Message<'_>) -> Vec<FlowStats<'_>> {
+    match message {
+        Message::MultipartReply(reply) => match reply.body {
+            MultipartReplyBody::Flow(entries) => entries.iter().collect(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn delete_entry<'a>(version: Version, entry: &FlowStats<'a>) -> Message<'a> {
+    let FlowStats {
+        cookie,
+        table_id,
+        priority,
+        match_,
+        ..
+    } = entry.clone();
+    delete_strict(version, cookie, table_id, priority, match_)
+}

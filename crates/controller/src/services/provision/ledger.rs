@@ -1,0 +1,274 @@
+//! What is provisioned, and on which switches: no network, no clock.
+
+use super::flow::{Flow, PathEntry, Place};
+use super::{COOKIE_TAG, ProvisionError, has_our_tag};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use urtica_wire::DatapathId;
+
+/// All paths by cookie, and where their entries are.
+///
+/// A place belongs to at most one path. While one replaces another, places that both have belong to the new one.
+#[derive(Default)]
+pub(super) struct Ledger {
+    paths: BTreeMap<u64, PathRecord>,
+    places: BTreeMap<Place, u64>,
+    /// The paths that have an entry on a switch.
+    on_switch: BTreeMap<DatapathId, BTreeSet<u64>>,
+    /// The switches that have been cleaned of old entries since they were first seen, and whether they have been since
+    /// they last joined.
+    cleaned: BTreeMap<DatapathId, bool>,
+    last_number: u64,
+}
+
+struct PathRecord {
+    /// From the near end to the far end.
+    entries: Arc<[PathEntry]>,
+    stage: PathStage,
+    /// A switch that left while the path was being set up.
+    lost: Option<DatapathId>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PathStage {
+    SettingUp,
+    Live,
+    /// Another takes its place.
+    Replaced,
+    /// Its entries go.
+    Removed,
+}
+
+/// A path that is about to be set up.
+pub(super) struct Reserved {
+    pub cookie: u64,
+    /// From the near end to the far end.
+    pub entries: Arc<[PathEntry]>,
+    /// The path that it replaces, if that is there.
+    pub replaced: Option<(u64, Arc<[PathEntry]>)>,
+}
+
+impl Reserved {
+    /// The old path's entry in the same place.
+    pub fn replaced_by(&self, entry: &PathEntry) -> Option<&PathEntry> {
+        let place = entry.place();
+        let (_, entries) = self.replaced.as_ref()?;
+        entries.iter().find(|old| old.place() == place)
+    }
+
+    /// The old path's entries that the new path leaves as they are.
+    pub fn leftovers(&self) -> Vec<PathEntry> {
+        let Some((_, old)) = &self.replaced else {
+            return Vec::new();
+        };
+        let places: BTreeSet<_> = self.entries.iter().map(PathEntry::place).collect();
+        let is_left = |entry: &&PathEntry| !places.contains(&entry.place());
+        old.iter().filter(is_left).cloned().collect()
+    }
+}
+
+impl Ledger {
+    pub fn live_paths(&self) -> usize {
+        self.paths.len()
+    }
+
+    pub fn is_live(&self, cookie: u64) -> bool {
+        let path = self.paths.get(&cookie);
+        path.is_some_and(|path| matches!(path.stage, PathStage::Live | PathStage::Replaced))
+    }
+
+    /// Gives a path a cookie, and takes the places of its entries.
+    pub fn reserve(
+        &mut self,
+        flow: &Flow,
+        replaces: Option<u64>,
+    ) -> Result<Reserved, ProvisionError> {
+        let replaced = replaces.and_then(|old| self.paths.get(&old).map(|path| (old, path)));
+        if let Some((cookie, path)) = replaced
+            && path.stage != PathStage::Live
+        {
+            return Err(ProvisionError::Changing { cookie });
+        }
+        let replaced = replaced.map(|(old, path)| (old, Arc::clone(&path.entries)));
+        let cookie = COOKIE_TAG | (self.last_number + 1);
+        let entries: Arc<[_]> = flow.entries(cookie).into();
+        self.check_places(&entries, replaced.as_ref().map(|(old, _)| *old))?;
+        self.last_number += 1;
+        self.enter(cookie, &entries);
+        if let Some((old, _)) = &replaced {
+            self.set_stage(*old, PathStage::Replaced);
+        }
+        Ok(Reserved {
+            cookie,
+            entries,
+            replaced,
+        })
+    }
+
+    fn check_places(&self, entries: &[PathEntry], but: Option<u64>) -> Result<(), ProvisionError> {
+        for entry in entries {
+            if let Some(&cookie) = self.places.get(&entry.place())
+                && Some(cookie) != but
+            {
+                let switch = entry.switch;
+                return Err(ProvisionError::Taken { switch, cookie });
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, cookie: u64, entries: &Arc<[PathEntry]>) {
+        for entry in entries.iter() {
+            self.places.insert(entry.place(), cookie);
+            self.on_switch
+                .entry(entry.switch)
+                .or_default()
+                .insert(cookie);
+        }
+        let record = PathRecord {
+            entries: Arc::clone(entries),
+            stage: PathStage::SettingUp,
+            lost: None,
+        };
+        self.paths.insert(cookie, record);
+    }
+
+    /// Whether all switches have been there since the path was reserved.
+    pub fn check_complete(&self, cookie: u64) -> Result<(), ProvisionError> {
+        match self.paths.get(&cookie).and_then(|path| path.lost) {
+            Some(switch) => Err(ProvisionError::Left { switch }),
+            None => Ok(()),
+        }
+    }
+
+    /// The path is there, unless a switch left meanwhile; what it replaces is gone.
+    pub fn complete(&mut self, reserved: &Reserved) -> Result<(), ProvisionError> {
+        self.check_complete(reserved.cookie)?;
+        self.set_stage(reserved.cookie, PathStage::Live);
+        if let Some((old, _)) = reserved.replaced {
+            self.forget(old);
+        }
+        Ok(())
+    }
+
+    /// The path will not be there: its entries go.
+    pub fn begin_undoing(&mut self, cookie: u64) {
+        self.set_stage(cookie, PathStage::Removed);
+    }
+
+    /// The path is not there; what it would have replaced is again.
+    pub fn give_up(&mut self, reserved: &Reserved) {
+        self.forget(reserved.cookie);
+        if let Some((old, entries)) = &reserved.replaced {
+            for entry in entries.iter() {
+                self.places.insert(entry.place(), *old);
+            }
+            self.set_stage(*old, PathStage::Live);
+        }
+    }
+
+    /// A path is about to be removed: its entries. `None` if it is gone.
+    pub fn begin_removal(
+        &mut self,
+        cookie: u64,
+    ) -> Result<Option<Arc<[PathEntry]>>, ProvisionError> {
+        let Some(path) = self.paths.get_mut(&cookie) else {
+            return Ok(None);
+        };
+        if path.stage != PathStage::Live {
+            return Err(ProvisionError::Changing { cookie });
+        }
+        path.stage = PathStage::Removed;
+        Ok(Some(Arc::clone(&path.entries)))
+    }
+
+    /// A path is gone.
+    pub fn forget(&mut self, cookie: u64) {
+        let Some(path) = self.paths.remove(&cookie) else {
+            return;
+        };
+        for entry in path.entries.iter() {
+            let place = entry.place();
+            if self.places.get(&place) == Some(&cookie) {
+                self.places.remove(&place);
+            }
+            if let Some(paths) = self.on_switch.get_mut(&entry.switch) {
+                paths.remove(&cookie);
+                if paths.is_empty() {
+                    self.on_switch.remove(&entry.switch);
+                }
+            }
+        }
+    }
+
+    fn set_stage(&mut self, cookie: u64, stage: PathStage) {
+        if let Some(path) = self.paths.get_mut(&cookie) {
+            path.stage = stage;
+        }
+    }
+
+    /// A switch has left: paths that are being set up over it will not be.
+    pub fn switch_left(&mut self, switch: DatapathId) {
+        let cookies = self.on_switch.get(&switch).into_iter().flatten();
+        for cookie in cookies {
+            if let Some(path) = self.paths.get_mut(cookie)
+                && path.stage == PathStage::SettingUp
+            {
+                path.lost.get_or_insert(switch);
+            }
+        }
+    }
+
+    /// A switch has joined, or is to be looked at again: until it is clean, no path is set up over it.
+    pub fn begin_cleaning(&mut self, switch: DatapathId) {
+        if let Some(is_clean) = self.cleaned.get_mut(&switch) {
+            *is_clean = false;
+        }
+    }
+
+    /// A switch has only entries that belong there.
+    pub fn end_cleaning(&mut self, switch: DatapathId) {
+        self.cleaned.insert(switch, true);
+    }
+
+    pub fn is_clean(&self, switch: DatapathId) -> bool {
+        self.cleaned.get(&switch) == Some(&true)
+    }
+
+    /// Whether an entry with this cookie, in this place, does not belong to its switch: it is one of ours, and of a
+    /// path that is gone.
+    ///
+    /// `is_by_place` is for switches whose entries cannot be deleted by cookie: there, an entry is left alone where a
+    /// path is about to put another in its place.
+    pub fn is_stale(&self, cookie: u64, place: &Place, is_by_place: bool) -> bool {
+        let holder = self.places.get(place);
+        if !has_our_tag(cookie) || is_by_place && holder.is_some_and(|path| self.is_wanted(*path)) {
+            return false;
+        }
+        let switch = place.switch();
+        let is_of_this_run = self.cleaned.contains_key(&switch);
+        let has_entry = |paths: &BTreeSet<u64>| paths.contains(&cookie);
+        let is_its_own = self.on_switch.get(&switch).is_some_and(has_entry);
+        !(is_of_this_run && is_its_own && self.is_wanted(cookie))
+    }
+
+    /// Whether a path is there, or is to be.
+    fn is_wanted(&self, cookie: u64) -> bool {
+        let path = self.paths.get(&cookie);
+        path.is_some_and(|path| path.stage != PathStage::Removed)
+    }
+
+    /// The entries that a switch should have and does not: those of live paths that were to stay.
+    pub fn missing(&self, switch: DatapathId, found: &BTreeSet<u64>) -> Vec<PathEntry> {
+        let cookies = self.on_switch.get(&switch).into_iter().flatten();
+        let paths = cookies
+            .filter(|cookie| !found.contains(cookie))
+            .filter_map(|cookie| self.paths.get(cookie))
+            .filter(|path| path.stage == PathStage::Live);
+        paths
+            .flat_map(|path| path.entries.iter())
+            .filter(|entry| entry.switch == switch && entry.is_permanent())
+            .cloned()
+            .collect()
+    }
+}

@@ -1,0 +1,71 @@
+//! The order in which programs see a message, and the tables that their entries go to.
+//!
+//! **Why tables.** A filter sees what comes to the controller, but a flow entry that a forwarding program adds works without
+//! the controller. So where a program filters, the entries of programs after it are in a table of their own, which
+//! packets reach only through an entry of the filter's table that lets them pass:
+//!
+//! ```text
+//!            table 0                      table 1
+//! packet ──► Observe and Filter ──goto──► Forward ──► port
+//!              │ no entry                   │ no entry
+//!              └──────► controller ◄────────┘
+//! ```
+//! **What a switch lacks.** OpenFlow 1.0 and switches with one table have no place for this. There, entries of
+//! forwarding programs are refused, by the encoder or by the switch, and each packet comes to the controller, where the
+//! filter sees it: slow, and guarded.
+
+use crate::Program;
+use std::sync::Arc;
+
+/// The order in which programs see a message: by stage, and within a stage as they were added.
+///
+/// It also decides which tables a program's entries go to. Where no program filters, all use the same. Where one does,
+/// those of [`Observe`](Self::Observe) and [`Filter`](Self::Filter) go to table 0 and those of
+/// [`Forward`](Self::Forward) to table 1, which packets reach through [`Switch::let_pass`](crate::Switch::let_pass)
+/// alone. Both have a table-miss entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Looks on, and takes what is its own: discovery, host tracking.
+    Observe,
+    /// Decides what may pass: a firewall.
+    Filter,
+    /// Decides where it goes.
+    Forward,
+}
+
+/// Which tables the programs of a controller use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tables {
+    /// No program filters: all share them.
+    Shared,
+    /// Those up to the filters have table 0, those after them table 1.
+    ByStage,
+}
+
+impl Tables {
+    pub fn of(programs: &[Arc<dyn Program>]) -> Self {
+        let filters = |program: &Arc<dyn Program>| program.stage() == Stage::Filter;
+        if programs.iter().any(filters) {
+            Self::ByStage
+        } else {
+            Self::Shared
+        }
+    }
+
+    /// How many have a table-miss entry.
+    pub fn count(self) -> u8 {
+        match self {
+            Self::Shared => 1,
+            Self::ByStage => 2,
+        }
+    }
+
+    /// The table that programs of a stage have to themselves; `None` where all are shared.
+    pub fn own_table(self, stage: Stage) -> Option<u8> {
+        match (self, stage) {
+            (Self::Shared, _) => None,
+            (Self::ByStage, Stage::Observe | Stage::Filter) => Some(0),
+            (Self::ByStage, Stage::Forward) => Some(1),
+        }
+    }
+}
