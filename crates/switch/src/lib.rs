@@ -22,5 +22,5 @@ mod uplink;
 
 pub use agent::ConnectionId;
 pub use port::{PortError, PortIo, PortSpec};
-pub use runner::{RunError, Runner, StopHandle, Threads};
+pub use runner::{RunError, Runner, StopHandle, Target, Threads};
 pub use switch::{Description, FailMode, Forwarding, Switch, SwitchConfig};

@@ -27,7 +27,7 @@ use slab::Slab;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use target::Target;
+pub use target::Target;
 use urtica_socket::{ListenError, Listener};
 use urtica_wire::Address;
 use worker::{Crew, Worker};

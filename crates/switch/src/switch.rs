@@ -137,6 +137,7 @@ impl Switch {
             config,
         };
         switch.compile(false);
+        switch.follow_wishes();
         let reader = switch.reader();
         switch.forwarder.set_reader(reader);
         switch
@@ -251,6 +252,23 @@ impl Switch {
     /// because a controller did not read them.
     pub fn packet_ins_dropped(&self) -> u64 {
         self.agent.packet_ins_dropped() + self.shared.packet_ins_dropped()
+    }
+
+    /// Whether a controller is connected: one whose hello was answered.
+    pub fn has_controller(&self) -> bool {
+        self.agent.is_connected()
+    }
+
+    /// How many flow entries there are, in all tables.
+    pub fn entry_count(&self) -> usize {
+        let pipeline = self.shared.pipeline();
+        let tables = pipeline.tables().iter();
+        tables.map(|table| table.entries().len()).sum()
+    }
+
+    /// How many connections to controllers there are, answered or not.
+    pub fn connection_count(&self) -> usize {
+        self.agent.connection_count()
     }
 
     /// Goes on with requests that waited for room in the output.

@@ -80,6 +80,11 @@ impl Agent {
         self.sessions.remove(&id);
     }
 
+    /// How many connections there are.
+    pub fn connection_count(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// Whether a controller is connected: one whose hello was answered.
     pub fn is_connected(&self) -> bool {
         self.sessions

@@ -14,8 +14,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection that lived this long was no failure, so that the next attempt after it comes soon.
 const LONG_ENOUGH: Duration = Duration::from_secs(8);
 
-/// A controller, and how far we are with it.
-pub(super) struct Target {
+/// A controller that a switch connects to, and how far it is with that. It moves no bytes: whoever drives it watches the sockets.
+pub struct Target {
+    /// Where it is to be found.
     pub address: Address,
     /// All that the host's name stands for, tried in turn.
     places: Vec<SockAddr>,
@@ -33,6 +34,9 @@ enum State {
 
 impl Target {
     /// Looks up the host's name. It is looked up only here, since that may take long.
+    ///
+    /// # Errors
+    /// Where the name stands for nothing.
     pub fn new(address: &Address) -> io::Result<Self> {
         Ok(Self {
             address: address.clone(),
@@ -55,7 +59,18 @@ impl Target {
         matches!(self.state, State::Connecting { until, .. } if now >= until)
     }
 
+    /// The socket that is to become writable, while it is not decided whether it is connected.
+    pub fn connecting(&self) -> Option<BorrowedFd<'_>> {
+        match &self.state {
+            State::Connecting { socket, .. } => Some(socket.as_fd()),
+            _ => None,
+        }
+    }
+
     /// Begins to connect; the socket becomes writable when that is decided.
+    ///
+    /// # Errors
+    /// Where the system refuses at once; [`Target::fail`] is to be told.
     pub fn connect(&mut self, now: Duration) -> io::Result<BorrowedFd<'_>> {
         let place = &self.places[self.next_place];
         self.next_place = (self.next_place + 1) % self.places.len();
@@ -69,6 +84,9 @@ impl Target {
     }
 
     /// The socket, now that it is decided whether it is connected.
+    ///
+    /// # Errors
+    /// Where it is not; [`Target::fail`] is to be told.
     pub fn finish(&mut self, now: Duration) -> io::Result<OwnedFd> {
         let connected = State::Connected { since: now };
         let State::Connecting { socket, .. } = std::mem::replace(&mut self.state, connected) else {
