@@ -1,0 +1,102 @@
+//! How many hops a second a simulated network makes on one core.
+//!
+//! `cargo bench -p urtica-net --bench hops` sends datagrams along lines and across a tree, by entries that a controller installed
+//! before; it tells hops in a second of this machine's time, and the instructions are for `perf stat` to count. A
+//! hop is one frame over one link into a switch and through it, or to a host. Under `cargo test` it is short, and tells nothing.
+//!
+//! Not measured: what observers cost, and a controller that has to decide.
+
+use std::time::{Duration, Instant};
+use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
+use urtica_net::{Datagrams, HostId, Net, NetConfig};
+use urtica_topology::shapes::Shape;
+use urtica_wire::{Action, Match, PacketIn, PortNo};
+
+/// How long datagrams are sent, by the network's clock; and under `cargo test`.
+const TIME: Duration = Duration::from_millis(500);
+const TIME_IN_TESTS: Duration = Duration::from_micros(100);
+
+/// The time from one datagram of a host to the next: five of them wait for a switch each time.
+const INTERVAL: Duration = Duration::from_micros(2);
+
+/// Until when datagrams are all along their ways.
+const WARM_UP: Duration = Duration::from_millis(1);
+
+/// Learns where a host is from what it says first, and installs an entry for it that stays.
+struct Standing;
+
+impl SwitchHandler for Standing {
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        let to_host = Match::any().eth_dst(packet.eth_src());
+        let _ = switch.install(
+            to_host,
+            &[Action::output(packet.in_port())],
+            EntryOptions::idle(0),
+        );
+        switch.forward(packet, PortNo::FLOOD);
+    }
+}
+
+fn main() {
+    let is_bench = std::env::args().any(|argument| argument == "--bench");
+    let time = if is_bench { TIME } else { TIME_IN_TESTS };
+    for shape in ["linear,2", "linear,16", "tree,depth=4,fanout=2"] {
+        let (hops, took) = measure(shape, time);
+        if is_bench {
+            let rate = hops as f64 / took.as_secs_f64() / 1e6;
+            println!("{shape:24} {hops:>10} hops in {took:>8.3?}: {rate:.2} million a second");
+        }
+    }
+}
+
+/// Has each host send to one far away; returns how many hops there were, and how long they took.
+fn measure(shape: &str, time: Duration) -> (u64, Duration) {
+    let plan = shape
+        .parse::<Shape>()
+        .and_then(|shape| shape.plan())
+        .expect("it is a topology");
+    let mut net = Net::new(&plan, NetConfig::default()).expect("a shape's plan is a network");
+    let controller = Controller::new().program(|_: &SwitchInfo| Standing);
+    net.start_controller(controller).expect("it has a program");
+    net.run_for(Duration::from_millis(500));
+    net.announce_hosts();
+    net.run_for(Duration::from_millis(500));
+    let pairs = pairs(&net);
+    let report = net.ping_pairs(&pairs).expect("they are this network's");
+    assert!(report.is_complete());
+    net.run_for(Duration::from_millis(100));
+    for &(from, to) in &pairs {
+        let flow = Datagrams {
+            count: u64::MAX,
+            payload_bytes: 64,
+            interval: INTERVAL,
+        };
+        net.start_datagrams(from, to, flow)
+            .expect("they are this network's");
+    }
+    net.run_for(WARM_UP);
+    let before = hops(&net);
+    let started = Instant::now();
+    net.run_for(time);
+    let measured = (hops(&net) - before, started.elapsed());
+    assert_eq!(net.control_bytes_under_way(), 0, "all goes by entries");
+    measured
+}
+
+/// Each host with the one half of all hosts further on.
+fn pairs(net: &Net) -> Vec<(HostId, HostId)> {
+    let hosts: Vec<_> = net.hosts().collect();
+    let half = hosts.len() / 2;
+    hosts
+        .iter()
+        .copied()
+        .zip(hosts.iter().copied().cycle().skip(half))
+        .collect()
+}
+
+fn hops(net: &Net) -> u64 {
+    let counters = net
+        .cables()
+        .filter_map(|cable| net.link_counters(cable).ok());
+    counters.flatten().map(|link| link.arrived).sum()
+}

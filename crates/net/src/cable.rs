@@ -1,0 +1,199 @@
+//! Cables: two links, one each way, with delay, bandwidth, loss, and cuts.
+//!
+//! **How.** A frame is sent when all before it have left the sender, which takes as long as its bytes do at the link's bandwidth. What
+//! would wait for longer than the queue has room is dropped. Then it is on its way for the delay, a little more or less where the
+//! link has jitter. Frames of one link never overtake each other; those of different links do.
+//!
+//! **What not.** The time for preamble and gap of a frame, which are 20 bytes.
+
+use crate::frame::Frame;
+use crate::kernel::{Due, Kernel, to_ns};
+use crate::pipe::Pipe;
+use crate::watch::{Event, Loss};
+use crate::{CableId, End};
+use urtica_topology::shapes::LinkProperties;
+
+/// What went through a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Frames that were sent into it.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Those that arrived.
+    pub arrived: u64,
+    /// Those that the link lost by its nature.
+    pub lost_drawn: u64,
+    /// Those that were lost because it was cut, or an end switched off.
+    pub lost_cut: u64,
+    /// Those that found its queue full.
+    pub lost_queue_full: u64,
+    /// Those that the switch at the end did not take in.
+    pub lost_switch_busy: u64,
+}
+
+/// A cable between two ends.
+pub(crate) struct Cable {
+    id: CableId,
+    pub ends: [End; 2],
+    /// Each end's place among the ports of its switch.
+    pub slots: [usize; 2],
+    links: [Link; 2],
+    pub is_cut: bool,
+    /// Whether it is not cut and both ends are switched on.
+    pub has_link: bool,
+    /// The probability that a frame is lost.
+    pub loss: f64,
+    delay_ns: u64,
+    jitter_ns: u64,
+    bandwidth_bps: Option<u64>,
+    queue_bytes: u64,
+}
+
+/// One way of a cable; which one is told by the end at which frames are sent.
+struct Link {
+    under_way: Pipe<Frame>,
+    /// When the last frame will have left the sender.
+    busy_until_ns: u64,
+    counters: LinkCounters,
+}
+
+impl Cable {
+    /// A cable between these ends, which is to be told its `slots`.
+    pub fn new(id: CableId, ends: [End; 2], properties: &LinkProperties, queue_bytes: u64) -> Self {
+        Self {
+            id,
+            ends,
+            slots: [0; 2],
+            links: [Link::new(), Link::new()],
+            is_cut: false,
+            has_link: true,
+            loss: properties.loss,
+            delay_ns: to_ns(properties.delay),
+            jitter_ns: to_ns(properties.jitter.min(properties.delay)),
+            bandwidth_bps: properties.bandwidth_bps,
+            queue_bytes,
+        }
+    }
+
+    /// What the link carries whose frames are sent at this end.
+    pub fn counters(&self, from: usize) -> LinkCounters {
+        self.links[from].counters
+    }
+
+    /// How many frames are under way, both ways.
+    pub fn under_way(&self) -> usize {
+        self.links.iter().map(|link| link.under_way.len()).sum()
+    }
+
+    /// Its bandwidth in kb/s, as ports tell it; 0 where it has no limit.
+    pub fn speed_kbps(&self) -> u32 {
+        let kbps = self.bandwidth_bps.unwrap_or(0) / 1_000;
+        u32::try_from(kbps).unwrap_or(u32::MAX)
+    }
+
+    /// Sends a frame into the cable.
+    pub fn send(&mut self, from: usize, frame: Frame, kernel: &mut Kernel) {
+        kernel.tell(Event::Sent(self.id, self.ends[from], &frame));
+        let counters = &mut self.links[from].counters;
+        counters.sent += 1;
+        counters.sent_bytes += frame.len() as u64;
+        if !self.has_link {
+            return self.lose(from, Loss::Cut, frame, kernel);
+        }
+        let Some(sent_ns) = self.queue(from, frame.len(), kernel.now_ns) else {
+            return self.lose(from, Loss::QueueFull, frame, kernel);
+        };
+        if kernel.draw.happens(self.loss) {
+            return self.lose(from, Loss::Drawn, frame, kernel);
+        }
+        let at_ns = sent_ns + self.drawn_delay_ns(kernel);
+        if let Some(at_ns) = self.links[from].under_way.put(at_ns, frame) {
+            kernel.put(at_ns, Due::Cable(self.id, from as u8));
+        }
+    }
+
+    /// The next frame that has come out, of those that were sent at this end.
+    #[inline]
+    pub fn take_arrived(&mut self, from: usize, kernel: &mut Kernel) -> Option<Frame> {
+        let link = &mut self.links[from];
+        let frame = link.under_way.take_due(kernel.now_ns)?;
+        link.counters.arrived += 1;
+        kernel.tell(Event::Arrived(self.id, self.ends[1 - from], &frame));
+        Some(frame)
+    }
+
+    /// The agenda's item was due.
+    pub fn leave_agenda(&mut self, from: usize) {
+        self.links[from].under_way.leave_agenda();
+    }
+
+    /// Goes on the agenda again for what is still under way.
+    pub fn enter_agenda(&mut self, from: usize, kernel: &mut Kernel) {
+        if let Some(at_ns) = self.links[from].under_way.next_on_agenda() {
+            kernel.put(at_ns, Due::Cable(self.id, from as u8));
+        }
+    }
+
+    /// Loses a frame.
+    pub fn lose(&mut self, from: usize, loss: Loss, frame: Frame, kernel: &mut Kernel) {
+        let counters = &mut self.links[from].counters;
+        let counter = match loss {
+            Loss::Drawn => &mut counters.lost_drawn,
+            Loss::Cut => &mut counters.lost_cut,
+            Loss::QueueFull => &mut counters.lost_queue_full,
+            Loss::SwitchBusy => &mut counters.lost_switch_busy,
+        };
+        *counter += 1;
+        kernel.tell(Event::Lost(self.id, loss, &frame));
+        kernel.spare.put(frame);
+    }
+
+    /// Loses everything that is under way.
+    pub fn lose_all(&mut self, kernel: &mut Kernel) {
+        for from in 0..2 {
+            self.links[from].busy_until_ns = 0;
+            let lost: Vec<_> = self.links[from].under_way.clear().collect();
+            for frame in lost {
+                self.lose(from, Loss::Cut, frame, kernel);
+            }
+        }
+    }
+
+    /// When a frame of this length will have left the sender; `None` where there is no room for it to wait.
+    fn queue(&mut self, from: usize, length: usize, now_ns: u64) -> Option<u64> {
+        let Some(bandwidth_bps) = self.bandwidth_bps else {
+            return Some(now_ns);
+        };
+        let link = &mut self.links[from];
+        let starts_ns = link.busy_until_ns.max(now_ns);
+        if starts_ns - now_ns > time_ns(self.queue_bytes, bandwidth_bps) {
+            return None;
+        }
+        link.busy_until_ns = starts_ns.saturating_add(time_ns(length as u64, bandwidth_bps));
+        Some(link.busy_until_ns)
+    }
+
+    fn drawn_delay_ns(&self, kernel: &mut Kernel) -> u64 {
+        match self.jitter_ns {
+            0 => self.delay_ns,
+            jitter_ns => self.delay_ns - jitter_ns + kernel.draw.below(2 * jitter_ns + 1),
+        }
+    }
+}
+
+impl Link {
+    fn new() -> Self {
+        Self {
+            under_way: Pipe::new(),
+            busy_until_ns: 0,
+            counters: LinkCounters::default(),
+        }
+    }
+}
+
+/// How long so many bytes take.
+fn time_ns(bytes: u64, bandwidth_bps: u64) -> u64 {
+    const NS_PER_S: u64 = 1_000_000_000;
+    bytes.saturating_mul(8 * NS_PER_S) / bandwidth_bps.max(1)
+}

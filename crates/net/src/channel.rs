@@ -1,0 +1,323 @@
+//! The control channel between a switch and the controller, in memory.
+//!
+//! **What.** What TCP would be: bytes come out in order, after a drawn delay, in drawn pieces. A side that leaves bytes unread is not sent
+//! more than a window of them. A connection that ends tells the other side so behind its last bytes; one that is cut loses what is under
+//! way. A channel that stalls delivers nothing for a while, and then all of it.
+//!
+//! **How.** A connection has a number, and so has everything under way: what is left of an old connection means nothing to the next.
+
+use crate::Draw;
+use crate::kernel::{Kernel, to_ns};
+use crate::pipe::Pipe;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// How many bytes may be under way in each direction.
+const WINDOW_BYTES: usize = 256 << 10;
+
+/// The most pieces that bytes are cut into which are sent at once.
+const MAX_PIECES: u64 = 4;
+
+/// Delays between attempts to connect: the shortest and the longest, as a real switch has them.
+const SHORTEST_BACKOFF: Duration = Duration::from_secs(1);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(8);
+
+/// How control channels behave.
+#[derive(Clone, Debug)]
+pub struct ChannelConfig {
+    /// How long bytes are under way; drawn for each piece.
+    pub delay: RangeInclusive<Duration>,
+    /// Whether what is sent at once arrives in drawn pieces.
+    pub splits: bool,
+    /// Within which time switches connect at first.
+    pub connect_within: Duration,
+}
+
+impl Default for ChannelConfig {
+    /// A millisecond, more or less; in one piece; within a tenth of a second.
+    fn default() -> Self {
+        Self {
+            delay: Duration::from_micros(500)..=Duration::from_micros(1_500),
+            splits: false,
+            connect_within: Duration::from_millis(100),
+        }
+    }
+}
+
+/// Whom bytes are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    ToSwitch,
+    ToController,
+}
+
+/// Both sides of one switch's channel, and what is under way.
+pub(crate) struct Channel {
+    pub switch_side: Option<Side<urtica_switch::ConnectionId>>,
+    pub controller_side: Option<Side<urtica_controller::ConnectionId>>,
+    pub to_switch: Direction,
+    pub to_controller: Direction,
+    connections: u64,
+    /// Until when nothing is delivered.
+    pub stalled_until_ns: u64,
+    /// When the switch tries to connect; what the agenda says of other times is stale.
+    pub next_attempt_ns: u64,
+    failures: u32,
+    connected_at: Duration,
+}
+
+/// A side's end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side<Id> {
+    pub number: u64,
+    pub id: Id,
+}
+
+/// Something under way, of the connection with this number.
+pub(crate) struct Segment {
+    pub number: u64,
+    pub content: Content,
+}
+
+pub(crate) enum Content {
+    Open,
+    Bytes(Vec<u8>),
+    Close,
+}
+
+/// One direction.
+pub(crate) struct Direction {
+    pub under_way: Pipe<Segment>,
+    bytes: usize,
+}
+
+impl Channel {
+    /// A channel without a connection.
+    pub fn new() -> Self {
+        Self {
+            switch_side: None,
+            controller_side: None,
+            to_switch: Direction::new(),
+            to_controller: Direction::new(),
+            connections: 0,
+            stalled_until_ns: 0,
+            next_attempt_ns: 0,
+            failures: 0,
+            connected_at: Duration::ZERO,
+        }
+    }
+
+    /// The direction.
+    pub fn direction(&mut self, way: Way) -> &mut Direction {
+        match way {
+            Way::ToSwitch => &mut self.to_switch,
+            Way::ToController => &mut self.to_controller,
+        }
+    }
+
+    /// The switch has connected: the number of the connection.
+    pub fn open(&mut self, id: urtica_switch::ConnectionId, now: Duration) -> u64 {
+        self.connections += 1;
+        self.connected_at = now;
+        let number = self.connections;
+        self.switch_side = Some(Side { number, id });
+        number
+    }
+
+    /// How long to wait before the switch connects again. One that held for long was no failure.
+    pub fn next_delay(&mut self, draw: &mut Draw, now: Duration) -> Duration {
+        if now >= self.connected_at + LONGEST_BACKOFF && self.connected_at > Duration::ZERO {
+            self.failures = 0;
+            self.connected_at = Duration::ZERO;
+        }
+        let doubled = SHORTEST_BACKOFF * (1 << self.failures.min(3));
+        self.failures = self.failures.saturating_add(1);
+        let fifth = doubled.min(LONGEST_BACKOFF) / 5;
+        draw.duration(4 * fifth..=6 * fifth)
+    }
+
+    /// Loses everything that is under way.
+    pub fn clear(&mut self) {
+        self.to_switch.clear();
+        self.to_controller.clear();
+    }
+
+    /// How many bytes are under way, both ways.
+    pub fn under_way_bytes(&self) -> usize {
+        self.to_switch.bytes + self.to_controller.bytes
+    }
+}
+
+impl Direction {
+    fn new() -> Self {
+        Self {
+            under_way: Pipe::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Sends from the front of `output` as much as the window takes, in pieces; returns for when to put the direction on the agenda.
+    pub fn send(
+        &mut self,
+        number: u64,
+        output: &mut Vec<u8>,
+        delays: &mut Delays<'_>,
+    ) -> Option<u64> {
+        let room = WINDOW_BYTES.saturating_sub(self.bytes).min(output.len());
+        let mut due = None;
+        let mut taken = output.drain(..room);
+        let mut left = room;
+        for pieces in (1..=delays.pieces()).rev() {
+            let length = match pieces {
+                1 => left,
+                _ => delays.draw.below(left as u64 + 1) as usize,
+            };
+            if length > 0 {
+                let bytes: Vec<_> = taken.by_ref().take(length).collect();
+                self.bytes += length;
+                left -= length;
+                due = due.or(self.put(number, Content::Bytes(bytes), delays));
+            }
+        }
+        due
+    }
+
+    /// Sends something; returns for when to put the direction on the agenda.
+    pub fn put(&mut self, number: u64, content: Content, delays: &mut Delays<'_>) -> Option<u64> {
+        let at_ns = delays.arrival_ns();
+        self.under_way.put(at_ns, Segment { number, content })
+    }
+
+    /// The next thing that has come out by now.
+    pub fn take_due(&mut self, now_ns: u64) -> Option<Segment> {
+        let segment = self.under_way.take_due(now_ns)?;
+        if let Content::Bytes(bytes) = &segment.content {
+            self.bytes -= bytes.len();
+        }
+        Some(segment)
+    }
+
+    fn clear(&mut self) {
+        self.bytes = 0;
+        self.under_way.clear().for_each(drop);
+    }
+}
+
+/// When what is sent now arrives.
+pub(crate) struct Delays<'a> {
+    config: &'a ChannelConfig,
+    draw: &'a mut Draw,
+    now_ns: u64,
+    stalled_until_ns: u64,
+}
+
+impl<'a> Delays<'a> {
+    /// From now on, on a channel that delivers nothing until then.
+    pub fn new(config: &'a ChannelConfig, kernel: &'a mut Kernel, stalled_until_ns: u64) -> Self {
+        Self {
+            config,
+            now_ns: kernel.now_ns,
+            draw: &mut kernel.draw,
+            stalled_until_ns,
+        }
+    }
+
+    fn arrival_ns(&mut self) -> u64 {
+        let delay = self.draw.duration(self.config.delay.clone());
+        (self.now_ns + to_ns(delay)).max(self.stalled_until_ns)
+    }
+
+    fn pieces(&mut self) -> u64 {
+        match self.config.splits {
+            true => self.draw.within(1..=MAX_PIECES),
+            false => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What comes out of a direction by then, of connection 1.
+    fn taken(direction: &mut Direction, now_ns: u64) -> Vec<u8> {
+        let segments = std::iter::from_fn(|| direction.take_due(now_ns));
+        let bytes = segments.filter_map(|segment| match segment.content {
+            Content::Bytes(bytes) => Some(bytes),
+            Content::Open | Content::Close => None,
+        });
+        bytes.flatten().collect()
+    }
+
+    proptest! {
+        /// The judge is what was put in.
+        #[test]
+        fn bytes_come_out_in_order_however_they_are_cut(
+            seed: u64,
+            splits: bool,
+            sends in prop::collection::vec((0..3_000_000_u64, prop::collection::vec(any::<u8>(), 0..50)), 0..20),
+        ) {
+            let config = ChannelConfig { splits, ..ChannelConfig::default() };
+            let mut kernel = Kernel::new(seed);
+            let mut direction = Direction::new();
+            let (mut expected, mut found) = (Vec::new(), Vec::new());
+            for (pause_ns, mut bytes) in sends {
+                kernel.now_ns += pause_ns;
+                found.extend(taken(&mut direction, kernel.now_ns));
+                expected.extend_from_slice(&bytes);
+                let _ = direction.send(1, &mut bytes, &mut Delays::new(&config, &mut kernel, 0));
+                prop_assert!(bytes.is_empty());
+            }
+            found.extend(taken(&mut direction, u64::MAX));
+            prop_assert_eq!(found, expected);
+            prop_assert_eq!(direction.bytes, 0);
+        }
+    }
+
+    #[test]
+    fn no_more_than_a_window_is_under_way() {
+        let mut kernel = Kernel::new(1);
+        let mut direction = Direction::new();
+        let config = ChannelConfig::default();
+        let mut output = vec![7; WINDOW_BYTES + 10];
+        let _ = direction.send(1, &mut output, &mut Delays::new(&config, &mut kernel, 0));
+        assert_eq!(output.len(), 10);
+        taken(&mut direction, u64::MAX);
+        let _ = direction.send(1, &mut output, &mut Delays::new(&config, &mut kernel, 0));
+        assert!(output.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_delivered_while_it_stalls() {
+        let mut kernel = Kernel::new(1);
+        let mut direction = Direction::new();
+        let until_ns = 5_000_000_000;
+        let mut delays = Delays {
+            config: &ChannelConfig::default(),
+            now_ns: kernel.now_ns,
+            draw: &mut kernel.draw,
+            stalled_until_ns: until_ns,
+        };
+        let _ = direction.send(1, &mut vec![1, 2], &mut delays);
+        assert_eq!(taken(&mut direction, until_ns - 1), []);
+        assert_eq!(taken(&mut direction, until_ns), [1, 2]);
+    }
+
+    #[test]
+    fn failures_delay_ever_longer_until_a_connection_holds() {
+        let (mut channel, mut draw) = (Channel::new(), Draw::new(1));
+        let second = Duration::from_secs(1);
+        let mut delay = |now| channel.next_delay(&mut draw, now);
+        for expected in [1, 2, 4, 8, 8] {
+            let drawn = delay(Duration::ZERO);
+            assert!(
+                (expected * second).abs_diff(drawn) <= expected * second / 5,
+                "{drawn:?}"
+            );
+        }
+        channel.connected_at = second;
+        let drawn = channel.next_delay(&mut draw, second + LONGEST_BACKOFF);
+        assert!(drawn <= second * 6 / 5, "{drawn:?}");
+    }
+}

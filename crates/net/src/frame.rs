@@ -1,0 +1,111 @@
+//! Frames under way: buffers that are used again, and the tags by which checks follow them.
+//!
+//! A host ends each frame that it sends with a *trailer* behind the packet, where Ethernet allows padding: four bytes that nothing
+//! else ends with, and the frame's tag. Switches carry it along whatever they rewrite, copies of the frame keep it, and no checksum
+//! covers it. Frames that a controller makes up have none.
+
+use std::fmt;
+use urtica_wire::packet::ethernet::MIN_FRAME_LEN;
+
+/// A frame under way.
+pub(crate) type Frame = Vec<u8>;
+
+/// What a trailer begins with.
+const MARK: [u8; 4] = [0xf4, 0x0d, 0x75, 0x72];
+
+/// How long the trailer is.
+pub(crate) const TRAILER_LEN: usize = MARK.len() + size_of::<u64>();
+
+/// Names a frame that a host sent, and all copies of it: a number that no other has in the same network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u64);
+
+impl Tag {
+    /// The tag of a frame, if it has one.
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        let (rest, tag) = frame.split_last_chunk()?;
+        rest.ends_with(&MARK)
+            .then(|| Self(u64::from_be_bytes(*tag)))
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "frame {}", self.0)
+    }
+}
+
+/// Ends a frame with its trailer; with it, it is as long as Ethernet wants.
+pub(crate) fn seal(frame: &mut Frame, tag: Tag) {
+    let length = frame.len().max(MIN_FRAME_LEN - TRAILER_LEN);
+    frame.resize(length, 0);
+    frame.extend_from_slice(&MARK);
+    frame.extend_from_slice(&tag.0.to_be_bytes());
+}
+
+/// Buffers that frames were in.
+#[derive(Default)]
+pub(crate) struct Spare(Vec<Frame>);
+
+impl Spare {
+    /// An empty buffer.
+    #[inline]
+    pub fn take(&mut self) -> Frame {
+        let mut frame = self.0.pop().unwrap_or_default();
+        frame.clear();
+        frame
+    }
+
+    /// A buffer with these bytes.
+    #[inline]
+    pub fn copy(&mut self, bytes: &[u8]) -> Frame {
+        let mut frame = self.take();
+        frame.extend_from_slice(bytes);
+        frame
+    }
+
+    /// Keeps a buffer for later.
+    #[inline]
+    pub fn put(&mut self, frame: Frame) {
+        self.0.push(frame);
+    }
+
+    /// Gives `other` what is beyond `count`, or takes from it what is lacking. Frames go through a switch by buffers of its own;
+    /// only where it sends more than it receives, or less, have these to be made up for.
+    pub fn level(&mut self, other: &mut Self, count: usize) {
+        if self.0.len() > count {
+            other.0.extend(self.0.drain(count..));
+        } else {
+            let lacking = count - self.0.len();
+            let from = other.0.len().saturating_sub(lacking);
+            self.0.extend(other.0.drain(from..));
+        }
+    }
+
+    /// Keeps all of these for later.
+    pub fn append(&mut self, frames: &mut Vec<Frame>) {
+        self.0.append(frames);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sealed_frame_tells_its_tag() {
+        for length in [0, 14, 60, 1514] {
+            let mut frame = vec![7; length];
+            seal(&mut frame, Tag(0x0123_4567_89ab_cdef));
+            assert_eq!(Tag::of(&frame), Some(Tag(0x0123_4567_89ab_cdef)));
+            assert!(frame.len() >= MIN_FRAME_LEN);
+        }
+    }
+
+    #[test]
+    fn other_frames_have_none() {
+        for frame in [&[][..], &[0; 8], &[0xff; 60], &MARK] {
+            assert_eq!(Tag::of(frame), None);
+        }
+    }
+}

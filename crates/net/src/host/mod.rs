@@ -1,0 +1,392 @@
+//! Virtual hosts: they find each other, ping, and send flows.
+//!
+//! **What.** Frames and times go in, frames come out; no thread, no clock. A host answers ARP, neighbour solicitations and echo
+//! requests, acknowledges streams, and counts what it gets. One file per protocol, all of one shape: `start`, `report`, `handle` for
+//! what comes, `handle_timeout` and `next_timeout` for what is due.
+//!
+//! **What not.** Hosts have no routes: each takes all others for neighbours.
+
+mod flow;
+mod ip;
+mod outbox;
+mod ping;
+mod tcp;
+mod udp;
+
+pub use flow::FlowReport;
+pub(crate) use outbox::Outbox;
+pub(crate) use ping::ANSWER_WITHIN;
+pub use ping::PingReport;
+pub use udp::Datagrams;
+
+use crate::frame::Tag;
+use ip::{Ip, Station};
+use ping::Pings;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use tcp::Tcps;
+use udp::Udps;
+use urtica_wire::MacAddr;
+use urtica_wire::packet::{EthernetView, Ipv4View, ether_type, ip_proto};
+
+/// How many tags a host remembers, to tell second copies.
+const REMEMBERED: usize = 1024;
+
+/// The first port that flows are sent from.
+const FIRST_PORT: u16 = 49_152;
+
+/// What a host has got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounters {
+    /// Frames that came.
+    pub received: u64,
+    /// Those of them that were for another host alone: they were flooded.
+    pub for_others: u64,
+    /// Copies of a frame that had come before.
+    pub duplicates: u64,
+    /// Frames that were for this host and made no sense to it.
+    pub unexpected: u64,
+}
+
+/// One host.
+pub(crate) struct Host {
+    pub name: String,
+    ip: Ip,
+    pings: Pings,
+    udps: Udps,
+    tcps: Tcps,
+    ports: u16,
+    pub counters: HostCounters,
+    /// The tags of frames that came, each at the place that it has by its number.
+    seen: Vec<Option<Tag>>,
+}
+
+/// Which flow of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlowKind {
+    Datagrams,
+    Stream,
+}
+
+impl Host {
+    /// A host with this name and these addresses.
+    pub fn new(name: &str, mac: MacAddr, ipv4: Ipv4Addr) -> Self {
+        Self {
+            name: name.to_owned(),
+            ip: Ip::new(Station::new(mac, ipv4)),
+            pings: Pings::default(),
+            udps: Udps::default(),
+            tcps: Tcps::default(),
+            ports: 0,
+            counters: HostCounters::default(),
+            seen: vec![None; REMEMBERED],
+        }
+    }
+
+    pub fn mac(&self) -> MacAddr {
+        self.ip.station.mac
+    }
+
+    pub fn ipv4(&self) -> Ipv4Addr {
+        self.ip.station.ipv4
+    }
+
+    /// Tells the network of itself, so that it is known before anybody asks.
+    pub fn announce(&self, out: &mut Outbox) {
+        self.ip.announce(out);
+    }
+
+    /// Begins to ping; returns the identifier.
+    pub fn start_ping(
+        &mut self,
+        dst: Ipv4Addr,
+        count: u32,
+        interval: Duration,
+        now: Duration,
+    ) -> u16 {
+        self.pings.start(dst, count, interval, now)
+    }
+
+    /// The host's pings.
+    pub fn pings(&mut self) -> &mut Pings {
+        &mut self.pings
+    }
+
+    /// Begins to send datagrams; returns the port that they are sent from.
+    pub fn start_datagrams(&mut self, dst: Ipv4Addr, flow: Datagrams, now: Duration) -> u16 {
+        let port = self.next_port();
+        self.udps.start(port, dst, flow, now);
+        port
+    }
+
+    /// Begins to send a stream; returns the port that it is sent from.
+    pub fn start_stream(&mut self, dst: Ipv4Addr, bytes: u64, now: Duration) -> u16 {
+        let port = self.next_port();
+        self.tcps.start(port, dst, bytes, now);
+        port
+    }
+
+    /// Ends all pings and flows that it sends.
+    pub fn stop_flows(&mut self) {
+        self.pings = Pings::default();
+        self.udps.stop();
+        self.tcps.stop();
+    }
+
+    /// Tells what was sent from a port.
+    pub fn report_sent(&self, kind: FlowKind, port: u16, report: &mut FlowReport) {
+        match kind {
+            FlowKind::Datagrams => self.udps.report_sent(port, report),
+            FlowKind::Stream => self.tcps.report_sent(port, report),
+        }
+    }
+
+    /// Tells what has come from another host's port.
+    pub fn report_heard(&self, kind: FlowKind, src: (Ipv4Addr, u16), report: &mut FlowReport) {
+        match kind {
+            FlowKind::Datagrams => self.udps.report_heard(src, report),
+            FlowKind::Stream => self.tcps.report_heard(src, report),
+        }
+    }
+
+    /// Takes in a frame.
+    pub fn handle(&mut self, frame: &[u8], now: Duration, out: &mut Outbox) {
+        self.counters.received += 1;
+        self.remember(frame);
+        let Ok(ethernet) = EthernetView::new(frame) else {
+            self.counters.unexpected += 1;
+            return;
+        };
+        if ethernet.dst() != self.mac() && !ethernet.dst().is_multicast() {
+            self.counters.for_others += 1;
+            return;
+        }
+        let is_expected = match ethernet.ether_type() {
+            ether_type::IPV4 => self.handle_ipv4(ethernet.payload(), now, out),
+            ether_type::ARP => self.ip.handle_arp(ethernet.payload(), now, out),
+            ether_type::IPV6 => self.ip.handle_ipv6(ethernet.src(), ethernet.payload(), out),
+            // What switches and controllers tell each other.
+            _ => ethernet.dst().is_multicast(),
+        };
+        self.counters.unexpected += u64::from(!is_expected);
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Duration, out: &mut Outbox) {
+        self.ip.handle_timeout(now, out);
+        self.pings.handle_timeout(&mut self.ip, now, out);
+        self.udps.handle_timeout(&mut self.ip, now, out);
+        self.tcps.handle_timeout(&mut self.ip, now, out);
+    }
+
+    /// When there is something to do.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        let timeouts = [
+            self.ip.next_timeout(),
+            self.pings.next_timeout(),
+            self.udps.next_timeout(),
+            self.tcps.next_timeout(),
+        ];
+        timeouts.into_iter().flatten().min()
+    }
+
+    fn next_port(&mut self) -> u16 {
+        let port = FIRST_PORT + self.ports;
+        self.ports = (self.ports + 1) % (u16::MAX - FIRST_PORT);
+        port
+    }
+
+    fn handle_ipv4(&mut self, bytes: &[u8], now: Duration, out: &mut Outbox) -> bool {
+        let Ok(packet) = Ipv4View::new(bytes) else {
+            return false;
+        };
+        if packet.dst() != self.ipv4() {
+            return packet.dst().is_multicast() || packet.dst().is_broadcast();
+        }
+        let (src, payload) = (packet.src(), packet.payload());
+        match packet.proto() {
+            ip_proto::UDP => self.udps.handle(src, payload),
+            ip_proto::TCP => self.tcps.handle(src, payload, &mut self.ip, now, out),
+            ip_proto::ICMPV4 => self.pings.handle(src, payload, &mut self.ip, now, out),
+            _ => false,
+        }
+    }
+
+    /// Counts the frame if another copy of it came before.
+    fn remember(&mut self, frame: &[u8]) {
+        let Some(tag) = Tag::of(frame) else {
+            return;
+        };
+        let place = &mut self.seen[tag.0 as usize % REMEMBERED];
+        let is_second = place.replace(tag) == Some(tag);
+        self.counters.duplicates += u64::from(is_second);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Frame;
+    use std::net::Ipv6Addr;
+    use urtica_wire::packet::checksum::PseudoHeader;
+    use urtica_wire::packet::{
+        Arp, ArpView, Ethernet, Icmpv6, Icmpv6View, Ipv6, Ipv6View, Nd, arp, icmpv6,
+    };
+
+    const NOW: Duration = Duration::from_secs(5);
+    const OTHER: MacAddr = MacAddr::new([2, 0, 0, 0, 0, 9]);
+    const OTHER_IPV4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 9);
+
+    fn host() -> Host {
+        Host::new(
+            "h1",
+            MacAddr::new([2, 0, 0, 0, 0, 1]),
+            Ipv4Addr::new(10, 0, 0, 1),
+        )
+    }
+
+    fn frame(dst: MacAddr, ether_type: u16, write: impl FnOnce(&mut Frame)) -> Frame {
+        let mut frame = Frame::new();
+        let header = Ethernet {
+            dst,
+            src: OTHER,
+            ether_type,
+        };
+        header.write(&mut frame);
+        write(&mut frame);
+        frame
+    }
+
+    /// What a host sends when this comes.
+    fn replies(host: &mut Host, frame: &[u8]) -> Vec<Frame> {
+        let mut out = Outbox::default();
+        host.handle(frame, NOW, &mut out);
+        out.take()
+    }
+
+    fn arp_of(frame: &[u8]) -> Arp {
+        let ethernet = EthernetView::new(frame).unwrap();
+        assert_eq!(ethernet.ether_type(), ether_type::ARP);
+        ArpView::new(ethernet.payload()).unwrap().to_header()
+    }
+
+    #[test]
+    fn arp_is_answered_where_it_asks_for_us() {
+        let mut host = host();
+        let ask = |tpa| {
+            let request = Arp::request(OTHER, OTHER_IPV4, tpa);
+            frame(MacAddr::BROADCAST, ether_type::ARP, |frame| {
+                request.write(frame)
+            })
+        };
+        let replied = replies(&mut host, &ask(Ipv4Addr::new(10, 0, 0, 1)));
+        let reply = arp_of(&replied[0]);
+        assert_eq!(
+            (reply.op, reply.spa, reply.sha),
+            (arp::REPLY, host.ipv4(), host.mac())
+        );
+        assert_eq!((reply.tpa, reply.tha), (OTHER_IPV4, OTHER));
+        assert_eq!(
+            replies(&mut host, &ask(Ipv4Addr::new(10, 0, 0, 2))),
+            [] as [Frame; 0]
+        );
+    }
+
+    #[test]
+    fn an_announcement_names_the_host_twice() {
+        let mut out = Outbox::default();
+        host().announce(&mut out);
+        let announced = arp_of(&out.take()[0]);
+        assert_eq!(
+            (announced.op, announced.spa, announced.tpa),
+            (arp::REQUEST, host().ipv4(), host().ipv4())
+        );
+    }
+
+    #[test]
+    fn neighbour_solicitations_are_answered() {
+        let asker = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9);
+        let target = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, 1);
+        let solicit = |target| {
+            let (mut body, mut icmp) = (Vec::new(), Vec::new());
+            let nd = Nd {
+                flags: 0,
+                target,
+                sll: Some(OTHER),
+                tll: None,
+            };
+            nd.write(&mut body);
+            let header = Icmpv6 {
+                icmp_type: icmpv6::NEIGHBOR_SOLICITATION,
+                icmp_code: 0,
+            };
+            let pseudo_header = PseudoHeader::V6 {
+                src: asker,
+                dst: target,
+            };
+            header.write(&mut icmp, &pseudo_header, &body);
+            let ip = Ipv6::new(asker, target, ip_proto::ICMPV6);
+            let multicast = MacAddr::new([0x33, 0x33, 0xff, 0, 0, 1]);
+            frame(multicast, ether_type::IPV6, |frame| {
+                ip.write(frame, &icmp).unwrap()
+            })
+        };
+        let mut host = host();
+        let replied = replies(&mut host, &solicit(target));
+        let ethernet = EthernetView::new(&replied[0]).unwrap();
+        let ip = Ipv6View::new(ethernet.payload()).unwrap();
+        let icmp = Icmpv6View::new(ip.payload()).unwrap();
+        let pseudo_header = PseudoHeader::V6 {
+            src: ip.src(),
+            dst: ip.dst(),
+        };
+        assert!(icmp.is_checksum_valid(&pseudo_header));
+        let nd = icmp.nd().unwrap().unwrap();
+        assert_eq!(
+            (icmp.icmp_type(), nd.target()),
+            (icmpv6::NEIGHBOR_ADVERTISEMENT, target)
+        );
+        assert_eq!(
+            (nd.tll(), ip.dst(), ethernet.dst()),
+            (Some(host.mac()), asker, OTHER)
+        );
+        assert_eq!(replies(&mut host, &solicit(asker)), [] as [Frame; 0]);
+    }
+
+    #[test]
+    fn packets_wait_for_an_address_and_are_given_up() {
+        let mut host = host();
+        let mut out = Outbox::default();
+        host.start_ping(OTHER_IPV4, 1, Duration::from_secs(1), Duration::ZERO);
+        let mut asked = 0;
+        while let Some(next) = host.next_timeout() {
+            host.handle_timeout(next, &mut out);
+            asked += out
+                .take()
+                .iter()
+                .filter(|frame| arp_of(frame).op == arp::REQUEST)
+                .count();
+        }
+        assert_eq!(asked, 3);
+        assert!(host.pings().is_done(0, NOW) && host.pings().report(0).unwrap().lost() == 1);
+    }
+
+    #[test]
+    fn copies_strays_and_nonsense_are_counted() {
+        let mut host = host();
+        let mut tagged = frame(OTHER, ether_type::IPV4, |_| {});
+        crate::frame::seal(&mut tagged, Tag(7));
+        replies(&mut host, &tagged);
+        replies(&mut host, &tagged);
+        let cut_off = frame(host.mac(), ether_type::IPV4, |_| {});
+        replies(&mut host, &cut_off);
+        replies(&mut host, &[1, 2, 3]);
+        let expected = HostCounters {
+            received: 4,
+            for_others: 2,
+            duplicates: 1,
+            unexpected: 2,
+        };
+        assert_eq!(host.counters, expected);
+    }
+}

@@ -1,0 +1,232 @@
+//! Echo requests and replies (RFC 792).
+
+use super::ip::Ip;
+use super::outbox::Outbox;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use urtica_wire::packet::{Icmpv4, Icmpv4View, icmpv4, ip_proto};
+
+/// How long an answer is waited for.
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+
+/// How many bytes a request carries, as `ping` does.
+const PAYLOAD: [u8; 56] = [0x55; 56];
+
+/// What came of some echo requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PingReport {
+    /// How many were sent.
+    pub sent: u32,
+    /// How many were answered.
+    pub received: u32,
+    /// How many answers came beside the first to each.
+    pub duplicates: u32,
+    /// The shortest time from a request to its answer.
+    pub rtt_min: Duration,
+    /// The longest.
+    pub rtt_max: Duration,
+    /// All together.
+    rtt_sum: Duration,
+}
+
+impl PingReport {
+    /// How many were lost.
+    pub fn lost(&self) -> u32 {
+        self.sent - self.received
+    }
+
+    /// The mean time from a request to its answer; 0 where none came.
+    pub fn rtt_mean(&self) -> Duration {
+        self.rtt_sum.checked_div(self.received).unwrap_or_default()
+    }
+
+    fn count(&mut self, rtt: Duration) {
+        self.rtt_min = match self.received {
+            0 => rtt,
+            _ => self.rtt_min.min(rtt),
+        };
+        self.rtt_max = self.rtt_max.max(rtt);
+        self.rtt_sum += rtt;
+        self.received += 1;
+    }
+}
+
+/// As `ping` ends.
+impl fmt::Display for PingReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let loss = 100 * self.lost() / self.sent.max(1);
+        write!(
+            f,
+            "{} sent, {} received, {loss}% lost",
+            self.sent, self.received
+        )?;
+        if self.duplicates > 0 {
+            write!(f, ", {} duplicates", self.duplicates)?;
+        }
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        write!(
+            f,
+            ", rtt min/avg/max {:.3}/{:.3}/{:.3} ms",
+            ms(self.rtt_min),
+            ms(self.rtt_mean()),
+            ms(self.rtt_max)
+        )
+    }
+}
+
+/// A host's pings, by identifier.
+#[derive(Default)]
+pub(crate) struct Pings {
+    pings: BTreeMap<u16, Ping>,
+    started: u16,
+}
+
+/// Requests to one host, one after the other.
+struct Ping {
+    dst: Ipv4Addr,
+    left: u32,
+    interval: Duration,
+    next: Duration,
+    /// When the requests were sent that were not answered, by sequence number.
+    open: BTreeMap<u16, Duration>,
+    report: PingReport,
+}
+
+impl Pings {
+    /// Begins `count` requests to a host; returns the identifier.
+    pub fn start(&mut self, dst: Ipv4Addr, count: u32, interval: Duration, now: Duration) -> u16 {
+        let identifier = self.started;
+        self.started = self.started.wrapping_add(1);
+        let ping = Ping {
+            dst,
+            left: count,
+            interval,
+            next: now,
+            open: BTreeMap::new(),
+            report: PingReport::default(),
+        };
+        self.pings.insert(identifier, ping);
+        identifier
+    }
+
+    /// What has come of it by now; `None` where there is no such ping.
+    pub fn report(&self, identifier: u16) -> Option<PingReport> {
+        self.pings.get(&identifier).map(|ping| ping.report)
+    }
+
+    /// Whether nothing more can come of it.
+    pub fn is_done(&self, identifier: u16, now: Duration) -> bool {
+        self.pings
+            .get(&identifier)
+            .is_none_or(|ping| ping.is_done(now))
+    }
+
+    /// Forgets it.
+    pub fn finish(&mut self, identifier: u16) -> Option<PingReport> {
+        self.pings.remove(&identifier).map(|ping| ping.report)
+    }
+
+    /// Takes in an ICMP packet, and answers requests. Whether it was well-formed, and expected.
+    pub fn handle(
+        &mut self,
+        src: Ipv4Addr,
+        bytes: &[u8],
+        ip: &mut Ip,
+        now: Duration,
+        out: &mut Outbox,
+    ) -> bool {
+        let Ok(icmp) = Icmpv4View::new(bytes) else {
+            return false;
+        };
+        match icmp.icmp_type() {
+            icmpv4::ECHO_REQUEST => {
+                send(
+                    src,
+                    icmpv4::ECHO_REPLY,
+                    icmp.rest(),
+                    icmp.payload(),
+                    ip,
+                    now,
+                    out,
+                );
+                true
+            }
+            icmpv4::ECHO_REPLY => self.handle_reply(icmp.rest(), now),
+            _ => false,
+        }
+    }
+
+    /// Sends the requests that are due.
+    pub fn handle_timeout(&mut self, ip: &mut Ip, now: Duration, out: &mut Outbox) {
+        for (&identifier, ping) in &mut self.pings {
+            if ping.left > 0 && ping.next <= now {
+                ping.request(identifier, ip, now, out);
+            }
+        }
+    }
+
+    /// When there is something to do.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        let pings = self.pings.values().filter(|ping| ping.left > 0);
+        pings.map(|ping| ping.next).min()
+    }
+
+    fn handle_reply(&mut self, rest: [u8; 4], now: Duration) -> bool {
+        let [identifier, sequence] =
+            [[rest[0], rest[1]], [rest[2], rest[3]]].map(u16::from_be_bytes);
+        let Some(ping) = self.pings.get_mut(&identifier) else {
+            return true;
+        };
+        match ping.open.remove(&sequence) {
+            Some(sent) => ping.report.count(now.saturating_sub(sent)),
+            None => ping.report.duplicates += 1,
+        }
+        true
+    }
+}
+
+impl Ping {
+    fn request(&mut self, identifier: u16, ip: &mut Ip, now: Duration, out: &mut Outbox) {
+        let sequence = self.report.sent as u16;
+        let [[a, b], [c, d]] = [identifier, sequence].map(u16::to_be_bytes);
+        send(
+            self.dst,
+            icmpv4::ECHO_REQUEST,
+            [a, b, c, d],
+            &PAYLOAD,
+            ip,
+            now,
+            out,
+        );
+        self.open.insert(sequence, now);
+        self.report.sent += 1;
+        self.left -= 1;
+        self.next = now + self.interval;
+    }
+
+    fn is_done(&self, now: Duration) -> bool {
+        let is_late = |&sent: &Duration| sent + ANSWER_WITHIN <= now;
+        self.left == 0 && self.open.values().all(is_late)
+    }
+}
+
+fn send(
+    dst: Ipv4Addr,
+    icmp_type: u8,
+    rest: [u8; 4],
+    payload: &[u8],
+    ip: &mut Ip,
+    now: Duration,
+    out: &mut Outbox,
+) {
+    let header = Icmpv4 {
+        icmp_type,
+        icmp_code: 0,
+        rest,
+    };
+    let mut packet = Vec::with_capacity(icmpv4::HEADER_LEN + payload.len());
+    header.write(&mut packet, payload);
+    ip.send(dst, ip_proto::ICMPV4, &packet, now, out);
+}

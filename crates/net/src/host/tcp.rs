@@ -1,0 +1,423 @@
+//! Streams of bytes, reliable and with a window, in TCP's clothes.
+//!
+//! **What.** A handshake, segments with real headers, cumulative acknowledgements, slow start and halving (RFC 5681), and an end. That is
+//! enough to look like TCP to a switch and to yield to other streams on a full link.
+//!
+//! **What not.** A sender that hears of a loss goes back to it and sends all from there, as far as it has not heard by then that it
+//! arrived. No options, no window of the receiver's, no resets.
+
+use super::flow::FlowReport;
+use super::ip::Ip;
+use super::outbox::Outbox;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use urtica_wire::packet::checksum::PseudoHeader;
+use urtica_wire::packet::tcp::flags;
+use urtica_wire::packet::{Tcp, TcpView, ip_proto};
+
+/// Where streams are sent to.
+pub(crate) const PORT: u16 = 5001;
+
+/// How many bytes one segment carries at most.
+const SEGMENT_BYTES: u64 = 1448;
+
+/// How many segments may be under way at first, and at most.
+const FIRST_WINDOW: u64 = 10;
+const MAX_WINDOW: u64 = 256;
+
+/// After how long without an acknowledgement it is sent again, at least and at most.
+const MIN_TIMEOUT: Duration = Duration::from_millis(200);
+const MAX_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// This many acknowledgements of the same byte tell of a loss.
+const REPEATS: u32 = 3;
+
+/// A host's streams.
+#[derive(Default)]
+pub(crate) struct Tcps {
+    sending: BTreeMap<u16, Sending>,
+    /// By sender and its port.
+    receiving: BTreeMap<(Ipv4Addr, u16), Receiving>,
+}
+
+/// The sending side of a stream. Places in it are counted from 0; that of the SYN is one before, and so a place's sequence
+/// number is one more.
+struct Sending {
+    dst: Ipv4Addr,
+    bytes: u64,
+    phase: Phase,
+    /// All before this has arrived.
+    acknowledged: u64,
+    /// What is sent next.
+    next: u64,
+    /// All before this was sent once.
+    reached: u64,
+    /// How many segments may be under way, and from how many on that grows slowly.
+    window: u64,
+    slow_from: u64,
+    /// Acknowledgements since the window last grew slowly.
+    counted: u64,
+    repeats: u32,
+    round_trip: RoundTrip,
+    timeout: Duration,
+    deadline: Option<Duration>,
+    started: Duration,
+    report: FlowReport,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Greeting,
+    Open,
+    Done,
+}
+
+/// How long acknowledgements take (RFC 6298). One segment is timed at a time, and none that is sent again.
+#[derive(Default)]
+struct RoundTrip {
+    /// The end of the segment that is timed, and when it was sent.
+    timed: Option<(u64, Duration)>,
+    smoothed: Option<Duration>,
+    variation: Duration,
+}
+
+/// The receiving side of a stream.
+#[derive(Default)]
+struct Receiving {
+    /// All before this has arrived.
+    expected: u64,
+    /// What has arrived beyond it: where pieces begin and end.
+    beyond: BTreeMap<u64, u64>,
+    received: u64,
+    reordered: u64,
+}
+
+/// What one segment says.
+struct Segment<'a> {
+    src_port: u16,
+    dst_port: u16,
+    seq: u32,
+    ack: u32,
+    flags: u16,
+    payload: &'a [u8],
+}
+
+impl Tcps {
+    /// Begins to send this many bytes from a port, at the next time-out.
+    pub fn start(&mut self, port: u16, dst: Ipv4Addr, bytes: u64, now: Duration) {
+        self.sending.insert(port, Sending::new(dst, bytes, now));
+    }
+
+    /// Sends nothing more.
+    pub fn stop(&mut self) {
+        self.sending.clear();
+    }
+
+    /// Tells what was sent from a port.
+    pub fn report_sent(&self, port: u16, report: &mut FlowReport) {
+        if let Some(sending) = self.sending.get(&port) {
+            *report = FlowReport {
+                received: report.received,
+                received_bytes: report.received_bytes,
+                reordered: report.reordered,
+                ..sending.report
+            };
+        }
+    }
+
+    /// Tells what has come from a host's port.
+    pub fn report_heard(&self, src: (Ipv4Addr, u16), report: &mut FlowReport) {
+        if let Some(receiving) = self.receiving.get(&src) {
+            report.received = receiving.received;
+            report.received_bytes = receiving.expected;
+            report.reordered = receiving.reordered;
+        }
+    }
+
+    /// Takes in a segment. Whether it was well-formed.
+    pub fn handle(
+        &mut self,
+        src: Ipv4Addr,
+        bytes: &[u8],
+        ip: &mut Ip,
+        now: Duration,
+        out: &mut Outbox,
+    ) -> bool {
+        let Ok(segment) = TcpView::new(bytes) else {
+            return false;
+        };
+        if segment.dst_port() == PORT {
+            self.receive(src, &segment, ip, now, out);
+        } else if let Some(sending) = self.sending.get_mut(&segment.dst_port())
+            && sending.dst == src
+        {
+            sending.handle_acknowledgement(segment.dst_port(), &segment, ip, now, out);
+        }
+        true
+    }
+
+    /// Begins what was started, and sends again what was not acknowledged.
+    pub fn handle_timeout(&mut self, ip: &mut Ip, now: Duration, out: &mut Outbox) {
+        for (&port, sending) in &mut self.sending {
+            if sending.deadline.is_some_and(|deadline| deadline <= now) {
+                sending.handle_timeout(port, ip, now, out);
+            }
+        }
+    }
+
+    /// When there is something to do.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        let deadlines = self.sending.values().map(|sending| sending.deadline);
+        deadlines.flatten().min()
+    }
+
+    fn receive(
+        &mut self,
+        src: Ipv4Addr,
+        segment: &TcpView<'_>,
+        ip: &mut Ip,
+        now: Duration,
+        out: &mut Outbox,
+    ) {
+        let stream = (src, segment.src_port());
+        let greets = segment.flags() & flags::SYN != 0;
+        if greets {
+            self.receiving.entry(stream).or_default();
+        }
+        let Some(receiving) = self.receiving.get_mut(&stream) else {
+            return;
+        };
+        receiving.take(segment);
+        let acknowledgement = Segment {
+            src_port: PORT,
+            dst_port: segment.src_port(),
+            seq: u32::from(!greets),
+            ack: sequence_number(receiving.expected),
+            flags: if greets {
+                flags::SYN | flags::ACK
+            } else {
+                flags::ACK
+            },
+            payload: &[],
+        };
+        acknowledgement.send(src, ip, now, out);
+    }
+}
+
+impl Sending {
+    fn new(dst: Ipv4Addr, bytes: u64, now: Duration) -> Self {
+        Self {
+            dst,
+            bytes,
+            phase: Phase::Greeting,
+            acknowledged: 0,
+            next: 0,
+            reached: 0,
+            window: FIRST_WINDOW,
+            slow_from: MAX_WINDOW,
+            counted: 0,
+            repeats: 0,
+            round_trip: RoundTrip::default(),
+            timeout: MIN_TIMEOUT,
+            deadline: Some(now),
+            started: now,
+            report: FlowReport::default(),
+        }
+    }
+
+    fn handle_acknowledgement(
+        &mut self,
+        port: u16,
+        segment: &TcpView<'_>,
+        ip: &mut Ip,
+        now: Duration,
+        out: &mut Outbox,
+    ) {
+        if segment.flags() & flags::ACK == 0 || self.phase == Phase::Done {
+            return;
+        }
+        if self.phase == Phase::Greeting {
+            self.phase = Phase::Open;
+            self.restart_timer(now);
+        }
+        // Far behind what is acknowledged is far ahead of it, too: the difference is taken as a signed number.
+        let ahead = segment
+            .ack()
+            .wrapping_sub(sequence_number(self.acknowledged)) as i32;
+        match u64::try_from(ahead) {
+            Ok(0) if self.next > self.acknowledged => self.count_repeat(),
+            Ok(ahead) if self.acknowledged + ahead <= self.reached => self.advance(ahead, now),
+            _ => {}
+        }
+        match self.acknowledged == self.bytes {
+            true => self.finish(port, ip, now, out),
+            false => self.fill_window(port, ip, now, out),
+        }
+    }
+
+    fn advance(&mut self, ahead: u64, now: Duration) {
+        self.acknowledged += ahead;
+        self.next = self.next.max(self.acknowledged);
+        self.repeats = 0;
+        self.timeout = self.round_trip.hear(self.acknowledged, now);
+        self.restart_timer(now);
+        self.widen();
+    }
+
+    /// An acknowledgement widens the window by one segment, or by a part of one where it has been too wide before.
+    fn widen(&mut self) {
+        self.counted += 1;
+        if self.window < self.slow_from || self.counted >= self.window {
+            self.window = (self.window + 1).min(MAX_WINDOW);
+            self.counted = 0;
+        }
+    }
+
+    fn count_repeat(&mut self) {
+        self.repeats += 1;
+        if self.repeats == REPEATS {
+            self.slow_from = (self.window / 2).max(2);
+            self.window = self.slow_from;
+            self.next = self.acknowledged;
+            self.round_trip.forget();
+        }
+    }
+
+    fn handle_timeout(&mut self, port: u16, ip: &mut Ip, now: Duration, out: &mut Outbox) {
+        if self.phase == Phase::Greeting {
+            self.segment(port, flags::SYN, u32::MAX, &[])
+                .send(self.dst, ip, now, out);
+        } else {
+            self.slow_from = (self.window / 2).max(2);
+            self.window = 1;
+            self.next = self.acknowledged;
+            self.repeats = 0;
+            self.round_trip.forget();
+            self.fill_window(port, ip, now, out);
+        }
+        self.deadline = Some(now + self.timeout);
+        self.timeout = (self.timeout * 2).min(MAX_TIMEOUT);
+    }
+
+    fn fill_window(&mut self, port: u16, ip: &mut Ip, now: Duration, out: &mut Outbox) {
+        const DATA: [u8; SEGMENT_BYTES as usize] = [0x5a; SEGMENT_BYTES as usize];
+        let limit = self.acknowledged + self.window * SEGMENT_BYTES;
+        while self.next < self.bytes && self.next < limit {
+            let length = SEGMENT_BYTES.min(self.bytes - self.next);
+            let payload = &DATA[..length as usize];
+            let seq = sequence_number(self.next);
+            self.segment(port, flags::ACK, seq, payload)
+                .send(self.dst, ip, now, out);
+            self.report.sent += 1;
+            match self.next < self.reached {
+                true => self.report.sent_again += 1,
+                false => self.round_trip.send(self.next + length, now),
+            }
+            self.next += length;
+            self.reached = self.reached.max(self.next);
+        }
+    }
+
+    /// Everything has arrived. The end is told once; nobody waits for it.
+    fn finish(&mut self, port: u16, ip: &mut Ip, now: Duration, out: &mut Outbox) {
+        self.phase = Phase::Done;
+        self.deadline = None;
+        self.report.is_done = true;
+        self.report.took = Some(now.saturating_sub(self.started));
+        let seq = sequence_number(self.bytes);
+        self.segment(port, flags::FIN | flags::ACK, seq, &[])
+            .send(self.dst, ip, now, out);
+    }
+
+    fn restart_timer(&mut self, now: Duration) {
+        self.deadline = Some(now + self.timeout);
+    }
+
+    fn segment<'a>(&self, port: u16, flags: u16, seq: u32, payload: &'a [u8]) -> Segment<'a> {
+        Segment {
+            src_port: port,
+            dst_port: PORT,
+            seq,
+            ack: u32::from(self.phase != Phase::Greeting),
+            flags,
+            payload,
+        }
+    }
+}
+
+impl RoundTrip {
+    /// A segment that ends there was sent for the first time.
+    fn send(&mut self, end: u64, now: Duration) {
+        self.timed.get_or_insert((end, now));
+    }
+
+    /// Something is sent again: what would be acknowledged is not clear.
+    fn forget(&mut self) {
+        self.timed = None;
+    }
+
+    /// All before this place has been acknowledged; returns the time-out for what follows.
+    fn hear(&mut self, acknowledged: u64, now: Duration) -> Duration {
+        if let Some((_, sent)) = self.timed.take_if(|(end, _)| *end <= acknowledged) {
+            let took = now.saturating_sub(sent);
+            let smoothed = self.smoothed.unwrap_or(took);
+            self.variation = match self.smoothed {
+                None => took / 2,
+                Some(_) => (3 * self.variation + smoothed.abs_diff(took)) / 4,
+            };
+            self.smoothed = Some((7 * smoothed + took) / 8);
+        }
+        let smoothed = self.smoothed.unwrap_or_default();
+        (smoothed + 4 * self.variation).clamp(MIN_TIMEOUT, MAX_TIMEOUT)
+    }
+}
+
+impl Receiving {
+    fn take(&mut self, segment: &TcpView<'_>) {
+        let length = segment.payload().len() as u64;
+        if length == 0 {
+            return;
+        }
+        self.received += 1;
+        let ahead = segment.seq().wrapping_sub(sequence_number(self.expected)) as i32;
+        self.reordered += u64::from(ahead != 0);
+        let begin = self.expected.saturating_add_signed(ahead.into());
+        let end = self.beyond.entry(begin).or_default();
+        *end = (*end).max(begin + length);
+        while let Some(piece) = self
+            .beyond
+            .first_entry()
+            .filter(|piece| *piece.key() <= self.expected)
+        {
+            self.expected = self.expected.max(piece.remove());
+        }
+    }
+}
+
+impl Segment<'_> {
+    fn send(&self, dst: Ipv4Addr, ip: &mut Ip, now: Duration, out: &mut Outbox) {
+        let header = Tcp {
+            src_port: self.src_port,
+            dst_port: self.dst_port,
+            seq: self.seq,
+            ack: self.ack,
+            flags: self.flags,
+            window: u16::MAX,
+            ..Tcp::default()
+        };
+        let src = ip.station.ipv4;
+        let mut packet = Vec::new();
+        if header
+            .write(&mut packet, &PseudoHeader::V4 { src, dst }, self.payload)
+            .is_ok()
+        {
+            ip.send(dst, ip_proto::TCP, &packet, now, out);
+        }
+    }
+}
+
+/// The sequence number of a place in a stream: the SYN has 2^32 - 1.
+fn sequence_number(place: u64) -> u32 {
+    place as u32
+}

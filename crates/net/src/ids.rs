@@ -1,0 +1,42 @@
+//! What names the parts of a network.
+
+use urtica_wire::PortNo;
+
+/// A switch, by its place in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SwitchId(pub(crate) u32);
+
+/// A host, by its place in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(pub(crate) u32);
+
+/// A cable, both links of it: first those between switches by their place in the plan, then each host's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CableId(pub(crate) u32);
+
+/// What a cable is plugged into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum End {
+    /// A switch's port.
+    Switch(SwitchId, PortNo),
+    /// A host.
+    Host(HostId),
+}
+
+impl SwitchId {
+    pub(crate) fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl HostId {
+    pub(crate) fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl CableId {
+    pub(crate) fn place(self) -> usize {
+        self.0 as usize
+    }
+}

@@ -1,0 +1,64 @@
+//! What people call the parts of a network.
+
+use crate::{CableId, End, HostId, Net, SwitchId};
+
+/// The names of one network's parts, for those who tell of it while it changes. What another network has is `?`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    switches: Vec<String>,
+    hosts: Vec<String>,
+    cables: Vec<[End; 2]>,
+}
+
+impl Names {
+    pub fn of(net: &Net) -> Self {
+        let owned = |name: &str| name.to_owned();
+        let switches = net
+            .switches()
+            .filter_map(|switch| net.switch_name(switch).ok());
+        let hosts = net.hosts().filter_map(|host| net.host_name(host).ok());
+        Self {
+            switches: switches.map(owned).collect(),
+            hosts: hosts.map(owned).collect(),
+            cables: net
+                .cables()
+                .filter_map(|cable| net.ends(cable).ok())
+                .collect(),
+        }
+    }
+
+    pub fn switch(&self, switch: SwitchId) -> &str {
+        self.switches
+            .get(switch.place())
+            .map_or("?", String::as_str)
+    }
+
+    pub fn host(&self, host: HostId) -> &str {
+        self.hosts.get(host.place()).map_or("?", String::as_str)
+    }
+
+    /// `s1:2` for a port, `h1` for a host.
+    pub fn end(&self, end: End) -> String {
+        match end {
+            End::Switch(switch, port_no) => format!("{}:{port_no}", self.switch(switch)),
+            End::Host(host) => self.host(host).to_owned(),
+        }
+    }
+
+    /// `s1:2 = s2:1`.
+    pub fn cable(&self, cable: CableId) -> String {
+        match self.cables.get(cable.place()) {
+            Some(&[one, other]) => format!("{} = {}", self.end(one), self.end(other)),
+            None => "?".to_owned(),
+        }
+    }
+
+    /// The other end of a cable.
+    pub fn other(&self, cable: CableId, end: End) -> End {
+        match self.cables.get(cable.place()) {
+            Some(&[one, other]) if one == end => other,
+            Some(&[one, _]) => one,
+            None => end,
+        }
+    }
+}

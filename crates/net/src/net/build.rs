@@ -1,0 +1,153 @@
+//! From a plan to a network.
+
+use super::{Attached, Control, Net, NetError};
+use crate::cable::Cable;
+use crate::channel::{Channel, ChannelConfig};
+use crate::host::{Host, Outbox};
+use crate::kernel::Kernel;
+use crate::node::{Node, Port};
+use crate::{CableId, End, HostId, SwitchId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use urtica_switch::SwitchConfig;
+use urtica_topology::PortId;
+use urtica_topology::shapes::{LinkProperties, Plan};
+use urtica_wire::DatapathId;
+
+/// What a network is like, beside its plan.
+#[derive(Clone, Debug)]
+pub struct NetConfig {
+    /// What everything is drawn from.
+    pub seed: u64,
+    /// How switches are; each has the datapath id and the name that the plan says.
+    pub switch: SwitchConfig,
+    /// How long after the first frame that finds it idle a switch takes in what has come: its share of each hop. At least a
+    /// nanosecond.
+    pub switch_delay: Duration,
+    /// How long after a cable has got or lost its link the switches at its ends notice.
+    pub carrier_delay: Duration,
+    /// How many bytes wait for a link with a bandwidth; more are lost.
+    pub queue_bytes: u64,
+    /// How control channels are.
+    pub channel: ChannelConfig,
+    /// The cables to hosts; those between switches are as the plan says.
+    pub host_cables: LinkProperties,
+}
+
+impl Default for NetConfig {
+    /// Seed 0; a switch takes 10 microseconds, and notices a link's end within a millisecond; half a megabyte waits for a link.
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            switch: SwitchConfig::default(),
+            switch_delay: Duration::from_micros(10),
+            carrier_delay: Duration::from_millis(1),
+            queue_bytes: 512 << 10,
+            channel: ChannelConfig::default(),
+            host_cables: LinkProperties::default(),
+        }
+    }
+}
+
+impl Net {
+    /// The network of this plan, with all switches on, all cables whole, and without a controller.
+    ///
+    /// # Errors
+    /// [`NetError::Plan`] where the plan contradicts itself.
+    pub fn new(plan: &Plan, config: NetConfig) -> Result<Self, NetError> {
+        let mut net = Self {
+            kernel: Kernel::new(config.seed),
+            config,
+            cables: Vec::new(),
+            nodes: Vec::new(),
+            hosts: Vec::new(),
+            channels: Vec::new(),
+            control: Control::none(),
+            pace: None,
+            outbox: Outbox::default(),
+            sent: Vec::new(),
+        };
+        let switches = net.add_switches(plan)?;
+        let mut plugs = Plugs {
+            switches,
+            used: BTreeSet::new(),
+        };
+        for link in &plan.links {
+            let ends = [plugs.plug(link.a)?, plugs.plug(link.b)?];
+            net.add_cable(ends, &link.properties);
+        }
+        for host in &plan.hosts {
+            let id = HostId(net.hosts.len() as u32);
+            let ends = [End::Host(id), plugs.plug(host.attached)?];
+            let cable = net.add_cable(ends, &net.config.host_cables.clone());
+            net.hosts.push(Attached {
+                host: Host::new(&host.name, host.mac, host.ipv4),
+                cable,
+                due_ns: u64::MAX,
+            });
+        }
+        net.switches().for_each(|switch| net.switch_on(switch));
+        net.switches().for_each(|switch| net.look_at_ports(switch));
+        Ok(net)
+    }
+
+    fn add_switches(&mut self, plan: &Plan) -> Result<BTreeMap<DatapathId, SwitchId>, NetError> {
+        let mut switches = BTreeMap::new();
+        for (number, switch) in (0..).zip(&plan.switches) {
+            if switches
+                .insert(switch.datapath_id, SwitchId(number))
+                .is_some()
+            {
+                let sentence = format!("two switches have the datapath id {}", switch.datapath_id);
+                return Err(NetError::Plan(sentence));
+            }
+            self.nodes.push(Node::new(&switch.name, switch.datapath_id));
+            self.channels.push(Channel::new());
+        }
+        Ok(switches)
+    }
+
+    fn add_cable(&mut self, ends: [End; 2], properties: &LinkProperties) -> CableId {
+        let id = CableId(self.cables.len() as u32);
+        let mut cable = Cable::new(id, ends, properties, self.config.queue_bytes);
+        for (place, end) in ends.into_iter().enumerate() {
+            if let End::Switch(switch, port_no) = end {
+                let ports = &mut self.nodes[switch.place()].ports;
+                cable.slots[place] = ports.len();
+                ports.push(Port {
+                    port_no,
+                    cable: id,
+                    end: place,
+                    speed_kbps: cable.speed_kbps(),
+                });
+            }
+        }
+        self.cables.push(cable);
+        id
+    }
+}
+
+/// Which ports have a cable already.
+struct Plugs {
+    switches: BTreeMap<DatapathId, SwitchId>,
+    used: BTreeSet<PortId>,
+}
+
+impl Plugs {
+    fn plug(&mut self, port: PortId) -> Result<End, NetError> {
+        let Some(&switch) = self.switches.get(&port.switch) else {
+            return Err(NetError::Plan(format!(
+                "there is no switch for the port {port}"
+            )));
+        };
+        if port.port_no.0 == 0 || port.port_no.is_reserved() {
+            let sentence =
+                format!("no port can have the number of {port}; expected 1 to 0xffffff00");
+            return Err(NetError::Plan(sentence));
+        }
+        if !self.used.insert(port) {
+            return Err(NetError::Plan(format!("two cables are in the port {port}")));
+        }
+        Ok(End::Switch(switch, port.port_no))
+    }
+}

@@ -1,0 +1,418 @@
+//! The controller, and the channels between it and the switches.
+
+use super::{Net, NetError};
+use crate::SwitchId;
+use crate::channel::{Content, Delays, Segment, Side, Way};
+use crate::kernel::{Due, to_ns};
+use crate::watch::Event;
+use std::time::Duration;
+use urtica_controller::{Controller, Embedded, Network};
+
+/// How often the controller is told the time.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How long a side is left alone that does not want to read.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// The controller, if there is one.
+pub(super) struct Control {
+    controller: Option<Embedded>,
+    /// Whether there has been one: only then do switches try to connect.
+    is_wanted: bool,
+    /// Whether the agenda has an item for its next turn.
+    is_woken: bool,
+    /// When the agenda has an item for a background program's timer.
+    timer_ns: u64,
+}
+
+impl Control {
+    /// Nobody, and switches do not look for anybody.
+    pub fn none() -> Self {
+        Self {
+            controller: None,
+            is_wanted: false,
+            is_woken: false,
+            timer_ns: u64::MAX,
+        }
+    }
+}
+
+impl Net {
+    /// Starts a controller, in the place of the one that runs. Switches look for it from then on.
+    ///
+    /// # Errors
+    /// What [`Controller::embed`] refuses.
+    pub fn start_controller(
+        &mut self,
+        controller: Controller,
+    ) -> Result<(), urtica_controller::Error> {
+        self.stop_controller();
+        self.control.controller = Some(controller.embed()?);
+        self.kernel.tell(Event::ControllerStarted);
+        if !std::mem::replace(&mut self.control.is_wanted, true) {
+            self.switches().for_each(|switch| self.connect_soon(switch));
+            self.kernel.put_in(TICK, Due::ControllerTick);
+        }
+        self.wake_controller();
+        Ok(())
+    }
+
+    /// Ends the controller as a crash does: all connections break, and what is under way is lost.
+    pub fn stop_controller(&mut self) {
+        if self.control.controller.is_none() {
+            return;
+        }
+        self.kernel.tell(Event::ControllerStopped);
+        for switch in self.switches() {
+            self.cut_connection(switch, "the controller is gone");
+        }
+        self.control.controller = None;
+    }
+
+    /// The switches that the controller knows; `None` without a controller.
+    pub fn controller(&self) -> Option<&Network> {
+        self.control.controller.as_ref().map(Embedded::network)
+    }
+
+    /// How many switches have a connection, and how many the controller has.
+    pub fn connections(&self) -> (usize, usize) {
+        let channels = self.channels.iter();
+        let of_switches = channels
+            .clone()
+            .filter(|channel| channel.switch_side.is_some());
+        let of_controller = channels.filter(|channel| channel.controller_side.is_some());
+        (of_switches.count(), of_controller.count())
+    }
+
+    /// How many bytes of control channels are under way.
+    pub fn control_bytes_under_way(&self) -> usize {
+        self.channels
+            .iter()
+            .map(|channel| channel.under_way_bytes())
+            .sum()
+    }
+
+    /// Breaks a switch's connection to the controller; what is under way is lost. It connects again later.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn break_connection(&mut self, switch: SwitchId) -> Result<(), NetError> {
+        self.check_switch(switch)?;
+        self.cut_connection(switch, "the connection broke");
+        Ok(())
+    }
+
+    /// Has a switch's control channel deliver nothing for so long, and then everything, as TCP does behind a failure on its way.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn stall_connection(&mut self, switch: SwitchId, time: Duration) -> Result<(), NetError> {
+        self.check_switch(switch)?;
+        let until_ns = self.kernel.now_ns.saturating_add(to_ns(time));
+        let channel = &mut self.channels[switch.place()];
+        channel.stalled_until_ns = channel.stalled_until_ns.max(until_ns);
+        Ok(())
+    }
+
+    /// A switch tries to connect soon, if there is anything to connect to.
+    pub(super) fn connect_soon(&mut self, switch: SwitchId) {
+        if self.control.is_wanted {
+            let within = self.config.channel.connect_within;
+            let delay = self.kernel.draw.duration(Duration::ZERO..=within);
+            self.connect_in(switch, delay);
+        }
+    }
+
+    /// A switch tries to connect.
+    pub(super) fn connect(&mut self, switch: SwitchId) {
+        let now = self.now();
+        let channel = &mut self.channels[switch.place()];
+        if channel.next_attempt_ns != self.kernel.now_ns || channel.switch_side.is_some() {
+            return;
+        }
+        let is_reachable =
+            channel.stalled_until_ns <= self.kernel.now_ns && self.control.controller.is_some();
+        let Some(powered) = &mut self.nodes[switch.place()].powered else {
+            return;
+        };
+        if !is_reachable {
+            return self.connect_later(switch);
+        }
+        let id = powered.switch.connect("the controller".into(), now);
+        let number = channel.open(id, now);
+        self.kernel.tell(Event::Connected(switch));
+        self.put_segment(switch, Way::ToController, number, Content::Open);
+        self.settle_switch(switch);
+    }
+
+    /// Hands over what has come out of a control channel.
+    pub(super) fn deliver_control(&mut self, switch: SwitchId, way: Way) {
+        let now_ns = self.kernel.now_ns;
+        self.channels[switch.place()]
+            .direction(way)
+            .under_way
+            .leave_agenda();
+        while self.is_delivered(switch, way) {
+            let direction = self.channels[switch.place()].direction(way);
+            let Some(segment) = direction.take_due(now_ns) else {
+                break;
+            };
+            match way {
+                Way::ToSwitch => self.hand_to_switch(switch, segment),
+                Way::ToController => self.hand_to_controller(switch, segment),
+            }
+        }
+        let patience_ns = match self.is_delivered(switch, way) {
+            true => 0,
+            false => to_ns(PATIENCE),
+        };
+        if let Some(at_ns) = self.channels[switch.place()]
+            .direction(way)
+            .under_way
+            .next_on_agenda()
+        {
+            self.kernel
+                .put(at_ns.max(now_ns + patience_ns), Due::Channel(switch, way));
+        }
+        self.settle_switch(switch);
+        self.send_to_switch(switch);
+    }
+
+    /// The controller goes on with what has come to it.
+    pub(super) fn take_controller_turn(&mut self) {
+        self.control.is_woken = false;
+        self.run_controller(Embedded::poll);
+    }
+
+    /// The controller is told the time.
+    pub(super) fn tick_controller(&mut self) {
+        self.run_controller(Embedded::handle_timeout);
+        self.kernel.put_in(TICK, Due::ControllerTick);
+    }
+
+    /// Sends what a switch has for the controller.
+    pub(super) fn send_to_controller(&mut self, switch: SwitchId) {
+        let channel = &mut self.channels[switch.place()];
+        if let Some(side) = channel.switch_side
+            && let Some(powered) = &mut self.nodes[switch.place()].powered
+            && let Some(output) = powered.switch.output(side.id)
+            && !output.is_empty()
+        {
+            let mut delays = Delays::new(
+                &self.config.channel,
+                &mut self.kernel,
+                channel.stalled_until_ns,
+            );
+            if let Some(at_ns) = channel.to_controller.send(side.number, output, &mut delays) {
+                self.kernel
+                    .put(at_ns, Due::Channel(switch, Way::ToController));
+            }
+        }
+    }
+
+    /// A switch ends its connection, behind what it still has to say.
+    pub(super) fn close_at_switch(
+        &mut self,
+        switch: SwitchId,
+        id: urtica_switch::ConnectionId,
+        reason: &str,
+    ) {
+        self.send_to_controller(switch);
+        let now = self.now();
+        let channel = &mut self.channels[switch.place()];
+        let Some(side) = channel.switch_side.take_if(|side| side.id == id) else {
+            return self.close_remote(switch, reason);
+        };
+        if let Some(powered) = &mut self.nodes[switch.place()].powered {
+            powered.switch.disconnect(id, now);
+        }
+        self.put_segment(switch, Way::ToController, side.number, Content::Close);
+        self.kernel.tell(Event::Disconnected(switch, reason));
+        self.connect_later(switch);
+    }
+
+    /// Both sides find the connection broken.
+    pub(super) fn cut_connection(&mut self, switch: SwitchId, reason: &str) {
+        let now = self.now();
+        let channel = &mut self.channels[switch.place()];
+        channel.clear();
+        if let Some(side) = channel.controller_side.take()
+            && let Some(controller) = &mut self.control.controller
+        {
+            controller.disconnect(side.id, now);
+            self.wake_controller();
+        }
+        let channel = &mut self.channels[switch.place()];
+        if let Some(side) = channel.switch_side.take() {
+            if let Some(powered) = &mut self.nodes[switch.place()].powered {
+                powered.switch.disconnect(side.id, now);
+            }
+            self.kernel.tell(Event::Disconnected(switch, reason));
+            self.connect_later(switch);
+        }
+    }
+
+    fn connect_later(&mut self, switch: SwitchId) {
+        let now = self.now();
+        let delay = self.channels[switch.place()].next_delay(&mut self.kernel.draw, now);
+        self.connect_in(switch, delay);
+    }
+
+    fn connect_in(&mut self, switch: SwitchId, delay: Duration) {
+        let at_ns = self.kernel.now_ns + to_ns(delay);
+        self.channels[switch.place()].next_attempt_ns = at_ns;
+        self.kernel.put(at_ns, Due::Connect(switch));
+    }
+
+    /// Whether the receiving side reads.
+    fn is_delivered(&self, switch: SwitchId, way: Way) -> bool {
+        let channel = &self.channels[switch.place()];
+        match way {
+            Way::ToSwitch => match (&self.nodes[switch.place()].powered, channel.switch_side) {
+                (Some(powered), Some(side)) => powered.switch.wants_input(side.id),
+                _ => true,
+            },
+            Way::ToController => match (&self.control.controller, channel.controller_side) {
+                (Some(controller), Some(side)) => controller.wants_input(side.id),
+                _ => true,
+            },
+        }
+    }
+
+    fn hand_to_switch(&mut self, switch: SwitchId, segment: Segment) {
+        let now = self.now();
+        let side = self.channels[switch.place()].switch_side;
+        let Some(side) = side.filter(|side| side.number == segment.number) else {
+            return;
+        };
+        let Some(powered) = &mut self.nodes[switch.place()].powered else {
+            return;
+        };
+        let ended = match segment.content {
+            Content::Open => return,
+            Content::Close => Err("the controller has ended it".to_owned()),
+            Content::Bytes(bytes) => {
+                self.kernel.tell(Event::ToSwitch(switch, &bytes));
+                powered.switch.handle_input(side.id, &bytes, now)
+            }
+        };
+        if let Err(reason) = ended {
+            self.close_at_switch(switch, side.id, &reason);
+        }
+    }
+
+    fn hand_to_controller(&mut self, switch: SwitchId, segment: Segment) {
+        let now = self.now();
+        let Some(controller) = &mut self.control.controller else {
+            return;
+        };
+        let channel = &mut self.channels[switch.place()];
+        let side = channel
+            .controller_side
+            .filter(|side| side.number == segment.number);
+        match (segment.content, side) {
+            (Content::Open, _) => {
+                let id = controller.connect(self.nodes[switch.place()].name.clone(), now);
+                let number = segment.number;
+                channel.controller_side = Some(Side { number, id });
+            }
+            (Content::Close, Some(side)) => {
+                channel.controller_side = None;
+                controller.disconnect(side.id, now);
+            }
+            (Content::Bytes(bytes), Some(side)) => {
+                self.kernel.tell(Event::ToController(switch, &bytes));
+                if controller.handle_input(side.id, &bytes, now).is_err() {
+                    self.close_at_controller(side.id);
+                }
+            }
+            (_, None) => {}
+        }
+        self.wake_controller();
+    }
+
+    /// The controller has ended a connection.
+    fn close_at_controller(&mut self, id: urtica_controller::ConnectionId) {
+        let sides = self.channels.iter().map(|channel| channel.controller_side);
+        let found = (0..).zip(sides).find_map(|(number, side)| {
+            let side = side.filter(|side| side.id == id)?;
+            Some((SwitchId(number), side))
+        });
+        if let Some((switch, side)) = found {
+            self.channels[switch.place()].controller_side = None;
+            self.put_segment(switch, Way::ToSwitch, side.number, Content::Close);
+        }
+    }
+
+    /// The controller has its turn as soon as all has come to it that does at this moment.
+    fn wake_controller(&mut self) {
+        if !std::mem::replace(&mut self.control.is_woken, true) {
+            self.kernel.put(self.kernel.now_ns, Due::Controller);
+        }
+    }
+
+    fn run_controller(
+        &mut self,
+        run: fn(&mut Embedded, Duration) -> Vec<(urtica_controller::ConnectionId, String)>,
+    ) {
+        let now = self.now();
+        let Some(controller) = &mut self.control.controller else {
+            return;
+        };
+        for (id, _) in run(controller, now) {
+            self.close_at_controller(id);
+        }
+        self.switches()
+            .for_each(|switch| self.send_to_switch(switch));
+        self.set_timer();
+    }
+
+    /// Puts the next timer of a background program on the agenda, unless it is there.
+    fn set_timer(&mut self) {
+        let now_ns = self.kernel.now_ns;
+        if self.control.timer_ns <= now_ns {
+            self.control.timer_ns = u64::MAX;
+        }
+        let next = self
+            .control
+            .controller
+            .as_ref()
+            .and_then(Embedded::next_timeout);
+        let next_ns = next.map_or(u64::MAX, to_ns).max(now_ns + 1);
+        if next_ns < self.control.timer_ns {
+            self.control.timer_ns = next_ns;
+            self.kernel.put(next_ns, Due::Controller);
+        }
+    }
+
+    /// Sends what the controller has for a switch.
+    fn send_to_switch(&mut self, switch: SwitchId) {
+        let channel = &mut self.channels[switch.place()];
+        if let Some(side) = channel.controller_side
+            && let Some(controller) = &mut self.control.controller
+            && let Some(output) = controller.output(side.id)
+            && !output.is_empty()
+        {
+            let mut delays = Delays::new(
+                &self.config.channel,
+                &mut self.kernel,
+                channel.stalled_until_ns,
+            );
+            if let Some(at_ns) = channel.to_switch.send(side.number, output, &mut delays) {
+                self.kernel.put(at_ns, Due::Channel(switch, Way::ToSwitch));
+            }
+        }
+    }
+
+    fn put_segment(&mut self, switch: SwitchId, way: Way, number: u64, content: Content) {
+        let channel = &mut self.channels[switch.place()];
+        let mut delays = Delays::new(
+            &self.config.channel,
+            &mut self.kernel,
+            channel.stalled_until_ns,
+        );
+        if let Some(at_ns) = channel.direction(way).put(number, content, &mut delays) {
+            self.kernel.put(at_ns, Due::Channel(switch, way));
+        }
+    }
+}

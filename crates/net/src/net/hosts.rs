@@ -1,0 +1,101 @@
+//! Hosts: their frames, their turns, and what they have got.
+
+use super::{Net, NetError};
+use crate::HostId;
+use crate::frame::Frame;
+use crate::host::HostCounters;
+use crate::kernel::{Due, to_ns};
+use std::time::Duration;
+
+/// The time between the announcements of different hosts.
+const STAGGER: Duration = Duration::from_micros(100);
+
+impl Net {
+    /// A host's name.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn host_name(&self, host: HostId) -> Result<&str, NetError> {
+        self.check_host(host)?;
+        Ok(&self.hosts[host.place()].host.name)
+    }
+
+    /// Ends all pings and flows: hosts answer, and send nothing of their own.
+    pub fn stop_flows(&mut self) {
+        for attached in &mut self.hosts {
+            attached.host.stop_flows();
+        }
+    }
+
+    /// What a host has got.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn host_counters(&self, host: HostId) -> Result<HostCounters, NetError> {
+        self.check_host(host)?;
+        Ok(self.hosts[host.place()].host.counters)
+    }
+
+    /// Has every host tell the network of itself, so that it is known before anybody asks.
+    pub fn announce_hosts(&mut self) {
+        for host in self.hosts() {
+            self.hosts[host.place()].host.announce(&mut self.outbox);
+            self.settle_host(host);
+            self.run_for(STAGGER);
+        }
+    }
+
+    pub(super) fn check_host(&self, host: HostId) -> Result<(), NetError> {
+        match host.place() < self.hosts.len() {
+            true => Ok(()),
+            false => Err(NetError::NoSuchId {
+                kind: "host",
+                id: host.0,
+            }),
+        }
+    }
+
+    /// A frame has come to a host.
+    pub(super) fn deliver_to_host(&mut self, host: HostId, frame: Frame) {
+        let now = self.now();
+        self.hosts[host.place()]
+            .host
+            .handle(&frame, now, &mut self.outbox);
+        self.outbox.spare.put(frame);
+        self.settle_host(host);
+    }
+
+    /// A host does what is due.
+    pub(super) fn handle_host_timeout(&mut self, host: HostId) {
+        let now = self.now();
+        let attached = &mut self.hosts[host.place()];
+        if attached.due_ns <= self.kernel.now_ns {
+            attached.due_ns = u64::MAX;
+            attached.host.handle_timeout(now, &mut self.outbox);
+            self.settle_host(host);
+        }
+    }
+
+    /// Sees to it that a host is told when something is due.
+    pub(super) fn wake_host(&mut self, host: HostId) {
+        let attached = &mut self.hosts[host.place()];
+        if let Some(next) = attached.host.next_timeout() {
+            let next_ns = to_ns(next).max(self.kernel.now_ns);
+            if next_ns < attached.due_ns {
+                attached.due_ns = next_ns;
+                self.kernel.put(next_ns, Due::Host(host));
+            }
+        }
+    }
+
+    /// Sends what a host has sent.
+    pub(super) fn settle_host(&mut self, host: HostId) {
+        if !self.outbox.is_empty() {
+            let cable = self.hosts[host.place()].cable;
+            for frame in self.outbox.take() {
+                self.send(cable, 0, frame);
+            }
+        }
+        self.wake_host(host);
+    }
+}

@@ -1,0 +1,221 @@
+//! The whole network.
+
+mod build;
+mod control;
+mod flows;
+mod hosts;
+mod links;
+mod pings;
+mod real_time;
+mod switches;
+
+pub use build::NetConfig;
+pub use flows::FlowId;
+pub use pings::{PingAllReport, PingId};
+
+use crate::cable::Cable;
+use crate::channel::Channel;
+use crate::frame::Frame;
+use crate::host::{Host, Outbox};
+use crate::kernel::{Broken, Due, Kernel, to_ns};
+use crate::node::Node;
+use crate::watch::Watcher;
+use crate::{CableId, HostId, SwitchId};
+use control::Control;
+use real_time::Pace;
+use std::time::Duration;
+
+/// A network in one process: switches, cables, hosts and, if wanted, a controller.
+///
+/// Single-threaded, and without a clock: time passes only in the methods that say so, and jumps from one thing that happens to the next.
+/// The same seed and the same calls give the same run, to the byte. [`Net::follow_the_clock`] and [`Net::connect_to`] have it keep to the
+/// time on the wall instead; then no two runs are quite the same.
+pub struct Net {
+    pub(crate) kernel: Kernel,
+    config: NetConfig,
+    cables: Vec<Cable>,
+    nodes: Vec<Node>,
+    hosts: Vec<Attached>,
+    channels: Vec<Channel>,
+    control: Control,
+    /// While time passes as it does on the wall.
+    pace: Option<Pace>,
+    outbox: Outbox,
+    /// What a switch has sent, for a moment.
+    sent: Vec<(u32, Frame)>,
+}
+
+/// A host, and where it is.
+struct Attached {
+    host: Host,
+    cable: CableId,
+    /// When the agenda has an item for it.
+    due_ns: u64,
+}
+
+/// What a network refuses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetError {
+    /// The plan contradicts itself.
+    #[error("the plan is not a network: {0}")]
+    Plan(String),
+    /// There is nothing of this name.
+    #[error("there is no {kind} '{name}'; expected one of {expected}")]
+    NoSuchName {
+        /// What was looked for.
+        kind: &'static str,
+        /// The name that was given.
+        name: String,
+        /// Those there are.
+        expected: String,
+    },
+    /// The id is another network's.
+    #[error("there is no {kind} {id} in this network; expected one that it gave out")]
+    NoSuchId {
+        /// What was looked for.
+        kind: &'static str,
+        /// The number that was given.
+        id: u32,
+    },
+    /// There is no cable there.
+    #[error("there is no cable between '{0}' and '{1}'")]
+    NoCable(String, String),
+    /// A controller's address stands for nothing.
+    #[error("cannot find the controller {0}: {1}; expected a host that there is")]
+    Address(String, String),
+    /// A watcher has stopped the network.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
+
+impl Net {
+    /// The time since the network began.
+    pub fn now(&self) -> Duration {
+        self.kernel.now()
+    }
+
+    /// Lets time pass.
+    pub fn run_for(&mut self, time: Duration) {
+        self.run_to_ns(self.kernel.now_ns.saturating_add(to_ns(time)));
+    }
+
+    /// Lets time pass until this, counted from the beginning.
+    pub fn run_to(&mut self, time: Duration) {
+        self.run_to_ns(to_ns(time));
+    }
+
+    /// Lets time pass until something is so, at most for `bound`; whether it is. It is looked at every millisecond.
+    pub fn run_until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool, bound: Duration) -> bool {
+        const STEP: Duration = Duration::from_millis(1);
+        let end = self.now() + bound;
+        loop {
+            if is_so(self) {
+                return true;
+            }
+            if self.now() >= end || self.is_broken() {
+                return false;
+            }
+            self.run_to((self.now() + STEP).min(end));
+        }
+    }
+
+    /// When something happens next.
+    pub fn next_due(&self) -> Option<Duration> {
+        self.kernel.agenda.next_ns().map(Duration::from_nanos)
+    }
+
+    /// Has somebody look on from now on.
+    pub fn watch(&mut self, watcher: impl Watcher + 'static) {
+        self.kernel.watch(Box::new(watcher));
+    }
+
+    /// What a watcher has stopped the network for. Time does not pass any more.
+    pub fn broken(&self) -> Option<&Broken> {
+        self.kernel.broken.as_ref()
+    }
+
+    /// The host of this name.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchName`].
+    pub fn host(&self, name: &str) -> Result<HostId, NetError> {
+        let names = self.hosts.iter().map(|attached| &*attached.host.name);
+        find("host", name, names).map(HostId)
+    }
+
+    /// The switch of this name.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchName`].
+    pub fn switch(&self, name: &str) -> Result<SwitchId, NetError> {
+        let names = self.nodes.iter().map(|node| &*node.name);
+        find("switch", name, names).map(SwitchId)
+    }
+
+    /// The hosts.
+    pub fn hosts(&self) -> impl ExactSizeIterator<Item = HostId> + use<> {
+        (0..self.hosts.len() as u32).map(HostId)
+    }
+
+    /// The switches.
+    pub fn switches(&self) -> impl ExactSizeIterator<Item = SwitchId> + use<> {
+        (0..self.nodes.len() as u32).map(SwitchId)
+    }
+
+    /// The cables.
+    pub fn cables(&self) -> impl ExactSizeIterator<Item = CableId> + use<> {
+        (0..self.cables.len() as u32).map(CableId)
+    }
+
+    fn is_broken(&self) -> bool {
+        self.kernel.broken.is_some()
+    }
+
+    fn run_to_ns(&mut self, until_ns: u64) {
+        while !self.is_broken() {
+            let next_ns = self.kernel.agenda.next_ns();
+            if self.wait(next_ns.map_or(until_ns, |next_ns| next_ns.min(until_ns))) {
+                continue;
+            }
+            let Some((at_ns, due)) = self.kernel.agenda.take_due(until_ns) else {
+                self.kernel.now_ns = until_ns.max(self.kernel.now_ns);
+                return;
+            };
+            self.kernel.now_ns = at_ns.max(self.kernel.now_ns);
+            self.handle(due);
+        }
+    }
+
+    fn handle(&mut self, due: Due) {
+        match due {
+            Due::Cable(cable, from) => self.deliver(cable, from.into()),
+            Due::Poll(switch) => self.poll_switch(switch),
+            Due::Tick(switch, life) => self.tick_switch(switch, life),
+            Due::Carrier(switch, life) => {
+                self.tell_switch_the_time(switch, life);
+            }
+            Due::Host(host) => self.handle_host_timeout(host),
+            Due::Channel(switch, way) => self.deliver_control(switch, way),
+            Due::Connect(switch) => self.connect(switch),
+            Due::Controller => self.take_controller_turn(),
+            Due::ControllerTick => self.tick_controller(),
+        }
+    }
+}
+
+/// The place of a name among these.
+fn find<'a>(
+    kind: &'static str,
+    name: &str,
+    mut names: impl Iterator<Item = &'a str> + Clone,
+) -> Result<u32, NetError> {
+    let all = names.clone();
+    match names.position(|known| known == name) {
+        Some(place) => Ok(place as u32),
+        None => Err(NetError::NoSuchName {
+            kind,
+            name: name.to_owned(),
+            expected: all.collect::<Vec<_>>().join(", "),
+        }),
+    }
+}

@@ -1,0 +1,158 @@
+//! Pings between hosts.
+
+use super::{Net, NetError};
+use crate::HostId;
+use crate::host::{ANSWER_WITHIN, PingReport};
+use std::fmt;
+use std::time::Duration;
+
+/// The time from one request to the next.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long addresses are looked for before requests are lost.
+const LOOK_UP: Duration = Duration::from_secs(3);
+
+/// The time between the first requests of different pairs.
+const STAGGER: Duration = Duration::from_micros(100);
+
+/// A ping that has been started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PingId {
+    host: HostId,
+    identifier: u16,
+}
+
+/// What came of each host pinging each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PingAllReport {
+    /// How many pairs there are, counted both ways.
+    pub sent: usize,
+    /// The pairs that got no answer: who pinged, and whom.
+    pub failed: Vec<(HostId, HostId)>,
+    /// How many answers came beside the first to each.
+    pub duplicates: u32,
+    /// The longest time from a request to its answer.
+    pub rtt_max: Duration,
+}
+
+impl PingAllReport {
+    /// Whether every host reached every other.
+    pub fn is_complete(&self) -> bool {
+        self.failed.is_empty()
+    }
+}
+
+/// As Mininet's `pingall` ends.
+impl fmt::Display for PingAllReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let received = self.sent - self.failed.len();
+        let dropped = 100 * self.failed.len() / self.sent.max(1);
+        write!(
+            f,
+            "Results: {dropped}% dropped ({received}/{} received)",
+            self.sent
+        )
+    }
+}
+
+impl Net {
+    /// Pings once, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`NetError`]: where there is no such host, or a watcher stops the network. That no answer comes is no error.
+    pub fn ping(&mut self, from: HostId, to: HostId) -> Result<PingReport, NetError> {
+        let ping = self.start_ping(from, to, 1)?;
+        self.finish_pings(&[ping])?;
+        self.ping_report(ping)
+    }
+
+    /// Has each host ping each, all nearly at the same time, and waits for the answers.
+    ///
+    /// # Errors
+    /// [`NetError::Broken`] where a watcher stops the network.
+    pub fn ping_all(&mut self) -> Result<PingAllReport, NetError> {
+        let hosts: Vec<_> = self.hosts().collect();
+        let pairs = hosts
+            .iter()
+            .flat_map(|&from| hosts.iter().map(move |&to| (from, to)));
+        let pairs: Vec<_> = pairs.filter(|(from, to)| from != to).collect();
+        self.ping_pairs(&pairs)
+    }
+
+    /// Has hosts ping others, all nearly at the same time, and waits for the answers.
+    ///
+    /// # Errors
+    /// [`NetError`]: where there is no such host, or a watcher stops the network.
+    pub fn ping_pairs(&mut self, pairs: &[(HostId, HostId)]) -> Result<PingAllReport, NetError> {
+        let mut pings = Vec::with_capacity(pairs.len());
+        for &(from, to) in pairs {
+            pings.push(self.start_ping(from, to, 1)?);
+            self.run_for(STAGGER);
+        }
+        self.finish_pings(&pings)?;
+        let mut all = PingAllReport {
+            sent: pairs.len(),
+            ..PingAllReport::default()
+        };
+        for (&pair, ping) in pairs.iter().zip(pings) {
+            let report = self.ping_report(ping)?;
+            if report.received == 0 {
+                all.failed.push(pair);
+            }
+            all.duplicates += report.duplicates;
+            all.rtt_max = all.rtt_max.max(report.rtt_max);
+            self.hosts[ping.host.place()]
+                .host
+                .pings()
+                .finish(ping.identifier);
+        }
+        Ok(all)
+    }
+
+    /// Has a host send echo requests, one a second, while time passes.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn start_ping(&mut self, from: HostId, to: HostId, count: u32) -> Result<PingId, NetError> {
+        self.check_host(from)?;
+        self.check_host(to)?;
+        let now = self.now();
+        let dst = self.hosts[to.place()].host.ipv4();
+        let host = &mut self.hosts[from.place()].host;
+        let identifier = host.start_ping(dst, count, INTERVAL, now);
+        self.wake_host(from);
+        Ok(PingId {
+            host: from,
+            identifier,
+        })
+    }
+
+    /// What has come of a ping by now.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn ping_report(&mut self, ping: PingId) -> Result<PingReport, NetError> {
+        self.check_host(ping.host)?;
+        let pings = self.hosts[ping.host.place()].host.pings();
+        pings.report(ping.identifier).ok_or(NetError::NoSuchId {
+            kind: "ping",
+            id: ping.identifier.into(),
+        })
+    }
+
+    /// Lets time pass until nothing more can come of these.
+    fn finish_pings(&mut self, pings: &[PingId]) -> Result<(), NetError> {
+        let mut left = pings.to_vec();
+        let are_done = |net: &mut Self| {
+            let now = net.now();
+            left.retain(|ping| {
+                let pings = net.hosts[ping.host.place()].host.pings();
+                !pings.is_done(ping.identifier, now)
+            });
+            left.is_empty()
+        };
+        self.run_until(are_done, LOOK_UP + ANSWER_WITHIN);
+        self.broken()
+            .map_or(Ok(()), |broken| Err(broken.clone().into()))
+    }
+}

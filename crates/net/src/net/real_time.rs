@@ -1,0 +1,136 @@
+//! Time as it passes on the wall, and a controller elsewhere.
+//!
+//! The same agenda as ever, but before each thing on it the network waits until it is due, and meanwhile serves the switches' sockets, if
+//! there are any. A network that cannot keep up is late, and catches up when it can.
+
+use super::{Net, NetError};
+use crate::SwitchId;
+use crate::remote::{Ready, Remotes, Wants};
+use std::time::{Duration, Instant};
+use urtica_wire::Address;
+
+/// How long sockets are left alone at most, however much there is to do.
+const SERVED_EVERY: Duration = Duration::from_millis(1);
+
+/// How the network's time follows that on the wall.
+pub(super) struct Pace {
+    started: Instant,
+    /// The network's time then.
+    base: Duration,
+    last_served: Instant,
+    remotes: Option<Remotes>,
+}
+
+impl Pace {
+    fn new(base: Duration) -> Self {
+        let started = Instant::now();
+        Self {
+            started,
+            base,
+            last_served: started,
+            remotes: None,
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.base + self.started.elapsed()
+    }
+}
+
+impl Net {
+    /// Has time pass as it does on the wall from now on, in all methods that let it pass.
+    pub fn follow_the_clock(&mut self) {
+        let now = self.now();
+        self.pace.get_or_insert_with(|| Pace::new(now));
+    }
+
+    /// Has all switches connect to a controller elsewhere, and time pass as it does on the wall.
+    ///
+    /// # Errors
+    /// [`NetError::Address`] where the address's name stands for nothing.
+    pub fn connect_to(&mut self, address: &Address) -> Result<(), NetError> {
+        let remotes = Remotes::new(address, self.nodes.len());
+        let remotes =
+            remotes.map_err(|error| NetError::Address(address.to_string(), error.to_string()))?;
+        let now = self.now();
+        self.pace.get_or_insert_with(|| Pace::new(now)).remotes = Some(remotes);
+        Ok(())
+    }
+
+    /// Waits until something is due, and serves sockets meanwhile. Returns whether these had something, so that there may be something
+    /// else to do first.
+    pub(super) fn wait(&mut self, due_ns: u64) -> bool {
+        let Some(mut pace) = self.pace.take() else {
+            return false;
+        };
+        let left = Duration::from_nanos(due_ns).saturating_sub(pace.now());
+        let has_served = match &mut pace.remotes {
+            Some(remotes) if !left.is_zero() || pace.last_served.elapsed() >= SERVED_EVERY => {
+                let has_served = self.serve(remotes, left);
+                pace.last_served = Instant::now();
+                has_served
+            }
+            _ => {
+                std::thread::sleep(left);
+                false
+            }
+        };
+        if has_served {
+            let now_ns = pace.now().as_nanos() as u64;
+            self.kernel.now_ns = now_ns.min(due_ns).max(self.kernel.now_ns);
+        }
+        self.pace = Some(pace);
+        has_served
+    }
+
+    /// A switch's connection to a controller elsewhere has ended.
+    pub(super) fn close_remote(&mut self, switch: SwitchId, reason: &str) {
+        let now = self.now();
+        if let Some(powered) = &mut self.nodes[switch.place()].powered
+            && let Some(Pace {
+                remotes: Some(remotes),
+                ..
+            }) = &mut self.pace
+        {
+            remotes.close(switch, &mut powered.switch, reason, now);
+        }
+    }
+
+    fn serve(&mut self, remotes: &mut Remotes, timeout: Duration) -> bool {
+        let now = self.now();
+        for switch in self.switches() {
+            if let Some(powered) = &mut self.nodes[switch.place()].powered {
+                remotes.tick(switch, now);
+                remotes.write(switch, &mut powered.switch, now);
+            }
+        }
+        let ready = remotes.wait(timeout, |switch, id| {
+            let powered = self.nodes[switch.place()].powered.as_mut();
+            let switch = powered.map(|powered| &mut powered.switch);
+            switch.map_or(Wants::NOTHING, |switch| Wants {
+                input: switch.wants_input(id),
+                room: switch.output(id).is_some_and(|output| !output.is_empty()),
+            })
+        });
+        let ready = ready.unwrap_or_default();
+        ready
+            .iter()
+            .for_each(|&ready| self.handle_ready(remotes, ready));
+        !ready.is_empty()
+    }
+
+    fn handle_ready(&mut self, remotes: &mut Remotes, ready: Ready) {
+        let now = self.now();
+        let (Ready::Decided(switch) | Ready::Readable(switch) | Ready::Writable(switch)) = ready;
+        let Some(powered) = &mut self.nodes[switch.place()].powered else {
+            return;
+        };
+        let device = &mut powered.switch;
+        match ready {
+            Ready::Decided(_) => remotes.finish(switch, device, now),
+            Ready::Readable(_) => remotes.read(switch, device, now),
+            Ready::Writable(_) => remotes.write(switch, device, now),
+        }
+        self.settle_switch(switch);
+    }
+}

@@ -1,0 +1,202 @@
+//! Switches: their turns, and being switched off and on.
+
+use super::{Net, NetError};
+use crate::SwitchId;
+use crate::frame::Frame;
+use crate::kernel::{Due, to_ns};
+use crate::watch::Event;
+use std::time::Duration;
+use urtica_switch::Switch;
+use urtica_wire::DatapathId;
+
+/// How often a switch is told the time.
+const TICK: Duration = Duration::from_millis(100);
+
+impl Net {
+    /// A switch's datapath id.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn datapath_id(&self, switch: SwitchId) -> Result<DatapathId, NetError> {
+        self.check_switch(switch)?;
+        Ok(self.nodes[switch.place()].datapath_id)
+    }
+
+    /// A switch's name.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn switch_name(&self, switch: SwitchId) -> Result<&str, NetError> {
+        self.check_switch(switch)?;
+        Ok(&self.nodes[switch.place()].name)
+    }
+
+    /// Whether a switch is switched on.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn is_on(&self, switch: SwitchId) -> Result<bool, NetError> {
+        self.check_switch(switch)?;
+        Ok(self.nodes[switch.place()].powered.is_some())
+    }
+
+    /// Whether a switch has a controller that has answered its hello.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn has_controller(&self, switch: SwitchId) -> Result<bool, NetError> {
+        self.check_switch(switch)?;
+        let powered = self.nodes[switch.place()].powered.as_ref();
+        Ok(powered.is_some_and(|powered| powered.switch.has_controller()))
+    }
+
+    /// The switch itself, to look at or to set up by hand; `None` while it is switched off.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn switch_mut(&mut self, switch: SwitchId) -> Result<Option<&mut Switch>, NetError> {
+        self.check_switch(switch)?;
+        let powered = self.nodes[switch.place()].powered.as_mut();
+        Ok(powered.map(|powered| &mut powered.switch))
+    }
+
+    /// Switches a switch off: its tables, what waits in it and its connection are gone, and its cables have no link.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn stop_switch(&mut self, switch: SwitchId) -> Result<(), NetError> {
+        self.check_switch(switch)?;
+        if self.nodes[switch.place()].powered.is_some() {
+            self.kernel.tell(Event::SwitchStopped(switch));
+            self.cut_connection(switch, "the switch was switched off");
+            self.close_remote(switch, "the switch was switched off");
+            self.nodes[switch.place()].powered = None;
+            self.look_at_links(switch);
+        }
+        Ok(())
+    }
+
+    /// Switches a switch on again, with empty tables.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn start_switch(&mut self, switch: SwitchId) -> Result<(), NetError> {
+        self.check_switch(switch)?;
+        if self.nodes[switch.place()].powered.is_none() {
+            self.switch_on(switch);
+        }
+        Ok(())
+    }
+
+    /// Switches a switch off and at once on again: its tables are empty then.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn restart_switch(&mut self, switch: SwitchId) -> Result<(), NetError> {
+        self.stop_switch(switch)?;
+        self.start_switch(switch)
+    }
+
+    pub(super) fn switch_on(&mut self, switch: SwitchId) {
+        let now = self.now();
+        self.nodes[switch.place()].start(&self.config.switch, now);
+        self.kernel.tell(Event::SwitchStarted(switch));
+        self.look_at_links(switch);
+        self.look_at_ports(switch);
+        // Switches look at their clocks at different times.
+        let phase = self.kernel.draw.duration(Duration::ZERO..=TICK);
+        let life = self.nodes[switch.place()].lives;
+        self.kernel.put_in(phase, Due::Tick(switch, life));
+        self.connect_soon(switch);
+    }
+
+    /// A switch looks which of its ports have links, without waiting for its tick.
+    pub(super) fn look_at_ports(&mut self, switch: SwitchId) {
+        let now = self.now();
+        if let Some(powered) = &mut self.nodes[switch.place()].powered {
+            // It has no connections yet that could end.
+            powered.switch.handle_timeout(now);
+        }
+    }
+
+    /// A frame has come to a port. Gives it back where the switch has no room for it.
+    pub(super) fn deliver_to_switch(
+        &mut self,
+        switch: SwitchId,
+        slot: usize,
+        frame: Frame,
+    ) -> Result<(), Frame> {
+        let Some(powered) = &mut self.nodes[switch.place()].powered else {
+            return Err(frame);
+        };
+        powered.side.push(slot, frame)?;
+        if !std::mem::replace(&mut powered.is_woken, true) {
+            let delay = self.config.switch_delay.max(Duration::from_nanos(1));
+            self.kernel
+                .put(self.kernel.now_ns + to_ns(delay), Due::Poll(switch));
+        }
+        Ok(())
+    }
+
+    /// A switch takes in what has come.
+    pub(super) fn poll_switch(&mut self, switch: SwitchId) {
+        let now = self.now();
+        if let Some(powered) = &mut self.nodes[switch.place()].powered {
+            powered.poll(now);
+            self.settle_switch(switch);
+        }
+    }
+
+    /// A switch is told the time, again and again.
+    pub(super) fn tick_switch(&mut self, switch: SwitchId, life: u16) {
+        if self.tell_switch_the_time(switch, life) {
+            self.kernel.put_in(TICK, Due::Tick(switch, life));
+        }
+    }
+
+    /// A switch is told the time, if it is still in this life. Returns whether it is. It looks at its ports then.
+    pub(super) fn tell_switch_the_time(&mut self, switch: SwitchId, life: u16) -> bool {
+        let now = self.now();
+        let node = &mut self.nodes[switch.place()];
+        let Some(powered) = node.powered.as_mut().filter(|_| node.lives == life) else {
+            return false;
+        };
+        for (id, reason) in powered.switch.handle_timeout(now) {
+            self.close_at_switch(switch, id, &reason);
+        }
+        self.settle_switch(switch);
+        true
+    }
+
+    /// Sends what a switch has sent, by its ports and to its controller.
+    pub(super) fn settle_switch(&mut self, switch: SwitchId) {
+        let mut sent = std::mem::take(&mut self.sent);
+        if let Some(powered) = &mut self.nodes[switch.place()].powered {
+            powered.take_sent(&mut sent, &mut self.kernel.spare);
+        }
+        for (slot, frame) in sent.drain(..) {
+            let port = &self.nodes[switch.place()].ports[slot as usize];
+            let (cable, end) = (port.cable, port.end);
+            self.send(cable, end, frame);
+        }
+        self.sent = sent;
+        self.send_to_controller(switch);
+    }
+
+    fn look_at_links(&mut self, switch: SwitchId) {
+        for slot in 0..self.nodes[switch.place()].ports.len() {
+            let cable = self.nodes[switch.place()].ports[slot].cable;
+            self.look_at_link(cable);
+        }
+    }
+
+    pub(super) fn check_switch(&self, switch: SwitchId) -> Result<(), NetError> {
+        match switch.place() < self.nodes.len() {
+            true => Ok(()),
+            false => Err(NetError::NoSuchId {
+                kind: "switch",
+                id: switch.0,
+            }),
+        }
+    }
+}

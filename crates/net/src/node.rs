@@ -1,0 +1,102 @@
+//! A switch of the network, which can be switched off and on.
+
+use crate::CableId;
+use crate::frame::{Frame, Spare};
+use crate::port::{PortSpec, SwitchSide};
+use std::time::Duration;
+use urtica_switch::{Description, Switch, SwitchConfig};
+use urtica_wire::{DatapathId, MacAddr, PortNo};
+
+/// A switch, its ports, and the cables in them.
+pub(crate) struct Node {
+    pub name: String,
+    pub datapath_id: DatapathId,
+    pub ports: Vec<Port>,
+    /// While it is switched on.
+    pub powered: Option<Powered>,
+    /// How often it has been switched on; what the agenda says of earlier lives is stale.
+    pub lives: u16,
+}
+
+/// A port, and what is plugged in.
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    pub port_no: PortNo,
+    pub cable: CableId,
+    /// Which end of the cable is here.
+    pub end: usize,
+    pub speed_kbps: u32,
+}
+
+/// A switch that is switched on.
+pub(crate) struct Powered {
+    pub switch: Switch,
+    pub side: SwitchSide,
+    /// Whether the agenda has an item for it to take in what has come.
+    pub is_woken: bool,
+}
+
+impl Node {
+    /// A switch without ports, switched off.
+    pub fn new(name: &str, datapath_id: DatapathId) -> Self {
+        Self {
+            name: name.to_owned(),
+            datapath_id,
+            ports: Vec::new(),
+            powered: None,
+            lives: 0,
+        }
+    }
+
+    /// Switches it on, with empty tables and no links.
+    pub fn start(&mut self, config: &SwitchConfig, now: Duration) {
+        let config = SwitchConfig {
+            datapath_id: self.datapath_id,
+            description: Description {
+                datapath: self.name.clone(),
+                ..config.description.clone()
+            },
+            ..config.clone()
+        };
+        let specs: Vec<_> = self.ports.iter().map(|port| self.spec(port)).collect();
+        let (side, back_ends) = SwitchSide::new(&specs);
+        let mut switch = Switch::new(config);
+        for (port, back_end) in self.ports.iter().zip(back_ends) {
+            switch.add_port(port.port_no, back_end, now);
+        }
+        self.lives = self.lives.wrapping_add(1);
+        self.powered = Some(Powered {
+            switch,
+            side,
+            is_woken: false,
+        });
+    }
+
+    fn spec(&self, port: &Port) -> PortSpec {
+        PortSpec {
+            name: format!("{}-eth{}", self.name, port.port_no),
+            hw_addr: self.hw_addr(port.port_no),
+            speed_kbps: port.speed_kbps,
+        }
+    }
+
+    /// A local address, of which no other port of the network has the same while datapath ids differ in the lower three bytes.
+    fn hw_addr(&self, port_no: PortNo) -> MacAddr {
+        let [.., a, b, c] = self.datapath_id.0.to_be_bytes();
+        let [.., d, e] = port_no.0.to_be_bytes();
+        MacAddr::new([0x0e, a, b, c, d, e])
+    }
+}
+
+impl Powered {
+    /// Takes in all that has come.
+    pub fn poll(&mut self, now: Duration) {
+        self.is_woken = false;
+        while self.switch.poll_ports(now) {}
+    }
+
+    /// Takes out what was sent since the last time: each port's place, and the frame.
+    pub fn take_sent(&mut self, frames: &mut Vec<(u32, Frame)>, spare: &mut Spare) {
+        self.side.exchange(frames, spare);
+    }
+}

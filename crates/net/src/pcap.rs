@@ -1,0 +1,53 @@
+//! Captures: what goes through a cable, for Wireshark.
+
+use crate::CableId;
+use crate::watch::{Event, Watcher};
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
+use std::io::Write;
+use std::time::Duration;
+
+/// Frames longer than this would be cut in files; none is.
+const SNAP_LEN: u32 = 256 << 10;
+
+/// Records all frames that are sent into one cable, those that are lost in it included, with the network's time.
+pub struct Capture<W: Write> {
+    cable: CableId,
+    writer: PcapWriter<W>,
+}
+
+impl<W: Write> Capture<W> {
+    /// A capture of this cable.
+    ///
+    /// # Errors
+    /// Where the file's header cannot be written.
+    pub fn new(cable: CableId, out: W) -> Result<Self, PcapError> {
+        let header = PcapHeader {
+            snaplen: SNAP_LEN,
+            datalink: DataLink::ETHERNET,
+            ts_resolution: TsResolution::NanoSecond,
+            endianness: Endianness::Little,
+            ..PcapHeader::default()
+        };
+        let writer = PcapWriter::with_header(out, header)?;
+        Ok(Self { cable, writer })
+    }
+}
+
+impl<W: Write> Watcher for Capture<W> {
+    /// # Errors
+    /// Where a frame cannot be written.
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+        let Event::Sent(cable, _, frame) = *event else {
+            return Ok(());
+        };
+        if cable != self.cable {
+            return Ok(());
+        }
+        let packet = PcapPacket::new(now, frame.len() as u32, frame);
+        let written = self.writer.write_packet(&packet);
+        written
+            .map(drop)
+            .map_err(|error| format!("the capture cannot be written: {error}"))
+    }
+}

@@ -1,0 +1,97 @@
+//! One way from one place to another: what is put in comes out later, in order.
+//!
+//! Links and control channels are made of these. The agenda needs to know of a pipe only when its first thing comes out.
+
+use std::collections::VecDeque;
+
+/// Things under way.
+pub(crate) struct Pipe<T> {
+    under_way: VecDeque<(u64, T)>,
+    /// When the last thing that was put in comes out: nothing overtakes it.
+    last_ns: u64,
+    /// Whether the agenda has an item for this pipe.
+    is_on_agenda: bool,
+}
+
+impl<T> Pipe<T> {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self {
+            under_way: VecDeque::new(),
+            last_ns: 0,
+            is_on_agenda: false,
+        }
+    }
+
+    /// Puts something in that comes out then, or when all before it has. Returns for when the pipe is to be put on the agenda, if
+    /// it is not there.
+    #[must_use]
+    pub fn put(&mut self, at_ns: u64, thing: T) -> Option<u64> {
+        self.last_ns = self.last_ns.max(at_ns);
+        self.under_way.push_back((self.last_ns, thing));
+        self.next_on_agenda()
+    }
+
+    /// The agenda's item was due: what follows are [`Pipe::take_due`] until it is `None`, and [`Pipe::next_on_agenda`].
+    pub fn leave_agenda(&mut self) {
+        self.is_on_agenda = false;
+    }
+
+    /// The next thing that has come out by now.
+    #[inline]
+    pub fn take_due(&mut self, now_ns: u64) -> Option<T> {
+        self.under_way
+            .front()
+            .filter(|(at_ns, _)| *at_ns <= now_ns)?;
+        self.under_way.pop_front().map(|(_, thing)| thing)
+    }
+
+    /// For when the pipe is to be put on the agenda, if it is not there and has to be.
+    #[must_use]
+    pub fn next_on_agenda(&mut self) -> Option<u64> {
+        if self.is_on_agenda {
+            return None;
+        }
+        let (at_ns, _) = self.under_way.front()?;
+        self.is_on_agenda = true;
+        Some(*at_ns)
+    }
+
+    /// How many things are under way.
+    pub fn len(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Takes everything out that is under way.
+    pub fn clear(&mut self) -> impl Iterator<Item = T> {
+        self.under_way.drain(..).map(|(_, thing)| thing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_come_out_in_order_at_their_time() {
+        let mut pipe = Pipe::new();
+        assert_eq!(pipe.put(10, 'a'), Some(10));
+        assert_eq!(pipe.put(5, 'b'), None, "it is on the agenda already");
+        pipe.leave_agenda();
+        assert_eq!(pipe.take_due(9), None);
+        assert_eq!(pipe.take_due(10), Some('a'));
+        assert_eq!(pipe.take_due(10), Some('b'), "nothing overtakes");
+        assert_eq!(pipe.next_on_agenda(), None);
+    }
+
+    #[test]
+    fn a_cleared_pipe_stays_on_the_agenda_until_its_time() {
+        let mut pipe = Pipe::new();
+        assert_eq!(pipe.put(10, 'a'), Some(10));
+        assert_eq!(pipe.clear().collect::<Vec<_>>(), ['a']);
+        assert_eq!(pipe.put(20, 'b'), None);
+        pipe.leave_agenda();
+        assert_eq!(pipe.take_due(10), None);
+        assert_eq!(pipe.next_on_agenda(), Some(20));
+    }
+}

@@ -1,0 +1,231 @@
+//! A switch's ports in this network.
+//!
+//! **What.** [`SwitchSide`] is what the network has of a switch's ports: frames go in by [`SwitchSide::push`], and what the switch
+//! sent comes out by [`SwitchSide::exchange`], all ports' frames in the order in which they were sent. [`NetPort`] is the back end
+//! that the switch has.
+//!
+//! **Why not [`urtica_switch::port::memory`].** That one has a queue and a lock for each direction of each cable; here the network looks
+//! at everything that a switch has sent at once, and buffers go round.
+//!
+//! **Cost.** A lock that nobody else wants for a burst received, one for each frame sent and one for each exchange; a copy of each
+//! frame sent.
+//!
+//! **Thread-safety.** A back end has to be `Send`; network and switch are on one thread, and the locks are never waited for.
+
+use crate::frame::{Frame, Spare};
+use rustix::fd::BorrowedFd;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use urtica_switch::PortIo;
+use urtica_wire::MacAddr;
+
+/// How many frames can wait for a switch at one port; more are lost.
+const QUEUE_FRAMES: usize = 1024;
+
+/// How many buffers a switch has for frames that it sends.
+const RESERVE_FRAMES: usize = 64;
+
+/// What is known of a port before it is made.
+#[derive(Clone, Debug)]
+pub(crate) struct PortSpec {
+    pub name: String,
+    pub hw_addr: MacAddr,
+    pub speed_kbps: u32,
+}
+
+/// The network's side of a switch's ports.
+pub(crate) struct SwitchSide {
+    ports: Vec<Arc<Socket>>,
+    sent: Arc<Mutex<Sent>>,
+}
+
+/// Where a cable is plugged in.
+#[derive(Default)]
+struct Socket {
+    has_link: AtomicBool,
+    /// How many frames there are in `queue`.
+    waiting: AtomicUsize,
+    queue: Mutex<VecDeque<Frame>>,
+}
+
+/// What a switch has sent: the port's place, and the frame.
+#[derive(Default)]
+struct Sent {
+    frames: Vec<(u32, Frame)>,
+    spare: Spare,
+}
+
+/// The switch's side of one port.
+struct NetPort {
+    spec: PortSpec,
+    place: u32,
+    socket: Arc<Socket>,
+    sent: Arc<Mutex<Sent>>,
+    /// Frames that were handed over, whose buffers are free.
+    burst: Vec<Frame>,
+}
+
+impl SwitchSide {
+    /// The ports of a switch, without links, and their back ends.
+    pub fn new(specs: &[PortSpec]) -> (Self, Vec<Box<dyn PortIo>>) {
+        let side = Self {
+            ports: specs.iter().map(|_| Arc::default()).collect(),
+            sent: Arc::default(),
+        };
+        let back_ends = (0..).zip(specs).zip(&side.ports);
+        let back_ends = back_ends.map(|((place, spec), socket)| {
+            let port = NetPort {
+                spec: spec.clone(),
+                place,
+                socket: Arc::clone(socket),
+                sent: Arc::clone(&side.sent),
+                burst: Vec::new(),
+            };
+            Box::new(port) as Box<dyn PortIo>
+        });
+        let back_ends = back_ends.collect();
+        (side, back_ends)
+    }
+
+    /// Says whether a port has a link.
+    pub fn set_link(&self, place: usize, has_link: bool) {
+        self.ports[place].has_link.store(has_link, Relaxed);
+    }
+
+    /// A frame has come in by a port. Gives it back where there is no room.
+    pub fn push(&self, place: usize, frame: Frame) -> Result<(), Frame> {
+        let socket = &self.ports[place];
+        let waiting = socket.waiting.load(Relaxed);
+        if waiting >= QUEUE_FRAMES {
+            return Err(frame);
+        }
+        lock(&socket.queue).push_back(frame);
+        socket.waiting.store(waiting + 1, Relaxed);
+        Ok(())
+    }
+
+    /// Exchanges the frames that were sent since the last time, in order, for buffers to use for the next ones.
+    pub fn exchange(&self, frames: &mut Vec<(u32, Frame)>, spare: &mut Spare) {
+        let mut sent = lock(&self.sent);
+        std::mem::swap(&mut sent.frames, frames);
+        sent.spare.level(spare, RESERVE_FRAMES);
+    }
+
+    /// How many frames wait for the switch.
+    pub fn waiting(&self) -> usize {
+        let waiting = |socket: &Arc<Socket>| socket.waiting.load(Relaxed);
+        self.ports.iter().map(waiting).sum()
+    }
+}
+
+impl PortIo for NetPort {
+    fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    fn hw_addr(&self) -> MacAddr {
+        self.spec.hw_addr
+    }
+
+    fn is_up(&self) -> bool {
+        self.socket.has_link.load(Relaxed)
+    }
+
+    fn speed_kbps(&self) -> u32 {
+        self.spec.speed_kbps
+    }
+
+    fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        let waiting = self.socket.waiting.load(Relaxed);
+        let count = waiting.min(max);
+        if count == 0 {
+            return Ok(0);
+        }
+        self.burst.extend(lock(&self.socket.queue).drain(..count));
+        self.socket.waiting.store(waiting - count, Relaxed);
+        self.burst.iter().for_each(|frame| handle(frame));
+        lock(&self.sent).spare.append(&mut self.burst);
+        Ok(count)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> bool {
+        if !self.is_up() {
+            return false;
+        }
+        let mut sent = lock(&self.sent);
+        let frame = sent.spare.copy(frame);
+        sent.frames.push((self.place, frame));
+        true
+    }
+
+    fn flush(&mut self) {}
+
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// All is whole between any two statements, so a panic elsewhere spoils nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_ports() -> (SwitchSide, Vec<Box<dyn PortIo>>) {
+        let spec = |name: &str| PortSpec {
+            name: name.into(),
+            hw_addr: MacAddr::new([2, 0, 0, 0, 0, 1]),
+            speed_kbps: 0,
+        };
+        let (side, ports) = SwitchSide::new(&[spec("a"), spec("b")]);
+        side.set_link(0, true);
+        side.set_link(1, true);
+        (side, ports)
+    }
+
+    fn sent(side: &SwitchSide) -> Vec<(u32, Frame)> {
+        let mut frames = Vec::new();
+        side.exchange(&mut frames, &mut Spare::default());
+        frames
+    }
+
+    #[test]
+    fn frames_pass_in_order_both_ways() {
+        let (side, mut ports) = two_ports();
+        (0..3).for_each(|mark| side.push(1, vec![mark; 60]).unwrap());
+        let mut marks = Vec::new();
+        assert_eq!(
+            ports[1]
+                .receive(2, &mut |frame| marks.push(frame[0]))
+                .unwrap(),
+            2
+        );
+        assert_eq!((marks, side.waiting()), (vec![0, 1], 1));
+        assert!(ports[1].send(&[8; 60]) && ports[0].send(&[9; 60]));
+        assert_eq!(sent(&side), [(1, vec![8; 60]), (0, vec![9; 60])]);
+        assert_eq!(sent(&side), []);
+    }
+
+    #[test]
+    fn nothing_is_sent_without_a_link() {
+        let (side, mut ports) = two_ports();
+        side.set_link(0, false);
+        assert!(!ports[0].is_up() && !ports[0].send(&[1; 60]));
+        assert_eq!(sent(&side), []);
+    }
+
+    #[test]
+    fn a_full_queue_gives_back() {
+        let (side, mut ports) = two_ports();
+        (0..QUEUE_FRAMES).for_each(|_| side.push(0, vec![1]).unwrap());
+        assert_eq!(side.push(0, vec![2]), Err(vec![2]));
+        ports[0].receive(1, &mut |_| {}).unwrap();
+        assert_eq!(side.push(0, vec![2]), Ok(()));
+    }
+}

@@ -1,0 +1,244 @@
+//! Switches' connections to a controller elsewhere, over TCP or a Unix socket.
+//!
+//! **What.** What the switch's own runner does for one switch, for all switches of a network on its one thread: connecting again and
+//! again, and moving bytes. It is `poll`ed between two things that happen in the network.
+//!
+//! **Limits.** Each poll names all sockets: this is for dozens of switches, not for thousands.
+
+use crate::SwitchId;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::io;
+use std::time::Duration;
+use urtica_switch::{ConnectionId, Switch, Target};
+use urtica_wire::Address;
+
+/// The most that is read from one socket in one turn.
+const READ_BYTES: usize = 64 << 10;
+
+/// All switches' connections.
+pub(crate) struct Remotes {
+    remotes: Vec<Remote>,
+    input: Vec<u8>,
+}
+
+/// One switch's connection.
+struct Remote {
+    target: Target,
+    connection: Option<Connection>,
+}
+
+struct Connection {
+    socket: OwnedFd,
+    id: ConnectionId,
+}
+
+/// What a socket is ready for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// It is decided whether it is connected.
+    Decided(SwitchId),
+    /// It can be read from.
+    Readable(SwitchId),
+    /// It can be written to.
+    Writable(SwitchId),
+}
+
+impl Remotes {
+    /// Connections of so many switches to a controller, which they are to begin.
+    ///
+    /// # Errors
+    /// Where the address's name stands for nothing.
+    pub fn new(address: &Address, switches: usize) -> io::Result<Self> {
+        let remote = || {
+            Ok(Remote {
+                target: Target::new(address)?,
+                connection: None,
+            })
+        };
+        Ok(Self {
+            remotes: (0..switches).map(|_| remote()).collect::<io::Result<_>>()?,
+            input: vec![0; READ_BYTES],
+        })
+    }
+
+    /// Begins to connect where it is time to, and gives up what has taken too long. To be called for a switch that is on.
+    pub fn tick(&mut self, switch: SwitchId, now: Duration) {
+        let target = &mut self.remotes[switch.place()].target;
+        if target.is_overdue(now) {
+            target.fail(now);
+        }
+        if target.is_due(now) && target.connect(now).is_err() {
+            target.fail(now);
+        }
+    }
+
+    /// Waits until sockets are ready, at most for so long; which are.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    pub fn wait(
+        &self,
+        timeout: Duration,
+        mut wants: impl FnMut(SwitchId, ConnectionId) -> Wants,
+    ) -> io::Result<Vec<Ready>> {
+        let mut watched = Vec::new();
+        let mut sockets = Vec::new();
+        for (switch, remote) in (0..).map(SwitchId).zip(&self.remotes) {
+            if let Some(connection) = &remote.connection {
+                let wants = wants(switch, connection.id);
+                watched.push(Watched::Connection(switch));
+                sockets.push(PollFd::new(&connection.socket, wants.flags()));
+            } else if let Some(socket) = remote.target.connecting() {
+                watched.push(Watched::Connecting(switch));
+                sockets.push(PollFd::from_borrowed_fd(socket, PollFlags::OUT));
+            }
+        }
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        match poll(&mut sockets, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready = watched.into_iter().zip(&sockets);
+        Ok(ready
+            .flat_map(|(watched, socket)| watched.ready(socket.revents()))
+            .collect())
+    }
+
+    /// It is decided whether a switch is connected: says so to the switch.
+    pub fn finish(&mut self, switch: SwitchId, device: &mut Switch, now: Duration) {
+        let remote = &mut self.remotes[switch.place()];
+        match remote.target.finish(now) {
+            Ok(socket) => {
+                let peer = remote.target.address.to_string();
+                let id = device.connect(peer, now);
+                remote.connection = Some(Connection { socket, id });
+            }
+            Err(_) => drop(remote.target.fail(now)),
+        }
+    }
+
+    /// Reads once for a switch.
+    pub fn read(&mut self, switch: SwitchId, device: &mut Switch, now: Duration) {
+        let Some(connection) = &self.remotes[switch.place()].connection else {
+            return;
+        };
+        let received = recv(&connection.socket, &mut self.input[..], RecvFlags::empty());
+        let outcome = match received {
+            Ok((0, _)) => Err("the controller closed the connection".to_owned()),
+            Ok((length, _)) => device.handle_input(connection.id, &self.input[..length], now),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Err(error) => Err(format!("the connection failed: {error}")),
+        };
+        if let Err(reason) = outcome {
+            self.close(switch, device, &reason, now);
+        }
+    }
+
+    /// Sends what a switch has for its controller, as much as the socket takes.
+    pub fn write(&mut self, switch: SwitchId, device: &mut Switch, now: Duration) {
+        let Some(connection) = &self.remotes[switch.place()].connection else {
+            return;
+        };
+        if let Err(error) = send_some(device, connection) {
+            self.close(
+                switch,
+                device,
+                &format!("the connection failed: {error}"),
+                now,
+            );
+        }
+    }
+
+    /// Ends a switch's connection, if it has one; it is made again later.
+    pub fn close(&mut self, switch: SwitchId, device: &mut Switch, reason: &str, now: Duration) {
+        let remote = &mut self.remotes[switch.place()];
+        let Some(connection) = remote.connection.take() else {
+            return;
+        };
+        // The last words, such as an OFPT_ERROR, where the socket takes them.
+        let _ = send_some(device, &connection);
+        device.disconnect(connection.id, now);
+        remote.target.fail(now);
+        tracing::info!(controller = %remote.target.address, ?switch, reason, "disconnected");
+    }
+}
+
+/// What a connection is watched for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wants {
+    pub input: bool,
+    pub room: bool,
+}
+
+impl Wants {
+    /// Only for its end.
+    pub const NOTHING: Self = Self {
+        input: false,
+        room: false,
+    };
+
+    fn flags(self) -> PollFlags {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::IN, self.input);
+        flags.set(PollFlags::OUT, self.room);
+        flags
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Watched {
+    Connecting(SwitchId),
+    Connection(SwitchId),
+}
+
+impl Watched {
+    fn ready(self, flags: PollFlags) -> impl Iterator<Item = Ready> {
+        let has_ended = flags.intersects(PollFlags::ERR | PollFlags::HUP);
+        let (one, other) = match self {
+            Self::Connecting(switch) => {
+                let is_decided = has_ended || flags.contains(PollFlags::OUT);
+                (is_decided.then_some(Ready::Decided(switch)), None)
+            }
+            Self::Connection(switch) => {
+                // What has ended is read from, which tells why.
+                let is_readable = has_ended || flags.contains(PollFlags::IN);
+                let is_writable = flags.contains(PollFlags::OUT);
+                (
+                    is_readable.then_some(Ready::Readable(switch)),
+                    is_writable.then_some(Ready::Writable(switch)),
+                )
+            }
+        };
+        one.into_iter().chain(other)
+    }
+}
+
+fn send_some(device: &mut Switch, connection: &Connection) -> Result<(), Errno> {
+    let Some(output) = device.output(connection.id) else {
+        return Ok(());
+    };
+    let mut sent = 0;
+    let end = loop {
+        if sent == output.len() {
+            break Ok(());
+        }
+        match send(
+            connection.socket.as_fd(),
+            &output[sent..],
+            SendFlags::NOSIGNAL,
+        ) {
+            Ok(more) => sent += more,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    output.drain(..sent);
+    end
+}

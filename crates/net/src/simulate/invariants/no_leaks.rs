@@ -1,0 +1,81 @@
+//! Nothing is left over.
+
+use super::Invariant;
+use crate::simulate::Scenario;
+use crate::{Net, SwitchId};
+use std::time::Duration;
+
+/// Within which time what happens to be under way arrives: echo requests, and what programs ask switches now and then.
+const SETTLED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Looks at what switches, cables and channels hold at rest.
+pub(super) struct NoLeaks {
+    entries: usize,
+}
+
+impl NoLeaks {
+    pub fn new(scenario: &Scenario) -> Self {
+        Self {
+            entries: scenario.entries_at_rest,
+        }
+    }
+}
+
+impl Invariant for NoLeaks {
+    fn sentence(&self) -> &'static str {
+        "nothing is left over at rest: entries, frames, bytes, connections"
+    }
+
+    fn at_rest(&mut self, net: &mut Net) -> Result<(), String> {
+        let is_quiet =
+            |net: &mut Net| (net.frames_under_way(), net.control_bytes_under_way()) == (0, 0);
+        if !net.run_until(is_quiet, SETTLED_WITHIN) {
+            let (frames, bytes) = (net.frames_under_way(), net.control_bytes_under_way());
+            return Err(format!(
+                "{frames} frames and {bytes} bytes for or of the controller are under way"
+            ));
+        }
+        check_connections(net)?;
+        net.switches()
+            .try_for_each(|switch| self.check_switch(net, switch))
+    }
+}
+
+fn check_connections(net: &Net) -> Result<(), String> {
+    let switches = net.switches().len();
+    let (of_switches, of_controller) = net.connections();
+    let known = net
+        .controller()
+        .map_or(0, |controller| controller.switches().len());
+    match [of_switches, of_controller, known] == [switches; 3] {
+        true => Ok(()),
+        false => Err(format!(
+            "{switches} switches have {of_switches} connections, the controller has {of_controller} and knows {known} switches"
+        )),
+    }
+}
+
+impl NoLeaks {
+    fn check_switch(&self, net: &mut Net, switch: SwitchId) -> Result<(), String> {
+        let name = net
+            .switch_name(switch)
+            .map_err(|error| error.to_string())?
+            .to_owned();
+        let Ok(Some(looked_at)) = net.switch_mut(switch) else {
+            return Err(format!("{name} is off"));
+        };
+        let (entries, connections) = (looked_at.entry_count(), looked_at.connection_count());
+        if entries > self.entries {
+            return Err(format!(
+                "{name} has {entries} entries; expected at most {}",
+                self.entries
+            ));
+        }
+        match connections {
+            1 => Ok(()),
+            _ => Err(format!(
+                "{name} has {connections} connections; expected one"
+            )),
+        }
+    }
+}

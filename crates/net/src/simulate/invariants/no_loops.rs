@@ -1,0 +1,120 @@
+//! No frame goes round.
+//!
+//! A frame that passes a switch's port a second time goes round. While the controller has not yet told all switches of a fault that may
+//! happen, unless the programs promise that it never does; but no frame goes on for longer than the network has time to recover, and in
+//! peace none goes round at all.
+
+use super::Invariant;
+use crate::names::Names;
+use crate::simulate::Scenario;
+use crate::watch::{Event, Watcher};
+use crate::{End, Net, SwitchId, Tag};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+use urtica_wire::PortNo;
+
+const SENTENCE: &str = "no frame goes round";
+
+/// Looks by the trails of frames.
+pub(super) struct NoLoops(Rc<RefCell<Trails>>);
+
+struct Trails {
+    trails: BTreeMap<Tag, Trail>,
+    /// For how long a frame may be under way.
+    lifetime: Duration,
+    names: Names,
+    /// No frame that was sent from then on may go round.
+    forbidden_from: Option<Duration>,
+}
+
+/// Where a frame has been.
+struct Trail {
+    since: Duration,
+    ports: Vec<(SwitchId, PortNo)>,
+}
+
+impl NoLoops {
+    pub fn new(scenario: &Scenario) -> Self {
+        Self(Rc::new(RefCell::new(Trails {
+            trails: BTreeMap::new(),
+            lifetime: scenario.restored_within,
+            names: Names::default(),
+            forbidden_from: scenario.never_loops.then_some(Duration::ZERO),
+        })))
+    }
+}
+
+impl Invariant for NoLoops {
+    fn sentence(&self) -> &'static str {
+        SENTENCE
+    }
+
+    fn attach(&mut self, net: &mut Net) {
+        self.0.borrow_mut().names = Names::of(net);
+        net.watch(Rc::clone(&self.0));
+    }
+
+    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+        self.0.borrow_mut().forbidden_from.get_or_insert(net.now());
+        Ok(())
+    }
+}
+
+impl Watcher for Trails {
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+        match *event {
+            Event::Sent(_, End::Host(_), frame) => self.begin(now, frame),
+            Event::Arrived(_, End::Switch(switch, port_no), frame) => {
+                return self.go_on(now, (switch, port_no), frame);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Trails {
+    fn begin(&mut self, now: Duration, frame: &[u8]) {
+        while let Some(oldest) = self.trails.first_entry()
+            && oldest.get().since + self.lifetime < now
+        {
+            oldest.remove();
+        }
+        let trail = Trail {
+            since: now,
+            ports: Vec::new(),
+        };
+        self.trails.extend(Tag::of(frame).map(|tag| (tag, trail)));
+    }
+
+    fn go_on(
+        &mut self,
+        now: Duration,
+        port: (SwitchId, PortNo),
+        frame: &[u8],
+    ) -> Result<(), String> {
+        let Some(tag) = Tag::of(frame) else {
+            return Ok(());
+        };
+        let trail = self.trails.get_mut(&tag);
+        let Some(trail) = trail.filter(|trail| now <= trail.since + self.lifetime) else {
+            return Err(format!(
+                "{SENTENCE}: {tag} is under way {:?} after it was sent",
+                self.lifetime
+            ));
+        };
+        if !trail.ports.contains(&port) {
+            trail.ports.push(port);
+            return Ok(());
+        }
+        match self.forbidden_from {
+            Some(from) if trail.since >= from => Err(format!(
+                "{SENTENCE}: {tag} has come to {} a second time",
+                self.names.end(End::Switch(port.0, port.1))
+            )),
+            _ => Ok(()),
+        }
+    }
+}

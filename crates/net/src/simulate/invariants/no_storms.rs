@@ -1,0 +1,149 @@
+//! Frames do not multiply.
+//!
+//! A frame that is flooded is in each cable once. There are never many more copies of it under way, and no host gets more than the scenario
+//! allows while there are faults, and more than one in peace.
+
+use super::Invariant;
+use crate::names::Names;
+use crate::simulate::Scenario;
+use crate::watch::{Event, Watcher};
+use crate::{End, HostId, Net, Tag};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+const SENTENCE: &str = "frames do not multiply";
+
+/// How many copies may be under way for each cable.
+const COPIES_PER_CABLE: usize = 4;
+
+/// Looks by counting copies.
+pub(super) struct NoStorms(Rc<RefCell<Copies>>);
+
+struct Copies {
+    frames: BTreeMap<Tag, Frame>,
+    names: Names,
+    lifetime: Duration,
+    most_under_way: usize,
+    most_delivered: u32,
+    /// From then on a host gets one copy.
+    peace_from: Option<Duration>,
+}
+
+/// What has become of a frame.
+struct Frame {
+    since: Duration,
+    under_way: usize,
+    delivered: BTreeMap<HostId, u32>,
+}
+
+impl NoStorms {
+    pub fn new(scenario: &Scenario) -> Self {
+        Self(Rc::new(RefCell::new(Copies {
+            frames: BTreeMap::new(),
+            names: Names::default(),
+            lifetime: scenario.restored_within,
+            most_under_way: 0,
+            most_delivered: scenario.copies,
+            peace_from: None,
+        })))
+    }
+}
+
+impl Invariant for NoStorms {
+    fn sentence(&self) -> &'static str {
+        SENTENCE
+    }
+
+    fn attach(&mut self, net: &mut Net) {
+        let mut copies = self.0.borrow_mut();
+        copies.names = Names::of(net);
+        copies.most_under_way = COPIES_PER_CABLE * net.cables().len();
+        net.watch(Rc::clone(&self.0));
+    }
+
+    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+        self.0.borrow_mut().peace_from = Some(net.now());
+        Ok(())
+    }
+}
+
+impl Watcher for Copies {
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+        match *event {
+            Event::Sent(_, end, frame) => self.send(now, end, frame),
+            Event::Arrived(_, End::Host(host), frame) => self.deliver(host, frame),
+            Event::Arrived(_, _, frame) | Event::Lost(_, _, frame) => {
+                self.end(frame);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Copies {
+    fn send(&mut self, now: Duration, from: End, frame: &[u8]) -> Result<(), String> {
+        let Some(tag) = Tag::of(frame) else {
+            return Ok(());
+        };
+        if matches!(from, End::Host(_)) {
+            self.begin(now, tag);
+        }
+        let Some(frame) = self.frames.get_mut(&tag) else {
+            return Ok(());
+        };
+        frame.under_way += 1;
+        match frame.under_way > self.most_under_way {
+            true => Err(format!(
+                "{SENTENCE}: {} copies of {tag} are under way",
+                frame.under_way
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, now: Duration, tag: Tag) {
+        while let Some(oldest) = self.frames.first_entry()
+            && oldest.get().since + self.lifetime < now
+        {
+            oldest.remove();
+        }
+        let frame = Frame {
+            since: now,
+            under_way: 0,
+            delivered: BTreeMap::new(),
+        };
+        self.frames.insert(tag, frame);
+    }
+
+    fn deliver(&mut self, host: HostId, bytes: &[u8]) -> Result<(), String> {
+        self.end(bytes);
+        let Some(tag) = Tag::of(bytes) else {
+            return Ok(());
+        };
+        let Some(frame) = self.frames.get_mut(&tag) else {
+            return Ok(());
+        };
+        let copies = frame.delivered.entry(host).or_default();
+        *copies += 1;
+        let is_in_peace = self.peace_from.is_some_and(|from| frame.since >= from);
+        let most = if is_in_peace { 1 } else { self.most_delivered };
+        match *copies > most {
+            true => Err(format!(
+                "{SENTENCE}: {} has got copy {copies} of {tag}",
+                self.names.host(host)
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// A copy is not under way any more.
+    fn end(&mut self, frame: &[u8]) {
+        let frame = Tag::of(frame).and_then(|tag| self.frames.get_mut(&tag));
+        if let Some(frame) = frame {
+            frame.under_way = frame.under_way.saturating_sub(1);
+        }
+    }
+}

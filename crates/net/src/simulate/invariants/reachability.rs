@@ -1,0 +1,65 @@
+//! Hosts that cables connect reach each other again soon after the last fault, and then always.
+
+use super::Invariant;
+use crate::names::Names;
+use crate::simulate::Scenario;
+use crate::simulate::reality::connected_pairs;
+use crate::{HostId, Net};
+use std::time::Duration;
+
+/// Looks by pinging.
+pub(super) struct Reachability {
+    within: Duration,
+}
+
+impl Reachability {
+    pub fn new(scenario: &Scenario) -> Self {
+        Self {
+            within: scenario.restored_within,
+        }
+    }
+}
+
+impl Invariant for Reachability {
+    fn sentence(&self) -> &'static str {
+        "hosts that cables connect reach each other within a bound after the last fault, and from then on"
+    }
+
+    fn after_faults(&mut self, net: &mut Net) -> Result<(), String> {
+        let end = net.now() + self.within;
+        let mut left = connected_pairs(net);
+        while !left.is_empty() && net.broken().is_none() {
+            if net.now() > end {
+                return Err(format!("after {:?}, {}", self.within, tell(net, &left)));
+            }
+            left = ping(net, &left)?;
+        }
+        net.run_to(end);
+        Ok(())
+    }
+
+    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+        let pairs = connected_pairs(net);
+        let failed = ping(net, &pairs)?;
+        match failed.is_empty() {
+            true => Ok(()),
+            false => Err(format!("in peace, {}", tell(net, &failed))),
+        }
+    }
+}
+
+/// The pairs that get no answer.
+fn ping(net: &mut Net, pairs: &[(HostId, HostId)]) -> Result<Vec<(HostId, HostId)>, String> {
+    let report = net.ping_pairs(pairs);
+    report
+        .map(|report| report.failed)
+        .map_err(|error| error.to_string())
+}
+
+fn tell(net: &Net, failed: &[(HostId, HostId)]) -> String {
+    let names = Names::of(net);
+    let pairs = failed
+        .iter()
+        .map(|&(from, to)| format!("{} to {}", names.host(from), names.host(to)));
+    format!("no answer from {}", pairs.collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,278 @@
+//! One run, phase by phase.
+
+use super::faults::{Act, Schedule};
+use super::invariants::{self, Invariant};
+use super::{Check, Failure, Report, Scenario};
+use crate::digest::Digest;
+use crate::names::Names;
+use crate::{ChannelConfig, Datagrams, Draw, Net, NetConfig};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+use urtica_pipeline::Backend;
+use urtica_switch::{Forwarding, SwitchConfig};
+use urtica_topology::shapes::{LinkProperties, Plan};
+use urtica_wire::Version;
+
+/// How often invariants are looked at.
+const STEP: Duration = Duration::from_millis(50);
+
+/// The longest that switches need to connect to a controller that is there: the longest back-off, and the handshake.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(11);
+
+/// A run of a seed.
+pub(super) struct Run<'s> {
+    scenario: &'s Scenario,
+    seed: u64,
+    shape: String,
+    names: Names,
+    net: Net,
+    draw: Draw,
+    digest: Rc<RefCell<Digest>>,
+    invariants: Vec<Box<dyn Invariant>>,
+    reservations: Option<Check>,
+    /// What has befallen the network.
+    told: Vec<String>,
+}
+
+impl<'s> Run<'s> {
+    /// Draws the network.
+    pub fn new(scenario: &'s Scenario, seed: u64) -> Self {
+        let mut draw = Draw::new(seed);
+        let shape = draw.choose(&scenario.shapes);
+        let shape = shape.expect("a scenario has a shape");
+        let mut plan = shape.plan().expect("a scenario's shapes fit their limits");
+        draw_links(&mut plan, &mut draw);
+        let config = draw_config(&scenario.versions, &mut draw);
+        let mut net = Net::new(&plan, config).expect("a shape's plan is a network");
+        let digest = Rc::new(RefCell::new(Digest::new()));
+        net.watch(Rc::clone(&digest));
+        let mut invariants = invariants::all(scenario);
+        invariants
+            .iter_mut()
+            .for_each(|invariant| invariant.attach(&mut net));
+        Self {
+            scenario,
+            seed,
+            shape: shape.to_string(),
+            names: Names::of(&net),
+            net,
+            draw,
+            digest,
+            invariants,
+            reservations: None,
+            told: Vec::new(),
+        }
+    }
+
+    /// The network.
+    pub fn net(&mut self) -> &mut Net {
+        &mut self.net
+    }
+
+    /// Runs.
+    pub fn run(mut self) -> Result<Report, Box<Failure>> {
+        self.start_controller();
+        self.pass(CONNECTED_WITHIN)?;
+        let faults = self.undergo_faults()?;
+        self.each(|invariant, net| invariant.after_faults(net))?;
+        self.each(|invariant, net| invariant.at_peace(net))?;
+        self.net.stop_flows();
+        self.pass(self.scenario.rests_after)?;
+        self.each(|invariant, net| invariant.at_rest(net))?;
+        Ok(Report {
+            seed: self.seed,
+            shape: self.shape,
+            faults,
+            time: self.net.now(),
+            digest: *self.digest.borrow(),
+        })
+    }
+
+    fn start_controller(&mut self) {
+        let programs = (self.scenario.programs)();
+        self.reservations = programs.reservations;
+        let started = self.net.start_controller(programs.controller);
+        started.expect("a scenario's controller can be started");
+    }
+
+    fn undergo_faults(&mut self) -> Result<usize, Box<Failure>> {
+        let from = self.net.now();
+        let to = from + self.scenario.fault_time;
+        let Scenario { faults, flows, .. } = self.scenario;
+        let schedule = Schedule::draw(&self.net, faults, *flows, from, to, &mut self.draw);
+        for (at, act) in schedule.acts {
+            self.pass(at.saturating_sub(self.net.now()))?;
+            self.tell(at, &act.tell(&self.names));
+            self.carry_out(act);
+        }
+        self.pass(to.saturating_sub(self.net.now()))?;
+        self.heal(&schedule.lasting);
+        Ok(schedule.faults)
+    }
+
+    fn carry_out(&mut self, act: Act) {
+        let net = &mut self.net;
+        let done = match act {
+            Act::Cut(cable) => net.cut(cable),
+            Act::Repair(cable) => net.repair(cable),
+            Act::SetLoss(cable, probability) => net.set_loss(cable, probability),
+            Act::StopSwitch(switch) => net.stop_switch(switch),
+            Act::StartSwitch(switch) => net.start_switch(switch),
+            Act::StopController => {
+                net.stop_controller();
+                Ok(())
+            }
+            Act::StartController => {
+                self.start_controller();
+                Ok(())
+            }
+            Act::Break(switch) => net.break_connection(switch),
+            Act::Stall(switch, time) => net.stall_connection(switch, time),
+            Act::Ping(from, to, count) => net.start_ping(from, to, count).map(drop),
+            Act::Stream(from, to, bytes) => net.start_stream(from, to, bytes).map(drop),
+            Act::Datagrams(from, to, count) => {
+                let flow = Datagrams {
+                    count,
+                    payload_bytes: 64,
+                    interval: Duration::from_millis(20),
+                };
+                net.start_datagrams(from, to, flow).map(drop)
+            }
+        };
+        done.expect("what is scheduled is about this network");
+    }
+
+    /// The faults are over: what is to be repaired is.
+    fn heal(&mut self, lasting: &[crate::CableId]) {
+        let net = &mut self.net;
+        for cable in net.cables() {
+            let healed = net
+                .set_loss(cable, 0.0)
+                .and_then(|()| match lasting.contains(&cable) {
+                    true => net.cut(cable),
+                    false => net.repair(cable),
+                });
+            healed.expect("it is this network's cable");
+        }
+        for switch in net.switches() {
+            net.start_switch(switch)
+                .expect("it is this network's switch");
+        }
+        if net.controller().is_none() {
+            self.start_controller();
+        }
+        self.tell(self.net.now(), "the faults are over");
+    }
+
+    fn tell(&mut self, at: Duration, what: &str) {
+        self.told.push(format!("{:12.6} {what}", at.as_secs_f64()));
+    }
+
+    /// Lets time pass, and looks at the invariants meanwhile.
+    fn pass(&mut self, time: Duration) -> Result<(), Box<Failure>> {
+        let end = self.net.now() + time;
+        while self.net.now() < end {
+            let next = (self.net.now() + STEP).min(end);
+            self.net.run_to(next);
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    fn look(&mut self) -> Result<(), Box<Failure>> {
+        self.check_watchers()?;
+        if let Some(check) = &mut self.reservations
+            && let Err(seen) = check(&self.net)
+        {
+            return Err(self.failure(invariants::RESERVATIONS, seen));
+        }
+        Ok(())
+    }
+
+    /// Whether one of those who look on has seen what must not be.
+    fn check_watchers(&mut self) -> Result<(), Box<Failure>> {
+        let Some(broken) = self.net.broken().cloned() else {
+            return Ok(());
+        };
+        let sentences = self.invariants.iter().map(|invariant| invariant.sentence());
+        let sentence = sentences
+            .into_iter()
+            .find(|sentence| broken.sentence.starts_with(sentence));
+        Err(self.failure(
+            sentence.unwrap_or("nobody who looks on objects"),
+            broken.sentence,
+        ))
+    }
+
+    /// Has each invariant look at a phase.
+    fn each(
+        &mut self,
+        look: fn(&mut dyn Invariant, &mut Net) -> Result<(), String>,
+    ) -> Result<(), Box<Failure>> {
+        for place in 0..self.invariants.len() {
+            let looked = look(&mut *self.invariants[place], &mut self.net);
+            self.look()?;
+            if let Err(seen) = looked {
+                return Err(self.failure(self.invariants[place].sentence(), seen));
+            }
+        }
+        Ok(())
+    }
+
+    fn failure(&self, sentence: &'static str, seen: String) -> Box<Failure> {
+        Box::new(Failure {
+            seed: self.seed,
+            shape: self.shape.clone(),
+            at: self.net.now(),
+            sentence,
+            seen,
+            faults: self.told.clone(),
+            last_events: Vec::new(),
+        })
+    }
+}
+
+/// Draws delay, jitter and bandwidth of the cables.
+fn draw_links(plan: &mut Plan, draw: &mut Draw) {
+    let is_narrow = draw.below(4) == 0;
+    for link in &mut plan.links {
+        let delay = draw.duration(Duration::ZERO..=Duration::from_millis(2));
+        link.properties = LinkProperties {
+            delay,
+            jitter: draw.duration(Duration::ZERO..=delay),
+            loss: 0.0,
+            bandwidth_bps: is_narrow.then_some(10_000_000),
+        };
+    }
+}
+
+/// Draws how switches and channels behave.
+fn draw_config(versions: &[Version], draw: &mut Draw) -> NetConfig {
+    let versions = match draw.below(3) {
+        0 => versions.to_vec(),
+        _ => draw.choose(versions).copied().into_iter().collect(),
+    };
+    let forwardings = [
+        Forwarding::Plain,
+        Forwarding::Compiled(Backend::Interpreter),
+        Forwarding::default(),
+    ];
+    let slowest = draw.duration(Duration::from_micros(100)..=Duration::from_millis(20));
+    NetConfig {
+        seed: draw.number(),
+        switch: SwitchConfig {
+            versions,
+            n_buffers: draw.choose(&[0, 4, 256]).copied().unwrap_or_default(),
+            forwarding: draw.choose(&forwardings).copied().unwrap_or_default(),
+            ..SwitchConfig::default()
+        },
+        switch_delay: draw.duration(Duration::from_micros(1)..=Duration::from_micros(100)),
+        channel: ChannelConfig {
+            delay: Duration::from_micros(50)..=slowest,
+            splits: draw.below(2) == 0,
+            ..ChannelConfig::default()
+        },
+        ..NetConfig::default()
+    }
+}

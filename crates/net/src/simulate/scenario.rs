@@ -1,0 +1,143 @@
+//! What runs are drawn from.
+
+use crate::Net;
+use std::time::Duration;
+use urtica_controller::Controller;
+use urtica_topology::shapes::Shape;
+use urtica_wire::Version;
+
+/// Looks at a network and at programs' state, again and again. Its error is a sentence that says what is wrong.
+pub type Check = Box<dyn FnMut(&Net) -> Result<(), String>>;
+
+/// What a run draws from, and what must hold in it.
+pub struct Scenario {
+    /// One of these is drawn.
+    pub shapes: Vec<Shape>,
+    /// Makes the controller, each time that one is started.
+    pub programs: Box<dyn Fn() -> Programs>,
+    /// The versions that switches may speak: both, or one of them, is drawn.
+    pub versions: Vec<Version>,
+    /// What may befall the network.
+    pub faults: Faults,
+    /// For how long faults occur.
+    pub fault_time: Duration,
+    /// How many pings and flows there are meanwhile.
+    pub flows: usize,
+    /// Within which time after the last fault hosts reach each other again; also for how long a frame may be under way.
+    pub restored_within: Duration,
+    /// How long after the last frame everything that was made for it is gone.
+    pub rests_after: Duration,
+    /// How many entries a switch has left then at most.
+    pub entries_at_rest: usize,
+    /// Whether the programs promise that no frame ever goes round, faults or not.
+    pub never_loops: bool,
+    /// How many copies of a frame a host may get while there are faults.
+    pub copies: u32,
+}
+
+/// A controller with its programs, and what is looked at beside them.
+pub struct Programs {
+    /// The controller, to be started.
+    pub controller: Controller,
+    /// Looks at whether what is reserved on links exceeds what they carry, for programs that reserve.
+    pub reservations: Option<Check>,
+}
+
+/// Which faults there may be; each is drawn with the same probability.
+#[derive(Clone, Copy, Debug)]
+pub struct Faults {
+    /// How many there are at most.
+    pub most: usize,
+    /// Cables are cut and repaired.
+    pub cuts: bool,
+    /// Some of these cuts are not repaired.
+    pub lasting_cuts: bool,
+    /// Cables lose frames.
+    pub losses: bool,
+    /// Switches are switched off and on.
+    pub switch_restarts: bool,
+    /// The controller ends, and another one starts.
+    pub controller_restarts: bool,
+    /// Control channels break, or deliver nothing for a while.
+    pub channel_failures: bool,
+}
+
+impl Faults {
+    /// None at all.
+    pub const NONE: Self = Self {
+        most: 0,
+        cuts: false,
+        lasting_cuts: false,
+        losses: false,
+        switch_restarts: false,
+        controller_restarts: false,
+        channel_failures: false,
+    };
+
+    /// All of them, up to eight.
+    pub const ALL: Self = Self {
+        most: 8,
+        cuts: true,
+        lasting_cuts: true,
+        losses: true,
+        switch_restarts: true,
+        controller_restarts: true,
+        channel_failures: true,
+    };
+}
+
+impl Scenario {
+    /// All faults on small trees, for programs that may not work where there are loops: at rest, a switch has but its table-miss entry.
+    pub fn on_trees(programs: impl Fn() -> Programs + 'static) -> Self {
+        Self {
+            shapes: vec![
+                Shape::Single { hosts: 3 },
+                Shape::Linear {
+                    switches: 3,
+                    hosts: 1,
+                },
+                Shape::Linear {
+                    switches: 2,
+                    hosts: 2,
+                },
+                Shape::Tree {
+                    depth: 2,
+                    fanout: 2,
+                },
+            ],
+            programs: Box::new(programs),
+            versions: Version::ALL.to_vec(),
+            faults: Faults::ALL,
+            fault_time: Duration::from_secs(10),
+            flows: 8,
+            restored_within: Duration::from_secs(15),
+            rests_after: Duration::from_secs(8),
+            entries_at_rest: 1,
+            never_loops: true,
+            copies: 1,
+        }
+    }
+
+    /// The same where there are loops, for programs that can deal with them. These may keep a flow's entries for a minute after its
+    /// last packet, and an entry of their own on each switch.
+    pub fn on_loops(programs: impl Fn() -> Programs + 'static) -> Self {
+        Self {
+            shapes: vec![
+                Shape::Ring { switches: 3 },
+                Shape::Ring { switches: 5 },
+                Shape::Mesh { switches: 4 },
+                Shape::Torus {
+                    x: 3,
+                    y: 3,
+                    hosts: 1,
+                },
+                Shape::FatTree { k: 2 },
+            ],
+            rests_after: Duration::from_secs(70),
+            entries_at_rest: 2,
+            never_loops: false,
+            copies: 64,
+            ..Self::on_trees(programs)
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The control channel, and what becomes of a network without one.
+
+use crate::support::{all_connected, config, ms, net_with, plan, settle};
+use std::time::Duration;
+use urtica_controller::Controller;
+use urtica_net::Net;
+
+fn l2() -> Controller {
+    urtica_apps::add_by_name(Controller::new(), "l2").unwrap()
+}
+
+#[test]
+fn a_broken_connection_comes_back() {
+    let mut net = net_with("linear,2", "l2");
+    let s1 = net.switch("s1").unwrap();
+    net.break_connection(s1).unwrap();
+    net.run_for(ms(10));
+    assert_eq!(net.connections(), (1, 1));
+    assert!(settle(&mut net, ms(1_500)));
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn switches_come_back_to_a_controller_that_was_restarted() {
+    let mut net = net_with("tree,depth=2,fanout=2", "l2");
+    assert!(net.ping_all().unwrap().is_complete());
+    net.stop_controller();
+    net.run_for(Duration::from_secs(20));
+    assert_eq!(net.connections(), (0, 0));
+    assert!(
+        !net.ping_all().unwrap().is_complete(),
+        "entries have expired, and nobody makes new ones"
+    );
+    net.start_controller(l2()).unwrap();
+    assert!(settle(&mut net, Duration::from_secs(11)));
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn a_restarted_switch_is_told_its_entries_again() {
+    let mut net = net_with("linear,2", "l2");
+    assert!(net.ping_all().unwrap().is_complete());
+    let s1 = net.switch("s1").unwrap();
+    net.restart_switch(s1).unwrap();
+    assert_eq!(net.connections().0, 1);
+    assert!(settle(&mut net, ms(500)));
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn a_long_stall_is_taken_for_the_end() {
+    let mut net = net_with("linear,2", "l2");
+    let s1 = net.switch("s1").unwrap();
+    net.stall_connection(s1, ms(500)).unwrap();
+    net.run_for(ms(1_000));
+    assert_eq!(net.connections(), (2, 2), "a short one is survived");
+    net.stall_connection(s1, Duration::from_secs(30)).unwrap();
+    net.run_for(Duration::from_secs(22));
+    assert_eq!(net.connections().0, 1);
+    net.run_for(Duration::from_secs(20));
+    assert!(all_connected(&net));
+    assert_eq!(net.connections(), (2, 2));
+}
+
+#[test]
+fn bytes_in_pieces_mean_the_same() {
+    let mut config = config();
+    config.channel.splits = true;
+    let mut net = Net::new(&plan("tree,depth=2,fanout=2"), config).unwrap();
+    net.start_controller(l2()).unwrap();
+    assert!(settle(&mut net, ms(1_000)));
+    assert!(net.ping_all().unwrap().is_complete());
+    net.run_for(ms(100));
+    assert_eq!(
+        (net.control_bytes_under_way(), net.frames_under_way()),
+        (0, 0)
+    );
+}
+
+#[test]
+fn a_controller_without_programs_is_refused() {
+    let mut net = Net::new(&plan("single,2"), config()).unwrap();
+    assert!(net.start_controller(Controller::new()).is_err());
+    net.run_for(ms(3_000));
+    assert_eq!(net.connections(), (0, 0));
+}

@@ -1,0 +1,8 @@
+//! Whole networks: switches, hosts, cables, and a controller in the same process.
+
+mod cables;
+mod control;
+mod flows;
+mod reach;
+mod refusals;
+mod support;

@@ -1,0 +1,59 @@
+//! Networks for tests.
+
+use std::time::Duration;
+use urtica_controller::Controller;
+use urtica_net::{Net, NetConfig};
+use urtica_switch::{FailMode, Forwarding, SwitchConfig};
+use urtica_topology::shapes::{Plan, Shape};
+
+pub fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+pub fn plan(shape: &str) -> Plan {
+    let shape: Shape = shape.parse().unwrap();
+    shape.plan().unwrap()
+}
+
+/// Small switches that go without machine code, which takes long to set up in a test.
+pub fn config() -> NetConfig {
+    let switch = SwitchConfig {
+        forwarding: Forwarding::Plain,
+        ..SwitchConfig::default()
+    };
+    NetConfig {
+        switch,
+        ..NetConfig::default()
+    }
+}
+
+/// A network whose switches learn by themselves.
+pub fn learning_net(shape: &str) -> Net {
+    let mut config = config();
+    config.switch.fail_mode = FailMode::Standalone;
+    Net::new(&plan(shape), config).unwrap()
+}
+
+/// A network with a controller that runs the app of this name; its switches have connected.
+pub fn net_with(shape: &str, app: &str) -> Net {
+    let mut net = Net::new(&plan(shape), config()).unwrap();
+    let controller = urtica_apps::add_by_name(Controller::new(), app).unwrap();
+    net.start_controller(controller).unwrap();
+    assert!(settle(&mut net, ms(2_000)));
+    net
+}
+
+/// Lets time pass until the controller knows all switches, and they have what it tells them at first; whether that was in time.
+pub fn settle(net: &mut Net, bound: Duration) -> bool {
+    let are_connected = net.run_until(|net| all_connected(net), bound);
+    net.run_for(ms(20));
+    are_connected
+}
+
+/// Whether the controller knows all switches.
+pub fn all_connected(net: &Net) -> bool {
+    let known = net
+        .controller()
+        .map_or(0, |network| network.switches().len());
+    known == net.switches().len()
+}

@@ -1,0 +1,4 @@
+//! Runs drawn from seeds: that they hold, that they repeat, and that what is wrong is found.
+
+mod planted;
+mod seeds;
