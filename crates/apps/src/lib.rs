@@ -1,67 +1,31 @@
 //! The control programs that come with Urtica: each one readable file.
 //!
-//! They use nothing that a program of your own could not; copy one to begin.
+//! They use nothing that a program of your own could not; copy one to begin. `docs/apps.md` tells what each does, how
+//! to run it, and what it does not do. [`add_all`] puts them into a controller by name, as `urtica run` does.
 
+mod bandwidth;
+mod elephants;
+mod firewall;
+mod global;
 mod hub;
 mod l2;
+mod l3;
 mod mac_table;
+mod paths;
+mod registry;
+mod routing;
+mod security;
 
+pub use bandwidth::{Bandwidth, BandwidthArgs, BandwidthConfig, BandwidthError, Demand, Reserved};
+pub use elephants::{Elephants, ElephantsArgs, ElephantsConfig};
+pub use firewall::{
+    Firewall, FirewallArgs, FirewallError, FirewallRules, Rule, RulesError, Verdict,
+};
+pub use global::{Global, Heard, HostTable, LockFree, Locked, Place, Transactional};
 pub use hub::Hub;
 pub use l2::L2;
+pub use l3::{Interface, L3, L3Args, L3Config, L3ConfigError, L3Error, Subnet};
 pub use mac_table::{Learned, MacTable};
-
-use urtica_controller::{Controller, SwitchInfo};
-
-/// What can be run by name: the name, what it does, and how it joins a controller.
-struct App {
-    name: &'static str,
-    about: &'static str,
-    add: fn(Controller) -> Controller,
-}
-
-const APPS: &[App] = &[
-    App {
-        name: "hub",
-        about: "floods every packet",
-        add: |controller| controller.program(|_: &SwitchInfo| Hub),
-    },
-    App {
-        name: "l2",
-        about: "learns where hosts are, switch by switch, and installs exact-match entries",
-        add: |controller| controller.program(|_: &SwitchInfo| L2::default()),
-    },
-];
-
-/// The name is not that of a bundled program.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no control program '{name}'; expected one of: {}", names().collect::<Vec<_>>().join(", "))]
-pub struct UnknownApp {
-    /// The name that was given.
-    pub name: String,
-}
-
-/// Adds the program with this name to a controller.
-///
-/// # Errors
-/// [`UnknownApp`], which lists the names that there are.
-pub fn add_by_name(controller: Controller, name: &str) -> Result<Controller, UnknownApp> {
-    let app = APPS.iter().find(|app| app.name == name);
-    app.map(|app| (app.add)(controller))
-        .ok_or_else(|| UnknownApp {
-            name: name.to_owned(),
-        })
-}
-
-/// The names of the bundled programs.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    APPS.iter().map(|app| app.name)
-}
-
-/// The bundled programs, a line each: name and what it does.
-pub fn overview() -> String {
-    let lines: Vec<_> = APPS
-        .iter()
-        .map(|app| format!("  {:8} {}", app.name, app.about))
-        .collect();
-    lines.join("\n")
-}
+pub use registry::{Options, SetupError, add_all, add_by_name, names, overview};
+pub use routing::Routing;
+pub use security::{Dropped, Offence, Security, SecurityArgs, SecurityConfig};

@@ -1,0 +1,564 @@
+//! Bandwidth on demand (McNettle section 4.4 and Figure 6): flows get the bandwidth that they ask for on each link of
+//! their path, or they are not let in.
+//!
+//! **What.** Rules say which flows ask for how much ([`Demand`]); a program may ask, too, for all that one host sends
+//! to another ([`Bandwidth::reserve`]). The shortest path that has the room is taken, of several alternatives. A flow
+//! for which none has is dropped, or sent on without a promise where [`BandwidthConfig::best_effort`] says so. All
+//! other packets are left to the programs that come after.
+//!
+//! **How.** What is free on each link is a transactional variable. A reservation is one transaction over the variables
+//! of a path, with the other paths as alternatives (`or_else`): no lock, and nothing to take back where it fails. What
+//! is reserved is what the [`Provisioner`] then sets up; the first packet waits for that. It is given back when the
+//! entries are gone: half a minute after the last packet, when it is released, or when a link or switch on the path
+//! goes.
+//!
+//! **What is not promised.** Nothing polices flows that send more than they have reserved, and packets without a
+//! reservation share the links. A path counts the links out of each of its switches, the one to the far host included;
+//! what the near host sends into its own cable is its own business.
+//!
+//! **Cost.** The first packet of a flow: a search for each alternative, a transaction, a round trip a hop. Twice a
+//! second a look at each reservation.
+//!
+//! **Thread-safety.** Reservations of different switches run at the same time and meet only in links that they share.
+
+mod book;
+mod demand;
+mod reserve;
+
+pub use book::Reserved;
+pub use demand::Demand;
+
+use crate::registry::Setup;
+use book::Book;
+use demand::{FlowKey, parse_rate};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+use urtica_controller::services::{Discovery, Flow, Hosts, Provisioner};
+use urtica_controller::{
+    Background, EntryOptions, Network, Program, Switch, SwitchHandler, SwitchInfo,
+};
+use urtica_topology::{Path, PortId, k_shortest};
+use urtica_wire::{
+    Action, FlowMod, FlowModCommand, MacAddr, Message, PacketIn, Port, PortConfig, PortFeatures,
+    PortState, TABLE_ALL, Version,
+};
+
+/// What marks the entries that send flows with a demand to the controller: `ubandwd` in ASCII.
+const COOKIE: u64 = u64::from_be_bytes(*b"\0ubandwd");
+
+/// Of entries for all that one host sends to another: above those of programs that just forward.
+const PAIR_PRIORITY: u16 = 0x9000;
+
+/// Of entries that send flows with a demand to the controller.
+const DEMAND_PRIORITY: u16 = 0x9100;
+
+/// Of entries for flows.
+const FLOW_PRIORITY: u16 = 0x9200;
+
+/// After how many seconds without a packet a flow's bandwidth is free again.
+const IDLE_TIMEOUT_S: u16 = 30;
+
+/// How long a flow that was refused is dropped before it is looked at again.
+const REFUSED_S: u16 = 1;
+
+/// How long a flow goes without a promise before it is tried again.
+const BEST_EFFORT_S: u16 = 10;
+
+/// How often entries are looked at.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Options of the program.
+#[derive(Clone, Debug, clap::Args)]
+pub struct BandwidthArgs {
+    /// Flows that get bandwidth: 'RATE MATCH', the rate in bits per second with K, M, G or T, the match as of
+    /// ovs-ofctl, for instance '10M udp,tp_dst=5004'. Repeat it for more; the first that matches counts.
+    #[arg(long, value_name = "DEMAND")]
+    pub bandwidth_demand: Vec<Demand>,
+    /// Sends flows on that cannot get what they ask for, instead of dropping them.
+    #[arg(long)]
+    pub bandwidth_best_effort: bool,
+    /// How many paths are tried for a flow.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub bandwidth_paths: usize,
+    /// What a link carries whose port does not say so.
+    #[arg(long, value_name = "RATE", default_value = "1G", value_parser = parse_rate)]
+    pub bandwidth_capacity: u64,
+}
+
+impl Default for BandwidthArgs {
+    fn default() -> Self {
+        Self {
+            bandwidth_demand: Vec::new(),
+            bandwidth_best_effort: false,
+            bandwidth_paths: 4,
+            bandwidth_capacity: 1_000_000_000,
+        }
+    }
+}
+
+/// How [`Bandwidth`] goes about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BandwidthConfig {
+    /// Which flows ask for bandwidth; the first that matches a packet counts. None.
+    pub demands: Vec<Demand>,
+    /// Whether a flow that cannot get what it asks for is sent on all the same. No.
+    pub best_effort: bool,
+    /// How many paths are tried. 4.
+    pub paths: usize,
+    /// Bits per second of a link whose port does not say. 1 Gb/s.
+    pub default_capacity_bps: u64,
+    /// How many reservations there may be. 65,536.
+    pub max_reservations: usize,
+}
+
+impl Default for BandwidthConfig {
+    fn default() -> Self {
+        Self::from(&BandwidthArgs::default())
+    }
+}
+
+impl From<&BandwidthArgs> for BandwidthConfig {
+    fn from(args: &BandwidthArgs) -> Self {
+        Self {
+            demands: args.bandwidth_demand.clone(),
+            best_effort: args.bandwidth_best_effort,
+            paths: args.bandwidth_paths,
+            default_capacity_bps: args.bandwidth_capacity,
+            max_reservations: 1 << 16,
+        }
+    }
+}
+
+/// Why nothing was reserved, or released.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BandwidthError {
+    /// A host is not known.
+    #[error("the host {mac} is not known; expected one that has sent something")]
+    UnknownHost {
+        /// Which.
+        mac: MacAddr,
+    },
+    /// A host needs no bandwidth to itself.
+    #[error("the host {mac} was named as both ends; expected two hosts")]
+    SameHost {
+        /// Which.
+        mac: MacAddr,
+    },
+    /// The two hosts are in different VLANs.
+    #[error("the hosts {from} and {to} are in different VLANs; expected two of one")]
+    OtherVlan {
+        /// The near host.
+        from: MacAddr,
+        /// The far host.
+        to: MacAddr,
+    },
+    /// Nothing was asked for.
+    #[error("0 b/s were asked for; expected at least 1")]
+    Nothing,
+    /// No links lead there.
+    #[error("no links lead from port {from} to port {to}")]
+    NoPath {
+        /// Where the near host is.
+        from: PortId,
+        /// Where the far host is.
+        to: PortId,
+    },
+    /// The links carry less, or too much is reserved on them.
+    #[error("{bps} b/s are not free on all links of any of the {paths} paths that were tried")]
+    NoRoom {
+        /// What was asked for.
+        bps: u64,
+        /// How many paths.
+        paths: usize,
+    },
+    /// It is there.
+    #[error("there is a reservation already; release that first")]
+    ReservedAlready,
+    /// It is not there.
+    #[error("nothing is reserved from {from} to {to}")]
+    NotReserved {
+        /// The near host.
+        from: MacAddr,
+        /// The far host.
+        to: MacAddr,
+    },
+    /// There are too many.
+    #[error(
+        "there are {max} reservations already; release some, or allow for more in BandwidthConfig::max_reservations"
+    )]
+    TooMany {
+        /// How many there may be.
+        max: usize,
+    },
+    /// The network was changing, or many others reserved at the same time.
+    #[error("links changed, or others reserved on them, again and again meanwhile; try again")]
+    Busy,
+}
+
+/// The program, and the way to reserve: cheap to clone.
+#[derive(Clone)]
+pub struct Bandwidth(Arc<Shared>);
+
+struct Shared {
+    config: BandwidthConfig,
+    discovery: Discovery,
+    hosts: Hosts,
+    book: Book,
+    /// The table of the entries, the same on all switches: another where a program filters.
+    table_id: AtomicU8,
+}
+
+impl Bandwidth {
+    /// Reserves between these hosts. The services must run in the same controller.
+    pub fn new(
+        discovery: &Discovery,
+        hosts: &Hosts,
+        provisioner: &Provisioner,
+        config: BandwidthConfig,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            config,
+            discovery: discovery.clone(),
+            hosts: hosts.clone(),
+            book: Book::new(provisioner),
+            table_id: AtomicU8::new(0),
+        }))
+    }
+
+    /// Reserves for all that one host sends to another that has no demand of its own; the way back is another
+    /// reservation. It lasts until it is released, or a link on its path goes.
+    ///
+    /// The bandwidth is reserved when this returns, and the path on its way: [`Bandwidth::find`] tells when it is
+    /// there. Where a switch refuses it, the reservation goes.
+    ///
+    /// # Errors
+    /// [`BandwidthError`], and nothing is reserved.
+    pub fn reserve(&self, from: MacAddr, to: MacAddr, bps: u64) -> Result<Path, BandwidthError> {
+        if from == to {
+            return Err(BandwidthError::SameHost { mac: from });
+        }
+        let find = |mac| {
+            self.0
+                .hosts
+                .find(mac)
+                .ok_or(BandwidthError::UnknownHost { mac })
+        };
+        let (near, far) = (find(from)?, find(to)?);
+        if near.vlan != far.vlan {
+            return Err(BandwidthError::OtherVlan { from, to });
+        }
+        let key = FlowKey::between(near.vlan, from, to);
+        self.0
+            .reserve(key, bps, (near.attached, far.attached), None)
+    }
+
+    /// Gives back what [`Bandwidth::reserve`] reserved. Its entries go soon.
+    ///
+    /// # Errors
+    /// [`BandwidthError::NotReserved`].
+    pub fn release(&self, from: MacAddr, to: MacAddr) -> Result<(), BandwidthError> {
+        let key = self.key_of_pair(from, to);
+        match self.0.book.release(&key) {
+            true => Ok(()),
+            false => Err(BandwidthError::NotReserved { from, to }),
+        }
+    }
+
+    /// What [`Bandwidth::reserve`] reserved, while it is there.
+    pub fn find(&self, from: MacAddr, to: MacAddr) -> Option<Reserved> {
+        self.0.book.find(&self.key_of_pair(from, to))
+    }
+
+    /// How many reservations there are, those of flows included.
+    pub fn count(&self) -> usize {
+        self.0.book.count()
+    }
+
+    /// How much nobody has reserved yet of what a port sends into its link; `None` while it is down.
+    pub fn free_bps(&self, port: PortId) -> Option<u64> {
+        self.0.book.free_bps(port)
+    }
+
+    /// Whether no more is reserved on any link than it carries, and nothing was lost on the way. For tests: exact while
+    /// nobody reserves.
+    ///
+    /// # Errors
+    /// A sentence that names the port.
+    pub fn check(&self) -> Result<(), String> {
+        self.0.book.check()
+    }
+
+    fn key_of_pair(&self, from: MacAddr, to: MacAddr) -> FlowKey {
+        let vlan = self.0.hosts.find(from).and_then(|host| host.vlan);
+        FlowKey::between(vlan, from, to)
+    }
+}
+
+/// How `urtica run` adds it.
+pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
+    if let Some(forwarder) = setup.forwarder_before() {
+        return Err(format!(
+            "{forwarder} would forward its packets first; expected bandwidth before {forwarder}"
+        ));
+    }
+    let config = BandwidthConfig::from(&setup.options.bandwidth);
+    if config.paths == 0 {
+        return Err("it would try no path; expected --bandwidth-paths of at least 1".to_owned());
+    }
+    setup.neighbour_proxy();
+    let (discovery, hosts) = (setup.discovery(), setup.hosts());
+    let provisioner = setup.provisioner();
+    setup.add(Bandwidth::new(&discovery, &hosts, &provisioner, config));
+    Ok(())
+}
+
+impl Program for Bandwidth {
+    fn handler(&self, _info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(BandwidthHandler(Arc::clone(&self.0)))
+    }
+
+    fn start(&self, background: &Background) {
+        let (shared, own) = (Arc::clone(&self.0), background.clone());
+        background.spawn("bandwidth", shared.follow_topology(own));
+        let (shared, network) = (Arc::clone(&self.0), background.network().clone());
+        background.spawn("bandwidth-ports", shared.follow_ports(network));
+    }
+}
+
+/// One switch's part.
+struct BandwidthHandler(Arc<Shared>);
+
+impl SwitchHandler for BandwidthHandler {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        self.0.table_id.store(switch.table(), Ordering::Relaxed);
+        self.0.send_demands(switch);
+    }
+
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        let demands = &self.0.config.demands;
+        if let Some(demand) = demands.iter().find(|demand| demand.is_of(packet)) {
+            self.0.admit(switch, packet, demand);
+        }
+    }
+}
+
+impl Shared {
+    /// Has flows with a demand come here, whatever entries other programs have for them.
+    fn send_demands(&self, switch: &mut Switch) {
+        // OpenFlow 1.0 cannot say whose entries to delete.
+        if switch.info().version != Version::Of10 {
+            let _ = switch.send(&deletion_of_all());
+            let _ = switch.send(&Message::BarrierRequest);
+        }
+        let options = EntryOptions {
+            cookie: COOKIE,
+            ..EntryOptions::PERMANENT.priority(DEMAND_PRIORITY)
+        };
+        for demand in &self.config.demands {
+            let sent = switch.install(demand.match_.clone(), &[Action::controller()], options);
+            if let Err(error) = sent {
+                tracing::error!(dp_id = %switch.datapath_id(), %error, "a demand cannot be watched for");
+            }
+        }
+    }
+
+    /// A packet of a flow with a demand.
+    fn admit(&self, switch: &mut Switch, packet: &PacketIn, demand: &Demand) {
+        let key = FlowKey::of(packet);
+        let at = PortId::new(switch.datapath_id(), packet.in_port);
+        let Some(ends) = self.ends(&key) else {
+            // Whoever comes next may find its destination.
+            return;
+        };
+        switch.consume();
+        if let Some(reserved) = self.book.find(&key) {
+            return forward_along(&reserved.path, switch, packet, at);
+        }
+        // In the midst of the network, it comes from somebody who was not asked.
+        if ends.0 != at {
+            return;
+        }
+        match self.reserve(key, demand.bps, ends, Some(packet)) {
+            Ok(_) => {}
+            Err(error) => self.refuse(switch, packet, key, ends, &error),
+        }
+    }
+
+    /// Where the flow's hosts are, if both are known.
+    fn ends(&self, key: &FlowKey) -> Option<(PortId, PortId)> {
+        let port_of = |mac| Some(self.hosts.find_in(key.vlan(), mac)?.attached);
+        Some((port_of(key.eth_src)?, port_of(key.eth_dst)?))
+    }
+
+    fn reserve(
+        &self,
+        key: FlowKey,
+        bps: u64,
+        ends: (PortId, PortId),
+        packet: Option<&PacketIn>,
+    ) -> Result<Path, BandwidthError> {
+        let max = self.config.max_reservations;
+        if bps == 0 {
+            return Err(BandwidthError::Nothing);
+        }
+        if self.book.count() >= max {
+            return Err(BandwidthError::TooMany { max });
+        }
+        let topology = self.discovery.topology().load();
+        let paths: Vec<_> = k_shortest::paths(&topology, ends.0, ends.1)
+            .take(self.config.paths)
+            .collect();
+        if paths.is_empty() {
+            let (from, to) = ends;
+            return Err(BandwidthError::NoPath { from, to });
+        }
+        let options = match key.is_pair() {
+            true => EntryOptions::PERMANENT.priority(PAIR_PRIORITY),
+            false => EntryOptions::idle(IDLE_TIMEOUT_S).priority(FLOW_PRIORITY),
+        };
+        let flow = |path: &Path| self.flow(key, path, options, packet);
+        self.book
+            .reserve(key, bps, paths, self.discovery.topology(), flow)
+    }
+
+    fn flow(
+        &self,
+        key: FlowKey,
+        path: &Path,
+        options: EntryOptions,
+        packet: Option<&PacketIn>,
+    ) -> Flow {
+        let flow = Flow::new(path.clone(), key.match_())
+            .options(options)
+            .table(self.table_id.load(Ordering::Relaxed));
+        match packet {
+            Some(packet) => flow.releasing(packet),
+            None => flow,
+        }
+    }
+
+    /// Drops a flow for a while, or lets it go without a promise.
+    fn refuse(
+        &self,
+        switch: &mut Switch,
+        packet: &PacketIn,
+        key: FlowKey,
+        ends: (PortId, PortId),
+        error: &BandwidthError,
+    ) {
+        tracing::info!(src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}");
+        let for_seconds = |hard_timeout| EntryOptions {
+            hard_timeout,
+            ..EntryOptions::PERMANENT.priority(FLOW_PRIORITY)
+        };
+        let topology = self.discovery.topology().load();
+        let shortest = k_shortest::paths(&topology, ends.0, ends.1).next();
+        match shortest.filter(|_| self.config.best_effort) {
+            Some(path) => self.book.note(key, path, |path| {
+                self.flow(key, path, for_seconds(BEST_EFFORT_S), Some(packet))
+            }),
+            None => {
+                let options = EntryOptions {
+                    cookie: COOKIE,
+                    ..for_seconds(REFUSED_S)
+                };
+                let _ = switch.install(key.match_(), &[], options);
+            }
+        }
+    }
+
+    /// Whenever links come or go, and twice a second in any case, sees what of it concerns reservations.
+    async fn follow_topology(self: Arc<Self>, background: Background) {
+        let mut seen = 0;
+        loop {
+            let changed = self.discovery.topology().changed(seen);
+            if let Some(version) = background.timeout(SETTLE_INTERVAL, changed).await {
+                seen = version;
+                self.update(background.network());
+            }
+            self.book.settle();
+        }
+    }
+
+    /// Does so whenever ports do.
+    async fn follow_ports(self: Arc<Self>, network: Network) {
+        let mut events = network.events();
+        while events.next().await.is_some() {
+            self.update(&network);
+        }
+    }
+
+    fn update(&self, network: &Network) {
+        let gone = self.book.update(|| {
+            let capacities = capacities(network, self.config.default_capacity_bps);
+            (capacities, self.discovery.topology().load())
+        });
+        if gone > 0 {
+            tracing::warn!(
+                reservations = gone,
+                "links went, and what was reserved on them"
+            );
+        }
+    }
+}
+
+/// Sends a packet on that was faster than its entries.
+fn forward_along(path: &Path, switch: &mut Switch, packet: &PacketIn, at: PortId) {
+    let comes_by = |hop: &&urtica_topology::Hop| PortId::new(hop.switch, hop.in_port) == at;
+    if let Some(hop) = path.hops.iter().find(comes_by) {
+        switch.forward(packet, hop.out_port);
+    }
+}
+
+/// What all ports that are up can send, in bits per second.
+pub(crate) fn capacities(network: &Network, default_bps: u64) -> BTreeMap<PortId, u64> {
+    let mut capacities = BTreeMap::new();
+    for switch in network.switches() {
+        let ports = network
+            .info(switch)
+            .map_or(Vec::new(), |info| info.ports.clone());
+        for port in ports.iter().filter(|port| is_up(port)) {
+            let capacity = capacity_bps(port).unwrap_or(default_bps);
+            capacities.insert(PortId::new(switch, port.port_no), capacity);
+        }
+    }
+    capacities
+}
+
+fn is_up(port: &Port) -> bool {
+    !port.port_no.is_reserved()
+        && !port.config.contains(PortConfig::PORT_DOWN)
+        && !port.state.contains(PortState::LINK_DOWN)
+}
+
+/// What a port says that it can send.
+fn capacity_bps(port: &Port) -> Option<u64> {
+    let by_feature = [
+        (PortFeatures::FD_1TB, 1_000_000_000_000),
+        (PortFeatures::FD_100GB, 100_000_000_000),
+        (PortFeatures::FD_40GB, 40_000_000_000),
+        (PortFeatures::FD_10GB, 10_000_000_000),
+        (PortFeatures::FD_1GB | PortFeatures::HD_1GB, 1_000_000_000),
+        (PortFeatures::FD_100MB | PortFeatures::HD_100MB, 100_000_000),
+        (PortFeatures::FD_10MB | PortFeatures::HD_10MB, 10_000_000),
+    ];
+    if port.curr_speed > 0 {
+        return Some(u64::from(port.curr_speed) * 1_000);
+    }
+    let named = by_feature
+        .iter()
+        .find(|(feature, _)| port.curr.intersects(*feature));
+    named.map(|(_, bps)| *bps)
+}
+
+fn deletion_of_all() -> Message<'static> {
+    Message::FlowMod(FlowMod {
+        table_id: TABLE_ALL,
+        command: FlowModCommand::Delete,
+        cookie: COOKIE,
+        cookie_mask: u64::MAX,
+        ..FlowMod::default()
+    })
+}

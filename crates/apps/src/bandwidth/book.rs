@@ -1,0 +1,294 @@
+//! What links can carry, and who has reserved how much of it.
+
+use super::BandwidthError;
+use super::demand::FlowKey;
+use super::reserve::{release_path, reserve_any};
+use crate::paths::{Paths, is_in};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use urtica_controller::services::{Flow, Provisioner};
+use urtica_state::{Limits, Snapshot, TVar, atomically, try_atomically};
+use urtica_topology::{Path, PortId, Topology};
+
+/// What a port sends into its link.
+#[derive(Clone, Debug)]
+struct Link {
+    /// Tells a link from one that was at the same port before.
+    id: u64,
+    capacity_bps: u64,
+    free_bps: TVar<u64>,
+}
+
+/// The links at all ports that are up. A link that goes, or carries another amount, is another link afterwards.
+#[derive(Clone, Debug, Default)]
+struct Links {
+    by_port: BTreeMap<PortId, Link>,
+    next_id: u64,
+}
+
+/// What somebody has.
+struct Reservation {
+    bps: u64,
+    /// A link for each hop.
+    links: Vec<Link>,
+}
+
+/// A reservation as others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reserved {
+    /// Bits per second.
+    pub bps: u64,
+    /// The way that the packets take.
+    pub path: Path,
+    /// Whether all switches have confirmed their entries.
+    pub is_provisioned: bool,
+}
+
+/// Links and reservations.
+///
+/// Thread-safety: links are read without a lock, and bandwidth is taken and given back in transactions. The lock is for
+/// the list of reservations; it is taken before those of the provisioner and of the network.
+pub(super) struct Book {
+    links: Snapshot<Links>,
+    list: Mutex<List>,
+}
+
+struct List {
+    reservations: BTreeMap<FlowKey, Reservation>,
+    /// A path for each.
+    paths: Paths<FlowKey>,
+}
+
+impl Book {
+    /// No links are known, and nothing is reserved.
+    pub fn new(provisioner: &Provisioner) -> Self {
+        let list = List {
+            reservations: BTreeMap::new(),
+            paths: Paths::new(provisioner),
+        };
+        Self {
+            links: Snapshot::new(Links::default()),
+            list: Mutex::new(list),
+        }
+    }
+
+    /// Reserves on the first of the paths that has the room, and has it provisioned. Returns that path.
+    pub fn reserve(
+        &self,
+        key: FlowKey,
+        bps: u64,
+        paths: Vec<Path>,
+        topology: &Snapshot<Topology>,
+        flow: impl FnOnce(&Path) -> Flow,
+    ) -> Result<Path, BandwidthError> {
+        let links = self.links.load();
+        let mut candidates: Vec<_> = paths
+            .into_iter()
+            .filter_map(|path| Some((links.of_path(&path)?, path)))
+            .collect();
+        let free: Vec<_> = candidates
+            .iter()
+            .map(|(links, _)| variables(links))
+            .collect();
+        let chosen = try_atomically(Limits::DEFAULT, |tx| reserve_any(tx, &free, bps))
+            .map_err(|_| BandwidthError::Busy)?;
+        let paths = candidates.len();
+        let chosen = chosen.ok_or(BandwidthError::NoRoom { bps, paths })?;
+        let (links, path) = candidates.swap_remove(chosen);
+        let mut list = self.list();
+        // What was looked at without the lock may be otherwise by now.
+        let refusal = if list.reservations.contains_key(&key) {
+            Some(BandwidthError::ReservedAlready)
+        } else if !self.links.load().are_there(&path, &links) || !is_in(&path, &topology.load()) {
+            Some(BandwidthError::Busy)
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            give_back(&links, bps);
+            return Err(refusal);
+        }
+        list.paths.insert(key, path.clone(), flow(&path));
+        list.reservations.insert(key, Reservation { bps, links });
+        Ok(path)
+    }
+
+    /// Notes a path that is provisioned without anything being reserved.
+    pub fn note(&self, key: FlowKey, path: Path, flow: impl FnOnce(&Path) -> Flow) {
+        let mut list = self.list();
+        if !list.reservations.contains_key(&key) {
+            let flow = flow(&path);
+            list.paths.insert(key, path, flow);
+            let nothing = Reservation {
+                bps: 0,
+                links: Vec::new(),
+            };
+            list.reservations.insert(key, nothing);
+        }
+    }
+
+    /// Gives a reservation back. Whether there was one.
+    pub fn release(&self, key: &FlowKey) -> bool {
+        let mut list = self.list();
+        list.paths.remove(key);
+        list.give_back(key)
+    }
+
+    pub fn find(&self, key: &FlowKey) -> Option<Reserved> {
+        let list = self.list();
+        let found = list.reservations.get(key)?;
+        Some(Reserved {
+            bps: found.bps,
+            path: list.paths.get(key)?.clone(),
+            is_provisioned: list.paths.is_there(key),
+        })
+    }
+
+    pub fn count(&self) -> usize {
+        self.list().reservations.len()
+    }
+
+    /// What is free on the link that a port sends into.
+    pub fn free_bps(&self, port: PortId) -> Option<u64> {
+        let links = self.links.load();
+        links.by_port.get(&port).map(|link| link.free_bps.load())
+    }
+
+    /// Takes in what ports can carry now, and gives back what was reserved on links that are gone. How many
+    /// reservations went.
+    ///
+    /// `look` is called under the lock, so that no older look comes after a newer one.
+    pub fn update(&self, look: impl FnOnce() -> (BTreeMap<PortId, u64>, Arc<Topology>)) -> usize {
+        let mut list = self.list();
+        let (capacities, topology) = look();
+        let links = self.links.load();
+        if !links.carry(&capacities) {
+            self.links.publish(links.updated(&capacities));
+        }
+        let links = self.links.load();
+        let is_broken = |key: &FlowKey, path: &Path| {
+            let has = list.reservations.get(key);
+            !is_in(path, &topology) || has.is_some_and(|has| !links.are_there(path, &has.links))
+        };
+        let broken: Vec<_> = list
+            .paths
+            .iter()
+            .filter(|(key, path)| is_broken(key, path))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in &broken {
+            list.paths.remove(key);
+            list.give_back(key);
+        }
+        broken.len()
+    }
+
+    /// Sees what has become of the entries, and gives back what was reserved for those that are gone.
+    pub fn settle(&self) {
+        let mut list = self.list();
+        for key in list.paths.settle() {
+            tracing::debug!(
+                ?key,
+                "its packets have ceased, or it has no path: its bandwidth is free again"
+            );
+            list.give_back(&key);
+        }
+    }
+
+    /// Whether what is reserved on each link, together with what is free there, is what it carries.
+    ///
+    /// Only exact while nobody reserves.
+    pub fn check(&self) -> Result<(), String> {
+        let list = self.list();
+        let mut reserved: BTreeMap<u64, u64> = BTreeMap::new();
+        for reservation in list.reservations.values() {
+            for link in &reservation.links {
+                *reserved.entry(link.id).or_default() += reservation.bps;
+            }
+        }
+        for (port, link) in &self.links.load().by_port {
+            let (carries, free) = (link.capacity_bps, link.free_bps.load());
+            let reserved = reserved.get(&link.id).copied().unwrap_or(0);
+            if reserved > carries || reserved + free != carries {
+                return Err(format!(
+                    "port {port} sends into a link that carries {carries} b/s; {reserved} b/s are reserved there, and {free} free"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl List {
+    fn give_back(&mut self, key: &FlowKey) -> bool {
+        let Some(reservation) = self.reservations.remove(key) else {
+            return false;
+        };
+        give_back(&reservation.links, reservation.bps);
+        true
+    }
+}
+
+impl Links {
+    /// The link for each hop of a path; `None` where one is not there.
+    fn of_path(&self, path: &Path) -> Option<Vec<Link>> {
+        let ports = path
+            .hops
+            .iter()
+            .map(|hop| PortId::new(hop.switch, hop.out_port));
+        ports.map(|port| self.by_port.get(&port).cloned()).collect()
+    }
+
+    /// Whether the links for a path's hops are still the same.
+    fn are_there(&self, path: &Path, links: &[Link]) -> bool {
+        let mut ports = path
+            .hops
+            .iter()
+            .map(|hop| PortId::new(hop.switch, hop.out_port));
+        let now = |port| self.by_port.get(&port).map(|link| link.id);
+        links
+            .iter()
+            .all(|link| ports.next().and_then(now) == Some(link.id))
+    }
+
+    /// Whether these are the ports and what they carry.
+    fn carry(&self, capacities: &BTreeMap<PortId, u64>) -> bool {
+        let ours = self
+            .by_port
+            .iter()
+            .map(|(port, link)| (port, &link.capacity_bps));
+        ours.eq(capacities)
+    }
+
+    fn updated(&self, capacities: &BTreeMap<PortId, u64>) -> Self {
+        let mut next_id = self.next_id;
+        let mut by_port = BTreeMap::new();
+        for (port, &capacity_bps) in capacities {
+            let before = self.by_port.get(port);
+            let kept = before.filter(|link| link.capacity_bps == capacity_bps);
+            let link = kept.cloned().unwrap_or_else(|| {
+                next_id += 1;
+                Link {
+                    id: next_id,
+                    capacity_bps,
+                    free_bps: TVar::new(capacity_bps),
+                }
+            });
+            by_port.insert(*port, link);
+        }
+        Self { by_port, next_id }
+    }
+}
+
+fn variables(links: &[Link]) -> Vec<TVar<u64>> {
+    links.iter().map(|link| link.free_bps.clone()).collect()
+}
+
+fn give_back(links: &[Link], bps: u64) {
+    let free = variables(links);
+    atomically(|tx| release_path(tx, &free, bps));
+}

@@ -1,0 +1,185 @@
+//! Which flows ask for bandwidth, and what tells one flow from another.
+
+use crate::firewall::{includes, why_unusable};
+use std::net::IpAddr;
+use std::str::FromStr;
+use urtica_wire::packet::{Headers, ip_proto};
+use urtica_wire::{MacAddr, Match, OxmField, PacketIn, VLAN_PRESENT};
+
+/// What flows of a kind are to get. Read from text: `10M udp,tp_dst=5004`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Bits per second for each flow.
+    pub bps: u64,
+    /// Which packets belong to such flows.
+    pub match_: Match<'static>,
+}
+
+impl Demand {
+    /// Whether a packet belongs to a flow that asks for this.
+    pub(super) fn is_of(&self, packet: &PacketIn) -> bool {
+        let fields: Vec<_> = Match::exact(packet).fields().collect();
+        self.match_
+            .fields()
+            .all(|wanted| includes(&wanted, &fields))
+    }
+}
+
+impl FromStr for Demand {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (rate, match_) = text.trim().split_once(' ').ok_or_else(|| {
+            format!(
+                "'{text}' is no demand; expected a rate and a match, as in '10M udp,tp_dst=5004'"
+            )
+        })?;
+        let bps = parse_rate(rate)?;
+        let match_: Match = match_
+            .trim()
+            .parse()
+            .map_err(|error: urtica_wire::text::ParseError| error.to_string())?;
+        match why_unusable(&match_) {
+            None => Ok(Self { bps, match_ }),
+            Some((problem, expected)) => Err(format!("the match {problem}; expected {expected}")),
+        }
+    }
+}
+
+/// Reads bits per second: digits, and K, M, G or T for powers of 1000.
+pub(super) fn parse_rate(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'T']);
+    let factor: Option<u64> = match &text[digits.len()..] {
+        "" => Some(1),
+        "K" => Some(1_000),
+        "M" => Some(1_000_000),
+        "G" => Some(1_000_000_000),
+        "T" => Some(1_000_000_000_000),
+        _ => None,
+    };
+    let number = digits.parse().ok().filter(|&number: &u64| number > 0);
+    let bps = number
+        .zip(factor)
+        .and_then(|(number, factor)| number.checked_mul(factor));
+    bps.ok_or_else(|| {
+        format!("'{text}' is not a rate; expected bits per second from 1 on, as in 64000, 500K, 10M or 1G")
+    })
+}
+
+/// What tells one flow from another: the fields that its entries match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FlowKey {
+    vlan: Option<u16>,
+    pub eth_src: MacAddr,
+    pub eth_dst: MacAddr,
+    eth_type: Option<u16>,
+    /// Addresses and protocol.
+    ip: Option<(IpAddr, IpAddr, u8)>,
+    /// Of TCP or UDP.
+    ports: Option<(u16, u16)>,
+}
+
+impl FlowKey {
+    pub fn of(packet: &PacketIn) -> Self {
+        let headers = Headers::parse(packet.data);
+        let addresses = headers.ip_src.zip(headers.ip_dst).zip(headers.ip_proto);
+        let has_ports = matches!(headers.ip_proto, Some(ip_proto::TCP | ip_proto::UDP));
+        Self {
+            vlan: headers.vlan.map(|tag| tag.vid),
+            eth_src: packet.eth_src(),
+            eth_dst: packet.eth_dst(),
+            eth_type: headers.eth_type,
+            ip: addresses.map(|((src, dst), proto)| (src, dst, proto)),
+            ports: headers.src_port.zip(headers.dst_port).filter(|_| has_ports),
+        }
+    }
+
+    /// All that one host sends to another.
+    pub fn between(vlan: Option<u16>, eth_src: MacAddr, eth_dst: MacAddr) -> Self {
+        Self {
+            vlan,
+            eth_src,
+            eth_dst,
+            eth_type: None,
+            ip: None,
+            ports: None,
+        }
+    }
+
+    pub fn vlan(&self) -> Option<u16> {
+        self.vlan
+    }
+
+    /// Whether this is all that one host sends to another.
+    pub fn is_pair(&self) -> bool {
+        self.eth_type.is_none()
+    }
+
+    pub fn match_(&self) -> Match<'static> {
+        let vlan_vid = self.vlan.map_or(0, |vid| vid | VLAN_PRESENT);
+        let mut match_ = Match::any()
+            .eth_src(self.eth_src)
+            .eth_dst(self.eth_dst)
+            .with_exact(OxmField::VlanVid, vlan_vid);
+        if let Some(eth_type) = self.eth_type {
+            match_ = match_.eth_type(eth_type);
+        }
+        match_ = match self.ip {
+            Some((IpAddr::V4(src), IpAddr::V4(dst), proto)) => {
+                match_.ip_proto(proto).ipv4_src(src).ipv4_dst(dst)
+            }
+            Some((IpAddr::V6(src), IpAddr::V6(dst), proto)) => {
+                match_.ip_proto(proto).ipv6_src(src).ipv6_dst(dst)
+            }
+            _ => return match_,
+        };
+        match (self.ip, self.ports) {
+            (Some((.., ip_proto::TCP)), Some((src, dst))) => match_.tcp_src(src).tcp_dst(dst),
+            (Some((.., ip_proto::UDP)), Some((src, dst))) => match_.udp_src(src).udp_dst(dst),
+            _ => match_,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_rates_and_matches() {
+        let demand: Demand = "10M udp,tp_dst=5004".parse().unwrap();
+        assert_eq!(demand.bps, 10_000_000);
+        assert_eq!(demand.match_, "udp,tp_dst=5004".parse().unwrap());
+        for (text, bps) in [
+            ("1", 1),
+            ("64K", 64_000),
+            ("1G", 1_000_000_000),
+            ("2T", 2_000_000_000_000),
+        ] {
+            assert_eq!(parse_rate(text), Ok(bps));
+        }
+    }
+
+    #[test]
+    fn errors_say_what_was_expected() {
+        let rate =
+            "is not a rate; expected bits per second from 1 on, as in 64000, 500K, 10M or 1G";
+        for (text, expected) in [
+            (
+                "",
+                "'' is no demand; expected a rate and a match, as in '10M udp,tp_dst=5004'",
+            ),
+            ("10M", "'10M' is no demand; expected a rate and a match"),
+            ("0 udp", rate),
+            ("-1 udp", rate),
+            ("10KM udp", rate),
+            ("99999999T udp", rate),
+            ("M udp", rate),
+            ("1M udq", "'udq' is not a match field or keyword"),
+            ("1M tcp_dst=5004", "expected tcp or tcp6 beside it"),
+        ] {
+            let error = text.parse::<Demand>().unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

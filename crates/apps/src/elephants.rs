@@ -1,0 +1,452 @@
+//! Elephants to where there is room: large flows that share a link by bad luck are put on other paths (Hedera:
+//! Al-Fares, Radhakrishnan, Raghavan, Huang and Vahdat, NSDI 2010, "global first fit").
+//!
+//! **What.** Routing spreads flows over equal paths by their hash, whatever their size. This program looks at what
+//! flows carry, takes those above a share of their host's bandwidth for *elephants*, estimates how much each would send
+//! if only hosts held it back, and gives each a path whose links have that much left. Where none has, it gets the one
+//! that is least overloaded.
+//!
+//! **How.** Every few seconds, switches at the edge are asked for the counters of their entries for pairs of hosts. An
+//! elephant stays where it is if it fits. One that is moved gets entries above those of routing, set up by the
+//! [`Provisioner`]; they go when it is small again, or silent.
+//!
+//! **What may go wrong.** A switch that does not answer in time, leaves, or answers nonsense is left out of that round:
+//! its flows stay as they are.
+//!
+//! **Cost.** A request for each switch with hosts, and for each elephant a search for the equal paths. Nothing for
+//! packets.
+//!
+//! **Thread-safety.** What is known belongs to the background program; a lock guards the paths, for those who ask how
+//! many there are.
+
+mod demand;
+
+use crate::bandwidth::capacities;
+use crate::paths::{Paths, is_in};
+use crate::registry::Setup;
+use crate::routing::Flow as Pair;
+use demand::{WHOLE, estimate};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use urtica_controller::services::{Flow, Hosts, Provisioner, Routes};
+use urtica_controller::{
+    Background, EntryOptions, Network, Program, Reply, Switch, SwitchHandler, SwitchInfo,
+};
+use urtica_topology::{Path, PortId, k_shortest};
+use urtica_wire::{
+    DatapathId, FlowStatsRequest, Message, MultipartFlags, MultipartReplyBody, MultipartRequest,
+    MultipartRequestBody,
+};
+
+/// Of entries: above those of routing.
+const PRIORITY: u16 = 0x8400;
+
+/// After how many seconds without a packet an elephant's entries go.
+const IDLE_TIMEOUT_S: u16 = 30;
+
+/// How long a switch has to answer.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How many equal paths are looked at.
+const MAX_PATHS: usize = 64;
+
+/// Options of the program.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ElephantsArgs {
+    /// A flow is an elephant from this share of its host's bandwidth on.
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub elephants_share: u8,
+    /// How often flows are looked at.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    pub elephants_interval: u16,
+}
+
+impl Default for ElephantsArgs {
+    fn default() -> Self {
+        Self {
+            elephants_share: 10,
+            elephants_interval: 5,
+        }
+    }
+}
+
+/// What [`Elephants`] takes for one, and how often it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElephantsConfig {
+    /// The share of its host's bandwidth from which on a flow is an elephant, in percent. 10.
+    pub share_percent: u8,
+    /// How often flows are looked at. 5 s.
+    pub interval: Duration,
+    /// Bits per second of a link whose port does not say. 1 Gb/s.
+    pub default_capacity_bps: u64,
+}
+
+impl Default for ElephantsConfig {
+    fn default() -> Self {
+        Self::from(&ElephantsArgs::default())
+    }
+}
+
+impl From<&ElephantsArgs> for ElephantsConfig {
+    fn from(args: &ElephantsArgs) -> Self {
+        Self {
+            share_percent: args.elephants_share,
+            interval: Duration::from_secs(args.elephants_interval.into()),
+            default_capacity_bps: 1_000_000_000,
+        }
+    }
+}
+
+/// The program: cheap to clone.
+#[derive(Clone)]
+pub struct Elephants(Arc<Shared>);
+
+struct Shared {
+    config: ElephantsConfig,
+    hosts: Hosts,
+    routes: Routes,
+    /// Of elephants that were moved.
+    paths: Mutex<Paths<Pair>>,
+    /// The table of the entries, the same on all switches: another where a program filters.
+    table_id: AtomicU8,
+}
+
+/// A large flow, and what is to be known of it to find it a path.
+struct Elephant {
+    pair: Pair,
+    from: PortId,
+    to: PortId,
+    demand_bps: u64,
+}
+
+/// What a pair of hosts had sent, and when.
+#[derive(Clone, Copy)]
+struct Sample {
+    bytes: u64,
+    at: Instant,
+}
+
+/// What the background program has seen.
+#[derive(Default)]
+struct Samples(BTreeMap<Pair, Sample>);
+
+/// What each pair of hosts sends, in bits per second, as far as it is known.
+type Rates = BTreeMap<Pair, u64>;
+
+impl Elephants {
+    /// Moves flows between these hosts that a [`Routing`](crate::Routing) with these routes has spread. All must run in
+    /// the same controller.
+    pub fn new(
+        hosts: &Hosts,
+        routes: &Routes,
+        provisioner: &Provisioner,
+        config: ElephantsConfig,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            config,
+            hosts: hosts.clone(),
+            routes: routes.clone(),
+            paths: Mutex::new(Paths::new(provisioner)),
+            table_id: AtomicU8::new(0),
+        }))
+    }
+
+    /// How many flows have been moved and not back again.
+    pub fn moved(&self) -> usize {
+        self.0.paths().len()
+    }
+}
+
+/// How `urtica run` adds it.
+pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
+    if !setup.is_named("routing") {
+        return Err("it moves what routing has spread; expected routing beside it".to_owned());
+    }
+    let config = ElephantsConfig::from(&setup.options.elephants);
+    let (hosts, routes) = (setup.hosts(), setup.routes());
+    let provisioner = setup.provisioner();
+    setup.add(Elephants::new(&hosts, &routes, &provisioner, config));
+    Ok(())
+}
+
+impl Program for Elephants {
+    fn handler(&self, _info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(ElephantsHandler(Arc::clone(&self.0)))
+    }
+
+    fn start(&self, background: &Background) {
+        let shared = Arc::clone(&self.0);
+        background.spawn("elephants", shared.balance(background.clone()));
+    }
+}
+
+/// One switch's part: notes which table entries go to.
+struct ElephantsHandler(Arc<Shared>);
+
+impl SwitchHandler for ElephantsHandler {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        self.0.table_id.store(switch.table(), Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    /// The background program.
+    async fn balance(self: Arc<Self>, background: Background) {
+        let mut samples = Samples::default();
+        loop {
+            background.sleep(self.config.interval).await;
+            let rates = self.poll(&background, &mut samples).await;
+            let network = background.network();
+            self.give_up(&rates, network);
+            self.place(self.elephants(&rates, network), network);
+        }
+    }
+
+    /// Asks all switches with hosts what their flows have sent.
+    async fn poll(&self, background: &Background, samples: &mut Samples) -> Rates {
+        let network = background.network();
+        let hosts = self.hosts.all();
+        let edges: BTreeSet<_> = hosts.iter().map(|host| host.attached.switch).collect();
+        let asked = edges
+            .into_iter()
+            .filter_map(|switch| Some((switch, network.request(switch, &question()).ok()?)));
+        // All are asked before the first is waited for.
+        let asked: Vec<_> = asked.collect();
+        let mut rates = Rates::new();
+        for (switch, reply) in asked {
+            match background.timeout(REPLY_TIMEOUT, reply).await {
+                Some(Ok(reply)) => {
+                    let sent = self.sent_from(switch, &reply);
+                    rates.append(&mut samples.update(sent, background.now()));
+                }
+                Some(Err(error)) => tracing::debug!(dp_id = %switch, %error, "flows are not known"),
+                None => tracing::debug!(dp_id = %switch, "flows were not told in time"),
+            }
+        }
+        samples.forget(background.now(), self.config.interval * 4);
+        rates
+    }
+
+    /// What a switch's hosts have sent to each other host.
+    fn sent_from(&self, switch: DatapathId, reply: &Reply) -> BTreeMap<Pair, u64> {
+        let mut sent: BTreeMap<Pair, u64> = BTreeMap::new();
+        for message in reply.messages() {
+            let Message::MultipartReply(part) = message else {
+                continue;
+            };
+            let MultipartReplyBody::Flow(entries) = part.body else {
+                continue;
+            };
+            for entry in entries.iter() {
+                // Entries that look at more are for a part of what the pair sends, and somebody else's.
+                let is_of_pair = entry.match_.fields().count() == 3;
+                let pair = Pair::of_entry(&entry.match_).filter(|_| is_of_pair);
+                if let Some(pair) = pair.filter(|pair| self.is_at(pair, switch)) {
+                    let bytes = sent.entry(pair).or_default();
+                    *bytes = bytes.saturating_add(entry.byte_count);
+                }
+            }
+        }
+        sent
+    }
+
+    /// Whether the pair's first host is at a switch.
+    fn is_at(&self, pair: &Pair, switch: DatapathId) -> bool {
+        let host = self.hosts.find_in(pair.vlan, pair.src);
+        host.is_some_and(|host| host.attached.switch == switch)
+    }
+
+    /// Those that are large, the one that asks for most first.
+    fn elephants(&self, rates: &Rates, network: &Network) -> Vec<Elephant> {
+        let capacities = capacities(network, self.config.default_capacity_bps);
+        let mut elephants = Vec::new();
+        for (pair, bps) in rates {
+            let ends = self
+                .hosts
+                .find_in(pair.vlan, pair.src)
+                .zip(self.hosts.find_in(pair.vlan, pair.dst));
+            let Some((near, far)) = ends else { continue };
+            let Some(&capacity) = capacities.get(&near.attached) else {
+                continue;
+            };
+            if *bps >= self.share_of(capacity) && near.attached.switch != far.attached.switch {
+                elephants.push(Elephant {
+                    pair: *pair,
+                    from: near.attached,
+                    to: far.attached,
+                    demand_bps: capacity,
+                });
+            }
+        }
+        let ends: Vec<_> = elephants
+            .iter()
+            .map(|elephant| (elephant.from, elephant.to))
+            .collect();
+        for (elephant, share) in elephants.iter_mut().zip(estimate(&ends)) {
+            elephant.demand_bps = share_of(elephant.demand_bps, share, WHOLE);
+        }
+        elephants.sort_by_key(|elephant| (std::cmp::Reverse(elephant.demand_bps), elephant.pair));
+        elephants
+    }
+
+    fn share_of(&self, capacity_bps: u64) -> u64 {
+        share_of(capacity_bps, self.config.share_percent.into(), 100)
+    }
+
+    /// Finds each elephant a path that has room beside those before it.
+    fn place(&self, elephants: Vec<Elephant>, network: &Network) {
+        let mut loads = Loads {
+            capacities: capacities(network, self.config.default_capacity_bps),
+            load_bps: BTreeMap::new(),
+        };
+        let mut paths = self.paths();
+        for elephant in &elephants {
+            let Elephant {
+                pair, demand_bps, ..
+            } = *elephant;
+            let by_hash = || {
+                self.routes
+                    .path(elephant.from, elephant.to, pair.hash())
+                    .ok()
+            };
+            let Some(current) = paths.get(&pair).cloned().or_else(by_hash) else {
+                continue;
+            };
+            let better = self.better_path(&loads, elephant, &current);
+            loads.add(better.as_ref().unwrap_or(&current), demand_bps);
+            if let Some(path) = better {
+                tracing::info!(src = %pair.src, dst = %pair.dst, demand_bps, "a large flow is moved");
+                let flow = self.flow(pair, &path);
+                paths.insert(pair, path, flow);
+            }
+        }
+    }
+
+    fn flow(&self, pair: Pair, path: &Path) -> Flow {
+        Flow::new(path.clone(), pair.match_())
+            .options(EntryOptions::idle(IDLE_TIMEOUT_S).priority(PRIORITY))
+            .table(self.table_id.load(Ordering::Relaxed))
+    }
+
+    /// Where there is no room on the current path: the first of the equal paths that has it, or the one that is least
+    /// overloaded, if it is less so.
+    fn better_path(&self, loads: &Loads, elephant: &Elephant, current: &Path) -> Option<Path> {
+        let overload = loads.overload(current, elephant.demand_bps);
+        if overload == 0 {
+            return None;
+        }
+        let Elephant { from, to, .. } = *elephant;
+        let next_hops = self.routes.next_hops().load();
+        let shortest = next_hops.distance(from.switch, to.switch)?;
+        k_shortest::paths(next_hops.topology(), from, to)
+            .take_while(|path| path.links().len() as u32 == shortest)
+            .take(MAX_PATHS)
+            .min_by_key(|path| loads.overload(path, elephant.demand_bps))
+            .filter(|path| loads.overload(path, elephant.demand_bps) < overload)
+    }
+
+    /// Those that were moved go where their hash says again, if they are small now, or their path is not right any
+    /// more.
+    fn give_up(&self, rates: &Rates, network: &Network) {
+        let capacities = capacities(network, self.config.default_capacity_bps);
+        let next_hops = self.routes.next_hops().load();
+        let mut paths = self.paths();
+        paths.settle();
+        let is_wrong = |pair: &Pair, path: &Path| {
+            let begins = path
+                .hops
+                .first()
+                .map(|hop| PortId::new(hop.switch, hop.in_port));
+            let ends = path
+                .hops
+                .last()
+                .map(|hop| PortId::new(hop.switch, hop.out_port));
+            let port_of = |mac| Some(self.hosts.find_in(pair.vlan, mac)?.attached);
+            let capacity = begins.and_then(|port| capacities.get(&port));
+            // Half of what makes an elephant: one on the verge does not go to and fro.
+            let is_small = rates
+                .get(pair)
+                .zip(capacity)
+                .is_some_and(|(bps, capacity)| *bps < self.share_of(*capacity) / 2);
+            is_small
+                || !is_in(path, next_hops.topology())
+                || begins != port_of(pair.src)
+                || ends != port_of(pair.dst)
+        };
+        let wrong = paths
+            .iter()
+            .filter(|(pair, path)| is_wrong(pair, path))
+            .map(|(pair, _)| *pair);
+        for pair in wrong.collect::<Vec<_>>() {
+            paths.remove(&pair);
+        }
+    }
+
+    fn paths(&self) -> MutexGuard<'_, Paths<Pair>> {
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Samples {
+    /// Takes in what pairs have sent by now. Returns what they send, those excepted that are new or were counted anew.
+    fn update(&mut self, sent: BTreeMap<Pair, u64>, now: Instant) -> Rates {
+        let mut rates = Rates::new();
+        for (pair, bytes) in sent {
+            let before = self.0.insert(pair, Sample { bytes, at: now });
+            let rate = before.and_then(|before| {
+                let bits = bytes.checked_sub(before.bytes)?.saturating_mul(8);
+                let time_ms = now.saturating_duration_since(before.at).as_millis() as u64;
+                bits.saturating_mul(1_000).checked_div(time_ms)
+            });
+            rates.extend(rate.map(|bps| (pair, bps)));
+        }
+        rates
+    }
+
+    /// Forgets pairs that were not heard of for so long.
+    fn forget(&mut self, now: Instant, age: Duration) {
+        self.0
+            .retain(|_, sample| now.saturating_duration_since(sample.at) < age);
+    }
+}
+
+/// What elephants that have a place send over links, by the port that sends.
+struct Loads {
+    capacities: BTreeMap<PortId, u64>,
+    load_bps: BTreeMap<PortId, u64>,
+}
+
+impl Loads {
+    /// By how much the worst link between switches would be overloaded, in thousandths of what it carries: 0 where
+    /// there is room.
+    fn overload(&self, path: &Path, demand_bps: u64) -> u64 {
+        let links = path.links().map(|link| {
+            let load = self.load_bps.get(&link.from).copied().unwrap_or(0) + demand_bps;
+            let capacity = self.capacities.get(&link.from).copied().unwrap_or(0);
+            share_of(1_000, load.saturating_sub(capacity), capacity.max(1))
+        });
+        links.max().unwrap_or(0)
+    }
+
+    fn add(&mut self, path: &Path, demand_bps: u64) {
+        for link in path.links() {
+            *self.load_bps.entry(link.from).or_default() += demand_bps;
+        }
+    }
+}
+
+/// `whole * part / of`, without overflow.
+fn share_of(whole: u64, part: u64, of: u64) -> u64 {
+    let share = u128::from(whole) * u128::from(part) / u128::from(of);
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+/// Asks for all entries and what they have counted.
+fn question() -> Message<'static> {
+    Message::MultipartRequest(MultipartRequest {
+        flags: MultipartFlags::empty(),
+        body: MultipartRequestBody::Flow(FlowStatsRequest::default()),
+    })
+}

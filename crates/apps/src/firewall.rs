@@ -1,0 +1,275 @@
+//! A firewall: rules from a file decide which packets pass (stage [`Filter`](Stage::Filter)).
+//!
+//! **What.** The first rule that matches a packet allows or denies it. What is allowed goes on to the programs that
+//! forward; what is denied is dropped. The rules know nothing of connections: the way back needs a rule of its own.
+//!
+//! **How.** The rules are entries of table 0, the first with the highest priority. Those that allow lead to table 1,
+//! where forwarding programs have their entries: so an entry of theirs, be it as wide as it may, forwards nothing that
+//! is denied. Until a switch has the rules, and on switches of OpenFlow 1.0, which have one table, packets come to the
+//! controller and are judged there by the same rules. Where a switch refuses an entry, it is told to send everything to
+//! the controller.
+//!
+//! **New rules.** A file is looked at once a second. One that has changed takes effect as a whole; one with an error
+//! changes nothing, and the log says where the error is.
+//!
+//! **Thread-safety.** Handlers and the program that watches the file share the rules as a snapshot.
+
+mod parse;
+mod rules;
+
+pub use parse::RulesError;
+pub use rules::{FirewallRules, Rule, Verdict};
+pub(crate) use rules::{includes, why_unusable};
+
+use crate::registry::Setup;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
+use urtica_controller::{
+    Background, EntryOptions, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo,
+};
+use urtica_state::Snapshot;
+use urtica_wire::{
+    Action, ErrorMessage, FlowMod, FlowModCommand, Instruction, List, Match, Message, PacketIn,
+    TABLE_ALL, Version,
+};
+
+/// How often the file is looked at.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What marks the firewall's entries, so that it deletes no others: `urticafw` in ASCII.
+const COOKIE: u64 = u64::from_be_bytes(*b"urticafw");
+
+/// Of the entry that sends everything to the controller.
+const GUARD_PRIORITY: u16 = u16::MAX;
+
+/// Of packets that always pass.
+const ALWAYS_PRIORITY: u16 = GUARD_PRIORITY - 1;
+
+/// Of the first rule; each further one has one less.
+const FIRST_PRIORITY: u16 = ALWAYS_PRIORITY - 1;
+
+/// Of what the default says; above the table-miss entry, which remains for when this one is not there.
+const DEFAULT_PRIORITY: u16 = 1;
+
+/// Options of the firewall.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct FirewallArgs {
+    /// The firewall's rules: a file of lines 'allow MATCH' or 'deny MATCH' as of ovs-ofctl, and at the end 'default
+    /// allow' or 'default deny'.
+    #[arg(long, value_name = "FILE")]
+    pub firewall_rules: Option<PathBuf>,
+}
+
+/// Why there are no rules.
+#[derive(Debug, thiserror::Error)]
+pub enum FirewallError {
+    /// The file cannot be read.
+    #[error("the rules cannot be read from '{}': {error}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The file holds something else.
+    #[error("{}: {error}", file.display())]
+    Rules {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        error: RulesError,
+    },
+}
+
+/// The program.
+#[derive(Debug)]
+pub struct Firewall {
+    rules: Arc<Snapshot<FirewallRules>>,
+    file: Option<PathBuf>,
+}
+
+impl Firewall {
+    /// With rules that stay as they are.
+    pub fn new(rules: FirewallRules) -> Self {
+        Self {
+            rules: Arc::new(Snapshot::new(rules)),
+            file: None,
+        }
+    }
+
+    /// With the rules of a file, which is watched.
+    ///
+    /// # Errors
+    /// [`FirewallError`] where it cannot be read or is wrong.
+    pub fn from_file(file: &Path) -> Result<Self, FirewallError> {
+        Ok(Self {
+            file: Some(file.to_owned()),
+            ..Self::new(read(file)?)
+        })
+    }
+}
+
+/// How `urtica run` adds it.
+pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
+    let file = setup.options.firewall.firewall_rules.as_ref();
+    let file = file.ok_or("it needs its rules; expected --firewall-rules FILE")?;
+    let firewall = Firewall::from_file(file).map_err(|error| error.to_string())?;
+    setup.add(firewall);
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<FirewallRules, FirewallError> {
+    let text = fs::read_to_string(file).map_err(|error| FirewallError::Read {
+        file: file.to_owned(),
+        error,
+    })?;
+    text.parse().map_err(|error| FirewallError::Rules {
+        file: file.to_owned(),
+        error,
+    })
+}
+
+impl Program for Firewall {
+    fn handler(&self, _info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(FirewallHandler {
+            rules: Arc::clone(&self.rules),
+        })
+    }
+
+    fn start(&self, background: &Background) {
+        if let Some(file) = self.file.clone() {
+            let rules = Arc::clone(&self.rules);
+            background.spawn("firewall", watch(file, rules, background.clone()));
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Filter
+    }
+}
+
+/// One switch's part.
+struct FirewallHandler {
+    rules: Arc<Snapshot<FirewallRules>>,
+}
+
+impl SwitchHandler for FirewallHandler {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        if !takes_entries(switch.info()) {
+            return;
+        }
+        for message in entries(&self.rules.load()) {
+            if let Err(error) = switch.send(&message) {
+                tracing::error!(dp_id = %switch.datapath_id(), %error, "a firewall rule cannot be sent");
+                guard(switch);
+            }
+        }
+    }
+
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        // What comes from table 1 has been allowed by an entry.
+        if packet.table_id == 0 && self.rules.load().judge(packet) == Verdict::Deny {
+            switch.consume();
+        }
+    }
+
+    fn error(&mut self, switch: &mut Switch, _xid: u32, error: &ErrorMessage) {
+        let code = error.code;
+        tracing::error!(dp_id = %switch.datapath_id(), %code, "a firewall rule was refused: every packet comes to the controller");
+        guard(switch);
+    }
+}
+
+/// Whether the switch has a table for those that forward beside that of the rules. Where it has not, every packet comes
+/// to the controller, and the log says so.
+fn takes_entries(info: &SwitchInfo) -> bool {
+    info.version != Version::Of10 && info.n_tables > 1
+}
+
+/// Has every packet come to the controller, to be judged there.
+fn guard(switch: &mut Switch) {
+    let options = options(GUARD_PRIORITY);
+    let _ = switch.install(Match::any(), &[Action::controller()], options);
+}
+
+/// What makes a switch obey these rules and no earlier ones.
+///
+/// In between, its packets come to the controller. A barrier keeps the switch from adding before it has deleted.
+fn entries(rules: &FirewallRules) -> Vec<Message<'static>> {
+    let delete = Message::FlowMod(FlowMod {
+        command: FlowModCommand::Delete,
+        table_id: TABLE_ALL,
+        cookie: COOKIE,
+        cookie_mask: u64::MAX,
+        ..FlowMod::default()
+    });
+    let always =
+        rules::always_allowed().map(|match_| entry(ALWAYS_PRIORITY, match_, Verdict::Allow));
+    let priorities = (0..=FIRST_PRIORITY).rev();
+    let in_order = priorities.zip(&rules.rules);
+    let in_order =
+        in_order.map(|(priority, rule)| entry(priority, rule.match_.clone(), rule.verdict));
+    let default = entry(DEFAULT_PRIORITY, Match::any(), rules.default);
+    [delete, Message::BarrierRequest]
+        .into_iter()
+        .chain(always)
+        .chain(in_order)
+        .chain([default])
+        .collect()
+}
+
+fn entry(priority: u16, match_: Match<'static>, verdict: Verdict) -> Message<'static> {
+    let instructions = match verdict {
+        Verdict::Allow => vec![Instruction::GotoTable(1)],
+        Verdict::Deny => Vec::new(),
+    };
+    Message::FlowMod(FlowMod {
+        match_,
+        instructions: List::from(instructions),
+        ..options(priority).flow_mod()
+    })
+}
+
+fn options(priority: u16) -> EntryOptions {
+    EntryOptions {
+        cookie: COOKIE,
+        ..EntryOptions::PERMANENT.priority(priority)
+    }
+}
+
+/// Takes in the file's rules whenever they change.
+async fn watch(file: PathBuf, rules: Arc<Snapshot<FirewallRules>>, background: Background) {
+    let mut told = String::new();
+    loop {
+        background.sleep(WATCH_INTERVAL).await;
+        let problem = match read(&file) {
+            Ok(new) if new == *rules.load() => String::new(),
+            Ok(new) => {
+                tracing::info!(file = %file.display(), rules = new.rules.len(), "new firewall rules");
+                rules.publish(new);
+                install_everywhere(background.network(), &rules.load());
+                String::new()
+            }
+            Err(error) => error.to_string(),
+        };
+        if problem != told && !problem.is_empty() {
+            tracing::error!("{problem}; the firewall goes on with the rules that it has");
+        }
+        told = problem;
+    }
+}
+
+/// A switch that joins meanwhile gets the new rules from its handler, and again from here.
+fn install_everywhere(network: &Network, rules: &FirewallRules) {
+    let entries = entries(rules);
+    for switch in network.switches() {
+        let takes_entries = network
+            .info(switch)
+            .is_some_and(|info| takes_entries(&info));
+        if takes_entries && let Err(error) = network.send_all(switch, &entries) {
+            tracing::error!(dp_id = %switch, %error, "new firewall rules cannot be sent");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The firewall's rules, and what they say of a packet.
+
+use urtica_wire::packet::{ether_type, ip_proto};
+use urtica_wire::{Field, Match, OxmField, PacketIn};
+
+/// At most this many rules fit into the priorities that an entry can have, with room around them.
+pub const MAX_RULES: usize = 60_000;
+
+/// What happens to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on to whoever decides where to.
+    Allow,
+    /// It is dropped.
+    Deny,
+}
+
+/// What happens to which packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// What happens.
+    pub verdict: Verdict,
+    /// To which packets.
+    pub match_: Match<'static>,
+}
+
+/// All rules, in order. Read from text by [`str::parse`]; `docs/apps.md` has the syntax.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirewallRules {
+    /// The first that matches a packet decides.
+    pub rules: Vec<Rule>,
+    /// What happens to packets that none matches.
+    pub default: Verdict,
+}
+
+impl FirewallRules {
+    /// What happens to a packet: what the switch's entries would do to it.
+    ///
+    /// Cost: looks at one rule after the other.
+    pub fn judge(&self, packet: &PacketIn) -> Verdict {
+        let fields: Vec<_> = Match::exact(packet).fields().collect();
+        let matches = |match_: &Match| match_.fields().all(|wanted| includes(&wanted, &fields));
+        if always_allowed().iter().any(matches) {
+            return Verdict::Allow;
+        }
+        let first = self.rules.iter().find(|rule| matches(&rule.match_));
+        first.map_or(self.default, |rule| rule.verdict)
+    }
+}
+
+/// Whether the packet has a field as it is wanted.
+pub(crate) fn includes(wanted: &Field, packet: &[Field]) -> bool {
+    let Field::Basic { field, value, mask } = *wanted else {
+        return false;
+    };
+    packet.iter().any(|has| match *has {
+        Field::Basic {
+            field: has,
+            value: found,
+            ..
+        } => has == field && found & mask == value,
+        Field::Raw(_) => false,
+    })
+}
+
+/// Discovery frames that go through foreign switches: LLDP to everybody.
+const BROADCAST_DISCOVERY: u16 = 0x8942;
+
+/// Types of ICMPv6 messages that find neighbours (RFC 4861 section 4).
+const NEIGHBOUR_SOLICITATION: u8 = 135;
+const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
+
+/// Packets without which a network does not find itself, and which pass whatever the rules say: address resolution and
+/// discovery.
+pub fn always_allowed() -> [Match<'static>; 5] {
+    let eth_type = |number| Match::any().eth_type(number);
+    let icmpv6 = |kind: u8| {
+        eth_type(ether_type::IPV6)
+            .ip_proto(ip_proto::ICMPV6)
+            .with_exact(OxmField::Icmpv6Type, kind)
+    };
+    [
+        eth_type(ether_type::ARP),
+        eth_type(ether_type::LLDP),
+        eth_type(BROADCAST_DISCOVERY),
+        icmpv6(NEIGHBOUR_SOLICITATION),
+        icmpv6(NEIGHBOUR_ADVERTISEMENT),
+    ]
+}
+
+/// Why a rule with this match could not do what it says: a problem and what was expected. Switches refuse fields whose
+/// prerequisites (1.3.5 table 12) are not in the match, and a rule for what always passes would deceive its reader.
+pub(crate) fn why_unusable(match_: &Match) -> Option<(String, &'static str)> {
+    let eth_type = match_.get(OxmField::EthType).map(|(value, _)| value as u16);
+    if matches!(
+        eth_type,
+        Some(ether_type::ARP | ether_type::LLDP | BROADCAST_DISCOVERY)
+    ) {
+        let problem = "asks for packets that always pass".to_owned();
+        return Some((problem, "a rule for IP or other traffic"));
+    }
+    let known = Known {
+        eth_type,
+        ip_proto: match_.get(OxmField::IpProto).map(|(value, _)| value as u8),
+        tagged: match_
+            .get(OxmField::VlanVid)
+            .is_some_and(|(value, _)| value != 0),
+    };
+    match_.fields().find_map(|field| {
+        let Some(field) = field.oxm_field() else {
+            return Some(("has a field that is not OpenFlow's".to_owned(), FIELDS));
+        };
+        let expected = known.lacks(field)?;
+        Some((
+            format!("matches {}, which is not there", field.name()),
+            expected,
+        ))
+    })
+}
+
+/// What a rule may look at.
+const FIELDS: &str = "ports, Ethernet, VLAN, IP, TCP, UDP, SCTP and ICMP fields";
+
+/// What is known of every packet that a rule matches.
+struct Known {
+    eth_type: Option<u16>,
+    ip_proto: Option<u8>,
+    tagged: bool,
+}
+
+impl Known {
+    /// What the match would have to say as well for the field to be there; `None` where it is.
+    fn lacks(&self, field: OxmField) -> Option<&'static str> {
+        use OxmField::*;
+        let is_type = |number| self.eth_type == Some(number);
+        let is_proto = |number| self.ip_proto == Some(number);
+        let (is_there, expected) = match field {
+            InPort | EthDst | EthSrc | EthType | VlanVid => (true, ""),
+            VlanPcp => (self.tagged, "dl_vlan=… beside it"),
+            IpDscp | IpProto => {
+                let is_ip = is_type(ether_type::IPV4) || is_type(ether_type::IPV6);
+                (is_ip, "ip or ipv6 beside it")
+            }
+            Ipv4Src | Ipv4Dst => (
+                is_type(ether_type::IPV4),
+                "ip, tcp or another of IPv4 beside it",
+            ),
+            Ipv6Src | Ipv6Dst => (
+                is_type(ether_type::IPV6),
+                "ipv6, tcp6 or another of IPv6 beside it",
+            ),
+            TcpSrc | TcpDst => (is_proto(ip_proto::TCP), "tcp or tcp6 beside it"),
+            UdpSrc | UdpDst => (is_proto(ip_proto::UDP), "udp or udp6 beside it"),
+            SctpSrc | SctpDst => (is_proto(ip_proto::SCTP), "sctp or sctp6 beside it"),
+            Icmpv4Type | Icmpv4Code => (is_proto(ip_proto::ICMPV4), "icmp beside it"),
+            Icmpv6Type | Icmpv6Code => (is_proto(ip_proto::ICMPV6), "icmp6 beside it"),
+            _ => (false, FIELDS),
+        };
+        (!is_there).then_some(expected)
+    }
+}

@@ -1,0 +1,645 @@
+//! A router: hosts of different subnets reach each other through gateways that are in no box, but in every switch.
+//!
+//! **What.** A file names subnets and the gateways' addresses ([`L3Config`]). The program answers ARP and pings for the
+//! gateways, and sends packets that hosts hand to them to the next hop: a host in another subnet, or another router.
+//! Each packet has one hop less to live afterwards. What has none left, or nowhere to go, is answered with ICMP (RFC
+//! 792, RFC 1812). What hosts of one subnet send each other is left to the programs that come after.
+//!
+//! **How.** The first packet of a flow (from a host, by a gateway, to an address) is sent on by the controller itself.
+//! Meanwhile the [`Provisioner`] sets up a shortest path for those that follow; its last switch changes the addresses
+//! and counts the hop. Next hops are found by ARP at all ports of hosts; packets wait for a second, and are sent or
+//! answered with ICMP then.
+//!
+//! **OpenFlow 1.0** cannot count hops. Where a switch of a path speaks it, the controller sends every packet on.
+//!
+//! **Bounds.** Packets wait for at most 1,024 next hops, four for each; a switch's hosts get at most 100 ICMP errors a
+//! second.
+//!
+//! **Cost.** The first packet of a flow: a look at each interface and route, a search in the next hops, two messages.
+//! Twice a second a look at each flow.
+//!
+//! **Thread-safety.** One lock guards flows and waiting packets. It is taken before those of the services and of
+//! [`Network`].
+
+mod config;
+mod frames;
+
+pub use config::{Interface, L3Config, L3ConfigError, Subnet};
+
+use crate::paths::{Paths, is_in};
+use crate::registry::Setup;
+use config::NextHop;
+use frames::Failure;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+use urtica_controller::services::{Discovery, Flow, Host, Hosts, PortRole, Provisioner, Routes};
+use urtica_controller::{
+    Background, EntryOptions, Network, Program, Switch, SwitchHandler, SwitchInfo,
+};
+use urtica_topology::{Path, PortId};
+use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, arp, ether_type, ip_proto};
+use urtica_wire::{
+    Action, AsyncConfig, BufferId, DatapathId, Field, List, MacAddr, Match, Message, OxmField,
+    PacketIn, PacketOut, PortNo, Version,
+};
+
+/// Of entries: above those of programs that just forward.
+const PRIORITY: u16 = 0x8800;
+
+/// After how many seconds without a packet a flow's entries go.
+const IDLE_TIMEOUT_S: u16 = 60;
+
+/// How often waiting packets are looked at where nothing happens.
+const WAIT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often flows are looked at.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often a next hop is asked for, and how long it has to answer each time.
+const ARP_ATTEMPTS: u32 = 3;
+const ARP_TIMEOUT: Duration = Duration::from_millis(333);
+
+/// For how many next hops packets wait, and how many for each.
+const MAX_UNRESOLVED: usize = 1024;
+const MAX_WAITING: usize = 4;
+
+/// How many ICMP errors a switch's hosts get in a second (RFC 1812 section 4.3.2.8).
+const MAX_ERRORS_PER_S: u32 = 100;
+
+/// How many flows have entries; more are sent on by the controller.
+const MAX_FLOWS: usize = 1 << 17;
+
+/// All that switches tell anyway (1.3.5 section 7.3.10), and packets that have no hop left.
+const ALL_AND_EXPIRED: AsyncConfig = AsyncConfig {
+    packet_in_mask: [0b111, 0],
+    port_status_mask: [0b111, 0b111],
+    flow_removed_mask: [0b1111, 0],
+};
+
+/// Options of the program.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct L3Args {
+    /// The router's subnets and routes: a file in TOML, with interfaces (address, mac) and routes (to, via).
+    #[arg(long, value_name = "FILE")]
+    pub l3_config: Option<PathBuf>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum L3Error {
+    /// The file cannot be read.
+    #[error("the subnets cannot be read from '{}': {error}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The file holds something else.
+    #[error("{}: {error}", file.display())]
+    Config {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        error: L3ConfigError,
+    },
+}
+
+impl L3Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`L3Error`] where it cannot be read or is wrong.
+    pub fn from_file(file: &std::path::Path) -> Result<Self, L3Error> {
+        let text = fs::read_to_string(file).map_err(|error| L3Error::Read {
+            file: file.to_owned(),
+            error,
+        })?;
+        text.parse().map_err(|error| L3Error::Config {
+            file: file.to_owned(),
+            error,
+        })
+    }
+}
+
+/// What a host sends by a gateway to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FlowKey {
+    src: MacAddr,
+    gateway: MacAddr,
+    dst: Ipv4Addr,
+}
+
+impl FlowKey {
+    fn match_(&self) -> Match<'static> {
+        Match::any()
+            .eth_src(self.src)
+            .eth_dst(self.gateway)
+            .with_exact(OxmField::VlanVid, 0_u16)
+            .eth_type(ether_type::IPV4)
+            .ipv4_dst(self.dst)
+    }
+
+    /// By which flows spread over paths.
+    fn hash(&self) -> u64 {
+        self.src.to_u64().rotate_left(16) ^ u64::from(self.dst.to_bits())
+    }
+}
+
+/// A packet that was handed to a gateway.
+struct Handed<'a> {
+    gateway: &'a Interface,
+    src: MacAddr,
+    at: PortId,
+    /// The IPv4 packet.
+    bytes: &'a [u8],
+}
+
+/// A packet that waits for its next hop to be found.
+struct Waiting {
+    gateway: Interface,
+    src: MacAddr,
+    at: PortId,
+    bytes: Vec<u8>,
+}
+
+impl Waiting {
+    fn as_handed(&self) -> Handed<'_> {
+        Handed {
+            gateway: &self.gateway,
+            src: self.src,
+            at: self.at,
+            bytes: &self.bytes,
+        }
+    }
+}
+
+/// A next hop that is asked for.
+struct Unresolved {
+    attempts: u32,
+    ask_again: Instant,
+    packets: Vec<Waiting>,
+}
+
+/// The program: cheap to clone.
+#[derive(Clone)]
+pub struct L3(Arc<Shared>);
+
+struct Shared {
+    config: L3Config,
+    discovery: Discovery,
+    hosts: Hosts,
+    routes: Routes,
+    state: Mutex<State>,
+    /// The table of the entries, the same on all switches: another where a program filters.
+    table_id: AtomicU8,
+}
+
+struct State {
+    paths: Paths<FlowKey>,
+    unresolved: BTreeMap<Ipv4Addr, Unresolved>,
+}
+
+impl L3 {
+    /// Routes between these hosts. The services must run in the same controller.
+    pub fn new(
+        discovery: &Discovery,
+        hosts: &Hosts,
+        routes: &Routes,
+        provisioner: &Provisioner,
+        config: L3Config,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            config,
+            discovery: discovery.clone(),
+            hosts: hosts.clone(),
+            routes: routes.clone(),
+            state: Mutex::new(State {
+                paths: Paths::new(provisioner),
+                unresolved: BTreeMap::new(),
+            }),
+            table_id: AtomicU8::new(0),
+        }))
+    }
+
+    /// How many flows have entries, or will have.
+    pub fn flows(&self) -> usize {
+        self.0.state().paths.len()
+    }
+}
+
+/// How `urtica run` adds it.
+pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
+    let file = setup.options.l3.l3_config.as_ref();
+    let file = file.ok_or("it needs its subnets; expected --l3-config FILE")?;
+    let config = L3Config::from_file(file).map_err(|error| error.to_string())?;
+    if let Some(forwarder) = setup.forwarder_before() {
+        return Err(format!(
+            "{forwarder} would forward its packets first; expected l3 before {forwarder}"
+        ));
+    }
+    let (discovery, hosts) = (setup.discovery(), setup.hosts());
+    let (routes, provisioner) = (setup.routes(), setup.provisioner());
+    setup.add(L3::new(&discovery, &hosts, &routes, &provisioner, config));
+    Ok(())
+}
+
+impl Program for L3 {
+    fn handler(&self, _info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(L3Handler {
+            shared: Arc::clone(&self.0),
+            errors: (0, 0),
+        })
+    }
+
+    fn start(&self, background: &Background) {
+        let (shared, own) = (Arc::clone(&self.0), background.clone());
+        background.spawn("l3", shared.resolve(own));
+        let (shared, own) = (Arc::clone(&self.0), background.clone());
+        background.spawn("l3-paths", shared.keep_paths(own));
+    }
+}
+
+/// One switch's part.
+struct L3Handler {
+    shared: Arc<Shared>,
+    /// A second, and how many ICMP errors were sent in it.
+    errors: (u32, u32),
+}
+
+impl SwitchHandler for L3Handler {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        self.shared
+            .table_id
+            .store(switch.table(), Ordering::Relaxed);
+        // OpenFlow 1.0 cannot say this, and does not count hops.
+        if switch.info().version != Version::Of10 {
+            let _ = switch.send(&Message::SetAsync(ALL_AND_EXPIRED));
+        }
+    }
+
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        let Ok(ethernet) = EthernetView::new(packet.data) else {
+            return;
+        };
+        let shared = Arc::clone(&self.shared);
+        let gateway = shared.config.by_mac(packet.eth_dst());
+        match (ethernet.ether_type(), gateway) {
+            (ether_type::ARP, _) => {
+                if let Some(asked) = Headers::parse(packet.data).arp {
+                    shared.answer(switch, packet, &asked);
+                }
+            }
+            (ether_type::IPV4, Some(gateway)) => {
+                let at = PortId::new(switch.datapath_id(), packet.in_port);
+                let handed = Handed {
+                    gateway,
+                    src: packet.eth_src(),
+                    at,
+                    bytes: ethernet.payload(),
+                };
+                self.take(switch, &handed);
+            }
+            _ => {}
+        }
+        if gateway.is_some() {
+            switch.consume();
+        }
+    }
+}
+
+impl L3Handler {
+    /// Takes in what was handed to a gateway.
+    fn take(&mut self, switch: &Switch, handed: &Handed) {
+        let Ok(packet) = Ipv4View::new(handed.bytes) else {
+            return;
+        };
+        if !packet.is_checksum_valid() {
+            return;
+        }
+        let taken = self
+            .shared
+            .take(switch.network(), switch.now(), handed, &packet);
+        if let Err(failure) = taken
+            && self.may_tell(switch.now_s())
+        {
+            self.shared.tell(switch.network(), handed, &packet, failure);
+        }
+    }
+
+    /// Whether there have not been too many ICMP errors in this second.
+    fn may_tell(&mut self, now_s: u32) -> bool {
+        if self.errors.0 != now_s {
+            self.errors = (now_s, 0);
+        }
+        self.errors.1 += 1;
+        self.errors.1 <= MAX_ERRORS_PER_S
+    }
+}
+
+impl Shared {
+    /// Answers who asks for a gateway.
+    fn answer(&self, switch: &mut Switch, packet: &PacketIn, asked: &Arp) {
+        let at = PortId::new(switch.datapath_id(), packet.in_port);
+        if asked.op != arp::REQUEST || asked.spa == asked.tpa || self.discovery.is_link_port(at) {
+            return;
+        }
+        if let Some(interface) = self.interface_for(asked) {
+            switch.consume();
+            let reply = frames::arp_reply(interface, asked);
+            send_frame(switch.network(), at, &reply);
+        }
+    }
+
+    /// The interface that has the address that is asked for, or leads there and may say so.
+    fn interface_for(&self, asked: &Arp) -> Option<&Interface> {
+        if let Some(interface) = self.config.by_address(asked.tpa) {
+            return Some(interface);
+        }
+        let near = self
+            .config
+            .by_subnet(asked.spa)
+            .filter(|_| self.config.proxy_arp)?;
+        let hop = self.config.next_hop(asked.tpa)?;
+        (hop.interface != near).then_some(near)
+    }
+
+    /// Delivers a packet or sends it on; where neither is possible, says why.
+    fn take(
+        &self,
+        network: &Network,
+        now: Instant,
+        handed: &Handed,
+        packet: &Ipv4View,
+    ) -> Result<(), Failure> {
+        if self.config.by_address(packet.dst()).is_some() {
+            return self.deliver(network, handed, packet);
+        }
+        if packet.ttl() <= 1 {
+            return Err(Failure::TimeExceeded);
+        }
+        let hop = self
+            .config
+            .next_hop(packet.dst())
+            .ok_or(Failure::NetUnreachable)?;
+        match self.hosts.find_ipv4(hop.address) {
+            Some(host) => self.send_on(network, handed, packet, hop, &host),
+            None => self.wait(network, now, handed, hop),
+        }
+        Ok(())
+    }
+
+    /// A packet for a gateway itself.
+    fn deliver(
+        &self,
+        network: &Network,
+        handed: &Handed,
+        packet: &Ipv4View,
+    ) -> Result<(), Failure> {
+        if packet.proto() == ip_proto::UDP {
+            return Err(Failure::PortUnreachable);
+        }
+        if let Some(reply) = frames::echo_reply(handed.gateway, handed.src, packet) {
+            self.send_back(network, handed, &reply);
+        }
+        Ok(())
+    }
+
+    /// Tells a packet's sender why it came no further.
+    fn tell(&self, network: &Network, handed: &Handed, packet: &Ipv4View, failure: Failure) {
+        let error = frames::icmp_error(handed.gateway, handed.src, failure, packet, handed.bytes);
+        if let Some(error) = error {
+            self.send_back(network, handed, &error);
+        }
+    }
+
+    /// Sends a frame to the sender of a packet. A packet that ran out of hops may have come from somewhere in the
+    /// middle.
+    fn send_back(&self, network: &Network, handed: &Handed, frame: &[u8]) {
+        let host = self.hosts.find_in(None, handed.src);
+        send_frame(network, host.map_or(handed.at, |host| host.attached), frame);
+    }
+
+    /// Sends a packet to its next hop, and has those that follow go there by themselves.
+    fn send_on(
+        &self,
+        network: &Network,
+        handed: &Handed,
+        packet: &Ipv4View,
+        hop: NextHop,
+        host: &Host,
+    ) {
+        if let Some(frame) = frames::forwarded(hop.interface, host.mac, packet) {
+            send_frame(network, host.attached, &frame);
+        }
+        let key = FlowKey {
+            src: handed.src,
+            gateway: handed.gateway.mac,
+            dst: packet.dst(),
+        };
+        let near = self.hosts.find_in(None, handed.src);
+        let Some(near) = near.filter(|near| near.attached == handed.at) else {
+            return;
+        };
+        let mut state = self.state();
+        if state.paths.get(&key).is_some() || state.paths.len() >= MAX_FLOWS {
+            return;
+        }
+        if let Ok(path) = self.routes.path(near.attached, host.attached, key.hash())
+            && counts_hops(network, &path)
+        {
+            let flow = self.flow(key, &path, hop.interface, host.mac);
+            state.paths.insert(key, path, flow);
+        }
+    }
+
+    /// What a flow's entries are like: the last switch makes of its packets what [`frames::forwarded`] does.
+    fn flow(&self, key: FlowKey, path: &Path, interface: &Interface, next: MacAddr) -> Flow {
+        let set = |field, mac: MacAddr| Action::SetField(Field::exact(field, mac.to_u64().into()));
+        let rewrite = vec![
+            Action::DecNwTtl,
+            set(OxmField::EthSrc, interface.mac),
+            set(OxmField::EthDst, next),
+        ];
+        Flow::new(path.clone(), key.match_())
+            .options(EntryOptions::idle(IDLE_TIMEOUT_S).priority(PRIORITY))
+            .table(self.table_id.load(Ordering::Relaxed))
+            .at_far_end(rewrite)
+    }
+
+    /// Keeps a packet until its next hop is found. What is too much is lost, as in any queue.
+    fn wait(&self, network: &Network, now: Instant, handed: &Handed, hop: NextHop) {
+        let mut state = self.state();
+        let is_full = state.unresolved.len() >= MAX_UNRESOLVED;
+        let is_new = !state.unresolved.contains_key(&hop.address);
+        if is_new && is_full {
+            return;
+        }
+        let unresolved = state.unresolved.entry(hop.address).or_insert(Unresolved {
+            attempts: 1,
+            ask_again: now + ARP_TIMEOUT,
+            packets: Vec::new(),
+        });
+        if unresolved.packets.len() < MAX_WAITING {
+            unresolved.packets.push(Waiting {
+                gateway: handed.gateway.clone(),
+                src: handed.src,
+                at: handed.at,
+                bytes: handed.bytes.to_vec(),
+            });
+        }
+        if is_new {
+            self.ask(network, hop);
+        }
+    }
+
+    /// Asks for a next hop at all ports that hosts may be at.
+    fn ask(&self, network: &Network, hop: NextHop) {
+        let request = frames::arp_request(hop.interface, hop.address);
+        let tree = self.discovery.flood_tree().load();
+        for switch in network.switches() {
+            let ports = network
+                .info(switch)
+                .map_or(Vec::new(), |info| info.ports.clone());
+            let ports = ports.iter().map(|port| PortId::new(switch, port.port_no));
+            let of_hosts = ports.filter(|port| {
+                matches!(tree.role(*port), Some(PortRole::Host | PortRole::Unjudged))
+            });
+            send_frame_to_all(network, switch, of_hosts.map(|port| port.port_no), &request);
+        }
+    }
+
+    /// A background program: sends waiting packets on whose next hop was found, asks again for others, and gives them
+    /// up.
+    async fn resolve(self: Arc<Self>, background: Background) {
+        let mut events = self.hosts.events();
+        loop {
+            let _ = background.timeout(WAIT_INTERVAL, events.next()).await;
+            while events.try_next().is_some() {}
+            self.look_at_waiting(background.network(), background.now());
+        }
+    }
+
+    fn look_at_waiting(&self, network: &Network, now: Instant) {
+        let addresses: Vec<_> = self.state().unresolved.keys().copied().collect();
+        for address in addresses {
+            let Some(hop) = self.config.next_hop(address) else {
+                continue;
+            };
+            if let Some(host) = self.hosts.find_ipv4(address) {
+                self.each_waiting(address, |handed, packet| {
+                    self.send_on(network, handed, packet, hop, &host);
+                });
+                continue;
+            }
+            match self.is_still_asked(address, now) {
+                Some(true) => self.ask(network, hop),
+                Some(false) => self.each_waiting(address, |handed, packet| {
+                    self.tell(network, handed, packet, Failure::HostUnreachable);
+                }),
+                None => {}
+            }
+        }
+    }
+
+    /// Whether it is time to ask again; `Some(false)` where that was done often enough.
+    fn is_still_asked(&self, address: Ipv4Addr, now: Instant) -> Option<bool> {
+        let mut state = self.state();
+        let unresolved = state.unresolved.get_mut(&address)?;
+        if now < unresolved.ask_again {
+            return None;
+        }
+        unresolved.attempts += 1;
+        unresolved.ask_again = now + ARP_TIMEOUT;
+        Some(unresolved.attempts <= ARP_ATTEMPTS)
+    }
+
+    /// Takes out the packets that wait for a next hop.
+    fn each_waiting(&self, address: Ipv4Addr, each: impl Fn(&Handed, &Ipv4View)) {
+        let unresolved = self.state().unresolved.remove(&address);
+        for waiting in unresolved.map_or(Vec::new(), |unresolved| unresolved.packets) {
+            if let Ok(packet) = Ipv4View::new(&waiting.bytes) {
+                each(&waiting.as_handed(), &packet);
+            }
+        }
+    }
+
+    /// A background program: removes paths that are not right any more. The next packet gets another.
+    async fn keep_paths(self: Arc<Self>, background: Background) {
+        let mut seen = 0;
+        loop {
+            let changed = self.discovery.topology().changed(seen);
+            if let Some(version) = background.timeout(SETTLE_INTERVAL, changed).await {
+                seen = version;
+            }
+            let mut state = self.state();
+            state.paths.settle();
+            let paths = state.paths.iter();
+            let wrong: Vec<_> = paths
+                .filter(|(key, path)| !self.is_right(key, path))
+                .map(|(key, _)| *key)
+                .collect();
+            for key in wrong {
+                state.paths.remove(&key);
+            }
+        }
+    }
+
+    /// Whether a path's links are there, and its hosts where it begins and ends.
+    fn is_right(&self, key: &FlowKey, path: &Path) -> bool {
+        let near = self.hosts.find_in(None, key.src).map(|host| host.attached);
+        let hop = self.config.next_hop(key.dst);
+        let far = hop.and_then(|hop| Some(self.hosts.find_ipv4(hop.address)?.attached));
+        let begins = path
+            .hops
+            .first()
+            .map(|hop| PortId::new(hop.switch, hop.in_port));
+        let ends = path
+            .hops
+            .last()
+            .map(|hop| PortId::new(hop.switch, hop.out_port));
+        is_in(path, &self.discovery.topology().load()) && near == begins && far == ends
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether all switches of a path can count hops.
+fn counts_hops(network: &Network, path: &Path) -> bool {
+    path.hops.iter().all(|hop| {
+        let info = network.info(hop.switch);
+        info.is_some_and(|info| info.version != Version::Of10)
+    })
+}
+
+fn send_frame(network: &Network, port: PortId, frame: &[u8]) {
+    send_frame_to_all(network, port.switch, [port.port_no], frame);
+}
+
+fn send_frame_to_all(
+    network: &Network,
+    switch: DatapathId,
+    ports: impl IntoIterator<Item = PortNo>,
+    frame: &[u8],
+) {
+    let actions: Vec<_> = ports.into_iter().map(Action::output).collect();
+    if actions.is_empty() {
+        return;
+    }
+    let message = Message::PacketOut(PacketOut {
+        buffer_id: BufferId::NONE,
+        in_port: PortNo::CONTROLLER,
+        actions: List::from(actions),
+        data: frame,
+    });
+    if let Err(error) = network.send(switch, &message) {
+        tracing::debug!(dp_id = %switch, %error, "a packet was not sent");
+    }
+}

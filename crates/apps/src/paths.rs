@@ -1,0 +1,125 @@
+//! Provisioned paths by what they are for, as programs keep them.
+//!
+//! A [`Provisioner`] tells what becomes of a path to whoever waits for it, and handlers must not wait. So the outcomes
+//! are kept here, and looked at when [`Paths::settle`] is called, now and then.
+//!
+//! Thread-safety: none of its own. It takes the locks of the provisioner.
+
+use futures_util::FutureExt;
+use std::collections::BTreeMap;
+use urtica_controller::services::{Flow, Provisioned, Provisioner, Provisioning};
+use urtica_topology::{Path, Topology};
+
+/// Provisioned paths.
+pub(crate) struct Paths<K> {
+    provisioner: Provisioner,
+    by_key: BTreeMap<K, (Path, Entries)>,
+    /// Those that were given up before they were there.
+    unwanted: Vec<Provisioning>,
+}
+
+/// The entries of a path.
+enum Entries {
+    OnTheirWay(Provisioning),
+    There(Provisioned),
+}
+
+impl<K: Ord + Copy> Paths<K> {
+    pub fn new(provisioner: &Provisioner) -> Self {
+        Self {
+            provisioner: provisioner.clone(),
+            by_key: BTreeMap::new(),
+            unwanted: Vec::new(),
+        }
+    }
+
+    /// Has a path provisioned, in place of one with the same key.
+    pub fn insert(&mut self, key: K, path: Path, flow: Flow) {
+        let entries = match self.by_key.remove(&key) {
+            Some((_, Entries::There(old))) => self.provisioner.replace(&old, flow),
+            Some((_, Entries::OnTheirWay(old))) => {
+                self.unwanted.push(old);
+                self.provisioner.provision(flow)
+            }
+            None => self.provisioner.provision(flow),
+        };
+        self.by_key
+            .insert(key, (path, Entries::OnTheirWay(entries)));
+    }
+
+    /// Has a path removed. Whether there was one.
+    pub fn remove(&mut self, key: &K) -> bool {
+        match self.by_key.remove(key) {
+            Some((_, Entries::OnTheirWay(entries))) => self.unwanted.push(entries),
+            // Nobody waits for it; switches that are not there are told when they return.
+            Some((_, Entries::There(entries))) => drop(self.provisioner.remove(&entries)),
+            None => return false,
+        }
+        true
+    }
+
+    pub fn get(&self, key: &K) -> Option<&Path> {
+        self.by_key.get(key).map(|(path, _)| path)
+    }
+
+    /// Whether all switches of a path have confirmed their entries.
+    pub fn is_there(&self, key: &K) -> bool {
+        matches!(self.by_key.get(key), Some((_, Entries::There(_))))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &Path)> {
+        self.by_key.iter().map(|(key, (path, _))| (key, path))
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Sees what has become of the entries. Returns what the paths were for that are gone, or could not be provisioned.
+    pub fn settle(&mut self) -> Vec<K> {
+        let mut gone = Vec::new();
+        for (key, (_, entries)) in &mut self.by_key {
+            if !settle(entries, &self.provisioner) {
+                gone.push(*key);
+            }
+        }
+        for key in &gone {
+            self.by_key.remove(key);
+        }
+        let provisioner = &self.provisioner;
+        self.unwanted
+            .retain_mut(|entries| match entries.now_or_never() {
+                None => true,
+                Some(outcome) => {
+                    if let Ok(provisioned) = outcome {
+                        drop(provisioner.remove(&provisioned));
+                    }
+                    false
+                }
+            });
+        gone
+    }
+}
+
+/// Whether the entries are there, or may be still.
+fn settle(entries: &mut Entries, provisioner: &Provisioner) -> bool {
+    match entries {
+        Entries::There(entries) => provisioner.is_live(entries),
+        Entries::OnTheirWay(outcome) => match outcome.now_or_never() {
+            None => true,
+            Some(Ok(provisioned)) => {
+                *entries = Entries::There(provisioned);
+                true
+            }
+            Some(Err(error)) => {
+                tracing::debug!(%error, "a path could not be provisioned");
+                false
+            }
+        },
+    }
+}
+
+/// Whether all links between a path's switches are in the topology.
+pub(crate) fn is_in(path: &Path, topology: &Topology) -> bool {
+    path.links().all(|link| topology.contains(&link))
+}

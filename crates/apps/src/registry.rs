@@ -1,0 +1,365 @@
+//! Programs by name, as `urtica run` takes them.
+//!
+//! **What.** [`add_all`] puts programs into a controller by name. A program that needs a service which was not named
+//! brings it along, before itself, and the log says so.
+//!
+//! **How.** Each program has a row in [`ROWS`]: its name, a line about it, and how it joins a [`Setup`]. It asks the
+//! set-up for the services that it needs, which are made when they are asked for first; so what depends on what is
+//! nowhere written twice. To add a program: its file, its row, and a field in [`Options`] if it has options.
+
+use crate::bandwidth::{self, BandwidthArgs};
+use crate::elephants::{self, ElephantsArgs};
+use crate::firewall::{self, FirewallArgs};
+use crate::l3::{self, L3Args};
+use crate::security::{self, SecurityArgs};
+use crate::{Hub, L2, LockFree, Locked, Transactional, global, routing};
+use urtica_controller::services::{
+    Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner,
+    Routes,
+};
+use urtica_controller::{Controller, Program, SwitchInfo};
+
+/// Options of all bundled programs; each has its own, named after it.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Options of programs")]
+pub struct Options {
+    /// Of `bandwidth`.
+    #[command(flatten)]
+    pub bandwidth: BandwidthArgs,
+    /// Of `firewall`.
+    #[command(flatten)]
+    pub firewall: FirewallArgs,
+    /// Of `elephants`.
+    #[command(flatten)]
+    pub elephants: ElephantsArgs,
+    /// Of `l3`.
+    #[command(flatten)]
+    pub l3: L3Args,
+    /// Of `security`.
+    #[command(flatten)]
+    pub security: SecurityArgs,
+    /// Of `discovery`; not on the command line.
+    #[arg(skip)]
+    pub discovery: DiscoveryConfig,
+    /// Of `hosts`; not on the command line.
+    #[arg(skip)]
+    pub hosts: HostsConfig,
+}
+
+/// What can be run by name.
+struct Row {
+    name: &'static str,
+    about: &'static str,
+    add: fn(&mut Setup) -> Result<(), String>,
+}
+
+/// Services first.
+const ROWS: &[Row] = &[
+    Row {
+        name: "discovery",
+        about: "finds links between switches, and keeps flooded packets from circling",
+        add: |setup| {
+            setup.discovery();
+            Ok(())
+        },
+    },
+    Row {
+        name: "hosts",
+        about: "finds hosts and their addresses, and follows them",
+        add: |setup| {
+            setup.hosts();
+            Ok(())
+        },
+    },
+    Row {
+        name: "neighbour-proxy",
+        about: "answers who asks for a host's address (ARP, IPv6 neighbour discovery)",
+        add: |setup| {
+            setup.neighbour_proxy();
+            Ok(())
+        },
+    },
+    Row {
+        name: "routes",
+        about: "keeps shortest paths between all switches",
+        add: |setup| {
+            setup.routes();
+            Ok(())
+        },
+    },
+    Row {
+        name: "provisioner",
+        about: "sets up paths across switches, all or nothing",
+        add: |setup| {
+            setup.provisioner();
+            Ok(())
+        },
+    },
+    Row {
+        name: "hub",
+        about: "floods every packet",
+        add: |setup| {
+            setup.add(|_: &SwitchInfo| Hub);
+            Ok(())
+        },
+    },
+    Row {
+        name: "l2",
+        about: "learns where hosts are, switch by switch, and installs exact-match entries",
+        add: |setup| {
+            setup.add(|_: &SwitchInfo| L2::default());
+            Ok(())
+        },
+    },
+    Row {
+        name: "global",
+        about: "as l2, but all switches share one table of hosts, without locks",
+        add: global::add::<LockFree>,
+    },
+    Row {
+        name: "global-mutex",
+        about: "the same with mutexes",
+        add: global::add::<Locked>,
+    },
+    Row {
+        name: "global-stm",
+        about: "the same with transactions",
+        add: global::add::<Transactional>,
+    },
+    Row {
+        name: "routing",
+        about: "sends packets over shortest paths, and repairs them; any shape of network",
+        add: routing::add,
+    },
+    Row {
+        name: "firewall",
+        about: "drops what its rules deny, before others forward it; needs --firewall-rules",
+        add: firewall::add,
+    },
+    Row {
+        name: "bandwidth",
+        about: "reserves bandwidth for flows on each link of a path; name it before what forwards",
+        add: bandwidth::add,
+    },
+    Row {
+        name: "l3",
+        about: "routes between subnets; needs --l3-config; name it before what forwards",
+        add: l3::add,
+    },
+    Row {
+        name: "security",
+        about: "drops who scans, sweeps or floods, for a while, at the port where it comes in",
+        add: security::add,
+    },
+    Row {
+        name: "elephants",
+        about: "moves large flows that share a link by bad luck; needs routing",
+        add: elephants::add,
+    },
+];
+
+/// Programs that forward whatever comes: to those after them, no packet is new.
+const FORWARDERS: [&str; 6] = [
+    "hub",
+    "l2",
+    "global",
+    "global-mutex",
+    "global-stm",
+    "routing",
+];
+
+/// Why programs cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The name is not that of a bundled program.
+    #[error("there is no control program '{name}'; expected one of: {}", names().collect::<Vec<_>>().join(", "))]
+    Unknown {
+        /// The name that was given.
+        name: String,
+    },
+    /// A name was given more than once.
+    #[error("the control program '{name}' was named twice; expected each once")]
+    Twice {
+        /// That name.
+        name: &'static str,
+    },
+    /// The program cannot run with the options that were given.
+    #[error("the control program '{name}' cannot run: {problem}")]
+    Refused {
+        /// Its name.
+        name: &'static str,
+        /// What is wrong, and what was expected.
+        problem: String,
+    },
+}
+
+/// Adds the programs with these names to a controller, in this order, and the services that they need.
+///
+/// # Errors
+/// [`SetupError`], which says what was expected.
+pub fn add_all(
+    controller: Controller,
+    names: &[impl AsRef<str>],
+    options: &Options,
+) -> Result<Controller, SetupError> {
+    let rows = find_rows(names)?;
+    let mut setup = Setup::new(controller, &rows, options);
+    for row in &rows {
+        setup.current = row.name;
+        (row.add)(&mut setup).map_err(|problem| SetupError::Refused {
+            name: row.name,
+            problem,
+        })?;
+    }
+    Ok(setup.controller)
+}
+
+/// Adds the program with this name to a controller, without options, and the services that it needs.
+///
+/// # Errors
+/// [`SetupError`], which says what was expected.
+pub fn add_by_name(controller: Controller, name: &str) -> Result<Controller, SetupError> {
+    add_all(controller, &[name], &Options::default())
+}
+
+/// The rows with these names, in this order.
+fn find_rows(names: &[impl AsRef<str>]) -> Result<Vec<&'static Row>, SetupError> {
+    let mut rows: Vec<&'static Row> = Vec::new();
+    for name in names {
+        let row = find_row(name.as_ref())?;
+        if rows.iter().any(|earlier| earlier.name == row.name) {
+            return Err(SetupError::Twice { name: row.name });
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn find_row(name: &str) -> Result<&'static Row, SetupError> {
+    let row = ROWS.iter().find(|row| row.name == name);
+    row.ok_or_else(|| SetupError::Unknown {
+        name: name.to_owned(),
+    })
+}
+
+/// The names of the bundled programs.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().map(|row| row.name)
+}
+
+/// The bundled programs, a line each: name and what it does.
+pub fn overview() -> String {
+    let lines: Vec<_> = ROWS
+        .iter()
+        .map(|row| format!("  {:12} {}", row.name, row.about))
+        .collect();
+    lines.join("\n")
+}
+
+/// A controller in the making, and the services that it has so far.
+pub(crate) struct Setup<'a> {
+    controller: Controller,
+    /// What the user asked for.
+    named: Vec<&'static str>,
+    /// The program whose turn it is.
+    current: &'static str,
+    services: Services,
+    /// What the user said about programs.
+    pub options: &'a Options,
+}
+
+#[derive(Default)]
+struct Services {
+    discovery: Option<Discovery>,
+    hosts: Option<Hosts>,
+    neighbour_proxy: Option<NeighbourProxy>,
+    provisioner: Option<Provisioner>,
+    routes: Option<Routes>,
+}
+
+impl<'a> Setup<'a> {
+    fn new(controller: Controller, rows: &[&Row], options: &'a Options) -> Self {
+        Self {
+            controller,
+            named: rows.iter().map(|row| row.name).collect(),
+            current: "",
+            services: Services::default(),
+            options,
+        }
+    }
+
+    /// Adds a program.
+    pub fn add(&mut self, program: impl Program + 'static) {
+        let controller = std::mem::take(&mut self.controller);
+        self.controller = controller.program(program);
+    }
+
+    /// Whether the user asked for this program, be it before or after the one whose turn it is.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.named.contains(&name)
+    }
+
+    /// A program that forwards whatever comes, and that the user named before the one whose turn it is.
+    pub fn forwarder_before(&self) -> Option<&'static str> {
+        let mut earlier = self.named.iter().take_while(|name| **name != self.current);
+        earlier.find(|name| FORWARDERS.contains(name)).copied()
+    }
+
+    /// Links between switches, and flooding that no loop multiplies.
+    pub fn discovery(&mut self) -> Discovery {
+        if let Some(discovery) = &self.services.discovery {
+            return discovery.clone();
+        }
+        let discovery = Discovery::new(self.options.discovery.clone());
+        self.bring("discovery", discovery.clone());
+        self.services.discovery.insert(discovery).clone()
+    }
+
+    /// Where hosts are.
+    pub fn hosts(&mut self) -> Hosts {
+        if let Some(hosts) = &self.services.hosts {
+            return hosts.clone();
+        }
+        let hosts = Hosts::new(&self.discovery(), self.options.hosts.clone());
+        self.bring("hosts", hosts.clone());
+        self.services.hosts.insert(hosts).clone()
+    }
+
+    /// Answers to those who ask for a host's address.
+    pub fn neighbour_proxy(&mut self) -> NeighbourProxy {
+        if let Some(proxy) = &self.services.neighbour_proxy {
+            return proxy.clone();
+        }
+        let proxy = NeighbourProxy::new(&self.hosts());
+        self.bring("neighbour-proxy", proxy.clone());
+        self.services.neighbour_proxy.insert(proxy).clone()
+    }
+
+    /// Shortest paths.
+    pub fn routes(&mut self) -> Routes {
+        if let Some(routes) = &self.services.routes {
+            return routes.clone();
+        }
+        let routes = Routes::new(&self.discovery());
+        self.bring("routes", routes.clone());
+        self.services.routes.insert(routes).clone()
+    }
+
+    /// Paths that are there before their first packet, or not at all.
+    pub fn provisioner(&mut self) -> Provisioner {
+        if let Some(provisioner) = &self.services.provisioner {
+            return provisioner.clone();
+        }
+        let provisioner = Provisioner::new(ProvisionConfig::default());
+        self.bring("provisioner", provisioner.clone());
+        self.services.provisioner.insert(provisioner).clone()
+    }
+
+    /// Adds a service, and says so where nobody has asked for it.
+    fn bring(&mut self, name: &'static str, service: impl Program + 'static) {
+        if !self.is_named(name) {
+            tracing::info!("{} brings {name} along", self.current);
+        }
+        self.add(service);
+    }
+}

@@ -1,0 +1,63 @@
+//! What a switch has flooded of late.
+//!
+//! A switch without a controller is not part of the spanning tree, but what is left in its tables may lead a flooded frame back
+//! into it. So that it does not go round, and multiply, a switch floods each frame once.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
+
+/// For how long a frame is known again. Hosts repeat a question after a second, and count pings.
+const WINDOW: Duration = Duration::from_millis(100);
+
+/// How many frames are known at most; the oldest go.
+const CAPACITY: usize = 256;
+
+/// The frames, by their hashes, and when they were flooded.
+#[derive(Default)]
+pub struct Flooded(VecDeque<(u64, Instant)>);
+
+impl Flooded {
+    /// Whether a frame is to be flooded: not if it was just now.
+    pub fn is_new(&mut self, frame: &[u8], now: Instant) -> bool {
+        let mut hasher = DefaultHasher::new();
+        frame.hash(&mut hasher);
+        let hash = hasher.finish();
+        self.0
+            .retain(|(_, flooded_at)| now.saturating_duration_since(*flooded_at) < WINDOW);
+        if self.0.iter().any(|(known, _)| *known == hash) {
+            return false;
+        }
+        if self.0.len() == CAPACITY {
+            self.0.pop_front();
+        }
+        self.0.push_back((hash, now));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_new_once_in_a_while() {
+        let mut flooded = Flooded::default();
+        let start = Instant::now();
+        assert!(flooded.is_new(b"one", start));
+        assert!(flooded.is_new(b"other", start));
+        assert!(!flooded.is_new(b"one", start + WINDOW / 2));
+        assert!(flooded.is_new(b"one", start + WINDOW));
+    }
+
+    #[test]
+    fn no_more_are_known_than_there_is_room_for() {
+        let mut flooded = Flooded::default();
+        let now = Instant::now();
+        for number in 0..=CAPACITY {
+            assert!(flooded.is_new(&number.to_be_bytes(), now));
+        }
+        assert_eq!(flooded.0.len(), CAPACITY);
+        assert!(flooded.is_new(&0_usize.to_be_bytes(), now));
+    }
+}

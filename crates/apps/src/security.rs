@@ -1,0 +1,458 @@
+//! A watch for scans and floods, which has switches drop those who do them (McNettle Figure 2, "Security": external
+//! triggers, background threads with access to shared state and switch commands).
+//!
+//! **What.** Who tries many ports (a port scan), tries or asks for many addresses (a sweep), or begins many flows (a
+//! flood of SYNs, for instance) within a window of time is dropped at its own port for a while. Where one port has so
+//! many senders that their addresses must be made up, the port is.
+//!
+//! **How.** It is a filter ([`Stage::Filter`]): the first packet of each flow comes to the controller from the switch
+//! at whose edge it comes in, is noted, and gets an entry that lets its flow pass to the programs that forward. What
+//! comes by a link between switches has passed a filter already. Answers are not noted, so nobody is guilty of being
+//! asked. Handlers only take notes; a background program goes through them ten times a second, tells switches to drop,
+//! and publishes who is dropped, so that packets under way are dropped as well.
+//!
+//! **Windows.** Notes are kept for the half of the window that passes and the half before. So a limit is for a time
+//! between half the window and the whole.
+//!
+//! **Bounds.** A port has a bounded number of notes, whatever is sent into it: some 10,000 by default, about 400 KB,
+//! before it is dropped.
+//!
+//! **Cost.** A packet-in and an entry at the edge for each flow, whose fields are matched exactly: it is the price of
+//! seeing scans, which entries for pairs of hosts would hide.
+//!
+//! **Thread-safety.** Each switch's notes have a lock, held for one note or one look. One more guards which flows were
+//! begun.
+
+mod record;
+
+pub use record::Offence;
+
+use crate::registry::Setup;
+use record::{Attempt, Begun, SwitchRecord};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use urtica_controller::services::Discovery;
+use urtica_controller::{
+    Background, EntryOptions, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo,
+};
+use urtica_state::Snapshot;
+use urtica_topology::PortId;
+use urtica_wire::packet::{Headers, ether_type};
+use urtica_wire::{
+    DatapathId, FlowMod, FlowModCommand, MacAddr, Match, Message, PacketIn, PortNo, TABLE_ALL,
+    Version,
+};
+
+/// What marks the program's entries: `urticas` in ASCII.
+const COOKIE: u64 = u64::from_be_bytes(*b"\0urticas");
+
+/// Of entries that drop.
+const DROP_PRIORITY: u16 = 0xff00;
+
+/// How often notes are gone through.
+const TICK: Duration = Duration::from_millis(100);
+
+/// After how long without a packet a flow is looked at again.
+const FLOW_IDLE_S: u16 = 10;
+
+/// How long all that comes by a link passes, before it is looked at whether it is one still.
+const LINK_PASS_S: u16 = 10;
+
+/// How many flows are remembered as begun, in the whole network.
+const MAX_BEGUN: usize = 1 << 18;
+
+/// Options of the program.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SecurityArgs {
+    /// A host that may do as it likes, by its MAC address. Repeatable.
+    #[arg(long, value_name = "MAC")]
+    pub security_allow: Vec<MacAddr>,
+    /// So many ports tried are a scan.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub security_ports: usize,
+    /// So many addresses tried are a sweep.
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub security_destinations: usize,
+    /// So many flows begun are a flood.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub security_flows: usize,
+    /// More senders than this at one port are made up.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub security_sources: usize,
+    /// Within which time.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub security_window: u16,
+    /// For how long packets are dropped.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub security_drop: u16,
+}
+
+impl Default for SecurityArgs {
+    fn default() -> Self {
+        Self {
+            security_allow: Vec::new(),
+            security_ports: 100,
+            security_destinations: 128,
+            security_flows: 1_000,
+            security_sources: 256,
+            security_window: 10,
+            security_drop: 60,
+        }
+    }
+}
+
+/// What [`Security`] takes for what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecurityConfig {
+    /// Who may do as they like. Nobody.
+    pub allowed: BTreeSet<MacAddr>,
+    /// So many ports tried are a scan. 100.
+    pub max_ports: usize,
+    /// So many addresses tried are a sweep. 128.
+    pub max_destinations: usize,
+    /// So many flows begun are a flood. 1,000.
+    pub max_flows: usize,
+    /// More senders at one port are made up. 256.
+    pub max_sources: usize,
+    /// The window of time for all that. 10 s.
+    pub window: Duration,
+    /// For how many seconds packets are dropped. 60.
+    pub drop_s: u16,
+}
+
+impl Default for SecurityConfig {
+    fn default() -> Self {
+        let args = SecurityArgs::default();
+        Self {
+            allowed: BTreeSet::new(),
+            max_ports: args.security_ports,
+            max_destinations: args.security_destinations,
+            max_flows: args.security_flows,
+            max_sources: args.security_sources,
+            window: Duration::from_secs(args.security_window.into()),
+            drop_s: args.security_drop,
+        }
+    }
+}
+
+impl SecurityConfig {
+    fn from_args(args: &SecurityArgs) -> Result<Self, String> {
+        let config = Self {
+            allowed: args.security_allow.iter().copied().collect(),
+            max_ports: args.security_ports,
+            max_destinations: args.security_destinations,
+            max_flows: args.security_flows,
+            max_sources: args.security_sources,
+            window: Duration::from_secs(args.security_window.into()),
+            drop_s: args.security_drop,
+        };
+        let numbers = [
+            ("ports", config.max_ports),
+            ("destinations", config.max_destinations),
+            ("flows", config.max_flows),
+            ("sources", config.max_sources),
+            ("window", args.security_window.into()),
+            ("drop", config.drop_s.into()),
+        ];
+        match numbers.iter().find(|(_, number)| *number == 0) {
+            None => Ok(config),
+            Some((name, _)) => Err(format!("--security-{name} is 0; expected at least 1")),
+        }
+    }
+
+    /// How many notes there may be of one port, before it must be more than hosts do.
+    fn max_notes_per_port(&self) -> usize {
+        8 * (self.max_ports + self.max_destinations + self.max_flows)
+    }
+}
+
+/// Somebody whose packets are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Where.
+    pub port: PortId,
+    /// Whose; `None` for all that come in there.
+    pub source: Option<MacAddr>,
+    /// Why.
+    pub offence: Offence,
+    /// Until when.
+    pub until: Instant,
+}
+
+/// Who is dropped where.
+type DropList = BTreeMap<(PortId, Option<MacAddr>), Dropped>;
+
+/// The program: cheap to clone.
+#[derive(Clone)]
+pub struct Security(Arc<Shared>);
+
+struct Shared {
+    config: SecurityConfig,
+    discovery: Discovery,
+    dropped: Snapshot<DropList>,
+    records: Mutex<BTreeMap<DatapathId, Arc<Mutex<SwitchRecord>>>>,
+    begun: Mutex<Begun>,
+}
+
+impl Security {
+    /// Watches hosts; where there are links, `discovery` knows, which must run in the same controller.
+    pub fn new(discovery: &Discovery, config: SecurityConfig) -> Self {
+        Self(Arc::new(Shared {
+            config,
+            discovery: discovery.clone(),
+            dropped: Snapshot::new(DropList::new()),
+            records: Mutex::default(),
+            begun: Mutex::new(Begun::new(MAX_BEGUN)),
+        }))
+    }
+
+    /// Whose packets are dropped, by port.
+    pub fn dropped(&self) -> Vec<Dropped> {
+        self.0.dropped.load().values().copied().collect()
+    }
+
+    /// How many notes are kept.
+    pub fn notes(&self) -> usize {
+        let records = lock(&self.0.records);
+        let of_switches: usize = records.values().map(|record| lock(record).len()).sum();
+        of_switches + lock(&self.0.begun).len()
+    }
+}
+
+/// How `urtica run` adds it.
+pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
+    if setup.is_named("firewall") {
+        return Err(
+            "the firewall lets flows pass that this program would have to see; expected one of the two".to_owned(),
+        );
+    }
+    let config = SecurityConfig::from_args(&setup.options.security)?;
+    let discovery = setup.discovery();
+    setup.add(Security::new(&discovery, config));
+    Ok(())
+}
+
+impl Program for Security {
+    fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        let record = Arc::default();
+        lock(&self.0.records).insert(info.datapath_id, Arc::clone(&record));
+        Box::new(SecurityHandler {
+            shared: Arc::clone(&self.0),
+            record,
+        })
+    }
+
+    fn start(&self, background: &Background) {
+        let shared = Arc::clone(&self.0);
+        background.spawn("security", shared.judge(background.clone()));
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Filter
+    }
+}
+
+/// One switch's part: takes notes.
+struct SecurityHandler {
+    shared: Arc<Shared>,
+    record: Arc<Mutex<SwitchRecord>>,
+}
+
+impl SwitchHandler for SecurityHandler {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        // OpenFlow 1.0 cannot say whose entries to delete.
+        if switch.info().version != Version::Of10 {
+            let _ = switch.send(&deletion_of_all());
+            let _ = switch.send(&Message::BarrierRequest);
+        }
+        let (now, here) = (switch.now(), switch.datapath_id());
+        let dropped = self.shared.dropped.load();
+        for dropped in dropped
+            .values()
+            .filter(|dropped| dropped.port.switch == here)
+        {
+            let left = dropped.until.saturating_duration_since(now).as_secs() as u16;
+            let (match_, options) = drop_entry(dropped, left.max(1));
+            let _ = switch.install(match_, &[], options);
+        }
+    }
+
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        // What comes from the table of forwarding programs has been let pass by an entry.
+        if packet.table_id != 0 || packet.eth_dst().is_link_local() {
+            return;
+        }
+        let port = PortId::new(switch.datapath_id(), packet.in_port);
+        if self.shared.discovery.is_link_port(port) {
+            return let_link_pass(switch, packet.in_port);
+        }
+        if self.shared.is_dropped(port, packet.eth_src()) {
+            return switch.consume();
+        }
+        self.note(packet);
+        let eth_type = Headers::parse(packet.data).eth_type;
+        if matches!(eth_type, Some(ether_type::IPV4 | ether_type::IPV6)) {
+            let options = options(EntryOptions::idle(FLOW_IDLE_S));
+            // OpenFlow 1.0 has no second table: there, every packet comes here.
+            let _ = switch.let_pass(Match::exact(packet), options);
+        }
+    }
+
+    fn switch_down(&mut self, info: &SwitchInfo) {
+        let mut records = lock(&self.shared.records);
+        let ours = records.get(&info.datapath_id);
+        if ours.is_some_and(|record| Arc::ptr_eq(record, &self.record)) {
+            records.remove(&info.datapath_id);
+        }
+    }
+}
+
+impl SecurityHandler {
+    fn note(&self, packet: &PacketIn) {
+        let config = &self.shared.config;
+        let Some(attempt) = Attempt::of(packet) else {
+            return;
+        };
+        let is_answer = lock(&self.shared.begun).is_answer(&attempt);
+        if !is_answer && !config.allowed.contains(&attempt.source) {
+            lock(&self.record).note(packet.in_port, &attempt, config);
+        }
+    }
+}
+
+impl Shared {
+    fn is_dropped(&self, port: PortId, source: MacAddr) -> bool {
+        let dropped = self.dropped.load();
+        dropped.contains_key(&(port, Some(source))) || dropped.contains_key(&(port, None))
+    }
+
+    /// The background program: goes through the notes.
+    async fn judge(self: Arc<Self>, background: Background) {
+        let mut turned = background.now();
+        loop {
+            background.sleep(TICK).await;
+            let now = background.now();
+            self.drop_offenders(background.network(), now);
+            self.let_in_again(now);
+            if now.saturating_duration_since(turned) >= self.config.window / 2 {
+                turned = now;
+                self.turn();
+            }
+        }
+    }
+
+    fn drop_offenders(&self, network: &Network, now: Instant) {
+        let records = lock(&self.records).clone();
+        let until = now + Duration::from_secs(self.config.drop_s.into());
+        for (switch, record) in records {
+            let offences = lock(&record).take_offences(&self.config);
+            for (port_no, source, offence) in offences {
+                let port = PortId::new(switch, port_no);
+                self.drop_packets(
+                    network,
+                    Dropped {
+                        port,
+                        source,
+                        offence,
+                        until,
+                    },
+                );
+            }
+        }
+    }
+
+    fn drop_packets(&self, network: &Network, dropped: Dropped) {
+        let Dropped {
+            port,
+            source,
+            offence,
+            ..
+        } = dropped;
+        let seconds = self.config.drop_s;
+        match source {
+            Some(source) => {
+                tracing::warn!(%port, %source, ?offence, seconds, "a host is dropped for a while");
+            }
+            None => tracing::warn!(%port, ?offence, seconds, "a port is dropped for a while"),
+        }
+        self.dropped.update(|list| {
+            let mut list = list.clone();
+            list.insert((port, source), dropped);
+            list
+        });
+        let (match_, options) = drop_entry(&dropped, seconds);
+        if let Err(error) = network.install(port.switch, match_, &[], options) {
+            tracing::error!(%port, %error, "the switch could not be told to drop");
+        }
+    }
+
+    fn let_in_again(&self, now: Instant) {
+        let dropped = self.dropped.load();
+        let over: Vec<_> = dropped
+            .iter()
+            .filter(|(_, dropped)| dropped.until <= now)
+            .collect();
+        for ((port, source), _) in &over {
+            let source = source.map_or_else(|| "everybody".to_owned(), |mac| mac.to_string());
+            tracing::info!(%port, source, "packets are let in again");
+        }
+        if !over.is_empty() {
+            self.dropped.update(|list| {
+                let left = list.iter().filter(|(_, dropped)| dropped.until > now);
+                left.map(|(key, dropped)| (*key, *dropped)).collect()
+            });
+        }
+    }
+
+    /// Half a window has passed.
+    fn turn(&self) {
+        let records = lock(&self.records).clone();
+        records.values().for_each(|record| lock(record).turn());
+        lock(&self.begun).turn();
+    }
+}
+
+/// What came by a link has been looked at where it came into the network.
+fn let_link_pass(switch: &mut Switch, port_no: PortNo) {
+    let options = options(EntryOptions {
+        hard_timeout: LINK_PASS_S,
+        ..EntryOptions::PERMANENT
+    });
+    let _ = switch.let_pass(Match::any().in_port(port_no), options);
+}
+
+fn drop_entry(dropped: &Dropped, seconds: u16) -> (Match<'static>, EntryOptions) {
+    let at_port = Match::any().in_port(dropped.port.port_no);
+    let match_ = match dropped.source {
+        Some(source) => at_port.eth_src(source),
+        None => at_port,
+    };
+    let options = options(EntryOptions {
+        hard_timeout: seconds,
+        ..EntryOptions::PERMANENT.priority(DROP_PRIORITY)
+    });
+    (match_, options)
+}
+
+fn options(options: EntryOptions) -> EntryOptions {
+    EntryOptions {
+        cookie: COOKIE,
+        ..options
+    }
+}
+
+fn deletion_of_all() -> Message<'static> {
+    Message::FlowMod(FlowMod {
+        table_id: TABLE_ALL,
+        command: FlowModCommand::Delete,
+        cookie: COOKIE,
+        cookie_mask: u64::MAX,
+        ..FlowMod::default()
+    })
+}
+
+/// What locks here guard is whole between any two statements, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

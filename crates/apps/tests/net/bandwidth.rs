@@ -1,0 +1,284 @@
+//! Bandwidth on demand: what is granted gets through, what is not does not, and no link is promised twice.
+
+use crate::support::{ms, net_of_plan, options};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+use urtica_apps::{Bandwidth, BandwidthConfig, BandwidthError, Options};
+use urtica_controller::Controller;
+use urtica_controller::services::{
+    Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
+};
+use urtica_net::simulate::{Programs, Scenario, simulate};
+use urtica_net::{Datagrams, FlowId, Net};
+use urtica_topology::PortId;
+use urtica_topology::shapes::{Plan, Shape};
+use urtica_wire::{DatapathId, MacAddr, PortNo};
+
+const MBPS: u64 = 1_000_000;
+
+/// Links between switches that carry 10 Mb/s.
+fn plan(shape: &str) -> Plan {
+    let mut plan = shape.parse::<Shape>().unwrap().plan().unwrap();
+    for link in &mut plan.links {
+        link.properties.bandwidth_bps = Some(10 * MBPS);
+    }
+    plan
+}
+
+/// Datagrams, the only flows of these networks, ask for 6 Mb/s.
+fn config() -> BandwidthConfig {
+    BandwidthConfig {
+        demands: vec!["6M udp,tp_dst=5001".parse().unwrap()],
+        ..BandwidthConfig::default()
+    }
+}
+
+/// A controller that reserves, and routes all else.
+fn reserving(config: BandwidthConfig) -> (Controller, Bandwidth) {
+    let discovery = Discovery::new(options().discovery);
+    let hosts = Hosts::new(&discovery, HostsConfig::default());
+    let routes = Routes::new(&discovery);
+    let provisioner = Provisioner::new(ProvisionConfig::default());
+    let bandwidth = Bandwidth::new(&discovery, &hosts, &provisioner, config);
+    let controller = Controller::new()
+        .program(discovery)
+        .program(hosts.clone())
+        .program(NeighbourProxy::new(&hosts))
+        .program(routes.clone())
+        .program(provisioner)
+        .program(bandwidth.clone())
+        .program(urtica_apps::Routing::new(&hosts, &routes));
+    (controller, bandwidth)
+}
+
+/// A network in which all hosts are known.
+fn net(shape: &str, config: BandwidthConfig) -> (Net, Bandwidth) {
+    let (controller, bandwidth) = reserving(config);
+    let mut net = net_of_plan(&plan(shape), controller);
+    assert!(net.ping_all().unwrap().is_complete());
+    bandwidth.check().unwrap();
+    (net, bandwidth)
+}
+
+/// A datagram each ten milliseconds for so long.
+fn start(net: &mut Net, from: &str, to: &str, time: Duration) -> FlowId {
+    let (from, to) = (net.host(from).unwrap(), net.host(to).unwrap());
+    let datagrams = Datagrams {
+        count: (time.as_millis() / 10) as u64,
+        payload_bytes: 64,
+        interval: ms(10),
+    };
+    net.start_datagrams(from, to, datagrams).unwrap()
+}
+
+fn received(net: &Net, flow: FlowId) -> u64 {
+    net.flow_report(flow).unwrap().received
+}
+
+fn mac(number: u64) -> MacAddr {
+    MacAddr::from_u64(number)
+}
+
+fn port(switch: u64, port_no: u32) -> PortId {
+    PortId::new(DatapathId(switch), PortNo(port_no))
+}
+
+#[test]
+fn flows_take_the_path_that_has_room_and_no_more_than_fit_are_let_in() {
+    let (mut net, bandwidth) = net("ring,4", config());
+    // One way round, the other way round, and none that is left.
+    let flows = [(); 3].map(|()| {
+        let flow = start(&mut net, "h1", "h3", ms(1_000));
+        net.run_for(ms(100));
+        flow
+    });
+    net.run_for(ms(1_500));
+    bandwidth.check().unwrap();
+    assert_eq!(flows.map(|flow| received(&net, flow)), [100, 100, 0]);
+    assert_eq!(bandwidth.count(), 2);
+    // The first port of a switch of a ring is its host's.
+    let free = [2, 3].map(|port_no| bandwidth.free_bps(port(1, port_no)));
+    assert_eq!(free, [Some(4 * MBPS); 2]);
+    assert!(net.ping_all().unwrap().is_complete(), "all else is routed");
+}
+
+#[test]
+fn what_is_not_used_is_free_again() {
+    let (mut net, bandwidth) = net("linear,2", config());
+    let first = start(&mut net, "h1", "h2", ms(500));
+    net.run_for(ms(600));
+    let second = start(&mut net, "h1", "h2", ms(500));
+    net.run_for(ms(600));
+    assert_eq!((received(&net, first), received(&net, second)), (50, 0));
+    net.run_for(Duration::from_secs(35));
+    assert_eq!(bandwidth.count(), 0);
+    bandwidth.check().unwrap();
+    let third = start(&mut net, "h1", "h2", ms(500));
+    net.run_for(ms(1_000));
+    assert_eq!(received(&net, third), 50);
+}
+
+#[test]
+fn a_flow_that_was_refused_is_looked_at_again() {
+    let (mut net, bandwidth) = net("linear,2", config());
+    bandwidth.reserve(mac(1), mac(2), 5 * MBPS).unwrap();
+    let flow = start(&mut net, "h1", "h2", Duration::from_secs(4));
+    net.run_for(ms(500));
+    assert_eq!(received(&net, flow), 0);
+    bandwidth.release(mac(1), mac(2)).unwrap();
+    net.run_for(Duration::from_secs(5));
+    let received = received(&net, flow);
+    assert!((250..400).contains(&received), "{received}");
+}
+
+#[test]
+fn with_best_effort_flows_go_without_a_promise() {
+    let config = BandwidthConfig {
+        best_effort: true,
+        ..config()
+    };
+    let (mut net, bandwidth) = net("linear,2", config);
+    let flows = [(); 2].map(|()| start(&mut net, "h1", "h2", ms(1_000)));
+    net.run_for(ms(2_000));
+    assert_eq!(flows.map(|flow| received(&net, flow)), [100, 100]);
+    assert_eq!(bandwidth.free_bps(port(1, 2)), Some(4 * MBPS));
+    bandwidth.check().unwrap();
+}
+
+#[test]
+fn a_reserved_flow_leaves_a_link_that_is_cut() {
+    let (mut net, bandwidth) = net("ring,4", config());
+    let flow = start(&mut net, "h1", "h3", Duration::from_secs(6));
+    net.run_for(ms(1_000));
+    let used = [("s1", "s2"), ("s1", "s4")]
+        .into_iter()
+        .zip([2, 3])
+        .find(|(_, port_no)| bandwidth.free_bps(port(1, *port_no)) == Some(4 * MBPS));
+    let ((one, other), port_no) = used.expect("one of both ways is taken");
+    net.cut(net.cable(one, other).unwrap()).unwrap();
+    net.run_for(Duration::from_secs(6));
+    assert_eq!(
+        bandwidth.free_bps(port(1, port_no)),
+        None,
+        "the link is gone"
+    );
+    let lost = 600 - received(&net, flow);
+    assert!(lost < 200, "{lost} of 600 datagrams are lost");
+    bandwidth.check().unwrap();
+}
+
+#[test]
+fn a_reservation_between_hosts_lasts_until_it_is_released() {
+    let (mut net, bandwidth) = net("ring,4", BandwidthConfig::default());
+    let path = bandwidth.reserve(mac(1), mac(3), 7 * MBPS).unwrap();
+    assert_eq!(path.hops.len(), 3);
+    assert!(!bandwidth.find(mac(1), mac(3)).unwrap().is_provisioned);
+    net.run_for(Duration::from_secs(60));
+    let found = bandwidth.find(mac(1), mac(3)).unwrap();
+    assert!(found.is_provisioned && found.path == path && found.bps == 7 * MBPS);
+    assert!(net.ping_all().unwrap().is_complete());
+    bandwidth.release(mac(1), mac(3)).unwrap();
+    net.run_for(ms(1_000));
+    assert_eq!(
+        bandwidth.free_bps(port(1, path.hops[0].out_port.0)),
+        Some(10 * MBPS)
+    );
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn a_switch_that_leaves_takes_reservations_along() {
+    let (mut net, bandwidth) = net("linear,3", BandwidthConfig::default());
+    bandwidth.reserve(mac(1), mac(3), MBPS).unwrap();
+    bandwidth.reserve(mac(1), mac(2), MBPS).unwrap();
+    net.run_for(ms(1_000));
+    net.stop_switch(net.switch("s3").unwrap()).unwrap();
+    net.run_for(Duration::from_secs(20));
+    assert_eq!(bandwidth.find(mac(1), mac(3)), None);
+    assert!(bandwidth.find(mac(1), mac(2)).is_some());
+    bandwidth.check().unwrap();
+}
+
+#[test]
+fn what_cannot_be_reserved_is_told_in_sentences() {
+    let (_net, bandwidth) = net("linear,2", BandwidthConfig::default());
+    let error = |from, to, bps| bandwidth.reserve(mac(from), mac(to), bps).unwrap_err();
+    for (error, expected) in [
+        (
+            error(1, 77, MBPS),
+            "the host 00:00:00:00:00:4d is not known; expected one that has sent something",
+        ),
+        (
+            error(1, 1, MBPS),
+            "the host 00:00:00:00:00:01 was named as both ends; expected two hosts",
+        ),
+        (error(1, 2, 0), "0 b/s were asked for; expected at least 1"),
+        (
+            error(1, 2, u64::MAX),
+            "18446744073709551615 b/s are not free on all links of any of the 1 paths that were tried",
+        ),
+    ] {
+        assert_eq!(error.to_string(), expected);
+    }
+    bandwidth.reserve(mac(1), mac(2), MBPS).unwrap();
+    assert_eq!(error(1, 2, MBPS), BandwidthError::ReservedAlready);
+    let missing = bandwidth.release(mac(2), mac(1)).unwrap_err();
+    assert_eq!(
+        missing.to_string(),
+        "nothing is reserved from 00:00:00:00:00:02 to 00:00:00:00:00:01"
+    );
+    assert_eq!(bandwidth.count(), 1);
+    bandwidth.check().unwrap();
+}
+
+#[test]
+fn it_says_what_it_lacks() {
+    let error = |names: &[&str], options: &Options| {
+        let result = urtica_apps::add_all(Controller::new(), names, options);
+        result.err().expect("it cannot run").to_string()
+    };
+    assert_eq!(
+        error(&["routing", "bandwidth"], &options()),
+        "the control program 'bandwidth' cannot run: routing would forward its packets first; expected bandwidth before routing"
+    );
+    let mut no_path = options();
+    no_path.bandwidth.bandwidth_paths = 0;
+    assert!(error(&["bandwidth"], &no_path).contains("expected --bandwidth-paths of at least 1"));
+}
+
+#[test]
+fn whatever_befalls_the_network_no_link_is_promised_twice() {
+    let most = Rc::new(Cell::new(0));
+    let seen = Rc::clone(&most);
+    let programs = move || {
+        let config = BandwidthConfig {
+            demands: vec!["3M udp".parse().unwrap(), "4M tcp".parse().unwrap()],
+            default_capacity_bps: 10 * MBPS,
+            ..BandwidthConfig::default()
+        };
+        let (controller, bandwidth) = reserving(config);
+        let seen = Rc::clone(&seen);
+        let check = move |_: &Net| {
+            seen.set(seen.get().max(bandwidth.count()));
+            bandwidth.check()
+        };
+        Programs {
+            controller,
+            reservations: Some(Box::new(check)),
+        }
+    };
+    let scenario = Scenario {
+        // Entries of routing go after a minute, and each demand has one that stays.
+        rests_after: Duration::from_secs(100),
+        entries_at_rest: 8,
+        flows: 20,
+        ..Scenario::on_loops(programs)
+    };
+    for seed in 0..12 {
+        if let Err(failure) = simulate(&scenario, seed) {
+            panic!("{failure}");
+        }
+    }
+    assert!(most.get() >= 3, "flows did reserve");
+}

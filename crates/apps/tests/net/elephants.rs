@@ -1,0 +1,204 @@
+//! Large flows that share links by bad luck are spread, and small ones are left alone.
+
+use crate::support::{ms, options};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+use urtica_apps::{Elephants, ElephantsConfig, Routing};
+use urtica_controller::Controller;
+use urtica_controller::services::{
+    Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
+};
+use urtica_net::simulate::{Programs, Scenario, simulate};
+use urtica_net::{Datagrams, FlowId, Net, NetConfig};
+use urtica_switch::{Forwarding, SwitchConfig};
+use urtica_topology::shapes::{LinkProperties, Shape};
+
+/// What all cables carry: little, so that few packets fill them.
+const CAPACITY_BPS: u64 = 2_000_000;
+
+/// Routing and, if wanted, elephants that are moved.
+fn balancing(config: ElephantsConfig, moves: bool) -> (Controller, Elephants) {
+    let discovery = Discovery::new(options().discovery);
+    let hosts = Hosts::new(&discovery, HostsConfig::default());
+    let routes = Routes::new(&discovery);
+    let provisioner = Provisioner::new(ProvisionConfig::default());
+    let elephants = Elephants::new(&hosts, &routes, &provisioner, config);
+    let controller = Controller::new()
+        .program(discovery)
+        .program(hosts.clone())
+        .program(NeighbourProxy::new(&hosts))
+        .program(routes.clone())
+        .program(provisioner)
+        .program(Routing::new(&hosts, &routes));
+    match moves {
+        true => (controller.program(elephants.clone()), elephants),
+        false => (controller, elephants),
+    }
+}
+
+/// A fat tree in which flows are looked at each second.
+fn fat_tree(moves: bool) -> (Net, Elephants) {
+    let config = ElephantsConfig {
+        interval: ms(1_000),
+        ..ElephantsConfig::default()
+    };
+    let (controller, elephants) = balancing(config, moves);
+    let cables = LinkProperties {
+        bandwidth_bps: Some(CAPACITY_BPS),
+        ..LinkProperties::default()
+    };
+    let mut plan = Shape::FatTree { k: 4 }.plan().unwrap();
+    plan.links
+        .iter_mut()
+        .for_each(|link| link.properties = cables);
+    let config = NetConfig {
+        switch: SwitchConfig {
+            forwarding: Forwarding::Plain,
+            ..SwitchConfig::default()
+        },
+        queue_bytes: 16 << 10,
+        host_cables: cables,
+        ..NetConfig::default()
+    };
+    let mut net = Net::new(&plan, config).unwrap();
+    net.start_controller(controller).unwrap();
+    net.run_for(ms(1_000));
+    assert!(net.ping_all().unwrap().is_complete());
+    (net, elephants)
+}
+
+/// Has each of the first eight hosts send datagrams for so long to the one eight further, in another pod: all but fill
+/// its cable.
+fn start_flows(net: &mut Net, time: Duration) -> Vec<FlowId> {
+    let datagrams = Datagrams {
+        count: (time.as_millis() / 6) as u64,
+        payload_bytes: 1_300,
+        interval: ms(6),
+    };
+    let hosts: Vec<_> = net.hosts().collect();
+    let pairs = hosts[..8].iter().zip(&hosts[8..]);
+    pairs
+        .map(|(&from, &to)| net.start_datagrams(from, to, datagrams).unwrap())
+        .collect()
+}
+
+/// How many datagrams arrive in ten seconds, once five have passed, of each thousand that are sent.
+fn throughput(net: &mut Net) -> u64 {
+    let flows = start_flows(net, Duration::from_secs(60));
+    let count = |net: &Net| {
+        let reports = flows.iter().map(|flow| net.flow_report(*flow).unwrap());
+        reports.fold((0, 0), |sum, report| {
+            (sum.0 + report.sent, sum.1 + report.received)
+        })
+    };
+    net.run_for(Duration::from_secs(5));
+    let before = count(net);
+    net.run_for(Duration::from_secs(10));
+    let after = count(net);
+    (after.1 - before.1) * 1_000 / (after.0 - before.0)
+}
+
+#[test]
+fn large_flows_get_more_when_they_are_spread() {
+    let by_hash = throughput(&mut fat_tree(false).0);
+    let (mut net, elephants) = fat_tree(true);
+    let by_size = throughput(&mut net);
+    assert!(elephants.moved() > 0);
+    assert!(by_hash < 800, "{by_hash}: the hash is a bad one");
+    assert!(by_size > 990, "{by_size}, and {by_hash} without");
+}
+
+#[test]
+fn flows_that_are_small_again_go_where_they_were() {
+    let (mut net, elephants) = fat_tree(true);
+    let flows = start_flows(&mut net, Duration::from_secs(6));
+    net.run_for(Duration::from_secs(5));
+    assert!(elephants.moved() > 0);
+    net.run_for(Duration::from_secs(30));
+    assert!(
+        flows
+            .iter()
+            .all(|flow| net.flow_report(*flow).unwrap().is_done)
+    );
+    assert_eq!(elephants.moved(), 0);
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn pings_are_not_moved() {
+    let (mut net, elephants) = fat_tree(true);
+    for _ in 0..3 {
+        assert!(net.ping_all().unwrap().is_complete());
+        net.run_for(ms(500));
+    }
+    assert_eq!(elephants.moved(), 0);
+}
+
+#[test]
+fn switches_that_are_late_or_leave_do_not_hold_it_up() {
+    let (mut net, elephants) = fat_tree(true);
+    let switches: Vec<_> = net.switches().collect();
+    start_flows(&mut net, Duration::from_secs(60));
+    // Requests are under way whenever this happens, as they are once a second.
+    for (turn, &switch) in switches.iter().enumerate() {
+        match turn % 3 {
+            0 => net.stall_connection(switch, ms(2_500)).unwrap(),
+            1 => net.restart_switch(switch).unwrap(),
+            _ => net.break_connection(switch).unwrap(),
+        }
+        net.run_for(ms(333));
+    }
+    net.run_for(Duration::from_secs(15));
+    assert!(elephants.moved() > 0, "it still works");
+    net.stop_flows();
+    net.run_for(Duration::from_secs(60));
+    assert_eq!(elephants.moved(), 0);
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn whatever_befalls_the_network_moving_breaks_nothing() {
+    let most = Rc::new(Cell::new(0));
+    let seen = Rc::clone(&most);
+    let programs = move || {
+        // All that sends at all is an elephant.
+        let config = ElephantsConfig {
+            share_percent: 0,
+            interval: ms(300),
+            default_capacity_bps: 10_000_000,
+        };
+        let (controller, elephants) = balancing(config, true);
+        let seen = Rc::clone(&seen);
+        let look = move |_: &Net| {
+            seen.set(seen.get().max(elephants.moved()));
+            Ok(())
+        };
+        Programs {
+            controller,
+            reservations: Some(Box::new(look)),
+        }
+    };
+    let scenario = Scenario {
+        // Entries of routing go after a minute.
+        rests_after: Duration::from_secs(100),
+        entries_at_rest: 8,
+        flows: 20,
+        ..Scenario::on_loops(programs)
+    };
+    for seed in 0..8 {
+        if let Err(failure) = simulate(&scenario, seed) {
+            panic!("{failure}");
+        }
+    }
+    assert!(most.get() > 0, "flows are moved");
+}
+
+#[test]
+fn it_says_what_it_lacks() {
+    let result = urtica_apps::add_all(Controller::new(), &["elephants"], &options());
+    assert_eq!(
+        result.err().unwrap().to_string(),
+        "the control program 'elephants' cannot run: it moves what routing has spread; expected routing beside it"
+    );
+}

@@ -1,0 +1,350 @@
+//! Routing between subnets: who reaches whom, and what is answered where nobody is reached.
+
+use crate::support::{frame, inject, ms, net_of_plan, options};
+use std::cell::RefCell;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+use std::time::Duration;
+use urtica_apps::{L3, L3Config, Routing};
+use urtica_controller::services::{
+    Discovery, Hosts, HostsConfig, ProvisionConfig, Provisioner, Routes,
+};
+use urtica_controller::{Controller, SessionConfig};
+use urtica_net::watch::{Event, Watcher};
+use urtica_net::{Datagrams, End, HostId, Net};
+use urtica_topology::shapes::Shape;
+use urtica_wire::packet::{
+    Arp, EthernetView, Icmpv4, Icmpv4View, Ipv4, Ipv4View, PseudoHeader, Udp, ether_type, icmpv4,
+    ip_proto,
+};
+use urtica_wire::{MacAddr, Version};
+
+/// Three subnets. Hosts of these networks take everybody for a neighbour, so the gateways answer for all that is far.
+const CONFIG: &str = r#"
+proxy_arp = true
+
+[[interface]]
+address = "10.0.1.254/24"
+mac = "02:00:00:00:01:fe"
+
+[[interface]]
+address = "10.0.2.254/24"
+mac = "02:00:00:00:02:fe"
+
+[[interface]]
+address = "10.0.3.254/24"
+mac = "02:00:00:00:03:fe"
+"#;
+
+const GATEWAY: u64 = 0x0200_0000_01fe;
+
+/// A network whose host n is 10.0.N.n, where N goes from 1 to 3 and begins anew, with routing in subnets and between
+/// them.
+fn routed(shape: &str, version: Version) -> (Net, L3) {
+    let discovery = Discovery::new(options().discovery);
+    let hosts = Hosts::new(&discovery, HostsConfig::default());
+    let routes = Routes::new(&discovery);
+    let provisioner = Provisioner::new(ProvisionConfig::default());
+    let config: L3Config = CONFIG.parse().unwrap();
+    let l3 = L3::new(&discovery, &hosts, &routes, &provisioner, config);
+    let session = SessionConfig {
+        versions: vec![version],
+        ..SessionConfig::default()
+    };
+    let controller = Controller::new()
+        .session(session)
+        .program(discovery)
+        .program(hosts.clone())
+        .program(routes.clone())
+        .program(provisioner)
+        .program(l3.clone())
+        .program(Routing::new(&hosts, &routes));
+    let mut plan = shape.parse::<Shape>().unwrap().plan().unwrap();
+    for (number, host) in (1..).zip(&mut plan.hosts) {
+        host.ipv4 = Ipv4Addr::new(10, 0, (number - 1) % 3 + 1, number);
+    }
+    (net_of_plan(&plan, controller), l3)
+}
+
+/// What comes to a host: sender, ICMP type and code, and hops left.
+type Heard = Rc<RefCell<Vec<(Ipv4Addr, u8, u8, u8)>>>;
+
+struct Listener(HostId, Heard);
+
+impl Watcher for Listener {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+        if let Event::Arrived(_, End::Host(host), frame) = *event
+            && host == self.0
+            && let Ok(ethernet) = EthernetView::new(frame)
+            && let Ok(packet) = Ipv4View::new(ethernet.payload())
+            && let Ok(icmp) = Icmpv4View::new(packet.payload())
+            && ethernet.ether_type() == ether_type::IPV4
+            && packet.proto() == ip_proto::ICMPV4
+        {
+            let heard = (
+                packet.src(),
+                icmp.icmp_type(),
+                icmp.icmp_code(),
+                packet.ttl(),
+            );
+            self.1.borrow_mut().push(heard);
+        }
+        Ok(())
+    }
+}
+
+fn listen(net: &mut Net, host: &str) -> Heard {
+    let heard = Heard::default();
+    let host = net.host(host).unwrap();
+    net.watch(Listener(host, Rc::clone(&heard)));
+    heard
+}
+
+/// Has host 1 hand an IPv4 packet to its gateway.
+fn hand(net: &Net, dst: [u8; 4], ttl: u8, proto: u8, payload: &[u8]) {
+    let header = Ipv4 {
+        ttl,
+        ..Ipv4::new([10, 0, 1, 1].into(), dst.into(), proto)
+    };
+    let mut packet = Vec::new();
+    header.write(&mut packet, payload).unwrap();
+    inject(net, "s1", 1, [frame(1, GATEWAY, ether_type::IPV4, &packet)]);
+}
+
+fn hand_echo(net: &Net, dst: [u8; 4], ttl: u8) {
+    let mut request = Vec::new();
+    let header = Icmpv4 {
+        icmp_type: icmpv4::ECHO_REQUEST,
+        icmp_code: 0,
+        rest: [0, 1, 0, 1],
+    };
+    header.write(&mut request, b"echo");
+    hand(net, dst, ttl, ip_proto::ICMPV4, &request);
+}
+
+fn hand_datagram(net: &Net, dst: [u8; 4], ttl: u8) {
+    let addresses = PseudoHeader::V4 {
+        src: [10, 0, 1, 1].into(),
+        dst: dst.into(),
+    };
+    let mut datagram = Vec::new();
+    let header = Udp {
+        src_port: 4_000,
+        dst_port: 33_434,
+    };
+    header.write(&mut datagram, &addresses, b"trace").unwrap();
+    hand(net, dst, ttl, ip_proto::UDP, &datagram);
+}
+
+#[test]
+fn hosts_of_all_subnets_reach_each_other() {
+    for (shape, version) in [
+        ("linear,3", Version::Of13),
+        ("ring,6", Version::Of13),
+        ("fattree,4", Version::Of13),
+        ("ring,6", Version::Of10),
+    ] {
+        let (mut net, l3) = routed(shape, version);
+        let report = net.ping_all().unwrap();
+        assert!(report.is_complete(), "{shape}, {version:?}: {report}");
+        assert_eq!(l3.flows() > 0, version == Version::Of13);
+    }
+}
+
+#[test]
+fn packets_have_a_hop_less_and_switches_send_them_on() {
+    let (mut net, _) = routed("linear,3", Version::Of13);
+    let heard = listen(&mut net, "h1");
+    assert!(net.ping_all().unwrap().is_complete());
+    net.run_for(ms(500));
+    let from_h2 = |heard: &Heard| {
+        let heard = heard.borrow();
+        let last = heard
+            .iter()
+            .rfind(|(src, ..)| *src == Ipv4Addr::new(10, 0, 2, 2));
+        last.map(|(.., ttl)| *ttl)
+    };
+    assert_eq!(from_h2(&heard), Some(63), "by the controller");
+    assert!(net.ping_all().unwrap().is_complete());
+    assert_eq!(from_h2(&heard), Some(63), "by switches");
+    let s1 = net.datapath_id(net.switch("s1").unwrap()).unwrap();
+    let packet_ins = |net: &Net| {
+        net.controller()
+            .unwrap()
+            .counters(s1)
+            .unwrap()
+            .packet_ins
+            .get()
+    };
+    let before = packet_ins(&net);
+    let datagrams = Datagrams {
+        count: 500,
+        payload_bytes: 64,
+        interval: ms(1),
+    };
+    let (from, to) = (net.host("h1").unwrap(), net.host("h3").unwrap());
+    let flow = net.start_datagrams(from, to, datagrams).unwrap();
+    net.run_for(ms(1_000));
+    assert_eq!(net.flow_report(flow).unwrap().received, 500);
+    assert!(
+        packet_ins(&net) < before + 20,
+        "the controller sees hardly any"
+    );
+}
+
+#[test]
+fn what_comes_no_further_is_answered() {
+    let (mut net, _) = routed("linear,3", Version::Of13);
+    assert!(net.ping_all().unwrap().is_complete());
+    let heard = listen(&mut net, "h1");
+    let gateway = Ipv4Addr::new(10, 0, 1, 254);
+    let mut expect = |hand: &dyn Fn(&Net), expected: &[(Ipv4Addr, u8, u8)]| {
+        heard.borrow_mut().clear();
+        hand(&net);
+        net.run_for(ms(1_500));
+        let heard: Vec<_> = heard
+            .borrow()
+            .iter()
+            .map(|&(src, kind, code, _)| (src, kind, code))
+            .collect();
+        assert_eq!(heard, expected);
+    };
+    expect(
+        &|net| hand_echo(net, [10, 0, 1, 254], 64),
+        &[(gateway, 0, 0)],
+    );
+    expect(
+        &|net| hand_echo(net, [10, 0, 2, 254], 1),
+        &[([10, 0, 2, 254].into(), 0, 0)],
+    );
+    expect(
+        &|net| hand_datagram(net, [10, 0, 1, 254], 64),
+        &[(gateway, 3, 3)],
+    );
+    expect(
+        &|net| hand_echo(net, [10, 0, 3, 77], 64),
+        &[(gateway, 3, 1)],
+    );
+    expect(&|net| hand_echo(net, [8, 8, 8, 8], 64), &[(gateway, 3, 0)]);
+    // As traceroute does: first one hop, then one more.
+    expect(
+        &|net| hand_datagram(net, [10, 0, 3, 3], 1),
+        &[(gateway, 11, 0)],
+    );
+    expect(
+        &|net| hand_echo(net, [10, 0, 3, 3], 2),
+        &[([10, 0, 3, 3].into(), 0, 0)],
+    );
+}
+
+#[test]
+fn packets_wait_for_a_host_that_was_silent_so_far() {
+    let (mut net, _) = routed("linear,3", Version::Of13);
+    let heard = listen(&mut net, "h1");
+    // Nobody has said anything yet, and host 3 is asked for.
+    hand_echo(&net, [10, 0, 3, 3], 64);
+    net.run_for(ms(2_000));
+    let heard: Vec<_> = heard
+        .borrow()
+        .iter()
+        .map(|&(src, kind, ..)| (src, kind))
+        .collect();
+    assert_eq!(heard, [([10, 0, 3, 3].into(), icmpv4::ECHO_REPLY)]);
+}
+
+#[test]
+fn broken_packets_are_dropped() {
+    let (mut net, _) = routed("linear,3", Version::Of13);
+    assert!(net.ping_all().unwrap().is_complete());
+    let heard = listen(&mut net, "h1");
+    let header = Ipv4::new([10, 0, 1, 1].into(), [8, 8, 8, 8].into(), ip_proto::UDP);
+    let mut packet = Vec::new();
+    header.write(&mut packet, &[0; 20]).unwrap();
+    for broken in 0..20 {
+        let mut bytes = packet.clone();
+        bytes[broken] ^= 0x55;
+        let cut = packet[..broken].to_vec();
+        for bytes in [bytes, cut] {
+            inject(&net, "s1", 1, [frame(1, GATEWAY, ether_type::IPV4, &bytes)]);
+        }
+    }
+    let mut question = Vec::new();
+    Arp::request(
+        MacAddr::from_u64(1),
+        [10, 0, 9, 1].into(),
+        [10, 0, 9, 2].into(),
+    )
+    .write(&mut question);
+    inject(
+        &net,
+        "s1",
+        1,
+        [frame(
+            1,
+            MacAddr::BROADCAST.to_u64(),
+            ether_type::ARP,
+            &question,
+        )],
+    );
+    net.run_for(ms(1_500));
+    assert_eq!(*heard.borrow(), []);
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn a_flow_leaves_a_link_that_is_cut() {
+    let (mut net, l3) = routed("ring,6", Version::Of13);
+    assert!(net.ping_all().unwrap().is_complete());
+    let before = l3.flows();
+    net.cut(net.cable("s1", "s2").unwrap()).unwrap();
+    net.run_for(ms(1_000));
+    assert!(l3.flows() < before);
+    assert!(net.ping_all().unwrap().is_complete());
+    net.run_for(Duration::from_secs(70));
+    assert_eq!(l3.flows(), 0, "what is not used is gone");
+}
+
+#[test]
+fn errors_come_no_faster_than_allowed() {
+    let (mut net, _) = routed("linear,3", Version::Of13);
+    assert!(net.ping_all().unwrap().is_complete());
+    let heard = listen(&mut net, "h1");
+    for _ in 0..1_000 {
+        hand_echo(&net, [8, 8, 8, 8], 64);
+    }
+    net.run_for(ms(900));
+    let count = heard.borrow().len();
+    assert!((100..=200).contains(&count), "{count}");
+}
+
+#[test]
+fn it_says_what_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("subnets.toml");
+    let error = |names: &[&str], file: Option<&std::path::Path>| {
+        let mut options = options();
+        options.l3.l3_config = file.map(std::path::Path::to_owned);
+        let result = urtica_apps::add_all(Controller::new(), names, &options);
+        result.err().expect("it cannot run").to_string()
+    };
+    let prefix = "the control program 'l3' cannot run: ";
+    assert_eq!(
+        error(&["l3"], None),
+        format!("{prefix}it needs its subnets; expected --l3-config FILE")
+    );
+    assert!(error(&["l3"], Some(&file)).contains("the subnets cannot be read from"));
+    fs::write(&file, CONFIG.replace("10.0.2.254/24", "10.0.2.254/x")).unwrap();
+    assert_eq!(
+        error(&["l3"], Some(&file)),
+        format!(
+            "{prefix}{}: line 9, column 11: '10.0.2.254/x' is not a subnet; expected an IPv4 address and a number of bits up to 32, as in 10.0.1.1/24",
+            file.display()
+        )
+    );
+    fs::write(&file, CONFIG).unwrap();
+    assert_eq!(
+        error(&["routing", "l3"], Some(&file)),
+        format!("{prefix}routing would forward its packets first; expected l3 before routing")
+    );
+}

@@ -1,0 +1,10 @@
+//! Apps and services together, on whole networks in simulated time.
+
+mod bandwidth;
+mod elephants;
+mod firewall;
+mod global;
+mod l3;
+mod routing;
+mod security;
+mod support;

@@ -1,0 +1,200 @@
+//! Routing over networks of many shapes, and what becomes of it when they change.
+
+use crate::support::{APPS, frames_carried, ms, net_with, net_with_controller, options};
+use std::time::Duration;
+use urtica_apps::Routing;
+use urtica_controller::services::{Discovery, Hosts, HostsConfig, Routes};
+use urtica_controller::{Controller, SessionConfig};
+use urtica_net::simulate::{Programs, Scenario, simulate};
+use urtica_net::{Datagrams, FlowReport, Net};
+use urtica_wire::Version;
+
+/// Routing, with a handle to it.
+fn routed(shape: &str) -> (Net, Routing) {
+    let discovery = Discovery::new(options().discovery);
+    let hosts = Hosts::new(&discovery, HostsConfig::default());
+    let routes = Routes::new(&discovery);
+    let routing = Routing::new(&hosts, &routes);
+    let controller = Controller::new()
+        .program(discovery)
+        .program(hosts)
+        .program(routes)
+        .program(routing.clone());
+    (net_with_controller(shape, controller), routing)
+}
+
+/// A datagram a millisecond from one host to another, beside what `meanwhile` does.
+fn send(
+    net: &mut Net,
+    from: &str,
+    to: &str,
+    count: u64,
+    meanwhile: impl FnOnce(&mut Net),
+) -> FlowReport {
+    let datagrams = Datagrams {
+        count,
+        payload_bytes: 64,
+        interval: ms(1),
+    };
+    let (from, to) = (net.host(from).unwrap(), net.host(to).unwrap());
+    let flow = net.start_datagrams(from, to, datagrams).unwrap();
+    net.run_for(ms(count / 2));
+    meanwhile(net);
+    net.run_for(ms(count));
+    net.flow_report(flow).unwrap()
+}
+
+#[test]
+fn all_pairs_reach_each_other_whatever_the_shape() {
+    for shape in ["linear,4", "ring,6", "torus,3,3", "fattree,4"] {
+        let mut net = net_with(shape, APPS, &options());
+        let report = net.ping_all().unwrap();
+        assert!(report.is_complete(), "{shape}: {report}");
+        assert_eq!(report.duplicates, 0, "{shape}");
+    }
+}
+
+#[test]
+fn without_the_neighbour_proxy_floods_reach_everybody_once() {
+    let (mut net, routing) = routed("torus,3,3");
+    let report = net.ping_all().unwrap();
+    assert!(report.is_complete(), "{report}");
+    assert_eq!(report.duplicates, 0);
+    assert_eq!(routing.flows(), 9 * 8);
+}
+
+#[test]
+fn a_flow_leaves_a_link_that_is_cut_and_comes_back() {
+    let mut net = net_with("ring,5", APPS, &options());
+    let cable = net.cable("s1", "s2").unwrap();
+    let report = send(&mut net, "h1", "h3", 1_000, |net| net.cut(cable).unwrap());
+    // A switch notices within a millisecond. What is sent until then is lost, and hardly anything after.
+    assert!((1..10).contains(&report.lost()), "{report:?}");
+    assert_eq!(send(&mut net, "h1", "h3", 500, |_| ()).lost(), 0);
+    net.repair(cable).unwrap();
+    net.run_for(ms(1_000));
+    let before = frames_carried(&net, cable);
+    assert_eq!(send(&mut net, "h1", "h3", 500, |_| ()).lost(), 0);
+    assert!(
+        frames_carried(&net, cable) >= before + 500,
+        "the short way is taken again"
+    );
+}
+
+#[test]
+fn flows_of_hosts_that_are_gone_are_gone() {
+    let (mut net, routing) = routed("ring,4");
+    assert!(net.ping_all().unwrap().is_complete());
+    assert_eq!(routing.flows(), 4 * 3);
+    net.cut(net.cable("h1", "s1").unwrap()).unwrap();
+    net.run_for(ms(300));
+    assert_eq!(routing.flows(), 3 * 2, "a host without a link has left");
+    net.stop_switch(net.switch("s2").unwrap()).unwrap();
+    net.run_for(Duration::from_secs(20));
+    assert_eq!(routing.flows(), 2, "a switch takes its hosts along");
+}
+
+#[test]
+fn a_network_that_fell_apart_grows_together() {
+    let mut net = net_with("linear,3", APPS, &options());
+    assert!(net.ping_all().unwrap().is_complete());
+    let cable = net.cable("s1", "s2").unwrap();
+    net.cut(cable).unwrap();
+    net.run_for(ms(300));
+    let report = net.ping_all().unwrap();
+    assert_eq!(report.failed.len(), 4, "{report}");
+    net.repair(cable).unwrap();
+    net.run_for(ms(1_000));
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn a_switch_that_was_restarted_gets_its_entries_back() {
+    let (mut net, routing) = routed("linear,3");
+    assert!(net.ping_all().unwrap().is_complete());
+    let s2 = net.switch("s2").unwrap();
+    let entries = |net: &mut Net| net.switch_mut(s2).unwrap().unwrap().entry_count();
+    let before = entries(&mut net);
+    // The connection of a switch that is restarted at once is replaced, not missed.
+    net.restart_switch(s2).unwrap();
+    net.run_for(Duration::from_secs(3));
+    assert!(net.ping_all().unwrap().is_complete());
+    assert_eq!(entries(&mut net), before);
+    assert_eq!(routing.flows(), 3 * 2);
+}
+
+#[test]
+fn a_controller_that_was_restarted_leaves_no_old_entries() {
+    let mut net = net_with("ring,4", APPS, &options());
+    let s1 = net.switch("s1").unwrap();
+    let entries = |net: &mut Net| net.switch_mut(s1).unwrap().unwrap().entry_count();
+    let fresh = entries(&mut net);
+    assert!(net.ping_all().unwrap().is_complete());
+    assert!(entries(&mut net) > fresh);
+    let controller = urtica_apps::add_all(Controller::new(), APPS, &options()).unwrap();
+    net.start_controller(controller).unwrap();
+    net.run_for(Duration::from_secs(10));
+    assert_eq!(entries(&mut net), fresh);
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn flows_that_are_not_used_are_forgotten() {
+    let (mut net, routing) = routed("ring,4");
+    let s1 = net.switch("s1").unwrap();
+    let entries = |net: &mut Net| net.switch_mut(s1).unwrap().unwrap().entry_count();
+    let fresh = entries(&mut net);
+    assert!(net.ping_all().unwrap().is_complete());
+    net.run_for(Duration::from_secs(70));
+    assert_eq!(routing.flows(), 0);
+    assert_eq!(entries(&mut net), fresh);
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn flows_spread_over_equal_paths() {
+    let mut net = net_with("fattree,4", APPS, &options());
+    let before: Vec<_> = net
+        .cables()
+        .map(|cable| frames_carried(&net, cable))
+        .collect();
+    assert!(net.ping_all().unwrap().is_complete());
+    // Two pings and two answers between each pair: all that is more than probes.
+    let used = net
+        .cables()
+        .zip(before)
+        .filter(|&(cable, before)| frames_carried(&net, cable) > before + 20);
+    assert_eq!(used.count(), net.cables().len(), "no cable is idle");
+}
+
+#[test]
+fn openflow_1_0_will_do() {
+    let session = SessionConfig {
+        versions: vec![Version::Of10],
+        ..SessionConfig::default()
+    };
+    let controller = Controller::new().session(session);
+    let controller = urtica_apps::add_all(controller, APPS, &options()).unwrap();
+    let mut net = net_with_controller("ring,5", controller);
+    assert!(net.ping_all().unwrap().is_complete());
+    net.cut(net.cable("s1", "s2").unwrap()).unwrap();
+    net.run_for(ms(300));
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+/// Drawn networks, hosts that talk, and drawn faults: cables cut, switches off, connections and the controller lost.
+#[test]
+fn whatever_befalls_a_network_its_hosts_find_each_other_again() {
+    let programs = || Programs {
+        controller: urtica_apps::add_all(Controller::new(), APPS, &options()).unwrap(),
+        reservations: None,
+    };
+    let mut scenario = Scenario::on_loops(programs);
+    // Entries of flows live for a minute after the last packet.
+    scenario.entries_at_rest = 300;
+    for seed in 1..=8 {
+        if let Err(failure) = simulate(&scenario, seed) {
+            panic!("{failure}");
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! The watch for scans and floods: who does them is dropped within a bound of time, and nobody else is.
+
+use crate::support::{frame, inject, ms, net_with, net_with_controller, options};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use urtica_apps::{Offence, Options, Routing, Security, SecurityConfig};
+use urtica_controller::services::{Discovery, Hosts, HostsConfig, Routes};
+use urtica_controller::{Controller, SessionConfig};
+use urtica_net::simulate::{Programs, Scenario, simulate};
+use urtica_net::{Datagrams, Net};
+use urtica_topology::PortId;
+use urtica_wire::packet::{
+    Arp, Icmpv4, Ipv4, PseudoHeader, Tcp, ether_type, icmpv4, ip_proto, tcp,
+};
+use urtica_wire::{DatapathId, MacAddr, PortNo, Version};
+
+/// The services, the watch, and routing behind it.
+fn watched(shape: &str, config: SecurityConfig) -> (Net, Security) {
+    watched_with(SessionConfig::default(), shape, config)
+}
+
+fn watched_with(session: SessionConfig, shape: &str, config: SecurityConfig) -> (Net, Security) {
+    let (controller, security) = watching(session, config);
+    (net_with_controller(shape, controller), security)
+}
+
+fn watching(session: SessionConfig, config: SecurityConfig) -> (Controller, Security) {
+    let discovery = Discovery::new(options().discovery);
+    let hosts = Hosts::new(&discovery, HostsConfig::default());
+    let routes = Routes::new(&discovery);
+    let security = Security::new(&discovery, config);
+    let controller = Controller::new()
+        .session(session)
+        .program(discovery)
+        .program(hosts.clone())
+        .program(routes.clone())
+        .program(security.clone())
+        .program(Routing::new(&hosts, &routes));
+    (controller, security)
+}
+
+fn ipv4(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(u32::from(Ipv4Addr::new(10, 0, 0, 0)) + number)
+}
+
+fn packet(src: u32, dst: u32, proto: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = Vec::new();
+    let header = Ipv4 {
+        dscp: 0,
+        ecn: 0,
+        identification: 0,
+        dont_fragment: true,
+        more_fragments: false,
+        fragment_offset: 0,
+        ttl: 64,
+        proto,
+        src: ipv4(src),
+        dst: ipv4(dst),
+        options: Vec::new(),
+    };
+    header.write(&mut packet, payload).unwrap();
+    packet
+}
+
+/// A TCP segment from one host's port to another's. A sender's addresses have its number, but for its MAC address where
+/// `mac` says so.
+fn segment(
+    mac: u64,
+    (src, src_port): (u32, u16),
+    (dst, dst_port): (u32, u16),
+    flags: u16,
+) -> Vec<u8> {
+    let header = Tcp {
+        src_port,
+        dst_port,
+        seq: 1,
+        ack: 0,
+        flags,
+        window: 1_000,
+        urgent: 0,
+        options: Vec::new(),
+    };
+    let addresses = PseudoHeader::V4 {
+        src: ipv4(src),
+        dst: ipv4(dst),
+    };
+    let mut segment = Vec::new();
+    header.write(&mut segment, &addresses, &[]).unwrap();
+    frame(
+        mac,
+        dst.into(),
+        ether_type::IPV4,
+        &packet(src, dst, ip_proto::TCP, &segment),
+    )
+}
+
+fn syn(from: (u32, u16), to: (u32, u16)) -> Vec<u8> {
+    segment(from.0.into(), from, to, tcp::flags::SYN)
+}
+
+fn who_has(src: u32, dst: u32) -> Vec<u8> {
+    let mut question = Vec::new();
+    Arp::request(MacAddr::from_u64(src.into()), ipv4(src), ipv4(dst)).write(&mut question);
+    frame(
+        src.into(),
+        MacAddr::BROADCAST.to_u64(),
+        ether_type::ARP,
+        &question,
+    )
+}
+
+fn echo_request(src: u32, dst: u32) -> Vec<u8> {
+    let mut request = Vec::new();
+    let header = Icmpv4 {
+        icmp_type: icmpv4::ECHO_REQUEST,
+        icmp_code: 0,
+        rest: [0, 1, 0, 1],
+    };
+    header.write(&mut request, b"scan");
+    frame(
+        src.into(),
+        dst.into(),
+        ether_type::IPV4,
+        &packet(src, dst, ip_proto::ICMPV4, &request),
+    )
+}
+
+fn pings(net: &mut Net, from: &str, to: &str) -> bool {
+    let (from, to) = (net.host(from).unwrap(), net.host(to).unwrap());
+    net.ping(from, to).unwrap().received == 1
+}
+
+/// Who is dropped: the switch and port, whose packets, and why.
+fn dropped(security: &Security) -> Vec<(PortId, Option<MacAddr>, Offence)> {
+    let dropped = security.dropped().into_iter();
+    dropped
+        .map(|dropped| (dropped.port, dropped.source, dropped.offence))
+        .collect()
+}
+
+fn port(switch: u64, port_no: u32) -> PortId {
+    PortId::new(DatapathId(switch), PortNo(port_no))
+}
+
+/// Has host 1 of a line do something to host 3, and sees that it, and it alone, is dropped for that within half a
+/// second.
+fn offends(offence: Offence, frames: impl IntoIterator<Item = Vec<u8>>) {
+    let (mut net, security) = watched("linear,3", SecurityConfig::default());
+    assert!(net.ping_all().unwrap().is_complete());
+    inject(&net, "s1", 1, frames);
+    net.run_for(ms(500));
+    let h1 = Some(MacAddr::from_u64(1));
+    assert_eq!(dropped(&security), [(port(1, 1), h1, offence)]);
+    assert!(!pings(&mut net, "h1", "h2"), "{offence:?}");
+    assert!(pings(&mut net, "h2", "h3"));
+    net.run_for(Duration::from_secs(65));
+    assert_eq!(dropped(&security), [], "{offence:?}");
+    assert!(
+        pings(&mut net, "h1", "h3"),
+        "{offence:?}: it is let in again"
+    );
+}
+
+#[test]
+fn a_port_scan_is_dropped_and_let_in_again() {
+    offends(
+        Offence::PortScan,
+        (1..=120).map(|port| syn((1, 4_000), (3, port))),
+    );
+}
+
+#[test]
+fn sweeps_are_dropped() {
+    offends(Offence::Sweep, (10..150).map(|dst| who_has(1, dst)));
+    offends(Offence::Sweep, (10..150).map(|dst| echo_request(1, dst)));
+}
+
+#[test]
+fn a_flood_of_syns_is_dropped() {
+    offends(
+        Offence::Flood,
+        (0..1_100).map(|port| syn((1, 1_000 + port), (3, 80))),
+    );
+}
+
+#[test]
+fn a_port_with_made_up_senders_is_dropped_whole() {
+    let (mut net, security) = watched("linear,3", SecurityConfig::default());
+    assert!(net.ping_all().unwrap().is_complete());
+    let mut most = 0;
+    for round in 0..20 {
+        let sources = (0..300).map(|number| 0x0200_0000_0000 + round * 300 + number);
+        inject(
+            &net,
+            "s1",
+            1,
+            sources.map(|mac| segment(mac, (1, 4_000), (3, 80), tcp::flags::SYN)),
+        );
+        net.run_for(ms(50));
+        most = most.max(security.notes());
+    }
+    assert_eq!(dropped(&security), [(port(1, 1), None, Offence::Spoofing)]);
+    assert!(most < 20_000, "{most} notes");
+    assert!(!pings(&mut net, "h1", "h2"));
+    assert!(pings(&mut net, "h2", "h3"));
+}
+
+#[test]
+fn what_hosts_do_is_no_offence() {
+    let (mut net, security) = watched("fattree,4", SecurityConfig::default());
+    for _ in 0..2 {
+        let report = net.ping_all().unwrap();
+        assert!(report.is_complete(), "{report}");
+        assert_eq!(report.duplicates, 0);
+    }
+    let hosts: Vec<_> = net.hosts().collect();
+    for (&from, &to) in hosts.iter().zip(hosts.iter().rev()) {
+        net.start_stream(from, to, 200_000).unwrap();
+        let datagrams = Datagrams {
+            count: 500,
+            payload_bytes: 64,
+            interval: ms(2),
+        };
+        net.start_datagrams(from, to, datagrams).unwrap();
+    }
+    net.run_for(Duration::from_secs(5));
+    assert_eq!(dropped(&security), []);
+}
+
+#[test]
+fn to_answer_many_is_no_offence() {
+    let (mut net, security) = watched("linear,3", SecurityConfig::default());
+    for round in 0..4_u16 {
+        for client in [1, 2] {
+            let ports = (0..200).map(|port| 1_000 + round * 200 + port);
+            let asked = ports.clone().map(|port| syn((client, port), (3, 5_001)));
+            inject(&net, &format!("s{client}"), 1, asked);
+            net.run_for(ms(250));
+            let flags = tcp::flags::SYN | tcp::flags::ACK;
+            let answers = ports.map(|port| segment(3, (3, 5_001), (client, port), flags));
+            inject(&net, "s3", 1, answers);
+            net.run_for(ms(250));
+        }
+    }
+    // Each client has begun 800 flows; the server has answered 1600.
+    assert_eq!(dropped(&security), []);
+    assert!(security.notes() > 1_600);
+}
+
+#[test]
+fn who_is_allowed_may_scan() {
+    let config = SecurityConfig {
+        allowed: [MacAddr::from_u64(1)].into(),
+        ..SecurityConfig::default()
+    };
+    let (mut net, security) = watched("linear,3", config);
+    inject(
+        &net,
+        "s1",
+        1,
+        (1..=120).map(|port| syn((1, 4_000), (3, port))),
+    );
+    net.run_for(ms(500));
+    assert_eq!(dropped(&security), []);
+}
+
+#[test]
+fn slow_is_not_many() {
+    let (mut net, security) = watched("linear,2", SecurityConfig::default());
+    for port in 0..20 {
+        inject(
+            &net,
+            "s1",
+            1,
+            (0..9).map(|number| syn((1, 4_000), (2, 1 + port * 9 + number))),
+        );
+        net.run_for(ms(1_000));
+    }
+    assert_eq!(dropped(&security), []);
+}
+
+#[test]
+fn a_switch_that_was_restarted_drops_again() {
+    let (mut net, security) = watched("linear,3", SecurityConfig::default());
+    assert!(net.ping_all().unwrap().is_complete());
+    inject(
+        &net,
+        "s1",
+        1,
+        (1..=120).map(|port| syn((1, 4_000), (3, port))),
+    );
+    net.run_for(ms(500));
+    net.restart_switch(net.switch("s1").unwrap()).unwrap();
+    net.run_for(Duration::from_secs(3));
+    assert_eq!(dropped(&security).len(), 1);
+    assert!(!pings(&mut net, "h1", "h2"));
+}
+
+#[test]
+fn openflow_1_0_is_watched_by_the_controller() {
+    let session = SessionConfig {
+        versions: vec![Version::Of10],
+        ..SessionConfig::default()
+    };
+    let (mut net, security) = watched_with(session, "linear,3", SecurityConfig::default());
+    for _ in 0..3 {
+        assert!(net.ping_all().unwrap().is_complete());
+    }
+    assert_eq!(dropped(&security), []);
+    inject(
+        &net,
+        "s1",
+        1,
+        (1..=120).map(|port| syn((1, 4_000), (3, port))),
+    );
+    net.run_for(ms(500));
+    assert_eq!(dropped(&security).len(), 1);
+    assert!(!pings(&mut net, "h1", "h2"));
+    assert!(pings(&mut net, "h2", "h3"));
+}
+
+#[test]
+fn it_runs_by_name_and_not_beside_the_firewall() {
+    let apps = &["discovery", "hosts", "routing", "security"];
+    let mut net = net_with("ring,4", apps, &options());
+    assert!(net.ping_all().unwrap().is_complete());
+    let error = |names: &[&str], options: &Options| {
+        let result = urtica_apps::add_all(Controller::new(), names, options);
+        result.err().expect("it cannot run").to_string()
+    };
+    assert_eq!(
+        error(&["security", "firewall"], &options()),
+        "the control program 'security' cannot run: the firewall lets flows pass that this program would have to see; expected one of the two"
+    );
+    let mut wrong = options();
+    wrong.security.security_ports = 0;
+    assert_eq!(
+        error(&["security"], &wrong),
+        "the control program 'security' cannot run: --security-ports is 0; expected at least 1"
+    );
+}
+
+#[test]
+fn whatever_befalls_the_network_no_host_is_dropped_for_it() {
+    let programs = || {
+        let (controller, security) = watching(SessionConfig::default(), SecurityConfig::default());
+        let check = move |_: &Net| match dropped(&security).first() {
+            None => Ok(()),
+            Some(dropped) => Err(format!("{dropped:?} is dropped")),
+        };
+        Programs {
+            controller,
+            reservations: Some(Box::new(check)),
+        }
+    };
+    let scenario = Scenario {
+        // Entries of routing go after a minute.
+        rests_after: Duration::from_secs(100),
+        entries_at_rest: 8,
+        versions: vec![Version::Of13],
+        ..Scenario::on_loops(programs)
+    };
+    for seed in 0..8 {
+        if let Err(failure) = simulate(&scenario, seed) {
+            panic!("{failure}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Networks that run apps.
+
+use std::time::Duration;
+use urtica_apps::Options;
+use urtica_controller::Controller;
+use urtica_net::{CableId, Net, NetConfig};
+use urtica_switch::{Forwarding, SwitchConfig};
+use urtica_topology::shapes::{Plan, Shape};
+use urtica_wire::packet::Ethernet;
+use urtica_wire::{Action, BufferId, MacAddr, Message, PacketOut, PortNo};
+
+/// Routing as it is run.
+pub const APPS: &[&str] = &["discovery", "hosts", "routing"];
+
+pub fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// Options under which a run can be repeated exactly.
+pub fn options() -> Options {
+    let mut options = Options::default();
+    options.discovery.secret = Some([7; 32]);
+    options
+}
+
+/// A network of this shape with these apps, after a second: its links are known.
+pub fn net_with(shape: &str, apps: &[&str], options: &Options) -> Net {
+    let controller = urtica_apps::add_all(Controller::new(), apps, options).unwrap();
+    net_with_controller(shape, controller)
+}
+
+/// The same with a controller that was put together by hand.
+pub fn net_with_controller(shape: &str, controller: Controller) -> Net {
+    let shape: Shape = shape.parse().unwrap();
+    net_of_plan(&shape.plan().unwrap(), controller)
+}
+
+/// The same for a network that was planned by hand.
+pub fn net_of_plan(plan: &Plan, controller: Controller) -> Net {
+    // Machine code takes long to set up in a test.
+    let switch = SwitchConfig {
+        forwarding: Forwarding::Plain,
+        ..SwitchConfig::default()
+    };
+    let config = NetConfig {
+        switch,
+        ..NetConfig::default()
+    };
+    let mut net = Net::new(plan, config).unwrap();
+    net.start_controller(controller).unwrap();
+    net.run_for(ms(1_000));
+    net
+}
+
+/// How many frames a cable has carried, both ways.
+pub fn frames_carried(net: &Net, cable: CableId) -> u64 {
+    let links = net.link_counters(cable).unwrap();
+    links.iter().map(|link| link.arrived).sum()
+}
+
+/// Has a switch treat frames as if they had come in by one of its ports.
+pub fn inject(net: &Net, switch: &str, port_no: u32, frames: impl IntoIterator<Item = Vec<u8>>) {
+    let datapath_id = net.datapath_id(net.switch(switch).unwrap()).unwrap();
+    for frame in frames {
+        let message = Message::PacketOut(PacketOut {
+            buffer_id: BufferId::NONE,
+            in_port: PortNo(port_no),
+            actions: vec![Action::output(PortNo::TABLE)].into(),
+            data: &frame,
+        });
+        net.controller()
+            .unwrap()
+            .send(datapath_id, &message)
+            .unwrap();
+    }
+}
+
+/// A frame of at least 60 bytes.
+pub fn frame(src: u64, dst: u64, ether_type: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let header = Ethernet {
+        dst: MacAddr::from_u64(dst),
+        src: MacAddr::from_u64(src),
+        ether_type,
+    };
+    header.write(&mut frame);
+    frame.extend_from_slice(payload);
+    frame.resize(frame.len().max(60), 0);
+    frame
+}

@@ -1,0 +1,71 @@
+//! McNettle's example controllers (its section 4): they do what the paper says, and are as long as docs/apps.md says.
+
+use urtica::state::{TVar, atomically};
+
+#[expect(dead_code, reason = "an example has a `main`")]
+#[path = "../examples/mcnettle/bandwidth.rs"]
+mod bandwidth;
+
+const GUIDE: &str = include_str!("../docs/apps.md");
+
+/// Lines of code that say something, and all: without comments, blank lines and imports, and without `main` where there
+/// is more than that, as in the paper's figures.
+fn lengths(source: &str) -> (usize, usize) {
+    let (before, main) = source.split_once("fn main").expect("a program");
+    let (_, after) = main.split_once("\n}\n").expect("main ends");
+    let others = [before, after].concat();
+    let shown = if others.contains("fn ") {
+        &others
+    } else {
+        source
+    };
+    let is_code =
+        |line: &&str| !(line.is_empty() || line.starts_with("//") || line.starts_with("use "));
+    let code: Vec<_> = shown.lines().map(str::trim).filter(is_code).collect();
+    let only_closes = |line: &&&str| line.chars().all(|letter| ")]};,".contains(letter));
+    (
+        code.len() - code.iter().filter(only_closes).count(),
+        code.len(),
+    )
+}
+
+#[test]
+fn the_guide_counts_their_lines_as_they_are() {
+    for (name, source) in [
+        ("hello", include_str!("../examples/mcnettle/hello.rs")),
+        (
+            "local_learning",
+            include_str!("../examples/mcnettle/local_learning.rs"),
+        ),
+        (
+            "global_learning",
+            include_str!("../examples/mcnettle/global_learning.rs"),
+        ),
+        ("routing", include_str!("../examples/mcnettle/routing.rs")),
+        (
+            "bandwidth",
+            include_str!("../examples/mcnettle/bandwidth.rs"),
+        ),
+    ] {
+        let (saying, all) = lengths(source);
+        let row = format!("| [{name}](../examples/mcnettle/{name}.rs) | {saying} | {all} |");
+        assert!(GUIDE.contains(&row), "docs/apps.md should say: {row}");
+    }
+}
+
+#[test]
+fn bandwidth_is_reserved_on_all_links_or_on_none() {
+    let path = [100, 40, 100].map(TVar::new);
+    let left = || path.each_ref().map(TVar::load);
+    let reserve = |amount| atomically(|tx| bandwidth::reserve_path(tx, &path, amount));
+    assert!(reserve(30));
+    assert_eq!(left(), [70, 10, 70]);
+    assert!(!reserve(30), "the second link has not that much");
+    assert_eq!(
+        left(),
+        [70, 10, 70],
+        "the first gives back what it had granted"
+    );
+    assert!(reserve(10));
+    assert_eq!(left(), [60, 0, 60]);
+}
