@@ -4,16 +4,16 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test conformance lint fmt doc fuzz bench figures switch-figures ci
+.PHONY: help setup demo test conformance lint fmt doc fuzz bench figures network-figures figure-16 figure-20 switch-figures ci
 
 help: ## List the verbs
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 setup: ## Install what the tests need (Debian 12; root or sudo)
 	tools/setup
 
-demo: ## The main job on an embedded default: no switch, no root
-	$(CARGO) run --release -- demo
+demo: ## A network with loops and its controller, live: no switch, no root
+	$(CARGO) run -- demo
 
 test: ## All tests, and each benchmark once; those against real peers need root and `make setup`
 	$(CARGO) test --workspace
@@ -48,6 +48,15 @@ bench: ## Benchmarks
 
 figures: ## Measure every figure that is aimed at, and write docs/figures.md; ten minutes on a quiet machine
 	python3 tools/figures
+
+network-figures: ## Programs on a network: docs/network-figures.md; root and what `make setup` installs, a quarter of an hour
+	python3 tools/network-figures
+
+figure-16: ## McNettle's Figure 16 redrawn: fairness by the number of switches
+	python3 tools/network-figures --rows figure-16
+
+figure-20: ## McNettle's Figure 20 redrawn: what sharing state costs
+	python3 tools/network-figures --rows figure-20
 
 switch-figures: ## The switch beside Open vSwitch: docs/switch-figures.md; root, ovs-bench (OVS_BENCH=DIR), half an hour
 	OVS_BENCH='$(OVS_BENCH)' python3 tools/switch-figures

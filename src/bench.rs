@@ -1,5 +1,6 @@
 //! `urtica bench`: cbench's flags and lines, and what goes beyond them.
 
+mod network;
 mod switch;
 
 use std::io::{IsTerminal, Write};
@@ -47,6 +48,8 @@ enum BenchCommand {
     Versus(VersusArgs),
     /// Measure how fast the switch's pipeline forwards packets from memory, on one core
     Switch(switch::SwitchArgs),
+    /// Measure programs on a network within this process: transactions, discovery, paths, repair, packets
+    Network(network::NetworkArgs),
 }
 
 #[derive(Args, Debug)]
@@ -197,6 +200,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
         Some(BenchCommand::Limit { listen }) => run_limit(&listen),
         Some(BenchCommand::Versus(versus)) => run_versus(&versus),
         Some(BenchCommand::Switch(switch)) => switch::run(&switch).map(|()| true),
+        Some(BenchCommand::Network(network)) => network::run(&network).map(|()| true),
         None => run_bench(&args.target, &args.load, &args.output),
     };
     match done {

@@ -459,3 +459,39 @@ fn workloads_are_written_for_other_switches() {
     );
     assert_eq!(sizes[0].0, "lb.flows");
 }
+
+#[test]
+fn what_happens_in_one_process_is_measured() {
+    let output = urtica(&["network", "--quick", "--rounds", "2", "--json", "-"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let lines = stdout(&output);
+    let records: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let names: Vec<_> = records.iter().map(|record| &record["figure"]).collect();
+    assert_eq!(
+        names,
+        [
+            "reservations-1",
+            "reservations-2",
+            "reservations-2-over-1",
+            "path-tree",
+            "next-hops-full",
+            "next-hops-change",
+            "discovery-1000",
+            "repair-100",
+            "hops",
+        ]
+    );
+    for record in &records {
+        let values = record["values"].as_array().unwrap();
+        assert_eq!(values.len(), 2, "{record}");
+        assert!(
+            values.iter().all(|value| value.as_f64().unwrap() > 0.0),
+            "{record}"
+        );
+    }
+}

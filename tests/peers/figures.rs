@@ -35,6 +35,28 @@ fn figures_are_measured_and_written() {
 }
 
 #[test]
+fn network_figures_are_measured_and_written() {
+    if !require::all(&["python3", "taskset"]) {
+        return;
+    }
+    let _turn = turn();
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    run(quick("network-figures")
+        .args(["--rows", "3,6,figure-20", "--out"])
+        .arg(folder.path()));
+
+    let (lines, rows) = lines_of(folder.path(), "network-figures");
+    assert_eq!(rows[..3], ["3", "3", "6"]);
+    assert!(
+        lines.iter().all(|line| line["figure"].as_f64() > Some(0.0)),
+        "{lines:?}"
+    );
+    let plot = folder.path().join("network-figures-shared-state.svg");
+    let svg = fs::read_to_string(plot).expect("a plot is drawn");
+    assert_eq!(svg.matches("<polyline points=").count(), 4, "{svg}");
+}
+
+#[test]
 fn switch_figures_are_measured_and_written() {
     if !require::root_and(&["python3"]) {
         return;

@@ -9,127 +9,53 @@ tools/setup installs; run it on a quiet machine, for a run that was disturbed is
     python3 tools/figures --quick --rows 1,5   tiny runs that show that the tool works, and nothing else
 """
 
-import argparse
-import os
-import resource
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from bench import ROOT, Bench, MeasureError, Settings, os_ken_python, progress
+from bench import Bench, progress
+from command import arguments, measure, refuse_what_is_missing, settings_of
 from document import document, machine_facts, raw
-from rows import GROUPS, ROWS
+from rows import GROUPS
+
+EXPLANATION = """\
+Measured by `make figures` on {date}, at {commit}; do not edit. Each figure is from {rounds} round(s) in which the sides
+take turns, each for {ms} ms (row 7 for four times that) after a warm-up of a third; ratios are of medians, ours over the
+other. *Rounds* are the ratios within each round. Servers have core {server_core}, the load core {load_core}, and every
+reply is checked unless a line says otherwise; a line whose answers were wrong or lost is not reached, whatever its
+figure. A run is disturbed when load or server waited for a core, or the hypervisor took away, a tenth of the time; it
+is repeated up to {repeats} times ({all_repeats} in all), and the least disturbed one counts.
+
+- {cpu}, {cores} cores, {memory_gib:.0f} GiB; Linux {kernel}
+- load average {load_average}
+- in the runs that count, waiting for a core: median {waited:.1%}, at most {waited_most:.1%}; stolen: median
+  {stolen:.1%}, at most {stolen_most:.1%}
+
+Instructions are those between a run and a three times longer one, divided by the messages between them, so that
+start-up and the growth of the tables cancel. Bytes moved are the controller's own count per message received, times the
+rate that the load saw. The sockets' memory in the kernel is not resident memory of the process.
+
+Not measured: two shards on two cores, for the load needs a core of its own.
+"""
 
 
 def main():
-    args = arguments()
+    args = arguments("figures", __doc__, GROUPS)
     groups = [group for group in GROUPS if set(group.rows) & set(args.rows)]
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
-        sys.exit("figures: needs two cores, one for the program under test, one for the load; this machine gives one")
     refuse_what_is_missing(groups)
-    allow_open_files()
-    settings = Settings(
-        program=args.program or build(),
-        rounds=args.rounds,
-        ms=args.ms,
-        quick=args.quick,
-        server_core=cores[0],
-        load_core=cores[1],
-    )
+    settings = settings_of(args)
     machine = machine_facts()
     with tempfile.TemporaryDirectory(prefix="urtica-figures-") as folder:
         bench = Bench(settings, Path(folder))
         lines, failures = measure(bench, groups, args.rows)
-    text = document(lines, failures, machine, settings, bench.runs)
+    text = document("Figures", EXPLANATION, lines, failures, machine, settings, bench.runs)
     print(text if args.out is None else text[: text.index("## The commands")])
     if args.out:
         (args.out / "figures.md").write_text(text)
         (args.out / "figures.json").write_text(raw(lines, failures, machine, settings, bench.runs))
         progress(f"wrote figures.md and figures.json to {args.out}")
     sys.exit(1 if failures else 0)
-
-
-def measure(bench, groups, rows):
-    """The lines, and why rows have none. A row that fails does not keep the others from being measured."""
-    lines, failures = [], {}
-    for group in groups:
-        try:
-            lines += [line for line in group.measure(bench) if line.row in rows]
-        except (MeasureError, subprocess.TimeoutExpired, OSError) as error:
-            progress(f"row {' and '.join(group.rows)} failed: {error}")
-            failures |= {row: str(error) for row in group.rows if row in rows}
-    return lines, failures
-
-
-def arguments():
-    parser = argparse.ArgumentParser(
-        prog="python3 tools/figures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=rows_of, default=ROWS, metavar="N,…", help=f"of {', '.join(ROWS)} (all)")
-    parser.add_argument("--rounds", type=positive, metavar="N", help="how often each side has its turn (5)")
-    parser.add_argument("--ms", type=positive, metavar="MS", help="what is measured of each run, in ms (1500)")
-    parser.add_argument("--quick", action="store_true", help="one tiny round of few switches; proves nothing")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where to write (docs, if all rows are measured)")
-    parser.add_argument("--program", type=Path, metavar="FILE", help="measure this urtica, instead of building one")
-    args = parser.parse_args()
-    args.rounds = args.rounds or (1 if args.quick else 5)
-    args.ms = args.ms or (300 if args.quick else 1500)
-    if args.out is None and not args.quick and set(args.rows) == set(ROWS):
-        args.out = ROOT / "docs"
-    if args.out and not args.out.is_dir():
-        parser.error(f"--out: there is no folder {args.out}")
-    if args.program and not args.program.is_file():
-        parser.error(f"--program: there is no file {args.program}")
-    args.program = args.program and args.program.resolve()
-    return args
-
-
-def rows_of(text):
-    rows = text.split(",")
-    for row in rows:
-        if row not in ROWS:
-            raise argparse.ArgumentTypeError(f"there is no row '{row}'; expected some of {', '.join(ROWS)}")
-    return rows
-
-
-def positive(text):
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1 on")
-    return int(text)
-
-
-def refuse_what_is_missing(groups):
-    needed = ["taskset", *(need for group in groups for need in group.needs)]
-    missing = [need for need in needed if not is_installed(need)]
-    if missing:
-        sys.exit(f"figures: needs {', '.join(missing)}; run tools/setup, or choose other rows with --rows")
-
-
-def is_installed(need):
-    if need == "os-ken":
-        try:
-            return subprocess.run([os_ken_python(), "-c", "import os_ken"], capture_output=True).returncode == 0
-        except OSError:
-            return False
-    return shutil.which(need) is not None
-
-
-def allow_open_files():
-    """Thousands of connections, in each of the processes started here."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def build():
-    """The program as it stands here, optimised."""
-    if subprocess.run(["cargo", "build", "--release", "--locked"], cwd=ROOT).returncode != 0:
-        sys.exit("figures: cargo could not build urtica")
-    target = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
-    return (ROOT / target / "release/urtica").resolve()
 
 
 if __name__ == "__main__":

@@ -120,6 +120,10 @@ class Run:
         return self.report["latency"]["p50_us"]
 
     @property
+    def p99_us(self):
+        return self.report["latency"]["p99_us"]
+
+    @property
     def jain(self):
         return self.report["jain"]
 

@@ -95,38 +95,19 @@ def commands_of(runs):
     return [runs[0].server_command, runs[0].load_command]
 
 
-EXPLANATION = """\
-Measured by `make figures` on {date}, at {commit}; do not edit. Each figure is from {rounds} round(s) in which the sides
-take turns, each for {ms} ms (row 7 for four times that) after a warm-up of a third; ratios are of medians, ours over the
-other. *Rounds* are the ratios within each round. Servers have core {server_core}, the load core {load_core}, and every
-reply is checked unless a line says otherwise; a line whose answers were wrong or lost is not reached, whatever its
-figure. A run is disturbed when load or server waited for a core, or the hypervisor took away, a tenth of the time; it
-is repeated up to {repeats} times ({all_repeats} in all), and the least disturbed one counts.
-
-- {cpu}, {cores} cores, {memory_gib:.0f} GiB; Linux {kernel}
-- load average {load_average}
-- in the runs that count, waiting for a core: median {waited:.1%}, at most {waited_most:.1%}; stolen: median
-  {stolen:.1%}, at most {stolen_most:.1%}
-
-Instructions are those between a run and a three times longer one, divided by the messages between them, so that
-start-up and the growth of the tables cancel. Bytes moved are the controller's own count per message received, times the
-rate that the load saw. The sockets' memory in the kernel is not resident memory of the process.
-
-Not measured: two shards on two cores, for the load needs a core of its own.
-"""
-
-
-def document(lines, failures, machine, settings, runs):
+def document(title, explanation, lines, failures, machine, settings, runs, rest=""):
+    """The whole text. `explanation` says how it was measured, with the names of facts in braces; `rest` stands after the
+    table."""
     targets = [line for line in lines if line.target]
     reached = sum(line.reached for line in targets)
     waits, thefts = ([getattr(run, name) for run in runs if run.counts] or [0] for name in ("waited", "stolen"))
     parts = [
-        "# Figures\n",
+        f"# {title}\n",
         f"**{reached} of {len(targets)} targets reached.**"
         + (f" Not measured: row {', '.join(failures)}." if failures else "")
         + (" THIS WAS A QUICK RUN: ITS FIGURES MEAN NOTHING." if settings.quick else "")
         + "\n",
-        EXPLANATION.format(
+        explanation.format(
             **machine,
             rounds=settings.rounds,
             ms=settings.ms,
@@ -141,6 +122,7 @@ def document(lines, failures, machine, settings, runs):
         ),
         table(lines),
         *(f"Row {row} could not be measured: {why}.\n" for row, why in failures.items()),
+        *([rest] if rest else []),
         commands(lines),
     ]
     return "\n".join(parts)

@@ -5,7 +5,7 @@ import shutil
 import statistics
 import subprocess
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bench import (
     L2,
@@ -21,6 +21,7 @@ from bench import (
     progress,
     shown,
 )
+from command import Group
 from document import Line, at_least, at_most, figure_line, ratio_line
 
 
@@ -228,15 +229,6 @@ def load_generator(bench):
     ]
 
 
-@dataclass(frozen=True)
-class Group:
-    """Rows that are measured together, and what they need to be installed."""
-
-    rows: tuple
-    measure: callable
-    needs: tuple = ()
-
-
 GROUPS = (
     Group(("1", "2"), rate_and_cpu_over_limit),
     Group(("3",), rate_over_rivals, ("ovs-testcontroller", "os-ken")),
@@ -248,4 +240,3 @@ GROUPS = (
     Group(("9",), new_sources),
     Group(("10",), load_generator),
 )
-ROWS = tuple(row for group in GROUPS for row in group.rows)

@@ -23,29 +23,22 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 # Facts about the machine and the way of writing numbers are those of the controller's figures.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "figures"))
 
-from bench import ROOT, last_line
+from bench import ROOT, MeasureError
 from document import machine_facts, spread
+from rooms import call, namespace, open_vswitch, process, wait_until
 
 NEEDED = ("ip", "taskset", "ping", "iperf3", "ethtool", "ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-ofctl")
-SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 ENTRIES = ("in_port=1,actions=output:2", "in_port=2,actions=output:1")
 ADDRESSES = ("10.0.0.1", "10.0.0.2")
 IPERF_PORT = 5201
 
-START_TIMEOUT_S = 15
-STOP_TIMEOUT_S = 10
 MBIT = 1e6
-
-
-class MeasureError(Exception):
-    """A sentence that says why something could not be measured."""
 
 
 @dataclass(frozen=True)
@@ -54,62 +47,6 @@ class Settings:
     seconds: int
     switch_core: int
     host_core: int
-
-
-# ---- Processes, folders and namespaces that end with the block ----
-
-
-def call(*command, timeout_s=60):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout_s)
-    if done.returncode != 0:
-        shown = " ".join(map(str, command))
-        raise MeasureError(f"'{shown}' failed: {last_line(done.stderr or done.stdout)}")
-    return done.stdout
-
-
-@contextlib.contextmanager
-def process(log, *command, environment=None):
-    """A process that is stopped by its id."""
-    with open(log, "w") as output:
-        started = subprocess.Popen(
-            [str(word) for word in command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=environment,
-            start_new_session=True,
-        )
-    try:
-        yield started
-    finally:
-        if started.poll() is None:
-            started.terminate()
-            try:
-                started.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                started.kill()
-                started.wait()
-
-
-@contextlib.contextmanager
-def namespace(name):
-    """A network namespace without IPv6, whose neighbour discovery would be noise."""
-    call("ip", "netns", "add", name)
-    try:
-        call("ip", "netns", "exec", name, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
-        yield name
-    finally:
-        call("ip", "netns", "delete", name)
-
-
-def wait_until(is_true, what, started, log):
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while not is_true():
-        if started.poll() is not None:
-            raise MeasureError(f"{what} ended at once: {last_line(log.read_text(errors='replace'))}")
-        if time.monotonic() > deadline:
-            raise MeasureError(f"{what} was not ready within {START_TIMEOUT_S} s")
-        time.sleep(0.02)
 
 
 # ---- The network ----
@@ -162,26 +99,13 @@ def urtica(network, back_end):
 
 
 @contextlib.contextmanager
-def open_vswitch(network):
+def netdev(network):
     folder = network.folder
-    database = folder / "db.sock"
-    places = dict.fromkeys(("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"), str(folder))
-    environment = {**os.environ, **places}
-    call("ovsdb-tool", "create", folder / "conf.db", SCHEMA)
-    with contextlib.ExitStack() as stack:
 
-        def start(name, awaited, *options):
-            log = folder / f"{name}.log"
-            command = network.in_room(name, *options, f"--unixctl={folder}/{name}.ctl", "-vconsole:warn")
-            started = stack.enter_context(process(log, *command, environment=environment))
-            wait_until(awaited.exists, name, started, log)
+    def vsctl(*command):
+        call("ovs-vsctl", f"--db=unix:{folder}/db.sock", "--timeout=15", *command)
 
-        def vsctl(*command):
-            call("ovs-vsctl", f"--db=unix:{database}", "--timeout=15", *command)
-
-        start("ovsdb-server", database, folder / "conf.db", f"--remote=punix:{database}")
-        vsctl("--no-wait", "init")
-        start("ovs-vswitchd", folder / "ovs-vswitchd.ctl", f"unix:{database}")
+    with open_vswitch(folder, network.in_room):
         vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "fail-mode=secure")
         for number in (1, 2):
             port = f"p{number}"
@@ -194,7 +118,7 @@ def open_vswitch(network):
 SIDES = {
     "`urtica switch`, AF_PACKET": lambda network: urtica(network, "afpacket"),
     "`urtica switch`, AF_XDP": lambda network: urtica(network, "afxdp"),
-    "Open vSwitch, netdev": open_vswitch,
+    "Open vSwitch, netdev": netdev,
 }
 
 

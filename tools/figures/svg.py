@@ -53,6 +53,13 @@ class Scale:
         step = step_for(most)
         return cls(0, step * ceil(most / step), title)
 
+    @classmethod
+    def from_zero_along(cls, curves, title):
+        """The same for what goes to the right."""
+        most = max((dot.x for curve in curves for dot in curve.dots), default=1)
+        step = step_for(most)
+        return cls(0, step * ceil(most / step), title)
+
     @property
     def is_even(self):
         return self.first == 0

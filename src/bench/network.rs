@@ -1,0 +1,175 @@
+//! `urtica bench network`: what programs on a network can do, within this process and without a network.
+
+mod discovery;
+mod hops;
+mod next_hops;
+mod path;
+mod repair;
+mod report;
+mod reservations;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use report::Report;
+use urtica_apps::{Options, add_all};
+use urtica_bench::Error;
+use urtica_controller::Controller;
+use urtica_net::{ChannelConfig, Net, NetConfig};
+use urtica_topology::shapes::{Plan, Shape};
+
+/// Options of `urtica bench network`.
+#[derive(Args, Debug)]
+pub struct NetworkArgs {
+    /// What to measure; all if left out
+    #[arg(long, value_enum, value_name = "NAME,...", value_delimiter = ',')]
+    figure: Vec<Figure>,
+    /// How often each is measured, 1 to 1000
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Small networks and short runs, which show that it works and nothing else
+    #[arg(long)]
+    quick: bool,
+    /// Write one JSON object per figure to this file; to standard output, and nothing else there, with -
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Figure {
+    /// Reservations of paths over four links, each a transaction, on one core and on two
+    Reservations,
+    /// A path between two hosts of a tree
+    Path,
+    /// Next hops between all switches of a fat tree, from nothing and after a link has gone
+    NextHops,
+    /// The links of a thousand switches
+    Discovery,
+    /// Traffic that comes back after a link was cut
+    Repair,
+    /// Packets in a simulated network
+    Hops,
+}
+
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    is_quick: bool,
+}
+
+/// What one round found.
+#[derive(Clone, Debug, PartialEq)]
+struct Reading {
+    /// The name of the figure, for programs.
+    figure: String,
+    /// What it is, for people.
+    what: String,
+    unit: &'static str,
+    value: f64,
+}
+
+impl Reading {
+    fn new(
+        figure: impl Into<String>,
+        what: impl Into<String>,
+        unit: &'static str,
+        value: f64,
+    ) -> Self {
+        Self {
+            figure: figure.into(),
+            what: what.into(),
+            unit,
+            value,
+        }
+    }
+}
+
+/// Measures, and tells.
+///
+/// # Errors
+/// A sentence on what could not be done.
+pub fn run(args: &NetworkArgs) -> Result<(), Error> {
+    let effort = Effort {
+        is_quick: args.quick,
+    };
+    let mut report = Report::default();
+    for _ in 0..args.rounds {
+        for figure in args.figures() {
+            report.add(figure.measure(effort)?);
+        }
+    }
+    report.tell(args.json.as_deref())
+}
+
+impl NetworkArgs {
+    fn figures(&self) -> &[Figure] {
+        match self.figure.as_slice() {
+            [] => Figure::value_variants(),
+            chosen => chosen,
+        }
+    }
+}
+
+impl Figure {
+    fn measure(self, effort: Effort) -> Result<Vec<Reading>, Error> {
+        match self {
+            Self::Reservations => reservations::measure(effort),
+            Self::Path => path::measure(effort),
+            Self::NextHops => next_hops::measure(effort),
+            Self::Discovery => discovery::measure(effort),
+            Self::Repair => repair::measure(effort),
+            Self::Hops => hops::measure(effort),
+        }
+    }
+}
+
+impl Effort {
+    /// One of two sizes.
+    fn either<T>(self, whole: T, quick: T) -> T {
+        if self.is_quick { quick } else { whole }
+    }
+}
+
+/// What a named shape is built of.
+fn plan(shape: &str) -> Result<Plan, Error> {
+    let plan = shape.parse::<Shape>().and_then(|shape| shape.plan());
+    plan.map_err(failed)
+}
+
+/// A network whose control channels take no time.
+fn config() -> NetConfig {
+    NetConfig {
+        channel: ChannelConfig {
+            delay: Duration::ZERO..=Duration::ZERO,
+            splits: false,
+            connect_within: Duration::ZERO,
+        },
+        ..NetConfig::default()
+    }
+}
+
+/// A network of this shape under the routing program, on which every host has been heard.
+fn routed(shape: &str) -> Result<Net, Error> {
+    let mut net = Net::new(&plan(shape)?, config()).map_err(failed)?;
+    let programs = ["discovery", "hosts", "routing"];
+    let controller = add_all(Controller::new(), &programs, &Options::default()).map_err(failed)?;
+    net.start_controller(controller).map_err(failed)?;
+    net.run_for(Duration::from_secs(1));
+    net.announce_hosts();
+    net.run_for(Duration::from_millis(100));
+    Ok(net)
+}
+
+/// Anything that went wrong, in its own words.
+fn failed(error: impl ToString) -> Error {
+    Error::invalid(error.to_string())
+}
+
+/// How long `work` took, and what came of it.
+fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
+    let started = Instant::now();
+    let result = work();
+    (started.elapsed(), result)
+}

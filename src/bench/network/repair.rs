@@ -1,0 +1,100 @@
+//! How long traffic stays away when a link is cut that it uses, under the routing program.
+
+use super::{Effort, Reading, failed, routed};
+use std::time::{Duration, Instant};
+use urtica_bench::Error;
+use urtica_net::{CableId, Datagrams, End, FlowId, Net, NetError};
+
+/// Between two datagrams of the flow, which is as fine as the figure can be.
+const INTERVAL: Duration = Duration::from_micros(50);
+
+/// How long it may take.
+const BOUND: Duration = Duration::from_secs(5);
+
+/// On a torus with a host at each switch: from the cut to the first datagram that arrives again.
+///
+/// The network's time and ours are added up: what it waits for takes none of ours, and what is computed none of its. In a real
+/// network the two would overlap, so this is the most that it can have been.
+pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
+    let side = effort.either(10, 3);
+    let mut net = routed(&format!("torus,{side},{side}"))?;
+    let away = cut_and_wait(&mut net).map_err(failed)?;
+    let Some(away) = away else {
+        return Err(Error::invalid(format!(
+            "no traffic came within {BOUND:?} after a link was cut"
+        )));
+    };
+    let what = format!(
+        "link cut to traffic restored, routing, {} switches",
+        side * side
+    );
+    Ok(vec![Reading::new(
+        "repair-100",
+        what,
+        "ms",
+        away.as_secs_f64() * 1e3,
+    )])
+}
+
+fn cut_and_wait(net: &mut Net) -> Result<Option<Duration>, NetError> {
+    let hosts: Vec<_> = net.hosts().collect();
+    let (from, to) = (hosts[0], hosts[hosts.len() / 2]);
+    net.ping(from, to)?;
+    let flow = Datagrams {
+        count: u64::MAX,
+        payload_bytes: 64,
+        interval: INTERVAL,
+    };
+    let flow = net.start_datagrams(from, to, flow)?;
+    let Some(cable) = busy_cable(net)? else {
+        return Ok(None);
+    };
+    let (cut, cut_at) = (Instant::now(), net.now());
+    net.cut(cable)?;
+    // What was beyond the cut arrives yet.
+    net.run_for(INTERVAL);
+    let before = received(net, flow)?;
+    while net.now() - cut_at < BOUND {
+        net.run_for(INTERVAL);
+        if received(net, flow)? > before {
+            return Ok(Some(cut.elapsed() + (net.now() - cut_at)));
+        }
+    }
+    Ok(None)
+}
+
+/// The cable between switches that carries most: the flow's, since nobody else sends.
+fn busy_cable(net: &mut Net) -> Result<Option<CableId>, NetError> {
+    let cables: Vec<_> = net.cables().collect();
+    let before = cables
+        .iter()
+        .map(|&cable| carried(net, cable))
+        .collect::<Result<Vec<_>, _>>()?;
+    net.run_for(1000 * INTERVAL);
+    let mut busiest = None;
+    for (&cable, before) in cables.iter().zip(before) {
+        let carried = carried(net, cable)? - before;
+        let is_between_switches = net
+            .ends(cable)?
+            .iter()
+            .all(|end| matches!(end, End::Switch(..)));
+        if is_between_switches && busiest.is_none_or(|(most, _)| carried > most) {
+            busiest = Some((carried, cable));
+        }
+    }
+    Ok(busiest
+        .filter(|&(carried, _)| carried > 0)
+        .map(|(_, cable)| cable))
+}
+
+fn carried(net: &Net, cable: CableId) -> Result<u64, NetError> {
+    Ok(net
+        .link_counters(cable)?
+        .iter()
+        .map(|link| link.arrived)
+        .sum())
+}
+
+fn received(net: &Net, flow: FlowId) -> Result<u64, NetError> {
+    Ok(net.flow_report(flow)?.received)
+}

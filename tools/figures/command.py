@@ -1,0 +1,125 @@
+"""What the commands that measure have in common: options, what they need, and rows that may fail."""
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import ROOT, MeasureError, Settings, os_ken_python, progress
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that are measured together, and what they need to be installed."""
+
+    rows: tuple
+    measure: callable
+    needs: tuple = ()
+
+
+def settings_of(args):
+    """The settings that the options ask for. Ends with a sentence where the machine does not have what they need."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        sys.exit("figures: needs two cores, one for the program under test, one for the load; this machine gives one")
+    allow_open_files()
+    return Settings(
+        program=args.program or build(),
+        rounds=args.rounds,
+        ms=args.ms,
+        quick=args.quick,
+        server_core=cores[0],
+        load_core=cores[1],
+    )
+
+
+def measure(bench, groups, rows):
+    """The lines, and why rows have none. A row that fails does not keep the others from being measured."""
+    lines, failures = [], {}
+    for group in groups:
+        try:
+            lines += [line for line in group.measure(bench) if line.row in rows]
+        except (MeasureError, subprocess.TimeoutExpired, OSError) as error:
+            progress(f"row {' and '.join(group.rows)} failed: {error}")
+            failures |= {row: str(error) for row in group.rows if row in rows}
+    return lines, failures
+
+
+def arguments(tool, description, groups):
+    """The options. All rows go into the documents; some are only printed, unless told where to write."""
+    rows = rows_in(groups)
+    parser = argparse.ArgumentParser(
+        prog=f"python3 tools/{tool}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=rows_of(rows), default=rows, metavar="N,…", help=f"of {', '.join(rows)} (all)")
+    parser.add_argument("--rounds", type=positive, metavar="N", help="how often each side has its turn (5)")
+    parser.add_argument("--ms", type=positive, metavar="MS", help="what is measured of each run, in ms (1500)")
+    parser.add_argument("--quick", action="store_true", help="one tiny round of few switches; proves nothing")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where to write (docs, if all rows are measured)")
+    parser.add_argument("--program", type=Path, metavar="FILE", help="measure this urtica, instead of building one")
+    args = parser.parse_args()
+    args.rounds = args.rounds or (1 if args.quick else 5)
+    args.ms = args.ms or (300 if args.quick else 1500)
+    if args.out is None and not args.quick and set(args.rows) == set(rows):
+        args.out = ROOT / "docs"
+    if args.out and not args.out.is_dir():
+        parser.error(f"--out: there is no folder {args.out}")
+    if args.program and not args.program.is_file():
+        parser.error(f"--program: there is no file {args.program}")
+    args.program = args.program and args.program.resolve()
+    return args
+
+
+def rows_in(groups):
+    return tuple(row for group in groups for row in group.rows)
+
+
+def rows_of(known):
+    def parse(text):
+        rows = text.split(",")
+        for row in rows:
+            if row not in known:
+                raise argparse.ArgumentTypeError(f"there is no row '{row}'; expected some of {', '.join(known)}")
+        return rows
+
+    return parse
+
+
+def positive(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1 on")
+    return int(text)
+
+
+def refuse_what_is_missing(groups):
+    needed = ["taskset", *(need for group in groups for need in group.needs)]
+    missing = [need for need in needed if not is_installed(need)]
+    if missing:
+        sys.exit(f"figures: needs {', '.join(missing)}; run tools/setup, or choose other rows with --rows")
+
+
+def is_installed(need):
+    if need == "os-ken":
+        try:
+            return subprocess.run([os_ken_python(), "-c", "import os_ken"], capture_output=True).returncode == 0
+        except OSError:
+            return False
+    return shutil.which(need) is not None
+
+
+def allow_open_files():
+    """Thousands of connections, in each of the processes started here."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def build():
+    """The program as it stands here, optimised."""
+    if subprocess.run(["cargo", "build", "--release", "--locked"], cwd=ROOT).returncode != 0:
+        sys.exit("figures: cargo could not build urtica")
+    target = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
+    return (ROOT / target / "release/urtica").resolve()

@@ -1,0 +1,88 @@
+"""Rooms to measure in: processes, namespaces and Open vSwitches that end with the block that they were made for."""
+
+import contextlib
+import os
+import subprocess
+import time
+
+from bench import MeasureError, last_line
+
+SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+
+START_TIMEOUT_S = 15
+STOP_TIMEOUT_S = 10
+
+
+def call(*command, timeout_s=60):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout_s)
+    if done.returncode != 0:
+        shown = " ".join(map(str, command))
+        raise MeasureError(f"'{shown}' failed: {last_line(done.stderr or done.stdout)}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def process(log, *command, environment=None):
+    """A process that is stopped by its id."""
+    with open(log, "w") as output:
+        started = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            start_new_session=True,
+        )
+    try:
+        yield started
+    finally:
+        if started.poll() is None:
+            started.terminate()
+            try:
+                started.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.wait()
+
+
+@contextlib.contextmanager
+def namespace(name):
+    """A network namespace without IPv6, whose neighbour discovery would be noise."""
+    call("ip", "netns", "add", name)
+    try:
+        call("ip", "netns", "exec", name, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
+        yield name
+    finally:
+        call("ip", "netns", "delete", name)
+
+
+def wait_until(is_true, what, started, log, seconds=START_TIMEOUT_S):
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        if started.poll() is not None:
+            raise MeasureError(f"{what} ended at once: {last_line(log.read_text(errors='replace'))}")
+        if time.monotonic() > deadline:
+            raise MeasureError(f"{what} was not ready within {seconds} s")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def open_vswitch(folder, in_room):
+    """An Open vSwitch with the user-space datapath, whose database, sockets and logs are in `folder`; `in_room` makes a
+    command one that runs where it is to run. Yields the environment in which its tools find it."""
+    places = dict.fromkeys(("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"), str(folder))
+    environment = {**os.environ, **places}
+    database = folder / "db.sock"
+    call("ovsdb-tool", "create", folder / "conf.db", SCHEMA)
+    with contextlib.ExitStack() as stack:
+
+        def start(name, awaited, *options):
+            log = folder / f"{name}.log"
+            command = in_room(name, *options, f"--unixctl={folder}/{name}.ctl", "--pidfile", "-vconsole:warn")
+            started = stack.enter_context(process(log, *command, environment=environment))
+            wait_until(awaited.exists, name, started, log)
+
+        start("ovsdb-server", database, folder / "conf.db", f"--remote=punix:{database}")
+        call("ovs-vsctl", f"--db=unix:{database}", "--timeout=15", "--no-wait", "init")
+        start("ovs-vswitchd", folder / "ovs-vswitchd.ctl", f"unix:{database}")
+        yield environment

@@ -1,0 +1,80 @@
+"""Topology discovery on a network that Mininet makes of Open vSwitches, timed by the controller's own log."""
+
+import datetime
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from bench import MeasureError, free_port, shown
+from rooms import namespace, open_vswitch, process, wait_until
+
+NEEDED = ("mn", "ip", "ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "unshare", "timeout")
+
+SWITCHES = 13
+LINKS = 24
+DEADLINE_S = 120
+
+# Links are told of when the topology that has them is there for programs to see.
+LOG = "info,urtica_controller::services::discovery=debug"
+
+
+def discovery_ms(bench):
+    """From the last switch connected to the last link known, in ms; and the command of the controller."""
+    if os.geteuid() != 0:
+        raise MeasureError("it needs root, to make network namespaces")
+    with (
+        tempfile.TemporaryDirectory(prefix="urtica-mininet-") as folder,
+        namespace(f"urtica-figures-{os.getpid()}") as room,
+    ):
+        return measured(Path(folder), room, bench)
+
+
+def measured(folder, room, bench):
+    def in_room(*command):
+        return ("ip", "netns", "exec", room, *command)
+
+    in_room_call = in_room("ip", "link", "set", "lo", "up")
+    log, port = folder / "controller.log", free_port()
+    controller = ("urtica", "run", "discovery", "--listen", f"ptcp:{port}:127.0.0.1")
+    with process(folder / "lo.log", *in_room_call) as lo:
+        lo.wait()
+    with (
+        process(log, *in_room(*bench.real(controller)), environment={**os.environ, "RUST_LOG": LOG}) as started,
+        open_vswitch(folder, in_room) as environment,
+        process(folder / "mn.log", *in_room(*mininet(port)), environment=environment) as mn,
+    ):
+        wait_until(lambda: len(links(log)) >= LINKS, "Mininet", mn, folder / "mn.log", DEADLINE_S)
+        if started.poll() is not None:
+            raise MeasureError("the controller ended")
+    joined, known = times(log, " switch joined "), list(links(log).values())
+    if len(joined) != SWITCHES:
+        raise MeasureError(f"{len(joined)} switches joined; expected {SWITCHES}")
+    return (max(known) - max(joined)).total_seconds() * 1e3, shown(controller)
+
+
+def mininet(port):
+    """In a process namespace of its own, for a Mininet that fails kills other controllers by their names. It has no test to
+    run, and waits for its standard input to end, which is the end of it: so it sleeps."""
+    topology = "--topo=tree,depth=3,fanout=3"
+    switch = "--switch=ovs,datapath=user,protocols=OpenFlow13"
+    remote = f"--controller=remote,ip=127.0.0.1,port={port}"
+    mn = f"echo 'sh sleep {DEADLINE_S}' | mn {remote} {switch} {topology} --mac"
+    return ("timeout", str(DEADLINE_S), "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", mn)
+
+
+def times(log, sentence):
+    return [time_of(line) for line in log.read_text(errors="replace").splitlines() if sentence in line]
+
+
+def links(log):
+    """When each link was known first."""
+    found = {}
+    for line in log.read_text(errors="replace").splitlines():
+        if match := re.search(r" link up link=(.*)", line):
+            found.setdefault(match[1], time_of(line))
+    return found
+
+
+def time_of(line):
+    return datetime.datetime.fromisoformat(line.split()[0].replace("Z", "+00:00"))

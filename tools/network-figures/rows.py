@@ -1,0 +1,179 @@
+"""The rows of the table: what is compared with what, and the targets."""
+
+import json
+import statistics
+import subprocess
+from dataclasses import replace
+
+import mininet
+from bench import L2, MAX_RATE, PING_PONG, Bench, MeasureError, Server, Side, last_line, progress, shown
+from document import Line, at_least, at_most, figure_line, ratio_line
+from command import Group
+
+LOAD_TIMEOUT_S = 300
+
+# Few enough hosts that each is met again and again: what is shared is read, and hardly ever written. With the datapath
+# id in its addresses, a host is at one switch only.
+READ_MOSTLY = ("-M", "1000")
+
+FORMS = {"lock-free": "global", "mutex": "global-mutex", "STM": "global-stm"}
+LOCAL = "local learning"
+
+
+def learning(app, shards=1):
+    return Server(app, ("urtica", "run", app, "--shards", str(shards), "--listen", "ptcp:{port}:127.0.0.1"))
+
+
+BASE = Side(LOCAL, L2)
+
+
+def global_learning(bench):
+    """Max rate; on two cores load and controller share both, so that only the ratio says anything."""
+    ours, local = bench.take_turns("1", replace(BASE, name="lock-free", server=learning("global")), BASE)
+    what = "global learning, lock-free, over local learning (`l2`), max rate, one core"
+    lines = [ratio_line("1", what, at_least(0.9), "rate", "/s", ours, local)]
+    both = on_both_cores(bench)
+    sides = [replace(BASE, name=name, server=learning(app, 2)) for name, app in (("lock-free", "global"), (LOCAL, "l2"))]
+    ours, local = both.take_turns("1", *sides)
+    what = "the same with two shards, load and controller on both cores"
+    return [*lines, ratio_line("1", what, at_least(0.9), "rate", "/s", ours, local)]
+
+
+def on_both_cores(bench):
+    """Runs that are kept with the others, and may use every core."""
+    cores = f"{bench.settings.server_core},{bench.settings.load_core}"
+    both = Bench(replace(bench.settings, server_core=cores, load_core=cores), bench.folder)
+    both.runs = bench.runs
+    # Threads of both sides wait for each other all the time, which is no disturbance here.
+    both.repeats_left = 0
+    return both
+
+
+def read_mostly(bench):
+    sides = {name: replace(BASE, name=name, server=learning(FORMS[name]), macs=READ_MOSTLY) for name in ("STM", "mutex")}
+    stm, mutex, local = bench.take_turns("2", *sides.values(), replace(BASE, macs=READ_MOSTLY))
+    return [
+        ratio_line("2", f"global learning, {name}, over local learning, read-mostly, max rate", at_least(0.6), "rate", "/s", ours, local)
+        for name, ours in (("STM", stm), ("mutex", mutex))
+    ]
+
+
+def latency_with_shared_work(bench):
+    switches = bench.settings.few(2000)
+    side = replace(BASE, mode=PING_PONG, switches=switches, macs=READ_MOSTLY)
+    shared, local = bench.take_turns("10", replace(side, name="lock-free", server=learning("global")), side)
+    stm, local_again = bench.take_turns("10", replace(side, name="STM", server=learning("global-stm")), side)
+    what = f"ping-pong p99, {switches} switches, handlers that learn in shared state ({{}}) over ones that learn alone"
+    return [
+        ratio_line("10", what.format("lock-free"), at_most(1.5), "p99_us", "us", shared, local),
+        ratio_line("10", what.format("STM"), at_most(1.5), "p99_us", "us", stm, local_again),
+    ]
+
+
+def fairness(bench):
+    """McNettle's Figure 16: fairness at max rate by the number of switches, for numbers of cores."""
+    lines = []
+    for shards in (1, 2):
+        runner = bench if shards == 1 else on_both_cores(bench)
+        counts = sorted({bench.settings.few(count) for count in (100, 250, 500, 1000, 1500, 2000)})
+        sides = [replace(BASE, name=f"l2, {count}, {shards}", server=learning("l2", shards), switches=count, length=4) for count in counts]
+        what = "Jain's index at max rate, {} switches, {} shard(s)"
+        lines += [
+            figure_line("figure-16", what.format(count, shards), None, "jain", "", runs)
+            for count, runs in zip(counts, runner.take_turns("figure-16", *sides))
+        ]
+    return lines
+
+
+def shared_state(bench):
+    """McNettle's Figure 20: throughput by the number of cores, for ways to share state."""
+    lines = []
+    for shards in (1, 2):
+        runner = on_both_cores(bench)
+        names = {LOCAL: "l2", **FORMS}
+        sides = [replace(BASE, name=f"{name}, {shards}", server=learning(app, shards), macs=READ_MOSTLY) for name, app in names.items()]
+        what = "{}, max rate, {} shard(s), load and controller on both cores"
+        lines += [
+            figure_line("figure-20", what.format(name, shards), None, "rate", "/s", runs)
+            for name, runs in zip(names, runner.take_turns("figure-20", *sides))
+        ]
+    return lines
+
+
+def in_process(row, figures):
+    """Rows that `urtica bench network` measures: the name of each of its figures, with the target."""
+
+    def measured(bench):
+        command = bench.pinned(cores_of(bench, row), ("urtica", "bench", "network", "--figure", row_name, "--rounds", str(bench.settings.rounds)))
+        if bench.settings.quick:
+            command += ("--quick",)
+        done = subprocess.run(
+            [*bench.real(command), "--json", "-"], capture_output=True, text=True, timeout=LOAD_TIMEOUT_S
+        )
+        if done.returncode != 0:
+            raise MeasureError(f"'{shown(command)}' failed: {last_line(done.stderr)}")
+        found = {record["figure"]: record for record in map(json.loads, done.stdout.splitlines())}
+        return [line_of(row, found[name], target, shown(command)) for name, target in figures.items()]
+
+    row_name = IN_PROCESS[row]
+    return measured
+
+
+# What each row is called by `urtica bench network --figure`.
+IN_PROCESS = {
+    "3": "reservations",
+    "5": "discovery",
+    "6": "path",
+    "7": "next-hops",
+    "8": "repair",
+    "9": "hops",
+}
+
+
+def cores_of(bench, row):
+    """Reservations and next hops may use both cores; all else is about one."""
+    both = f"{bench.settings.server_core},{bench.settings.load_core}"
+    return both if row in ("3", "7") else bench.settings.server_core
+
+
+def line_of(row, record, target, command):
+    values = record["values"]
+    return Line(row, record["what"], record["unit"], statistics.median(values), values, target, commands=[command])
+
+
+def discovery_on_mininet(bench):
+    values, command = [], ""
+    for number in range(1, bench.settings.rounds + 1):
+        found, command = mininet.discovery_ms(bench)
+        values.append(found)
+        progress(f"row 4, round {number} of {bench.settings.rounds}: {found:.2f} ms")
+    what = (
+        "topology discovery on Mininet's tree of depth 3 and fanout 3 with Open vSwitch: from the last switch connected "
+        "to the last of 24 links known"
+    )
+    return [Line("4", what, "ms", statistics.median(values), values, at_most(5), commands=[command])]
+
+
+GROUPS = (
+    Group(("1",), global_learning),
+    Group(("2",), read_mostly),
+    Group(
+        ("3",),
+        in_process(
+            "3",
+            {
+                "reservations-1": at_least(2e6),
+                "reservations-2-over-1": at_least(1.6),
+            },
+        ),
+    ),
+    Group(("4",), discovery_on_mininet, mininet.NEEDED),
+    Group(("5",), in_process("5", {"discovery-1000": at_most(1)})),
+    Group(("6",), in_process("6", {"path-tree": at_most(50)})),
+    Group(("7",), in_process("7", {"next-hops-full": at_most(50), "next-hops-change": at_most(5)})),
+    Group(("8",), in_process("8", {"repair-100": at_most(10)})),
+    Group(("9",), in_process("9", {"hops": at_least(2e6)})),
+    Group(("10",), latency_with_shared_work),
+    Group(("figure-16",), fairness),
+    Group(("figure-20",), shared_state),
+)
