@@ -1,254 +1,117 @@
-//! `urtica demo`: controller, emulated switches and report in one process, without root and without a switch.
+//! `urtica demo`: a network with loops, and a controller that masters it, in one process and before one's eyes.
+//!
+//! [`lab`] has the network: hosts send [`traffic`] and [`pings`], a [`meter`] looks on, and [`names`] make words of it. [`story`] says
+//! what happens when. [`plain`] tells it line by line; [`live`] shows it: what [`view`] draws, on the [`map`] of the network, and
+//! [`keys`] change.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+mod keys;
+mod lab;
+mod live;
+mod map;
+mod meter;
+mod names;
+mod pings;
+mod plain;
+mod story;
+mod throughput;
+mod traffic;
+mod view;
+
+use crate::status;
+use lab::Lab;
+use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use throughput::ThroughputArgs;
+use urtica_topology::shapes::Shape;
 
-use urtica_apps as apps;
-use urtica_bench::analysis::{Bottleneck, Busy};
-use urtica_bench::config::{LoadConfig, MAX_SWITCHES, Mode};
-use urtica_bench::report::{html, text};
-use urtica_bench::run::{Live, run as run_load};
-use urtica_bench::{Error, Report};
-use urtica_controller::{Controller, Running};
-use urtica_wire::Address;
+const WHAT_NEXT: &str = "
+What to try next:
+   urtica net torus,3,3 --apps routing --ping-all       the same network, for your own experiments
+   urtica run discovery,hosts,routing                   the same controller, for real switches, and in another terminal:
+   sudo mn --controller=remote --switch=ovs,protocols=OpenFlow13 --topo=torus,3,3 --mac --test=pingall
+   urtica net simulate --seeds 100                      a hundred drawn networks with drawn faults
+   urtica demo throughput                               how many packet-ins a second the controller answers
+   urtica switch --help                                 a switch, for the interfaces of this machine";
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+const EXAMPLES: &str = "\
+Examples:
+  urtica demo
+  urtica demo --topology ring,8
+  urtica demo --plain | less
+  urtica demo throughput
+
+Topologies: single,N linear,N[,HOSTS] tree,depth=D,fanout=F torus,X,Y[,HOSTS] fattree,K ring,N mesh,N file:PATH.
+Set NO_COLOR to have no colours.";
 
 /// Options of `urtica demo`.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct DemoArgs {
-    /// How long to measure: a quarter of it packet by packet, the rest at the maximum rate
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=3600), value_name = "N")]
-    seconds: u32,
-    /// How many switches to emulate
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SWITCHES)), value_name = "N")]
-    switches: u32,
-    /// Where to write the report on the run at the maximum rate, a page with plots
-    #[arg(long, default_value = "urtica-demo.html", value_name = "FILE")]
-    report: PathBuf,
+    #[command(subcommand)]
+    command: Option<DemoCommand>,
+    #[command(flatten)]
+    show: ShowArgs,
 }
 
-/// Shows controller and benchmark at work on each other. The exit status is 0 only if every answer was right.
+#[derive(clap::Subcommand)]
+enum DemoCommand {
+    /// Show controller and benchmark at work on each other.
+    Throughput(ThroughputArgs),
+}
+
+/// Options of the network that is shown.
+#[derive(clap::Args)]
+struct ShowArgs {
+    /// The network, as below
+    #[arg(long, default_value = "torus,3,3", value_name = "SHAPE")]
+    topology: Shape,
+    /// Lines of text instead of the live view, as where the output is no terminal; the exit status tells whether all went well
+    #[arg(long)]
+    plain: bool,
+    /// With lines of text: jump from one thing that happens to the next instead of waiting for it
+    #[arg(long)]
+    simulated: bool,
+    /// What delays and flows are drawn from
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+}
+
+/// Shows it. The exit status is 0 only if every ping was answered, and the cut was healed.
 pub fn run(args: DemoArgs) -> ExitCode {
-    match demonstrate(&args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("urtica demo: {error}");
-            ExitCode::FAILURE
-        }
+    match args.command {
+        Some(DemoCommand::Throughput(args)) => throughput::run(args),
+        None => status::of_printed(show(&args.show), |_| None),
     }
 }
 
-fn demonstrate(args: &DemoArgs) -> Result<bool> {
-    let controller = start_controller()?;
-    let address = address_of(&controller)?;
-    let seconds = Duration::from_secs(args.seconds.into());
-    say(&format!(
-        "Started the learning switch (urtica run l2) on one thread, listening at {address}, and emulate\n\
-         {} OpenFlow 1.0 switches that send it packet-ins from 100,000 hosts each. Every answer is checked.",
-        args.switches
-    ));
-
-    say(&format!(
-        "\nOne packet-in at a time from each switch, for {:.2} s:",
-        (seconds / 4).as_secs_f64()
-    ));
-    let (config, tests) = (load(&address, args.switches), 4);
-    let one_by_one = measure(&LoadConfig {
-        mode: Mode::PingPong,
-        tests: tests + 1,
-        test_length: seconds / 4 / tests,
-        ..config.clone()
-    })?;
-    say(&findings(&one_by_one));
-
-    say(&format!(
-        "\nAs many packet-ins as the connections take, for {:.2} s:",
-        (seconds * 3 / 4).as_secs_f64()
-    ));
-    let tests = 12;
-    let flood = measure(&LoadConfig {
-        mode: Mode::MaxRate,
-        tests: tests + 1,
-        test_length: seconds * 3 / 4 / tests,
-        ..config
-    })?;
-    say(&findings(&flood));
-    say(&format!("  {}", bottleneck(&flood)));
-
-    controller.stop()?;
-    write_report(&args.report, &flood)?;
-    say(&what_next(&args.report));
-    let wrong: Vec<&Report> = [&one_by_one, &flood]
-        .into_iter()
-        .filter(|report| !is_right(report))
-        .collect();
-    for report in &wrong {
-        eprint!(
-            "\n{}: not all was right\n{}",
-            report.setup.mode,
-            text::summary(report)
-        );
-    }
-    Ok(wrong.is_empty())
-}
-
-fn start_controller() -> Result<Running> {
-    let anywhere = "ptcp:0:127.0.0.1".parse::<Address>()?;
-    let controller = Controller::new().listen(anywhere).shards(1);
-    Ok(apps::add_by_name(controller, "l2")?.start()?)
-}
-
-/// Where the controller is reached: it listens on a port that the system chose.
-fn address_of(controller: &Running) -> Result<Address> {
-    match controller.addresses() {
-        [Address::PassiveTcp { port, .. }] => Ok(Address::Tcp {
-            host: "127.0.0.1".to_owned(),
-            port: *port,
-        }),
-        other => Err(format!("expected to listen at one TCP port, not at {other:?}").into()),
-    }
-}
-
-fn load(controller: &Address, switches: u32) -> LoadConfig {
-    LoadConfig {
-        controller: controller.clone(),
-        switches,
-        verify: true,
-        ..LoadConfig::default()
-    }
-}
-
-/// Runs a load, and corrects the report for a controller that shares its process with the load.
-fn measure(config: &LoadConfig) -> Result<Report> {
-    let counted = config.counted_tests();
-    let (mut before, mut after) = (None, None);
-    let mut report = run_load(config, |live| match live {
-        Live::Test(test) if test.index + 1 == counted.start => before = ShardTimes::read(),
-        Live::Test(test) if test.index + 1 == counted.end => after = ShardTimes::read(),
-        Live::Closed(closed) => {
-            eprintln!("switch {} was lost: {}", closed.datapath_id, closed.reason)
-        }
-        _ => {}
-    })?;
-    let shard = before
-        .zip(after)
-        .map(|(before, after)| after.since(&before));
-    attribute_to(shard, &mut report);
-    Ok(report)
-}
-
-/// The benchmark takes this whole process for the controller's; here only the shard's thread is.
-fn attribute_to(shard: Option<Busy>, report: &mut Report) {
-    let load = report.load.threads.first().copied().unwrap_or_default();
-    report.controller = None;
-    report.controller_cpu_us =
-        shard.map(|busy| busy.ran * 1e6 / report.responses_per_s.mean.max(1.0));
-    report.joules_per_million = None;
-    report.bottleneck = Bottleneck::find(load, shard, false);
-    report.verdict = report.bottleneck.sentence(load, shard);
-}
-
-/// What the kernel has counted for the controller's one shard.
-struct ShardTimes {
-    at: Instant,
-    ran: Duration,
-    waited: Duration,
-}
-
-impl ShardTimes {
-    /// `None` where the kernel does not tell.
-    fn read() -> Option<Self> {
-        let mut threads = std::fs::read_dir("/proc/self/task").ok()?.flatten();
-        let shard = threads.find(|thread| {
-            std::fs::read_to_string(thread.path().join("comm"))
-                .is_ok_and(|name| name.trim_end() == "shard-0")
-        })?;
-        let times = std::fs::read_to_string(shard.path().join("schedstat")).ok()?;
-        let mut times = times.split_whitespace().map_while(|ns| ns.parse().ok());
-        Some(Self {
-            at: Instant::now(),
-            ran: Duration::from_nanos(times.next()?),
-            waited: Duration::from_nanos(times.next()?),
-        })
-    }
-
-    fn since(&self, before: &Self) -> Busy {
-        let elapsed_s = (self.at - before.at).as_secs_f64().max(1e-9);
-        Busy {
-            ran: self.ran.saturating_sub(before.ran).as_secs_f64() / elapsed_s,
-            waited: self.waited.saturating_sub(before.waited).as_secs_f64() / elapsed_s,
-        }
-    }
-}
-
-fn findings(report: &Report) -> String {
-    let (latency, tally) = (&report.latency, &report.tally);
-    let verdict = match tally.faults() {
-        0 => "all right".to_owned(),
-        faults => format!("{faults} WRONG OR LOST"),
+fn show(args: &ShowArgs) -> lab::Result<ExitCode> {
+    let stop = stop_on_signal()?;
+    let mut lab = Lab::new(&args.topology, args.seed)?;
+    let all_is_well = match args.is_plain() {
+        true => plain::run(&mut lab, &args.topology, args.simulated, &stop)?,
+        false => live::run(&mut lab, &args.topology, &stop)?,
     };
-    format!(
-        "  {} answers per second\n  \
-         half within {}, 99 of 100 within {}, 999 of 1000 within {}\n  \
-         {} answers checked: {verdict}\n  \
-         fairness: Jain's index {:.4}, where 1 means that all switches were served alike",
-        html::thousands(report.responses_per_s.median),
-        time(latency.p50_us),
-        time(latency.p99_us),
-        time(latency.p999_us),
-        html::thousands(tally.answered as f64),
-        report.jain
-    )
+    Ok(match all_is_well {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
 }
 
-fn time(us: f64) -> String {
-    if us < 1000.0 {
-        format!("{us:.0} us")
-    } else {
-        format!("{:.1} ms", us / 1e3)
+impl ShowArgs {
+    fn is_plain(&self) -> bool {
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+        self.plain || self.simulated || is_dumb || !is_terminal
     }
 }
 
-fn bottleneck(report: &Report) -> &'static str {
-    match report.bottleneck {
-        Bottleneck::Load => "the bottleneck was the load: the controller had time left",
-        Bottleneck::Controller => "the bottleneck was the controller: the load had time left",
-        Bottleneck::Both => "the bottleneck: neither load nor controller had time left",
-        Bottleneck::Latency => {
-            "the bottleneck was on the way: load and controller both had time left"
-        }
-        Bottleneck::NotLoad | Bottleneck::Schedule => "the bottleneck was not the load",
+fn stop_on_signal() -> std::io::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-}
-
-fn is_right(report: &Report) -> bool {
-    let everyone = report.setup.switches_ready == report.setup.switches && report.closed.is_empty();
-    everyone && report.tally.answered > 0 && !report.failed_verification()
-}
-
-fn write_report(file: &Path, report: &Report) -> std::result::Result<(), Error> {
-    std::fs::write(file, html::write(report))
-        .map_err(Error::system(format!("write {}", file.display())))
-}
-
-fn what_next(report: &Path) -> String {
-    format!(
-        "\nThe run at the maximum rate, with plots: {}\n\
-         \n\
-         What to try next:\n  \
-         urtica run l2                                        a controller on ports 6653 and 6633\n  \
-         ovs-vsctl set-controller BRIDGE tcp:127.0.0.1:6653   Open vSwitch uses it\n  \
-         urtica bench -c 127.0.0.1 -p 6653 -t --verify        load any controller and check its answers\n  \
-         urtica bench versus limit -t --verify                measure l2 beside the cheapest possible responder",
-        report.display()
-    )
-}
-
-fn say(text: &str) {
-    // A reader that has gone away, as in `| head`, is no failure of the demonstration.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    Ok(stop)
 }

@@ -22,15 +22,22 @@
 //!     Controller::from_args().run(|_: &SwitchInfo| Learning::default())
 //! }
 //! ```
-//! The crates behind it: [`wire`] (messages), [`controller`] (the framework), [`apps`] (programs to copy from).
+//! The crates behind it: [`wire`] (messages), [`controller`] (the framework), [`state`] (what programs share), [`topology`]
+//! (paths), [`apps`] (programs to copy from).
 
 /// The examples of the guide, compiled with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/controller.md")]
 struct Guide;
 
+#[cfg(doctest)]
+#[doc = include_str!("../docs/discovery.md")]
+struct DiscoveryGuide;
+
 pub use urtica_apps as apps;
 pub use urtica_controller as controller;
+pub use urtica_state as state;
+pub use urtica_topology as topology;
 pub use urtica_wire as wire;
 
 pub use urtica_controller::{Controller, Error};
@@ -42,7 +49,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub mod prelude {
     pub use urtica_apps::{Learned, MacTable};
     pub use urtica_controller::{
-        Controller, EntryOptions, IDLE_5S, Network, Switch, SwitchHandler, SwitchInfo,
+        Controller, EntryOptions, IDLE_5S, Network, Switch, SwitchHandler, SwitchInfo, on_packet,
     };
     pub use urtica_wire::{
         Action, DatapathId, ErrorMessage, FlowMod, FlowRemoved, Instruction, MacAddr, Match,

@@ -5,7 +5,9 @@ mod decode;
 mod demo;
 mod flows;
 mod log;
+mod net;
 mod run;
+mod say;
 mod status;
 mod switch;
 mod trace;
@@ -23,16 +25,18 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show controller and benchmark at work on each other; needs no switch and no root.
+    /// Show a network with loops and its controller, and heal a cut in it; needs no switch and no root.
     Demo(demo::DemoArgs),
     /// Run control programs for the switches that connect.
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Look into a switch, or change its flow entries, groups and meters, as ovs-ofctl does.
     Flows(flows::FlowsArgs),
     /// Tell what happens to a packet in a switch, table by table.
     Trace(trace::TraceArgs),
     /// Switch frames between ports, as OpenFlow controllers say.
     Switch(switch::SwitchArgs),
+    /// A whole network in this process: switches, hosts, and a controller; needs no root.
+    Net(Box<net::NetArgs>),
     /// Print OpenFlow messages, from hex digits or a capture.
     Decode(decode::DecodeArgs),
     /// Load an OpenFlow controller from emulated switches, and measure it.
@@ -42,10 +46,11 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo::run(args),
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(*args),
         Command::Flows(args) => flows::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Switch(args) => switch::run(args),
+        Command::Net(args) => net::run(*args),
         Command::Decode(args) => decode::run(args),
         Command::Bench(args) => bench::run(*args),
     }

@@ -15,6 +15,8 @@ pub struct RunArgs {
     apps: Vec<String>,
     #[command(flatten)]
     controller: Args,
+    #[command(flatten)]
+    options: apps::Options,
 }
 
 /// Runs until SIGINT or SIGTERM.
@@ -25,8 +27,6 @@ pub fn run(args: RunArgs) -> ExitCode {
 
 fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
     let controller = args.controller.into_controller();
-    let controller = args.apps.iter().try_fold(controller, |controller, name| {
-        apps::add_by_name(controller, name)
-    })?;
+    let controller = apps::add_all(controller, &args.apps, &args.options)?;
     Ok(controller.run_programs()?)
 }

@@ -91,11 +91,25 @@ fn signals_end_the_controller_in_order() {
 
 #[test]
 fn an_unknown_program_is_refused_with_the_known_ones() {
-    let sentence = refusal(&["run", "l3"]);
+    let known: Vec<_> = urtica::apps::names().collect();
     assert_eq!(
-        sentence,
-        "urtica: there is no control program 'l3'; expected one of: hub, l2\n"
+        refusal(&["run", "l2,l2000"]),
+        format!(
+            "urtica: there is no control program 'l2000'; expected one of: {}\n",
+            known.join(", ")
+        )
     );
+}
+
+#[test]
+fn a_program_says_which_option_it_lacks() {
+    assert_eq!(
+        refusal(&["run", "routing,firewall"]).lines().last(),
+        Some(
+            "urtica: the control program 'firewall' cannot run: it needs its rules; expected --firewall-rules FILE"
+        )
+    );
+    assert!(refusal(&["run", "l2,l2"]).contains("was named twice"));
 }
 
 #[test]

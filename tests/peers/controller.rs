@@ -27,10 +27,15 @@ pub struct Controller {
 impl Controller {
     /// `urtica run l2`.
     pub fn urtica_l2(room: &Namespace) -> Self {
+        Self::urtica(room, "l2")
+    }
+
+    /// `urtica run` with these apps.
+    pub fn urtica(room: &Namespace, apps: &str) -> Self {
         Self::start(
             room,
             env!("CARGO_BIN_EXE_urtica"),
-            &["run", "l2", "--listen", LISTEN],
+            &["run", apps, "--listen", LISTEN],
         )
     }
 

@@ -13,6 +13,7 @@ mod flows;
 mod l2;
 mod mininet;
 mod namespace;
+mod net;
 mod openvswitch;
 mod process;
 mod require;

@@ -1,4 +1,4 @@
-//! Mininet's `pingall` on a tree of 13 switches and 27 hosts, as its users type it.
+//! Mininet's `pingall`, as its users type it: a tree of 13 switches and 27 hosts, and a torus, which is full of loops.
 
 use crate::controller::Controller;
 use crate::namespace::Namespace;
@@ -10,6 +10,24 @@ const DEADLINE_SECONDS: &str = "180";
 
 #[test]
 fn mininet_tree_pingall() {
+    pingall(
+        "l2",
+        "tree,depth=3,fanout=3",
+        "0% dropped (702/702 received)",
+    );
+}
+
+#[test]
+fn mininet_torus_pingall() {
+    pingall(
+        "discovery,hosts,routing",
+        "torus,3,3",
+        "0% dropped (72/72 received)",
+    );
+}
+
+/// Has all hosts of a topology ping each other, with these apps.
+fn pingall(apps: &str, topology: &str, expected: &str) {
     if !require::root_and(
         &[
             openvswitch::TOOLS,
@@ -20,14 +38,14 @@ fn mininet_tree_pingall() {
         return;
     }
     let room = Namespace::new();
-    let controller = Controller::urtica_l2(&room);
+    let controller = Controller::urtica(&room, apps);
     let switch = OpenVswitch::start(&room);
     // Mininet prints its results on standard error.
     let output = run(switch
         .command("sh")
-        .args(["-c", &format!("{} 2>&1", mininet_command())]));
+        .args(["-c", &format!("{} 2>&1", mininet_command(topology))]));
     assert!(
-        output.contains("*** Results: 0% dropped (702/702 received)"),
+        output.contains(&format!("*** Results: {expected}")),
         "{output}"
     );
     drop(switch);
@@ -36,9 +54,11 @@ fn mininet_tree_pingall() {
 
 /// In a process namespace of its own, because a Mininet that fails kills other controllers and
 /// pings by their names.
-fn mininet_command() -> String {
-    let mn = "mn --controller=remote,ip=127.0.0.1,port=6653 \
-              --switch=ovs,datapath=user,protocols=OpenFlow13 \
-              --topo=tree,depth=3,fanout=3 --mac --test=pingall";
+fn mininet_command(topology: &str) -> String {
+    let mn = format!(
+        "mn --controller=remote,ip=127.0.0.1,port=6653 \
+         --switch=ovs,datapath=user,protocols=OpenFlow13 \
+         --topo={topology} --mac --test=pingall"
+    );
     format!("timeout {DEADLINE_SECONDS} unshare --pid --fork --kill-child --mount-proc {mn}")
 }

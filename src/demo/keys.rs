@@ -1,0 +1,99 @@
+//! What keys mean.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+/// What somebody wants who looks on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// To end.
+    Quit,
+    /// To cut the cable that is selected, or the busiest.
+    Cut,
+    /// To repair the cable that is selected, or all.
+    Repair,
+    /// To have each host ping each.
+    PingAll,
+    /// To have the time stand still, or go on.
+    Pause,
+    /// To see what the keys mean, or not any more.
+    Help,
+    /// To select the next cable.
+    SelectNext,
+    /// To select the one before.
+    SelectPrevious,
+}
+
+/// What they are, for those who ask: keys, and their meaning.
+pub const KEYS: [(&str, &str); 7] = [
+    (
+        "c",
+        "cut the selected cable, or else the busiest that can be spared",
+    ),
+    ("r", "repair the selected cable, or else all"),
+    ("tab, arrows", "select a cable"),
+    ("p", "each host pings each"),
+    ("space", "stand still, and go on"),
+    ("?", "this list"),
+    ("q", "end"),
+];
+
+/// What a key means; nothing where it is none of ours.
+pub fn command(key: KeyEvent) -> Option<Command> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    Some(match key.code {
+        // In a terminal's raw mode this is no signal.
+        KeyCode::Char('c') if is_control => Command::Quit,
+        KeyCode::Char(_) if is_control => return None,
+        KeyCode::Char('q' | 'Q') | KeyCode::Esc => Command::Quit,
+        KeyCode::Char('c' | 'C') => Command::Cut,
+        KeyCode::Char('r' | 'R') => Command::Repair,
+        KeyCode::Char('p' | 'P') => Command::PingAll,
+        KeyCode::Char(' ') => Command::Pause,
+        KeyCode::Char('?' | 'h' | 'H') => Command::Help,
+        KeyCode::Tab | KeyCode::Right | KeyCode::Down => Command::SelectNext,
+        KeyCode::BackTab | KeyCode::Left | KeyCode::Up => Command::SelectPrevious,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_mean_what_the_help_says() {
+        let pressed = |code| command(KeyEvent::new(code, KeyModifiers::NONE));
+        for (code, expected) in [
+            (KeyCode::Char('q'), Some(Command::Quit)),
+            (KeyCode::Esc, Some(Command::Quit)),
+            (KeyCode::Char('c'), Some(Command::Cut)),
+            (KeyCode::Char('R'), Some(Command::Repair)),
+            (KeyCode::Char('p'), Some(Command::PingAll)),
+            (KeyCode::Char(' '), Some(Command::Pause)),
+            (KeyCode::Char('?'), Some(Command::Help)),
+            (KeyCode::Tab, Some(Command::SelectNext)),
+            (KeyCode::Left, Some(Command::SelectPrevious)),
+            (KeyCode::Char('x'), None),
+            (KeyCode::F(1), None),
+        ] {
+            assert_eq!(pressed(code), expected, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn control_c_ends_and_does_not_cut() {
+        let pressed = |letter| command(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL));
+        assert_eq!(pressed('c'), Some(Command::Quit));
+        assert_eq!(pressed('r'), None);
+    }
+
+    #[test]
+    fn letting_a_key_go_means_nothing() {
+        let mut key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE);
+        key.kind = KeyEventKind::Release;
+        assert_eq!(command(key), None);
+    }
+}

@@ -1,0 +1,384 @@
+//! The demonstration on a terminal: it plays its scenes, and obeys keys meanwhile and afterwards.
+
+use super::keys::{Command, command};
+use super::lab::{Lab, Result, SAMPLE};
+use super::map::Map;
+use super::story::{Line, Story};
+use super::view::{self, CableLook, Picture, SwitchLook};
+use ratatui::crossterm::event::{self, Event};
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use urtica_topology::shapes::Shape;
+
+/// The time from one picture to the next.
+const FRAME: Duration = Duration::from_millis(50);
+
+/// How long a scene stays when it is over, so that it can be read.
+const HOLD: Duration = Duration::from_secs(3);
+
+/// How many lines are kept that were told.
+const LOG_LINES: usize = 100;
+
+/// How many figures are kept for the sparkline.
+const HISTORY: usize = 200;
+
+/// News in one picture beyond which only their number is told.
+const MUCH_NEWS: usize = 4;
+
+/// Losses are shown for so long.
+const RECENT: Duration = Duration::from_secs(5);
+
+/// Shows it until somebody ends it. Whether all went well.
+///
+/// # Errors
+/// What the terminal or the network refuses.
+pub fn run(lab: &mut Lab, shape: &Shape, stop: &AtomicBool) -> Result<bool> {
+    let mut show = Show::new(lab, shape);
+    let mut terminal = ratatui::try_init()?;
+    let restored = Restored;
+    while !show.is_over && !stop.load(Relaxed) {
+        let due = Instant::now() + FRAME;
+        show.advance()?;
+        terminal.draw(|frame| view::draw(frame, &show.picture()))?;
+        show.obey_keys(due)?;
+    }
+    drop(restored);
+    println!("{}", super::WHAT_NEXT.trim_start());
+    Ok(show.story.all_is_well())
+}
+
+/// Gives the terminal back as it was, however this ends; after a panic, the hook of `ratatui` has done so.
+struct Restored;
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+/// What is shown, and what has been chosen.
+struct Show<'a> {
+    lab: &'a mut Lab,
+    story: Story,
+    shape: String,
+    map: Map,
+    log: VecDeque<Line>,
+    history: VecDeque<u64>,
+    sampled_at: Duration,
+    selected: Option<usize>,
+    is_paused: bool,
+    shows_help: bool,
+    has_colours: bool,
+    is_over: bool,
+}
+
+impl<'a> Show<'a> {
+    fn new(lab: &'a mut Lab, shape: &Shape) -> Self {
+        let story = Story::new(HOLD);
+        Self {
+            log: story.opening(lab, shape).into(),
+            map: Map::new(shape, lab.plan()),
+            shape: shape.to_string(),
+            history: VecDeque::new(),
+            sampled_at: Duration::ZERO,
+            selected: None,
+            is_paused: false,
+            shows_help: false,
+            has_colours: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            is_over: false,
+            story,
+            lab,
+        }
+    }
+
+    /// Lets as much time pass as there is from one picture to the next.
+    fn advance(&mut self) -> Result<()> {
+        if self.is_paused {
+            return Ok(());
+        }
+        let until = self.lab.now() + FRAME;
+        while self.lab.now() < until {
+            self.lab.step()?;
+            let lines = self.story.advance(self.lab)?;
+            self.tell_news();
+            self.tell(lines);
+        }
+        if self.lab.now() >= self.sampled_at + SAMPLE {
+            self.sampled_at = self.lab.now();
+            self.history.push_back(self.lab.figures().flows_per_s);
+            let old = self.history.len().saturating_sub(HISTORY);
+            self.history.drain(..old);
+        }
+        Ok(())
+    }
+
+    /// Waits for the next picture, and obeys keys at once.
+    fn obey_keys(&mut self, due: Instant) -> Result<()> {
+        while event::poll(due.saturating_duration_since(Instant::now()))? {
+            if let Event::Key(key) = event::read()?
+                && let Some(command) = command(key)
+            {
+                self.obey(command)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, command: Command) -> Result<()> {
+        match command {
+            Command::Quit => self.is_over = true,
+            Command::Pause => self.is_paused = !self.is_paused,
+            Command::Help => self.shows_help = !self.shows_help,
+            Command::SelectNext => self.select(1),
+            Command::SelectPrevious => self.select(self.map.cables.len().saturating_sub(1)),
+            Command::Cut => self.cut()?,
+            Command::Repair => self.repair()?,
+            Command::PingAll if self.lab.is_pinging() => {}
+            Command::PingAll => {
+                self.lab.ping_all();
+                self.tell([Line::News("every host pings every other".to_owned())]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Selects the cable that comes so many after the selected one.
+    fn select(&mut self, step: usize) {
+        let count = self.map.cables.len();
+        if count > 0 {
+            let next = self
+                .selected
+                .map_or(0, |selected| (selected + step) % count);
+            self.selected = Some(next);
+        }
+    }
+
+    fn cut(&mut self) -> Result<()> {
+        let Some(cable) = self.selected.or_else(|| self.lab.busiest_spare()) else {
+            let refusal = "no cable can be spared: select one by tab to cut it all the same";
+            self.tell([Line::News(refusal.to_owned())]);
+            return Ok(());
+        };
+        self.set_cut(cable, true)
+    }
+
+    fn repair(&mut self) -> Result<()> {
+        let cables = match self.selected {
+            Some(selected) => selected..selected + 1,
+            None => 0..self.map.cables.len(),
+        };
+        cables
+            .into_iter()
+            .try_for_each(|cable| self.set_cut(cable, false))
+    }
+
+    fn set_cut(&mut self, cable: usize, is_cut: bool) -> Result<()> {
+        if self.lab.is_cut(cable) != is_cut {
+            self.lab.set_cut(cable, is_cut)?;
+            let what = if is_cut { "cut" } else { "repaired" };
+            let told = format!("you have {what} {}", self.lab.cable_name(cable));
+            self.tell([Line::News(told)]);
+        }
+        Ok(())
+    }
+
+    fn tell_news(&mut self) {
+        let news = self.lab.take_news();
+        if news.len() > MUCH_NEWS {
+            let told = format!(
+                "the controller tells {} things, last: {}",
+                news.len(),
+                news[news.len() - 1]
+            );
+            return self.tell([Line::News(told)]);
+        }
+        self.tell(news.into_iter().map(Line::News));
+    }
+
+    fn tell(&mut self, lines: impl IntoIterator<Item = Line>) {
+        self.log.extend(lines);
+        let old = self.log.len().saturating_sub(LOG_LINES);
+        self.log.drain(..old);
+    }
+
+    fn picture(&self) -> Picture<'_> {
+        let round = self.lab.pings();
+        Picture {
+            shape: &self.shape,
+            map: &self.map,
+            switches: self.switches(),
+            cables: (0..self.map.cables.len())
+                .map(|cable| self.cable(cable))
+                .collect(),
+            figures: self.lab.figures(),
+            history: self.history.iter().copied().collect(),
+            pings: (round.answered(), round.len()),
+            lost: self
+                .lab
+                .lost_since(self.lab.now().saturating_sub(RECENT))
+                .count,
+            log: self.log.iter().collect(),
+            now: self.lab.now(),
+            is_paused: self.is_paused,
+            shows_help: self.shows_help,
+            has_colours: self.has_colours,
+        }
+    }
+
+    fn switches(&self) -> Vec<SwitchLook<'_>> {
+        let plan = self.lab.plan();
+        let known: Vec<bool> = self.lab.known_hosts().collect();
+        let switches = plan.switches.iter().zip(self.lab.joined());
+        let looks = switches.map(|(switch, has_joined)| {
+            let hosts = plan.hosts.iter().zip(&known);
+            let here: Vec<_> = hosts
+                .filter(|(host, _)| host.attached.switch == switch.datapath_id)
+                .collect();
+            SwitchLook {
+                name: &switch.name,
+                has_joined,
+                hosts: match &here[..] {
+                    [] => String::new(),
+                    [(host, _)] => host.name.clone(),
+                    more => format!("{} hosts", more.len()),
+                },
+                knows_hosts: here.iter().all(|(_, is_known)| **is_known),
+            }
+        });
+        looks.collect()
+    }
+
+    fn cable(&self, cable: usize) -> CableLook {
+        CableLook {
+            is_cut: self.lab.is_cut(cable),
+            is_discovered: self.lab.is_discovered(cable),
+            is_selected: self.selected == Some(cable),
+            frames_per_s: self
+                .lab
+                .figures()
+                .cables_per_s
+                .get(cable)
+                .copied()
+                .unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    /// A show that has gone on for so many seconds, as long as it takes to compute them.
+    fn run_for(show: &mut Show, seconds: u64) {
+        let until = show.lab.now() + Duration::from_secs(seconds);
+        while show.lab.now() < until {
+            show.advance().unwrap();
+        }
+    }
+
+    fn ring() -> (Shape, Lab) {
+        let shape: Shape = "ring,3".parse().unwrap();
+        let lab = Lab::new(&shape, 0).unwrap();
+        (shape, lab)
+    }
+
+    fn tells(show: &Show, text: &str) -> bool {
+        show.log
+            .iter()
+            .any(|line| format!("{line:?}").contains(text))
+    }
+
+    #[test]
+    fn keys_cut_and_repair_the_selected_cable() {
+        let (shape, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &shape);
+        run_for(&mut show, 1);
+        [Command::SelectNext, Command::SelectNext, Command::Cut]
+            .into_iter()
+            .for_each(|command| show.obey(command).unwrap());
+        let cut =
+            |show: &Show| -> Vec<bool> { (0..3).map(|cable| show.lab.is_cut(cable)).collect() };
+        assert_eq!(cut(&show), [false, true, false]);
+        assert!(show.picture().cables[1].is_selected);
+        run_for(&mut show, 1);
+        assert!(
+            tells(&show, "the controller has lost the link"),
+            "{:?}",
+            show.log
+        );
+        show.obey(Command::Repair).unwrap();
+        assert_eq!(cut(&show), [false; 3]);
+    }
+
+    #[test]
+    fn without_a_selection_the_busiest_spare_cable_is_cut_and_all_are_repaired() {
+        let (shape, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &shape);
+        for _ in 0..3 {
+            show.obey(Command::Cut).unwrap();
+        }
+        let cut = (0..3).filter(|&cable| show.lab.is_cut(cable)).count();
+        assert_eq!(cut, 1, "the other two are needed");
+        assert!(tells(&show, "no cable can be spared"), "{:?}", show.log);
+        show.obey(Command::Repair).unwrap();
+        assert!((0..3).all(|cable| !show.lab.is_cut(cable)));
+    }
+
+    #[test]
+    fn time_stands_still_while_it_is_paused() {
+        let (shape, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &shape);
+        show.obey(Command::Pause).unwrap();
+        show.advance().unwrap();
+        assert_eq!(
+            (show.lab.now(), show.picture().is_paused),
+            (Duration::ZERO, true)
+        );
+        show.obey(Command::Pause).unwrap();
+        show.advance().unwrap();
+        assert_eq!(show.lab.now(), FRAME);
+        show.obey(Command::Quit).unwrap();
+        assert!(show.is_over);
+    }
+
+    #[test]
+    fn a_cut_is_seen_and_told() {
+        let shape: Shape = "torus,3,3".parse().unwrap();
+        let mut lab = Lab::new(&shape, 0).unwrap();
+        let mut show = Show::new(&mut lab, &shape);
+        let is_cut = |show: &Show| (0..18).any(|cable| show.lab.is_cut(cable));
+        while !is_cut(&show) {
+            run_for(&mut show, 1);
+        }
+        run_for(&mut show, 4);
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal
+            .draw(|frame| view::draw(frame, &show.picture()))
+            .unwrap();
+        let drawn = terminal.backend().to_string();
+        println!("{drawn}");
+        for expected in ["[s1x1]", "h3x3", "×", "flows/s       100", "packets lost"] {
+            assert!(drawn.contains(expected), "no {expected} in\n{drawn}");
+        }
+    }
+
+    #[test]
+    fn the_whole_story_is_told_and_it_goes_on_afterwards() {
+        let (shape, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &shape);
+        run_for(&mut show, 60);
+        assert!(
+            show.story.is_over() && show.story.all_is_well(),
+            "{:?}",
+            show.log
+        );
+        show.obey(Command::PingAll).unwrap();
+        run_for(&mut show, 2);
+        assert!(show.lab.pings().is_complete() && !show.lab.is_pinging());
+        assert!(!show.is_over);
+    }
+}

@@ -1,0 +1,267 @@
+//! Where a network's switches are drawn, by its shape.
+//!
+//! **How.** A torus is a grid, trees stand in levels, a line is a line, and everything else is a circle. A cable that would run through
+//! a switch that is not its own is drawn as an arc.
+
+use std::collections::BTreeMap;
+use std::f64::consts::TAU;
+use urtica_topology::shapes::{Plan, Shape};
+
+/// A place in the picture: from the left and from the top, each from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    pub x: f64,
+    pub y: f64,
+}
+
+/// A cable between two switches, as it is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stroke {
+    /// The switches, by their place in the plan.
+    pub ends: [usize; 2],
+    /// From one to the other, in straight pieces.
+    pub points: Vec<Place>,
+}
+
+/// A network's picture: its lines, without what changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Map {
+    /// Each switch's place, as they are in the plan.
+    pub switches: Vec<Place>,
+    /// Each cable between switches, as they are in the plan.
+    pub cables: Vec<Stroke>,
+}
+
+/// A line is not drawn nearer to a switch that is not its own.
+const CLEARANCE: f64 = 0.04;
+
+/// How far an arc leaves the straight line.
+const BULGE: f64 = 0.13;
+
+/// How many straight pieces an arc has.
+const ARC_PIECES: usize = 12;
+
+impl Map {
+    /// The picture of a plan of this shape.
+    pub fn new(shape: &Shape, plan: &Plan) -> Self {
+        let ends = ends(plan);
+        let switches = match shape {
+            Shape::Torus { y, .. } => grid(plan.switches.len(), *y as usize),
+            Shape::Linear { .. } => rows(&[plan.switches.len()]),
+            Shape::Tree { .. } => tree(plan.switches.len(), &ends),
+            Shape::FatTree { k } => fat_tree(*k as usize),
+            _ => circle(plan.switches.len()),
+        };
+        let strokes = ends.iter().map(|&ends| stroke(ends, &switches));
+        Self {
+            cables: strokes.collect(),
+            switches,
+        }
+    }
+}
+
+/// Which switches each cable connects, by their places in the plan.
+pub fn ends(plan: &Plan) -> Vec<[usize; 2]> {
+    let ids = plan.switches.iter().map(|switch| switch.datapath_id);
+    let places: BTreeMap<_, _> = ids.zip(0..).collect();
+    let place = |port: urtica_topology::PortId| places.get(&port.switch).copied().unwrap_or(0);
+    let links = plan.links.iter();
+    links.map(|link| [place(link.a), place(link.b)]).collect()
+}
+
+/// The middle of the `index`-th of `count` equal parts.
+fn middle(index: usize, count: usize) -> f64 {
+    (index as f64 + 0.5) / count.max(1) as f64
+}
+
+/// Column by column.
+fn grid(count: usize, rows: usize) -> Vec<Place> {
+    let columns = count.div_ceil(rows.max(1));
+    let places = (0..count).map(|index| Place {
+        x: middle(index / rows, columns),
+        y: middle(index % rows, rows),
+    });
+    places.collect()
+}
+
+/// Row by row, of so many switches each.
+fn rows(lengths: &[usize]) -> Vec<Place> {
+    let rows = lengths.iter().enumerate();
+    let places = rows.flat_map(|(row, &length)| {
+        (0..length).map(move |index| Place {
+            x: middle(index, length),
+            y: middle(row, lengths.len()),
+        })
+    });
+    places.collect()
+}
+
+/// The first switch on top. Each cable of a tree's plan has the upper switch as its first end, and switches are numbered in a walk that
+/// goes down first.
+fn tree(count: usize, ends: &[[usize; 2]]) -> Vec<Place> {
+    let mut below = vec![Vec::new(); count];
+    let mut depths = vec![0; count];
+    for &[upper, lower] in ends {
+        below[upper].push(lower);
+    }
+    for upper in 0..count {
+        for &lower in &below[upper] {
+            depths[lower] = depths[upper] + 1;
+        }
+    }
+    let levels = depths.iter().max().map_or(1, |depth| depth + 1);
+    let leaves = below.iter().filter(|below| below.is_empty()).count();
+    let (mut xs, mut leaf) = (vec![0.0; count], leaves);
+    for switch in (0..count).rev() {
+        xs[switch] = if let [first, .., last] | [first @ last] = below[switch][..] {
+            (xs[first] + xs[last]) / 2.0
+        } else {
+            leaf -= 1;
+            middle(leaf, leaves)
+        };
+    }
+    let places = xs.into_iter().zip(depths);
+    let places = places.map(|(x, depth)| Place {
+        x,
+        y: middle(depth, levels),
+    });
+    places.collect()
+}
+
+/// Core above aggregation above edge switches, in the order of the plan: first the core, then pod by pod.
+fn fat_tree(k: usize) -> Vec<Place> {
+    let half = k / 2;
+    let levels = rows(&[half * half, k * half, k * half]);
+    let (core, pods) = levels.split_at(half * half);
+    let (aggregation, edge) = pods.split_at(k * half);
+    let pods = (0..k).flat_map(|pod| {
+        let pod = pod * half..(pod + 1) * half;
+        aggregation[pod.clone()].iter().chain(&edge[pod])
+    });
+    core.iter().chain(pods).copied().collect()
+}
+
+/// The first switch on top, and on clockwise.
+fn circle(count: usize) -> Vec<Place> {
+    if count == 1 {
+        return rows(&[1]);
+    }
+    let places = (0..count).map(|index| {
+        let angle = TAU * index as f64 / count as f64;
+        Place {
+            x: 0.5 + 0.42 * angle.sin(),
+            // The hosts' names are below.
+            y: 0.47 - 0.4 * angle.cos(),
+        }
+    });
+    places.collect()
+}
+
+fn stroke(ends: [usize; 2], switches: &[Place]) -> Stroke {
+    let [from, to] = ends.map(|end| switches[end]);
+    let others = switches.iter().enumerate();
+    let is_in_the_way = |(index, &place): (usize, &Place)| {
+        !ends.contains(&index) && distance(place, from, to) < CLEARANCE
+    };
+    let points = match { others }.any(is_in_the_way) {
+        true => arc(from, to),
+        false => vec![from, to],
+    };
+    Stroke { ends, points }
+}
+
+/// From a place to the stretch between two others.
+fn distance(place: Place, from: Place, to: Place) -> f64 {
+    let (dx, dy) = (to.x - from.x, to.y - from.y);
+    let length = dx * dx + dy * dy;
+    let along = ((place.x - from.x) * dx + (place.y - from.y) * dy) / length.max(f64::MIN_POSITIVE);
+    let along = along.clamp(0.0, 1.0);
+    (place.x - from.x - along * dx).hypot(place.y - from.y - along * dy)
+}
+
+/// To the upper side of a line across, and to the right of one down.
+fn arc(from: Place, to: Place) -> Vec<Place> {
+    let (dx, dy) = (to.x - from.x, to.y - from.y);
+    let length = dx.hypot(dy).max(f64::MIN_POSITIVE);
+    let (across_x, across_y) = match dx.abs() > dy.abs() {
+        true => (dy * dx.signum(), -dx.abs()),
+        false => (dy.abs(), -dx * dy.signum()),
+    };
+    let bulge = BULGE / length;
+    let points = (0..=ARC_PIECES).map(|piece| {
+        let along = piece as f64 / ARC_PIECES as f64;
+        let away = bulge * 4.0 * along * (1.0 - along);
+        Place {
+            x: (from.x + along * dx + away * across_x).clamp(0.0, 1.0),
+            y: (from.y + along * dy + away * across_y).clamp(0.0, 1.0),
+        }
+    });
+    points.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(shape: &str) -> Map {
+        let shape: Shape = shape.parse().unwrap();
+        Map::new(&shape, &shape.plan().unwrap())
+    }
+
+    #[test]
+    fn every_shape_has_its_switches_apart_and_within_the_picture() {
+        for shape in [
+            "single,3",
+            "linear,5",
+            "linear,2,3",
+            "tree,depth=3,fanout=2",
+            "tree,depth=1,fanout=4",
+            "torus,3,3",
+            "torus,4,3,2",
+            "fattree,4",
+            "ring,7",
+            "mesh,5",
+        ] {
+            let map = map(shape);
+            let points = map.cables.iter().flat_map(|cable| &cable.points);
+            for place in map.switches.iter().chain(points) {
+                let (x, y) = (place.x, place.y);
+                assert!((0.0..=1.0).contains(&x), "{shape}: {place:?}");
+                assert!((0.0..=1.0).contains(&y), "{shape}: {place:?}");
+            }
+            for (index, one) in map.switches.iter().enumerate() {
+                let near = |other: &&Place| (one.x - other.x).hypot(one.y - other.y) < CLEARANCE;
+                assert_eq!(map.switches[..index].iter().find(near), None, "{shape}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_torus_is_a_grid_by_the_numbers_in_its_names() {
+        let map = map("torus,3,3");
+        let [s1x1, s1x2, s2x1] = [0, 1, 3].map(|index| map.switches[index]);
+        assert!(s1x1.x == s1x2.x && s1x1.y < s1x2.y, "{s1x1:?} {s1x2:?}");
+        assert!(s1x1.y == s2x1.y && s1x1.x < s2x1.x, "{s1x1:?} {s2x1:?}");
+        let arcs = map.cables.iter().filter(|cable| cable.points.len() > 2);
+        assert_eq!(arcs.count(), 6, "one around each row and each column");
+    }
+
+    #[test]
+    fn what_is_above_in_a_tree_is_drawn_above() {
+        for shape in ["tree,depth=3,fanout=3", "fattree,4"] {
+            let map = map(shape);
+            assert_eq!(
+                map.switches[0].y,
+                map.switches.iter().map(|s| s.y).fold(1.0, f64::min)
+            );
+        }
+        let map = map("tree,depth=3,fanout=2");
+        for cable in &map.cables {
+            let [upper, lower] = cable.ends.map(|end| map.switches[end].y);
+            assert!(upper < lower, "{cable:?}");
+        }
+        let below = map.cables.iter().filter(|cable| cable.ends[0] == 0);
+        let below: f64 = below.map(|cable| map.switches[cable.ends[1]].x).sum();
+        assert_eq!(map.switches[0].x, below / 2.0);
+    }
+}

@@ -1,0 +1,337 @@
+//! `urtica net`: a network in this process.
+
+mod simulate;
+mod watch;
+
+use crate::log::log_to_stderr;
+use crate::say::say;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use urtica_apps as apps;
+use urtica_controller::Controller;
+use urtica_net::{Net, NetConfig, PingAllReport};
+use urtica_switch::FailMode;
+use urtica_topology::shapes::{Plan, Shape, ShapeError};
+use urtica_wire::Address;
+
+const EXAMPLES: &str = "\
+Examples:
+  urtica net tree,depth=2,fanout=2 --ping-all
+  urtica net linear,3 --apps l2 --ping-all --trace
+  urtica net tree,depth=2,fanout=2 --controller tcp:127.0.0.1:6653 --ping-all --seconds 10
+  urtica net linear,2 --ping-all --pcap s1,s2=trunk.pcap
+  urtica net simulate --seeds 100
+
+Topologies: single,N linear,N[,HOSTS] tree,depth=D,fanout=F torus,X,Y fattree,K ring,N mesh,N file:PATH. \
+Hosts are h1, h2, … with the addresses 10.0.0.1, 10.0.0.2, …";
+
+/// How long switches may take to find their controller.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a controller may take to tell switches what it tells them at first.
+const TOLD_WITHIN: Duration = Duration::from_millis(300);
+
+/// How often it is looked at whether somebody wants to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Options of `urtica net`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct NetArgs {
+    #[command(subcommand)]
+    command: Option<NetCommand>,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum NetCommand {
+    /// Run drawn networks with drawn faults in simulated time, and check what must hold in each.
+    Simulate(simulate::SimulateArgs),
+}
+
+/// Options of one network in real time.
+#[derive(Debug, clap::Args)]
+struct ShowArgs {
+    /// The network, as below.
+    #[arg(required = true)]
+    topology: Option<Shape>,
+    /// The controller that switches connect to: tcp:HOST[:PORT] or unix:FILE [default: none].
+    #[arg(long, value_name = "ADDR", conflicts_with = "apps")]
+    controller: Option<Address>,
+    /// Run these programs in a controller in this process, separated by commas. Without either, switches learn by themselves.
+    #[arg(long, value_name = "APP", value_delimiter = ',')]
+    apps: Vec<String>,
+    #[command(flatten)]
+    options: apps::Options,
+    /// Have each host ping each; the exit status tells whether all were reached.
+    #[arg(long)]
+    ping_all: bool,
+    /// End after this time [default: at once with --ping-all, else never].
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// Jump from one thing that happens to the next instead of waiting for it. Not with --controller.
+    #[arg(long, conflicts_with = "controller")]
+    simulated: bool,
+    /// What delays, losses and back-offs are drawn from.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+    /// Write a line for each frame and message.
+    #[arg(long)]
+    trace: bool,
+    /// Capture a cable's frames into a file, as in s1,s2=trunk.pcap. May be repeated.
+    #[arg(long, value_name = "A,B=FILE", value_parser = parse_capture)]
+    pcap: Vec<(String, String, PathBuf)>,
+}
+
+fn parse_capture(text: &str) -> Result<(String, String, PathBuf), String> {
+    let parts = text.split_once('=').and_then(|(ends, file)| {
+        let (a, b) = ends.split_once(',')?;
+        Some((a.to_owned(), b.to_owned(), file.into()))
+    });
+    parts.ok_or_else(|| {
+        format!("'{text}' names no cable and file; expected A,B=FILE, as in s1,s2=trunk.pcap")
+    })
+}
+
+/// Runs until everything that was asked for is done, or SIGINT or SIGTERM.
+pub fn run(args: NetArgs) -> ExitCode {
+    let ended = match args.command {
+        Some(NetCommand::Simulate(args)) => simulate::run(args),
+        None => {
+            log_to_stderr();
+            show(&args.show)
+        }
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("urtica: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn show(args: &ShowArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let stop = stop_on_signal()?;
+    let mut net = args.build()?;
+    if args.waits_for_controller() {
+        wait_for_controller(&mut net, args.patience(), &stop)?;
+    }
+    let mut all_reached = true;
+    if args.ping_all {
+        let report = net.ping_all()?;
+        all_reached = report.is_complete();
+        tell_pings(&net, &report)?;
+        if !all_reached && args.has_loops()? {
+            say(
+                "this network has loops, where what is flooded goes round; l2 and switches that learn need one without",
+            );
+        }
+    }
+    let end = args.end(&net);
+    while net.now() < end && !stop.load(Relaxed) {
+        net.run_for(LOOK.min(end - net.now()));
+        net.broken().map_or(Ok(()), |broken| Err(broken.clone()))?;
+    }
+    Ok(match all_reached {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+impl ShowArgs {
+    fn build(&self) -> Result<Net, Box<dyn std::error::Error>> {
+        let shape = self.topology.as_ref().ok_or("no topology was given")?;
+        let plan = shape.plan()?;
+        let mut net = Net::new(&plan, self.config())?;
+        say(format!(
+            "{shape}: {} switches, {} hosts, {} cables",
+            net.switches().len(),
+            net.hosts().len(),
+            net.cables().len()
+        ));
+        watch::attach(&mut net, self.trace, &self.pcap)?;
+        if !self.simulated {
+            net.follow_the_clock();
+        }
+        match &self.controller {
+            Some(address) => net.connect_to(address)?,
+            None if self.apps.is_empty() => {}
+            None => net.start_controller(controller(&self.apps, &self.options)?)?,
+        }
+        Ok(net)
+    }
+
+    fn has_loops(&self) -> Result<bool, ShapeError> {
+        let plan = self.topology.as_ref().map(Shape::plan).transpose()?;
+        Ok(plan.is_some_and(|plan| has_loops(&plan)))
+    }
+
+    fn config(&self) -> NetConfig {
+        let mut config = NetConfig {
+            seed: self.seed,
+            ..NetConfig::default()
+        };
+        if !self.waits_for_controller() {
+            config.switch.fail_mode = FailMode::Standalone;
+        }
+        config
+    }
+
+    fn waits_for_controller(&self) -> bool {
+        self.controller.is_some() || !self.apps.is_empty()
+    }
+
+    /// How long to wait for a controller.
+    fn patience(&self) -> Duration {
+        CONNECTED_WITHIN.min(self.end_of_time())
+    }
+
+    /// When to end, by the network's time.
+    fn end(&self, net: &Net) -> Duration {
+        match self.seconds {
+            None if self.ping_all => net.now(),
+            _ => self.end_of_time(),
+        }
+    }
+
+    fn end_of_time(&self) -> Duration {
+        let seconds = self.seconds.map(Duration::try_from_secs_f64);
+        seconds.map_or(Duration::MAX, |seconds| seconds.unwrap_or(Duration::MAX))
+    }
+}
+
+/// Whether there are more links than a tree of the switches has.
+fn has_loops(plan: &Plan) -> bool {
+    plan.links.len() >= plan.switches.len()
+}
+
+/// A controller with these programs, in which nothing is drawn anew for each run.
+fn controller(names: &[String], options: &apps::Options) -> Result<Controller, apps::SetupError> {
+    let mut options = options.clone();
+    options.discovery.secret = Some([0; 32]);
+    apps::add_all(Controller::new(), names, &options)
+}
+
+fn wait_for_controller(
+    net: &mut Net,
+    patience: Duration,
+    stop: &AtomicBool,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let connected = |net: &Net| {
+        let switches = net.switches();
+        let connected = switches.filter(|&switch| net.has_controller(switch).unwrap_or(false));
+        connected.count()
+    };
+    let all = net.switches().len();
+    let is_done = |net: &mut Net| connected(net) == all || stop.load(Relaxed);
+    net.run_until(is_done, patience);
+    let count = connected(net);
+    say(format!(
+        "{count} of {all} switches are connected after {:.3} s",
+        net.now().as_secs_f64()
+    ));
+    if count < all && !stop.load(Relaxed) {
+        return Err(format!(
+            "{} switches found no controller within {patience:?}; is it running, and does it speak OpenFlow 1.0 or 1.3?",
+            all - count
+        )
+        .into());
+    }
+    net.run_for(TOLD_WITHIN);
+    Ok(())
+}
+
+fn tell_pings(net: &Net, report: &PingAllReport) -> Result<(), urtica_net::NetError> {
+    say(format!(
+        "{report}, longest {:.3} ms",
+        report.rtt_max.as_secs_f64() * 1e3
+    ));
+    for &(from, to) in &report.failed {
+        say(format!(
+            "  {} got no answer from {}",
+            net.host_name(from)?,
+            net.host_name(to)?
+        ));
+    }
+    Ok(())
+}
+
+fn stop_on_signal() -> std::io::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Alone {
+        #[command(flatten)]
+        args: NetArgs,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<NetArgs, String> {
+        let program = ["net"].iter().chain(arguments);
+        let parsed = Alone::try_parse_from(program).map_err(|error| error.to_string())?;
+        Ok(parsed.args)
+    }
+
+    #[test]
+    fn a_network_or_a_simulation() {
+        let args = parse(&["tree,depth=2,fanout=3", "--ping-all", "--pcap=s1,h1=x.pcap"]).unwrap();
+        assert!(args.command.is_none() && args.show.ping_all);
+        assert_eq!(
+            args.show.pcap,
+            [("s1".to_owned(), "h1".to_owned(), PathBuf::from("x.pcap"))]
+        );
+        assert!(parse(&["simulate", "--seeds=3"]).unwrap().command.is_some());
+    }
+
+    #[test]
+    fn refusals_say_what_was_expected() {
+        for (arguments, expected) in [
+            (&[][..], "required"),
+            (&["star,3"], "is not a topology"),
+            (
+                &["single,2", "--apps=l2", "--controller=tcp:a"],
+                "cannot be used with",
+            ),
+            (
+                &["single,2", "--simulated", "--controller=tcp:a"],
+                "cannot be used with",
+            ),
+            (&["single,2", "--pcap=s1=x"], "expected A,B=FILE"),
+            (&["simulate", "--seeds=0"], "--seeds"),
+        ] {
+            let sentence = parse(arguments).unwrap_err();
+            assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn there_is_an_error_for_an_unknown_program_and_an_unknown_cable() {
+        for (arguments, expected) in [
+            (
+                &["single,2", "--apps=l9"][..],
+                "there is no control program 'l9'",
+            ),
+            (
+                &["single,2", "--pcap=s1,s7=/dev/null"],
+                "no cable between 's1' and 's7'",
+            ),
+        ] {
+            let args = parse(arguments).unwrap();
+            let sentence = args.show.build().err().unwrap().to_string();
+            assert!(sentence.contains(expected), "{sentence}");
+        }
+    }
+}

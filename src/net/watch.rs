@@ -1,0 +1,27 @@
+//! Who looks on: the tracer, and captures.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{BufWriter, stdout};
+use std::path::PathBuf;
+use urtica_net::Net;
+use urtica_net::pcap::Capture;
+use urtica_net::tracer::Tracer;
+
+/// Puts on what was asked for.
+pub(super) fn attach(
+    net: &mut Net,
+    traces: bool,
+    captures: &[(String, String, PathBuf)],
+) -> Result<(), Box<dyn Error>> {
+    if traces {
+        net.watch(Tracer::new(net, stdout()));
+    }
+    for (a, b, path) in captures {
+        let cable = net.cable(a, b)?;
+        let file = File::create(path)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        net.watch(Capture::new(cable, BufWriter::new(file))?);
+    }
+    Ok(())
+}
