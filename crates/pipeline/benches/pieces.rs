@@ -289,6 +289,6 @@ fn ip(address: u32) -> String {
 
 /// Numbers in an order that nobody foresees.
 fn scatter(number: u32) -> u32 {
-    let product = u64::from(number + 1) * 0x9e37_79b9_7f4a_7c15;
+    let product = u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (product >> 29) as u32 ^ product as u32
 }
