@@ -9,14 +9,7 @@ tools/setup installs; run it on a quiet machine, for a run that was disturbed is
     python3 tools/figures --quick --rows 1,5   tiny runs that show that the tool works, and nothing else
 """
 
-import signal
-import sys
-import tempfile
-from pathlib import Path
-
-from bench import Bench, progress
-from command import arguments, measure, refuse_what_is_missing, settings_of
-from document import document, machine_facts, raw
+from command import Figures, run
 from rows import GROUPS
 
 EXPLANATION = """\
@@ -39,29 +32,5 @@ rate that the load saw. The sockets' memory in the kernel is not resident memory
 Not measured: two shards on two cores, for the load needs a core of its own.
 """
 
-
-def main():
-    args = arguments("figures", __doc__, GROUPS)
-    groups = [group for group in GROUPS if set(group.rows) & set(args.rows)]
-    refuse_what_is_missing(groups)
-    settings = settings_of(args)
-    machine = machine_facts()
-    with tempfile.TemporaryDirectory(prefix="urtica-figures-") as folder:
-        bench = Bench(settings, Path(folder))
-        lines, failures = measure(bench, groups, args.rows)
-    text = document("Figures", EXPLANATION, lines, failures, machine, settings, bench.runs)
-    print(text if args.out is None else text[: text.index("## The commands")])
-    if args.out:
-        (args.out / "figures.md").write_text(text)
-        (args.out / "figures.json").write_text(raw(lines, failures, machine, settings, bench.runs))
-        progress(f"wrote figures.md and figures.json to {args.out}")
-    sys.exit(1 if failures else 0)
-
-
 if __name__ == "__main__":
-    # Servers are stopped on the way out, whoever ends this.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("figures: interrupted; nothing was written")
+    run(Figures("figures", "Figures", EXPLANATION, GROUPS), __doc__)

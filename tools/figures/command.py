@@ -1,15 +1,18 @@
-"""What the commands that measure have in common: options, what they need, and rows that may fail."""
+"""What the commands that measure have in common: options, what they need, rows that may fail, and what is written."""
 
 import argparse
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import ROOT, MeasureError, Settings, os_ken_python, progress
+from bench import ROOT, Bench, MeasureError, Settings, os_ken_python, progress
+from document import document, machine_facts, raw
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,57 @@ class Group:
     rows: tuple
     measure: callable
     needs: tuple = ()
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A set of figures: what it is called, who asks for it and where it is written, how it is explained, what is drawn."""
+
+    name: str
+    title: str
+    explanation: str
+    groups: tuple
+    # From the lines of the table to pictures by name, and the section of the document for each.
+    drawn_from: callable = lambda lines: {}
+    sections: dict = field(default_factory=dict)
+
+
+def run(figures, description):
+    """Measures what the options ask for, and tells it. Servers are stopped on the way out, whoever ends this."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        sys.exit(1 if measured_and_told(figures, description) else 0)
+    except KeyboardInterrupt:
+        sys.exit(f"{figures.name}: interrupted; nothing was written")
+
+
+def measured_and_told(figures, description):
+    """Returns the rows that could not be measured."""
+    args = arguments(figures.name, description, figures.groups)
+    groups = [group for group in figures.groups if set(group.rows) & set(args.rows)]
+    refuse_what_is_missing(groups)
+    settings = settings_of(args)
+    machine = machine_facts()
+    with tempfile.TemporaryDirectory(prefix="urtica-figures-") as folder:
+        bench = Bench(settings, Path(folder))
+        lines, failures = measure(bench, groups, args.rows)
+    pictures = figures.drawn_from(lines)
+    rest = "\n".join(figures.sections[name] for name in pictures)
+    text = document(figures.title, figures.explanation, lines, failures, machine, settings, bench.runs, rest)
+    print(text if args.out is None else text[: text.index("## The commands")])
+    # A picture that was asked for by name is drawn wherever the text goes; tiny runs are worth none.
+    if picture_folder := args.out or (None if settings.quick else ROOT / "docs"):
+        for name, svg in pictures.items():
+            write(picture_folder / f"{figures.name}-{name}.svg", svg)
+    if args.out:
+        write(args.out / f"{figures.name}.md", text)
+        write(args.out / f"{figures.name}.json", raw(lines, failures, machine, settings, bench.runs))
+    return failures
+
+
+def write(file, text):
+    file.write_text(text)
+    progress(f"wrote {file}")
 
 
 def settings_of(args):

@@ -7,7 +7,7 @@
 mod support;
 
 #[path = "../../apps/src/mac_table.rs"]
-#[allow(dead_code, unused_imports)]
+#[allow(dead_code, unused_imports, reason = "the program uses all of it")]
 mod mac_table;
 
 use mac_table::MacTable;

@@ -6,7 +6,7 @@
 //! atomics; memory is never given back here. It has no test harness, as the files' own tests would be among its tests.
 
 #[path = "../src/stm"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the models use a part of it")]
 mod stm {
     pub mod core;
     pub mod log;
@@ -33,13 +33,13 @@ mod stm {
 }
 
 #[path = "../src/table/mod.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the models use a part of it")]
 mod table;
 #[path = "../src/wait.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the models use a part of it")]
 mod wait;
 #[path = "../src/word.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the models use a part of it")]
 mod word;
 
 use word::Word;

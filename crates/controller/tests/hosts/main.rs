@@ -2,8 +2,7 @@
 
 mod frames;
 mod hosts;
-// Discovery's tests use all of it.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "discovery's tests use all of it")]
 #[path = "../discovery/mesh.rs"]
 mod mesh;
 mod neighbour_proxy;
@@ -11,8 +10,7 @@ mod net;
 mod provision;
 mod real_switches;
 mod routes;
-// The control path's tests use all of it.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the control path's tests use all of it")]
 #[path = "../control_path/support.rs"]
 mod support;
 mod threads;
