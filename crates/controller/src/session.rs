@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! new ───► Hello ──hello──► Features ──features reply──► Up
-//!            │                 │                          │  1.3: asks for port descriptions, adds the table-miss entry
+//!            │                 │  asks for features; configures; 1.3: asks for port descriptions, adds the table-miss entry
 //!            └──── time-out ───┴── silence, two probes ───┴─► SessionError
 //! ```
 //! Packet-ins are taken from the features reply on: cbench and real switches send them at once, and a controller that
@@ -15,6 +15,7 @@
 use crate::SwitchInfo;
 use crate::stage::Tables;
 use crate::xid::{Origin, Xids};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 use urtica_wire::{
     Action, CONTROLLER_NO_BUFFER, ConfigFlags, DecodeError, ErrorCode, ErrorMessage, FlowMod,
@@ -142,6 +143,7 @@ pub struct Session {
     started: Instant,
     last_heard: Instant,
     last_probe: Option<Instant>,
+    features_xid: u32,
     port_desc_xid: Option<u32>,
 }
 
@@ -170,6 +172,7 @@ impl Session {
             started: now,
             last_heard: now,
             last_probe: None,
+            features_xid: 0,
             port_desc_xid: None,
         }
     }
@@ -318,7 +321,8 @@ impl Session {
             });
         };
         self.phase = Phase::Features(version);
-        self.write(version, &Message::FeaturesRequest, out);
+        self.features_xid = self.write(version, &Message::FeaturesRequest, out);
+        self.write_configuration(version, out);
         Ok(Event::Nothing)
     }
 
@@ -334,16 +338,28 @@ impl Session {
             }
             Ok((_, Message::FeaturesReply(features))) => {
                 self.phase = Phase::Up(version);
-                self.write_configuration(version, features.n_tables, out);
+                self.write_rest_of_configuration(version, features.n_tables, out);
                 Ok(Event::Joined(SwitchInfo::new(
                     version,
                     self.peer.clone(),
                     &features,
                 )))
             }
-            Ok((_, Message::Error(error))) => Err(SessionError::Refused(error.code)),
+            // What was sent after the question for features is configuration.
+            Ok((header, Message::Error(error))) if header.xid <= self.features_xid => {
+                Err(SessionError::Refused(error.code))
+            }
             Ok((header, Message::EchoRequest(data))) => {
                 self.write_with_xid(version, header.xid, &Message::EchoReply(data), out);
+                Ok(Event::Nothing)
+            }
+            // Switches may answer in another order than they were asked (1.3.5 section 6.2): ask again, later.
+            Ok((header, _)) if self.port_desc_xid == Some(header.xid) => {
+                self.port_desc_xid = None;
+                Ok(Event::Nothing)
+            }
+            Ok((_, Message::Error(error))) => {
+                tracing::warn!(peer = self.peer, code = %error.code, "the switch refused its configuration");
                 Ok(Event::Nothing)
             }
             // Before the switch has said who it is, there is nobody to hand its messages to.
@@ -423,25 +439,42 @@ impl Session {
         decoded.inspect_err(|error| self.write_error(version, error.code(), frame, out))
     }
 
-    /// What every switch is told when it joins: send whole packets; and in 1.3: describe your ports, send us what
-    /// matches nothing else.
-    fn write_configuration(&mut self, version: Version, n_tables: u8, out: &mut Vec<u8>) {
+    /// What every switch is told: send whole packets; and in 1.3: describe your ports, send us what matches nothing else.
+    /// It goes out together with the question who the switch is, since each answer that is waited for costs a pass of
+    /// the switch's main loop: Open vSwitch with many bridges takes milliseconds for one.
+    fn write_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
         let config = SwitchConfig {
             flags: ConfigFlags::empty(),
             miss_send_len: CONTROLLER_NO_BUFFER,
         };
         self.write(version, &Message::SetConfig(config), out);
-        if version == Version::Of10 {
-            return;
+        if version != Version::Of10 {
+            self.ask_for_ports(version, out);
+            self.write_table_misses(version, 0..1, out);
         }
-        let body = MultipartRequestBody::PortDesc;
+    }
+
+    /// What has to wait for the features: further tables, and ports whose description came before them and was let go.
+    fn write_rest_of_configuration(&mut self, version: Version, n_tables: u8, out: &mut Vec<u8>) {
+        if version != Version::Of10 {
+            if self.port_desc_xid.is_none() {
+                self.ask_for_ports(version, out);
+            }
+            self.write_table_misses(version, 1..n_tables, out);
+        }
+    }
+
+    fn ask_for_ports(&mut self, version: Version, out: &mut Vec<u8>) {
         let request = MultipartRequest {
             flags: MultipartFlags::empty(),
-            body,
+            body: MultipartRequestBody::PortDesc,
         };
         self.port_desc_xid = Some(self.write(version, &Message::MultipartRequest(request), out));
+    }
+
+    fn write_table_misses(&mut self, version: Version, tables: Range<u8>, out: &mut Vec<u8>) {
         if self.config.table_miss {
-            for table_id in 0..self.config.tables.min(n_tables.max(1)) {
+            for table_id in tables.start..tables.end.min(self.config.tables) {
                 self.write_table_miss(version, table_id, out);
             }
         }

@@ -37,7 +37,7 @@ impl Bench {
         switch
     }
 
-    /// The same with so many tables; and what it was told after it said who it is.
+    /// The same with so many tables; and what it was told after the question who it is.
     pub fn join_with_tables(
         &mut self,
         version: Version,
@@ -46,7 +46,8 @@ impl Bench {
     ) -> (ConnectionId, Vec<Frame>) {
         let switch = self.connect();
         self.input(switch, &[version.to_wire(), 0, 0, 8, 0, 0, 0, 0]);
-        let xid = self.take(switch)[1].header().xid;
+        let mut told = self.take(switch).split_off(1);
+        let xid = told.remove(0).header().xid;
         let Message::FeaturesReply(features) = features(version, id) else {
             panic!("expected features");
         };
@@ -55,7 +56,7 @@ impl Bench {
             ..features
         });
         self.input(switch, &encode(version, xid, &features));
-        let told = self.take(switch);
+        told.extend(self.take(switch));
         if version == Version::Of13 {
             let described = port_desc(MultipartFlags::empty(), &[1, 2, 3]);
             self.input(switch, &encode(version, told[1].header().xid, &described));

@@ -81,6 +81,9 @@ impl Frame {
     }
 }
 
+/// So many messages a 1.0 switch has sent when it has joined: hello, features reply, and the question whether it was heard.
+pub const WORDS_TO_JOIN: u64 = 3;
+
 /// The switch's end of a connection.
 pub struct FakeSwitch {
     pub socket: Socket,
@@ -95,10 +98,11 @@ impl FakeSwitch {
         if version == Version::Of13 {
             switch.describe_ports(&[1, 2, 3]);
         }
+        switch.wait_until_heard();
         switch
     }
 
-    /// Sends hello and features reply, and reads what the controller sends each switch before the table-miss entry.
+    /// Sends hello and features reply, and reads what the controller sends each switch before the question for ports.
     pub fn start(socket: Socket, version: Version, id: u64) -> Self {
         let mut switch = Self::over(socket, version);
         switch.send_bytes(&[version.to_wire(), 0, 0, 8, 0, 0, 0, 0]);
@@ -183,6 +187,20 @@ impl FakeSwitch {
     /// Reads until the controller closes the connection; returns what came before.
     pub fn read_to_end(&mut self) -> Vec<Frame> {
         std::iter::from_fn(|| self.read_frame()).collect()
+    }
+
+    /// Returns when the controller has taken in all that was said. What it sends meanwhile is still to be received.
+    fn wait_until_heard(&mut self) {
+        self.send(0x78, &Message::EchoRequest(b"heard?"));
+        let mut others = Vec::new();
+        loop {
+            let frame = self.receive();
+            if frame.message() == Message::EchoReply(b"heard?") {
+                break;
+            }
+            others.extend(frame.0);
+        }
+        self.received.splice(..0, others);
     }
 
     /// Whether the controller still answers. Nothing else may be on the way.
