@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Mutex;
 use support::compare;
-use urtica_state::{Abort, TVar, Transaction, atomically, retry};
+use urtica_state::{Abort, TVar, Transaction, atomically, check};
 
 const HOPS: usize = 4;
 
@@ -36,9 +36,7 @@ fn reserve_path(links: &[TVar<u64>], path: &[usize], amount: u64) -> bool {
 
 fn reserve(link: &TVar<u64>, amount: u64, tx: &mut Transaction) -> Result<(), Abort> {
     let current = link.read(tx)?;
-    if current < amount {
-        return retry();
-    }
+    check(current >= amount)?;
     link.write(tx, current - amount)
 }
 

@@ -19,13 +19,11 @@
 //! McNettle's Figure 6: a path is reserved on all of its links or on none.
 //!
 //! ```
-//! use urtica_state::{Abort, TVar, Transaction, atomically, retry};
+//! use urtica_state::{Abort, TVar, Transaction, atomically, check};
 //!
 //! fn reserve_link(link: &TVar<u64>, amount: u64, tx: &mut Transaction) -> Result<(), Abort> {
 //!     let current = link.read(tx)?;
-//!     if current < amount {
-//!         return retry();
-//!     }
+//!     check(current >= amount)?;
 //!     link.write(tx, current - amount)
 //! }
 //!
@@ -40,7 +38,7 @@
 //! assert_eq!((path[0].load(), path[1].load()), (6, 1));
 //! ```
 //!
-//! Without `or_else`, `retry` waits until a link has enough: [`atomically`] in a thread, [`atomically_async`] in a task. A
+//! Without `or_else`, `check` waits until a link has enough, as [`retry`] does: [`atomically`] in a thread, [`atomically_async`] in a task. A
 //! handler must not wait: it calls [`try_atomically`], which says why nothing was done.
 //!
 //! What a transaction does is done again when others were in its way. So it must have no effects but on variables: send
@@ -54,8 +52,8 @@ mod word;
 
 pub use snapshot::Snapshot;
 pub use stm::{
-    Abort, Limits, Refused, TVar, Transaction, atomically, atomically_async, in_transaction, retry,
-    try_atomically,
+    Abort, Limits, Refused, TVar, Transaction, atomically, atomically_async, check, in_transaction,
+    retry, try_atomically,
 };
 pub use table::{Table, TableError};
 pub use word::{Word, neighbourly};

@@ -7,15 +7,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use std::{pin, thread};
 use urtica_state::{
-    Abort, Limits, Refused, TVar, Transaction, atomically, atomically_async, in_transaction, retry,
-    try_atomically,
+    Abort, Limits, Refused, TVar, Transaction, atomically, atomically_async, check, in_transaction,
+    retry, try_atomically,
 };
 
 fn take(balance: &TVar<u64>, amount: u64, tx: &mut Transaction) -> Result<(), Abort> {
     let current = balance.read(tx)?;
-    if current < amount {
-        return retry();
-    }
+    check(current >= amount)?;
     balance.write(tx, current - amount)
 }
 
@@ -127,6 +125,20 @@ fn retry_waits_for_a_change() {
         taking.join().expect("the money came");
     });
     assert_eq!(balance.load(), 0);
+}
+
+#[test]
+fn check_retries_where_the_condition_does_not_hold() {
+    let number = TVar::new(1_u64);
+    let is = |wanted: u64| move |found: u64| check(found == wanted);
+    let limits = Limits::default();
+    let checked = |wanted| try_atomically(limits, |tx| number.read(tx).and_then(is(wanted)));
+    assert_eq!((checked(1), checked(2)), (Ok(()), Err(Refused::Retry)));
+    let branch = atomically(|tx| {
+        let found = number.read(tx)?;
+        tx.or_else(|_| is(2)(found).map(|()| 2), |_| is(1)(found).map(|()| 1))
+    });
+    assert_eq!(branch, 1);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{Effort, Reading};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use urtica_bench::Error;
-use urtica_state::{Abort, TVar, Transaction, atomically, retry};
+use urtica_state::{Abort, TVar, Transaction, atomically, check};
 
 /// So many links that two reservations seldom meet on one.
 const LINKS: usize = 4096;
@@ -103,8 +103,6 @@ fn reserve_path(
 
 fn reserve_link(tx: &mut Transaction, link: &TVar<u64>, amount: u64) -> Result<(), Abort> {
     let current = link.read(tx)?;
-    if current < amount {
-        return retry();
-    }
+    check(current >= amount)?;
     link.write(tx, current - amount)
 }

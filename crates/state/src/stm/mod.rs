@@ -30,7 +30,7 @@ mod versioned;
 mod waiting;
 
 pub use run::{Limits, Refused, atomically, atomically_async, try_atomically};
-pub use transaction::{Abort, Transaction, in_transaction, retry};
+pub use transaction::{Abort, Transaction, check, in_transaction, retry};
 pub use tvar::TVar;
 
 use crate::sync;

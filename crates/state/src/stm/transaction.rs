@@ -28,7 +28,7 @@ pub fn in_transaction() -> bool {
 
 /// Why a transaction does not end well: pass it on with `?`.
 ///
-/// Either it called [`retry`], or what it read has changed meanwhile, or it has done more than its [`Limits`] allow. Only
+/// Either it called [`retry`] or [`check`], or what it read has changed meanwhile, or it has done more than its [`Limits`] allow. Only
 /// [`Transaction::or_else`] catches the first; what catches it otherwise is not noticed. The others come again from each
 /// read and write, and at the end.
 #[derive(Debug)]
@@ -54,6 +54,15 @@ impl std::error::Error for Abort {}
 /// Always.
 pub fn retry<T>() -> Result<T, Abort> {
     Err(Abort(Cause::Retry))
+}
+
+/// Goes on where the condition holds, and else gives up as [`retry`] does: `check(current >= amount)?`.
+///
+/// # Errors
+/// Where the condition does not hold.
+#[inline]
+pub fn check(condition: bool) -> Result<(), Abort> {
+    if condition { Ok(()) } else { retry() }
 }
 
 /// A transaction that runs. Whoever gets it from [`atomically`](crate::atomically) or its siblings can hand it on to any
