@@ -18,6 +18,4 @@ impl SwitchHandler for Learning {
     }
 }
 
-fn main() -> urtica::Result<()> {
-    Controller::from_args().run(|_: &SwitchInfo| Learning::default())
-}
+urtica::main!(|_: &SwitchInfo| Learning::default());

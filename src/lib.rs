@@ -18,9 +18,7 @@
 //!     }
 //! }
 //!
-//! fn main() -> urtica::Result<()> {
-//!     Controller::from_args().run(|_: &SwitchInfo| Learning::default())
-//! }
+//! urtica::main!(|_: &SwitchInfo| Learning::default());
 //! ```
 //! The crates behind it: [`wire`] (messages), [`controller`] (the framework), [`state`] (what programs share), [`topology`]
 //! (paths), [`apps`] (programs to copy from).
@@ -44,6 +42,22 @@ pub use urtica_controller::{Controller, Error};
 
 /// The result of running a controller.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// `fn main` for a control program: runs it with the options of the command line, as [`Controller::from_args`] has them.
+///
+/// ```no_run
+/// use urtica::prelude::*;
+///
+/// urtica::main!(|_: &SwitchInfo| on_packet(|switch, packet| switch.forward(packet, PortNo::ALL)));
+/// ```
+#[macro_export]
+macro_rules! main {
+    ($program:expr) => {
+        fn main() -> $crate::Result<()> {
+            $crate::Controller::from_args().run($program)
+        }
+    };
+}
 
 /// What nearly every control program uses.
 pub mod prelude {

@@ -1,20 +1,17 @@
 //! Bandwidth reservation (McNettle Figure 6): on all links of a path or on none, without locks and without undoing.
 
-use urtica::state::{Abort, TVar, Transaction, atomically, retry};
+use urtica::state::{Abort, TVar, Transaction, atomically, check};
 
-fn reserve_link(tx: &mut Transaction, link: &TVar<u64>, amount: u64) -> Result<(), Abort> {
+fn reserve(tx: &mut Transaction, link: &TVar<u64>, amount: u64) -> Result<(), Abort> {
     let current = link.read(tx)?;
-    if current < amount {
-        return retry();
-    }
+    check(current >= amount)?;
     link.write(tx, current - amount)
 }
 
 /// Whether `amount` was reserved on all links of the path; if not, it is on none.
 pub fn reserve_path(tx: &mut Transaction, path: &[TVar<u64>], amount: u64) -> Result<bool, Abort> {
-    let mut links = path.iter();
-    let mut reserve = |tx: &mut _| links.try_for_each(|link| reserve_link(tx, link, amount));
-    tx.or_else(|tx| reserve(tx).map(|()| true), |_| Ok(false))
+    let on_all = |tx: &mut _| path.iter().try_for_each(|link| reserve(tx, link, amount));
+    tx.or_else(|tx| on_all(tx).map(|()| true), |_| Ok(false))
 }
 
 fn main() {

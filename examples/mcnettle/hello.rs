@@ -2,7 +2,4 @@
 
 use urtica::prelude::*;
 
-fn main() -> urtica::Result<()> {
-    let hello = |_: &SwitchInfo| on_packet(|switch, packet| switch.forward(packet, PortNo::ALL));
-    Controller::from_args().run(hello)
-}
+urtica::main!(|_: &SwitchInfo| on_packet(|switch, packet| switch.forward(packet, PortNo::ALL)));
