@@ -57,6 +57,35 @@ fn network_figures_are_measured_and_written() {
 }
 
 #[test]
+fn discovery_is_measured_on_mininet() {
+    let python = crate::controller::PYTHON;
+    let tools = [
+        "python3",
+        python,
+        "taskset",
+        "mn",
+        "ip",
+        "ovs-vswitchd",
+        "unshare",
+    ];
+    if !require::root_and(&tools) {
+        return;
+    }
+    let _turn = turn();
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    run(quick("network-figures")
+        .args(["--rows", "4", "--out"])
+        .arg(folder.path()));
+
+    let (lines, rows) = lines_of(folder.path(), "network-figures");
+    assert_eq!(rows, ["4", "4"], "ours, and ours over os-ken's");
+    assert!(
+        lines.iter().all(|line| line["figure"].as_f64() > Some(0.0)),
+        "{lines:?}"
+    );
+}
+
+#[test]
 fn switch_figures_are_measured_and_written() {
     if !require::root_and(&["python3"]) {
         return;

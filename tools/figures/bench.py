@@ -381,7 +381,7 @@ def shown(command):
     line = shlex.join(command)
     line = re.sub(r"--controller-pid \d+ ", "", line)
     line = re.sub(r"\bptcp:\d+:", "ptcp:6653:", line)
-    line = re.sub(r"(-p |switch\.py )\d+", r"\g<1>6653", line)
+    line = re.sub(r"(-p |(?:switch|topology)\.py )\d+", r"\g<1>6653", line)
     return re.sub(r"/\S*/(callgrind\.out|perf\.csv)", r"\1", line)
 
 

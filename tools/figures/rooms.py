@@ -5,7 +5,7 @@ import os
 import subprocess
 import time
 
-from bench import MeasureError, last_line
+from bench import ROOT, MeasureError, last_line
 
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 
@@ -23,10 +23,11 @@ def call(*command, timeout_s=60):
 
 @contextlib.contextmanager
 def process(log, *command, environment=None):
-    """A process that is stopped by its id."""
+    """A process in the project's folder, that is stopped by its id."""
     with open(log, "w") as output:
         started = subprocess.Popen(
             [str(word) for word in command],
+            cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench import MeasureError, free_port, shown
 from rooms import namespace, open_vswitch, process, wait_until
 
-NEEDED = ("mn", "ip", "ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "unshare", "timeout")
+NEEDED = ("os-ken", "mn", "ip", "ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "unshare", "timeout")
 
 SWITCHES = 13
 LINKS = 24
@@ -19,28 +19,36 @@ DEADLINE_S = 120
 LOG = "info,urtica_controller::services::discovery=debug"
 
 
-def discovery_ms(bench):
-    """From the last switch connected to the last link known, in ms; and the command of the controller."""
+def ours(port):
+    return ("urtica", "run", "discovery", "--listen", f"ptcp:{port}:127.0.0.1")
+
+
+def os_ken(port):
+    return ("python", "tools/network-figures/os_ken_topology.py", str(port))
+
+
+def discovery_ms(bench, controller):
+    """From the last switch connected to the last link known, in ms; and the command. `controller` makes one of a port."""
     if os.geteuid() != 0:
         raise MeasureError("it needs root, to make network namespaces")
     with (
         tempfile.TemporaryDirectory(prefix="urtica-mininet-") as folder,
         namespace(f"urtica-figures-{os.getpid()}") as room,
     ):
-        return measured(Path(folder), room, bench)
+        return measured(Path(folder), room, bench, controller)
 
 
-def measured(folder, room, bench):
+def measured(folder, room, bench, controller):
     def in_room(*command):
         return ("ip", "netns", "exec", room, *command)
 
     in_room_call = in_room("ip", "link", "set", "lo", "up")
     log, port = folder / "controller.log", free_port()
-    controller = ("urtica", "run", "discovery", "--listen", f"ptcp:{port}:127.0.0.1")
+    command = controller(port)
     with process(folder / "lo.log", *in_room_call) as lo:
         lo.wait()
     with (
-        process(log, *in_room(*bench.real(controller)), environment={**os.environ, "RUST_LOG": LOG}) as started,
+        process(log, *in_room(*bench.real(command)), environment={**os.environ, "RUST_LOG": LOG}) as started,
         open_vswitch(folder, in_room) as environment,
         process(folder / "mn.log", *in_room(*mininet(port)), environment=environment) as mn,
     ):
@@ -50,7 +58,7 @@ def measured(folder, room, bench):
     joined, known = times(log, " switch joined "), list(links(log).values())
     if len(joined) != SWITCHES:
         raise MeasureError(f"{len(joined)} switches joined; expected {SWITCHES}")
-    return (max(known) - max(joined)).total_seconds() * 1e3, shown(controller)
+    return (max(known) - max(joined)).total_seconds() * 1e3, shown(command)
 
 
 def mininet(port):

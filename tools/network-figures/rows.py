@@ -142,16 +142,22 @@ def line_of(row, record, target, command):
 
 
 def discovery_on_mininet(bench):
-    values, command = [], ""
+    found = {mininet.ours: [], mininet.os_ken: []}
     for number in range(1, bench.settings.rounds + 1):
-        found, command = mininet.discovery_ms(bench)
-        values.append(found)
-        progress(f"row 4, round {number} of {bench.settings.rounds}: {found:.2f} ms")
+        for controller, values in found.items():
+            values.append(mininet.discovery_ms(bench, controller))
+            progress(f"row 4, round {number} of {bench.settings.rounds}: {controller.__name__}, {values[-1][0]:.2f} ms")
+    (ours, command), (theirs, their_command) = ([list(column) for column in zip(*values)] for values in found.values())
     what = (
         "topology discovery on Mininet's tree of depth 3 and fanout 3 with Open vSwitch: from the last switch connected "
         "to the last of 24 links known"
     )
-    return [Line("4", what, "ms", statistics.median(values), values, at_most(5), commands=[command])]
+    over = statistics.median(ours) / statistics.median(theirs)
+    commands = [command[0], their_command[0]]
+    return [
+        Line("4", what, "ms", statistics.median(ours), ours, at_most(5), commands=commands[:1]),
+        Line("4", "the same over os-ken's", "ms", over, ours, against=theirs, commands=commands),
+    ]
 
 
 GROUPS = (
