@@ -41,8 +41,7 @@ use urtica_controller::{
 };
 use urtica_topology::{Path, PortId, k_shortest};
 use urtica_wire::{
-    Action, FlowMod, FlowModCommand, MacAddr, Message, PacketIn, Port, PortConfig, PortFeatures,
-    PortState, TABLE_ALL, Version,
+    Action, FlowMod, MacAddr, Message, PacketIn, Port, PortConfig, PortFeatures, PortState, Version,
 };
 
 /// What marks the entries that send flows with a demand to the controller: `ubandwd` in ASCII.
@@ -349,7 +348,7 @@ impl Shared {
     fn send_demands(&self, switch: &mut Switch) {
         // OpenFlow 1.0 cannot say whose entries to delete.
         if switch.info().version != Version::Of10 {
-            let _ = switch.send(&deletion_of_all());
+            let _ = switch.send(&Message::FlowMod(FlowMod::delete_by_cookie(COOKIE)));
             let _ = switch.send(&Message::BarrierRequest);
         }
         let options = EntryOptions {
@@ -506,8 +505,7 @@ impl Shared {
 
 /// Sends a packet on that was faster than its entries.
 fn forward_along(path: &Path, switch: &mut Switch, packet: &PacketIn, at: PortId) {
-    let comes_by = |hop: &&urtica_topology::Hop| PortId::new(hop.switch, hop.in_port) == at;
-    if let Some(hop) = path.hops.iter().find(comes_by) {
+    if let Some(hop) = path.hops.iter().find(|hop| hop.comes_in() == at) {
         switch.forward(packet, hop.out_port);
     }
 }
@@ -551,14 +549,4 @@ fn capacity_bps(port: &Port) -> Option<u64> {
         .iter()
         .find(|(feature, _)| port.curr.intersects(*feature));
     named.map(|(_, bps)| *bps)
-}
-
-fn deletion_of_all() -> Message<'static> {
-    Message::FlowMod(FlowMod {
-        table_id: TABLE_ALL,
-        command: FlowModCommand::Delete,
-        cookie: COOKIE,
-        cookie_mask: u64::MAX,
-        ..FlowMod::default()
-    })
 }

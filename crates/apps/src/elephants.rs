@@ -355,14 +355,7 @@ impl Shared {
         let mut paths = self.paths();
         paths.settle();
         let is_wrong = |pair: &Pair, path: &Path| {
-            let begins = path
-                .hops
-                .first()
-                .map(|hop| PortId::new(hop.switch, hop.in_port));
-            let ends = path
-                .hops
-                .last()
-                .map(|hop| PortId::new(hop.switch, hop.out_port));
+            let (begins, ends) = (path.begin(), path.end());
             let port_of = |mac| Some(self.hosts.find_in(pair.vlan, mac)?.attached);
             let capacity = begins.and_then(|port| capacities.get(&port));
             // Half of what makes an elephant: one on the verge does not go to and fro.

@@ -31,8 +31,7 @@ use urtica_controller::{
 };
 use urtica_state::Snapshot;
 use urtica_wire::{
-    Action, ErrorMessage, FlowMod, FlowModCommand, Instruction, List, Match, Message, PacketIn,
-    TABLE_ALL, Version,
+    Action, ErrorMessage, FlowMod, Instruction, List, Match, Message, PacketIn, Version,
 };
 
 /// How often the file is looked at.
@@ -198,13 +197,7 @@ fn guard(switch: &mut Switch) {
 ///
 /// In between, its packets come to the controller. A barrier keeps the switch from adding before it has deleted.
 fn entries(rules: &FirewallRules) -> Vec<Message<'static>> {
-    let delete = Message::FlowMod(FlowMod {
-        command: FlowModCommand::Delete,
-        table_id: TABLE_ALL,
-        cookie: COOKIE,
-        cookie_mask: u64::MAX,
-        ..FlowMod::default()
-    });
+    let delete = Message::FlowMod(FlowMod::delete_by_cookie(COOKIE));
     let always =
         rules::always_allowed().map(|match_| entry(ALWAYS_PRIORITY, match_, Verdict::Allow));
     let priorities = (0..=FIRST_PRIORITY).rev();

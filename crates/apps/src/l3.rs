@@ -595,15 +595,7 @@ impl Shared {
         let near = self.hosts.find_in(None, key.src).map(|host| host.attached);
         let hop = self.config.next_hop(key.dst);
         let far = hop.and_then(|hop| Some(self.hosts.find_ipv4(hop.address)?.attached));
-        let begins = path
-            .hops
-            .first()
-            .map(|hop| PortId::new(hop.switch, hop.in_port));
-        let ends = path
-            .hops
-            .last()
-            .map(|hop| PortId::new(hop.switch, hop.out_port));
-        is_in(path, &self.discovery.topology().load()) && near == begins && far == ends
+        is_in(path, &self.discovery.topology().load()) && near == path.begin() && far == path.end()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

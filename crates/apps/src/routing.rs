@@ -38,8 +38,7 @@ use urtica_wire::packet::Headers;
 use urtica_wire::{
     Action, DatapathId, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
     FlowStats, FlowStatsRequest, MacAddr, Match, Message, MultipartFlags, MultipartReplyBody,
-    MultipartRequest, MultipartRequestBody, OxmField, PacketIn, PortNo, TABLE_ALL, VLAN_PRESENT,
-    Version,
+    MultipartRequest, MultipartRequestBody, OxmField, PacketIn, PortNo, VLAN_PRESENT, Version,
 };
 
 /// What marks the program's entries: `uroutes` in ASCII.
@@ -201,7 +200,7 @@ impl Shared {
     fn next_port(&self, network: &Network, at: PortId, flow: Flow) -> Option<PortNo> {
         let mut flows = self.flows();
         if let Some(path) = flows.get(&flow)
-            && let Some(hop) = path.hops.iter().find(|hop| comes_by(hop, at))
+            && let Some(hop) = path.hops.iter().find(|hop| hop.comes_in() == at)
         {
             // The packet was faster than the entry, or the switch has lost it.
             add_entry(network, &flow, hop, is_first(path, hop));
@@ -286,7 +285,9 @@ impl Shared {
         if switch.info().version == Version::Of10 {
             let _ = switch.send(&request_for_entries());
         } else {
-            let _ = switch.network().send(here, &deletion_of_all());
+            let _ = switch
+                .network()
+                .send(here, &Message::FlowMod(FlowMod::delete_by_cookie(COOKIE)));
         }
         let network = switch.network();
         for (flow, path) in flows.iter() {
@@ -328,24 +329,15 @@ impl Shared {
     }
 }
 
-fn comes_by(hop: &Hop, at: PortId) -> bool {
-    PortId::new(hop.switch, hop.in_port) == at
-}
-
 fn is_first(path: &Path, hop: &Hop) -> bool {
     path.hops.first() == Some(hop)
 }
 
 /// Whether a path leads from end to end, all its links are there, and no other path is shorter.
 fn is_right(path: &Path, (from, to): (PortId, PortId), next_hops: &NextHops) -> bool {
-    let begins = path.hops.first().is_some_and(|hop| comes_by(hop, from));
-    let ends = path
-        .hops
-        .last()
-        .is_some_and(|hop| PortId::new(hop.switch, hop.out_port) == to);
     let links = path.links();
-    begins
-        && ends
+    path.begin() == Some(from)
+        && path.end() == Some(to)
         && next_hops.distance(from.switch, to.switch) == Some(links.len() as u32)
         && links
             .into_iter()
@@ -408,16 +400,6 @@ fn tell(switch: DatapathId, sent: Result<(), RequestError>) {
     if let Err(error) = sent {
         tracing::debug!(dp_id = %switch, %error, "an entry was not sent");
     }
-}
-
-fn deletion_of_all() -> Message<'static> {
-    Message::FlowMod(FlowMod {
-        table_id: TABLE_ALL,
-        command: FlowModCommand::Delete,
-        cookie: COOKIE,
-        cookie_mask: u64::MAX,
-        ..FlowMod::default()
-    })
 }
 
 fn request_for_entries() -> Message<'static> {

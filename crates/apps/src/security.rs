@@ -39,10 +39,7 @@ use urtica_controller::{
 use urtica_state::Snapshot;
 use urtica_topology::PortId;
 use urtica_wire::packet::{Headers, ether_type};
-use urtica_wire::{
-    DatapathId, FlowMod, FlowModCommand, MacAddr, Match, Message, PacketIn, PortNo, TABLE_ALL,
-    Version,
-};
+use urtica_wire::{DatapathId, FlowMod, MacAddr, Match, Message, PacketIn, PortNo, Version};
 
 /// What marks the program's entries: `urticas` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0urticas");
@@ -263,7 +260,7 @@ impl SwitchHandler for SecurityHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
         // OpenFlow 1.0 cannot say whose entries to delete.
         if switch.info().version != Version::Of10 {
-            let _ = switch.send(&deletion_of_all());
+            let _ = switch.send(&Message::FlowMod(FlowMod::delete_by_cookie(COOKIE)));
             let _ = switch.send(&Message::BarrierRequest);
         }
         let (now, here) = (switch.now(), switch.datapath_id());
@@ -440,16 +437,6 @@ fn options(options: EntryOptions) -> EntryOptions {
         cookie: COOKIE,
         ..options
     }
-}
-
-fn deletion_of_all() -> Message<'static> {
-    Message::FlowMod(FlowMod {
-        table_id: TABLE_ALL,
-        command: FlowModCommand::Delete,
-        cookie: COOKIE,
-        cookie_mask: u64::MAX,
-        ..FlowMod::default()
-    })
 }
 
 /// What locks here guard is whole between any two statements, so a panic elsewhere does not spoil it.

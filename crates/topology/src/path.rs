@@ -14,6 +14,18 @@ pub struct Hop {
     pub out_port: PortNo,
 }
 
+impl Hop {
+    /// The port where packets come in.
+    pub fn comes_in(&self) -> PortId {
+        PortId::new(self.switch, self.in_port)
+    }
+
+    /// The port where they are sent out.
+    pub fn goes_out(&self) -> PortId {
+        PortId::new(self.switch, self.out_port)
+    }
+}
+
 /// A way from one port to another, of hosts for the most part: at least one hop.
 ///
 /// The first hop's `in_port` is where the path begins, the last one's `out_port` where it ends. Where both are the same
@@ -37,11 +49,21 @@ impl Path {
         Self { hops }
     }
 
+    /// Where the path begins; `None` where it has no hop.
+    pub fn begin(&self) -> Option<PortId> {
+        self.hops.first().map(Hop::comes_in)
+    }
+
+    /// Where the path ends; `None` where it has no hop.
+    pub fn end(&self) -> Option<PortId> {
+        self.hops.last().map(Hop::goes_out)
+    }
+
     /// The links from hop to hop.
     pub fn links(&self) -> impl ExactSizeIterator<Item = Link> + '_ {
         self.hops.windows(2).map(|pair| Link {
-            from: PortId::new(pair[0].switch, pair[0].out_port),
-            to: PortId::new(pair[1].switch, pair[1].in_port),
+            from: pair[0].goes_out(),
+            to: pair[1].comes_in(),
         })
     }
 }

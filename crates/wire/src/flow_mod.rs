@@ -1,7 +1,7 @@
 //! Changes to flow tables, and word of entries that are gone.
 
 use crate::codec::wire_enum;
-use crate::{BufferId, GROUP_ANY, Instruction, List, Match, PortNo};
+use crate::{BufferId, GROUP_ANY, Instruction, List, Match, PortNo, TABLE_ALL};
 use bitflags::bitflags;
 
 wire_enum! {
@@ -49,8 +49,8 @@ pub struct FlowMod<'a> {
     /// Restricts modify and delete to entries whose cookie agrees with `cookie` in these bits; 0 for no restriction.
     /// 1.3 only.
     pub cookie_mask: u64,
-    /// The table; [`TABLE_ALL`](crate::TABLE_ALL) deletes from all. 0 in 1.0, whose messages name no table, or, for all
-    /// commands but an add, [`TABLE_ALL`](crate::TABLE_ALL), which is what 1.0 means.
+    /// The table; [`TABLE_ALL`] deletes from all. 0 in 1.0, whose messages name no table, or, for all
+    /// commands but an add, [`TABLE_ALL`], which is what 1.0 means.
     pub table_id: u8,
     /// What to do.
     pub command: FlowModCommand,
@@ -92,6 +92,20 @@ impl Default for FlowMod<'_> {
             flags: FlowModFlags::empty(),
             match_: Match::any(),
             instructions: List::default(),
+        }
+    }
+}
+
+impl FlowMod<'_> {
+    /// A delete of all entries, in all tables, whose cookie is this: what a program that has just started, and marks its
+    /// entries so, clears away of earlier ones. 1.3 only: 1.0 cannot name entries by their cookies, and refuses to encode it.
+    pub fn delete_by_cookie(cookie: u64) -> Self {
+        Self {
+            table_id: TABLE_ALL,
+            command: FlowModCommand::Delete,
+            cookie,
+            cookie_mask: u64::MAX,
+            ..Self::default()
         }
     }
 }

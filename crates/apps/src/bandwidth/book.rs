@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use urtica_controller::services::{Flow, Provisioner};
 use urtica_state::{Limits, Snapshot, TVar, atomically, try_atomically};
-use urtica_topology::{Path, PortId, Topology};
+use urtica_topology::{Hop, Path, PortId, Topology};
 
 /// What a port sends into its link.
 #[derive(Clone, Debug)]
@@ -236,19 +236,13 @@ impl List {
 impl Links {
     /// The link for each hop of a path; `None` where one is not there.
     fn of_path(&self, path: &Path) -> Option<Vec<Link>> {
-        let ports = path
-            .hops
-            .iter()
-            .map(|hop| PortId::new(hop.switch, hop.out_port));
+        let ports = path.hops.iter().map(Hop::goes_out);
         ports.map(|port| self.by_port.get(&port).cloned()).collect()
     }
 
     /// Whether the links for a path's hops are still the same.
     fn are_there(&self, path: &Path, links: &[Link]) -> bool {
-        let mut ports = path
-            .hops
-            .iter()
-            .map(|hop| PortId::new(hop.switch, hop.out_port));
+        let mut ports = path.hops.iter().map(Hop::goes_out);
         let now = |port| self.by_port.get(&port).map(|link| link.id);
         links
             .iter()

@@ -133,9 +133,8 @@ impl Flow {
 
     /// The ports that the path uses.
     pub(super) fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
-        self.path.hops.iter().flat_map(|hop| {
-            [hop.in_port, hop.out_port].map(|port_no| PortId::new(hop.switch, port_no))
-        })
+        let hops = self.path.hops.iter();
+        hops.flat_map(|hop| [hop.comes_in(), hop.goes_out()])
     }
 
     /// The entries, from the near end to the far end.
