@@ -28,7 +28,7 @@ pub const MAX_FRAME_LEN: usize = 9_000;
 pub enum Mode {
     /// One packet-in outstanding per switch: cbench's latency mode.
     PingPong,
-    /// As many as the socket takes, up to [`MAX_OUTSTANDING`] per switch: cbench's throughput mode.
+    /// As many as the socket takes, up to [`Mode::max_outstanding`] per switch: cbench's throughput mode.
     MaxRate,
     /// At most this many outstanding per switch.
     Window(u32),

@@ -8,6 +8,7 @@
 //! └ load    one thread: sockets, epoll, sending, receiving    limit     the null responder
 //!   ├ packet_in         what is sent, from a place in a sequence
 //!   ├ outstanding       what waits for its reply, and since when
+//!   ├ patience          when what waits is lost
 //!   ├ checker           which reply answers what; template: its fast path; reply: its judge
 //!   ├ emulated_switch   the handshake and everything else a controller asks
 //!   └ recorder          latency, number outstanding, CPU time
@@ -26,6 +27,7 @@ mod load;
 mod naive;
 mod outstanding;
 mod packet_in;
+mod patience;
 mod recorder;
 mod reply;
 pub mod report;

@@ -29,6 +29,7 @@ use crate::controller_process::ControllerProcess;
 use crate::emulated_switch::{EmulatedSwitch, Event};
 use crate::outstanding::{Outstanding, SendTimes, due_ns};
 use crate::packet_in::{Identity, Train};
+use crate::patience::{DRAIN_NS, LOST_AFTER_NS, LastAnswer, Wait};
 use crate::recorder::{Clock, Recorder, Recording};
 use crate::reply::be16;
 use crate::socket::Target;
@@ -43,16 +44,6 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long nothing must arrive before the load starts, so that a controller's preparations are over.
 const QUIET: Duration = Duration::from_millis(100);
-
-/// A switch that waits this long for any reply has lost those that it waits for. Longer than the queues that a working
-/// controller has: with thousands of switches whose tables it fills for the first time, they were seen to take a second.
-const LOST_AFTER_NS: u64 = 5_000_000_000;
-
-/// After the tests, when the queues are on their way down, this silence is enough...
-const DRAINED_AFTER_NS: u64 = 1_000_000_000;
-
-/// ...and this is the longest wait for the last replies.
-const DRAIN_NS: u64 = 3_000_000_000;
 
 /// What a load thread tells while it runs.
 pub enum Progress {
@@ -101,7 +92,7 @@ pub struct Outcome {
     pub sends: u64,
     /// See `sends`.
     pub blocked_sends: u64,
-    /// Packet-ins that still waited when the load ended while the controller was answering.
+    /// Packet-ins that still waited when the load ended, though the controller was answering.
     pub unanswered: u64,
 }
 
@@ -110,6 +101,7 @@ pub struct Worker<'a> {
     config: &'a LoadConfig,
     thread: usize,
     clock: Clock,
+    last_answer: &'a LastAnswer,
     progress: Sender<Progress>,
     epoll: OwnedFd,
     switches: Vec<Switch>,
@@ -141,6 +133,8 @@ struct Switch {
     ready: bool,
     checker: Checker,
     outstanding: Outstanding,
+    /// How many may wait at a time.
+    most_waiting: u64,
     /// The start of a message whose rest has not come yet.
     tail: Vec<u8>,
     /// Replies to requests, which wait for the end of a packet-in sent in part.
@@ -153,11 +147,14 @@ struct Switch {
     answered: u64,
     answered_before: u64,
     last_answer_ns: u64,
+    /// What the thread's switches had been answered by then.
+    answered_by_then: u64,
 }
 
 impl Switch {
     fn new(config: &LoadConfig, datapath_id: u64, times: SendTimes) -> Self {
         let identity = Identity::new(datapath_id);
+        let most_waiting = config.mode.max_outstanding(config.switches);
         let rules = Rules {
             version: config.version,
             verify: config.verify,
@@ -170,11 +167,8 @@ impl Switch {
             session: EmulatedSwitch::new(config.version, identity, config.learn_dst_macs),
             ready: false,
             checker: Checker::new(rules, identity),
-            outstanding: Outstanding::new(
-                config.mode.max_outstanding(config.switches),
-                config.macs,
-                times,
-            ),
+            outstanding: Outstanding::new(most_waiting, config.macs, times),
+            most_waiting: most_waiting.into(),
             tail: Vec::new(),
             control: Vec::new(),
             sent_in_part: 0,
@@ -183,17 +177,16 @@ impl Switch {
             answered: 0,
             answered_before: 0,
             last_answer_ns: 0,
+            answered_by_then: 0,
         }
     }
 
     /// How many packet-ins may be sent now.
-    fn allowance(&mut self, mode: Mode) -> u64 {
-        let waiting = self.outstanding.waiting();
+    fn allowance(&self, mode: Mode) -> u64 {
+        let free = self.most_waiting.saturating_sub(self.outstanding.waiting());
         match mode {
-            Mode::PingPong => u64::from(waiting == 0),
-            Mode::Window(window) => u64::from(window).saturating_sub(waiting),
-            Mode::MaxRate => self.outstanding.room(),
-            Mode::Rate(_) => self.due,
+            Mode::Rate(_) => free.min(self.due),
+            Mode::PingPong | Mode::Window(_) | Mode::MaxRate => free,
         }
     }
 }
@@ -213,6 +206,7 @@ impl<'a> Worker<'a> {
         thread: usize,
         datapath_ids: Range<u64>,
         clock: Clock,
+        last_answer: &'a LastAnswer,
         progress: Sender<Progress>,
     ) -> Result<Self, Error> {
         pin(&config.cores, thread)?;
@@ -227,6 +221,7 @@ impl<'a> Worker<'a> {
             config,
             thread,
             clock,
+            last_answer,
             progress,
             epoll,
             switches,
@@ -371,6 +366,7 @@ impl<'a> Worker<'a> {
 
     fn start_sending(&mut self, start_ns: u64) {
         self.phase = Phase::Load;
+        self.last_answer.note(start_ns);
         if let Mode::Rate(rate) = self.config.mode {
             let step_ns = 1e9 / rate / self.switches.len() as f64;
             self.schedule = Some(Schedule {
@@ -435,20 +431,47 @@ impl<'a> Worker<'a> {
             answered,
             elapsed_ns,
         });
+        self.give_up_lost(now_ns);
+    }
+
+    /// Waits no longer for what is lost, and sends anew in its place.
+    fn give_up_lost(&mut self, now_ns: u64) {
         for index in 0..self.switches.len() {
-            if now_ns.saturating_sub(self.switches[index].last_answer_ns) >= LOST_AFTER_NS {
+            if self.is_lost(index, now_ns) {
                 self.give_up(index, now_ns);
                 self.send_all(index);
             }
         }
     }
 
+    /// Whether what a switch waits for is lost.
+    fn is_lost(&self, index: usize, now_ns: u64) -> bool {
+        let switch = &self.switches[index];
+        let Some(sent_ns) = switch.outstanding.oldest_sent_ns() else {
+            return false;
+        };
+        let wait = Wait {
+            waited_ns: now_ns.saturating_sub(switch.last_answer_ns.max(sent_ns)),
+            silence_ns: self.last_answer.silence_ns(now_ns),
+            answered_since: self.tally.answered - switch.answered_by_then,
+            most_queued: switch.most_waiting * self.switches.len() as u64,
+        };
+        wait.is_lost()
+    }
+
     fn give_up(&mut self, index: usize, now_ns: u64) {
         let switch = &mut self.switches[index];
         let lost = switch.outstanding.give_up();
         switch.last_answer_ns = now_ns;
+        switch.answered_by_then = self.tally.answered;
         self.tally.lost += lost;
         self.recorder.remove_waiting(lost, now_ns);
+    }
+
+    /// How many packet-ins wait for their reply.
+    fn waiting(&self) -> u64 {
+        let connected = self.switches.iter().filter(|s| s.socket.is_some());
+        connected.map(|s| s.outstanding.waiting()).sum()
     }
 
     /// Waits for the replies to what was sent, as long as they keep coming.
@@ -457,39 +480,23 @@ impl<'a> Worker<'a> {
         let begun_ns = self.clock.now_ns();
         loop {
             let now_ns = self.clock.now_ns();
-            let answering = |s: &Switch| {
-                now_ns.saturating_sub(s.last_answer_ns.max(begun_ns)) < DRAINED_AFTER_NS
-            };
-            let waits =
-                |s: &Switch| s.socket.is_some() && s.outstanding.waiting() > 0 && answering(s);
-            if now_ns - begun_ns >= DRAIN_NS || !self.switches.iter().any(waits) {
-                break;
+            let drained_ns = now_ns - begun_ns;
+            let silence_ns = self.last_answer.silence_ns(now_ns).min(drained_ns);
+            if self.waiting() == 0 || silence_ns >= LOST_AFTER_NS || drained_ns >= DRAIN_NS {
+                self.give_up_lost(now_ns);
+                return Ok(());
             }
             self.serve(Duration::from_millis(10))?;
         }
-        let now_ns = self.clock.now_ns();
-        for index in 0..self.switches.len() {
-            if now_ns.saturating_sub(self.switches[index].last_answer_ns.max(begun_ns))
-                >= DRAINED_AFTER_NS
-            {
-                self.give_up(index, now_ns);
-            }
-        }
-        Ok(())
     }
 
     fn finish(mut self) {
         let now_ns = self.clock.now_ns();
+        let unanswered = self.waiting();
         let recording = self
             .recording
             .take()
             .unwrap_or_else(|| self.recorder.end(now_ns));
-        let unanswered = self
-            .switches
-            .iter()
-            .filter(|s| s.socket.is_some())
-            .map(|s| s.outstanding.waiting())
-            .sum();
         let outcome = Outcome {
             tally: self.tally,
             tests: self.tests,
@@ -580,6 +587,8 @@ impl<'a> Worker<'a> {
         if answered > 0 {
             switch.answered += answered;
             switch.last_answer_ns = now_ns;
+            switch.answered_by_then = self.tally.answered;
+            self.last_answer.note(now_ns);
             self.recorder.remove_waiting(answered, now_ns);
         }
         if let Some(complaint) = complaint {
@@ -807,4 +816,32 @@ fn pin(cores: &[usize], thread: usize) -> Result<(), Error> {
     }
     set.set(core);
     sched_setaffinity(None, &set).map_err(Error::system(format!("pin a thread to core {core}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_switch_has_more_outstanding_than_its_share() {
+        for (mode, most) in [
+            (Mode::PingPong, 1),
+            (Mode::Window(7), 7),
+            (Mode::MaxRate, 1024),
+            (Mode::Rate(1e8), 1024),
+        ] {
+            let config = LoadConfig {
+                mode,
+                switches: 2000,
+                ..LoadConfig::default()
+            };
+            let mut switch = Switch::new(&config, 1, send_times(&config));
+            switch.due = 1_000_000;
+            assert_eq!(switch.allowance(mode), most, "{mode:?}");
+            switch.outstanding.sent(most, 0);
+            assert_eq!(switch.allowance(mode), 0, "{mode:?}");
+            switch.outstanding.answer(0, 1);
+            assert_eq!(switch.allowance(mode), 1, "{mode:?}");
+        }
+    }
 }

@@ -89,6 +89,11 @@ impl Outstanding {
         self.sent - self.head.seq - self.early_count
     }
 
+    /// When the oldest packet-in without a reply was sent, or due; `None` if all have theirs.
+    pub fn oldest_sent_ns(&self) -> Option<u64> {
+        (self.head.seq < self.sent).then(|| self.sent_at_ns(self.head.seq))
+    }
+
     /// How many replies in a row can come in order: those up to the first that came early, if any did.
     #[inline]
     pub fn in_order_limit(&self) -> u64 {
@@ -310,7 +315,10 @@ mod tests {
         });
         assert_eq!(latencies, [(900, 3), (800, 2)]);
         assert_eq!((outstanding.waiting(), outstanding.head().seq), (3, 5));
+        assert_eq!(outstanding.oldest_sent_ns(), Some(200));
         assert_eq!(outstanding.answer(5, 1000), (800, false));
+        outstanding.give_up();
+        assert_eq!(outstanding.oldest_sent_ns(), None);
     }
 
     #[test]

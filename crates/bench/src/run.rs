@@ -8,6 +8,7 @@ use crate::Error;
 use crate::config::LoadConfig;
 use crate::controller_process::{ControllerProcess, Reading, Usage};
 use crate::load::{Outcome, Progress, Worker};
+use crate::patience::LastAnswer;
 use crate::recorder::Clock;
 use crate::report::{Closed, Report, Test, TestPart};
 use crate::socket::allow_open_files;
@@ -35,6 +36,7 @@ pub fn run(config: &LoadConfig, mut tell: impl FnMut(Live<'_>)) -> Result<Report
     allow_open_files(config.switches)?;
     let process = config.controller_pid.map(watch).transpose()?;
     let clock = Clock::start();
+    let last_answer = &LastAnswer::default();
     let (progress, incoming) = channel();
     thread::scope(|scope| {
         let starts: Vec<Sender<u64>> = shares(config)
@@ -44,7 +46,7 @@ pub fn run(config: &LoadConfig, mut tell: impl FnMut(Live<'_>)) -> Result<Report
                 let progress = progress.clone();
                 scope.spawn(move || {
                     let failed = progress.clone();
-                    let result = Worker::connect(config, index, ids, clock, progress)
+                    let result = Worker::connect(config, index, ids, clock, last_answer, progress)
                         .and_then(|worker| worker.run(&started));
                     if let Err(error) = result {
                         // The coordinator gave up and needs no reason.

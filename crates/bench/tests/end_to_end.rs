@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -246,6 +247,42 @@ fn answer_packet_ins(stream: &mut TcpStream, count: usize) {
             answered += 1;
         }
     }
+}
+
+#[test]
+fn what_waits_while_others_are_answered_is_not_lost() {
+    const WINDOW: u32 = 10;
+    static TURN: Mutex<()> = Mutex::new(());
+    // The last switch has its first answer when the others have all of theirs, long after the tests.
+    let address = controller(|_, stream| {
+        let turn = TURN.lock().unwrap();
+        for _ in 0..WINDOW {
+            thread::sleep(Duration::from_millis(80));
+            answer_packet_ins(stream, 1);
+        }
+        drop(turn);
+        answer_packet_ins(stream, usize::MAX);
+    });
+    let report = load(&LoadConfig {
+        mode: Mode::Window(WINDOW),
+        ..config(address)
+    })
+    .unwrap();
+    let tally = report.tally;
+    assert!(tally.answered >= u64::from(3 * WINDOW), "{tally:?}");
+    assert_eq!((tally.faults(), report.unanswered), (0, 0), "{tally:?}");
+}
+
+#[test]
+fn what_is_never_answered_is_lost() {
+    let address = controller(|number, stream| {
+        // The end of this waits for the connection's: it reads all, and answers nothing.
+        answer_packet_ins(stream, if number == 1 { 0 } else { usize::MAX });
+        let _ = std::io::copy(stream, &mut std::io::sink());
+    });
+    let report = load(&config(address)).unwrap();
+    assert_eq!((report.tally.lost, report.unanswered), (1, 0));
+    assert!(report.failed_verification() && report.closed.is_empty());
 }
 
 #[test]
