@@ -12,6 +12,9 @@ from pathlib import Path
 
 from bench import ATTEMPTS_PER_TURN, REPEATS_IN_ALL, ROOT
 
+# What stands in a cell in place of a figure.
+NOT_MEASURED = "not measured"
+
 
 @dataclass(frozen=True)
 class Target:
@@ -35,12 +38,13 @@ def at_most(value):
 
 @dataclass
 class Line:
-    """A line of the table. The figure is what the target is about; without a target it is for information."""
+    """A line of the table. The figure is what the target is about, `None` where nothing could be measured; without a target
+    it is for information."""
 
     row: str
     what: str
     unit: str
-    figure: float
+    figure: float | None
     ours: list
     target: Target | None = None
     against: list = field(default_factory=list)
@@ -53,17 +57,22 @@ class Line:
     def reached(self):
         if self.target is None:
             return None
-        return self.target.is_reached(self.figure) and not self.faulty
+        return self.figure is not None and self.target.is_reached(self.figure) and not self.faulty
 
 
 def ratio_line(row, what, target, metric, unit, ours, against):
-    """Our median over the other's; the ratios are those of the rounds."""
+    """Our median over the other's; the ratios are those of the rounds. A round in which either side reads 0, as CPU time
+    does where the kernel's clock is too coarse for it, was not measured."""
     line = figure_line(row, what, target, metric, unit, ours)
-    theirs = [getattr(run, metric) for run in against]
-    line.against = theirs
-    line.ratios = [mine / its for mine, its in zip(line.ours, theirs)]
-    line.figure = statistics.median(line.ours) / statistics.median(theirs)
+    rounds = [(mine, getattr(run, metric)) for mine, run in zip(line.ours, against)]
+    measured = [both for both in rounds if all(both)]
+    line.ours = [mine for mine, _ in measured]
+    line.against = [its for _, its in measured]
+    line.ratios = [mine / its for mine, its in measured]
+    line.figure = statistics.median(line.ours) / statistics.median(line.against) if measured else None
     line.remarks += remarks_on(against)
+    if len(measured) < len(rounds):
+        line.remarks.append(f"{len(rounds) - len(measured)} of {len(rounds)} rounds not measured: a side reads 0")
     line.commands += commands_of(against)
     return line
 
@@ -87,6 +96,7 @@ def remarks_on(runs):
     counts = {
         "disturbed": sum(run.disturbed for run in runs),
         "with wrong or lost answers": sum(run.faulty for run in runs),
+        "ended before the last answers came": sum(run.report["unanswered"] > 0 for run in runs),
     }
     return [f"{count} of {len(runs)} runs of {runs[0].side} {how}" for how, count in counts.items() if count]
 
@@ -144,17 +154,21 @@ def cells(line):
         number(line.figure),
         f"{number(min(line.ratios))} to {number(max(line.ratios))}" if line.ratios else "",
         spread(line.ours, line.unit),
-        spread(line.against, line.unit) if line.against else "",
+        spread(line.against, line.unit) if line.against or line.figure is None else "",
     ]
 
 
 def spread(values, unit):
+    if not values:
+        return NOT_MEASURED
     median, least, most = (number(value) for value in (statistics.median(values), min(values), max(values)))
     return f"{median} ({least} to {most}) {unit}".strip()
 
 
 def number(value):
     """With a letter for thousands and millions from 10,000 on, and enough digits to tell 0.9999 from 1."""
+    if value is None:
+        return NOT_MEASURED
     return f"{value:.4g}" if abs(value) < 10_000 else si(value)
 
 
