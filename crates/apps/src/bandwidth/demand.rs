@@ -165,6 +165,7 @@ mod tests {
         let rate =
             "is not a rate; expected bits per second from 1 on, as in 64000, 500K, 10M or 1G";
         for (text, expected) in [
+            ("10M ,", "the match names no field"),
             (
                 "",
                 "'' is no demand; expected a rate and a match, as in '10M udp,tp_dst=5004'",

@@ -241,6 +241,7 @@ mod tests {
             ),
             ("deny tcp_dst=22", "expected tcp or tcp6 beside it"),
             ("deny nw_proto=6", "expected ip or ipv6 beside it"),
+            ("deny ,", "',' names no field; expected ports, Ethernet"),
             ("deny arp", "'arp' asks for packets that always pass"),
             ("deny dl_type=0x88cc", "asks for packets that always pass"),
             (

@@ -89,8 +89,12 @@ pub fn always_allowed() -> [Match<'static>; 5] {
 }
 
 /// Why a rule with this match could not do what it says: a problem and what was expected. Switches refuse fields whose
-/// prerequisites (1.3.5 table 12) are not in the match, and a rule for what always passes would deceive its reader.
+/// prerequisites (1.3.5 table 12) are not in the match; a rule for what always passes would deceive its reader, and so would
+/// one for every packet, which no rule after it sees.
 pub(crate) fn why_unusable(match_: &Match) -> Option<(String, &'static str)> {
+    if match_.fields().next().is_none() {
+        return Some(("names no field".to_owned(), FIELDS));
+    }
     let eth_type = match_.get(OxmField::EthType).map(|(value, _)| value as u16);
     if matches!(
         eth_type,
