@@ -39,8 +39,8 @@ pub enum Mode {
 
 impl Mode {
     /// The most packet-ins outstanding per switch when `switches` of them share the machine: without a window, all
-    /// switches together are kept to about a million. Four million drove the kernel out of socket memory with a
-    /// thousand switches, and then it is not the controller that is measured.
+    /// switches together are kept to one or two million, a power of two for each. Four million drove the kernel out of
+    /// socket memory with a thousand switches, and then it is not the controller that is measured.
     pub fn max_outstanding(self, switches: u32) -> u32 {
         let shared = ((1 << 20) / switches.max(1)).next_power_of_two();
         match self {
