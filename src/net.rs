@@ -159,7 +159,9 @@ impl ShowArgs {
         match &self.controller {
             Some(address) => net.connect_to(address)?,
             None if self.apps.is_empty() => {}
-            None => net.start_controller(controller(&self.apps, &self.options)?)?,
+            None => {
+                net.start_controller(with_apps(Controller::new(), &self.apps, &self.options)?)?
+            }
         }
         Ok(net)
     }
@@ -208,11 +210,15 @@ fn has_loops(plan: &Plan) -> bool {
     plan.links.len() >= plan.switches.len()
 }
 
-/// A controller with these programs, in which nothing is drawn anew for each run.
-fn controller(names: &[String], options: &apps::Options) -> Result<Controller, apps::SetupError> {
+/// Adds these programs to a controller, so that nothing in it is drawn anew for each run.
+fn with_apps(
+    controller: Controller,
+    names: &[String],
+    options: &apps::Options,
+) -> Result<Controller, apps::SetupError> {
     let mut options = options.clone();
     options.discovery.secret = Some([0; 32]);
-    apps::add_all(Controller::new(), names, &options)
+    apps::add_all(controller, names, &options)
 }
 
 fn wait_for_controller(

@@ -205,6 +205,27 @@ fn a_seed_that_fails_is_told_with_how_to_see_it_again() {
 }
 
 #[test]
+fn what_is_planted_is_found_and_its_seed_shows_it_again() {
+    let simulate = |arguments: &[&str]| {
+        let output = urtica(&[&["net", "simulate", "--topology", "ring,3"], arguments].concat());
+        (output.status.code(), text(&output.stdout))
+    };
+    let planted = ["--plant", "forgotten-entries"];
+    let (status, told) = simulate(&[&planted[..], &["--seed", "1", "--seeds", "5"]].concat());
+    assert_eq!(status, Some(1), "{told}");
+    assert!(
+        told.contains("nothing is left over at rest")
+            && told.contains(" --plant forgotten-entries"),
+        "{told}"
+    );
+    let seed = told.split_whitespace().nth(1).unwrap();
+    let again = simulate(&[&planted[..], &["--seed", seed]].concat());
+    assert_eq!(again, (status, told.clone()));
+    let (status, told) = simulate(&["--seed", seed]);
+    assert_eq!(status, Some(0), "{told}");
+}
+
+#[test]
 fn unknown_topologies_and_programs_are_sentences() {
     for (arguments, expected) in [
         (
@@ -218,6 +239,10 @@ fn unknown_topologies_and_programs_are_sentences() {
         (
             &["net", "simulate", "--apps", "l9"],
             "there is no control program 'l9'",
+        ),
+        (
+            &["net", "simulate", "--plant", "moths"],
+            "there is no bug 'moths' to plant; expected one of: ignore-port-down, ",
         ),
     ] {
         let output = urtica(arguments);

@@ -7,20 +7,28 @@ use std::io::{IsTerminal, Write, stdout};
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 use urtica_apps as apps;
-use urtica_net::simulate::{Programs, Report, Scenario, simulate, simulate_watched};
+use urtica_controller::Controller;
+use urtica_net::simulate::{PlantedBug, Programs, Report, Scenario, simulate, simulate_watched};
 use urtica_net::tracer::Tracer;
 use urtica_topology::shapes::{Shape, ShapeError};
+
+/// What can be planted, and how it is used.
+fn after_help() -> String {
+    let bugs = PlantedBug::ALL.map(|bug| format!("\n  {:18} {}", bug.name(), bug.about()));
+    format!("Bugs to plant:{}\n\n{EXAMPLES}", bugs.concat())
+}
 
 const EXAMPLES: &str = "\
 Examples:
   urtica net simulate --seeds 1000
   urtica net simulate --seed 4711
   urtica net simulate --seed 4711 --trace
-  urtica net simulate --apps l2 --topology tree,depth=3,fanout=2 --seeds 50";
+  urtica net simulate --apps l2 --topology tree,depth=3,fanout=2 --seeds 50
+  urtica net simulate --plant ignore-port-down --seeds 1000";
 
 /// Options of `urtica net simulate`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = after_help())]
 pub struct SimulateArgs {
     /// The programs that the controller runs, separated by commas.
     #[arg(
@@ -45,6 +53,9 @@ pub struct SimulateArgs {
     /// How many entries a switch may have left at rest [default: 1, or 2 with loops].
     #[arg(long, value_name = "N")]
     entries: Option<usize>,
+    /// Make the controller wrong, as below, to see that it is found out.
+    #[arg(long, value_name = "BUG")]
+    plant: Option<PlantedBug>,
     /// Write a line for each frame and message.
     #[arg(long)]
     trace: bool,
@@ -99,13 +110,21 @@ fn run_seed(
 impl SimulateArgs {
     fn scenario(&self) -> Result<Scenario, Box<dyn Error>> {
         // Unknown names and topologies are told of before the first run.
-        super::controller(&self.apps, &apps::Options::default())?;
+        let options = apps::Options::default();
+        super::with_apps(Controller::new(), &self.apps, &options)?;
         let has_loops = self.has_loops()?;
-        let names = self.apps.clone();
-        let programs = move || Programs {
-            controller: super::controller(&names, &apps::Options::default())
-                .expect("the names were looked up before"),
-            reservations: None,
+        let (names, bug) = (self.apps.clone(), self.plant);
+        let programs = move || {
+            let controller = Controller::new();
+            let controller = match bug {
+                Some(bug) => controller.program(bug),
+                None => controller,
+            };
+            Programs {
+                controller: super::with_apps(controller, &names, &options)
+                    .expect("the names were looked up before"),
+                reservations: None,
+            }
         };
         let mut scenario = match has_loops {
             true => Scenario::on_loops(programs),
@@ -138,11 +157,13 @@ impl SimulateArgs {
             .iter()
             .map(|shape| format!(" --topology {shape}"));
         let entries = self.entries.map(|entries| format!(" --entries {entries}"));
+        let plant = self.plant.map(|bug| format!(" --plant {bug}"));
         format!(
-            " --apps {} --faults {}{}{}",
+            " --apps {} --faults {}{}{}{}",
             self.apps.join(","),
             self.faults,
             entries.unwrap_or_default(),
+            plant.unwrap_or_default(),
             topologies.collect::<String>()
         )
     }

@@ -20,10 +20,12 @@
 mod faults;
 mod invariants;
 mod last_lines;
+mod planted;
 mod reality;
 mod run;
 mod scenario;
 
+pub use planted::{NoSuchBug, PlantedBug};
 pub use scenario::{Check, Faults, Programs, Scenario};
 
 use crate::tracer::Tracer;
@@ -68,6 +70,8 @@ pub struct Failure {
     pub seen: String,
     /// What had befallen the network by then.
     pub faults: Vec<String>,
+    /// What all that happened until then hashes to.
+    pub digest: Digest,
     /// The last things that happened before.
     pub last_events: Vec<String>,
 }
@@ -80,6 +84,7 @@ impl fmt::Display for Failure {
             self.seed, self.shape, self.at, self.sentence
         )?;
         writeln!(f, "  {}", self.seen)?;
+        writeln!(f, "  {} until then", self.digest)?;
         writeln!(f, "what befell it:")?;
         self.faults
             .iter()

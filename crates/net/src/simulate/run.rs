@@ -228,6 +228,7 @@ impl<'s> Run<'s> {
             sentence,
             seen,
             faults: self.told.clone(),
+            digest: *self.digest.borrow(),
             last_events: Vec::new(),
         })
     }
