@@ -80,6 +80,7 @@ impl Watcher for Digest {
             Event::Disconnected(switch, reason) => self.add_control(10, switch, reason.as_bytes()),
             Event::ToSwitch(switch, bytes) => self.add_control(11, switch, bytes),
             Event::ToController(switch, bytes) => self.add_control(12, switch, bytes),
+            Event::Moved(cable, end) => self.add_frame(13, cable, end, &[]),
         }
         Ok(())
     }

@@ -27,6 +27,13 @@ impl Names {
         }
     }
 
+    /// A host's cable is in another port now.
+    pub fn move_host(&mut self, cable: CableId, to: End) {
+        if let Some([_, far_end]) = self.cables.get_mut(cable.place()) {
+            *far_end = to;
+        }
+    }
+
     pub fn switch(&self, switch: SwitchId) -> &str {
         self.switches
             .get(switch.place())

@@ -22,10 +22,15 @@ pub(crate) struct Node {
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     pub port_no: PortNo,
-    pub cable: CableId,
-    /// Which end of the cable is here.
-    pub end: usize,
+    pub plug: Option<Plug>,
     pub speed_kbps: u32,
+}
+
+/// The cable in a port, and which end of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plug {
+    pub cable: CableId,
+    pub end: usize,
 }
 
 /// A switch that is switched on.
@@ -70,6 +75,17 @@ impl Node {
             side,
             is_woken: false,
         });
+    }
+
+    /// Adds a port without a link, be it switched on or off. Returns its place.
+    pub fn add_port(&mut self, port: Port, now: Duration) -> usize {
+        let spec = self.spec(&port);
+        if let Some(powered) = &mut self.powered {
+            let back_end = powered.side.add(&spec);
+            powered.switch.add_port(port.port_no, back_end, now);
+        }
+        self.ports.push(port);
+        self.ports.len() - 1
     }
 
     fn spec(&self, port: &Port) -> PortSpec {

@@ -71,23 +71,26 @@ struct NetPort {
 impl SwitchSide {
     /// The ports of a switch, without links, and their back ends.
     pub fn new(specs: &[PortSpec]) -> (Self, Vec<Box<dyn PortIo>>) {
-        let side = Self {
-            ports: specs.iter().map(|_| Arc::default()).collect(),
+        let mut side = Self {
+            ports: Vec::new(),
             sent: Arc::default(),
         };
-        let back_ends = (0..).zip(specs).zip(&side.ports);
-        let back_ends = back_ends.map(|((place, spec), socket)| {
-            let port = NetPort {
-                spec: spec.clone(),
-                place,
-                socket: Arc::clone(socket),
-                sent: Arc::clone(&side.sent),
-                burst: Vec::new(),
-            };
-            Box::new(port) as Box<dyn PortIo>
-        });
-        let back_ends = back_ends.collect();
+        let back_ends = specs.iter().map(|spec| side.add(spec)).collect();
         (side, back_ends)
+    }
+
+    /// One more port, without a link; returns its back end.
+    pub fn add(&mut self, spec: &PortSpec) -> Box<dyn PortIo> {
+        let socket = Arc::<Socket>::default();
+        let port = NetPort {
+            spec: spec.clone(),
+            place: self.ports.len() as u32,
+            socket: Arc::clone(&socket),
+            sent: Arc::clone(&self.sent),
+            burst: Vec::new(),
+        };
+        self.ports.push(socket);
+        Box::new(port)
     }
 
     /// Says whether a port has a link.

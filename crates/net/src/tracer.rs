@@ -37,6 +37,9 @@ impl<W: Write> Tracer<W> {
 
 impl<W: Write> Watcher for Tracer<W> {
     fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+        if let Event::Moved(cable, end) = *event {
+            self.names.move_host(cable, end);
+        }
         let line = tell(&self.names, event);
         let _ = writeln!(self.out, "{:12.6} {line}", now.as_secs_f64());
         Ok(())
@@ -64,6 +67,7 @@ fn tell(names: &Names, event: &Event<'_>) -> String {
         }
         Event::Cut(cable) => format!("{} is cut", names.cable(cable)),
         Event::Repaired(cable) => format!("{} is repaired", names.cable(cable)),
+        Event::Moved(cable, _) => format!("{} is plugged in", names.cable(cable)),
         Event::SwitchStopped(switch) => format!("{} is switched off", names.switch(switch)),
         Event::SwitchStarted(switch) => format!("{} is switched on", names.switch(switch)),
         Event::ControllerStopped => "the controller is gone".to_owned(),
@@ -194,6 +198,7 @@ mod tests {
                 "s2:2 = s1:2 lost, by chance: 3 bytes",
             ),
             (Event::Cut(trunk), "s2:2 = s1:2 is cut"),
+            (Event::Moved(CableId(1), h1), "h1 = s1:1 is plugged in"),
             (Event::SwitchStopped(SwitchId(1)), "s2 is switched off"),
             (
                 Event::Disconnected(SwitchId(0), "it broke"),

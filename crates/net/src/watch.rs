@@ -30,6 +30,8 @@ pub enum Event<'a> {
     Cut(CableId),
     /// A cable was repaired.
     Repaired(CableId),
+    /// A host's cable was taken out, and put into this port.
+    Moved(CableId, End),
     /// A switch was switched off.
     SwitchStopped(SwitchId),
     /// A switch was switched on, with empty tables.

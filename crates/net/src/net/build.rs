@@ -5,7 +5,7 @@ use crate::cable::Cable;
 use crate::channel::{Channel, ChannelConfig};
 use crate::host::{Host, Outbox};
 use crate::kernel::Kernel;
-use crate::node::{Node, Port};
+use crate::node::{Node, Plug, Port};
 use crate::{CableId, End, HostId, SwitchId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -116,8 +116,10 @@ impl Net {
                 cable.slots[place] = ports.len();
                 ports.push(Port {
                     port_no,
-                    cable: id,
-                    end: place,
+                    plug: Some(Plug {
+                        cable: id,
+                        end: place,
+                    }),
                     speed_kbps: cable.speed_kbps(),
                 });
             }

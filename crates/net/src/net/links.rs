@@ -5,7 +5,7 @@ use crate::cable::{Cable, LinkCounters};
 use crate::frame::Frame;
 use crate::kernel::Due;
 use crate::watch::{Event, Loss};
-use crate::{CableId, End};
+use crate::{CableId, End, SwitchId};
 
 impl Net {
     /// The cable between two hosts or switches, given by name; of several the first of the plan.
@@ -104,19 +104,24 @@ impl Net {
             End::Host(_) => true,
         };
         cable.has_link = !cable.is_cut && cable.ends.iter().all(powered);
-        for (end, slot) in cable.ends.into_iter().zip(cable.slots) {
-            let End::Switch(switch, _) = end else {
-                continue;
-            };
-            let node = &self.nodes[switch.place()];
-            if let Some(powered) = &node.powered {
-                powered.side.set_link(slot, cable.has_link);
-                let carrier = Due::Carrier(switch, node.lives);
-                self.kernel.put_in(self.config.carrier_delay, carrier);
+        let (ends, slots, has_link) = (cable.ends, cable.slots, cable.has_link);
+        if !has_link {
+            cable.lose_all(&mut self.kernel);
+        }
+        for (end, slot) in ends.into_iter().zip(slots) {
+            if let End::Switch(switch, _) = end {
+                self.set_link(switch, slot, has_link);
             }
         }
-        if !cable.has_link {
-            cable.lose_all(&mut self.kernel);
+    }
+
+    /// Says whether a port has a link; its switch notices in a while.
+    pub(super) fn set_link(&mut self, switch: SwitchId, slot: usize, has_link: bool) {
+        let node = &self.nodes[switch.place()];
+        if let Some(powered) = &node.powered {
+            powered.side.set_link(slot, has_link);
+            let carrier = Due::Carrier(switch, node.lives);
+            self.kernel.put_in(self.config.carrier_delay, carrier);
         }
     }
 

@@ -5,6 +5,7 @@ mod control;
 mod flows;
 mod hosts;
 mod links;
+mod moves;
 mod pings;
 mod real_time;
 mod switches;

@@ -175,9 +175,10 @@ impl Net {
             powered.take_sent(&mut sent, &mut self.kernel.spare);
         }
         for (slot, frame) in sent.drain(..) {
-            let port = &self.nodes[switch.place()].ports[slot as usize];
-            let (cable, end) = (port.cable, port.end);
-            self.send(cable, end, frame);
+            match self.nodes[switch.place()].ports[slot as usize].plug {
+                Some(plug) => self.send(plug.cable, plug.end, frame),
+                None => self.kernel.spare.put(frame),
+            }
         }
         self.sent = sent;
         self.send_to_controller(switch);
@@ -185,8 +186,9 @@ impl Net {
 
     fn look_at_links(&mut self, switch: SwitchId) {
         for slot in 0..self.nodes[switch.place()].ports.len() {
-            let cable = self.nodes[switch.place()].ports[slot].cable;
-            self.look_at_link(cable);
+            if let Some(plug) = self.nodes[switch.place()].ports[slot].plug {
+                self.look_at_link(plug.cable);
+            }
         }
     }
 

@@ -15,6 +15,7 @@ pub(super) enum Act {
     StartSwitch(SwitchId),
     StopController,
     StartController,
+    Move(HostId, SwitchId),
     Break(SwitchId),
     Stall(SwitchId, Duration),
     Ping(HostId, HostId, u32),
@@ -41,6 +42,7 @@ enum Kind {
     ControllerRestart,
     Break,
     Stall,
+    HostMove,
 }
 
 impl Act {
@@ -60,6 +62,9 @@ impl Act {
             Self::StartSwitch(switch) => format!("switch {} on", names.switch(switch)),
             Self::StopController => "stop the controller".to_owned(),
             Self::StartController => "start a controller".to_owned(),
+            Self::Move(host, to) => {
+                format!("{} moves to {}", names.host(host), names.switch(to))
+            }
             Self::Break(switch) => format!("break the connection of {}", names.switch(switch)),
             Self::Stall(switch, time) => format!(
                 "stall the connection of {} for {time:?}",
@@ -132,6 +137,7 @@ fn kinds(faults: &Faults) -> Vec<Kind> {
         (faults.controller_restarts, Kind::ControllerRestart),
         (faults.channel_failures, Kind::Break),
         (faults.channel_failures, Kind::Stall),
+        (faults.host_moves, Kind::HostMove),
     ];
     let wanted = all.into_iter().filter(|(is_wanted, _)| *is_wanted);
     wanted.map(|(_, kind)| kind).collect()
@@ -178,6 +184,10 @@ impl Drawing<'_> {
                     .draw
                     .duration(Duration::from_millis(1)..=Duration::from_secs(3));
                 self.put(at, Act::Stall(switch, time));
+            }
+            Kind::HostMove => {
+                let (host, to) = (self.host(), self.switch());
+                self.put(at, Act::Move(host, to));
             }
         }
     }

@@ -127,6 +127,7 @@ impl<'s> Run<'s> {
                 self.start_controller();
                 Ok(())
             }
+            Act::Move(host, to) => net.move_host(host, to).map(drop),
             Act::Break(switch) => net.break_connection(switch),
             Act::Stall(switch, time) => net.stall_connection(switch, time),
             Act::Ping(from, to, count) => net.start_ping(from, to, count).map(drop),
@@ -141,6 +142,7 @@ impl<'s> Run<'s> {
             }
         };
         done.expect("what is scheduled is about this network");
+        self.names = Names::of(&self.net);
     }
 
     /// The faults are over: what is to be repaired is.

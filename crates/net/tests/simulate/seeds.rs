@@ -1,7 +1,7 @@
 //! Bundled programs, over many seeds.
 
 use urtica_controller::Controller;
-use urtica_net::simulate::{Programs, Report, Scenario, simulate};
+use urtica_net::simulate::{Faults, Programs, Report, Scenario, simulate};
 
 fn programs(app: &'static str) -> impl Fn() -> Programs {
     move || Programs {
@@ -19,6 +19,17 @@ fn a_learning_switch_survives_on_trees() {
     let scenario = Scenario::on_trees(programs("l2"));
     let faults: usize = (0..100).map(|seed| run(&scenario, seed).faults).sum();
     assert!(faults > 200, "{faults}");
+}
+
+#[test]
+fn a_learning_switch_follows_hosts_that_move() {
+    let mut scenario = Scenario::on_trees(programs("l2"));
+    scenario.faults = Faults {
+        host_moves: true,
+        controller_restarts: false,
+        ..scenario.faults
+    };
+    (3_000..3_050).for_each(|seed| drop(run(&scenario, seed)));
 }
 
 #[test]
