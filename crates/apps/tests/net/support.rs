@@ -3,6 +3,7 @@
 use std::time::Duration;
 use urtica_apps::Options;
 use urtica_controller::Controller;
+use urtica_net::simulate::{Scenario, simulate};
 use urtica_net::{CableId, Net, NetConfig};
 use urtica_switch::{Forwarding, SwitchConfig};
 use urtica_topology::shapes::{Plan, Shape};
@@ -50,6 +51,15 @@ pub fn net_of_plan(plan: &Plan, controller: Controller) -> Net {
     net.start_controller(controller).unwrap();
     net.run_for(ms(1_000));
     net
+}
+
+/// Runs what is drawn from these seeds, and ends the test with the first that fails.
+pub fn hold(scenario: &Scenario, seeds: impl IntoIterator<Item = u64>) {
+    for seed in seeds {
+        if let Err(failure) = simulate(scenario, seed) {
+            panic!("{failure}");
+        }
+    }
 }
 
 /// How many frames a cable has carried, both ways.
