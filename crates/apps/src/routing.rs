@@ -3,8 +3,9 @@
 //!
 //! **What.** A *flow* is what one host sends to another in one VLAN. Its first packet puts an entry into each switch of
 //! a shortest path; of several paths one is taken by the flow's hash, so that flows spread (equal-cost multipath).
-//! Packets to unknown hosts and to groups are flooded along the spanning tree that
-//! [`Discovery`](urtica_controller::services::Discovery) keeps, by each switch once.
+//! Packets to unknown hosts and to groups are flooded without taking a link: they leave by the ports of all hosts that the
+//! sender can reach. Along a spanning tree, a copy could meet the entries of a path that its flow has been given meanwhile,
+//! leave the tree, and come a second time.
 //!
 //! **When the network changes.** A flow whose path is broken, or is not shortest any more, gets another at once: its
 //! entries are rewritten, not waited for. So does a flow whose destination moves; where its source moves or a host
@@ -172,7 +173,7 @@ impl SwitchHandler for RoutingHandler {
             Some(port) if port == at.port_no => {}
             Some(port) => switch.forward(packet, port),
             None if self.flooded.is_new(packet.data, switch.now()) => {
-                switch.forward(packet, PortNo::FLOOD);
+                self.shared.flood(switch.network(), at, packet);
             }
             None => {}
         }
@@ -216,18 +217,30 @@ impl Shared {
         if from == to {
             return Some(at.port_no);
         }
-        // A packet strays that was flooded before its destination was known, or that old entries have led here: those of
-        // an earlier run of the controller, which the new ones overwrite.
+        // Old entries have led a packet here that strays: those of an earlier run of the controller, which the new ones
+        // overwrite.
         if !(strays && flows.contains_key(&flow)) {
             let path = next_hops.path(from, to, flow.hash())?;
             set_path(network, &mut flows, flow, Some(path));
         }
         if strays {
-            // Other copies of it may be under way along the tree: on a way of its own, this one would come twice.
+            // Sent on along a path, it might meet the old entries again.
             return None;
         }
         let way_on = next_hops.path(at, to, flow.hash())?;
         way_on.hops.first().map(|hop| hop.out_port)
+    }
+
+    /// Sends a packet to all hosts that its sender can reach.
+    fn flood(&self, network: &Network, at: PortId, packet: &PacketIn) {
+        // A switch that keeps packets back, whatever it was asked for, has its hosts ask again.
+        if packet.data.len() < usize::from(packet.total_len) {
+            return;
+        }
+        let next_hops = self.routes.next_hops().load();
+        self.hosts.flood(network, at, packet.data, |switch| {
+            switch == at.switch || next_hops.distance(at.switch, switch).is_some()
+        });
     }
 
     /// Where the flow's hosts are, if both are known.

@@ -1,7 +1,7 @@
 //! What a switch has flooded of late.
 //!
-//! A switch without a controller is not part of the spanning tree, but what is left in its tables may lead a flooded frame back
-//! into it. So that it does not go round, and multiply, a switch floods each frame once.
+//! Behind a port that seems to be a host's there may be a switch without a controller, and what is left in its tables may lead a
+//! flooded frame back. So that it does not go round, and multiply, a switch floods each frame once.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};

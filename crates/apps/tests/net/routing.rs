@@ -1,11 +1,11 @@
 //! Routing over networks of many shapes, and what becomes of it when they change.
 
-use crate::support::{APPS, frames_carried, ms, net_with, net_with_controller, options};
+use crate::support::{APPS, frames_carried, hold, ms, net_with, net_with_controller, options};
 use std::time::Duration;
 use urtica_apps::Routing;
 use urtica_controller::services::{Discovery, Hosts, HostsConfig, Routes};
 use urtica_controller::{Controller, SessionConfig};
-use urtica_net::simulate::{Programs, Scenario, simulate};
+use urtica_net::simulate::{Programs, Scenario};
 use urtica_net::{Datagrams, FlowReport, Net};
 use urtica_wire::Version;
 
@@ -21,6 +21,13 @@ fn routed(shape: &str) -> (Net, Routing) {
         .program(routes)
         .program(routing.clone());
     (net_with_controller(shape, controller), routing)
+}
+
+/// How many entries each switch has.
+fn entries(net: &mut Net) -> Vec<usize> {
+    let switches = net.switches();
+    let count = |switch| net.switch_mut(switch).unwrap().unwrap().entry_count();
+    switches.map(count).collect()
 }
 
 /// A datagram a millisecond from one host to another, beside what `meanwhile` does.
@@ -182,6 +189,61 @@ fn openflow_1_0_will_do() {
     assert!(net.ping_all().unwrap().is_complete());
 }
 
+/// A host moves while it sends, and while others send to it and it is silent: flows follow, nobody gets a packet twice, and when
+/// they end no switch has anything left of them.
+#[test]
+fn flows_follow_a_host_that_moves() {
+    let (mut net, routing) = routed("ring,5");
+    let fresh = entries(&mut net);
+    assert!(net.ping_all().unwrap().is_complete());
+    let h1 = net.host("h1").unwrap();
+    for (from, to) in [("h1", "h3"), ("h3", "h1")] {
+        for home in ["s4", "s2", "s1"] {
+            let home = net.switch(home).unwrap();
+            let report = send(&mut net, from, to, 2_000, |net| {
+                net.move_host(h1, home).unwrap();
+                net.run_for(ms(2_000));
+            });
+            // It is asked for once its port is known to be a host's, and who sends again is heard at once.
+            assert!(report.lost() < 500, "{from} to {to}: {report:?}");
+            assert_eq!(send(&mut net, from, to, 200, |_| ()).lost(), 0);
+            let report = net.ping_all().unwrap();
+            assert!(report.is_complete(), "{report}");
+            assert_eq!(report.duplicates, 0);
+        }
+    }
+    net.run_for(Duration::from_secs(70));
+    assert_eq!(routing.flows(), 0);
+    assert_eq!(entries(&mut net), fresh);
+}
+
+#[test]
+fn a_flow_leaves_no_entries_where_its_host_was() {
+    let (mut net, routing) = routed("linear,4");
+    let fresh = entries(&mut net);
+    let (h1, h2) = (net.host("h1").unwrap(), net.host("h2").unwrap());
+    for _ in 0..2 {
+        assert_eq!(net.ping(h1, h2).unwrap().received, 1);
+    }
+    assert_eq!((routing.flows(), entries(&mut net)[3]), (2, fresh[3]));
+    // Away from s1 and s2, and both behind one switch.
+    for host in [h1, h2] {
+        net.move_host(host, net.switch("s4").unwrap()).unwrap();
+    }
+    net.run_for(ms(500));
+    for (from, to) in [(h1, h2), (h2, h1)] {
+        assert!(net.start_ping(from, to, 3).is_ok());
+        net.run_for(Duration::from_secs(4));
+    }
+    assert_eq!(net.ping(h1, h2).unwrap().received, 1);
+    assert_eq!(
+        entries(&mut net)[..3],
+        fresh[..3],
+        "s1 to s3 have no part in it"
+    );
+    assert_eq!((routing.flows(), entries(&mut net)[3]), (2, fresh[3] + 2));
+}
+
 /// Drawn networks, hosts that talk, and drawn faults: cables cut, switches off, connections and the controller lost.
 #[test]
 fn whatever_befalls_a_network_its_hosts_find_each_other_again() {
@@ -192,9 +254,5 @@ fn whatever_befalls_a_network_its_hosts_find_each_other_again() {
     let mut scenario = Scenario::on_loops(programs);
     // Entries of flows live for a minute after the last packet.
     scenario.entries_at_rest = 300;
-    for seed in 1..=8 {
-        if let Err(failure) = simulate(&scenario, seed) {
-            panic!("{failure}");
-        }
-    }
+    hold(&scenario, 1..=8);
 }

@@ -107,14 +107,36 @@ impl FloodTree {
         switch: DatapathId,
         in_port: PortNo,
     ) -> impl Iterator<Item = PortNo> + '_ {
-        let comes_from_port = !in_port.is_reserved() || in_port == PortNo::LOCAL;
-        let accepted = !comes_from_port || self.is_open(PortId::new(switch, in_port));
+        let accepted = self.accepts(PortId::new(switch, in_port));
         let ports = self.ports(switch).iter();
         ports
             .filter(move |port| {
                 accepted && port.is_open && port.takes_floods && port.port_no != in_port
             })
             .map(|port| port.port_no)
+    }
+
+    /// The ports of hosts to which a packet goes that is flooded without taking a link: by switch, without the port that it came in
+    /// by.
+    pub(crate) fn host_ports(
+        &self,
+        from: PortId,
+    ) -> impl Iterator<Item = (DatapathId, Vec<PortNo>)> {
+        self.switches.iter().map(move |(&switch, ports)| {
+            let takes = |port: &&FloodPort| {
+                port.role == PortRole::Host
+                    && port.takes_floods
+                    && PortId::new(switch, port.port_no) != from
+            };
+            let ports = ports.iter().filter(takes);
+            (switch, ports.map(|port| port.port_no).collect())
+        })
+    }
+
+    /// Whether a packet is flooded that came in at a port: one that comes from the controller always is.
+    pub(crate) fn accepts(&self, from: PortId) -> bool {
+        let is_port = !from.port_no.is_reserved() || from.port_no == PortNo::LOCAL;
+        !is_port || self.is_open(from)
     }
 
     fn ports(&self, switch: DatapathId) -> &[FloodPort] {

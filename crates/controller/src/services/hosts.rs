@@ -51,6 +51,9 @@ use urtica_wire::{
     PortReason, PortState, PortStatus,
 };
 
+/// How many outputs go into one packet-out, so that it never grows beyond what a message can hold.
+const OUTPUTS: usize = 1024;
+
 /// How often at most an event is told that somebody could cause again and again.
 pub const EVENT_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -214,6 +217,22 @@ impl Hosts {
     /// What happens from now on. [`Hosts::find`] shows it already when the event comes.
     pub fn events(&self) -> Events<HostEvent> {
         self.0.announcer.events()
+    }
+
+    /// Floods a frame without taking a link: sends it out of all hosts' ports of these switches, but for the port that it came in by.
+    /// That costs a packet-out a switch, and no packet-in. Nothing is sent where that port is one that flooded packets may not come
+    /// in by ([`FloodTree::is_open`]).
+    pub fn flood(
+        &self,
+        network: &Network,
+        from: PortId,
+        frame: &[u8],
+        to: impl Fn(DatapathId) -> bool,
+    ) {
+        let tree = self.0.discovery.flood_tree().load();
+        if tree.accepts(from) {
+            send_to_hosts(network, &tree, from, frame, to);
+        }
     }
 
     /// Which ports hosts may be at.
@@ -404,6 +423,23 @@ impl Shared {
             }
             let effects = self.table.handle_timeout(background.now());
             self.carry_out(effects, background.network());
+        }
+    }
+}
+
+/// Sends a frame out of the ports that [`FloodTree::host_ports`] says, of these switches.
+pub(super) fn send_to_hosts(
+    network: &Network,
+    tree: &FloodTree,
+    from: PortId,
+    frame: &[u8],
+    to: impl Fn(DatapathId) -> bool,
+) {
+    for (switch, ports) in tree.host_ports(from).filter(|(switch, _)| to(*switch)) {
+        for ports in ports.chunks(OUTPUTS) {
+            let actions: Vec<_> = ports.iter().copied().map(Action::output).collect();
+            // A switch that has left, or does not keep up, has no host that hears it.
+            let _ = network.send(switch, &packet_out(frame, &actions));
         }
     }
 }

@@ -36,9 +36,8 @@ mod answer;
 mod bucket;
 
 use super::hosts::frame::{Frame, Neighbour};
-use super::hosts::{Edges, Host, Hosts, packet_out};
-use super::{FloodTree, PortRole};
-use crate::{Network, Program, Stage, Switch, SwitchHandler, SwitchInfo};
+use super::hosts::{Edges, Host, Hosts, packet_out, send_to_hosts};
+use crate::{Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use bucket::Bucket;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -47,9 +46,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use urtica_topology::PortId;
 use urtica_wire::{Action, DatapathId, PacketIn, PortNo};
-
-/// How many outputs go into one packet-out, so that it never grows beyond what a message can hold.
-const OUTPUTS: usize = 1024;
 
 /// How many questions are asked on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,7 +204,13 @@ impl Handler {
             return count(&self.proxy.dropped);
         }
         let from = PortId::new(self.switch, packet.in_port);
-        send_out_of_host_ports(switch.network(), self.edges.tree(), from, packet.data);
+        send_to_hosts(
+            switch.network(),
+            self.edges.tree(),
+            from,
+            packet.data,
+            |_| true,
+        );
         count(&self.proxy.asked_on);
     }
 
@@ -224,21 +226,6 @@ impl Handler {
             bucket.put_back();
         }
         may
-    }
-}
-
-fn send_out_of_host_ports(network: &Network, tree: &FloodTree, from: PortId, frame: &[u8]) {
-    let mut outputs = BTreeMap::<_, Vec<_>>::new();
-    let others = tree.ports_of(PortRole::Host).filter(|&port| port != from);
-    for port in others {
-        let actions = outputs.entry(port.switch).or_default();
-        actions.push(Action::output(port.port_no));
-    }
-    for (switch, actions) in outputs {
-        for actions in actions.chunks(OUTPUTS) {
-            // A switch that has left, or does not keep up, has no host that hears it.
-            let _ = network.send(switch, &packet_out(frame, actions));
-        }
     }
 }
 
