@@ -306,7 +306,7 @@ pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
     if config.paths == 0 {
         return Err("it would try no path; expected --bandwidth-paths of at least 1".to_owned());
     }
-    setup.neighbour_proxy();
+    setup.answer_for_hosts();
     let (discovery, hosts) = (setup.discovery(), setup.hosts());
     let provisioner = setup.provisioner();
     setup.add(Bandwidth::new(&discovery, &hosts, &provisioner, config));

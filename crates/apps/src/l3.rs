@@ -243,6 +243,9 @@ pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
             "{forwarder} would forward its packets first; expected l3 before {forwarder}"
         ));
     }
+    if setup.is_named("neighbour-proxy") {
+        return Err("the neighbour-proxy would take what hosts ask its gateways; expected l3 without neighbour-proxy".to_owned());
+    }
     let (discovery, hosts) = (setup.discovery(), setup.hosts());
     let (routes, provisioner) = (setup.routes(), setup.provisioner());
     setup.add(L3::new(&discovery, &hosts, &routes, &provisioner, config));

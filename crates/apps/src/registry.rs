@@ -206,7 +206,10 @@ pub fn add_all(
     let mut setup = Setup::new(controller, &rows, options);
     for row in &rows {
         setup.current = row.name;
-        (row.add)(&mut setup).map_err(|problem| SetupError::Refused {
+        let added = setup
+            .check_forwarders()
+            .and_then(|()| (row.add)(&mut setup));
+        added.map_err(|problem| SetupError::Refused {
             name: row.name,
             problem,
         })?;
@@ -305,6 +308,16 @@ impl<'a> Setup<'a> {
         earlier.find(|name| FORWARDERS.contains(name)).copied()
     }
 
+    /// Only one program may forward whatever comes.
+    fn check_forwarders(&self) -> Result<(), String> {
+        match self.forwarder_before() {
+            Some(earlier) if FORWARDERS.contains(&self.current) => Err(format!(
+                "{earlier} forwards whatever comes, too, so that all would come twice; expected one of the two"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Links between switches, and flooding that no loop multiplies.
     pub fn discovery(&mut self) -> Discovery {
         if let Some(discovery) = &self.services.discovery {
@@ -333,6 +346,14 @@ impl<'a> Setup<'a> {
         let proxy = NeighbourProxy::new(&self.hosts());
         self.bring("neighbour-proxy", proxy.clone());
         self.services.neighbour_proxy.insert(proxy).clone()
+    }
+
+    /// The same, unless `l3` was named: hosts ask for its gateways then, which the proxy does not know, and are not to find those
+    /// of other subnets.
+    pub fn answer_for_hosts(&mut self) {
+        if !self.is_named("l3") {
+            self.neighbour_proxy();
+        }
     }
 
     /// Shortest paths.

@@ -128,7 +128,7 @@ impl Routing {
 /// How `urtica run` adds it. Hosts that are asked for by their address need not be flooded for, so the proxy comes
 /// along.
 pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
-    setup.neighbour_proxy();
+    setup.answer_for_hosts();
     let (hosts, routes) = (setup.hosts(), setup.routes());
     setup.add(Routing::new(&hosts, &routes));
     Ok(())

@@ -13,7 +13,7 @@ use urtica_controller::services::{
 use urtica_controller::{Controller, SessionConfig};
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Datagrams, End, HostId, Net};
-use urtica_topology::shapes::Shape;
+use urtica_topology::shapes::{Plan, Shape};
 use urtica_wire::packet::{
     Arp, EthernetView, Icmpv4, Icmpv4View, Ipv4, Ipv4View, PseudoHeader, Udp, ether_type, icmpv4,
     ip_proto,
@@ -21,7 +21,7 @@ use urtica_wire::packet::{
 use urtica_wire::{MacAddr, Version};
 
 /// Three subnets. Hosts of these networks take everybody for a neighbour, so the gateways answer for all that is far.
-const CONFIG: &str = r#"
+pub const CONFIG: &str = r#"
 proxy_arp = true
 
 [[interface]]
@@ -39,8 +39,7 @@ mac = "02:00:00:00:03:fe"
 
 const GATEWAY: u64 = 0x0200_0000_01fe;
 
-/// A network whose host n is 10.0.N.n, where N goes from 1 to 3 and begins anew, with routing in subnets and between
-/// them.
+/// Routing in subnets and between them.
 fn routed(shape: &str, version: Version) -> (Net, L3) {
     let discovery = Discovery::new(options().discovery);
     let hosts = Hosts::new(&discovery, HostsConfig::default());
@@ -60,15 +59,20 @@ fn routed(shape: &str, version: Version) -> (Net, L3) {
         .program(provisioner)
         .program(l3.clone())
         .program(Routing::new(&hosts, &routes));
+    (net_of_plan(&in_subnets(shape), controller), l3)
+}
+
+/// A network whose host n is 10.0.N.n, where N goes from 1 to 3 and begins anew.
+pub fn in_subnets(shape: &str) -> Plan {
     let mut plan = shape.parse::<Shape>().unwrap().plan().unwrap();
     for (number, host) in (1..).zip(&mut plan.hosts) {
         host.ipv4 = Ipv4Addr::new(10, 0, (number - 1) % 3 + 1, number);
     }
-    (net_of_plan(&plan, controller), l3)
+    plan
 }
 
 /// What comes to a host: sender, ICMP type and code, and hops left.
-type Heard = Rc<RefCell<Vec<(Ipv4Addr, u8, u8, u8)>>>;
+pub type Heard = Rc<RefCell<Vec<(Ipv4Addr, u8, u8, u8)>>>;
 
 struct Listener(HostId, Heard);
 
@@ -94,7 +98,8 @@ impl Watcher for Listener {
     }
 }
 
-fn listen(net: &mut Net, host: &str) -> Heard {
+/// Notes from now on what comes to a host.
+pub fn listen(net: &mut Net, host: &str) -> Heard {
     let heard = Heard::default();
     let host = net.host(host).unwrap();
     net.watch(Listener(host, Rc::clone(&heard)));

@@ -8,3 +8,4 @@ mod l3;
 mod routing;
 mod security;
 mod support;
+mod together;

@@ -1,0 +1,230 @@
+//! Bundled programs beside each other: each keeps its promises, whatever runs beside it.
+
+use crate::elephants::{fat_tree_with, throughput};
+use crate::l3::{CONFIG, in_subnets, listen};
+use crate::security::syn;
+use crate::support::{hold, inject, ms, net_of_plan, options};
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use tempfile::TempDir;
+use urtica_apps::Options;
+use urtica_controller::Controller;
+use urtica_net::simulate::{Programs, Scenario};
+use urtica_net::{Datagrams, Net};
+use urtica_wire::Version;
+
+/// Routers in networks of all shapes, behind each of the filters.
+const WATCHED: &[&str] = &[
+    "discovery",
+    "hosts",
+    "l3",
+    "security",
+    "routing",
+    "elephants",
+];
+const GUARDED: &[&str] = &["firewall", "l3", "elephants", "routing"];
+const RESERVED: &[&str] = &["security", "bandwidth", "l3", "routing", "elephants"];
+const GLOBAL: &[&str] = &["discovery", "l3", "security", "global"];
+
+/// Options for all programs, and the files that they name. Datagrams to port 5001, as hosts send them, are denied by the firewall and
+/// have bandwidth reserved.
+fn options_of_all(l3_config: &str) -> (TempDir, Options) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options();
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        Some(file)
+    };
+    options.l3.l3_config = write("subnets.toml", l3_config);
+    options.firewall.firewall_rules = write("rules", "deny udp,tp_dst=5001\ndefault allow\n");
+    options.elephants.elephants_interval = 1;
+    options.bandwidth.bandwidth_demand = vec!["1M udp,tp_dst=5001".parse().unwrap()];
+    (folder, options)
+}
+
+fn controller(apps: &[&str], options: &Options) -> Controller {
+    urtica_apps::add_all(Controller::new(), apps, options).unwrap()
+}
+
+/// A ring of six switches whose hosts are in three subnets.
+fn ring(apps: &[&str], options: &Options) -> Net {
+    net_of_plan(&in_subnets("ring,6"), controller(apps, options))
+}
+
+/// Every host reaches every other; a few packets may be lost before, since no more than four wait for a host that nobody knows.
+fn all_reach(net: &mut Net, when: &str) {
+    for _ in 0..2 {
+        net.ping_all().unwrap();
+    }
+    let report = net.ping_all().unwrap();
+    assert!(report.is_complete(), "{when}: {report} {:?}", report.failed);
+    assert_eq!(report.duplicates, 0, "{when}");
+}
+
+/// How many of ten datagrams come through.
+fn datagrams(net: &mut Net, from: &str, to: &str) -> u64 {
+    let (from, to) = (net.host(from).unwrap(), net.host(to).unwrap());
+    let datagrams = Datagrams {
+        count: 10,
+        payload_bytes: 64,
+        interval: ms(10),
+    };
+    let flow = net.start_datagrams(from, to, datagrams).unwrap();
+    net.run_for(ms(1_000));
+    net.flow_report(flow).unwrap().received
+}
+
+#[test]
+fn hosts_of_all_subnets_find_each_other_again_whatever_happens() {
+    let (_folder, options) = options_of_all(CONFIG);
+    for apps in [WATCHED, GUARDED, RESERVED, GLOBAL] {
+        let mut net = ring(apps, &options);
+        let told = |when: &str| format!("{apps:?}, {when}");
+        all_reach(&mut net, &told("at first"));
+        let cable = net.cable("s1", "s2").unwrap();
+        net.cut(cable).unwrap();
+        // Entries of global stay for five seconds over a link that is cut.
+        net.run_for(Duration::from_secs(6));
+        all_reach(&mut net, &told("without a link"));
+        net.repair(cable).unwrap();
+        net.run_for(Duration::from_secs(6));
+        all_reach(&mut net, &told("with it again"));
+        net.restart_switch(net.switch("s3").unwrap()).unwrap();
+        net.run_for(Duration::from_secs(6));
+        all_reach(&mut net, &told("with a switch that has forgotten all"));
+        net.break_connection(net.switch("s5").unwrap()).unwrap();
+        net.run_for(Duration::from_secs(6));
+        all_reach(&mut net, &told("with a new connection"));
+        let (h1, s4) = (net.host("h1").unwrap(), net.switch("s4").unwrap());
+        net.move_host(h1, s4).unwrap();
+        net.run_for(Duration::from_secs(6));
+        all_reach(&mut net, &told("with a host elsewhere"));
+        net.start_controller(controller(apps, &options)).unwrap();
+        net.run_for(Duration::from_secs(15));
+        all_reach(&mut net, &told("with another controller"));
+    }
+}
+
+/// With one host in each subnet: of two, one would hear what the other asks, and hosts of these networks believe what they hear.
+#[test]
+fn packets_between_subnets_have_a_hop_less() {
+    let (_folder, options) = options_of_all(CONFIG);
+    for apps in [WATCHED, GUARDED, RESERVED, GLOBAL] {
+        let mut net = net_of_plan(&in_subnets("ring,3"), controller(apps, &options));
+        let heard = listen(&mut net, "h1");
+        all_reach(&mut net, &format!("{apps:?}"));
+        let heard: BTreeSet<_> = heard
+            .borrow()
+            .iter()
+            .map(|&(src, .., ttl)| (src, ttl))
+            .collect();
+        let expected = [2, 3].map(|number| (Ipv4Addr::new(10, 0, number, number), 63));
+        assert_eq!(heard, expected.into(), "{apps:?}");
+    }
+}
+
+#[test]
+fn who_scans_is_dropped_and_nobody_else() {
+    let (_folder, options) = options_of_all(CONFIG);
+    for apps in [WATCHED, RESERVED, GLOBAL] {
+        let mut net = ring(apps, &options);
+        all_reach(&mut net, "nobody has done anything");
+        let scan = (1..=120).map(|port| syn((1, 4_000), (4, port)));
+        inject(&net, "s1", 1, scan);
+        net.run_for(ms(1_000));
+        let report = net.ping_all().unwrap();
+        let h1 = net.host("h1").unwrap();
+        assert_eq!(report.failed.len(), 10, "{apps:?}: {report}");
+        assert!(
+            report
+                .failed
+                .iter()
+                .all(|pair| pair.0 == h1 || pair.1 == h1)
+        );
+        net.run_for(Duration::from_secs(65));
+        all_reach(&mut net, "it is let in again");
+    }
+}
+
+#[test]
+fn what_is_denied_is_so_within_subnets_and_between_them() {
+    let (_folder, options) = options_of_all(CONFIG);
+    let mut guarded = ring(GUARDED, &options);
+    let mut watched = ring(WATCHED, &options);
+    for net in [&mut guarded, &mut watched] {
+        all_reach(net, "pings are allowed");
+    }
+    for to in ["h2", "h4"] {
+        assert_eq!(datagrams(&mut guarded, "h1", to), 0, "{to}");
+        assert_eq!(datagrams(&mut watched, "h1", to), 10, "{to}");
+    }
+}
+
+/// A router that has nothing to do beside it, and a filter before it, do not keep large flows from being spread.
+#[test]
+fn large_flows_are_spread_behind_a_filter() {
+    let subnet = "[[interface]]\naddress = \"10.0.0.254/24\"\nmac = \"02:00:00:00:00:fe\"\n";
+    let (_folder, options) = options_of_all(subnet);
+    let by_hash = ["l3", "security", "routing"];
+    let by_hash = throughput(&mut fat_tree_with(controller(&by_hash, &options)));
+    let by_size = throughput(&mut fat_tree_with(controller(WATCHED, &options)));
+    assert!(by_hash < 800, "{by_hash}: the hash is a bad one");
+    assert!(by_size > 990, "{by_size}, and {by_hash} without");
+}
+
+#[test]
+fn whatever_befalls_a_network_they_do_not_get_in_each_others_way() {
+    let subnet = "[[interface]]\naddress = \"10.0.0.254/24\"\nmac = \"02:00:00:00:00:fe\"\n";
+    let (_folder, options) = options_of_all(subnet);
+    for apps in [WATCHED, GUARDED, RESERVED] {
+        let options = options.clone();
+        let programs = move || Programs {
+            controller: controller(apps, &options),
+            reservations: None,
+        };
+        let scenario = Scenario {
+            rests_after: Duration::from_secs(100),
+            entries_at_rest: 16,
+            versions: vec![Version::Of13],
+            ..Scenario::on_loops(programs)
+        };
+        hold(&scenario, 1..=4);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let (_folder, options) = options_of_all(CONFIG);
+    let error = |apps: &[&str]| {
+        let result = urtica_apps::add_all(Controller::new(), apps, &options);
+        result.err().expect("it cannot run").to_string()
+    };
+    for (apps, expected) in [
+        (
+            &["discovery", "l2", "routing"][..],
+            "'routing' cannot run: l2 forwards whatever comes, too, so that all would come twice; expected one of the two",
+        ),
+        (
+            &["l3", "neighbour-proxy", "routing"],
+            "'l3' cannot run: the neighbour-proxy would take what hosts ask its gateways; expected l3 without neighbour-proxy",
+        ),
+        (
+            &["routing", "l3"],
+            "'l3' cannot run: routing would forward its packets first; expected l3 before routing",
+        ),
+        (
+            &["l3", "security", "firewall", "routing"],
+            "'security' cannot run: the firewall lets flows pass that this program would have to see; expected one of the two",
+        ),
+        (
+            &["discovery", "l3", "global", "elephants"],
+            "'elephants' cannot run: it moves what routing has spread; expected routing beside it",
+        ),
+    ] {
+        let error = error(apps);
+        assert_eq!(error, format!("the control program {expected}"));
+    }
+}
