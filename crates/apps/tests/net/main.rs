@@ -5,6 +5,7 @@ mod elephants;
 mod firewall;
 mod global;
 mod l3;
+mod liars;
 mod routing;
 mod security;
 mod support;
