@@ -24,10 +24,7 @@
 //! **Thread-safety.** One lock guards the flows and is held while their entries are sent, so that the last that a
 //! switch gets is the last that was decided. It is taken before those of the services and of [`Network`].
 
-mod flooded;
-
 use crate::registry::Setup;
-use flooded::Flooded;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use urtica_controller::services::{HostEvent, Hosts, Routes};
@@ -138,7 +135,6 @@ impl Program for Routing {
     fn handler(&self, _info: &SwitchInfo) -> Box<dyn SwitchHandler> {
         Box::new(RoutingHandler {
             shared: Arc::clone(&self.0),
-            flooded: Flooded::default(),
         })
     }
 
@@ -153,7 +149,6 @@ impl Program for Routing {
 /// One switch's part.
 struct RoutingHandler {
     shared: Arc<Shared>,
-    flooded: Flooded,
 }
 
 impl SwitchHandler for RoutingHandler {
@@ -172,10 +167,7 @@ impl SwitchHandler for RoutingHandler {
             // Both hosts are behind this port and have heard each other already.
             Some(port) if port == at.port_no => {}
             Some(port) => switch.forward(packet, port),
-            None if self.flooded.is_new(packet.data, switch.now()) => {
-                self.shared.flood(switch.network(), at, packet);
-            }
-            None => {}
+            None => self.shared.flood(switch, at, packet),
         }
     }
 
@@ -232,15 +224,15 @@ impl Shared {
     }
 
     /// Sends a packet to all hosts that its sender can reach.
-    fn flood(&self, network: &Network, at: PortId, packet: &PacketIn) {
+    fn flood(&self, switch: &Switch, at: PortId, packet: &PacketIn) {
         // A switch that keeps packets back, whatever it was asked for, has its hosts ask again.
         if packet.data.len() < usize::from(packet.total_len) {
             return;
         }
         let next_hops = self.routes.next_hops().load();
-        self.hosts.flood(network, at, packet.data, |switch| {
-            switch == at.switch || next_hops.distance(at.switch, switch).is_some()
-        });
+        let reaches = |there| there == at.switch || next_hops.distance(at.switch, there).is_some();
+        let (network, now) = (switch.network(), switch.now());
+        self.hosts.flood(network, at, packet.data, now, reaches);
     }
 
     /// Where the flow's hosts are, if both are known.

@@ -30,6 +30,7 @@
 //! **Thread-safety.** Look-ups take no lock. Changes take one, under which nothing else is called.
 
 mod event;
+mod flooded;
 pub(crate) mod frame;
 mod host;
 pub(crate) mod probe;
@@ -40,9 +41,10 @@ pub use host::Host;
 
 use super::{Announcer, Discovery, Events, FloodTree, PortRole};
 use crate::{Background, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo};
+use flooded::Flooded;
 use frame::Frame;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use table::{Effects, HostTable, Sighting};
 use urtica_topology::PortId;
@@ -149,6 +151,8 @@ pub struct Hosts(Arc<Shared>);
 struct Shared {
     table: HostTable,
     discovery: Discovery,
+    /// Locked for a look alone.
+    flooded: Mutex<Flooded>,
     announcer: Announcer<HostEvent>,
     /// From the start on.
     background: OnceLock<Background>,
@@ -160,6 +164,7 @@ impl Hosts {
         Self(Arc::new(Shared {
             table: HostTable::new(config.sound()),
             discovery: discovery.clone(),
+            flooded: Mutex::default(),
             announcer: Announcer::new(HostEvent::Missed),
             background: OnceLock::new(),
         }))
@@ -221,18 +226,26 @@ impl Hosts {
 
     /// Floods a frame without taking a link: sends it out of all hosts' ports of these switches, but for the port that it came in by.
     /// That costs a packet-out a switch, and no packet-in. Nothing is sent where that port is one that flooded packets may not come
-    /// in by ([`FloodTree::is_open`]).
+    /// in by ([`FloodTree::is_open`]), nor where the same frame was sent to all less than 100 ms before: it has come back.
     pub fn flood(
         &self,
         network: &Network,
         from: PortId,
         frame: &[u8],
+        now: Instant,
         to: impl Fn(DatapathId) -> bool,
     ) {
         let tree = self.0.discovery.flood_tree().load();
-        if tree.accepts(from) {
+        if tree.accepts(from) && self.is_new(frame, now) {
             send_to_hosts(network, &tree, from, frame, to);
         }
+    }
+
+    /// Whether a frame is to be sent to all hosts: not if it was just now.
+    pub(super) fn is_new(&self, frame: &[u8], now: Instant) -> bool {
+        let flooded = self.0.flooded.lock();
+        let mut flooded = flooded.unwrap_or_else(PoisonError::into_inner);
+        flooded.is_new(frame, now)
     }
 
     /// Which ports hosts may be at.

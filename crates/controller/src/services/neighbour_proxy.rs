@@ -197,8 +197,11 @@ impl SwitchHandler for Handler {
 }
 
 impl Handler {
-    /// Sends a question out of every host port but the one that it came in by.
+    /// Sends a question out of every host port but the one that it came in by. One that has just been asked on has come back.
     fn ask_on(&mut self, switch: &Switch, packet: &PacketIn) {
+        if !self.proxy.hosts.is_new(packet.data, switch.now()) {
+            return;
+        }
         let is_whole = packet.data.len() >= usize::from(packet.total_len);
         if !is_whole || !self.may_ask_on(packet.in_port, switch.now()) {
             return count(&self.proxy.dropped);

@@ -1,7 +1,7 @@
-//! What a switch has flooded of late.
+//! What was sent to all hosts of late.
 //!
-//! Behind a port that seems to be a host's there may be a switch without a controller, and what is left in its tables may lead a
-//! flooded frame back. So that it does not go round, and multiply, a switch floods each frame once.
+//! Behind a port that seems to be a host's there may be a switch: one without a controller, whose tables lead the frame back, or one
+//! whose links are not found yet. So that a frame does not go round, and multiply, it is sent to all once, wherever it comes up again.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 const WINDOW: Duration = Duration::from_millis(100);
 
 /// How many frames are known at most; the oldest go.
-const CAPACITY: usize = 256;
+const CAPACITY: usize = 1024;
 
 /// The frames, by their hashes, and when they were flooded.
 #[derive(Default)]
 pub struct Flooded(VecDeque<(u64, Instant)>);
 
 impl Flooded {
-    /// Whether a frame is to be flooded: not if it was just now.
+    /// Whether a frame is to be sent to all: not if it was just now.
     pub fn is_new(&mut self, frame: &[u8], now: Instant) -> bool {
         let mut hasher = DefaultHasher::new();
         frame.hash(&mut hasher);
