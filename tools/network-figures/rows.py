@@ -142,22 +142,32 @@ def line_of(row, record, target, command):
 
 
 def discovery_on_mininet(bench):
-    found = {mininet.ours: [], mininet.os_ken: []}
+    """Beside os-ken's the time counts from the first switch: most of what comes after the last is Open vSwitch's, which works
+    off what a slow controller has not asked for yet."""
+    ours, theirs, remarks = [], [], []
     for number in range(1, bench.settings.rounds + 1):
-        for controller, values in found.items():
-            values.append(mininet.discovery_ms(bench, controller))
-            progress(f"row 4, round {number} of {bench.settings.rounds}: {controller.__name__}, {values[-1][0]:.2f} ms")
-    (ours, command), (theirs, their_command) = ([list(column) for column in zip(*values)] for values in found.values())
+        ours.append(mininet.discovery(bench, mininet.ours))
+        told = f"row 4, round {number} of {bench.settings.rounds}"
+        progress(f"{told}: {ours[-1].since_last_switch_ms:.2f} ms since the last switch joined")
+        try:
+            theirs.append(mininet.discovery(bench, mininet.os_ken))
+        except MeasureError as error:
+            progress(f"{told}: os-ken: {error}")
     what = (
         "topology discovery on Mininet's tree of depth 3 and fanout 3 with Open vSwitch: from the last switch connected "
         "to the last of 24 links known"
     )
-    over = statistics.median(ours) / statistics.median(theirs)
-    commands = [command[0], their_command[0]]
-    return [
-        Line("4", what, "ms", statistics.median(ours), ours, at_most(5), commands=commands[:1]),
-        Line("4", "the same over os-ken's", "ms", over, ours, against=theirs, commands=commands),
-    ]
+    since_last = [found.since_last_switch_ms for found in ours]
+    lines = [Line("4", what, "ms", statistics.median(since_last), since_last, at_most(5), commands=[ours[0].command])]
+    if len(theirs) < len(ours):
+        remarks.append(f"{len(ours) - len(theirs)} of {len(ours)} runs of os-ken found not all links")
+    if theirs:
+        since_first, their_since_first = ([found.since_first_switch_ms for found in side] for side in (ours, theirs))
+        ratio = statistics.median(since_first) / statistics.median(their_since_first)
+        commands = [ours[0].command, theirs[0].command]
+        what = "the same from the first switch connected, over os-ken's"
+        lines.append(Line("4", what, "ms", ratio, since_first, against=their_since_first, remarks=remarks, commands=commands))
+    return lines
 
 
 GROUPS = (
