@@ -73,6 +73,32 @@ mod sync {
     /// How many cache lines of a table are a neighbourhood.
     pub const NEIGHBOURHOOD: usize = 16;
 
+    /// Has a cache line fetched that will be read soon.
+    #[inline(always)]
+    pub fn prefetch<T>(at: *const T) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a prefetch is a hint: it reads nothing that the program sees and never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = at;
+    }
+
+    /// The same for one that will be written, and is taken from other cores meanwhile: several at once, while atomic
+    /// exchanges wait for one after the other.
+    #[inline(always)]
+    pub fn prefetch_to_write<T>(at: *const T) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: as above.
+        unsafe {
+            std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags));
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = at;
+    }
+
     /// After how many turns whoever waits lets other threads run.
     const TURNS_BEFORE_YIELD: u32 = 32;
 

@@ -157,6 +157,9 @@ mod sync {
         }
     }
 
+    pub fn prefetch<T>(_: *const T) {}
+    pub fn prefetch_to_write<T>(_: *const T) {}
+
     pub fn spin(turns: &mut u32) {
         *turns += 64; // Patience is short here.
         loom::thread::yield_now();

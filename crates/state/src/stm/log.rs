@@ -4,11 +4,13 @@
 //! to when it was read, if all that was read before still holds ([`Log::read`]); so a transaction never sees half of
 //! another one, not even if it is in vain. What is not newer than `now` has not changed since, and held at that later
 //! moment, too. With few reads they are looked at again for each newer word, and the clock, which all threads share, is
-//! left alone; with more, the clock is raised, and `now` moves on. Writes stay here until [`Log::commit`] locks their words, looks once more at all that was read, and
-//! writes.
+//! left alone; with more, the clock is raised, and `now` moves on. Writes stay here until [`Log::commit`] locks their words,
+//! looks once more at all that was read, and writes. Where a variable was written right after it was read, the lock itself
+//! tells whether the read still holds; where all were, there is nothing else to look at.
 //!
 //! **Cost.** Nothing is allocated once the vectors have grown: a log is used again and again. A read looks through at most
-//! a few writes, or into a hash map where there are more.
+//! a few writes, or into a hash map where there are more. What is only read is noted and looked at again by each read that
+//! finds a newer word, but not at the end.
 //!
 //! **Thread-safety.** A log belongs to one thread, which is pinned (`crossbeam_epoch`) from before its first read until
 //! after [`Log::clear`]: so the cores that it refers to are there.
@@ -16,7 +18,7 @@
 use super::core::{Core, Handle};
 use super::versioned::{Clock, Raw, Stamp};
 use super::{Cause, Limits};
-use crate::sync::FEW;
+use crate::sync::{FEW, prefetch_to_write};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::mem;
@@ -25,14 +27,20 @@ use std::ptr::NonNull;
 /// How much a log may keep for the next transaction.
 const KEPT: usize = 4096;
 
+/// After how many words that are newer than the clock it is raised: so seldom that the others hardly notice.
+const MANY: u32 = 1024;
+
 /// The log of one transaction after the other.
 #[derive(Default)]
 pub(crate) struct Log {
     /// What has at most this version belongs together.
     now: u64,
+    /// 0 once the transaction is doomed.
     operations_left: u64,
     /// Why the transaction cannot end well, once that is known.
     doom: Option<Cause>,
+    /// How many words newer than `now` were read since the clock was raised.
+    newer: u32,
     reads: Vec<Read>,
     writes: Vec<Write>,
     /// A bit for each write, by its core's address: what is not here was not written.
@@ -54,8 +62,10 @@ struct Write {
     core: NonNull<Core>,
     /// The new value; from the commit on, the old one.
     raw: Raw,
-    /// As it was when the word was locked.
-    stamp: Option<Stamp>,
+    /// Where in `reads` the variable was read right before, or beyond them: no two writes have the same.
+    read: usize,
+    /// As it was when the word was locked, from when it is.
+    stamp: Stamp,
 }
 
 /// Where a log can be rolled back to.
@@ -74,34 +84,70 @@ impl Log {
     }
 
     /// The value of a variable as this transaction sees it.
-    #[inline]
+    #[inline(always)]
     pub fn read(&mut self, clock: &Clock, core: NonNull<Core>) -> Result<Raw, Cause> {
+        // SAFETY: the caller has a handle.
+        if let Some((version, raw)) = unsafe { core.as_ref() }.versioned.try_read()
+            && version <= self.now
+            && self.operations_left > 0
+            && self.written & bit(core) == 0
+            && self.reads.len() < self.reads.capacity()
+        {
+            self.operations_left -= 1;
+            self.reads.push(Read { core, version });
+            return Ok(raw);
+        }
+        self.read_with_care(clock, core)
+    }
+
+    /// The same where there may be more to it than to note what is there.
+    #[inline(never)]
+    fn read_with_care(&mut self, clock: &Clock, core: NonNull<Core>) -> Result<Raw, Cause> {
         self.count_operation()?;
         if let Some(at) = self.find_write(core) {
             return Ok(self.writes[at].raw);
         }
         // SAFETY: the caller has a handle.
         let (mut version, mut raw) = unsafe { core.as_ref() }.versioned.read();
-        while version > self.now {
-            if self.reads.len() < FEW {
-                self.check_reads()?;
-                break;
-            }
-            self.move_on(clock, version)?;
-            // SAFETY: as above.
-            (version, raw) = unsafe { core.as_ref() }.versioned.read();
+        if version > self.now {
+            (version, raw) = self.catch_up(clock, core, (version, raw))?;
         }
         self.reads.push(Read { core, version });
         Ok(raw)
     }
 
-    /// Moves `now` on to this version at least.
-    #[cold]
-    fn move_on(&mut self, clock: &Clock, version: u64) -> Result<(), Cause> {
-        let now = clock.raise(version);
-        self.check_reads()?;
-        self.now = now;
-        Ok(())
+    /// Makes sure that a newer word belongs to what was read before: this one, or what there is when the clock is raised.
+    #[inline]
+    fn catch_up(
+        &mut self,
+        clock: &Clock,
+        core: NonNull<Core>,
+        mut newer: (u64, Raw),
+    ) -> Result<(u64, Raw), Cause> {
+        if self.reads.len() < FEW {
+            self.check_reads()?;
+            self.note_newer(clock, newer.0);
+            return Ok(newer);
+        }
+        while newer.0 > self.now {
+            let now = clock.raise(newer.0);
+            self.check_reads()?;
+            self.now = now;
+            // SAFETY: the caller has a handle.
+            newer = unsafe { core.as_ref() }.versioned.read();
+        }
+        Ok(newer)
+    }
+
+    /// Raises the clock after many newer words, for the transactions that come: where little is written, words would be
+    /// newer for ever.
+    #[inline]
+    fn note_newer(&mut self, clock: &Clock, version: u64) {
+        self.newer += 1;
+        if self.newer == MANY {
+            self.newer = 0;
+            clock.raise(version);
+        }
     }
 
     /// Looks whether all that was read still holds.
@@ -142,31 +188,43 @@ impl Log {
     #[inline]
     fn add_write(&mut self, core: NonNull<Core>, raw: Raw) {
         if self.writes.len() >= FEW {
-            self.index_writes();
-            self.index.insert(core, self.writes.len());
+            self.index_write(core);
         }
+        prefetch_to_write(core.as_ptr());
         self.written |= bit(core);
+        let read = match self.reads.last() {
+            Some(last) if last.core == core => self.reads.len() - 1,
+            _ => usize::MAX,
+        };
         self.writes.push(Write {
             core,
             raw,
-            stamp: None,
+            read,
+            stamp: Stamp::default(),
         });
     }
 
-    /// Puts the first few writes into the index, too.
-    fn index_writes(&mut self) {
+    /// Puts the next write into the index, and the first few before.
+    #[inline(never)]
+    fn index_write(&mut self, core: NonNull<Core>) {
         if self.writes.len() == FEW {
             let writes = self.writes.iter().enumerate();
             self.index
                 .extend(writes.map(|(at, write)| (write.core, at)));
         }
+        self.index.insert(core, self.writes.len());
     }
 
     #[inline]
     fn find_write(&self, core: NonNull<Core>) -> Option<usize> {
-        if self.written & bit(core) == 0 {
-            return None;
+        match self.written & bit(core) {
+            0 => None,
+            _ => self.search_writes(core),
         }
+    }
+
+    #[inline(never)]
+    fn search_writes(&self, core: NonNull<Core>) -> Option<usize> {
         if self.writes.len() > FEW {
             return self.index.get(&core).copied();
         }
@@ -175,9 +233,6 @@ impl Log {
 
     #[inline]
     fn count_operation(&mut self) -> Result<(), Cause> {
-        if let Some(doom) = self.doom {
-            return Err(doom);
-        }
         match self.operations_left.checked_sub(1) {
             Some(left) => self.operations_left = left,
             None => return Err(self.doom(Cause::TooLong)),
@@ -185,9 +240,11 @@ impl Log {
         Ok(())
     }
 
+    /// Notes why the transaction cannot end well, unless there was a reason before, which is returned.
+    #[cold]
     fn doom(&mut self, cause: Cause) -> Cause {
-        self.doom = Some(cause);
-        cause
+        self.operations_left = 0;
+        *self.doom.get_or_insert(cause)
     }
 
     /// Why the transaction cannot end well, if that is known.
@@ -238,7 +295,7 @@ impl Log {
     }
 
     /// Makes all writes visible at once, or none: then something that was read has changed, or another commit was in the
-    /// way.
+    /// way. Where old values are to be dropped or somebody waits, writes are left, for [`Log::drain_written`].
     pub fn commit(&mut self, clock: &Clock) -> Result<(), Cause> {
         if let Some(doom) = self.doom {
             return Err(doom);
@@ -247,57 +304,61 @@ impl Log {
             return Ok(());
         }
         let version = self.lock_all(clock)?;
-        if !self
-            .reads
-            .iter()
-            .all(|read| read.holds() || self.holds_locked(read))
-        {
-            self.unlock(self.writes.len());
-            return Err(Cause::Conflict);
-        }
+        let mut is_done = self.undo.is_empty();
         for write in &mut self.writes {
             // SAFETY: we are pinned.
-            let versioned = &unsafe { write.core.as_ref() }.versioned;
-            write.raw = versioned.replace_and_unlock(write.raw, version);
+            let core = unsafe { write.core.as_ref() };
+            write.raw = core.versioned.replace_and_unlock(write.raw, version);
+            is_done &= core.drop_raw.is_none() && !write.stamp.is_awaited();
+        }
+        if is_done {
+            self.writes.clear();
         }
         Ok(())
     }
 
-    /// Locks all words that are to be written and returns the version that they will have.
+    /// Locks all words that are to be written and returns the version that they will have; locks none where something that
+    /// was read does not hold.
     #[inline]
     fn lock_all(&mut self, clock: &Clock) -> Result<u64, Cause> {
-        let mut newest = 0;
+        let (mut newest, mut checked) = (0, 0);
         for at in 0..self.writes.len() {
             let write = &mut self.writes[at];
             // SAFETY: we are pinned.
-            let stamp = unsafe { write.core.as_ref() }.versioned.try_lock();
-            let Some(stamp) = stamp else {
-                self.unlock(at);
-                return Err(Cause::Conflict);
+            let Some(stamp) = (unsafe { write.core.as_ref() }).versioned.try_lock() else {
+                return Err(self.unlock(at));
             };
-            write.stamp = Some(stamp);
+            write.stamp = stamp;
             newest = newest.max(stamp.version());
-        }
-        Ok(newest.max(clock.now()) + 1)
-    }
-
-    #[cold]
-    fn unlock(&mut self, count: usize) {
-        for write in &mut self.writes[..count] {
-            if let Some(stamp) = write.stamp.take() {
-                // SAFETY: we are pinned.
-                unsafe { write.core.as_ref() }.versioned.unlock(stamp);
+            if let Some(read) = self.reads.get(write.read) {
+                if read.version != stamp.version() {
+                    return Err(self.unlock(at + 1));
+                }
+                checked += 1;
             }
         }
+        let version = newest.max(clock.now()) + 1;
+        let holds = |read: &Read| read.holds() || self.holds_locked(read);
+        if checked < self.reads.len() && !self.reads.iter().all(holds) {
+            return Err(self.unlock(self.writes.len()));
+        }
+        Ok(version)
     }
 
-    /// Whether what was read still holds, where we have locked the word ourselves.
-    #[inline]
+    /// Unlocks the first few words that are to be written, as there is a conflict.
+    #[cold]
+    fn unlock(&mut self, count: usize) -> Cause {
+        for write in &self.writes[..count] {
+            // SAFETY: we are pinned.
+            unsafe { write.core.as_ref() }.versioned.unlock(write.stamp);
+        }
+        Cause::Conflict
+    }
+
+    /// Whether what was read still holds, where all words that are to be written are locked.
     fn holds_locked(&self, read: &Read) -> bool {
-        let stamp = self
-            .find_write(read.core)
-            .and_then(|at| self.writes[at].stamp);
-        stamp.is_some_and(|stamp| stamp.version() == read.version)
+        self.find_write(read.core)
+            .is_some_and(|at| self.writes[at].stamp.version() == read.version)
     }
 
     /// After a commit: calls `each` with the variables that were written, their old values, and whether somebody waits
@@ -310,7 +371,7 @@ impl Log {
         for write in self.writes.drain(..) {
             // SAFETY: we are pinned.
             let core = unsafe { write.core.as_ref() };
-            each(core, write.raw, write.stamp.is_some_and(Stamp::is_awaited));
+            each(core, write.raw, write.stamp.is_awaited());
         }
     }
 
@@ -331,15 +392,24 @@ impl Log {
     /// Drops what was not committed, and makes the log ready for the next transaction.
     #[inline]
     pub fn clear(&mut self) {
+        if self.written != 0 || self.doom.is_some() {
+            self.clear_writes();
+        }
+        self.reads.clear();
+        if self.reads.capacity() > KEPT {
+            self.reads = Vec::new();
+        }
+    }
+
+    fn clear_writes(&mut self) {
         self.roll_back(Branch {
             writes: 0,
             undo: 0,
             outer: 0,
         });
-        self.reads.clear();
         self.written = 0;
         self.doom = None;
-        if self.reads.capacity() > KEPT || self.writes.capacity() > KEPT {
+        if self.writes.capacity() > KEPT {
             *self = Self::default();
         }
     }

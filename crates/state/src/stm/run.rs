@@ -113,18 +113,36 @@ pub fn try_atomically<T>(
     limits: Limits,
     transaction: impl Fn(&mut Transaction) -> Result<T, Abort>,
 ) -> Result<T, Refused> {
+    let first = match limits.attempts {
+        0 => Outcome::Conflict,
+        _ => attempt(&transaction, &limits, false),
+    };
+    match first {
+        Outcome::Done(value) => Ok(value),
+        Outcome::Retry(_) => Err(Refused::Retry),
+        Outcome::TooLong => Err(too_long(&limits)),
+        Outcome::Conflict => try_again(&limits, &transaction),
+    }
+}
+
+/// Runs a transaction that met with its first conflict.
+#[cold]
+#[inline(never)]
+fn try_again<T>(
+    limits: &Limits,
+    transaction: &impl Fn(&mut Transaction) -> Result<T, Abort>,
+) -> Result<T, Refused> {
     let mut turn = None;
-    for conflicts in 1..=limits.attempts {
-        match attempt(&transaction, &limits, turn.is_some()) {
+    for conflicts in 1..limits.attempts {
+        back_off(conflicts);
+        if conflicts >= CONFLICTS_BEFORE_TURN && turn.is_none() {
+            turn = GATE.try_close();
+        }
+        match attempt(transaction, limits, turn.is_some()) {
             Outcome::Done(value) => return Ok(value),
             Outcome::Retry(_) => return Err(Refused::Retry),
-            Outcome::TooLong => return Err(too_long(&limits)),
-            Outcome::Conflict => {
-                back_off(conflicts);
-                if conflicts >= CONFLICTS_BEFORE_TURN && turn.is_none() {
-                    turn = GATE.try_close();
-                }
-            }
+            Outcome::TooLong => return Err(too_long(limits)),
+            Outcome::Conflict => {}
         }
     }
     Err(Refused::Contention {
@@ -189,20 +207,33 @@ enum Outcome<T> {
 /// Runs a transaction until it is done, or calls `retry`.
 #[inline]
 fn run<T>(transaction: &impl Fn(&mut Transaction) -> Result<T, Abort>) -> Result<T, Transaction> {
+    match attempt(transaction, &Limits::DEFAULT, false) {
+        Outcome::Done(value) => Ok(value),
+        Outcome::Retry(retried) => Err(retried),
+        Outcome::TooLong => panic!("{}", too_long(&Limits::DEFAULT)),
+        Outcome::Conflict => run_again(transaction),
+    }
+}
+
+/// Runs a transaction that met with its first conflict.
+#[cold]
+#[inline(never)]
+fn run_again<T>(
+    transaction: &impl Fn(&mut Transaction) -> Result<T, Abort>,
+) -> Result<T, Transaction> {
     let mut turn: Option<Turn> = None;
     let mut conflicts = 0;
     loop {
+        conflicts += 1;
+        back_off(conflicts);
+        if conflicts >= CONFLICTS_BEFORE_TURN {
+            turn.get_or_insert_with(|| GATE.close());
+        }
         match attempt(transaction, &Limits::DEFAULT, turn.is_some()) {
             Outcome::Done(value) => return Ok(value),
             Outcome::Retry(retried) => return Err(retried),
             Outcome::TooLong => panic!("{}", too_long(&Limits::DEFAULT)),
-            Outcome::Conflict => {
-                conflicts += 1;
-                back_off(conflicts);
-                if conflicts >= CONFLICTS_BEFORE_TURN {
-                    turn.get_or_insert_with(|| GATE.close());
-                }
-            }
+            Outcome::Conflict => {}
         }
     }
 }

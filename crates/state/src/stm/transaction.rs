@@ -85,12 +85,10 @@ impl Transaction {
              and start one around them all"
         );
         let spare = SPARE_LOG.try_with(Cell::take).ok().flatten();
-        let mut transaction = Self {
-            log: ManuallyDrop::new(spare.unwrap_or_default()),
-            pinned: crossbeam_epoch::pin(),
-        };
-        transaction.log.begin(&CLOCK, limits);
-        transaction
+        let mut log = ManuallyDrop::new(spare.unwrap_or_default());
+        let pinned = crossbeam_epoch::pin();
+        log.begin(&CLOCK, limits);
+        Self { log, pinned }
     }
 
     /// Runs `first`, or if that calls [`retry`], takes back what it has written and runs `second`.
@@ -131,19 +129,30 @@ impl Transaction {
 
     /// Makes all that was written visible, or nothing. Wakes those who wait for it.
     #[inline]
-    pub(crate) fn commit(mut self, has_turn: bool) -> Result<(), Cause> {
-        if !has_turn && self.log.has_writes() {
+    pub(crate) fn commit(self, has_turn: bool) -> Result<(), Cause> {
+        // What was read is as of one moment: who has only read is done.
+        match self.log.has_writes() {
+            true => self.commit_writes(has_turn),
+            false => self.log.doomed().map_or(Ok(()), Err),
+        }
+    }
+
+    #[inline(never)]
+    fn commit_writes(mut self, has_turn: bool) -> Result<(), Cause> {
+        if !has_turn {
             GATE.pass();
         }
         self.log.commit(&CLOCK)?;
-        let woken = self.publish();
-        drop(self);
-        woken.iter().for_each(|waiter| waiter.wake());
+        if self.log.has_writes() {
+            let woken = self.publish();
+            drop(self);
+            woken.iter().for_each(|waiter| waiter.wake());
+        }
         Ok(())
     }
 
     /// Gives away the old values, and returns who waits for the new ones.
-    #[inline]
+    #[inline(never)]
     fn publish(&mut self) -> Vec<Arc<Waiter>> {
         let mut woken = Vec::new();
         self.log.drain_written(|core, old, is_awaited| {

@@ -2,6 +2,7 @@
 
 use super::core::{Core, Handle};
 use super::{Abort, Transaction, repr};
+use crate::sync::{prefetch, prefetch_to_write};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -77,6 +78,27 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
     ) -> Result<(), Abort> {
         let value = self.read(transaction)?;
         self.write(transaction, change(value))
+    }
+
+    /// Has the value fetched from memory, for a read that comes soon.
+    ///
+    /// It looks into the variable, so that several of these wait together, where the reads would wait one after the other.
+    #[inline]
+    pub fn prefetch(&self) {
+        if !repr::is_inline::<T>() {
+            prefetch(self.handle.core().versioned.raw_hint().cast::<T>());
+        } else {
+            prefetch(self.handle.as_ptr().as_ptr());
+        }
+    }
+
+    /// Has the variable fetched from memory, or taken from another core, for a write that comes soon.
+    ///
+    /// For transactions that know beforehand what they will change: the variables come all at once, and each but once, where
+    /// a read and then a write would have it come twice.
+    #[inline]
+    pub fn prefetch_to_write(&self) {
+        prefetch_to_write(self.handle.as_ptr().as_ptr());
     }
 
     /// The value that was committed last, outside of any transaction.

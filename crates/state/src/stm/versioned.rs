@@ -43,7 +43,7 @@ impl Clock {
 }
 
 /// A word's version and who is concerned with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp(u64);
 
 impl Stamp {
@@ -60,6 +60,12 @@ impl Stamp {
     #[inline]
     pub fn is_locked(self) -> bool {
         self.0 & Self::LOCKED != 0
+    }
+
+    /// Whether both have the same version and lock, whoever waits.
+    #[inline]
+    pub fn is_like(self, other: Self) -> bool {
+        (self.0 ^ other.0) & !Self::AWAITED == 0
     }
 
     /// Whether somebody may wait for the word to change.
@@ -95,18 +101,34 @@ impl Versioned {
     /// the stamp changed.
     #[inline]
     pub fn read(&self) -> (u64, Raw) {
+        self.try_read().unwrap_or_else(|| self.read_later())
+    }
+
+    /// The same, but for nothing where a commit writes it.
+    #[inline]
+    pub fn try_read(&self) -> Option<(u64, Raw)> {
+        let before = self.stamp();
+        let raw = self.raw.load(Acquire);
+        let after = Stamp(self.stamp.load(Relaxed));
+        let belong_together = !before.is_locked() && before.is_like(after);
+        belong_together.then_some((before.version(), raw))
+    }
+
+    #[cold]
+    fn read_later(&self) -> (u64, Raw) {
         let mut turns = 0;
         loop {
-            let before = self.stamp();
-            if !before.is_locked() {
-                let raw = self.raw.load(Acquire);
-                let after = Stamp(self.stamp.load(Relaxed));
-                if !after.is_locked() && after.version() == before.version() {
-                    return (before.version(), raw);
-                }
-            }
             spin(&mut turns);
+            if let Some(read) = self.try_read() {
+                return read;
+            }
         }
+    }
+
+    /// What the word is or was, not to be looked into: it belongs to no version.
+    #[inline]
+    pub fn raw_hint(&self) -> Raw {
+        self.raw.load(Relaxed)
     }
 
     /// Locks the word for a commit, which others wait for: it must end soon. Returns the stamp as it was, or nothing

@@ -22,7 +22,7 @@
 mod places;
 
 use crate::Word;
-use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, MutexGuard, STRIPES};
+use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, MutexGuard, STRIPES, prefetch};
 use places::{Entry, FIRST_PLACES, FREE, NOTHING, Places};
 use std::fmt;
 use std::marker::PhantomData;
@@ -368,16 +368,4 @@ fn word_of<V: Word>(value: V) -> Result<u64, TableError> {
 /// Nothing in here panics halfway, so that what is locked is whole even if a thread died with the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[inline]
-fn prefetch(entry: &Entry) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint: it reads nothing that the program sees and never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = entry;
 }
