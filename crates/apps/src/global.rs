@@ -14,6 +14,7 @@
 //! **Thread-safety.** A handler has no state of its own but its switch's number. The tables may be used by any number
 //! of threads. Of two switches that hear one host at the same time, either may be believed.
 
+use crate::mac_table::prefetch;
 use crate::registry::Setup;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -315,28 +316,45 @@ const LISTS: usize = if cfg!(test) { 1 << 3 } else { 1 << 16 };
 /// How many hosts a list may have; four million in all, as in a [`Table`].
 const MAX_LIST: usize = 64;
 
-/// The hosts of a list, in the order in which they were heard first.
-type List = Vec<(Host, Place)>;
+/// The hosts of a list, in the order in which they were heard first. Most lists have no more than one, beside which
+/// there is nothing to look at.
+#[derive(Clone, Default)]
+struct List {
+    first: Option<(Host, Place)>,
+    others: Vec<(Host, Place)>,
+}
+
+impl List {
+    #[inline]
+    fn find(&self, wanted: Host) -> Option<Place> {
+        match self.first? {
+            (host, place) if host == wanted => Some(place),
+            _ => self.find_other(wanted),
+        }
+    }
+
+    fn find_other(&self, wanted: Host) -> Option<Place> {
+        let entry = self.others.iter().find(|(host, _)| *host == wanted);
+        entry.map(|(_, place)| *place)
+    }
+
+    /// Moves a host, or adds it unless the list is full.
+    fn put(&mut self, host: Host, place: Place) {
+        let mut entries = self.first.iter_mut().chain(&mut self.others);
+        if let Some((_, known)) = entries.find(|(known, _)| *known == host) {
+            *known = place;
+        } else if self.first.is_none() {
+            self.first = Some((host, place));
+        } else if self.others.len() < MAX_LIST - 1 {
+            self.others.push((host, place));
+        }
+    }
+}
 
 /// Which list a host is in.
 #[inline]
 fn list_of(host: Host) -> usize {
     Host::first_place(host.0) as usize % LISTS
-}
-
-#[inline]
-fn find_in(list: &List, wanted: Host) -> Option<Place> {
-    let entry = list.iter().find(|(host, _)| *host == wanted);
-    entry.map(|(_, place)| *place)
-}
-
-/// Moves a host, or adds it unless the list is full.
-fn put_in(list: &mut List, host: Host, place: Place) {
-    if let Some((_, known)) = list.iter_mut().find(|(known, _)| *known == host) {
-        *known = place;
-    } else if list.len() < MAX_LIST {
-        list.push((host, place));
-    }
 }
 
 /// Shared with mutexes: one for each list of a hash table, taken for reading and writing alike (the paper's `MVar`s).
@@ -361,7 +379,12 @@ impl HostTable for Locked {
     #[inline]
     fn find(&self, host: MacAddr) -> Option<Place> {
         let host = Host(host.to_u64());
-        find_in(&self.lock(host), host)
+        self.lock(host).find(host)
+    }
+
+    #[inline]
+    fn prefetch(&self, host: MacAddr) {
+        prefetch(&self.0[list_of(Host(host.to_u64()))]);
     }
 }
 
@@ -369,9 +392,9 @@ impl Locked {
     #[inline]
     fn note(&self, host: Host, place: Place) -> Option<Place> {
         let mut list = self.lock(host);
-        let was = find_in(&list, host);
+        let was = list.find(host);
         if was != Some(place) {
-            put_in(&mut list, host, place);
+            list.put(host, place);
         }
         was
     }
@@ -416,7 +439,12 @@ impl HostTable for Transactional {
     #[inline]
     fn find(&self, host: MacAddr) -> Option<Place> {
         let host = Host(host.to_u64());
-        self.list(host).load_with(|list| find_in(list, host))
+        self.list(host).load_with(|list| list.find(host))
+    }
+
+    #[inline]
+    fn prefetch(&self, host: MacAddr) {
+        self.list(Host(host.to_u64())).prefetch();
     }
 }
 
@@ -431,7 +459,7 @@ impl Transactional {
         let was = self.find_in_transaction(transaction, host)?;
         if was != Some(place) {
             let mut list = self.list(host).read(transaction)?;
-            put_in(&mut list, host, place);
+            list.put(host, place);
             self.list(host).write(transaction, list)?;
         }
         Ok(was)
@@ -444,7 +472,7 @@ impl Transactional {
         host: Host,
     ) -> Result<Option<Place>, Abort> {
         let list = self.list(host);
-        list.read_with(transaction, |list| find_in(list, host))
+        list.read_with(transaction, |list| list.find(host))
     }
 
     fn list(&self, host: Host) -> &TVar<List> {

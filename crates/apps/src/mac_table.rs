@@ -179,14 +179,9 @@ impl MacTable {
 
     #[inline]
     fn prefetch_place(&self, place: usize) {
-        #[cfg(target_arch = "x86_64")]
         if let Some(entry) = self.places.get(place & self.mask()) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch is a hint: it reads nothing that the program sees and never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) };
+            prefetch(entry);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = place;
     }
 
     /// The address's entry, if it is where nearly all are: in the first place of its wishes.
@@ -314,6 +309,19 @@ impl MacTable {
             self.put(self.search(entry.mac), entry);
         }
     }
+}
+
+/// Has the cache line that begins here, or lies around it, fetched from memory.
+#[inline]
+pub(crate) fn prefetch<T>(at: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch is a hint: it reads nothing that the program sees and never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// The places of the bucket that a place is in.
