@@ -333,6 +333,7 @@ impl List {
         }
     }
 
+    #[inline(never)]
     fn find_other(&self, wanted: Host) -> Option<Place> {
         let entry = self.others.iter().find(|(host, _)| *host == wanted);
         entry.map(|(_, place)| *place)
@@ -458,11 +459,16 @@ impl Transactional {
     ) -> Result<Option<Place>, Abort> {
         let was = self.find_in_transaction(transaction, host)?;
         if was != Some(place) {
-            let mut list = self.list(host).read(transaction)?;
-            list.put(host, place);
-            self.list(host).write(transaction, list)?;
+            self.put(transaction, host, place)?;
         }
         Ok(was)
+    }
+
+    #[cold]
+    fn put(&self, transaction: &mut Transaction, host: Host, place: Place) -> Result<(), Abort> {
+        let mut list = self.list(host).read(transaction)?;
+        list.put(host, place);
+        self.list(host).write(transaction, list)
     }
 
     #[inline]

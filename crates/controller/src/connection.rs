@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
+use urtica_state::Series;
 use urtica_wire::{DatapathId, Header, Message, PacketIn, PortStatus, Version, split_frame};
 
 /// Replies leave when this many bytes have gathered, or when the batch has been handled: about as many as one full read
@@ -276,6 +277,8 @@ impl<C: Channel> Connection<C> {
         let (Some(joined), Some(version)) = (&mut self.switch, self.session.version()) else {
             return;
         };
+        // Many handlers run a transaction for each.
+        let _series = Series::new();
         let mut packets = PacketIns::new(version, rest);
         let (own_tables, xids) = (&joined.own_tables, &mut self.session.xids);
         let mut switch = joined.info.lend(own_tables, xids, &self.counters, turn);

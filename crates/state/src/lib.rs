@@ -52,8 +52,8 @@ mod word;
 
 pub use snapshot::Snapshot;
 pub use stm::{
-    Abort, Limits, Refused, TVar, Transaction, atomically, atomically_async, check, in_transaction,
-    retry, try_atomically,
+    Abort, Limits, Refused, Series, TVar, Transaction, atomically, atomically_async, check,
+    in_transaction, retry, try_atomically,
 };
 pub use table::{Table, TableError};
 pub use word::{Word, neighbourly};

@@ -360,6 +360,24 @@ fn no_write_skew() {
     );
 }
 
+/// The same where each has also read what it writes, right before: the lock answers for that, and for nothing else.
+fn no_write_skew_beside_own_reads() {
+    fn add_unless_seen(world: &World, own: usize, other: usize) -> Result<usize, Cause> {
+        world.attempt(|log| {
+            let seen = world.read(log, other)?;
+            let value = world.read(log, own)?;
+            world.write(log, own, value + 1)?;
+            Ok(seen)
+        })
+    }
+    race(
+        2,
+        |world| add_unless_seen(world, 0, 1),
+        |world| add_unless_seen(world, 1, 0),
+        |_, one, other| assert!((one, other) != (Ok(0), Ok(0))),
+    );
+}
+
 /// Who waits for what it has read is woken, or told that it has changed.
 fn no_wake_up_is_lost() {
     fn wait(world: &World) -> Option<Waiting> {
@@ -449,7 +467,7 @@ fn a_table_finds_what_is_there_while_it_moves() {
 /// All models, or those with a name that contains the argument.
 fn main() {
     let wanted = std::env::args().nth(1).unwrap_or_default();
-    let models: [(&str, fn()); 8] = [
+    let models: [(&str, fn()); 9] = [
         ("no_write_is_lost", no_write_is_lost),
         ("attempts_see_one_moment", attempts_see_one_moment),
         (
@@ -457,6 +475,10 @@ fn main() {
             attempts_see_one_moment_of_others,
         ),
         ("no_write_skew", no_write_skew),
+        (
+            "no_write_skew_beside_own_reads",
+            no_write_skew_beside_own_reads,
+        ),
         ("no_wake_up_is_lost", no_wake_up_is_lost),
         ("a_table_finds_what_is_there", a_table_finds_what_is_there),
         ("a_key_is_inserted_once", a_key_is_inserted_once),

@@ -312,9 +312,20 @@ impl Log {
             is_done &= core.drop_raw.is_none() && !write.stamp.is_awaited();
         }
         if is_done {
-            self.writes.clear();
+            self.forget_writes();
         }
         Ok(())
+    }
+
+    /// Forgets writes after whose commit nothing is left to be done.
+    #[inline]
+    fn forget_writes(&mut self) {
+        let few = self.writes.len() <= FEW;
+        self.writes.clear();
+        if few {
+            // They are in no index: there is nothing else to clear.
+            self.written = 0;
+        }
     }
 
     /// Locks all words that are to be written and returns the version that they will have; locks none where something that

@@ -14,7 +14,10 @@
 //! - `transaction`, `tvar`, `run`: what programs see.
 //!
 //! **Cost.** A transaction pins an epoch, reads each variable's cache line, and locks what it writes, one atomic exchange
-//! each. It writes nothing shared but that, and allocates nothing where values are kept inline.
+//! each. It writes nothing shared but that, and allocates nothing where values are kept inline. To begin and to end takes
+//! some 120 instructions, of which a [`Series`] saves an atomic exchange; a read 30 (80 where others write much), a read and
+//! a write some 200 with their part of the commit. A variable that another core wrote last comes from there twice, once to
+//! be read and once to be written.
 //!
 //! **Thread-safety.** All of it may be used from any thread. In one thread alone there are no conflicts, and everything is
 //! deterministic, but for when overwritten values are dropped.
@@ -30,7 +33,7 @@ mod versioned;
 mod waiting;
 
 pub use run::{Limits, Refused, atomically, atomically_async, try_atomically};
-pub use transaction::{Abort, Transaction, check, in_transaction, retry};
+pub use transaction::{Abort, Series, Transaction, check, in_transaction, retry};
 pub use tvar::TVar;
 
 use crate::sync;

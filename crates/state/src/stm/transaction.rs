@@ -26,6 +26,44 @@ pub fn in_transaction() -> bool {
     IS_RUNNING.get()
 }
 
+/// While it lives, transactions of its thread begin with an atomic exchange less: for loops with one in each round, such as
+/// a controller's over packet-ins.
+///
+/// **Memory.** What any thread overwrites is dropped when the series has ended: keep it short.
+///
+/// ```
+/// use urtica_state::{Series, TVar, atomically};
+///
+/// let numbers = [TVar::new(1), TVar::new(2)];
+/// let _series = Series::new();
+/// for number in &numbers {
+///     atomically(|tx| number.modify(tx, |number| number + 1));
+/// }
+/// assert_eq!((numbers[0].load(), numbers[1].load()), (2, 3));
+/// ```
+#[must_use = "it lasts as long as this value"]
+pub struct Series {
+    /// Transactions pin the thread again, which costs little where it is pinned.
+    _pinned: Guard,
+}
+
+impl Series {
+    /// Begins one in this thread.
+    #[expect(clippy::new_without_default, reason = "it is not a value but a time")]
+    #[inline]
+    pub fn new() -> Self {
+        Self {
+            _pinned: crossbeam_epoch::pin(),
+        }
+    }
+}
+
+impl fmt::Debug for Series {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Series").finish_non_exhaustive()
+    }
+}
+
 /// Why a transaction does not end well: pass it on with `?`.
 ///
 /// Either it called [`retry`] or [`check`], or what it read has changed meanwhile, or it has done more than its [`Limits`] allow. Only

@@ -2,7 +2,7 @@
 
 use super::core::{Core, Handle};
 use super::{Abort, Transaction, repr};
-use crate::sync::{prefetch, prefetch_to_write};
+use crate::sync::prefetch;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -90,15 +90,6 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
         } else {
             prefetch(self.handle.as_ptr().as_ptr());
         }
-    }
-
-    /// Has the variable fetched from memory, or taken from another core, for a write that comes soon.
-    ///
-    /// For transactions that know beforehand what they will change: the variables come all at once, and each but once, where
-    /// a read and then a write would have it come twice.
-    #[inline]
-    pub fn prefetch_to_write(&self) {
-        prefetch_to_write(self.handle.as_ptr().as_ptr());
     }
 
     /// The value that was committed last, outside of any transaction.
