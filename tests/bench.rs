@@ -478,6 +478,8 @@ fn what_happens_in_one_process_is_measured() {
             "reservations-1",
             "reservations-2",
             "reservations-2-over-1",
+            "reservations-near-2-over-1",
+            "reservations-near-limit",
             "path-tree",
             "next-hops-full",
             "next-hops-change",

@@ -180,6 +180,8 @@ GROUPS = (
             {
                 "reservations-1": at_least(2e6),
                 "reservations-2-over-1": at_least(1.6),
+                "reservations-near-2-over-1": None,
+                "reservations-near-limit": None,
             },
         ),
     ),

@@ -1,28 +1,38 @@
 //! Reservations of bandwidth on paths, each a transaction over four links (McNettle, Figure 6).
 
 use super::{Effort, Reading};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use urtica_bench::Error;
 use urtica_state::{Abort, TVar, Transaction, atomically, check};
 
-/// So many links that two reservations seldom meet on one.
-const LINKS: usize = 4096;
+/// Contention is low: two reservations hardly ever meet on a link, and a core seldom finds one in the other's cache. So
+/// many has a fat tree of 36-port switches, for some eleven thousand hosts (69,984).
+const LINKS: usize = 1 << 16;
+
+/// So few that all are in the caches of both cores, and every other one was last written by the other. Two reservations
+/// hardly ever meet here, either.
+const NEAR_LINKS: usize = 1 << 12;
 
 /// More than can be reserved in the time that there is.
-const CAPACITY: u64 = 1 << 50;
+const CAPACITY: u64 = 1 << 40;
 
 const HOPS: usize = 4;
 
 /// What a thread does between two looks at the clock.
 const BATCH: u64 = 256;
 
-/// On one thread, and on two at once.
+/// On one thread, and on two at once; and how the same goes where links wander between the cores' caches, with
+/// transactions and without.
 pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     let length = Duration::from_millis(effort.either(500, 10));
-    let alone = per_second(1, length)?;
-    let together = per_second(2, length)?;
-    let what = format!("path reservations ({HOPS}-hop transactions)");
+    let alone = per_second::<Transactional>(1, LINKS, length)?;
+    let together = per_second::<Transactional>(2, LINKS, length)?;
+    let near = two_over_one::<Transactional>(NEAR_LINKS, length)?;
+    let limit = two_over_one::<Plain>(NEAR_LINKS, length)?;
+    let what = format!("path reservations ({HOPS}-hop transactions, {LINKS} links)");
+    let near_what = format!("{HOPS} of {NEAR_LINKS} links that both cores' caches hold");
+    let ratio = |figure, what, value| Reading::new(figure, what, "", value);
     Ok(vec![
         Reading::new("reservations-1", format!("{what}, one thread"), "/s", alone),
         Reading::new(
@@ -31,18 +41,99 @@ pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
             "/s",
             together,
         ),
-        Reading::new(
+        ratio(
             "reservations-2-over-1",
             format!("{what}, two threads over one"),
-            "",
             together / alone,
+        ),
+        ratio(
+            "reservations-near-2-over-1",
+            format!("{near_what}, two threads over one"),
+            near,
+        ),
+        ratio(
+            "reservations-near-limit",
+            format!(
+                "{near_what}, by atomic subtractions without a transaction, two threads over one"
+            ),
+            limit,
         ),
     ])
 }
 
+/// How many times as many reservations two threads make as one.
+fn two_over_one<L: Links>(links: usize, length: Duration) -> Result<f64, Error> {
+    let alone = per_second::<L>(1, links, length)?;
+    Ok(per_second::<L>(2, links, length)? / alone)
+}
+
+/// What is left of some links, in one form or another.
+trait Links: Sync {
+    fn new(count: usize) -> Self;
+
+    fn count(&self) -> usize;
+
+    /// Takes 1 from each link of the path, or from none; tells which.
+    fn reserve(&self, path: [usize; HOPS]) -> bool;
+
+    /// What is left of all links together.
+    fn left(&self) -> u64;
+}
+
+struct Transactional(Vec<TVar<u64>>);
+
+impl Links for Transactional {
+    fn new(count: usize) -> Self {
+        Self((0..count).map(|_| TVar::new(CAPACITY)).collect())
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn reserve(&self, path: [usize; HOPS]) -> bool {
+        atomically(|tx| reserve_path(tx, &self.0, path, 1))
+    }
+
+    fn left(&self) -> u64 {
+        self.0.iter().map(TVar::load).sum()
+    }
+}
+
+/// A counter for each link, on a cache line of its own as variables are. Two reservations at once can take what is there
+/// for one, and leave half of each: this is no way to reserve, but it moves the same cache
+/// lines between cores, and nothing else.
+struct Plain(Vec<Line>);
+
+#[repr(align(64))]
+struct Line(AtomicU64);
+
+impl Links for Plain {
+    fn new(count: usize) -> Self {
+        let line = |_| Line(AtomicU64::new(CAPACITY));
+        Self((0..count).map(line).collect())
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn reserve(&self, path: [usize; HOPS]) -> bool {
+        for link in path {
+            self.0[link].0.fetch_sub(1, Ordering::Relaxed);
+        }
+        true
+    }
+
+    fn left(&self) -> u64 {
+        let left = |line: &Line| line.0.load(Ordering::Relaxed);
+        self.0.iter().map(left).sum()
+    }
+}
+
 /// How many reservations a number of threads makes in a second. What they say they reserved has to be gone from the links.
-fn per_second(threads: u64, length: Duration) -> Result<f64, Error> {
-    let links: Vec<_> = (0..LINKS).map(|_| TVar::new(CAPACITY)).collect();
+fn per_second<L: Links>(threads: u64, links: usize, length: Duration) -> Result<f64, Error> {
+    let links = L::new(links);
     let stop = AtomicBool::new(false);
     let started = Instant::now();
     let reserved: u64 = std::thread::scope(|scope| {
@@ -55,7 +146,7 @@ fn per_second(threads: u64, length: Duration) -> Result<f64, Error> {
         finished.sum()
     });
     let elapsed = started.elapsed();
-    let gone: u64 = links.iter().map(|link| CAPACITY - link.load()).sum();
+    let gone = links.count() as u64 * CAPACITY - links.left();
     if gone != HOPS as u64 * reserved {
         return Err(Error::invalid(format!(
             "{reserved} reservations over {HOPS} links took {gone} off the links; a transaction was lost or done twice"
@@ -65,24 +156,23 @@ fn per_second(threads: u64, length: Duration) -> Result<f64, Error> {
 }
 
 /// Reserves along one path after the other; returns how often.
-fn reserve_until(links: &[TVar<u64>], seed: u64, stop: &AtomicBool) -> u64 {
+fn reserve_until(links: &impl Links, seed: u64, stop: &AtomicBool) -> u64 {
     let mut state = seed;
     let mut reserved = 0;
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..BATCH {
-            let path = next_path(&mut state);
-            reserved += u64::from(atomically(|tx| reserve_path(tx, links, path, 1)));
+            reserved += u64::from(links.reserve(next_path(&mut state, links.count())));
         }
     }
     reserved
 }
 
 /// Four links anywhere, by the SplitMix64 sequence.
-fn next_path(state: &mut u64) -> [usize; HOPS] {
+fn next_path(state: &mut u64, links: usize) -> [usize; HOPS] {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    std::array::from_fn(|hop| (mixed >> (16 * hop)) as usize % LINKS)
+    std::array::from_fn(|hop| (mixed >> (16 * hop)) as usize % links)
 }
 
 fn reserve_path(
