@@ -36,8 +36,8 @@ pub struct Place {
 /// What a table says when a packet comes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// Where the packet's source was known to be before.
-    pub src_was: Option<Place>,
+    /// Where the packet's source was until now, if that is somewhere else.
+    pub moved_from: Option<Place>,
     /// Where its destination is.
     pub dst: Option<Place>,
 }
@@ -96,10 +96,12 @@ pub(crate) fn add<T: HostTable>(setup: &mut Setup) -> Result<(), String> {
 
 impl<T: HostTable> Program for Global<T> {
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
-        Box::new(GlobalHandler {
-            number: self.0.numbers().of(info.datapath_id),
-            shared: Arc::clone(&self.0),
-        })
+        let number = self.0.numbers().of(info.datapath_id);
+        let shared = Arc::clone(&self.0);
+        match shared.topology {
+            None => Box::new(GlobalHandler::<T, false> { number, shared }),
+            Some(_) => Box::new(GlobalHandler::<T, true> { number, shared }),
+        }
     }
 }
 
@@ -129,13 +131,13 @@ impl Numbers {
     }
 }
 
-/// One switch's part of the program.
-struct GlobalHandler<T> {
+/// One switch's part of the program. Whether a topology is known is asked once, and not for each packet-in.
+struct GlobalHandler<T, const KNOWS_TOPOLOGY: bool> {
     number: u32,
     shared: Arc<Shared<T>>,
 }
 
-impl<T: HostTable> SwitchHandler for GlobalHandler<T> {
+impl<T: HostTable, const KNOWS_TOPOLOGY: bool> SwitchHandler for GlobalHandler<T, KNOWS_TOPOLOGY> {
     fn expect(&self, packet: &PacketIn) {
         self.shared.hosts.prefetch(packet.eth_src());
     }
@@ -152,8 +154,8 @@ impl<T: HostTable> SwitchHandler for GlobalHandler<T> {
             port: in_port,
         };
         let heard = self.hear(switch, src, here, dst);
-        if heard.src_was.is_some_and(|was| was != here) {
-            self.delete_entries_towards(switch, src, heard.src_was);
+        if let Some(was) = heard.moved_from {
+            self.delete_entries_towards(switch, src, was);
         }
         match heard.dst.map(|place| self.port_towards(switch, place)) {
             None | Some(None) => switch.forward(packet, PortNo::FLOOD),
@@ -166,13 +168,20 @@ impl<T: HostTable> SwitchHandler for GlobalHandler<T> {
     }
 }
 
-impl<T: HostTable> GlobalHandler<T> {
+impl<T: HostTable, const KNOWS_TOPOLOGY: bool> GlobalHandler<T, KNOWS_TOPOLOGY> {
+    #[inline(always)]
+    fn topology(&self) -> Option<&(Discovery, Routes)> {
+        KNOWS_TOPOLOGY
+            .then_some(self.shared.topology.as_ref())
+            .flatten()
+    }
+
     #[inline(always)]
     fn hear(&self, switch: &Switch, src: MacAddr, here: Place, dst: MacAddr) -> Heard {
-        match &self.shared.topology {
+        match self.topology() {
             // Who is heard behind a link to another switch is elsewhere.
             Some((discovery, _)) if discovery.is_link_port(here.port_id(switch)) => Heard {
-                src_was: None,
+                moved_from: None,
                 dst: self.shared.hosts.find(dst),
             },
             _ => self.shared.hosts.hear(src, here, dst),
@@ -185,7 +194,7 @@ impl<T: HostTable> GlobalHandler<T> {
         if place.switch == self.number {
             return Some(place.port);
         }
-        let (_, routes) = self.shared.topology.as_ref()?;
+        let (_, routes) = self.topology()?;
         let there = *self.shared.numbers().switches.get(place.switch as usize)?;
         let next_hops = routes.next_hops().load();
         let link = next_hops.next_hops(switch.datapath_id(), there).next()?;
@@ -194,15 +203,15 @@ impl<T: HostTable> GlobalHandler<T> {
 
     /// A host has moved. Entries towards where it was would live on for as long as they are used.
     #[cold]
-    fn delete_entries_towards(&self, switch: &mut Switch, host: MacAddr, was: Option<Place>) {
+    fn delete_entries_towards(&self, switch: &mut Switch, host: MacAddr, was: Place) {
         // A match on an address alone can be expressed in every version.
         let entries = || Match::any().eth_dst(host);
-        if self.shared.topology.is_some() {
+        if KNOWS_TOPOLOGY {
             let network = switch.network();
             for switch in network.switches() {
                 let _ = network.delete(switch, entries());
             }
-        } else if was.is_some_and(|was| was.switch == self.number) {
+        } else if was.switch == self.number {
             let _ = switch.delete(entries());
         }
     }
@@ -276,10 +285,13 @@ pub struct LockFree(Table<Host, Place>);
 impl HostTable for LockFree {
     #[inline(always)] // into the loop over packet-ins
     fn hear(&self, src: MacAddr, place: Place, dst: MacAddr) -> Heard {
-        Heard {
-            src_was: self.note(src, place),
-            dst: self.find(dst),
-        }
+        // What is in the table is a host.
+        let moved_from = match self.0.has(Host(src.to_u64()), place) {
+            true => None,
+            false => Some(self.put(src, place)).filter(|was| *was != place),
+        };
+        let dst = self.find(dst);
+        Heard { moved_from, dst }
     }
 
     #[inline]
@@ -294,19 +306,12 @@ impl HostTable for LockFree {
 }
 
 impl LockFree {
-    #[inline(always)]
-    fn note(&self, host: MacAddr, place: Place) -> Option<Place> {
-        // What is in the table is a host.
-        match self.0.get(Host(host.to_u64())) {
-            Some(known) if known == place => Some(known),
-            _ => self.note_other(host, place),
-        }
-    }
-
+    /// Puts a host at a place, and returns where it was; the same place if nowhere.
     #[cold]
-    fn note_other(&self, host: MacAddr, place: Place) -> Option<Place> {
+    fn put(&self, host: MacAddr, place: Place) -> Place {
         // Where the table is full, the host stays unknown, and packets to it are flooded.
-        self.0.insert(Host::of(host)?, place).ok().flatten()
+        let was = Host::of(host).and_then(|host| self.0.insert(host, place).ok().flatten());
+        was.unwrap_or(place)
     }
 }
 
@@ -370,9 +375,9 @@ impl Default for Locked {
 impl HostTable for Locked {
     #[inline]
     fn hear(&self, src: MacAddr, place: Place, dst: MacAddr) -> Heard {
-        let src_was = Host::of(src).and_then(|host| self.note(host, place));
+        let moved_from = Host::of(src).and_then(|host| self.note(host, place));
         Heard {
-            src_was,
+            moved_from,
             dst: self.find(dst),
         }
     }
@@ -397,7 +402,7 @@ impl Locked {
         if was != Some(place) {
             list.put(host, place);
         }
-        was
+        was.filter(|was| *was != place)
     }
 
     /// Never two at once.
@@ -422,17 +427,17 @@ impl HostTable for Transactional {
     #[inline]
     fn hear(&self, src: MacAddr, place: Place, dst: MacAddr) -> Heard {
         let heard = try_atomically(Limits::DEFAULT, |transaction| {
-            let src_was = match Host::of(src) {
+            let moved_from = match Host::of(src) {
                 Some(host) => self.note(transaction, host, place)?,
                 None => None,
             };
             let dst = Host(dst.to_u64());
             let dst = self.find_in_transaction(transaction, dst)?;
-            Ok(Heard { src_was, dst })
+            Ok(Heard { moved_from, dst })
         });
         // Where others get in the way again and again: as if nothing were known, which floods.
         heard.unwrap_or(Heard {
-            src_was: None,
+            moved_from: None,
             dst: None,
         })
     }
@@ -461,7 +466,7 @@ impl Transactional {
         if was != Some(place) {
             self.put(transaction, host, place)?;
         }
-        Ok(was)
+        Ok(was.filter(|was| *was != place))
     }
 
     #[cold]
@@ -500,9 +505,10 @@ mod tests {
     impl Plain {
         fn hear(&mut self, src: MacAddr, place: Place, dst: MacAddr) -> Heard {
             let is_host = !src.is_multicast() && src != MacAddr::ZERO;
-            let src_was = is_host.then(|| self.0.insert(src, place)).flatten();
+            let was = is_host.then(|| self.0.insert(src, place)).flatten();
             let dst = self.0.get(&dst).copied();
-            Heard { src_was, dst }
+            let moved_from = was.filter(|was| *was != place);
+            Heard { moved_from, dst }
         }
     }
 
@@ -586,7 +592,7 @@ mod tests {
                                 .dst
                                 .is_none_or(|dst| dst.port.0 == expected && dst.switch < 4)
                         );
-                        assert!(heard.src_was.is_none_or(|was| was.port == port));
+                        assert!(heard.moved_from.is_none_or(|was| was.port == port));
                     }
                 });
             }

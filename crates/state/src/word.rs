@@ -50,7 +50,7 @@ const NEIGHBOURS_BITS: u32 = 6;
 /// bits have places of their own.
 #[inline]
 pub fn neighbourly(family: u64, member: u64) -> u64 {
-    let product = u128::from(family ^ 0x5bd1_e995) * 0x9e37_79b9_7f4a_7c15;
+    let product = u128::from(family) * 0x9e37_79b9_7f4a_7c15;
     let spread = product as u64 ^ (product >> 64) as u64;
     spread ^ (member & ((1 << NEIGHBOURS_BITS) - 1))
 }

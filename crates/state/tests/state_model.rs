@@ -464,10 +464,58 @@ fn a_table_finds_what_is_there_while_it_moves() {
     });
 }
 
+/// The same with a key that is not in the first line of its path: of eight places, four others have the first four.
+fn a_table_finds_what_was_put_elsewhere() {
+    model(IN_TABLES - 1, || {
+        let table = Arc::new(Table::<u64, u64>::with_max_entries(5));
+        for key in 0..4 {
+            table.insert(key, 7).expect("there is room");
+        }
+        let inserting = thread::spawn({
+            let table = Arc::clone(&table);
+            move || {
+                table.insert(8, 80).expect("there is room");
+                table.insert(8, 81).expect("it is there");
+            }
+        });
+        let (one, other) = (table.get(8), table.get(8));
+        assert!([None, Some(80), Some(81)].contains(&one));
+        assert!(one <= other, "what was seen once does not come back");
+        inserting.join().expect("no panic");
+        assert!(table.has(8, 81));
+    });
+}
+
+/// And while it moves to other places.
+fn a_table_finds_what_was_put_elsewhere_while_it_moves() {
+    model(IN_TABLES - 1, || {
+        let table = Arc::new(Table::<u64, u64>::with_max_entries(5));
+        for key in [0, 1, 2, 3, 8] {
+            table.insert(key, key + 7).expect("there is room");
+        }
+        table.remove(0);
+        let pass = |table: &Table<u64, u64>, keys: Range<u64>| {
+            for key in keys {
+                table.insert(key, 9).expect("there is room");
+                table.remove(key);
+            }
+        };
+        // Now seven places of eight are taken.
+        pass(&table, 4..6);
+        let moving = thread::spawn({
+            let table = Arc::clone(&table);
+            move || pass(&table, 6..7)
+        });
+        assert_eq!(table.get(8), Some(15));
+        moving.join().expect("no panic");
+        assert_eq!(table.to_vec(), [(1, 8), (2, 9), (3, 10), (8, 15)]);
+    });
+}
+
 /// All models, or those with a name that contains the argument.
 fn main() {
     let wanted = std::env::args().nth(1).unwrap_or_default();
-    let models: [(&str, fn()); 9] = [
+    let models: [(&str, fn()); 11] = [
         ("no_write_is_lost", no_write_is_lost),
         ("attempts_see_one_moment", attempts_see_one_moment),
         (
@@ -485,6 +533,14 @@ fn main() {
         (
             "a_table_finds_what_is_there_while_it_moves",
             a_table_finds_what_is_there_while_it_moves,
+        ),
+        (
+            "a_table_finds_what_was_put_elsewhere",
+            a_table_finds_what_was_put_elsewhere,
+        ),
+        (
+            "a_table_finds_what_was_put_elsewhere_while_it_moves",
+            a_table_finds_what_was_put_elsewhere_while_it_moves,
         ),
     ];
     for (name, model) in models {

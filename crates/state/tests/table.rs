@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use urtica_state::{Table, TableError, Word};
 
 /// (switch, port): a key of two parts.
@@ -18,6 +19,24 @@ impl Word for Port {
     }
 }
 
+/// A key whose search begins at one of a few places, whatever the key: nearly all are put elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Crowding(u64);
+
+impl Word for Crowding {
+    fn to_word(self) -> u64 {
+        self.0
+    }
+
+    fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+
+    fn first_place(word: u64) -> u64 {
+        word & 0xf
+    }
+}
+
 #[test]
 fn inserts_say_what_was_there() {
     let table = Table::new();
@@ -29,6 +48,7 @@ fn inserts_say_what_was_there() {
         (table.get(Port(1, 2)), table.get(Port(3, 3))),
         (Some(4), None)
     );
+    assert!(table.has(Port(1, 2), 4) && !table.has(Port(1, 2), 3) && !table.has(Port(3, 3), 3));
     assert_eq!(table.len(), 2);
     assert_eq!(table.remove(Port(1, 2)), Some(4));
     assert_eq!(table.remove(Port(1, 2)), None);
@@ -69,6 +89,7 @@ fn the_table_keeps_one_word_for_itself() {
     assert_eq!(table.insert(1_u64, u64::MAX), Err(TableError::Reserved));
     assert_eq!(table.insert(u64::MAX, u64::MAX), Err(TableError::Reserved));
     assert_eq!((table.get(u64::MAX), table.remove(u64::MAX)), (None, None));
+    assert!(!table.has(u64::MAX, 1) && !table.has(1, u64::MAX) && !table.has(u64::MAX, u64::MAX));
     assert_eq!(table.insert(u64::MAX - 1, u64::MAX - 1), Ok(None));
     assert_eq!(table.to_vec(), [(u64::MAX - 1, u64::MAX - 1)]);
 }
@@ -134,7 +155,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The judge: a map, a bound, and a key that is not for entries.
+/// The model: a map, a bound, and a key that is not for entries.
 struct Model(BTreeMap<u64, u32>, usize);
 
 impl Model {
@@ -149,32 +170,70 @@ impl Model {
     }
 }
 
+/// Takes the steps with a table and with the model, whose keys turn into the table's.
+fn agrees_with_a_map<K: Word + Debug + PartialEq>(
+    max_entries: usize,
+    steps: Vec<Step>,
+    key_of: fn(u64) -> K,
+) -> Result<(), TestCaseError> {
+    let table = Table::with_max_entries(max_entries);
+    let mut model = Model(BTreeMap::new(), max_entries);
+    for step in steps {
+        match step {
+            Step::Insert(key, value) => {
+                let was = table.insert(key_of(key), value);
+                prop_assert_eq!(was, model.insert(key, value));
+            }
+            Step::Remove(key) => prop_assert_eq!(table.remove(key_of(key)), model.0.remove(&key)),
+            Step::Get(key) => {
+                let value = model.0.get(&key).copied();
+                table.prefetch(key_of(key));
+                prop_assert_eq!(table.get(key_of(key)), value);
+                prop_assert!(value.is_none_or(|value| table.has(key_of(key), value)));
+                prop_assert!(!table.has(key_of(key), value.map_or(0, |value| !value)));
+            }
+            Step::Add(key, add) => {
+                let added = |old: Option<u32>| old.unwrap_or(0).wrapping_add(add);
+                let value = added(model.0.get(&key).copied());
+                let updated = table.update(key_of(key), |old| Some(added(old)));
+                prop_assert_eq!(updated, model.insert(key, value));
+            }
+        }
+        prop_assert_eq!(table.len(), model.0.len());
+    }
+    let entries: Vec<_> = model.0.into_iter().collect();
+    let entries: Vec<_> = (entries.into_iter())
+        .map(|(key, value)| (key_of(key), value))
+        .collect();
+    prop_assert_eq!(&table.to_vec(), &entries);
+    let mut visited = Vec::new();
+    table.for_each(|key, value| visited.push((key, value)));
+    prop_assert_eq!(visited, entries);
+    Ok(())
+}
+
 proptest! {
     #[test]
-    fn agrees_with_a_map(
+    fn does_what_a_map_does(
         max_entries in prop_oneof![Just(20_usize), Just(90), Just(1000)],
         steps in prop::collection::vec(step(), 0..500),
     ) {
-        let table = Table::with_max_entries(max_entries);
-        let mut model = Model(BTreeMap::new(), max_entries);
-        for step in steps {
-            match step {
-                Step::Insert(key, value) => prop_assert_eq!(table.insert(key, value), model.insert(key, value)),
-                Step::Remove(key) => prop_assert_eq!(table.remove(key), model.0.remove(&key)),
-                Step::Get(key) => prop_assert_eq!(table.get(key), model.0.get(&key).copied()),
-                Step::Add(key, add) => {
-                    let added = |old: Option<u32>| old.unwrap_or(0).wrapping_add(add);
-                    let value = added(model.0.get(&key).copied());
-                    let updated = table.update(key, |old| Some(added(old)));
-                    prop_assert_eq!(updated, model.insert(key, value));
-                }
-            }
-            prop_assert_eq!(table.len(), model.0.len());
-        }
-        let entries: Vec<_> = model.0.into_iter().collect();
-        prop_assert_eq!(table.to_vec(), entries.clone());
-        let mut visited = Vec::new();
-        table.for_each(|key, value| visited.push((key, value)));
-        prop_assert_eq!(visited, entries);
+        agrees_with_a_map(max_entries, steps.clone(), |key| key)?;
+        agrees_with_a_map(max_entries, steps, Crowding)?;
+    }
+}
+
+/// More than the near caches hold, so that it is fetched ahead as well.
+#[test]
+fn a_large_table_finds_keys_wherever_they_were_put() {
+    let table = Table::new();
+    let keys = || (0..4000_u64).map(|number| Crowding(number * 3));
+    for key in keys() {
+        assert_eq!(table.insert(key, key.0), Ok(None));
+    }
+    for key in keys() {
+        table.prefetch(key);
+        assert_eq!(table.get(key), Some(key.0));
+        assert_eq!(table.get(Crowding(key.0 + 1)), None);
     }
 }

@@ -13,6 +13,7 @@
 
 use super::OwnLine;
 use crate::sync::{AtomicU64, AtomicUsize, NEIGHBOURHOOD};
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Entries in a cache line.
@@ -20,6 +21,9 @@ const LINE: usize = 4;
 
 /// How many places there are at least: one neighbourhood.
 pub(super) const FIRST_PLACES: usize = LINE * NEIGHBOURHOOD;
+
+/// Up to how many places (64 KiB) the processor's near caches can be trusted to have a table that is in use.
+const NEAR_PLACES: usize = 1 << 12;
 
 /// What a key has that is not there; and the one word that no value may be.
 pub(super) const NOTHING: u64 = u64::MAX;
@@ -30,6 +34,10 @@ pub(super) const FREE: u64 = u64::MAX;
 /// Some places, a power of two.
 pub(super) struct Places {
     lines: Box<[Line]>,
+    /// Turns a number into a place.
+    mask: usize,
+    /// Of each neighbourhood, whether keys that begin their search there were put elsewhere. A hint, on which nothing depends.
+    crowded: Box<[AtomicBool]>,
     /// How many are not free. Apart from what all read: each new key writes it.
     taken: OwnLine<AtomicUsize>,
 }
@@ -49,6 +57,8 @@ impl Places {
         let line = || Line(std::array::from_fn(|_| Entry::free()));
         Self {
             lines: (0..count / LINE).map(|_| line()).collect(),
+            mask: count - 1,
+            crowded: (0..count / FIRST_PLACES).map(|_| false.into()).collect(),
             taken: OwnLine(AtomicUsize::new(0)),
         }
     }
@@ -56,7 +66,13 @@ impl Places {
     /// How many there are.
     #[inline]
     pub fn count(&self) -> usize {
-        self.lines.len() * LINE
+        self.mask + 1
+    }
+
+    /// Whether the near caches have them all anyway.
+    #[inline(always)]
+    pub fn are_few(&self) -> bool {
+        self.mask < NEAR_PLACES
     }
 
     /// How many have or had a key.
@@ -64,17 +80,40 @@ impl Places {
         self.taken.0.load(Relaxed)
     }
 
-    /// Where a search that begins at `first` looks first: most keys are there.
+    /// The place that a key which begins its search at `first` would like best: most keys are there.
     #[inline(always)]
     pub fn first(&self, first: u64) -> &Entry {
-        let line = (first as usize / LINE) & (self.lines.len() - 1);
-        // SAFETY: there is a power of two of lines, so that the mask leaves less than there are.
-        let line = unsafe { self.lines.get_unchecked(line) };
-        &line.0[first as usize % LINE]
+        let place = first as usize & self.mask;
+        const { assert!(size_of::<Line>() == LINE * size_of::<Entry>()) };
+        // SAFETY: there is a power of two of entries, so that the mask leaves less than there are, and lines are nothing but
+        // entries one after the other.
+        unsafe { &*self.lines.as_ptr().cast::<Entry>().add(place) }
+    }
+
+    /// The place that the key would like next, in the second line of its path.
+    #[inline(always)]
+    pub fn second(&self, first: u64) -> &Entry {
+        self.first(first.wrapping_add(step(first) * FIRST_PLACES as u64))
+    }
+
+    /// Whether keys that begin their search beside `first` may be found elsewhere.
+    #[inline(always)]
+    pub fn is_crowded(&self, first: u64) -> bool {
+        // SAFETY: there is one for each neighbourhood.
+        unsafe { self.crowded.get_unchecked(self.neighbourhood(first)) }.load(Relaxed)
+    }
+
+    #[inline(always)]
+    fn neighbourhood(&self, first: u64) -> usize {
+        (first as usize & self.mask) / FIRST_PLACES
     }
 
     /// The place with this key, which begins its search at `first`.
     pub fn find(&self, first: u64, key: u64) -> Option<&Entry> {
+        // The key would have taken that place, and no place becomes free again.
+        if self.first(first).key() == FREE {
+            return None;
+        }
         for line in self.path(first) {
             let mut has_free = false;
             for entry in &line.0 {
@@ -96,10 +135,29 @@ impl Places {
             self.taken.0.fetch_sub(1, Relaxed);
             return None;
         }
+        self.wishes(first).find(|entry| entry.claim(key))
+    }
+
+    /// The same for a key with its value, while nobody else writes and there are more places than keys: without what writing
+    /// together takes.
+    pub fn put_alone(&self, first: u64, key: u64, value: u64) {
+        let entry = self.wishes(first).find(|entry| entry.key() == FREE);
+        let entry = entry.expect("there are more places than keys");
+        entry.key.store(key, Release);
+        entry.set(value);
+        self.taken.0.store(self.taken() + 1, Relaxed);
+    }
+
+    /// All places, in the order in which a key that begins its search at `first` would like to have them. Goes on to the second
+    /// line only if the first has none, which is noted.
+    fn wishes(&self, first: u64) -> impl Iterator<Item = &Entry> {
         let wish = first as usize % LINE;
-        self.path(first).find_map(|line| {
-            let by_wish = (0..LINE).map(|at| &line.0[at ^ wish]);
-            by_wish.into_iter().find(|entry| entry.claim(key))
+        let lines = self.path(first).enumerate();
+        lines.flat_map(move |(turn, line)| {
+            if turn == 1 {
+                self.crowded[self.neighbourhood(first)].store(true, Relaxed);
+            }
+            (0..LINE).map(move |at| &line.0[at ^ wish])
         })
     }
 
@@ -108,8 +166,7 @@ impl Places {
     fn path(&self, first: u64) -> impl Iterator<Item = &Line> {
         let neighbourhoods = self.lines.len() / NEIGHBOURHOOD;
         let (start, offset) = (first as usize / FIRST_PLACES, first as usize / LINE);
-        // An odd step comes through all neighbourhoods, as they are a power of two.
-        let step = (first >> 40) as usize | 1;
+        let step = step(first) as usize;
         let turns_in_round = neighbourhoods.trailing_zeros();
         (0..self.lines.len()).map(move |turn| {
             let neighbourhood = start.wrapping_add(turn.wrapping_mul(step)) & (neighbourhoods - 1);
@@ -131,8 +188,17 @@ impl Places {
             entry.key.store(FREE, Release);
             entry.value.store(NOTHING, Release);
         }
+        for crowded in &self.crowded {
+            crowded.store(false, Relaxed);
+        }
         self.taken.0.store(0, Relaxed);
     }
+}
+
+/// How many neighbourhoods a search goes on by: odd, to come through all, as they are a power of two.
+#[inline(always)]
+fn step(first: u64) -> u64 {
+    first >> 40 | 1
 }
 
 impl Entry {
