@@ -42,7 +42,9 @@
 //! handler must not wait: it calls [`try_atomically`], which says why nothing was done.
 //!
 //! What a transaction does is done again when others were in its way. So it must have no effects but on variables: send
-//! messages after it, by its result. What has effects can ask [`in_transaction`] and refuse.
+//! messages after it, and change tables and snapshots, by its result. A [`Table`] that would change, and a [`Snapshot`] that is
+//! published, panic inside a transaction; reading either is fine. What else has effects can ask [`in_transaction`] and
+//! refuse.
 
 mod snapshot;
 mod stm;

@@ -7,6 +7,7 @@
 //!
 //! **Thread-safety.** Any number of threads read and publish. Readers never wait.
 
+use crate::stm::in_transaction;
 use crate::wait::{Waiter, Waiters};
 use arc_swap::ArcSwap;
 use std::fmt;
@@ -56,14 +57,22 @@ impl<T: Send + Sync> Snapshot<T> {
     }
 
     /// Replaces the value.
+    ///
+    /// # Panics
+    /// In a transaction, which may run again or be in vain.
     pub fn publish(&self, value: T) {
+        refuse_in_transaction();
         self.value.store(Arc::new(value));
         self.announce();
     }
 
     /// Replaces the value by what `change` makes of it. Where others publish meanwhile it is called again, so that no
     /// change is lost.
+    ///
+    /// # Panics
+    /// As [`Snapshot::publish`].
     pub fn update(&self, change: impl Fn(&T) -> T) {
+        refuse_in_transaction();
         self.value.rcu(|value| change(value));
         self.announce();
     }
@@ -84,6 +93,14 @@ impl<T: Send + Sync> Snapshot<T> {
             waiter: None,
         }
     }
+}
+
+fn refuse_in_transaction() {
+    assert!(
+        !in_transaction(),
+        "a snapshot cannot be published inside a transaction, which may run again or be in vain; have it return the value, \
+         and publish that afterwards"
+    );
 }
 
 impl<T: Send + Sync + fmt::Debug> fmt::Debug for Snapshot<T> {

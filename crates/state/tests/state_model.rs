@@ -26,6 +26,11 @@ mod stm {
         pub operations: u64,
     }
 
+    /// What tables ask before they change: transactions are apart here.
+    pub fn in_transaction() -> bool {
+        false
+    }
+
     /// What other threads may look at stays.
     unsafe fn retire(drop_it: impl FnOnce()) {
         std::mem::forget(drop_it);

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use std::{pin, thread};
 use urtica_state::{
-    Abort, Limits, Refused, TVar, Transaction, atomically, atomically_async, check, in_transaction,
-    retry, try_atomically,
+    Abort, Limits, Refused, Snapshot, TVar, Table, Transaction, atomically, atomically_async, check,
+    in_transaction, retry, try_atomically,
 };
 
 fn take(balance: &TVar<u64>, amount: u64, tx: &mut Transaction) -> Result<(), Abort> {
@@ -281,6 +281,37 @@ fn a_transaction_in_a_transaction_is_refused() {
     }
     atomically(|tx| number.modify(tx, |number| number + 1));
     assert_eq!(number.load(), 1);
+}
+
+#[test]
+fn tables_and_snapshots_are_read_in_a_transaction_but_not_changed() {
+    let table = Table::<u64, u32>::new();
+    table.insert(1, 10).expect("there is room");
+    let snapshot = Snapshot::new(10_u32);
+    for change in [
+        &(|| _ = table.insert(1, 11)) as &dyn Fn(),
+        &|| _ = table.insert(2, 20),
+        &|| _ = table.update(1, |old| old.map(|old| old + 1)),
+        &|| _ = table.remove(1),
+        &|| snapshot.publish(11),
+        &|| snapshot.update(|value| value + 1),
+    ] {
+        let message = panic_message(|| {
+            atomically(|_| {
+                change();
+                Ok(())
+            })
+        });
+        assert!(message.contains("inside a transaction"), "{message}");
+        assert!(message.contains("afterwards"), "{message}");
+    }
+    let seen = atomically(|_| {
+        assert_eq!(table.insert(1, 10), Ok(Some(10)), "which changes nothing");
+        assert_eq!((table.remove(2), table.len()), (None, 1));
+        Ok((table.to_vec(), *snapshot.load(), snapshot.version()))
+    });
+    assert_eq!(seen, (vec![(1, 10)], 10, 0));
+    assert_eq!(table.insert(1, 11), Ok(Some(10)), "after the transaction");
 }
 
 #[test]

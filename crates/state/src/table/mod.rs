@@ -18,12 +18,16 @@
 //! runs lie together, so where the places of a run are taken, all of it lies elsewhere: by count, 15 in 100 keys where a
 //! third of the places is taken, ten of them in their second place. [`Table::prefetch`] fetches that as well where it may be needed.
 //!
+//! **In transactions** a table may be read, not changed: what a transaction does must be undone where it is in vain. Who
+//! changes something is stopped where an entry is about to be replaced; looking, and inserting what is there, pay nothing.
+//!
 //! **Thread-safety.** Everything may be called from any thread, and is one step, but `to_vec` and `for_each`, whose entries
 //! were all there at some moment of the call, each at its own.
 
 mod places;
 
 use crate::Word;
+use crate::stm::in_transaction;
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, MutexGuard, STRIPES, prefetch};
 use places::{Entry, FIRST_PLACES, FREE, NOTHING, Places};
 use std::fmt;
@@ -174,6 +178,9 @@ impl<K: Word, V: Word> Table<K, V> {
     ///
     /// # Errors
     /// Where the table is full, or the key or the value is the table's own word.
+    ///
+    /// # Panics
+    /// In a transaction, if the value is another than before: see [`in_transaction`](crate::in_transaction).
     #[inline]
     pub fn insert(&self, key: K, value: V) -> Result<Option<V>, TableError> {
         match self.has(key, value) {
@@ -198,6 +205,9 @@ impl<K: Word, V: Word> Table<K, V> {
     }
 
     /// Removes the key, and returns its value.
+    ///
+    /// # Panics
+    /// In a transaction, if the key is there.
     pub fn remove(&self, key: K) -> Option<V> {
         // Removing needs no place, and nothing is there under the table's own word.
         self.update(key, |_| None).ok().flatten()
@@ -208,6 +218,9 @@ impl<K: Word, V: Word> Table<K, V> {
     ///
     /// # Errors
     /// As of [`Table::insert`].
+    ///
+    /// # Panics
+    /// As [`Table::insert`].
     pub fn update(
         &self,
         key: K,
@@ -296,6 +309,11 @@ impl<K: Word, V: Word> Table<K, V> {
         if expected == Some(new) {
             return Ok(Exchange::Done(new));
         }
+        assert!(
+            !in_transaction(),
+            "a table cannot be changed inside a transaction, which may run again or be in vain; have it return what is to \
+             be changed, and do that afterwards"
+        );
         let first = K::first_place(key);
         let _alone = lock(self.stripe(first));
         // They stay while we hold a stripe.
