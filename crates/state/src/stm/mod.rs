@@ -37,6 +37,7 @@ pub use transaction::{Abort, Series, Transaction, check, in_transaction, retry};
 pub use tvar::TVar;
 
 use crate::sync;
+use std::cell::Cell;
 use gate::Gate;
 use versioned::Clock;
 
@@ -57,11 +58,23 @@ pub(crate) enum Cause {
     TooLong,
 }
 
+/// After so many values that a thread has retired it drops what earlier ones may be dropped.
+const RETIRED_BETWEEN_DROPS: u32 = 64;
+
 /// Calls `drop_it` when no transaction that runs now runs any more.
 ///
 /// # Safety
 /// `drop_it` may be called on any thread.
 unsafe fn retire(drop_it: impl FnOnce()) {
+    thread_local! {
+        static RETIRED: Cell<u32> = const { Cell::new(0) };
+    }
+    let pinned = crossbeam_epoch::pin();
     // SAFETY: the caller's promise.
-    unsafe { crossbeam_epoch::pin().defer_unchecked(drop_it) };
+    unsafe { pinned.defer_unchecked(drop_it) };
+    RETIRED.set((RETIRED.get() + 1) % RETIRED_BETWEEN_DROPS);
+    if RETIRED.get() == 0 {
+        // It is done now and then where a thread is pinned anew, which in a series it is not.
+        pinned.flush();
+    }
 }

@@ -109,7 +109,7 @@ pub fn check(condition: bool) -> Result<(), Abort> {
 /// **Thread-safety.** It belongs to the thread that runs it.
 pub struct Transaction {
     log: ManuallyDrop<Box<Log>>,
-    pinned: Guard,
+    _pinned: Guard,
 }
 
 impl Transaction {
@@ -124,9 +124,9 @@ impl Transaction {
         );
         let spare = SPARE_LOG.try_with(Cell::take).ok().flatten();
         let mut log = ManuallyDrop::new(spare.unwrap_or_default());
-        let pinned = crossbeam_epoch::pin();
+        let _pinned = crossbeam_epoch::pin();
         log.begin(&CLOCK, limits);
-        Self { log, pinned }
+        Self { log, _pinned }
     }
 
     /// Runs `first`, or if that calls [`retry`], takes back what it has written and runs `second`.
@@ -196,7 +196,7 @@ impl Transaction {
         self.log.drain_written(|core, old, is_awaited| {
             if let Some(drop_raw) = core.drop_raw {
                 // SAFETY: the value is of the core's type and nobody finds it any more; it is Send.
-                unsafe { self.pinned.defer_unchecked(move || drop_raw(old)) };
+                unsafe { super::retire(move || drop_raw(old)) };
             }
             if is_awaited {
                 woken.append(&mut core.waiters.take());
