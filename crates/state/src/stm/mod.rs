@@ -37,8 +37,8 @@ pub use transaction::{Abort, Series, Transaction, check, in_transaction, retry};
 pub use tvar::TVar;
 
 use crate::sync;
-use std::cell::Cell;
 use gate::Gate;
+use std::cell::Cell;
 use versioned::Clock;
 
 /// The clock of all variables.
