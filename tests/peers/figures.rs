@@ -46,7 +46,7 @@ fn network_figures_are_measured_and_written() {
         .arg(folder.path()));
 
     let (lines, rows) = lines_of(folder.path(), "network-figures");
-    assert_eq!(rows[..3], ["3", "3", "6"]);
+    assert_eq!(rows[..5], ["3", "3", "3", "3", "6"]);
     assert!(
         lines.iter().all(|line| line["figure"].as_f64() > Some(0.0)),
         "{lines:?}"
