@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test conformance lint fmt doc fuzz bench figures network-figures figure-16 figure-20 switch-figures ci
+.PHONY: help setup demo test rivals conformance lint fmt doc fuzz bench figures network-figures figure-16 figure-20 switch-figures ci
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -16,8 +16,16 @@ demo: ## A network with loops and its controller, live: no switch, no root
 	$(CARGO) run -- demo
 
 test: ## All tests, and each benchmark once; those against real peers need root and `make setup`
-	$(CARGO) test --workspace
-	$(CARGO) test --workspace --bench '*'
+	status=0; \
+	$(CARGO) test --workspace --no-fail-fast || status=1; \
+	$(CARGO) test --workspace --no-fail-fast --bench '*' || status=1; \
+	exit $$status
+
+rivals: ## Whether what measures other programs beside ours works, in tiny runs; root and all that `make setup` installs
+	$(CARGO) build
+	python3 tools/figures --quick --rows 3 --program target/debug/urtica
+	python3 tools/network-figures --quick --rows 4 --program target/debug/urtica
+	python3 tools/veth-figures --quick --program target/debug/urtica
 
 conformance: ## os-ken's OpenFlow 1.3 switch tests on our switch, and the score; needs `make setup`
 	CI=true $(CARGO) test --release --test peers conformance -- --nocapture

@@ -142,6 +142,8 @@ class Settings:
     rounds: int
     ms: int
     quick: bool
+    # Whether other programs are measured beside ours.
+    rivals: bool
     server_core: int
     load_core: int
 

@@ -22,6 +22,8 @@ class Group:
     rows: tuple
     measure: callable
     needs: tuple = ()
+    # What they need besides to be compared with others' programs.
+    rivals_need: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def measured_and_told(figures, description):
     """Returns the rows that could not be measured."""
     args = arguments(figures.name, description, figures.groups)
     groups = [group for group in figures.groups if set(group.rows) & set(args.rows)]
-    refuse_what_is_missing(groups)
+    refuse_what_is_missing(groups, args.rivals)
     settings = settings_of(args)
     machine = machine_facts()
     with tempfile.TemporaryDirectory(prefix="urtica-figures-") as folder:
@@ -86,6 +88,7 @@ def settings_of(args):
         rounds=args.rounds,
         ms=args.ms,
         quick=args.quick,
+        rivals=args.rivals,
         server_core=cores[0],
         load_core=cores[1],
     )
@@ -113,12 +116,14 @@ def arguments(tool, description, groups):
     parser.add_argument("--rounds", type=positive, metavar="N", help="how often each side has its turn (5)")
     parser.add_argument("--ms", type=positive, metavar="MS", help="what is measured of each run, in ms (1500)")
     parser.add_argument("--quick", action="store_true", help="one tiny round of few switches; proves nothing")
+    without = "leave out what is measured of other programs: os-ken, ovs-testcontroller"
+    parser.add_argument("--without-rivals", dest="rivals", action="store_false", help=without)
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where to write (docs, if all rows are measured)")
     parser.add_argument("--program", type=Path, metavar="FILE", help="measure this urtica, instead of building one")
     args = parser.parse_args()
     args.rounds = args.rounds or (1 if args.quick else 5)
     args.ms = args.ms or (300 if args.quick else 1500)
-    if args.out is None and not args.quick and set(args.rows) == set(rows):
+    if args.out is None and not args.quick and args.rivals and set(args.rows) == set(rows):
         args.out = ROOT / "docs"
     if args.out and not args.out.is_dir():
         parser.error(f"--out: there is no folder {args.out}")
@@ -149,8 +154,10 @@ def positive(text):
     return int(text)
 
 
-def refuse_what_is_missing(groups):
-    needed = ["taskset", *(need for group in groups for need in group.needs)]
+def refuse_what_is_missing(groups, rivals):
+    needed = ["taskset"]
+    for group in groups:
+        needed += [*group.needs, *(group.rivals_need if rivals else ())]
     missing = [need for need in needed if not is_installed(need)]
     if missing:
         sys.exit(f"figures: needs {', '.join(missing)}; run tools/setup, or choose other rows with --rows")

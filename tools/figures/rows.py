@@ -38,6 +38,8 @@ def rate_and_cpu_over_limit(bench):
 
 
 def rate_over_rivals(bench):
+    if not bench.settings.rivals:
+        return []
     rivals = [(OVS, 60), (OS_KEN, 1000)]
     sides = [replace(BASE, name=server.name, server=server) for server, _ in rivals]
     ours, *theirs = bench.take_turns("3", BASE, *sides)
@@ -231,7 +233,7 @@ def load_generator(bench):
 
 GROUPS = (
     Group(("1", "2"), rate_and_cpu_over_limit),
-    Group(("3",), rate_over_rivals, ("ovs-testcontroller", "os-ken")),
+    Group(("3",), rate_over_rivals, rivals_need=("ovs-testcontroller", "os-ken")),
     Group(("4",), bytes_of_13_over_10),
     Group(("5",), instructions, ("valgrind",)),
     Group(("6",), many_switches),
