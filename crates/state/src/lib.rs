@@ -46,6 +46,8 @@
 //! published, panic inside a transaction; reading either is fine. What else has effects can ask [`in_transaction`] and
 //! refuse.
 
+#[cfg(doctest)]
+mod invariance;
 mod snapshot;
 mod stm;
 mod table;

@@ -491,6 +491,41 @@ fn a_table_finds_what_was_put_elsewhere() {
     });
 }
 
+/// A key whose search begins at one of four places.
+#[derive(Clone, Copy)]
+struct Beside(u64);
+
+impl Word for Beside {
+    fn to_word(self) -> u64 {
+        self.0
+    }
+
+    fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+
+    fn first_place(word: u64) -> u64 {
+        word % 4
+    }
+}
+
+/// A free place has the table's own word for a key, and is another key's a moment later: nobody finds that one's value there.
+fn nothing_is_found_under_the_tables_own_word() {
+    model(IN_TABLES, || {
+        let table = Arc::new(Table::<Beside, u64>::with_max_entries(5));
+        for key in 0..4 {
+            table.insert(Beside(key), 7).expect("there is room");
+        }
+        let inserting = thread::spawn({
+            let table = Arc::clone(&table);
+            move || table.insert(Beside(7), 70).expect("there is room")
+        });
+        assert_eq!(table.get(Beside(u64::MAX)), None);
+        inserting.join().expect("no panic");
+        assert!(table.has(Beside(7), 70));
+    });
+}
+
 /// And while it moves to other places.
 fn a_table_finds_what_was_put_elsewhere_while_it_moves() {
     model(IN_TABLES - 1, || {
@@ -520,7 +555,7 @@ fn a_table_finds_what_was_put_elsewhere_while_it_moves() {
 /// All models, or those with a name that contains the argument.
 fn main() {
     let wanted = std::env::args().nth(1).unwrap_or_default();
-    let models: [(&str, fn()); 11] = [
+    let models: [(&str, fn()); 12] = [
         ("no_write_is_lost", no_write_is_lost),
         ("attempts_see_one_moment", attempts_see_one_moment),
         (
@@ -542,6 +577,10 @@ fn main() {
         (
             "a_table_finds_what_was_put_elsewhere",
             a_table_finds_what_was_put_elsewhere,
+        ),
+        (
+            "nothing_is_found_under_the_tables_own_word",
+            nothing_is_found_under_the_tables_own_word,
         ),
         (
             "a_table_finds_what_was_put_elsewhere_while_it_moves",

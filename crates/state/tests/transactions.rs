@@ -115,14 +115,21 @@ fn branches_nest() {
 #[test]
 fn retry_waits_for_a_change() {
     let balance = TVar::new(0_u64);
+    let (send, attempts) = mpsc::channel();
     thread::scope(|scope| {
-        let taking = scope.spawn(|| atomically(|tx| take(&balance, 3, tx)));
-        for _ in 0..3 {
-            thread::sleep(Duration::from_millis(2));
-            assert!(!taking.is_finished());
+        scope.spawn(|| {
+            atomically(|tx| {
+                send.send(balance.read(tx)?).expect("the test runs");
+                take(&balance, 3, tx)
+            });
+            drop(send);
+        });
+        for expected in 0..3 {
+            assert_eq!(attempts.recv(), Ok(expected));
             atomically(|tx| balance.modify(tx, |balance| balance + 1));
         }
-        taking.join().expect("the money came");
+        let rest: Vec<_> = attempts.iter().collect();
+        assert_eq!(rest, [3], "it ran once for each change, and then no more");
     });
     assert_eq!(balance.load(), 0);
 }
@@ -145,13 +152,17 @@ fn check_retries_where_the_condition_does_not_hold() {
 fn retry_waits_for_what_a_branch_has_read() {
     let (one, other) = (TVar::new(0_u64), TVar::new(0_u64));
     for variable in [&one, &other] {
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                atomically(|tx| tx.or_else(|tx| take(&one, 1, tx), |tx| take(&other, 1, tx)))
-            });
-            thread::sleep(Duration::from_millis(2));
-            atomically(|tx| variable.write(tx, 1));
-        });
+        let woken = CountWakes::new();
+        let mut taking = pin::pin!(atomically_async(
+            |tx| tx.or_else(|tx| take(&one, 1, tx), |tx| take(&other, 1, tx))
+        ));
+        let mut poll = || {
+            let waker = woken.waker();
+            taking.as_mut().poll(&mut Context::from_waker(&waker))
+        };
+        assert_eq!((poll(), woken.count()), (Poll::Pending, 0));
+        atomically(|tx| variable.write(tx, 1));
+        assert_eq!((woken.count(), poll()), (1, Poll::Ready(())));
         assert_eq!(variable.load(), 0);
     }
 }

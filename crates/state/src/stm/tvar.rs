@@ -18,7 +18,8 @@ use std::marker::PhantomData;
 /// thread, also in the midst of a transaction there: its `drop` must not start one.
 pub struct TVar<T> {
     handle: Handle,
-    values: PhantomData<T>,
+    /// Of this type and no subtype or supertype: what is written through one handle is read through the others.
+    values: PhantomData<fn(T) -> T>,
 }
 
 impl<T: Clone + Send + Sync + 'static> TVar<T> {

@@ -81,7 +81,8 @@ pub struct Table<K, V> {
     all: Mutex<Vec<Arc<Places>>>,
     max_entries: usize,
     max_places: usize,
-    types: PhantomData<fn(K) -> V>,
+    /// Of these types and no subtypes: another type may make something else of a word.
+    types: PhantomData<fn(K, V) -> (K, V)>,
 }
 
 /// What all read and nobody writes but who grows the table.
@@ -282,7 +283,7 @@ impl<K: Word, V: Word> Table<K, V> {
         }
         // Where the first is free the key is nowhere, and a look at another line would be in vain.
         let entry = places.second(first);
-        if found != FREE && entry.key() == key {
+        if found != FREE && entry.key() == key && key != FREE {
             return value_at(entry).unwrap_or_else(|| self.find_further(key));
         }
         self.find_further(key)
