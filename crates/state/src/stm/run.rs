@@ -81,7 +81,7 @@ pub enum Refused {
 ///
 /// **Progress.** Nobody waits for a lock while holding one, so there is no deadlock. A transaction that met with eight
 /// conflicts gets the turn: others hold their commits back until it has ended, but not longer than about
-/// ten thousand turns of the scheduler. So all end, unless one takes longer than that under contention.
+/// 20 ms. So all end, unless one takes longer than that under contention.
 ///
 /// # Panics
 /// In a transaction; where the transaction calls `retry` without having read anything, since it would wait for ever; and

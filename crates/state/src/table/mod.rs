@@ -82,8 +82,11 @@ pub struct Table<K, V> {
     max_entries: usize,
     max_places: usize,
     /// Of these types and no subtypes: another type may make something else of a word.
-    types: PhantomData<fn(K, V) -> (K, V)>,
+    types: PhantomData<(Exactly<K>, Exactly<V>)>,
 }
+
+/// No subtype and no supertype of `T`.
+type Exactly<T> = fn(T) -> T;
 
 /// What all read and nobody writes but who grows the table.
 #[repr(align(128))]
