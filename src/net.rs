@@ -145,6 +145,8 @@ impl ShowArgs {
     fn build(&self) -> Result<Net, Box<dyn std::error::Error>> {
         let shape = self.topology.as_ref().ok_or("no topology was given")?;
         let plan = shape.plan()?;
+        // Names and options that cannot be are told of before anything is built.
+        let controller = with_apps(Controller::new(), &self.apps, &self.options)?;
         let mut net = Net::new(&plan, self.config())?;
         say(format!(
             "{shape}: {} switches, {} hosts, {} cables",
@@ -159,9 +161,7 @@ impl ShowArgs {
         match &self.controller {
             Some(address) => net.connect_to(address)?,
             None if self.apps.is_empty() => {}
-            None => {
-                net.start_controller(with_apps(Controller::new(), &self.apps, &self.options)?)?
-            }
+            None => net.start_controller(controller)?,
         }
         Ok(net)
     }

@@ -40,20 +40,39 @@ struct Running {
 
 impl Running {
     fn start() -> Self {
-        let arguments = ["run", "l2", "--listen", "ptcp:0:127.0.0.1", "--shards", "1"];
+        Self::start_programs("l2").0
+    }
+
+    /// Also returns what it said before it listened.
+    fn start_programs(programs: &str) -> (Self, String) {
+        let arguments = [
+            "run",
+            programs,
+            "--listen",
+            "ptcp:0:127.0.0.1",
+            "--shards",
+            "1",
+        ];
         let mut child = urtica(&arguments).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        stderr.read_line(&mut line).unwrap();
-        let port = line
-            .split_once("ptcp:")
-            .and_then(|(_, rest)| rest.split(':').next()?.parse().ok())
-            .unwrap_or_else(|| panic!("expected to be told where it listens: {line}"));
-        Self {
+        let mut said = String::new();
+        let port = loop {
+            let before = said.len();
+            let read = stderr.read_line(&mut said).unwrap();
+            assert!(read > 0, "expected to be told where it listens: {said}");
+            let port = said[before..]
+                .split_once("ptcp:")
+                .and_then(|(_, rest)| rest.split(':').next()?.parse().ok());
+            if let Some(port) = port {
+                break port;
+            }
+        };
+        let running = Self {
             child,
             stderr,
             port,
-        }
+        };
+        (running, said)
     }
 
     /// Ends it by a signal; returns what it said in the end.
@@ -110,6 +129,58 @@ fn a_program_says_which_option_it_lacks() {
         )
     );
     assert!(refusal(&["run", "l2,l2"]).contains("was named twice"));
+}
+
+#[test]
+fn options_of_a_program_that_does_not_run_are_refused() {
+    let rules = ["--firewall-rules", "/nowhere"];
+    for (name, option) in [
+        ("firewall", &rules[..]),
+        ("l3", &["--l3-config", "/nowhere"]),
+        ("bandwidth", &["--bandwidth-paths", "4"]),
+        ("bandwidth", &["--bandwidth-best-effort"]),
+        ("security", &["--security-ports", "100"]),
+        ("elephants", &["--elephants-share", "10"]),
+    ] {
+        let expected = format!(
+            "urtica: options of the control program '{name}' (--{name}-…) were given, but it does not run; expected {name} \
+             among the programs, or none of its options\n"
+        );
+        assert_eq!(refusal(&[&["run", "l2"], option].concat()), expected);
+        let net = [&["net", "single,2", "--apps", "l2"], option].concat();
+        assert_eq!(refusal(&net), expected);
+    }
+    let alone = refusal(&[&["net", "single,2"], &rules[..]].concat());
+    assert!(alone.contains("'firewall'"), "{alone}");
+}
+
+#[test]
+fn programs_of_which_none_forwards_say_so() {
+    for (programs, expected) in [
+        ("security", Some("nothing forwards packets: hosts will")),
+        ("discovery,hosts", Some("nothing forwards packets: hosts")),
+        (
+            "bandwidth",
+            Some("nothing forwards packets but flows with a demand (bandwidth): hosts will"),
+        ),
+        ("bandwidth,l2", None),
+        ("security,routing", None),
+    ] {
+        let (running, said) = Running::start_programs(programs);
+        running.end_by(Signal::TERM);
+        assert_eq!(
+            said.contains("nothing forwards"),
+            expected.is_some(),
+            "{said}"
+        );
+        assert!(said.contains(expected.unwrap_or_default()), "{said}");
+        if expected.is_some() {
+            assert!(
+                said.contains("expected one of these programs, too: hub, l2, global"),
+                "{said}"
+            );
+        }
+    }
 }
 
 #[test]

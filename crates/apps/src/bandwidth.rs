@@ -69,7 +69,7 @@ const BEST_EFFORT_S: u16 = 10;
 const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Options of the program.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct BandwidthArgs {
     /// Flows that get bandwidth: 'RATE MATCH', the rate in bits per second with K, M, G or T, the match as of
     /// ovs-ofctl, for instance '10M udp,tp_dst=5004'. Repeat it for more; the first that matches counts.
@@ -78,23 +78,12 @@ pub struct BandwidthArgs {
     /// Sends flows on that cannot get what they ask for, instead of dropping them.
     #[arg(long)]
     pub bandwidth_best_effort: bool,
-    /// How many paths are tried for a flow.
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    pub bandwidth_paths: usize,
-    /// What a link carries whose port does not say so.
-    #[arg(long, value_name = "RATE", default_value = "1G", value_parser = parse_rate)]
-    pub bandwidth_capacity: u64,
-}
-
-impl Default for BandwidthArgs {
-    fn default() -> Self {
-        Self {
-            bandwidth_demand: Vec::new(),
-            bandwidth_best_effort: false,
-            bandwidth_paths: 4,
-            bandwidth_capacity: 1_000_000_000,
-        }
-    }
+    /// How many paths are tried for a flow [default: 4].
+    #[arg(long, value_name = "N")]
+    pub bandwidth_paths: Option<usize>,
+    /// What a link carries whose port does not say so [default: 1G].
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub bandwidth_capacity: Option<u64>,
 }
 
 /// How [`Bandwidth`] goes about it.
@@ -123,8 +112,8 @@ impl From<&BandwidthArgs> for BandwidthConfig {
         Self {
             demands: args.bandwidth_demand.clone(),
             best_effort: args.bandwidth_best_effort,
-            paths: args.bandwidth_paths,
-            default_capacity_bps: args.bandwidth_capacity,
+            paths: args.bandwidth_paths.unwrap_or(4),
+            default_capacity_bps: args.bandwidth_capacity.unwrap_or(1_000_000_000),
             max_reservations: 1 << 16,
         }
     }

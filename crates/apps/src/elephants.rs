@@ -53,23 +53,14 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_PATHS: usize = 64;
 
 /// Options of the program.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct ElephantsArgs {
-    /// A flow is an elephant from this share of its host's bandwidth on.
-    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
-    pub elephants_share: u8,
-    /// How often flows are looked at.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
-    pub elephants_interval: u16,
-}
-
-impl Default for ElephantsArgs {
-    fn default() -> Self {
-        Self {
-            elephants_share: 10,
-            elephants_interval: 5,
-        }
-    }
+    /// A flow is an elephant from this share of its host's bandwidth on [default: 10].
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub elephants_share: Option<u8>,
+    /// How often flows are looked at [default: 5].
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..))]
+    pub elephants_interval: Option<u16>,
 }
 
 /// What [`Elephants`] takes for one, and how often it looks.
@@ -92,8 +83,8 @@ impl Default for ElephantsConfig {
 impl From<&ElephantsArgs> for ElephantsConfig {
     fn from(args: &ElephantsArgs) -> Self {
         Self {
-            share_percent: args.elephants_share,
-            interval: Duration::from_secs(args.elephants_interval.into()),
+            share_percent: args.elephants_share.unwrap_or(10),
+            interval: Duration::from_secs(args.elephants_interval.unwrap_or(5).into()),
             default_capacity_bps: 1_000_000_000,
         }
     }

@@ -53,7 +53,7 @@ const FIRST_PRIORITY: u16 = ALWAYS_PRIORITY - 1;
 const DEFAULT_PRIORITY: u16 = 1;
 
 /// Options of the firewall.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct FirewallArgs {
     /// The firewall's rules: a file of lines 'allow MATCH' or 'deny MATCH' as of ovs-ofctl, and at the end 'default
     /// allow' or 'default deny'.

@@ -82,7 +82,7 @@ const ALL_AND_EXPIRED: AsyncConfig = AsyncConfig {
 };
 
 /// Options of the program.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct L3Args {
     /// The router's subnets and routes: a file in TOML, with interfaces (address, mac) and routes (to, via).
     #[arg(long, value_name = "FILE")]

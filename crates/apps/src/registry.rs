@@ -50,7 +50,18 @@ pub struct Options {
 struct Row {
     name: &'static str,
     about: &'static str,
+    forwards: Forwards,
     add: fn(&mut Setup) -> Result<(), String>,
+}
+
+/// What a program sends on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Forwards {
+    Nothing,
+    /// These packets, and leaves others to those after it.
+    Only(&'static str),
+    /// Whatever comes: to those after it, no packet is new.
+    All,
 }
 
 /// Services first.
@@ -58,6 +69,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "discovery",
         about: "finds links between switches, and keeps flooded packets from circling",
+        forwards: Forwards::Nothing,
         add: |setup| {
             setup.discovery();
             Ok(())
@@ -66,6 +78,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "hosts",
         about: "finds hosts and their addresses, and follows them",
+        forwards: Forwards::Nothing,
         add: |setup| {
             setup.hosts();
             Ok(())
@@ -74,6 +87,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "neighbour-proxy",
         about: "answers who asks for a host's address (ARP, IPv6 neighbour discovery)",
+        forwards: Forwards::Nothing,
         add: |setup| {
             setup.neighbour_proxy();
             Ok(())
@@ -82,6 +96,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "routes",
         about: "keeps shortest paths between all switches",
+        forwards: Forwards::Nothing,
         add: |setup| {
             setup.routes();
             Ok(())
@@ -90,6 +105,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "provisioner",
         about: "sets up paths across switches, all or nothing",
+        forwards: Forwards::Nothing,
         add: |setup| {
             setup.provisioner();
             Ok(())
@@ -98,6 +114,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "hub",
         about: "floods every packet",
+        forwards: Forwards::All,
         add: |setup| {
             setup.add(|_: &SwitchInfo| Hub);
             Ok(())
@@ -106,6 +123,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "l2",
         about: "learns where hosts are, switch by switch, and installs exact-match entries",
+        forwards: Forwards::All,
         add: |setup| {
             setup.add(|_: &SwitchInfo| L2::default());
             Ok(())
@@ -114,58 +132,57 @@ const ROWS: &[Row] = &[
     Row {
         name: "global",
         about: "as l2, but all switches share one table of hosts, without locks",
+        forwards: Forwards::All,
         add: global::add::<LockFree>,
     },
     Row {
         name: "global-mutex",
         about: "the same with mutexes",
+        forwards: Forwards::All,
         add: global::add::<Locked>,
     },
     Row {
         name: "global-stm",
         about: "the same with transactions",
+        forwards: Forwards::All,
         add: global::add::<Transactional>,
     },
     Row {
         name: "routing",
         about: "sends packets over shortest paths, and repairs them; any shape of network",
+        forwards: Forwards::All,
         add: routing::add,
     },
     Row {
         name: "firewall",
         about: "drops what its rules deny, before others forward it; needs --firewall-rules",
+        forwards: Forwards::Nothing,
         add: firewall::add,
     },
     Row {
         name: "bandwidth",
         about: "reserves bandwidth for flows on each link of a path; name it before what forwards",
+        forwards: Forwards::Only("flows with a demand"),
         add: bandwidth::add,
     },
     Row {
         name: "l3",
         about: "routes between subnets; needs --l3-config; name it before what forwards",
+        forwards: Forwards::Only("packets from one subnet to another"),
         add: l3::add,
     },
     Row {
         name: "security",
         about: "drops who scans, sweeps or floods, for a while, at the port where it comes in",
+        forwards: Forwards::Nothing,
         add: security::add,
     },
     Row {
         name: "elephants",
         about: "moves large flows that share a link by bad luck; needs routing",
+        forwards: Forwards::Nothing,
         add: elephants::add,
     },
-];
-
-/// Programs that forward whatever comes: to those after them, no packet is new.
-const FORWARDERS: [&str; 6] = [
-    "hub",
-    "l2",
-    "global",
-    "global-mutex",
-    "global-stm",
-    "routing",
 ];
 
 /// Why programs cannot run.
@@ -181,6 +198,14 @@ pub enum SetupError {
     #[error("the control program '{name}' was named twice; expected each once")]
     Twice {
         /// That name.
+        name: &'static str,
+    },
+    /// Options were given for a program that does not run.
+    #[error(
+        "options of the control program '{name}' (--{name}-…) were given, but it does not run; expected {name} among the programs, or none of its options"
+    )]
+    UnusedOptions {
+        /// Its name.
         name: &'static str,
     },
     /// The program cannot run with the options that were given.
@@ -203,6 +228,10 @@ pub fn add_all(
     options: &Options,
 ) -> Result<Controller, SetupError> {
     let rows = find_rows(names)?;
+    options.check_used_by(&rows)?;
+    if let Some(warning) = warn_of_no_forwarder(&rows) {
+        tracing::warn!("{warning}");
+    }
     let mut setup = Setup::new(controller, &rows, options);
     for row in &rows {
         setup.current = row.name;
@@ -243,6 +272,52 @@ fn find_row(name: &str) -> Result<&'static Row, SetupError> {
     row.ok_or_else(|| SetupError::Unknown {
         name: name.to_owned(),
     })
+}
+
+impl Options {
+    /// Refuses options that would do nothing.
+    fn check_used_by(&self, rows: &[&Row]) -> Result<(), SetupError> {
+        let is_given = [
+            ("bandwidth", self.bandwidth != BandwidthArgs::default()),
+            ("firewall", self.firewall != FirewallArgs::default()),
+            ("elephants", self.elephants != ElephantsArgs::default()),
+            ("l3", self.l3 != L3Args::default()),
+            ("security", self.security != SecurityArgs::default()),
+        ];
+        let runs = |name: &str| rows.iter().any(|row| row.name == name);
+        match is_given.iter().find(|(name, given)| *given && !runs(name)) {
+            None => Ok(()),
+            Some(&(name, _)) => Err(SetupError::UnusedOptions { name }),
+        }
+    }
+}
+
+/// What to tell where packets come to programs of which none sends all of them on.
+fn warn_of_no_forwarder(rows: &[&Row]) -> Option<String> {
+    if rows.is_empty() || rows.iter().any(|row| row.forwards == Forwards::All) {
+        return None;
+    }
+    let some: Vec<_> = rows
+        .iter()
+        .filter_map(|row| match row.forwards {
+            Forwards::Only(what) => Some(format!("{what} ({})", row.name)),
+            _ => None,
+        })
+        .collect();
+    let but = match &some[..] {
+        [] => String::new(),
+        some => format!(" but {}", some.join(" and ")),
+    };
+    Some(format!(
+        "nothing forwards packets{but}: hosts will not reach each other; expected one of these programs, too: {}",
+        forwarders().collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// The programs that forward whatever comes.
+fn forwarders() -> impl Iterator<Item = &'static str> {
+    let all = ROWS.iter().filter(|row| row.forwards == Forwards::All);
+    all.map(|row| row.name)
 }
 
 /// The names of the bundled programs.
@@ -304,14 +379,15 @@ impl<'a> Setup<'a> {
 
     /// A program that forwards whatever comes, and that the user named before the one whose turn it is.
     pub fn forwarder_before(&self) -> Option<&'static str> {
-        let mut earlier = self.named.iter().take_while(|name| **name != self.current);
-        earlier.find(|name| FORWARDERS.contains(name)).copied()
+        let earlier = self.named.iter().take_while(|name| **name != self.current);
+        let mut earlier = earlier.copied();
+        earlier.find(|name| forwarders().any(|forwarder| forwarder == *name))
     }
 
     /// Only one program may forward whatever comes.
     fn check_forwarders(&self) -> Result<(), String> {
         match self.forwarder_before() {
-            Some(earlier) if FORWARDERS.contains(&self.current) => Err(format!(
+            Some(earlier) if forwarders().any(|name| name == self.current) => Err(format!(
                 "{earlier} forwards whatever comes, too, so that all would come twice; expected one of the two"
             )),
             _ => Ok(()),

@@ -60,43 +60,29 @@ const LINK_PASS_S: u16 = 10;
 const MAX_BEGUN: usize = 1 << 18;
 
 /// Options of the program.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct SecurityArgs {
     /// A host that may do as it likes, by its MAC address. Repeatable.
     #[arg(long, value_name = "MAC")]
     pub security_allow: Vec<MacAddr>,
-    /// So many ports tried are a scan.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub security_ports: usize,
-    /// So many addresses tried are a sweep.
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    pub security_destinations: usize,
-    /// So many flows begun are a flood.
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
-    pub security_flows: usize,
-    /// More senders than this at one port are made up.
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    pub security_sources: usize,
-    /// Within which time.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    pub security_window: u16,
-    /// For how long packets are dropped.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    pub security_drop: u16,
-}
-
-impl Default for SecurityArgs {
-    fn default() -> Self {
-        Self {
-            security_allow: Vec::new(),
-            security_ports: 100,
-            security_destinations: 128,
-            security_flows: 1_000,
-            security_sources: 256,
-            security_window: 10,
-            security_drop: 60,
-        }
-    }
+    /// So many ports tried are a scan [default: 100].
+    #[arg(long, value_name = "N")]
+    pub security_ports: Option<usize>,
+    /// So many addresses tried are a sweep [default: 128].
+    #[arg(long, value_name = "N")]
+    pub security_destinations: Option<usize>,
+    /// So many flows begun are a flood [default: 1000].
+    #[arg(long, value_name = "N")]
+    pub security_flows: Option<usize>,
+    /// More senders than this at one port are made up [default: 256].
+    #[arg(long, value_name = "N")]
+    pub security_sources: Option<usize>,
+    /// Within which time [default: 10].
+    #[arg(long, value_name = "SECONDS")]
+    pub security_window: Option<u16>,
+    /// For how long packets are dropped [default: 60].
+    #[arg(long, value_name = "SECONDS")]
+    pub security_drop: Option<u16>,
 }
 
 /// What [`Security`] takes for what.
@@ -120,36 +106,39 @@ pub struct SecurityConfig {
 
 impl Default for SecurityConfig {
     fn default() -> Self {
-        let args = SecurityArgs::default();
         Self {
             allowed: BTreeSet::new(),
-            max_ports: args.security_ports,
-            max_destinations: args.security_destinations,
-            max_flows: args.security_flows,
-            max_sources: args.security_sources,
-            window: Duration::from_secs(args.security_window.into()),
-            drop_s: args.security_drop,
+            max_ports: 100,
+            max_destinations: 128,
+            max_flows: 1_000,
+            max_sources: 256,
+            window: Duration::from_secs(10),
+            drop_s: 60,
         }
     }
 }
 
 impl SecurityConfig {
     fn from_args(args: &SecurityArgs) -> Result<Self, String> {
+        let default = Self::default();
+        let window = args.security_window.map(u64::from);
         let config = Self {
             allowed: args.security_allow.iter().copied().collect(),
-            max_ports: args.security_ports,
-            max_destinations: args.security_destinations,
-            max_flows: args.security_flows,
-            max_sources: args.security_sources,
-            window: Duration::from_secs(args.security_window.into()),
-            drop_s: args.security_drop,
+            max_ports: args.security_ports.unwrap_or(default.max_ports),
+            max_destinations: args
+                .security_destinations
+                .unwrap_or(default.max_destinations),
+            max_flows: args.security_flows.unwrap_or(default.max_flows),
+            max_sources: args.security_sources.unwrap_or(default.max_sources),
+            window: window.map_or(default.window, Duration::from_secs),
+            drop_s: args.security_drop.unwrap_or(default.drop_s),
         };
         let numbers = [
             ("ports", config.max_ports),
             ("destinations", config.max_destinations),
             ("flows", config.max_flows),
             ("sources", config.max_sources),
-            ("window", args.security_window.into()),
+            ("window", config.window.as_secs() as usize),
             ("drop", config.drop_s.into()),
         ];
         match numbers.iter().find(|(_, number)| *number == 0) {

@@ -243,7 +243,7 @@ fn it_says_what_it_lacks() {
         "the control program 'bandwidth' cannot run: routing would forward its packets first; expected bandwidth before routing"
     );
     let mut no_path = options();
-    no_path.bandwidth.bandwidth_paths = 0;
+    no_path.bandwidth.bandwidth_paths = Some(0);
     assert!(error(&["bandwidth"], &no_path).contains("expected --bandwidth-paths of at least 1"));
 }
 

@@ -334,7 +334,7 @@ fn it_runs_by_name_and_not_beside_the_firewall() {
         "the control program 'security' cannot run: the firewall lets flows pass that this program would have to see; expected one of the two"
     );
     let mut wrong = options();
-    wrong.security.security_ports = 0;
+    wrong.security.security_ports = Some(0);
     assert_eq!(
         error(&["security"], &wrong),
         "the control program 'security' cannot run: --security-ports is 0; expected at least 1"
