@@ -1,5 +1,6 @@
 //! One switch's connection: bytes to frames, frames to the session and the handlers, replies to bytes.
 
+use crate::backlog::Backlog;
 use crate::handler::PacketIns;
 use crate::mailbox::Token;
 use crate::network::{Entry, Network};
@@ -7,7 +8,7 @@ use crate::request::{ReplySender, Requests};
 use crate::session::{Event, Session, SessionConfig, SessionError};
 use crate::stage::Tables;
 use crate::xid::{Origin, Sender, Xids};
-use crate::{Program, RequestError, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
+use crate::{Program, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
@@ -21,10 +22,6 @@ use urtica_wire::{DatapathId, Header, Message, PacketIn, PortStatus, Version, sp
 /// Replies leave when this many bytes have gathered, or when the batch has been handled: about as many as one full read
 /// brings, so that a batch costs one system call each way, and still within the core's second cache.
 pub(crate) const FLUSH_BYTES: usize = 256 << 10;
-
-/// How many bytes may wait for a switch that does not read. Beyond that, messages from elsewhere are refused; its own
-/// messages are not read any more from the first byte on that waits.
-const BACKLOG_BYTES: usize = 4 << 20;
 
 /// What a shard lends a connection while it handles a batch; the same for all its turns.
 pub(crate) struct Turn {
@@ -81,6 +78,10 @@ pub(crate) struct Connection<C = OwnedFd> {
     input: Vec<u8>,
     /// Bytes that the channel did not take yet.
     output: Vec<u8>,
+    /// How many of them came through the mailbox; the others are replies, which count as the first to leave.
+    counted: usize,
+    /// Counts these and those in the mailbox.
+    backlog: Arc<Backlog>,
     /// Messages received of late, those before `received_before` counting ever less.
     load: u64,
     /// Messages received when `load` was last brought up to date.
@@ -177,14 +178,22 @@ impl<C: Channel> Connection<C> {
             counters: Arc::default(),
             input: Vec::new(),
             output: Vec::new(),
+            counted: 0,
+            backlog: Arc::default(),
             load: 0,
             received_before: 0,
         }
     }
 
-    /// Whether replies wait that the socket did not take: then nothing is read.
-    pub fn is_stalled(&self) -> bool {
+    /// Whether anything waits that the socket did not take.
+    pub fn is_waiting(&self) -> bool {
         !self.output.is_empty()
+    }
+
+    /// Whether replies wait that the socket did not take: then nothing is read. Messages from elsewhere alone, however
+    /// many there are to be sent, do not keep a switch from being heard.
+    pub fn is_stalled(&self) -> bool {
+        self.output.len() > self.counted
     }
 
     /// Where its bytes go.
@@ -341,6 +350,7 @@ impl<C: Channel> Connection<C> {
             token: self.token,
             info,
             counters: self.counters.clone(),
+            backlog: Arc::clone(&self.backlog),
             is_up: false,
         };
         if let Some(older) = turn.network.register(entry) {
@@ -444,21 +454,15 @@ impl<C: Channel> Connection<C> {
     }
 
     /// Sends `count` messages that came through the mailbox; with `reply` they get an xid of their own, by which the reply
-    /// finds back. Where too much waits for the switch already, all are refused.
+    /// finds back. They were counted when they were let in.
     pub fn send(&mut self, mut bytes: Vec<u8>, count: u64, reply: Option<ReplySender>) {
-        if self.output.len() + bytes.len() > BACKLOG_BYTES {
-            self.counters.refused.add(count);
-            if let (Some(reply), Some(switch)) = (reply, &self.switch) {
-                let _ = reply.send(Err(RequestError::Busy(switch.info.datapath_id)));
-            }
-            return;
-        }
         if let Some(reply) = reply {
             let xid = self.session.xids.next(Origin::REQUEST);
             set_xids(&mut bytes, xid);
             self.requests.insert(xid, reply);
         }
         self.counters.sent.add(count);
+        self.counted += bytes.len();
         self.output.extend_from_slice(&bytes);
     }
 
@@ -467,7 +471,8 @@ impl<C: Channel> Connection<C> {
         if turn.out.is_empty() {
             return Ok(());
         }
-        if self.is_stalled() {
+        if self.is_waiting() {
+            // Not past what waits already.
             self.output.extend_from_slice(&turn.out);
             turn.out.clear();
             return Ok(());
@@ -483,14 +488,24 @@ impl<C: Channel> Connection<C> {
 
     /// Sends what waits from before.
     pub fn flush_backlog(&mut self, turn: &Turn) -> Result<(), Close> {
-        while !self.output.is_empty() {
+        while self.is_waiting() {
             let sent = self.write(&self.output, turn)?;
             if sent == 0 {
-                return Ok(());
+                break;
             }
             self.output.drain(..sent);
+            // Its answers to our probes come after all that is before them: a switch that reads is alive.
+            self.session.heard(turn.now);
         }
+        self.make_room();
         Ok(())
+    }
+
+    /// Lets as much in as has been written of what came through the mailbox.
+    fn make_room(&mut self) {
+        let left = self.counted.min(self.output.len());
+        self.backlog.subtract(self.counted - left);
+        self.counted = left;
     }
 
     fn write(&self, bytes: &[u8], turn: &Turn) -> Result<usize, Close> {
@@ -569,6 +584,12 @@ impl<C: Channel> Connection<C> {
             }
             _ => tracing::debug!(peer, reason = %close, "connection closed before a switch joined"),
         }
+    }
+}
+
+impl<C> Drop for Connection<C> {
+    fn drop(&mut self) {
+        self.backlog.close();
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A counter that one thread writes and any may read.
 ///
 /// Thread-safety: only the owning shard adds to it, so it needs no atomic read-modify-write: a relaxed
-/// load and store cost the same as a plain field.
+/// load and store cost the same as a plain field. What several threads count, they all add with
+/// [`Counter::add_shared`].
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -15,6 +16,11 @@ impl Counter {
     pub(crate) fn add(&self, count: u64) {
         self.0
             .store(self.0.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+    }
+
+    /// Adds to it, where any thread may do so.
+    pub(crate) fn add_shared(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Its value.

@@ -78,8 +78,8 @@ impl Channel for Memory {
 /// Dropping it stops it: see [`Embedded::stop`].
 pub struct Embedded {
     connections: BTreeMap<Token, Connection<Memory>>,
-    /// Those whose output is full.
-    stalled: BTreeSet<Token>,
+    /// Those for which more waits than their output has room for.
+    waiting: BTreeSet<Token>,
     /// What connections that have ended had still to say.
     last_words: BTreeMap<Token, Vec<u8>>,
     session: SessionConfig,
@@ -105,7 +105,7 @@ impl Embedded {
         }
         Self {
             connections: BTreeMap::new(),
-            stalled: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             last_words: BTreeMap::new(),
             session,
             turn: Turn {
@@ -206,7 +206,7 @@ impl Embedded {
         loop {
             self.background.run(&mut turns);
             self.handle_commands(&mut ended);
-            self.resume_stalled(&mut ended);
+            self.resume_waiting(&mut ended);
             if self.is_quiet() {
                 return ended;
             }
@@ -272,8 +272,8 @@ impl Embedded {
 
     /// Whether there is room again for what waited.
     fn can_resume(&self) -> bool {
-        let mut stalled = self.stalled.iter();
-        stalled.any(|token| {
+        let mut waiting = self.waiting.iter();
+        waiting.any(|token| {
             let connection = self.connections.get(token);
             connection.is_some_and(|connection| connection.channel().room() > 0)
         })
@@ -303,8 +303,8 @@ impl Embedded {
             return Ok(());
         };
         let result = contain(|| work(connection, turn));
-        if connection.is_stalled() {
-            self.stalled.insert(token);
+        if connection.is_waiting() {
+            self.waiting.insert(token);
         }
         result
     }
@@ -341,8 +341,8 @@ impl Embedded {
     }
 
     /// Goes on with connections whose output was full.
-    fn resume_stalled(&mut self, ended: &mut Vec<(ConnectionId, String)>) {
-        for token in std::mem::take(&mut self.stalled) {
+    fn resume_waiting(&mut self, ended: &mut Vec<(ConnectionId, String)>) {
+        for token in std::mem::take(&mut self.waiting) {
             let result = self.with(token, |connection, turn| {
                 connection.flush_backlog(turn)?;
                 handle_kept_input(connection, turn)
@@ -367,7 +367,7 @@ impl Embedded {
     /// Ends a connection, which may still have something to say; returns why, in words.
     fn close(&mut self, token: Token, close: &Close) -> String {
         if let Some(mut connection) = self.connections.remove(&token) {
-            self.stalled.remove(&token);
+            self.waiting.remove(&token);
             // As much as there is room for. Sending into memory does not fail.
             let _ = connection.flush(&mut self.turn);
             let last_words = std::mem::take(connection.channel_mut().0.get_mut());

@@ -59,6 +59,7 @@
 
 mod args;
 mod background;
+mod backlog;
 mod connection;
 mod controller;
 mod counters;

@@ -1,4 +1,6 @@
-//! The way into a shard from other threads: a bounded queue of commands, woken by one eventfd write per batch.
+//! The way into a shard from other threads: a queue of commands, woken by one eventfd write per batch.
+//!
+//! What messages wait in it is bounded for each switch, by its [`Backlog`](crate::backlog::Backlog).
 
 use crate::connection::Connection;
 use crate::request::ReplySender;
@@ -28,9 +30,6 @@ pub(crate) enum Command {
     Stop,
 }
 
-/// How many bytes may wait in one mailbox. Beyond that, senders are refused.
-const CAPACITY_BYTES: usize = 64 << 20;
-
 /// A shard's mailbox.
 ///
 /// Thread-safety: any thread pushes; the shard alone drains. The lock is held for a push or a swap, never over I/O.
@@ -42,20 +41,11 @@ pub(crate) struct Mailbox {
 #[derive(Default)]
 struct Queue {
     commands: Vec<Command>,
-    bytes: usize,
     /// Nobody drains it any more.
     closed: bool,
 }
 
 impl Command {
-    /// How many bytes of a message it carries.
-    fn size(&self) -> usize {
-        match self {
-            Self::Send { bytes, .. } => bytes.len(),
-            _ => 0,
-        }
-    }
-
     fn is_for(&self, wanted: Token) -> bool {
         match self {
             Self::Send { token, .. } | Self::Close { token, .. } => *token == wanted,
@@ -83,14 +73,12 @@ impl Mailbox {
         self.lock().commands.is_empty()
     }
 
-    /// Puts a command in; gives it back where a message finds the mailbox full, or any command finds it closed.
+    /// Puts a command in; gives it back where the mailbox is closed.
     pub fn push(&self, command: Command) -> Result<(), Command> {
-        let size = command.size();
         let mut queue = self.lock();
-        if queue.closed || size > 0 && queue.bytes + size > CAPACITY_BYTES {
+        if queue.closed {
             return Err(command);
         }
-        queue.bytes += size;
         let was_empty = queue.commands.is_empty();
         queue.commands.push(command);
         drop(queue);
@@ -100,14 +88,12 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Puts commands in that waited in another mailbox, so that its bound has held for them; gives them back where this
-    /// one is closed.
+    /// Puts commands in that waited in another mailbox; gives them back where this one is closed.
     pub fn push_moved(&self, mut commands: Vec<Command>) -> Result<(), Vec<Command>> {
         let mut queue = self.lock();
         if queue.closed {
             return Err(commands);
         }
-        queue.bytes += commands.iter().map(Command::size).sum::<usize>();
         queue.commands.append(&mut commands);
         drop(queue);
         self.wake();
@@ -116,29 +102,23 @@ impl Mailbox {
 
     /// Takes out the commands for one connection, in order.
     pub fn take_for(&self, token: Token) -> Vec<Command> {
-        let mut queue = self.lock();
-        let taken: Vec<_> = queue
+        self.lock()
             .commands
             .extract_if(.., |command| command.is_for(token))
-            .collect();
-        queue.bytes -= taken.iter().map(Command::size).sum::<usize>();
-        taken
+            .collect()
     }
 
     /// Takes out what is left and lets nothing in any more, so that nobody waits for a shard that has ended.
     pub fn close(&self) -> Vec<Command> {
         let mut queue = self.lock();
         queue.closed = true;
-        queue.bytes = 0;
         std::mem::take(&mut queue.commands)
     }
 
     /// Takes out all commands, leaving `emptied` for the next ones, so that two vectors serve for life.
     pub fn drain_into(&self, emptied: &mut Vec<Command>) {
         let _ = rustix::io::read(&self.wakeup, &mut [0; 8]);
-        let mut queue = self.lock();
-        queue.bytes = 0;
-        std::mem::swap(&mut queue.commands, emptied);
+        std::mem::swap(&mut self.lock().commands, emptied);
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -155,11 +135,11 @@ impl Mailbox {
 mod tests {
     use super::*;
 
-    fn message(token: Token, size: usize) -> Command {
+    fn message(token: Token, count: u64) -> Command {
         Command::Send {
             token,
-            bytes: vec![0; size],
-            count: 1,
+            bytes: Vec::new(),
+            count,
             reply: None,
         }
     }
@@ -171,30 +151,23 @@ mod tests {
     }
 
     #[test]
-    fn a_full_mailbox_refuses_messages_but_nothing_else() {
-        let mailbox = Mailbox::new().unwrap();
-        assert!(mailbox.push(message(1, CAPACITY_BYTES)).is_ok());
-        assert!(mailbox.push(message(1, 1)).is_err());
-        assert!(mailbox.push(Command::Stop).is_ok());
-        assert_eq!(drain(&mailbox).len(), 2);
-        assert!(mailbox.push(message(1, 1)).is_ok());
-    }
-
-    #[test]
     fn what_is_for_one_connection_can_be_taken_out_in_order() {
         let mailbox = Mailbox::new().unwrap();
-        for (token, size) in [(1, CAPACITY_BYTES - 6), (2, 3), (1, 2)] {
-            assert!(mailbox.push(message(token, size)).is_ok());
+        for (token, count) in [(1, 4), (2, 3), (1, 2)] {
+            assert!(mailbox.push(message(token, count)).is_ok());
         }
         let close = Command::Close {
             token: 1,
             reason: "",
         };
         assert!(mailbox.push(close).is_ok());
-        let sizes: Vec<_> = mailbox.take_for(1).iter().map(Command::size).collect();
-        assert_eq!(sizes, [CAPACITY_BYTES - 6, 2, 0]);
-        assert!(mailbox.push(message(3, CAPACITY_BYTES - 3)).is_ok());
-        assert_eq!(drain(&mailbox).len(), 2);
+        let count = |command: &Command| match command {
+            Command::Send { count, .. } => Some(*count),
+            _ => None,
+        };
+        let counts: Vec<_> = mailbox.take_for(1).iter().map(count).collect();
+        assert_eq!(counts, [Some(4), Some(2), None]);
+        assert_eq!(drain(&mailbox).len(), 1);
     }
 
     #[test]

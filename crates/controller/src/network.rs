@@ -1,5 +1,6 @@
 //! All connected switches, as seen from anywhere: handlers, background programs, the northbound.
 
+use crate::backlog::Backlog;
 use crate::connection::Connection;
 use crate::entries;
 use crate::events::{Events, NetworkEvent, NetworkEvents};
@@ -17,6 +18,10 @@ use urtica_wire::{Action, DatapathId, EncodeError, EntryOptions, Match, Message,
 ///
 /// Cheap to clone. Sending goes through the mailbox of the shard that owns the switch, never through its socket, so
 /// messages of different threads do not mix. Cost: one read lock and one push.
+///
+/// **What `Ok(())` means.** The message is written to the switch's connection, unless that ends before:
+/// [`NetworkEvent::Down`] tells. At most 4 MiB wait for a switch, and what is sent together; beyond that senders get
+/// [`RequestError::Busy`] at once. Who has more to send waits with [`Network::ready`] or [`Network::when_ready`].
 ///
 /// Thread-safety: the lock of the registry is taken before that of a mailbox, never the other way round. Senders hold it
 /// for reading while they push, and a switch changes shards under it, so that no message comes to a shard that has given
@@ -51,6 +56,7 @@ pub(crate) struct Entry {
     pub token: Token,
     pub info: Arc<SwitchInfo>,
     pub counters: Arc<SwitchCounters>,
+    pub backlog: Arc<Backlog>,
     /// Whether its ports are known and handlers have been told of it.
     pub is_up: bool,
 }
@@ -134,6 +140,7 @@ impl Network {
     }
 
     /// Sends messages to a switch, all or none of them, one after the other: nothing of another sender comes between.
+    /// However long they are together, they are taken as long as less than 4 MiB wait.
     ///
     /// # Errors
     /// As [`Network::send`].
@@ -234,6 +241,60 @@ impl Network {
         self.request(datapath_id, &Message::BarrierRequest)
     }
 
+    /// Waits until a switch can take more: at once where less than 4 MiB wait for it, otherwise when less than half of
+    /// that does. Another sender may take the room meanwhile: see [`Network::when_ready`].
+    ///
+    /// Not for handlers, which cannot wait; a handler that has much to send to another switch leaves that to a
+    /// [background program](crate::Background).
+    ///
+    /// # Errors
+    /// [`RequestError::UnknownSwitch`], and [`RequestError::Disconnected`] where the switch leaves meanwhile. What was
+    /// sent to it before may be lost then, and if it has joined again it is to be told anew.
+    pub async fn ready(&self, datapath_id: DatapathId) -> Result<(), RequestError> {
+        let entry = |switches: &HashMap<_, Entry>| {
+            let entry = switches.get(&datapath_id)?;
+            Some(Arc::clone(&entry.backlog))
+        };
+        let backlog = entry(&self.read()).ok_or(RequestError::UnknownSwitch(datapath_id))?;
+        match backlog.ready().await {
+            true => Ok(()),
+            false => Err(RequestError::Disconnected),
+        }
+    }
+
+    /// Sends something, which may be any of the calls above, as soon as the switch can take it: for those who have more to
+    /// send than a switch keeps up with. Where it is [`RequestError::Busy`], waits until it is [`Network::ready`], and
+    /// tries again.
+    ///
+    /// ```
+    /// # use urtica_controller::{EntryOptions, Network, RequestError};
+    /// # use urtica_wire::{Action, DatapathId, Match, PortNo};
+    /// async fn fill(network: &Network, id: DatapathId) -> Result<(), RequestError> {
+    ///     for port in 1..=60_000 {
+    ///         let match_ = Match::any().in_port(PortNo(port));
+    ///         let install = || network.install(id, match_.clone(), &[], EntryOptions::PERMANENT);
+    ///         network.when_ready(id, install).await?;
+    ///     }
+    ///     // All are there when the reply is.
+    ///     network.when_ready(id, || network.barrier(id)).await?.await.map(drop)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As `send` has them, but for [`RequestError::Busy`], and as [`Network::ready`].
+    pub async fn when_ready<T>(
+        &self,
+        datapath_id: DatapathId,
+        mut send: impl FnMut() -> Result<T, RequestError>,
+    ) -> Result<T, RequestError> {
+        loop {
+            match send() {
+                Err(RequestError::Busy(_)) => self.ready(datapath_id).await?,
+                sent => return sent,
+            }
+        }
+    }
+
     /// From now on, packet-outs to FLOOD go along this tree. Returns `false` where they go along another one already.
     pub(crate) fn flood_along(&self, tree: &Arc<Snapshot<FloodTree>>) -> bool {
         self.shared.flood_tree.set(Arc::clone(tree)).is_ok()
@@ -257,16 +318,23 @@ impl Network {
         let entry = switches
             .get(&datapath_id)
             .ok_or(RequestError::UnknownSwitch(datapath_id))?;
+        let bytes = self.encode(messages, &entry.info)?;
+        let count = messages.len() as u64;
+        if !entry.backlog.add(bytes.len()) {
+            entry.counters.refused.add_shared(count);
+            return Err(RequestError::Busy(datapath_id));
+        }
         let command = Command::Send {
             token: entry.token,
-            bytes: self.encode(messages, &entry.info)?,
-            count: messages.len() as u64,
+            bytes,
+            count,
             reply,
         };
+        // Refused only where that shard has ended, and the connection with it.
         self.shard(entry.shard)
             .mailbox
             .push(command)
-            .map_err(|_| RequestError::Busy(datapath_id))
+            .map_err(|_| RequestError::UnknownSwitch(datapath_id))
     }
 
     fn encode(&self, messages: &[Message], info: &SwitchInfo) -> Result<Vec<u8>, EncodeError> {

@@ -20,7 +20,7 @@ pub enum RequestError {
     /// The switch's version cannot express the message.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// Too much waits to be sent already.
+    /// 4 MiB wait to be sent to the switch already. [`Network::ready`](crate::Network::ready) waits for room.
     #[error("switch {0} does not keep up: too many messages wait to be sent to it")]
     Busy(DatapathId),
     /// A switch does not answer messages like this one.
@@ -32,7 +32,7 @@ pub enum RequestError {
          and send that afterwards"
     )]
     InTransaction,
-    /// The switch left before it replied.
+    /// The switch left before it replied, or before there was room for what is to be sent to it.
     #[error("the switch disconnected before it replied")]
     Disconnected,
     /// The switch refused.
@@ -70,8 +70,7 @@ impl PendingReply {
     /// Blocks until the reply is there. Not for handlers, which would wait for themselves.
     ///
     /// # Errors
-    /// [`RequestError::Timeout`], [`RequestError::Disconnected`], [`RequestError::Refused`], [`RequestError::Busy`],
-    /// [`RequestError::TooLong`].
+    /// [`RequestError::Timeout`], [`RequestError::Disconnected`], [`RequestError::Refused`], [`RequestError::TooLong`].
     pub fn wait(self, timeout: Duration) -> Result<Reply, RequestError> {
         self.0
             .recv_timeout(timeout)

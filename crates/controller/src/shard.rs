@@ -142,10 +142,10 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
-        let was_stalled = connection.is_stalled();
+        let watched = interest(connection);
         let (input, turn) = (&mut self.input, &mut self.turn);
         let result = contain(|| {
-            if was_stalled {
+            if connection.is_waiting() {
                 resume(connection, turn)?;
             }
             if !connection.is_stalled()
@@ -157,30 +157,27 @@ impl Shard {
             }
             Ok(())
         });
-        self.settle(key, was_stalled, result);
+        self.settle(key, watched, result);
     }
 
-    /// After anything was done with a connection: closes it where that failed, watches for the right thing otherwise.
-    fn settle(&mut self, key: usize, was_stalled: bool, result: Result<(), Close>) {
+    /// After anything was done with a connection that was watched for `watched`: closes it where that failed, watches for
+    /// the right thing otherwise.
+    fn settle(&mut self, key: usize, watched: epoll::EventFlags, result: Result<(), Close>) {
         if let Err(close) = result {
             return self.close(key, &close);
         }
-        let connection = &self.connections[key];
-        if connection.is_stalled() != was_stalled
-            && let Err(error) = self.watch(key)
-        {
-            self.close(key, &Close::Io(error));
+        let interest = interest(&self.connections[key]);
+        if interest != watched {
+            self.watch(key, interest);
         }
     }
 
-    fn watch(&self, key: usize) -> Result<(), Errno> {
-        let connection = &self.connections[key];
-        epoll::modify(
-            &self.epoll,
-            connection.socket(),
-            epoll::EventData::new_u64(key as u64),
-            interest(connection),
-        )
+    fn watch(&mut self, key: usize, interest: epoll::EventFlags) {
+        let socket = self.connections[key].socket();
+        let data = epoll::EventData::new_u64(key as u64);
+        if let Err(error) = epoll::modify(&self.epoll, socket, data, interest) {
+            self.close(key, &Close::Io(error));
+        }
     }
 
     fn handle_commands(&mut self) -> std::ops::ControlFlow<()> {
@@ -237,17 +234,18 @@ impl Shard {
         reply: Option<crate::request::ReplySender>,
     ) -> Option<usize> {
         let connection = &mut self.connections[key];
-        let was_stalled = connection.is_stalled();
+        let was_waiting = connection.is_waiting();
         connection.send(bytes, count, reply);
-        (!was_stalled).then_some(key)
+        (!was_waiting).then_some(key)
     }
 
+    /// Sends what was put to a connection for which nothing waited.
     fn send_enqueued(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
         let result = connection.flush_backlog(&self.turn);
-        self.settle(key, false, result);
+        self.settle(key, epoll::EventFlags::IN, result);
     }
 
     fn adopt(&mut self, connection: Box<Connection>) {
@@ -319,16 +317,15 @@ impl Shard {
 
     fn tick(&mut self) {
         self.next_tick = self.turn.now + TICK;
-        let keys: Vec<_> = self.connections.iter().map(|(key, _)| key).collect();
-        for key in keys {
+        for key in self.keys() {
             let Some(connection) = self.connections.get_mut(key) else {
                 continue;
             };
-            let was_stalled = connection.is_stalled();
+            let watched = interest(connection);
             let result = connection
                 .handle_timeout(&mut self.turn)
                 .and_then(|()| connection.flush(&mut self.turn));
-            self.settle(key, was_stalled, result);
+            self.settle(key, watched, result);
         }
     }
 
@@ -337,14 +334,18 @@ impl Shard {
         let deadline = Instant::now() + DRAIN;
         let mut events = Vec::with_capacity(EVENTS);
         epoll::delete(&self.epoll, self.mailbox().wakeup())?;
-        self.stop_where(|connection| !connection.is_stalled());
+        self.stop_where(|connection| !connection.is_waiting());
+        for key in self.keys() {
+            // What switches still say is not read any more.
+            self.watch(key, epoll::EventFlags::OUT);
+        }
         while !self.connections.is_empty() && self.turn.now < deadline {
             self.next_tick = self.turn.now + TICK;
             self.wait(&mut events)?;
             for event in &events {
-                self.send_enqueued(event.data.u64() as usize);
+                self.send_last(event.data.u64() as usize);
             }
-            self.stop_where(|connection| !connection.is_stalled());
+            self.stop_where(|connection| !connection.is_waiting());
         }
         self.stop_where(|_| true);
         for command in self.mailbox().close() {
@@ -353,6 +354,15 @@ impl Shard {
             }
         }
         Ok(())
+    }
+
+    fn send_last(&mut self, key: usize) {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return;
+        };
+        if let Err(close) = connection.flush_backlog(&self.turn) {
+            self.close(key, &close);
+        }
     }
 
     fn stop_where(&mut self, is_done: impl Fn(&Connection) -> bool) {
@@ -366,15 +376,21 @@ impl Shard {
         }
     }
 
+    fn keys(&self) -> Vec<usize> {
+        self.connections.iter().map(|(key, _)| key).collect()
+    }
+
     fn mailbox(&self) -> &Mailbox {
         &self.turn.network.shard(self.turn.shard).mailbox
     }
 }
 
-/// What to watch a connection for: back-pressure means that a switch that does not read is not read from.
+/// What to watch a connection for: back-pressure means that a switch that does not read its replies is not read from.
 fn interest(connection: &Connection) -> epoll::EventFlags {
     if connection.is_stalled() {
         epoll::EventFlags::OUT
+    } else if connection.is_waiting() {
+        epoll::EventFlags::IN | epoll::EventFlags::OUT
     } else {
         epoll::EventFlags::IN
     }
@@ -400,7 +416,7 @@ fn read(connection: &mut Connection, buffer: &mut [u8], turn: &mut Turn) -> Resu
     connection.flush(turn)
 }
 
-/// The switch reads again: sends what waited, then handles what was received before it stalled.
+/// The switch may read again: sends what waited, then handles what was received before it stalled.
 fn resume(connection: &mut Connection, turn: &mut Turn) -> Result<(), Close> {
     connection.flush_backlog(turn)?;
     if connection.is_stalled() {

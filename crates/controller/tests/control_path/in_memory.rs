@@ -12,6 +12,18 @@ pub fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
+/// The messages in these bytes.
+pub fn frames(bytes: &[u8]) -> Vec<Frame> {
+    let mut rest = bytes;
+    let mut frames = Vec::new();
+    while let Some((frame, after)) = split_frame(rest).unwrap() {
+        frames.push(Frame(frame.to_vec()));
+        rest = after;
+    }
+    assert!(rest.is_empty(), "half a message");
+    frames
+}
+
 /// An embedded controller, and the time.
 pub struct Bench {
     pub controller: Embedded,
@@ -100,15 +112,7 @@ impl Bench {
 
     /// The messages for a switch since the last call.
     pub fn take(&mut self, switch: ConnectionId) -> Vec<Frame> {
-        let bytes = self.take_bytes(switch);
-        let mut rest = &bytes[..];
-        let mut frames = Vec::new();
-        while let Some((frame, after)) = split_frame(rest).unwrap() {
-            frames.push(Frame(frame.to_vec()));
-            rest = after;
-        }
-        assert!(rest.is_empty(), "half a message");
-        frames
+        frames(&self.take_bytes(switch))
     }
 
     pub fn is_connected(&self, id: u64) -> bool {

@@ -1,6 +1,7 @@
 //! The whole control path: a controller that listens, and switches that are sockets and a few lines; and an embedded
 //! controller, whose switches are bytes.
 
+mod backlog;
 mod bad_input;
 mod balance;
 mod embedded;

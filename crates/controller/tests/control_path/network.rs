@@ -1,11 +1,7 @@
 //! The network as code outside of handlers sees it, and handlers of other switches.
 
 use crate::support::*;
-use std::future::Future;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::Duration;
 use urtica_controller::{RequestError, Running, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{
@@ -50,27 +46,6 @@ fn port_stats(flags: MultipartFlags, ports: std::ops::Range<u32>) -> Message<'st
     };
     let body = MultipartReplyBody::PortStats(ports.map(row).collect());
     Message::MultipartReply(MultipartReply { flags, body })
-}
-
-/// Wakes the thread that waits.
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// The smallest executor.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park_timeout(DEADLINE),
-        }
-    }
 }
 
 #[test]

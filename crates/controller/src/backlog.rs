@@ -1,0 +1,125 @@
+//! The bytes that wait for a switch, counted where they are sent.
+//!
+//! **What.** Messages from outside of handlers wait in a shard's mailbox first, then in the connection, until the socket
+//! takes them. A [`Backlog`] counts a switch's bytes over the whole way. What it lets in is written, unless the
+//! connection ends; whoever finds it full is refused at once, and may wait for room.
+//!
+//! **Cost.** An atomic addition to send, a subtraction when the socket has taken bytes. Replies of handlers are not
+//! counted: they are bounded by what is read from the switch, and their way has no atomic operation in it.
+//!
+//! **Thread-safety.** Any thread adds, the connection's owner alone subtracts.
+
+use event_listener::Event;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// How many bytes may wait for a switch before more are refused.
+const FULL_BYTES: usize = 4 << 20;
+
+/// Senders that wait for room are woken when only so many bytes are left: one wake-up is worth many messages then.
+const ROOM_BYTES: usize = FULL_BYTES / 2;
+
+/// How many bytes wait for a switch, and who waits for room.
+#[derive(Default)]
+pub(crate) struct Backlog {
+    bytes: AtomicUsize,
+    /// The connection has ended.
+    is_closed: AtomicBool,
+    /// There is room again, or there will never be.
+    room: Event,
+}
+
+impl Backlog {
+    /// Counts bytes that are to be sent. Where too many wait already, it counts none and returns `false`.
+    ///
+    /// Messages that are sent together come in together: as long as there is any room, there is room for all of them.
+    /// Otherwise those that are longer than the bound would be refused for ever.
+    pub fn add(&self, count: usize) -> bool {
+        self.bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bytes| {
+                (bytes < FULL_BYTES).then(|| bytes.saturating_add(count))
+            })
+            .is_ok()
+    }
+
+    /// Bytes that were counted have been written.
+    pub fn subtract(&self, count: usize) {
+        let before = self.bytes.fetch_sub(count, Ordering::Relaxed);
+        if before > ROOM_BYTES && before - count <= ROOM_BYTES {
+            self.room.notify(usize::MAX);
+        }
+    }
+
+    /// The connection has ended: nobody waits for it any more.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.room.notify(usize::MAX);
+    }
+
+    /// Waits until there is room. Returns `false` where the connection has ended.
+    pub async fn ready(&self) -> bool {
+        // To listen and to notify are fences: what was done before the one is seen after the other.
+        while !self.is_closed() && !self.has_room() {
+            let room = self.room.listen();
+            if !self.is_closed() && !self.has_room() {
+                room.await;
+            }
+        }
+        !self.is_closed()
+    }
+
+    fn has_room(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) < FULL_BYTES
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    fn poll(ready: &mut std::pin::Pin<&mut impl Future<Output = bool>>) -> Poll<bool> {
+        ready.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn what_is_sent_together_comes_in_together_while_there_is_any_room() {
+        let backlog = Backlog::default();
+        assert!(backlog.add(FULL_BYTES - 1));
+        assert!(backlog.add(3 * FULL_BYTES));
+        assert!(!backlog.add(1));
+        backlog.subtract(3 * FULL_BYTES);
+        assert!(backlog.add(1));
+        assert!(!backlog.add(1));
+    }
+
+    #[test]
+    fn who_waits_for_room_is_woken_when_half_of_it_is_free() {
+        let backlog = Backlog::default();
+        let mut early = pin!(backlog.ready());
+        assert_eq!(poll(&mut early), Poll::Ready(true));
+        assert!(backlog.add(FULL_BYTES));
+        let mut ready = pin!(backlog.ready());
+        assert_eq!(poll(&mut ready), Poll::Pending);
+        backlog.subtract(FULL_BYTES / 2 - 1);
+        assert_eq!(poll(&mut ready), Poll::Pending);
+        backlog.subtract(1);
+        assert_eq!(poll(&mut ready), Poll::Ready(true));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_connection_that_has_ended() {
+        let backlog = Backlog::default();
+        assert!(backlog.add(FULL_BYTES));
+        let mut ready = pin!(backlog.ready());
+        assert_eq!(poll(&mut ready), Poll::Pending);
+        backlog.close();
+        assert_eq!(poll(&mut ready), Poll::Ready(false));
+        let mut late = pin!(backlog.ready());
+        assert_eq!(poll(&mut late), Poll::Ready(false));
+    }
+}

@@ -1,0 +1,331 @@
+//! What waits for switches that are slow: nothing is lost that was taken, who sends too much is told so, and a switch
+//! that is sent much is heard nevertheless.
+
+use crate::in_memory::*;
+use crate::support::*;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use urtica_controller::{
+    Background, ConnectionId, Controller, EntryOptions, Network, RequestError, Switch,
+    SwitchHandler, SwitchInfo,
+};
+use urtica_wire::{Action, DatapathId, Experimenter, Match, Message, PacketIn, PortNo, Version};
+
+const ONE: DatapathId = DatapathId(1);
+
+/// As many as in the example that lost 14,000 of them.
+const MANY: u32 = 60_000;
+
+/// A message with a number and 60,000 more bytes.
+fn large(number: u32) -> Message<'static> {
+    Message::Experimenter(Experimenter {
+        experimenter: number,
+        data: &[0; 60_000],
+    })
+}
+
+/// Sends large messages, numbered from 0, until one is refused. Returns how many were taken.
+fn send_until_busy(network: &Network) -> u32 {
+    for number in 0.. {
+        match network.send(ONE, &large(number)) {
+            Ok(()) => {}
+            Err(error) => {
+                assert_eq!(error, RequestError::Busy(ONE));
+                return number;
+            }
+        }
+    }
+    panic!("a switch that never reads takes four billion messages");
+}
+
+fn number_of(frame: &Frame) -> Option<u32> {
+    match frame.message() {
+        Message::Experimenter(message) => Some(message.experimenter),
+        _ => None,
+    }
+}
+
+/// Adds an entry for each of these ports, as many as are taken; returns for which it was, and the error.
+fn install(network: &Network, ports: Range<u32>) -> (Range<u32>, Option<RequestError>) {
+    for port in ports.clone() {
+        if let Err(error) = install_one(network, port) {
+            return (ports.start..port, Some(error));
+        }
+    }
+    (ports, None)
+}
+
+fn install_one(network: &Network, port: u32) -> Result<(), RequestError> {
+    let match_ = Match::any().in_port(PortNo(port));
+    let to_two = [Action::output(PortNo(2))];
+    network.install(ONE, match_, &to_two, EntryOptions::PERMANENT)
+}
+
+/// The port of an entry that is added.
+fn port_of(frame: &Frame) -> Option<u32> {
+    match frame.message() {
+        Message::FlowMod(entry) => entry.match_.get(urtica_wire::OxmField::InPort),
+        _ => None,
+    }
+    .map(|(port, _)| port as u32)
+}
+
+/// Has a switch take what waits for it, a little at a time, until nothing is left. Returns what it got.
+fn take_slowly(bench: &mut Bench, switch: ConnectionId) -> Vec<Frame> {
+    let mut bytes = Vec::new();
+    loop {
+        let output = bench.controller.output(switch).unwrap();
+        let taken = output.len().min(50_000);
+        bytes.extend(output.drain(..taken));
+        if taken == 0 {
+            break frames(&bytes);
+        }
+        bench.poll();
+    }
+}
+
+/// A program that sends 60 MB to the first switch, waiting for it, and tells when it is done.
+fn bulk_sender(recorder: Recorder) -> impl urtica_controller::Program {
+    Beside(move |background: &Background| {
+        let (recorder, own) = (recorder.clone(), background.clone());
+        background.spawn("sender", async move {
+            let network = own.network();
+            network.events().next().await;
+            for number in 0..1000 {
+                let send = || network.send(ONE, &large(number));
+                if let Err(error) = network.when_ready(ONE, send).await {
+                    return recorder.tell(error);
+                }
+            }
+            recorder.tell("done");
+        });
+    })
+}
+
+#[test]
+fn a_switch_that_does_not_read_is_busy_until_it_reads() {
+    let ([recorder], record) = recorders(["sender"]);
+    let program = bulk_sender(recorder);
+    let running = controller(1).program(program).start().unwrap();
+    let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
+    let counters = running.network().counters(ONE).unwrap();
+    eventually("a message is refused", || counters.refused.get() > 0);
+    assert!(record.is_empty(), "no socket takes so much");
+    for number in 0..1000 {
+        assert_eq!(number_of(&switch.receive()), Some(number));
+    }
+    assert_eq!(record.next(), "sender: done");
+    running.stop().unwrap();
+}
+
+#[test]
+fn who_waits_for_a_switch_learns_that_it_has_left() {
+    let ([recorder], record) = recorders(["sender"]);
+    let program = bulk_sender(recorder);
+    let running = controller(1).program(program).start().unwrap();
+    let unknown = block_on(running.network().ready(ONE));
+    assert_eq!(unknown, Err(RequestError::UnknownSwitch(ONE)));
+    let switch = FakeSwitch::join(&running, Version::Of13, 1);
+    let counters = running.network().counters(ONE).unwrap();
+    eventually("a message is refused", || counters.refused.get() > 0);
+    drop(switch);
+    let told = record.next();
+    let [left, gone] = [RequestError::Disconnected, RequestError::UnknownSwitch(ONE)];
+    // The second where it was about to send.
+    assert!(
+        [left, gone]
+            .map(|error| format!("sender: {error}"))
+            .contains(&told),
+        "{told}"
+    );
+    running.stop().unwrap();
+}
+
+#[test]
+fn entries_that_are_added_in_one_turn_are_sent_or_refused() {
+    for version in Version::ALL {
+        let result = Arc::new(Mutex::new(None));
+        let shared = Arc::clone(&result);
+        let mut bench = Bench::new(beside(move |background| {
+            let (own, shared) = (background.clone(), Arc::clone(&shared));
+            background.spawn("sender", async move {
+                own.network().events().next().await;
+                *shared.lock().unwrap() = Some(install(own.network(), 0..MANY));
+            });
+        }));
+        let switch = bench.join(version, 1);
+        bench.poll();
+        let (taken, error) = result.lock().unwrap().take().unwrap();
+        assert_eq!(error, Some(RequestError::Busy(ONE)));
+        let got: Vec<_> = take_slowly(&mut bench, switch)
+            .iter()
+            .filter_map(port_of)
+            .collect();
+        assert!(got.into_iter().eq(taken));
+    }
+}
+
+#[test]
+fn all_entries_come_to_a_slow_switch_where_their_sender_waits() {
+    for version in Version::ALL {
+        let ([recorder], record) = recorders(["sender"]);
+        let mut bench = Bench::new(beside(move |background| {
+            let (recorder, own) = (recorder.clone(), background.clone());
+            background.spawn("sender", async move {
+                let network = own.network();
+                network.events().next().await;
+                for port in 0..MANY {
+                    let install = || install_one(network, port);
+                    network.when_ready(ONE, install).await.unwrap();
+                }
+                recorder.tell("done");
+            });
+        }));
+        let switch = bench.join(version, 1);
+        assert!(record.is_empty(), "it is taken faster than it is read");
+        let got: Vec<_> = take_slowly(&mut bench, switch)
+            .iter()
+            .filter_map(port_of)
+            .collect();
+        assert!(got.into_iter().eq(0..MANY));
+        assert_eq!(record.next(), "sender: done");
+    }
+}
+
+#[test]
+fn what_is_sent_together_is_taken_whole_or_not_at_all() {
+    let mut bench = Bench::new(beside(|_| ()));
+    let switch = bench.join(Version::Of13, 1);
+    let network = bench.controller.network().clone();
+    let many: Vec<_> = (0..200).map(large).collect();
+    network.send_all(ONE, &many).unwrap();
+    let refused = network.send_all(ONE, &many[..2]);
+    assert_eq!(refused, Err(RequestError::Busy(ONE)));
+    assert_eq!(network.barrier(ONE).err(), Some(RequestError::Busy(ONE)));
+    bench.poll();
+    let got: Vec<_> = take_slowly(&mut bench, switch)
+        .iter()
+        .filter_map(number_of)
+        .collect();
+    assert!(got.into_iter().eq(0..200));
+    network.send_all(ONE, &many[..2]).unwrap();
+}
+
+/// Adds entries to switch 1 for whatever comes from others; tells how many were taken.
+struct Filler(Recorder);
+
+impl SwitchHandler for Filler {
+    fn packet_in(&mut self, switch: &mut Switch, _: &PacketIn) {
+        let (taken, error) = install(switch.network(), 0..MANY);
+        self.0.tell(format_args!("{} {error:?}", taken.len()));
+    }
+}
+
+#[test]
+fn a_handler_that_sends_too_much_to_another_switch_is_told_so() {
+    let ([recorder], record) = recorders(["handler"]);
+    let program = move |_: &SwitchInfo| Filler(recorder.clone());
+    let mut bench = Bench::new(Controller::new().program(program));
+    let [one, two] = [1, 2].map(|id| bench.join(Version::Of10, id));
+    bench.packet_in(two, Version::Of10);
+    bench.poll();
+    let got = take_slowly(&mut bench, one)
+        .iter()
+        .filter_map(port_of)
+        .count();
+    assert!(got < MANY as usize);
+    let busy = RequestError::Busy(ONE);
+    assert_eq!(record.next(), format!("handler: {got} Some({busy:?})"));
+}
+
+/// A switch with a full backlog of messages from elsewhere, its output full, too.
+fn overfull(bench: &mut Bench) -> (ConnectionId, u32) {
+    let switch = bench.join(Version::Of10, 1);
+    let taken = send_until_busy(bench.controller.network());
+    bench.poll();
+    (switch, taken)
+}
+
+#[test]
+fn a_switch_is_heard_while_much_is_sent_to_it() {
+    let ([recorder], record) = recorders(["p"]);
+    let program = move |_: &SwitchInfo| recorder.clone();
+    let mut bench = Bench::new(Controller::new().program(program));
+    let (switch, _) = overfull(&mut bench);
+    assert_eq!(record.next(), "p: up, 3 ports");
+    bench.packet_in(switch, Version::Of10);
+    assert_eq!(record.next(), "p: packet of 46 from 1");
+    assert!(bench.controller.wants_input(switch));
+}
+
+#[test]
+fn replies_come_after_what_waits_already_and_stop_the_reading() {
+    let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Hub));
+    let (switch, taken) = overfull(&mut bench);
+    let mut got = bench.take_bytes(switch);
+    // There is room in the output now, but what waits has not been brought there.
+    bench.packet_in(switch, Version::Of10);
+    assert!(!bench.controller.wants_input(switch), "a reply waits");
+    bench.packet_in(switch, Version::Of10);
+    bench.poll();
+    while !bench.controller.output(switch).unwrap().is_empty() {
+        got.extend(bench.take_bytes(switch));
+        bench.poll();
+    }
+    let got = frames(&got);
+    let (before, replies) = got.split_at(taken as usize);
+    assert!(before.iter().filter_map(number_of).eq(0..taken));
+    assert_eq!(replies.len(), 2);
+    for reply in replies {
+        assert!(matches!(reply.message(), Message::PacketOut(_)));
+    }
+}
+
+#[test]
+fn a_switch_that_never_reads_does_not_fill_the_memory_by_what_it_says() {
+    let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Hub));
+    let (switch, taken) = overfull(&mut bench);
+    let mut said = 0;
+    while bench.controller.wants_input(switch) {
+        bench.packet_in(switch, Version::Of10);
+        said += 1;
+    }
+    let got = take_slowly(&mut bench, switch);
+    assert_eq!(got.len(), taken as usize + said);
+}
+
+#[test]
+fn a_switch_that_reads_slowly_is_alive_and_one_that_never_reads_is_not() {
+    let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Quiet));
+    let (slow, _) = overfull(&mut bench);
+    let dead = bench.join(Version::Of10, 2);
+    for second in 1..=60 {
+        bench.now = Duration::from_secs(second);
+        if second % 5 == 0 {
+            bench.controller.output(slow).unwrap().drain(..10_000);
+        }
+        let ended = bench.controller.handle_timeout(bench.now);
+        let ended: Vec<_> = ended.iter().map(|(switch, _)| *switch).collect();
+        let expected = if second == 15 { vec![dead] } else { vec![] };
+        assert_eq!(ended, expected, "after {second} s");
+    }
+}
+
+#[test]
+fn a_slow_switch_gets_all_and_is_heard_over_a_socket_too() {
+    let ([recorder], record) = recorders(["p"]);
+    let program = move |_: &SwitchInfo| recorder.clone();
+    let running = controller(1).program(program).start().unwrap();
+    let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
+    assert_eq!(record.next(), "p: up, 3 ports");
+    let network = running.network();
+    let taken = send_until_busy(network);
+    switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+    assert_eq!(record.next(), "p: packet of 46 from 1");
+    for number in 0..taken {
+        assert_eq!(number_of(&switch.receive()), Some(number));
+    }
+    switch.assert_served();
+    running.stop().unwrap();
+}
