@@ -20,6 +20,15 @@ pub enum Told {
     PacketOut { out: Vec<PortNo>, data: Vec<u8> },
 }
 
+/// How many bytes the whole messages at the front have.
+fn whole_messages(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Ok(Some((_, after))) = split_frame(rest) {
+        rest = after;
+    }
+    bytes.len() - rest.len()
+}
+
 /// What goes wrong at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -248,7 +257,7 @@ impl Net {
         let Some(output) = self.controller.output(connection) else {
             return false;
         };
-        let bytes = std::mem::take(output);
+        let bytes: Vec<_> = output.drain(..whole_messages(output)).collect();
         let mut rest = &bytes[..];
         while let Ok(Some((frame, after))) = split_frame(rest) {
             rest = after;

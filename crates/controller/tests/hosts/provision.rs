@@ -11,7 +11,9 @@ use urtica_controller::services::{
     COOKIE_TAG, Flow, Outcome, ProvisionConfig, ProvisionError, Provisioned, Provisioner,
 };
 use urtica_topology::{Hop, Path};
-use urtica_wire::{DatapathId, EntryOptions, ErrorCode, MacAddr, Match, PortNo, Version};
+use urtica_wire::{
+    DatapathId, EntryOptions, ErrorCode, Experimenter, MacAddr, Match, Message, PortNo, Version,
+};
 
 const VERSIONS: [Version; 2] = [Version::Of10, Version::Of13];
 
@@ -209,6 +211,21 @@ fn a_switch_that_returns_while_its_path_is_taken_back_keeps_nothing_of_it() {
         net.speak(3);
         outcome(removing).unwrap();
         assert!((1..=3).all(|id| net.table(id).is_empty()));
+    }
+}
+
+#[test]
+fn a_path_waits_for_a_switch_for_which_much_waits_already() {
+    for version in VERSIONS {
+        let (mut net, provisioner) = line(version, 2);
+        let network = net.controller.network().clone();
+        let much = Message::Experimenter(Experimenter {
+            experimenter: 1,
+            data: &[0; 60_000],
+        });
+        while network.send(DatapathId(1), &much).is_ok() {}
+        let path = provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(1)));
+        assert_eq!(net.switches_with(path.cookie()), [1, 2].into());
     }
 }
 

@@ -3,7 +3,7 @@
 use super::flow::{Flow, PathEntry, Place, delete_strict};
 use super::ledger::Reserved;
 use super::{COOKIE_TAG, COOKIE_TAG_MASK, ProvisionError, Provisioned, Shared};
-use crate::{Background, Network, Reply, RequestError, Stage};
+use crate::{Background, Network, PendingReply, Reply, RequestError, Stage};
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -110,13 +110,18 @@ impl Worker {
         self.install(&reserved).await?;
         if let Some((switch, message)) = flow.release() {
             // The path is there even where the packet is lost.
-            let _ = self.network.send(switch, &message);
+            let _ = self.release(switch, &message).await;
         }
         self.take_back(&reserved.leftovers()).await;
         Ok(Provisioned {
             cookie: reserved.cookie,
             path: Arc::new(flow.path.clone()),
         })
+    }
+
+    async fn release(&self, switch: DatapathId, message: &Message<'_>) -> Result<(), RequestError> {
+        let send = || self.network.send(switch, message);
+        self.in_time(self.network.when_ready(switch, send)).await
     }
 
     fn check_ports(&self, flow: &Flow) -> Result<(), ProvisionError> {
@@ -224,18 +229,25 @@ impl Worker {
         messages: &[Message<'_>],
     ) -> Result<(), ProvisionError> {
         let limit = self.shared.config.timeout;
-        let sent = self.network.confirm(switch, messages);
-        let confirmed = match sent {
-            Ok(pending) => self.in_time(pending).await.map(drop),
-            Err(error) => Err(error),
-        };
+        let send = || self.network.confirm(switch, messages);
+        let confirmed = self.reply(switch, send).await.map(drop);
         confirmed.map_err(|error| ProvisionError::of_request(switch, error, limit))
     }
 
-    async fn in_time(
+    /// The reply to what is sent as soon as the switch can take it, if it comes in time.
+    async fn reply(
         &self,
-        pending: impl Future<Output = Result<Reply, RequestError>>,
+        switch: DatapathId,
+        send: impl FnMut() -> Result<PendingReply, RequestError>,
     ) -> Result<Reply, RequestError> {
+        self.in_time(async { self.network.when_ready(switch, send).await?.await })
+            .await
+    }
+
+    async fn in_time<T>(
+        &self,
+        pending: impl Future<Output = Result<T, RequestError>>,
+    ) -> Result<T, RequestError> {
         let limit = self.shared.config.timeout;
         let reply = self.background.timeout(limit, pending).await;
         reply.unwrap_or(Err(RequestError::Timeout(limit)))
@@ -288,8 +300,8 @@ impl Worker {
         let info = network.info(switch);
         let version = info.ok_or(ProvisionError::NotConnected { switch })?.version;
         let request = entries_request(version);
-        let pending = network.request(switch, &request).map_err(of_request)?;
-        let reply = self.in_time(pending).await.map_err(of_request)?;
+        let reply = self.reply(switch, || network.request(switch, &request));
+        let reply = reply.await.map_err(of_request)?;
         let entries: Vec<_> = reply.messages().flat_map(entries_of).collect();
         for entries in entries.chunks(CLEANING_BATCH) {
             self.delete_stale(switch, version, entries).await?;
