@@ -1,9 +1,16 @@
 //! `urtica decode`: OpenFlow bytes as text.
 
+mod boundary;
 mod capture;
+mod outcome;
+mod packets;
+mod reassembly;
+mod segment;
 mod stream;
 
 use crate::status;
+use capture::CaptureError;
+use outcome::Outcome;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -34,25 +41,9 @@ pub fn run(args: DecodeArgs) -> ExitCode {
         Outcome::SomeUnreadable => ExitCode::FAILURE,
     });
     status::of_printed(status, |error| match error {
-        Error::Output(error) => Some(error),
+        Error::Output(error) | Error::Capture(CaptureError::Output(error)) => Some(error),
         _ => None,
     })
-}
-
-/// Whether all of the input made sense.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    AllRead,
-    SomeUnreadable,
-}
-
-impl Outcome {
-    fn and(self, other: Self) -> Self {
-        match self {
-            Self::AllRead => other,
-            Self::SomeUnreadable => self,
-        }
-    }
 }
 
 /// Why the input could not be read at all, or nothing printed.
@@ -66,21 +57,21 @@ enum Error {
     NotHex { at: usize, found: String },
     #[error("the input has an odd number of hex digits; expected two for each byte")]
     OddDigits,
-    #[error("the capture cannot be read: {0}")]
-    Capture(#[from] pcap_file::PcapError),
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     #[error("the output cannot be written: {0}")]
     Output(#[from] io::Error),
 }
 
 fn decode(args: &DecodeArgs, out: &mut dyn Write) -> Result<Outcome, Error> {
     let input = read_input(&args.input)?;
-    if args.pcap || capture::is_capture(&input) {
-        return capture::decode(&input, &args.port, args.verbose, out);
+    if args.pcap || packets::is_capture(&input) {
+        return Ok(capture::decode(&input, &args.port, args.verbose, out)?);
     }
-    let mut messages = MessageStream::default();
-    messages.push(&parse_hex(&input)?);
-    let read = messages.print(out, "", args.verbose)?;
-    Ok(read.and(messages.finish(out, "")?))
+    let mut messages = MessageStream::new(String::new(), args.verbose);
+    messages.push(&parse_hex(&input)?, out)?;
+    messages.finish(out)?;
+    Ok(messages.outcome())
 }
 
 /// The bytes of a file or of standard input, or the arguments themselves where they are hex digits.
@@ -195,14 +186,28 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_cannot_be_trusted_ends_the_printing() {
+    fn after_a_header_that_cannot_be_trusted_the_next_message_is_looked_for() {
+        let (outcome, printed) =
+            decode_words(&["0112000700000001", "0112000800000002", "0112000800000003"]);
+        assert_eq!(outcome, Ok(Outcome::SomeUnreadable));
+        assert_eq!(
+            printed,
+            "byte 0: the header gives its length as 7; expected at least 8, the size of the header itself\n\
+             byte 0: the 8 bytes from here on are passed over; the next message begins at byte 8\n\
+             OFPT_BARRIER_REQUEST (xid=0x2):\n\
+             OFPT_BARRIER_REQUEST (xid=0x3):\n"
+        );
+    }
+
+    #[test]
+    fn bytes_after_a_header_that_cannot_be_trusted_are_told() {
         let (outcome, printed) = decode_words(&["0112000800000002", "0112000700000001"]);
         assert_eq!(outcome, Ok(Outcome::SomeUnreadable));
         assert_eq!(
             printed,
             "OFPT_BARRIER_REQUEST (xid=0x2):\n\
-             byte 8: the header gives its length as 7; expected at least 8, the size of the header itself; the 8 bytes \
-             from here on are passed over\n"
+             byte 8: the header gives its length as 7; expected at least 8, the size of the header itself\n\
+             byte 8: the 8 bytes from here on are passed over; no message was found in them\n"
         );
     }
 

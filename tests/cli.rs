@@ -311,3 +311,47 @@ fn what_cannot_be_explained_is_refused_with_a_sentence() {
         assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
     }
 }
+
+/// A capture of a barrier request of 1.3 to port 6653.
+fn capture() -> Vec<u8> {
+    let ip = "450000300001000040060000 0a000001 0a000002";
+    let tcp = "a8ca 19fd 00000064 00000001 5018ffff00000000";
+    let frame = format!("{}0800{ip}{tcp}0414000800000001", "00".repeat(12));
+    let digits: Vec<u8> = frame.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let (pairs, _) = digits.as_chunks::<2>();
+    let frame: Vec<u8> = pairs
+        .iter()
+        .map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect();
+    let mut file = pcap_file::pcap::PcapWriter::new(Vec::new()).unwrap();
+    let packet = pcap_file::pcap::PcapPacket::new(Default::default(), frame.len() as u32, &frame);
+    file.write_packet(&packet).unwrap();
+    file.into_writer()
+}
+
+#[test]
+fn a_capture_is_decoded_and_what_cannot_be_is_no_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, part) = (folder.path().join("whole"), folder.path().join("part"));
+    std::fs::write(&whole, capture()).unwrap();
+    std::fs::write(&part, &capture()[..90]).unwrap();
+    let (whole, part) = (whole.to_str().unwrap(), part.to_str().unwrap());
+
+    let output = urtica(&["decode", whole]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        printed,
+        "10.0.0.1:43210 > 10.0.0.2:6653: OFPT_BARRIER_REQUEST (OF1.3) (xid=0x1):\n"
+    );
+    for (arguments, expected) in [
+        (
+            &["decode", "--port", "6633", whole][..],
+            "is from or to port 6633; its connections are from and to port 6653 (1 segment)",
+        ),
+        (&["decode", part], "(packets read: 0; bytes read: 24 of 90)"),
+    ] {
+        let sentence = refusal(arguments);
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+}

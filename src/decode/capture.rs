@@ -1,382 +1,261 @@
 //! OpenFlow connections in a pcap or pcapng capture.
 //!
-//! Each direction of a connection is put together from its TCP segments: those that come again are passed over, those
-//! that come too early wait. A gap that a later segment does not fill is told, and printing goes on after it with the
-//! next segment, which may or may not begin with a message.
+//! `packets` reads the file, `segment` finds TCP in a packet, `reassembly` puts each direction of a connection together, and `stream`
+//! cuts it into messages. What is missing is told where it is missing; printing goes on at the next message whose beginning is sure
+//! (`boundary`).
 
+use super::outcome::Outcome;
+use super::packets::{Packets, ReadError};
+use super::reassembly::{Piece, Reassembly};
+use super::segment::{Direction, Segment, tcp_segment};
 use super::stream::MessageStream;
-use super::{Error, Outcome};
-use pcap_file::DataLink;
-use pcap_file::pcap::PcapReader;
-use pcap_file::pcapng::{Block, PcapNgReader};
-use std::collections::{BTreeMap, HashMap};
-use std::fmt;
-use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
-use urtica::wire::packet::{
-    EthernetView, Ipv4View, Ipv6View, TcpView, VlanView, ether_type, ip_proto,
-};
+use std::collections::HashMap;
+use std::io::{self, Write};
 
-/// How a pcapng file begins.
-const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// How a pcap file begins: with micro- or nanoseconds, in either byte order.
-const PCAP: [[u8; 4]; 4] = [
-    [0xa1, 0xb2, 0xc3, 0xd4],
-    [0xd4, 0xc3, 0xb2, 0xa1],
-    [0xa1, 0xb2, 0x3c, 0x4d],
-    [0x4d, 0x3c, 0xb2, 0xa1],
-];
+/// How many ports are named where none is one of the controllers'.
+const PORTS_TOLD: usize = 10;
 
-/// Whether these are the first bytes of a capture.
-pub(super) fn is_capture(bytes: &[u8]) -> bool {
-    bytes
-        .first_chunk()
-        .is_some_and(|magic| *magic == PCAPNG || PCAP.contains(magic))
+/// Why a capture was not read to its end, or has nothing to print.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The file cannot be read to its end.
+    #[error(transparent)]
+    File(#[from] ReadError),
+    /// There is no TCP.
+    #[error(
+        "there is no TCP segment in the capture that can be read, of {packets} packets; expected an OpenFlow connection, \
+         captured on Ethernet, lo or any"
+    )]
+    NoTcp {
+        /// How many packets there are.
+        packets: u64,
+    },
+    /// The connections are others.
+    #[error(
+        "no TCP connection in the capture is from or to port {}; its connections are from and to {}; --port names the \
+         controller's", listed(.asked, " or "), ports_told(.there)
+    )]
+    OtherPorts {
+        /// The ports that were asked for.
+        asked: Vec<u16>,
+        /// Those there are, and how many segments each has.
+        there: Vec<(u16, u64)>,
+    },
+    /// The connections say nothing.
+    #[error("the connections from or to port {} carry no bytes in this capture", listed(.asked, " or "))]
+    NoBytes {
+        /// The ports that were asked for.
+        asked: Vec<u16>,
+    },
+    /// Nobody takes what is printed.
+    #[error("the output cannot be written: {0}")]
+    Output(#[from] io::Error),
+}
+
+fn listed(ports: &[u16], between: &str) -> String {
+    let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
+    ports.join(between)
+}
+
+/// The ports with the most segments, those first.
+fn ports_told(there: &[(u16, u64)]) -> String {
+    let told = there.iter().take(PORTS_TOLD);
+    let told: Vec<_> = told
+        .map(|(port, count)| match count {
+            1 => format!("port {port} (1 segment)"),
+            _ => format!("port {port} ({count} segments)"),
+        })
+        .collect();
+    match there.len().saturating_sub(PORTS_TOLD) {
+        0 => told.join(", "),
+        more => format!("{} and {more} more", told.join(", ")),
+    }
 }
 
 /// Prints the messages of every TCP connection from or to one of `ports`.
 pub(super) fn decode(
     bytes: &[u8],
     ports: &[u16],
-    verbose: bool,
+    is_verbose: bool,
     out: &mut dyn Write,
-) -> Result<Outcome, Error> {
-    let mut connections = Connections {
-        ports,
-        verbose,
-        directions: HashMap::new(),
-        outcome: Outcome::AllRead,
+) -> Result<Outcome, CaptureError> {
+    let mut packets = Packets::new(bytes)?;
+    let mut connections = Connections::new(ports, is_verbose);
+    let read = loop {
+        match packets.next() {
+            Ok(Some(packet)) => connections.packet(tcp_segment(packet.link, &packet.data), out)?,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
     };
-    if bytes.starts_with(&PCAPNG) {
-        let mut reader = PcapNgReader::new(bytes)?;
-        while let Some(block) = reader.next_block() {
-            if let Block::EnhancedPacket(packet) = block? {
-                let (id, data) = (packet.interface_id as usize, packet.data.into_owned());
-                if let Some(interface) = reader.interfaces().get(id) {
-                    connections.packet(interface.linktype, &data, out)?;
-                }
-            }
-        }
-    } else {
-        let mut reader = PcapReader::new(bytes)?;
-        let link = reader.header().datalink;
-        while let Some(packet) = reader.next_packet() {
-            connections.packet(link, &packet?.data, out)?;
-        }
-    }
-    connections.finish(out)
-}
-
-/// One direction of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Direction {
-    from: SocketAddr,
-    to: SocketAddr,
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} > {}: ", self.from, self.to)
-    }
+    // What came before is told all the same.
+    let outcome = connections.finish(out)?;
+    read?;
+    connections.tally.check(ports, packets.count())?;
+    Ok(outcome)
 }
 
 /// All connections that have been seen.
 struct Connections<'p> {
     ports: &'p [u16],
-    verbose: bool,
-    directions: HashMap<Direction, Reassembly>,
+    is_verbose: bool,
+    directions: HashMap<Direction, OneWay>,
+    tally: Tally,
     outcome: Outcome,
 }
 
-impl Connections<'_> {
-    fn packet(&mut self, link: DataLink, data: &[u8], out: &mut dyn Write) -> Result<(), Error> {
-        let Some((direction, segment)) = tcp_segment(link, data) else {
+/// One direction of a connection.
+struct OneWay {
+    reassembly: Reassembly,
+    messages: MessageStream,
+}
+
+/// What was there, to say so where nothing is printed.
+#[derive(Default)]
+struct Tally {
+    segments_by_port: HashMap<u16, u64>,
+    /// Of the ports that were asked for.
+    segments: u64,
+    pieces: u64,
+}
+
+impl<'p> Connections<'p> {
+    fn new(ports: &'p [u16], is_verbose: bool) -> Self {
+        Self {
+            ports,
+            is_verbose,
+            directions: HashMap::new(),
+            tally: Tally::default(),
+            outcome: Outcome::AllRead,
+        }
+    }
+
+    fn packet(
+        &mut self,
+        segment: Option<(Direction, Segment<'_>)>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Some((direction, segment)) = segment else {
             return Ok(());
         };
         let ends = [direction.from.port(), direction.to.port()];
+        for port in ends {
+            *self.tally.segments_by_port.entry(port).or_default() += 1;
+        }
         if !ends.iter().any(|port| self.ports.contains(port)) {
             return Ok(());
         }
-        let reassembly = self.directions.entry(direction).or_default();
-        let prefix = direction.to_string();
-        reassembly.segment(&segment);
-        if let Some(lost) = reassembly.give_up_gap() {
-            writeln!(out, "{prefix}{lost} bytes are missing from the capture")?;
-            self.outcome = Outcome::SomeUnreadable;
+        self.tally.segments += 1;
+        self.take(direction, &segment, out)?;
+        match segment.ack {
+            Some(ack) => self.acknowledge(direction.reversed(), ack, out),
+            None => Ok(()),
         }
-        let printed = reassembly.messages.print(out, &prefix, self.verbose)?;
-        self.outcome = self.outcome.and(printed);
+    }
+
+    fn take(
+        &mut self,
+        direction: Direction,
+        segment: &Segment<'_>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let known = self.directions.get(&direction);
+        if known.is_some_and(|known| known.reassembly.is_new_connection(segment)) {
+            self.end(direction, out)?;
+        }
+        let is_verbose = self.is_verbose;
+        let one_way = self
+            .directions
+            .entry(direction)
+            .or_insert_with(|| OneWay::new(direction, segment.starts, is_verbose));
+        self.tally.pieces +=
+            one_way.go_on(out, |reassembly, give| reassembly.take(segment, give))?;
         Ok(())
     }
 
-    fn finish(mut self, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let mut directions: Vec<_> = self.directions.into_iter().collect();
-        directions.sort_by_key(|(direction, _)| *direction);
-        for (direction, reassembly) in &mut directions {
-            let prefix = direction.to_string();
-            let printed = reassembly.messages.finish(out, &prefix)?;
-            self.outcome = self.outcome.and(printed);
+    fn acknowledge(
+        &mut self,
+        direction: Direction,
+        ack: u32,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if let Some(one_way) = self.directions.get_mut(&direction) {
+            one_way.go_on(out, |reassembly, give| reassembly.acknowledge(ack, give))?;
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes in this direction.
+    fn end(&mut self, direction: Direction, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(mut one_way) = self.directions.remove(&direction) {
+            self.tally.pieces += one_way.go_on(out, Reassembly::finish)?;
+            one_way.messages.finish(out)?;
+            self.outcome = self.outcome.and(one_way.messages.outcome());
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut dyn Write) -> io::Result<Outcome> {
+        let mut directions: Vec<_> = self.directions.keys().copied().collect();
+        directions.sort_unstable();
+        for direction in directions {
+            self.end(direction, out)?;
         }
         Ok(self.outcome)
     }
 }
 
-/// A TCP segment, as far as reassembly looks at it.
-struct Segment<'a> {
-    seq: u32,
-    starts: bool,
-    payload: &'a [u8],
-}
-
-/// How many bytes may wait for an earlier segment before that one is taken for lost.
-const WAITING_BYTES_MAX: usize = 1 << 20;
-
-/// Puts one direction's segments in order.
-#[derive(Default)]
-struct Reassembly {
-    messages: MessageStream,
-    /// The sequence number of the next byte, once a first segment has come.
-    next: Option<u32>,
-    /// Segments that came before their turn, by their sequence number.
-    waiting: BTreeMap<u32, Vec<u8>>,
-    waiting_bytes: usize,
-}
-
-impl Reassembly {
-    fn segment(&mut self, segment: &Segment<'_>) {
-        if segment.starts {
-            *self = Self {
-                next: Some(segment.seq.wrapping_add(1)),
-                ..Self::default()
-            };
+impl OneWay {
+    fn new(direction: Direction, has_beginning: bool, is_verbose: bool) -> Self {
+        let mut messages = MessageStream::new(direction.to_string(), is_verbose);
+        if !has_beginning {
+            messages.begins_anywhere();
         }
-        if segment.payload.is_empty() {
-            return;
-        }
-        let next = *self.next.get_or_insert(segment.seq);
-        let ahead = segment.seq.wrapping_sub(next);
-        if ahead == 0 || is_behind(ahead) {
-            self.take(ahead, segment.payload);
-            self.take_waiting();
-        } else {
-            self.waiting_bytes += segment.payload.len();
-            let again = self.waiting.insert(segment.seq, segment.payload.to_vec());
-            self.waiting_bytes -= again.map_or(0, |earlier| earlier.len());
+        Self {
+            reassembly: Reassembly::default(),
+            messages,
         }
     }
 
-    /// Takes what is new of a segment that starts `ahead` of the next byte, which is not after it.
-    fn take(&mut self, ahead: u32, payload: &[u8]) {
-        let known = ahead.wrapping_neg() as usize;
-        if let (Some(new), Some(next)) = (payload.get(known..), self.next) {
-            self.messages.push(new);
-            self.next = Some(next.wrapping_add(new.len() as u32));
-        }
-    }
-
-    /// Takes every waiting segment whose turn has come.
-    fn take_waiting(&mut self) {
-        while let Some((ahead, seq)) = self.first_waiting() {
-            if ahead != 0 && !is_behind(ahead) {
-                return;
+    /// Has the reassembly give what follows, and prints it. Returns in how many pieces it came.
+    fn go_on(
+        &mut self,
+        out: &mut dyn Write,
+        step: impl FnOnce(&mut Reassembly, &mut dyn FnMut(Piece<'_>)),
+    ) -> io::Result<u64> {
+        let (messages, mut pieces, mut printed) = (&mut self.messages, 0, Ok(()));
+        step(&mut self.reassembly, &mut |piece| {
+            pieces += 1;
+            if printed.is_ok() {
+                printed = match piece {
+                    Piece::Bytes(bytes) => messages.push(bytes, out),
+                    Piece::Lost(count) => messages.lose(count, out),
+                };
             }
-            if let Some(payload) = self.waiting.remove(&seq) {
-                self.waiting_bytes -= payload.len();
-                self.take(ahead, &payload);
-            }
-        }
-    }
-
-    /// How far ahead of the next byte the nearest waiting segment starts, and its sequence number.
-    fn first_waiting(&self) -> Option<(u32, u32)> {
-        let next = self.next?;
-        let waiting = self.waiting.keys();
-        // Those that are behind by now count as nearest: their turn is over.
-        let distances = waiting.map(|&seq| (seq.wrapping_sub(next), seq));
-        distances.min_by_key(|&(ahead, _)| if is_behind(ahead) { 0 } else { ahead })
-    }
-
-    /// Passes over bytes that too many have been waiting for, and tells how many.
-    fn give_up_gap(&mut self) -> Option<u32> {
-        if self.waiting_bytes <= WAITING_BYTES_MAX {
-            return None;
-        }
-        let (lost, seq) = self.first_waiting()?;
-        self.messages.skip(lost as usize);
-        self.next = Some(seq);
-        self.take_waiting();
-        Some(lost)
+        });
+        printed.map(|()| pieces)
     }
 }
 
-/// Whether a difference of sequence numbers is negative (RFC 9293 section 3.4).
-fn is_behind(difference: u32) -> bool {
-    difference > u32::MAX / 2
-}
-
-/// The TCP segment in a packet, if there is one that can be read.
-fn tcp_segment(link: DataLink, data: &[u8]) -> Option<(Direction, Segment<'_>)> {
-    let ip = match link {
-        DataLink::ETHERNET => ip_in_ethernet(data)?,
-        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => data,
-        DataLink::NULL => data.get(4..)?,
-        DataLink::LINUX_SLL => data.get(16..)?,
-        DataLink::LINUX_SLL2 => data.get(20..)?,
-        _ => return None,
-    };
-    let (src, dst, payload) = tcp_in_ip(ip)?;
-    let tcp = TcpView::new(payload).ok()?;
-    let direction = Direction {
-        from: SocketAddr::new(src, tcp.src_port()),
-        to: SocketAddr::new(dst, tcp.dst_port()),
-    };
-    let segment = Segment {
-        seq: tcp.seq(),
-        starts: tcp.flags() & SYN != 0,
-        payload: tcp.payload(),
-    };
-    Some((direction, segment))
-}
-
-/// TCP's SYN flag.
-const SYN: u16 = 0x002;
-
-fn ip_in_ethernet(frame: &[u8]) -> Option<&[u8]> {
-    let ethernet = EthernetView::new(frame).ok()?;
-    let (mut ether_type, mut payload) = (ethernet.ether_type(), ethernet.payload());
-    while matches!(ether_type, ether_type::VLAN | ether_type::SERVICE_VLAN) {
-        let tag = VlanView::new(payload).ok()?;
-        (ether_type, payload) = (tag.ether_type(), tag.payload());
-    }
-    matches!(ether_type, ether_type::IPV4 | ether_type::IPV6).then_some(payload)
-}
-
-/// Addresses and payload of an unfragmented IP packet that carries TCP.
-fn tcp_in_ip(packet: &[u8]) -> Option<(IpAddr, IpAddr, &[u8])> {
-    match packet.first()? >> 4 {
-        4 => {
-            let ip = Ipv4View::new(packet).ok()?;
-            let whole = !ip.more_fragments() && ip.fragment_offset() == 0;
-            let tcp = whole && ip.proto() == ip_proto::TCP;
-            tcp.then(|| (ip.src().into(), ip.dst().into(), ip.payload()))
+impl Tally {
+    /// That there was something to print.
+    fn check(&self, ports: &[u16], packets: u64) -> Result<(), CaptureError> {
+        let asked = ports.to_vec();
+        if self.segments_by_port.is_empty() {
+            return Err(CaptureError::NoTcp { packets });
         }
-        6 => {
-            let ip = Ipv6View::new(packet).ok()?;
-            let upper = ip.upper_layer().ok()?;
-            let tcp = upper.proto == ip_proto::TCP && !upper.is_later_fragment;
-            tcp.then(|| (ip.src().into(), ip.dst().into(), upper.payload))
+        if self.segments == 0 {
+            let there = &self.segments_by_port;
+            let mut there: Vec<_> = there.iter().map(|(&port, &count)| (port, count)).collect();
+            there.sort_unstable_by_key(|&(port, count)| (std::cmp::Reverse(count), port));
+            return Err(CaptureError::OtherPorts { asked, there });
         }
-        _ => None,
+        match self.pieces {
+            0 => Err(CaptureError::NoBytes { asked }),
+            _ => Ok(()),
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use pcap_file::pcap::{PcapPacket, PcapWriter};
-    use proptest::prelude::*;
-    use std::time::Duration;
-
-    fn bytes_of(segments: &[(u32, &[u8])]) -> Vec<u8> {
-        let mut reassembly = Reassembly::default();
-        for &(seq, payload) in segments {
-            reassembly.segment(&Segment {
-                seq,
-                starts: false,
-                payload,
-            });
-        }
-        reassembly.messages.bytes().to_vec()
-    }
-
-    #[test]
-    fn segments_are_put_in_order() {
-        assert_eq!(
-            bytes_of(&[(10, b"ab"), (14, b"ef"), (12, b"cd")]),
-            b"abcdef"
-        );
-        assert_eq!(bytes_of(&[(10, b"ab"), (10, b"ab"), (11, b"bcd")]), b"abcd");
-        assert_eq!(bytes_of(&[(u32::MAX, b"ab"), (1, b"cd")]), b"abcd");
-    }
-
-    #[test]
-    fn a_connection_that_starts_again_starts_anew() {
-        let mut reassembly = Reassembly::default();
-        for (seq, starts, payload) in [
-            (5, false, &b"old"[..]),
-            (90, true, b""),
-            (91, false, b"new"),
-        ] {
-            reassembly.segment(&Segment {
-                seq,
-                starts,
-                payload,
-            });
-        }
-        assert_eq!(reassembly.messages.bytes(), b"new");
-    }
-
-    /// A packet of a connection to a controller, in Ethernet, IPv4 and TCP.
-    fn packet(seq: u32, payload: &[u8]) -> Vec<u8> {
-        let mut tcp = [&43210u16.to_be_bytes()[..], &6653u16.to_be_bytes()].concat();
-        tcp.extend(seq.to_be_bytes());
-        tcp.extend([0, 0, 0, 1, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
-        tcp.extend(payload);
-        let mut ip = vec![0x45, 0];
-        ip.extend((20 + tcp.len() as u16).to_be_bytes());
-        ip.extend([0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-        [&[0; 12][..], &[0x08, 0x00], &ip, &tcp].concat()
-    }
-
-    #[test]
-    fn messages_come_out_of_a_capture_whole() {
-        let barriers = [1, 18, 0, 8, 0, 0, 0, 1, 1, 19, 0, 8, 0, 0, 0, 2];
-        let cuts = [(100, 0..3), (108, 8..16), (103, 3..8)];
-        let mut file = PcapWriter::new(Vec::new()).expect("a capture");
-        for (seq, range) in cuts {
-            let data = packet(seq, &barriers[range]);
-            let packet = PcapPacket::new(Duration::ZERO, data.len() as u32, &data);
-            file.write_packet(&packet).expect("writing to memory");
-        }
-        let file = file.into_writer();
-        assert!(is_capture(&file));
-        let mut out = Vec::new();
-        let outcome = decode(&file, &[6653], false, &mut out).expect("a capture");
-        assert_eq!(outcome, Outcome::AllRead);
-        assert_eq!(
-            String::from_utf8_lossy(&out),
-            "10.0.0.1:43210 > 10.0.0.2:6653: OFPT_BARRIER_REQUEST (xid=0x1):\n\
-             10.0.0.1:43210 > 10.0.0.2:6653: OFPT_BARRIER_REPLY (xid=0x2):\n"
-        );
-        let mut out = Vec::new();
-        decode(&file, &[6633], false, &mut out).expect("a capture");
-        assert!(out.is_empty());
-    }
-
-    proptest! {
-        #[test]
-        fn any_order_gives_the_same_bytes(
-            start: u32,
-            cuts in proptest::collection::vec(1usize..9, 1..8),
-            order in proptest::collection::vec(any::<u16>(), 8),
-        ) {
-            let total: usize = cuts.iter().sum();
-            let all: Vec<u8> = (0..total).map(|byte| byte as u8).collect();
-            let mut at = 0;
-            let mut segments: Vec<_> = cuts.iter().map(|&length| {
-                let segment = (start.wrapping_add(at as u32), &all[at..at + length]);
-                at += length;
-                segment
-            }).collect();
-            // The first one says where the stream starts.
-            let mut keys = order.into_iter();
-            segments[1..].sort_by_cached_key(|_| keys.next());
-            prop_assert_eq!(bytes_of(&segments), all);
-        }
-
-        #[test]
-        fn no_packet_panics(link in 0u32..300, data: Vec<u8>) {
-            let _ = tcp_segment(DataLink::from(link), &data);
-        }
-    }
-}
+mod tests;

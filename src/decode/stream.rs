@@ -1,81 +1,274 @@
 //! Bytes of one direction of a connection, cut into messages and printed.
 
-use super::Outcome;
+use super::boundary::{Found, Search};
+use super::outcome::Outcome;
 use std::io::{self, Write};
-use urtica::wire::text::message;
-use urtica::wire::{Header, Message, split_frame};
+use urtica_wire::text::message;
+use urtica_wire::{Header, Message, Version, split_frame};
 
-/// Bytes that have come and not been printed yet.
-#[derive(Default)]
+/// How much more than the last time must be there before a beginning is looked for again: an eighth.
+const GROWTH: usize = 8;
+
+/// What has come and is not printed yet.
 pub(super) struct MessageStream {
+    /// What each line or block is printed after.
+    prefix: String,
+    /// Whether all fields and payloads are printed.
+    is_verbose: bool,
     bytes: Vec<u8>,
-    /// How many bytes came before these.
-    offset: usize,
+    /// How many bytes came before these, or were lost.
+    offset: u64,
+    position: Position,
+    /// The version of the last message.
+    version: Option<u8>,
+    outcome: Outcome,
+}
+
+/// Where the next byte is.
+enum Position {
+    /// Where a message begins.
+    Boundary,
+    /// In a message of which bytes were lost: so many of its bytes follow.
+    Inside(u64),
+    /// Nobody knows where.
+    Unknown(Unknown),
+}
+
+/// What is known while no message's beginning is.
+#[derive(Default)]
+struct Unknown {
+    /// Where that began.
+    since: u64,
+    /// Where segments begin in the bytes that are there.
+    starts: Vec<usize>,
+    /// How many bytes there were when a beginning was looked for.
+    looked_at: usize,
 }
 
 impl MessageStream {
-    #[cfg(test)]
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// A stream whose first byte begins a message.
+    pub fn new(prefix: String, is_verbose: bool) -> Self {
+        Self {
+            prefix,
+            is_verbose,
+            bytes: Vec::new(),
+            offset: 0,
+            position: Position::Boundary,
+            version: None,
+            outcome: Outcome::AllRead,
+        }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    /// From now on the next byte may be in the middle of a message.
+    pub fn begins_anywhere(&mut self) {
+        self.position = Position::Unknown(Unknown {
+            since: self.offset,
+            ..Unknown::default()
+        });
+    }
+
+    /// Whether all that was printed made sense.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// Takes bytes, of one segment, and prints every message that is there as a whole. What cannot be a message is told; where the
+    /// next begins is looked for.
+    pub fn push(&mut self, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
+        if let Position::Unknown(unknown) = &mut self.position {
+            unknown.starts.push(self.bytes.len());
+        }
         self.bytes.extend_from_slice(bytes);
+        self.print(out, false)
     }
 
-    /// Prints every message that is there as a whole, each line or block after `prefix`. Where a header cannot be
-    /// trusted, all bytes that are there are passed over.
-    pub(super) fn print(
-        &mut self,
-        out: &mut dyn Write,
-        prefix: &str,
-        verbose: bool,
-    ) -> io::Result<Outcome> {
-        let mut outcome = Outcome::AllRead;
+    /// Tells that bytes never came, and goes on behind them.
+    pub fn lose(&mut self, count: u64, out: &mut dyn Write) -> io::Result<()> {
+        self.settle(out)?;
+        self.outcome = Outcome::SomeUnreadable;
+        let left = match self.position {
+            Position::Boundary => self.length_left(),
+            Position::Inside(left) => Some(left),
+            Position::Unknown(_) => None,
+        };
+        if !self.bytes.is_empty() {
+            self.tell_unfinished(out)?;
+        }
+        let (prefix, at) = (&self.prefix, self.offset + self.bytes.len() as u64);
+        writeln!(out, "{prefix}byte {at}: {}", missing(count))?;
+        self.offset = at + count;
+        self.bytes.clear();
+        match left.and_then(|left| left.checked_sub(count)) {
+            Some(0) => self.position = Position::Boundary,
+            Some(left) => self.position = Position::Inside(left),
+            None => self.begins_anywhere(),
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes: prints what can be, and tells of a message whose end did not come.
+    pub fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.settle(out)?;
+        if !self.bytes.is_empty() {
+            self.outcome = Outcome::SomeUnreadable;
+            self.tell_unfinished(out)?;
+            self.drop_front(self.bytes.len());
+        }
+        Ok(())
+    }
+
+    /// Prints what can be when nothing follows. What is left is the beginning of a message.
+    fn settle(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.print(out, true)?;
+        if let Position::Unknown(unknown) = &self.position {
+            let since = unknown.since;
+            self.drop_front(self.bytes.len());
+            let count = self.offset - since;
+            if count > 0 {
+                self.outcome = Outcome::SomeUnreadable;
+                let prefix = &self.prefix;
+                write!(out, "{prefix}byte {since}: {}; ", passed_over(count))?;
+                writeln!(out, "no message was found in them")?;
+                self.begins_anywhere();
+            }
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, out: &mut dyn Write, is_all: bool) -> io::Result<()> {
+        loop {
+            let goes_on = match &mut self.position {
+                Position::Inside(left) => {
+                    let taken = (*left).min(self.bytes.len() as u64);
+                    *left -= taken;
+                    if *left > 0 {
+                        self.drop_front(taken as usize);
+                        return Ok(());
+                    }
+                    self.position = Position::Boundary;
+                    self.drop_front(taken as usize);
+                    true
+                }
+                Position::Boundary => self.print_messages(out)?,
+                Position::Unknown(_) => self.look_for_boundary(out, is_all)?,
+            };
+            if !goes_on {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Prints all whole messages. Returns whether it stopped where a header cannot be trusted.
+    fn print_messages(&mut self, out: &mut dyn Write) -> io::Result<bool> {
         let mut at = 0;
-        let done = loop {
+        let is_lost = loop {
+            let place = self.offset + at as u64;
             match split_frame(&self.bytes[at..]) {
                 Ok(Some((frame, _))) => {
-                    let printed = print_frame(out, prefix, self.offset + at, frame, verbose)?;
-                    outcome = outcome.and(printed);
+                    let printed = print_frame(out, &self.prefix, place, frame, self.is_verbose)?;
+                    self.outcome = self.outcome.and(printed);
+                    self.version = frame
+                        .first()
+                        .copied()
+                        .filter(|&version| Version::from_wire(version).is_ok());
                     at += frame.len();
                 }
-                Ok(None) => break at,
+                Ok(None) => break false,
                 Err(error) => {
-                    let (byte, left) = (self.offset + at, self.bytes.len() - at);
-                    write!(out, "{prefix}byte {byte}: {error}; ")?;
-                    writeln!(out, "the {left} bytes from here on are passed over")?;
-                    outcome = Outcome::SomeUnreadable;
-                    break self.bytes.len();
+                    writeln!(out, "{}byte {place}: {error}", self.prefix)?;
+                    self.outcome = Outcome::SomeUnreadable;
+                    break true;
                 }
             }
         };
-        self.bytes.drain(..done);
-        self.offset += done;
-        Ok(outcome)
+        self.drop_front(at);
+        if is_lost {
+            self.begins_anywhere();
+        }
+        Ok(is_lost)
     }
 
-    /// Tells of a message whose end did not come.
-    pub(super) fn finish(&self, out: &mut dyn Write, prefix: &str) -> io::Result<Outcome> {
-        if self.bytes.is_empty() {
-            return Ok(Outcome::AllRead);
+    /// Looks where a message begins. Returns whether one was found.
+    fn look_for_boundary(&mut self, out: &mut dyn Write, is_all: bool) -> io::Result<bool> {
+        let Position::Unknown(unknown) = &mut self.position else {
+            return Ok(false);
+        };
+        let enough = unknown.looked_at + unknown.looked_at / GROWTH;
+        if self.bytes.len() <= enough && !is_all {
+            return Ok(false);
         }
-        let (byte, length) = (self.offset, self.bytes.len());
+        unknown.looked_at = self.bytes.len();
+        let search = Search {
+            bytes: &self.bytes,
+            starts: &unknown.starts,
+            version: self.version,
+            is_all,
+        };
+        match search.run() {
+            Found::Boundary(at) => {
+                let since = unknown.since;
+                self.position = Position::Boundary;
+                self.drop_front(at);
+                self.tell_passed_over(since, out)?;
+                Ok(true)
+            }
+            Found::NotBefore(at) => {
+                unknown.looked_at -= at;
+                unknown.starts.retain(|&start| start >= at);
+                unknown.starts.iter_mut().for_each(|start| *start -= at);
+                self.drop_front(at);
+                Ok(false)
+            }
+        }
+    }
+
+    fn tell_passed_over(&mut self, since: u64, out: &mut dyn Write) -> io::Result<()> {
+        let count = self.offset - since;
+        if count > 0 {
+            self.outcome = Outcome::SomeUnreadable;
+            let (prefix, next) = (&self.prefix, self.offset);
+            write!(out, "{prefix}byte {since}: {}; ", passed_over(count))?;
+            writeln!(out, "the next message begins at byte {next}")?;
+        }
+        Ok(())
+    }
+
+    /// Tells of the message that begins with what is there.
+    fn tell_unfinished(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (prefix, byte, length) = (&self.prefix, self.offset, self.bytes.len());
         write!(
             out,
             "{prefix}byte {byte}: the message ends after {length} bytes; "
         )?;
         match Header::peek(&self.bytes) {
-            Some(header) => writeln!(out, "expected {}, as its header says", header.length)?,
-            None => writeln!(out, "expected at least the {} of a header", Header::SIZE)?,
+            Some(header) => writeln!(out, "expected {}, as its header says", header.length),
+            None => writeln!(out, "expected at least the {} of a header", Header::SIZE),
         }
-        Ok(Outcome::SomeUnreadable)
     }
 
-    /// Gives up what is there, and counts `lost` bytes that never came.
-    pub(super) fn skip(&mut self, lost: usize) {
-        self.offset += self.bytes.len() + lost;
-        self.bytes.clear();
+    /// How many bytes of the message that begins with what is there have not come; `None` where its header has not.
+    fn length_left(&self) -> Option<u64> {
+        let header = Header::peek(&self.bytes)?;
+        u64::from(header.length).checked_sub(self.bytes.len() as u64)
+    }
+
+    fn drop_front(&mut self, count: usize) {
+        self.bytes.drain(..count);
+        self.offset += count as u64;
+    }
+}
+
+fn missing(count: u64) -> String {
+    match count {
+        1 => "1 byte is missing from the capture".to_owned(),
+        _ => format!("{count} bytes are missing from the capture"),
+    }
+}
+
+fn passed_over(count: u64) -> String {
+    match count {
+        1 => "this byte is passed over".to_owned(),
+        _ => format!("the {count} bytes from here on are passed over"),
     }
 }
 
@@ -83,7 +276,7 @@ impl MessageStream {
 fn print_frame(
     out: &mut dyn Write,
     prefix: &str,
-    at: usize,
+    at: u64,
     frame: &[u8],
     verbose: bool,
 ) -> io::Result<Outcome> {

@@ -1,0 +1,145 @@
+//! Where a message begins in bytes that begin anywhere.
+//!
+//! OpenFlow has no mark at the beginning of a message, so a beginning is told by what follows: whole messages of one version that are
+//! well-formed to the last field, one right behind the other. One is enough where a TCP segment begins, as most messages do; elsewhere
+//! there must be three, or as many as there are up to the end.
+
+use urtica_wire::{Header, Message, Version, split_frame};
+
+/// How many messages in a row are believed wherever they stand.
+const ENOUGH: usize = 3;
+
+/// What is looked at to find a beginning.
+pub(super) struct Search<'a> {
+    /// The bytes that begin anywhere.
+    pub bytes: &'a [u8],
+    /// Where segments begin in them, in order.
+    pub starts: &'a [usize],
+    /// The version of the messages before, if there were any.
+    pub version: Option<u8>,
+    /// Whether nothing more follows.
+    pub is_all: bool,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A message begins here.
+    Boundary(usize),
+    /// None begins before this place; what follows will tell.
+    NotBefore(usize),
+}
+
+impl Search<'_> {
+    /// Finds the first beginning.
+    pub fn run(&self) -> Found {
+        let mut first_open = self.bytes.len();
+        let mut starts = self.starts.iter().peekable();
+        for at in 0..self.bytes.len() {
+            while starts.next_if(|&&start| start < at).is_some() {}
+            let is_start = starts.peek() == Some(&&at);
+            match self.messages_at(at) {
+                None => {}
+                Some(count) if count >= ENOUGH || count > 0 && (is_start || self.is_all) => {
+                    return Found::Boundary(at);
+                }
+                Some(0) => first_open = first_open.min(at),
+                // What lies within this message is not looked at before it is decided upon.
+                Some(_) => return Found::NotBefore(first_open.min(at)),
+            }
+        }
+        Found::NotBefore(first_open)
+    }
+
+    /// How many whole messages are in a row from here on, if they are followed by nothing or what may be one. It is not counted
+    /// beyond what is enough.
+    fn messages_at(&self, at: usize) -> Option<usize> {
+        let (mut rest, mut count) = (&self.bytes[at..], 0);
+        let version = self.version.or(rest.first().copied())?;
+        while count < ENOUGH && !rest.is_empty() {
+            if !may_begin(rest, version) {
+                return None;
+            }
+            match split_frame(rest) {
+                Ok(Some((frame, after))) => {
+                    Message::decode(frame).ok()?;
+                    (rest, count) = (after, count + 1);
+                }
+                Ok(None) => return Some(count),
+                Err(_) => return None,
+            }
+        }
+        Some(count)
+    }
+}
+
+/// Whether these may be the first bytes of a message of this version.
+fn may_begin(bytes: &[u8], version: u8) -> bool {
+    let last_type = match Version::from_wire(version) {
+        Ok(Version::Of10) => 21,
+        Ok(Version::Of13) => 29,
+        Err(_) => return false,
+    };
+    let is_long_enough = |bytes: &[u8]| match bytes {
+        [l0, l1, ..] => usize::from(u16::from_be_bytes([*l0, *l1])) >= Header::SIZE,
+        _ => true,
+    };
+    match bytes {
+        [] => true,
+        [first] => *first == version,
+        [first, message_type, length @ ..] => {
+            *first == version && *message_type <= last_type && is_long_enough(length)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BARRIER: [u8; 8] = [4, 20, 0, 8, 0, 0, 0, 1];
+
+    fn find(bytes: &[u8], starts: &[usize], is_all: bool) -> Found {
+        let search = Search {
+            bytes,
+            starts,
+            version: Some(4),
+            is_all,
+        };
+        search.run()
+    }
+
+    #[test]
+    fn one_message_is_enough_where_a_segment_begins() {
+        let bytes = [&[9; 5][..], &BARRIER, &[4]].concat();
+        assert_eq!(find(&bytes, &[0, 5], false), Found::Boundary(5));
+        assert_eq!(find(&bytes, &[0], false), Found::NotBefore(5));
+    }
+
+    #[test]
+    fn three_messages_are_enough_anywhere_and_one_at_the_end() {
+        let three = [&[9; 5][..], &BARRIER, &BARRIER, &BARRIER].concat();
+        assert_eq!(find(&three, &[0], false), Found::Boundary(5));
+        assert_eq!(find(&three[..13], &[0], false), Found::NotBefore(5));
+        assert_eq!(find(&three[..13], &[0], true), Found::Boundary(5));
+    }
+
+    #[test]
+    fn what_is_followed_by_no_message_is_none() {
+        let bytes = [&BARRIER[..], &[9; 8]].concat();
+        assert_eq!(find(&bytes, &[0], true), Found::NotBefore(16));
+    }
+
+    #[test]
+    fn the_version_must_be_that_of_the_messages_before() {
+        let old = [1, 18, 0, 8, 0, 0, 0, 1];
+        assert_eq!(find(&old, &[0], true), Found::NotBefore(8));
+        let search = Search {
+            bytes: &old,
+            starts: &[0],
+            version: None,
+            is_all: true,
+        };
+        assert_eq!(search.run(), Found::Boundary(0));
+    }
+}

@@ -1,0 +1,321 @@
+//! One direction of a TCP connection, put together from its segments.
+//!
+//! What comes again is passed over, what comes too early waits. Bytes count as lost when the other side has acknowledged them and
+//! they still do not come, when too much waits for them, or when the capture ends.
+
+use super::segment::Segment;
+use std::collections::BTreeMap;
+
+/// How many bytes may wait for an earlier segment before that one is taken for lost.
+const WAITING_BYTES_MAX: usize = 1 << 20;
+
+/// What a waiting segment counts beside its bytes, so that there are not too many small ones.
+const WAITING_SEGMENT_BYTES: usize = 64;
+
+/// How often bytes may be acknowledged before they come: packets that were received on different queues are captured a
+/// little out of order.
+const ACKNOWLEDGED_TIMES: u32 = 16;
+
+/// Where the first byte is counted from, so that earlier ones have a place, too.
+const FIRST: u64 = 1 << 32;
+
+/// What follows in the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// The bytes of a segment, or what is new of them.
+    Bytes(&'a [u8]),
+    /// So many bytes are missing.
+    Lost(u64),
+}
+
+/// What came of one direction so far.
+#[derive(Default)]
+pub(super) struct Reassembly {
+    /// The SYN's number, if the connection's beginning was captured.
+    syn: Option<u32>,
+    /// The place of the next byte, once a first segment has come.
+    next: Option<u64>,
+    /// The first byte that the other side has not acknowledged.
+    acknowledged: u64,
+    /// Segments that came before their turn, by their place. None is behind `next`.
+    waiting: BTreeMap<u64, Vec<u8>>,
+    waiting_bytes: usize,
+    /// How often the next byte was acknowledged without having come.
+    missed: u32,
+}
+
+impl Reassembly {
+    /// Whether a segment begins another connection between the same ends.
+    pub fn is_new_connection(&self, segment: &Segment<'_>) -> bool {
+        segment.starts && self.next.is_some() && self.syn != Some(segment.seq)
+    }
+
+    /// Takes a segment, and gives what follows in the stream.
+    pub fn take(&mut self, segment: &Segment<'_>, give: &mut dyn FnMut(Piece<'_>)) {
+        let mut seq = segment.seq;
+        if segment.starts {
+            self.syn = Some(seq);
+            seq = seq.wrapping_add(1);
+        }
+        if segment.payload.is_empty() && segment.cut == 0 && !segment.starts {
+            return;
+        }
+        self.next.get_or_insert(FIRST + u64::from(seq));
+        let Some(at) = self.place(seq) else {
+            return;
+        };
+        self.put(at, segment.payload);
+        if segment.cut > 0 {
+            // Nothing, at the end of what was cut off: up to there bytes are missing.
+            self.put(
+                at + segment.payload.len() as u64 + u64::from(segment.cut),
+                &[],
+            );
+        }
+        self.give_ready(give);
+        while self.waiting_bytes > WAITING_BYTES_MAX {
+            self.pass_gap(give);
+        }
+    }
+
+    /// The other side has acknowledged all bytes before this number.
+    pub fn acknowledge(&mut self, ack: u32, give: &mut dyn FnMut(Piece<'_>)) {
+        let (Some(at), Some(next)) = (self.place(ack), self.next) else {
+            return;
+        };
+        self.acknowledged = self.acknowledged.max(at);
+        let gap = self.waiting.first_key_value().map(|(&first, _)| first);
+        if gap.is_some_and(|first| first <= self.acknowledged && first > next) {
+            self.missed += 1;
+            if self.missed >= ACKNOWLEDGED_TIMES {
+                self.pass_gap(give);
+            }
+        }
+    }
+
+    /// Nothing more comes: gives what waits.
+    pub fn finish(&mut self, give: &mut dyn FnMut(Piece<'_>)) {
+        while !self.waiting.is_empty() {
+            self.pass_gap(give);
+        }
+        let lost = self
+            .acknowledged
+            .saturating_sub(self.next.unwrap_or(u64::MAX));
+        // The end of a connection is acknowledged as a byte is.
+        if lost > 1 {
+            give(Piece::Lost(lost));
+        }
+    }
+
+    /// The place of a byte by its number: the one nearest to the next byte's.
+    fn place(&self, seq: u32) -> Option<u64> {
+        let next = self.next?;
+        let ahead = seq.wrapping_sub(next as u32) as i32;
+        Some(next.saturating_add_signed(ahead.into()))
+    }
+
+    /// Keeps what is new of some bytes until their turn.
+    fn put(&mut self, at: u64, bytes: &[u8]) {
+        let next = self.next.unwrap_or(at);
+        let known = next.saturating_sub(at) as usize;
+        let Some(new) = bytes.get(known..) else {
+            return;
+        };
+        let kept = self.waiting.entry(at.max(next)).or_insert_with(|| {
+            self.waiting_bytes += WAITING_SEGMENT_BYTES;
+            Vec::new()
+        });
+        if kept.len() < new.len() {
+            self.waiting_bytes += new.len() - kept.len();
+            *kept = new.to_vec();
+        }
+    }
+
+    /// Gives all whose turn has come.
+    fn give_ready(&mut self, give: &mut dyn FnMut(Piece<'_>)) {
+        while let (Some(first), Some(next)) = (self.waiting.first_entry(), self.next)
+            && *first.key() <= next
+        {
+            let (at, bytes) = first.remove_entry();
+            self.waiting_bytes -= bytes.len() + WAITING_SEGMENT_BYTES;
+            if let Some(new) = bytes
+                .get((next - at) as usize..)
+                .filter(|new| !new.is_empty())
+            {
+                self.next = Some(next + new.len() as u64);
+                self.missed = 0;
+                give(Piece::Bytes(new));
+            }
+        }
+    }
+
+    /// Takes the bytes before the first waiting segment for lost.
+    fn pass_gap(&mut self, give: &mut dyn FnMut(Piece<'_>)) {
+        if let (Some((&first, _)), Some(next)) = (self.waiting.first_key_value(), self.next) {
+            if first > next {
+                give(Piece::Lost(first - next));
+            }
+            self.next = Some(first.max(next));
+            self.missed = 0;
+            self.give_ready(give);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn data(seq: u32, payload: &[u8]) -> Segment<'_> {
+        Segment {
+            seq,
+            payload,
+            ..Segment::default()
+        }
+    }
+
+    /// What is given for these segments, and at the end: bytes as text, what is lost as its number.
+    fn given(segments: &[Segment<'_>]) -> String {
+        let (mut reassembly, mut told) = (Reassembly::default(), String::new());
+        let mut give = |piece: Piece<'_>| match piece {
+            Piece::Bytes(bytes) => told.push_str(&String::from_utf8_lossy(bytes)),
+            Piece::Lost(count) => told.push_str(&format!("<{count}>")),
+        };
+        for segment in segments {
+            reassembly.take(segment, &mut give);
+        }
+        reassembly.finish(&mut give);
+        told
+    }
+
+    #[test]
+    fn segments_are_put_in_order() {
+        let pieces = [data(10, b"ab"), data(14, b"ef"), data(12, b"cd")];
+        assert_eq!(given(&pieces), "abcdef");
+        let again = [data(10, b"ab"), data(10, b"ab"), data(11, b"bcd")];
+        assert_eq!(given(&again), "abcd");
+        assert_eq!(given(&[data(u32::MAX, b"ab"), data(1, b"cd")]), "abcd");
+    }
+
+    #[test]
+    fn a_shorter_copy_does_not_replace_a_longer_one() {
+        let pieces = [
+            data(10, b"ab"),
+            data(14, b"efgh"),
+            data(14, b"e"),
+            data(12, b"cd"),
+        ];
+        assert_eq!(given(&pieces), "abcdefgh");
+    }
+
+    #[test]
+    fn what_follows_a_lost_segment_is_given_at_the_end() {
+        assert_eq!(given(&[data(10, b"ab"), data(15, b"fg")]), "ab<3>fg");
+    }
+
+    #[test]
+    fn a_segment_that_was_cut_off_leaves_a_gap() {
+        let cut = Segment {
+            cut: 3,
+            ..data(10, b"ab")
+        };
+        assert_eq!(given(&[cut, data(15, b"fg")]), "ab<3>fg");
+        assert_eq!(given(&[cut]), "ab<3>");
+    }
+
+    #[test]
+    fn the_syn_has_a_number_and_may_carry_bytes() {
+        let syn = Segment {
+            starts: true,
+            ..data(9, b"")
+        };
+        assert_eq!(given(&[syn, data(10, b"ab")]), "ab");
+        assert_eq!(given(&[syn, data(12, b"cd")]), "<2>cd");
+        let fast_open = Segment {
+            payload: b"ab",
+            ..syn
+        };
+        assert_eq!(given(&[fast_open, data(12, b"cd")]), "abcd");
+    }
+
+    #[test]
+    fn another_connection_is_told_from_a_syn_that_comes_again() {
+        let syn = |seq| Segment {
+            starts: true,
+            ..data(seq, b"")
+        };
+        let mut reassembly = Reassembly::default();
+        assert!(!reassembly.is_new_connection(&syn(9)));
+        reassembly.take(&syn(9), &mut |_| ());
+        assert!(!reassembly.is_new_connection(&syn(9)));
+        assert!(reassembly.is_new_connection(&syn(90)));
+    }
+
+    #[test]
+    fn bytes_that_were_acknowledged_and_never_come_are_lost() {
+        let (mut reassembly, mut lost) = (Reassembly::default(), Vec::new());
+        reassembly.take(&data(10, b"ab"), &mut |_| ());
+        reassembly.take(&data(15, b"fg"), &mut |_| ());
+        let mut give = |piece: Piece<'_>| lost.push(format!("{piece:?}"));
+        for _ in 0..100 {
+            reassembly.acknowledge(12, &mut give);
+        }
+        for _ in 0..ACKNOWLEDGED_TIMES {
+            reassembly.acknowledge(17, &mut give);
+        }
+        assert_eq!(lost, ["Lost(3)", "Bytes([102, 103])"]);
+    }
+
+    #[test]
+    fn a_missing_end_is_told_by_its_acknowledgement() {
+        let lost_at_the_end = |ack| {
+            let (mut reassembly, mut lost) = (Reassembly::default(), None);
+            reassembly.take(&data(10, b"ab"), &mut |_| ());
+            reassembly.acknowledge(ack, &mut |_| ());
+            reassembly.finish(&mut |piece| match piece {
+                Piece::Lost(count) => lost = Some(count),
+                Piece::Bytes(_) => {}
+            });
+            lost
+        };
+        assert_eq!(lost_at_the_end(12), None);
+        assert_eq!(lost_at_the_end(13), None, "the end of the connection");
+        assert_eq!(lost_at_the_end(20), Some(8));
+    }
+
+    #[test]
+    fn what_waits_has_a_bound() {
+        let (mut reassembly, mut lost) = (Reassembly::default(), 0);
+        reassembly.take(&data(10, b"ab"), &mut |_| ());
+        for number in 0..100_000 {
+            reassembly.take(&data(20 + 2 * number, b"x"), &mut |piece| {
+                lost += u64::from(matches!(piece, Piece::Lost(_)));
+            });
+        }
+        assert!(reassembly.waiting_bytes <= WAITING_BYTES_MAX);
+        assert!(lost > 0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_gives_the_same_bytes(
+            start: u32,
+            cuts in proptest::collection::vec(1usize..9, 1..8),
+            order in proptest::collection::vec(any::<u16>(), 8),
+        ) {
+            let total: usize = cuts.iter().sum();
+            let all: Vec<u8> = (0..total).map(|byte| b'a' + (byte % 26) as u8).collect();
+            let mut at = 0;
+            let mut segments: Vec<_> = cuts.iter().map(|&length| {
+                let segment = data(start.wrapping_add(at as u32), &all[at..at + length]);
+                at += length;
+                segment
+            }).collect();
+            // The first one says where the stream starts.
+            let mut keys = order.into_iter();
+            segments[1..].sort_by_cached_key(|_| keys.next());
+            prop_assert_eq!(given(&segments).into_bytes(), all);
+        }
+    }
+}

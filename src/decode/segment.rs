@@ -1,0 +1,137 @@
+//! TCP segments in captured packets.
+
+use pcap_file::DataLink;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use urtica_wire::packet::{
+    EthernetView, Ipv4View, Ipv6View, TcpView, VlanView, ether_type, ip_proto, tcp::flags,
+};
+
+/// One direction of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Direction {
+    pub from: SocketAddr,
+    pub to: SocketAddr,
+}
+
+impl Direction {
+    /// The other one.
+    pub fn reversed(self) -> Self {
+        Self {
+            from: self.to,
+            to: self.from,
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {}: ", self.from, self.to)
+    }
+}
+
+/// A TCP segment, as far as reassembly looks at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Segment<'a> {
+    /// The number of its first byte, or of the SYN before it.
+    pub seq: u32,
+    /// Whether a connection begins here.
+    pub starts: bool,
+    /// The number of the byte that its sender expects next.
+    pub ack: Option<u32>,
+    /// Its bytes, as far as they were captured.
+    pub payload: &'a [u8],
+    /// How many bytes of it were not captured.
+    pub cut: u32,
+}
+
+/// The TCP segment in a packet, if there is one that can be read.
+pub(super) fn tcp_segment(link: DataLink, data: &[u8]) -> Option<(Direction, Segment<'_>)> {
+    let ip = match link {
+        DataLink::ETHERNET => ip_in_ethernet(data)?,
+        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => data,
+        DataLink::NULL | DataLink::LOOP => data.get(4..)?,
+        DataLink::LINUX_SLL => data.get(16..)?,
+        DataLink::LINUX_SLL2 => data.get(20..)?,
+        _ => return None,
+    };
+    let packet = tcp_in_ip(ip)?;
+    let tcp = TcpView::new(packet.payload).ok()?;
+    let direction = Direction {
+        from: SocketAddr::new(packet.src, tcp.src_port()),
+        to: SocketAddr::new(packet.dst, tcp.dst_port()),
+    };
+    let is_set = |flag| tcp.flags() & flag != 0;
+    let segment = Segment {
+        seq: tcp.seq(),
+        starts: is_set(flags::SYN),
+        // What a reset acknowledges may be anything.
+        ack: (is_set(flags::ACK) && !is_set(flags::RST)).then(|| tcp.ack()),
+        payload: tcp.payload(),
+        cut: packet.cut,
+    };
+    Some((direction, segment))
+}
+
+fn ip_in_ethernet(frame: &[u8]) -> Option<&[u8]> {
+    let ethernet = EthernetView::new(frame).ok()?;
+    let (mut ether_type, mut payload) = (ethernet.ether_type(), ethernet.payload());
+    while matches!(ether_type, ether_type::VLAN | ether_type::SERVICE_VLAN) {
+        let tag = VlanView::new(payload).ok()?;
+        (ether_type, payload) = (tag.ether_type(), tag.payload());
+    }
+    matches!(ether_type, ether_type::IPV4 | ether_type::IPV6).then_some(payload)
+}
+
+/// What an IP packet carries.
+struct Carried<'a> {
+    src: IpAddr,
+    dst: IpAddr,
+    payload: &'a [u8],
+    /// How many bytes of the packet were not captured.
+    cut: u32,
+}
+
+/// What an unfragmented IP packet that carries TCP carries.
+fn tcp_in_ip(packet: &[u8]) -> Option<Carried<'_>> {
+    match packet.first()? >> 4 {
+        4 => {
+            let ip = Ipv4View::new(packet).ok()?;
+            let whole = !ip.more_fragments() && ip.fragment_offset() == 0;
+            (whole && ip.proto() == ip_proto::TCP).then(|| Carried {
+                src: ip.src().into(),
+                dst: ip.dst().into(),
+                payload: ip.payload(),
+                cut: missing(ip.total_len().into(), packet.len()),
+            })
+        }
+        6 => {
+            let ip = Ipv6View::new(packet).ok()?;
+            let upper = ip.upper_layer().ok()?;
+            (upper.proto == ip_proto::TCP && !upper.is_later_fragment).then(|| Carried {
+                src: ip.src().into(),
+                dst: ip.dst().into(),
+                payload: upper.payload,
+                cut: missing(ip.payload_len().into(), ip.payload().len()),
+            })
+        }
+        _ => None,
+    }
+}
+
+fn missing(expected: usize, there: usize) -> u32 {
+    expected.saturating_sub(there) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_packet_panics(link in 0u32..300, data: Vec<u8>) {
+            let _ = tcp_segment(DataLink::from(link), &data);
+        }
+    }
+}
