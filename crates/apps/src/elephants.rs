@@ -216,7 +216,7 @@ impl Shared {
                 None => tracing::debug!(dp_id = %switch, "flows were not told in time"),
             }
         }
-        samples.forget(background.now(), self.config.interval * 4);
+        samples.forget(background.now(), self.config.interval.saturating_mul(4));
         rates
     }
 

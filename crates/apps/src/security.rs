@@ -149,7 +149,11 @@ impl SecurityConfig {
 
     /// How many notes there may be of one port, before it must be more than hosts do.
     fn max_notes_per_port(&self) -> usize {
-        8 * (self.max_ports + self.max_destinations + self.max_flows)
+        let limits = [self.max_ports, self.max_destinations, self.max_flows];
+        limits
+            .into_iter()
+            .fold(0, usize::saturating_add)
+            .saturating_mul(8)
     }
 }
 

@@ -266,6 +266,26 @@ fn who_is_allowed_may_scan() {
 }
 
 #[test]
+fn limits_without_end_drop_nobody() {
+    let config = SecurityConfig {
+        max_ports: usize::MAX,
+        max_destinations: usize::MAX,
+        max_flows: usize::MAX,
+        max_sources: usize::MAX,
+        window: Duration::MAX,
+        drop_s: u16::MAX,
+        ..SecurityConfig::default()
+    };
+    let (mut net, security) = watched("linear,2", config);
+    let scan = (1..=120).map(|port| syn((1, 4_000), (2, port)));
+    inject(&net, "s1", 1, scan);
+    net.run_for(ms(500));
+    assert_eq!(dropped(&security), []);
+    let report = net.ping_all().unwrap();
+    assert!(report.is_complete(), "its switch is still served: {report}");
+}
+
+#[test]
 fn slow_is_not_many() {
     let (mut net, security) = watched("linear,2", SecurityConfig::default());
     for port in 0..20 {
