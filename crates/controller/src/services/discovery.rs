@@ -33,6 +33,7 @@ mod probe;
 
 pub use damping::DampingConfig;
 
+use super::bucket::PortBuckets;
 use super::flooding::{FloodTree, PortRole};
 use super::{Announcer, Events};
 use crate::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
@@ -48,7 +49,7 @@ use urtica_topology::{Link, PortId, SpanningTree, Topology};
 use urtica_wire::packet::{ether_type, lldp};
 use urtica_wire::{
     Action, BufferId, DatapathId, EntryOptions, List, Match, Message, PacketIn, PacketOut, PortNo,
-    PortReason, PortStatus,
+    PortStatus,
 };
 
 /// How long at least lies between two publications, for each port of the network: some ten times what making the topology
@@ -57,6 +58,13 @@ pub const PUBLISH_PAUSE_PER_PORT: Duration = Duration::from_micros(1);
 
 /// No time in a configuration is longer.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How many LLDP frames a second are looked at from each port, beside the probes of the port at the other end of its
+/// cable. What is beyond costs nobody but its own port anything.
+const LLDP_RATE_PER_PORT: u32 = 100;
+
+/// How many LLDP frames are looked at from each port at once.
+const LLDP_BURST_PER_PORT: u32 = 200;
 
 /// Above all entries that programs install, so that none of them hides links.
 const ENTRY_PRIORITY: u16 = u16::MAX;
@@ -117,6 +125,12 @@ impl DiscoveryConfig {
     /// How long after the last probe a link is dead: when the last of those that may be missed is half an interval late.
     fn timeout(&self) -> Duration {
         self.probe_interval * self.missed_probes + self.probe_interval / 2
+    }
+
+    /// How many LLDP frames a second are looked at from each port: with short intervals, a neighbour sends many.
+    fn lldp_rate_per_port(&self) -> u32 {
+        let probes = 1.0 / self.probe_interval.as_secs_f64();
+        LLDP_RATE_PER_PORT + 2 * probes.ceil() as u32
     }
 
     /// As it is used: no time is so short that timers never rest, or so long that there is no such time.
@@ -218,6 +232,7 @@ pub struct DiscoveryCounters {
     probes_received: AtomicU64,
     forged: AtomicU64,
     foreign: AtomicU64,
+    overrun: AtomicU64,
     publications: AtomicU64,
 }
 
@@ -240,6 +255,11 @@ impl DiscoveryCounters {
     /// Other stations' LLDP frames.
     pub fn foreign(&self) -> u64 {
         self.foreign.load(Ordering::Relaxed)
+    }
+
+    /// LLDP frames that were dropped unread: there were too many from their port, or their switch has no such port.
+    pub fn overrun(&self) -> u64 {
+        self.overrun.load(Ordering::Relaxed)
     }
 
     /// How often something new was published.
@@ -374,6 +394,7 @@ impl Program for Discovery {
             switch: info.datapath_id,
             owner: Owner(owner),
             is_up: false,
+            frames: PortBuckets::new(self.0.config.lldp_rate_per_port(), LLDP_BURST_PER_PORT),
         })
     }
 
@@ -406,6 +427,8 @@ struct Handler {
     switch: DatapathId,
     owner: Owner,
     is_up: bool,
+    /// How many LLDP frames each port may send.
+    frames: PortBuckets,
 }
 
 impl SwitchHandler for Handler {
@@ -428,9 +451,14 @@ impl SwitchHandler for Handler {
 
     fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
         let (id, owner, port) = (self.switch, self.owner, &status.port);
-        self.tell(switch, |links, now| match status.reason {
-            PortReason::Delete => links.handle_port_removed(id, owner, port.port_no, now),
-            _ => links.handle_port(id, owner, port, now),
+        // A switch has no more ports than the session takes, whatever it tells of.
+        let is_there = switch.info().port(port.port_no).is_some();
+        if !is_there {
+            self.frames.forget(port.port_no);
+        }
+        self.tell(switch, |links, now| match is_there {
+            false => links.handle_port_removed(id, owner, port.port_no, now),
+            true => links.handle_port(id, owner, port, now),
         });
     }
 
@@ -443,7 +471,12 @@ impl SwitchHandler for Handler {
 
 impl Handler {
     #[cold]
-    fn handle_lldp(&self, switch: &mut Switch, packet: &PacketIn) {
+    fn handle_lldp(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        let is_there = switch.info().port(packet.in_port).is_some();
+        if !is_there || !self.frames.take(packet.in_port, switch.now()) {
+            count(&self.discovery.counters.overrun, 1);
+            return switch.consume();
+        }
         let (shared, owner) = (&self.discovery, self.owner);
         let at = PortId::new(self.switch, packet.in_port);
         match shared.prober.read(packet.data) {

@@ -39,6 +39,7 @@ mod table;
 pub use event::{HostEvent, LeftReason};
 pub use host::Host;
 
+use super::bucket::PortBuckets;
 use super::{Announcer, Discovery, Events, FloodTree, PortRole};
 use crate::{Background, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use flooded::Flooded;
@@ -56,10 +57,17 @@ use urtica_wire::{
 /// How many outputs go into one packet-out, so that it never grows beyond what a message can hold.
 const OUTPUTS: usize = 1024;
 
+/// How many sightings a second are looked at from each port that tell something new, beside those of a burst that makes
+/// as many hosts known as there may be at a port. What is beyond costs nobody but its own port anything.
+const NEWS_RATE_PER_PORT: u32 = 1000;
+
+/// No time in a configuration is longer: a hundred years, which are as good as for ever, and which clocks can tell.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// How often at most an event is told that somebody could cause again and again.
 pub const EVENT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How [`Hosts`] goes about it.
+/// How [`Hosts`] goes about it. Times longer than a hundred years count as a hundred years.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostsConfig {
     /// The most hosts in all. 131,072.
@@ -106,15 +114,23 @@ impl Default for HostsConfig {
 }
 
 impl HostsConfig {
-    /// As it is used: nothing is so small that timers never rest.
+    /// As it is used: nothing is so small that timers never rest, or so long that there is no such time.
     fn sound(self) -> Self {
         let least = Duration::from_millis(1);
         Self {
-            max_age: self.max_age.max(least),
-            probe_timeout: self.probe_timeout.max(least),
+            max_age: self.max_age.clamp(least, LONGEST),
+            probe_timeout: self.probe_timeout.clamp(least, LONGEST),
+            flap_window: self.flap_window.min(LONGEST),
+            hold: self.hold.min(LONGEST),
             max_addresses: self.max_addresses.max(1),
             ..self
         }
+    }
+
+    /// How many sightings at once are looked at from each port that tell something new.
+    fn news_burst_per_port(&self) -> u32 {
+        let hosts = u32::try_from(self.max_hosts_per_port).unwrap_or(u32::MAX);
+        hosts.saturating_add(NEWS_RATE_PER_PORT)
     }
 }
 
@@ -214,7 +230,7 @@ impl Hosts {
         self.0.table.count()
     }
 
-    /// How often a host was not learnt since there were too many.
+    /// How often a host was not learnt since there were too many, or since too much that is new came from its port.
     pub fn refused(&self) -> u64 {
         self.0.table.refused()
     }
@@ -260,6 +276,10 @@ impl Program for Hosts {
             hosts: Arc::clone(&self.0),
             switch: info.datapath_id,
             edges: Edges::new(&self.0.discovery),
+            news: PortBuckets::new(
+                NEWS_RATE_PER_PORT,
+                self.0.table.config().news_burst_per_port(),
+            ),
         })
     }
 
@@ -292,9 +312,10 @@ impl Edges {
         }
     }
 
-    /// Whether a host can be at a port: no switch is known to be behind it.
-    pub fn contains(&mut self, port: PortId) -> bool {
-        !port.port_no.is_reserved() && !is_link_port(self.tree(), port)
+    /// Whether a host can be at a port of this switch: the port exists, and no switch is known to be behind it.
+    pub fn contains(&mut self, port_no: PortNo, info: &SwitchInfo) -> bool {
+        let port = PortId::new(info.datapath_id, port_no);
+        !port_no.is_reserved() && info.port(port_no).is_some() && !is_link_port(self.tree(), port)
     }
 
     pub fn tree(&mut self) -> &FloodTree {
@@ -316,6 +337,8 @@ struct Handler {
     hosts: Arc<Shared>,
     switch: DatapathId,
     edges: Edges,
+    /// How much that is new each port may tell.
+    news: PortBuckets,
 }
 
 impl SwitchHandler for Handler {
@@ -328,18 +351,30 @@ impl SwitchHandler for Handler {
             // An answer to us, or a question of ours that came back.
             switch.consume();
         }
-        let port = PortId::new(self.switch, packet.in_port);
-        if frame.eth_src == our_mac || is_for_bridges(frame.eth_dst) || !self.edges.contains(port) {
+        if frame.eth_src == our_mac
+            || is_for_bridges(frame.eth_dst)
+            || !self.edges.contains(packet.in_port, switch.info())
+        {
             return;
         }
-        let sighting = self.hosts.sighting(port, &frame);
-        self.hosts.see(&sighting, switch.network(), switch.now());
+        let port = PortId::new(self.switch, packet.in_port);
+        let (sighting, now) = (self.hosts.sighting(port, &frame), switch.now());
+        if !self.hosts.table.is_news(&sighting, now) {
+            return;
+        }
+        if !self.news.take(packet.in_port, now) {
+            return self.hosts.table.refuse_unread();
+        }
+        self.hosts.see(&sighting, switch.network(), now);
     }
 
     fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
         let is_down = status.reason == PortReason::Delete
             || status.port.config.contains(PortConfig::PORT_DOWN)
             || status.port.state.contains(PortState::LINK_DOWN);
+        if status.reason == PortReason::Delete {
+            self.news.forget(status.port.port_no);
+        }
         if is_down {
             let port = PortId::new(self.switch, status.port.port_no);
             let effects = self.hosts.table.port_down(port, switch.now());

@@ -16,12 +16,14 @@
 struct Guide;
 
 mod broadcast;
+mod bucket;
 mod discovery;
 pub(crate) mod flooding;
 mod hosts;
 mod neighbour_proxy;
 mod provision;
 mod routes;
+mod timers;
 
 pub(crate) use broadcast::Announcer;
 pub use broadcast::Events;

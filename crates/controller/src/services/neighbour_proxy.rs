@@ -33,19 +33,17 @@
 //! ask on.
 
 mod answer;
-mod bucket;
 
+use super::bucket::{Bucket, PortBuckets};
 use super::hosts::frame::{Frame, Neighbour};
 use super::hosts::{Edges, Host, Hosts, packet_out, send_to_hosts};
 use crate::{Program, Stage, Switch, SwitchHandler, SwitchInfo};
-use bucket::Bucket;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use urtica_topology::PortId;
-use urtica_wire::{Action, DatapathId, PacketIn, PortNo};
+use urtica_wire::{Action, DatapathId, PacketIn, PortReason, PortStatus};
 
 /// How many questions are asked on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +141,7 @@ impl Program for NeighbourProxy {
             proxy: Arc::clone(&self.0),
             switch: info.datapath_id,
             edges: Edges::new(self.0.hosts.discovery()),
-            buckets: BTreeMap::new(),
+            questions: PortBuckets::new(self.0.config.rate_per_port, self.0.config.burst_per_port),
         })
     }
 
@@ -157,8 +155,8 @@ struct Handler {
     proxy: Arc<Shared>,
     switch: DatapathId,
     edges: Edges,
-    /// What each port may ask on. There are no more than ports.
-    buckets: BTreeMap<PortNo, Bucket>,
+    /// What each port may ask on.
+    questions: PortBuckets,
 }
 
 /// What is to be done with a question.
@@ -173,11 +171,7 @@ impl SwitchHandler for Handler {
             return;
         };
         let is_to_all = frame.eth_dst.is_multicast();
-        if !is_to_all
-            || !self
-                .edges
-                .contains(PortId::new(self.switch, packet.in_port))
-        {
+        if !is_to_all || !self.edges.contains(packet.in_port, switch.info()) {
             return;
         }
         let Some(Neighbour::Question { sender, target }) = frame.neighbour() else {
@@ -194,17 +188,28 @@ impl SwitchHandler for Handler {
         }
         switch.consume();
     }
+
+    fn port_status(&mut self, _: &mut Switch, status: &PortStatus) {
+        if status.reason == PortReason::Delete {
+            self.questions.forget(status.port.port_no);
+        }
+    }
 }
 
 impl Handler {
-    /// Sends a question out of every host port but the one that it came in by. One that has just been asked on has come back.
+    /// Sends a question out of every host port but the one that it came in by. One that has just been asked on has come
+    /// back. What all ports share is asked last, so that a port which asks too much keeps nobody else waiting.
     fn ask_on(&mut self, switch: &Switch, packet: &PacketIn) {
-        if !self.proxy.hosts.is_new(packet.data, switch.now()) {
+        let (proxy, now) = (&self.proxy, switch.now());
+        let is_whole = packet.data.len() >= usize::from(packet.total_len);
+        if !is_whole || !self.questions.take(packet.in_port, now) {
+            return count(&proxy.dropped);
+        }
+        if !proxy.hosts.is_new(packet.data, now) {
             return;
         }
-        let is_whole = packet.data.len() >= usize::from(packet.total_len);
-        if !is_whole || !self.may_ask_on(packet.in_port, switch.now()) {
-            return count(&self.proxy.dropped);
+        if !proxy.may_ask_on(now) {
+            return count(&proxy.dropped);
         }
         let from = PortId::new(self.switch, packet.in_port);
         send_to_hosts(
@@ -215,20 +220,6 @@ impl Handler {
             |_| true,
         );
         count(&self.proxy.asked_on);
-    }
-
-    fn may_ask_on(&mut self, port: PortNo, now: Instant) -> bool {
-        let config = &self.proxy.config;
-        let new = || Bucket::new(config.burst_per_port, now);
-        let bucket = self.buckets.entry(port).or_insert_with(new);
-        if !bucket.take(config.rate_per_port, config.burst_per_port, now) {
-            return false;
-        }
-        let may = self.proxy.may_ask_on(now);
-        if !may {
-            bucket.put_back();
-        }
-        may
     }
 }
 

@@ -110,6 +110,27 @@ fn made_up_probes_are_refused_and_told() {
     assert!(seen.lock().unwrap().is_empty());
 }
 
+/// So many that each would cost all other switches time: they are looked at by the hundred, and cost the others nothing.
+#[test]
+fn a_flood_of_lldp_is_read_in_part_and_disturbs_no_other_port() {
+    let (mut mesh, _) = ring(config());
+    let mut forged = probes(&mut mesh, port(2, 3)).pop().unwrap();
+    // The last byte of the authenticator, before the TLV that ends the frame.
+    *forged.iter_mut().nth_back(2).unwrap() ^= 1;
+    for _ in 0..10 {
+        for _ in 0..1_000 {
+            mesh.host_sends(port(1, 3), &forged);
+        }
+        mesh.settle();
+    }
+    let counters = mesh.discovery.counters();
+    let (read, dropped) = (counters.forged(), counters.overrun());
+    assert_eq!(read + dropped, 10_000);
+    assert!((100..=1_000).contains(&read), "{read} were read");
+    mesh.pass(20 * SECOND);
+    assert_eq!(mesh.found(), ring_links(3));
+}
+
 #[test]
 fn a_probe_that_comes_back_is_refused() {
     let (mut mesh, _) = ring(config());

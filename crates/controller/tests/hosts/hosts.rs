@@ -5,7 +5,7 @@ use crate::net::{Net, port};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use urtica_controller::services::{
-    Discovery, DiscoveryConfig, Events, HostEvent, Hosts, HostsConfig, LeftReason,
+    ConflictPolicy, Discovery, DiscoveryConfig, Events, HostEvent, Hosts, HostsConfig, LeftReason,
 };
 use urtica_controller::{Controller, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::packet::{Arp, ether_type, icmpv6::nd_flags};
@@ -22,8 +22,12 @@ pub fn discovery() -> Discovery {
 }
 
 fn line(length: u64) -> (Net, Hosts) {
+    line_with(HostsConfig::default(), length)
+}
+
+fn line_with(config: HostsConfig, length: u64) -> (Net, Hosts) {
     let discovery = discovery();
-    let hosts = Hosts::new(&discovery, HostsConfig::default());
+    let hosts = Hosts::new(&discovery, config);
     let controller = Controller::new().program(discovery).program(hosts.clone());
     let mut net = Net::line(controller, Version::Of13, length);
     net.advance(SETTLED);
@@ -231,11 +235,57 @@ fn a_flood_of_made_up_senders_disturbs_nobody_else() {
         frame[8..12].copy_from_slice(&number.to_be_bytes());
         net.packet_in(port(1, 3), &frame);
     }
-    assert_eq!(hosts.count(), 1 + HostsConfig::default().max_hosts_per_port);
+    let max_hosts_per_port = HostsConfig::default().max_hosts_per_port;
+    assert_eq!(hosts.count(), 1 + max_hosts_per_port);
+    assert_eq!(hosts.refused(), 10_000 - max_hosts_per_port as u64);
     assert_eq!(hosts.find_ipv4(ip(1)).unwrap().attached, port(2, 3));
     net.packet_in(port(2, 3), &arp_request(2, 9, None));
     assert!(hosts.find_ipv4(ip(2)).is_some());
     // They never answer, so they go.
     net.advance(HostsConfig::default().max_age + Duration::from_secs(10));
     assert!(hosts.count() <= 2, "{}", hosts.count());
+}
+
+#[test]
+fn frames_from_ports_that_do_not_exist_teach_nothing() {
+    let (mut net, hosts) = line(1);
+    for port_no in (4..1_000).chain([0, u32::MAX / 2]) {
+        net.packet_in(port(1, port_no), &arp_request(1, 9, None));
+    }
+    assert_eq!(hosts.count(), 0);
+    net.packet_in(port(1, 3), &arp_request(1, 9, None));
+    assert_eq!(hosts.find(mac(1)).unwrap().attached, port(1, 3));
+}
+
+#[test]
+fn times_without_end_are_taken() {
+    let config = HostsConfig {
+        max_age: Duration::MAX,
+        probe_timeout: Duration::MAX,
+        flap_window: Duration::MAX,
+        hold: Duration::MAX,
+        ..HostsConfig::default()
+    };
+    let (mut net, hosts) = line_with(config.clone(), 2);
+    net.packet_in(port(1, 3), &arp_request(1, 9, None));
+    // Somebody else wants its place, and its address.
+    net.packet_in(port(2, 3), &arp_request(1, 9, None));
+    let forged = Arp::request(mac(2), ip(1), ip(9));
+    net.packet_in(port(2, 3), &arp(2, MacAddr::BROADCAST, None, forged));
+    net.advance(Duration::from_secs(3_600));
+    let host = hosts.find_ipv4(ip(1)).expect("it is kept for ever");
+    assert_eq!((host.mac, host.attached), (mac(1), port(1, 3)));
+    assert_eq!(net.controller.background_counters().panics(), 0);
+
+    let newest_wins = HostsConfig {
+        on_conflict: ConflictPolicy::NewestWins,
+        ..config
+    };
+    let (mut net, hosts) = line_with(newest_wins, 2);
+    for switch in [1, 2].into_iter().cycle().take(20) {
+        net.packet_in(port(switch, 3), &arp_request(1, 9, None));
+    }
+    net.advance(Duration::from_secs(3_600));
+    assert!(hosts.find_ipv4(ip(1)).is_some());
+    assert_eq!(net.controller.background_counters().panics(), 0);
 }

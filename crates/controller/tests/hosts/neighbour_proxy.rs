@@ -6,7 +6,9 @@ use crate::net::{Net, Told, port};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use urtica_controller::services::{Hosts, HostsConfig, NeighbourProxy, NeighbourProxyConfig};
+use urtica_controller::services::{
+    Hosts, HostsConfig, NeighbourProxy, NeighbourProxyConfig, NeighbourProxyCounts,
+};
 use urtica_controller::{Controller, Switch, SwitchHandler, SwitchInfo};
 use urtica_topology::PortId;
 use urtica_wire::packet::icmpv6::nd_flags;
@@ -153,6 +155,15 @@ fn a_scan_does_not_melt_the_network() {
     }
     let later = bench.proxy.counts().asked_on - counts.asked_on - 1;
     assert_eq!(later, u64::from(rate_per_port));
+}
+
+#[test]
+fn questions_from_ports_that_do_not_exist_are_left_alone() {
+    let mut bench = Bench::new(Version::Of13, 3);
+    for port_no in 4..1_000 {
+        assert_eq!(bench.send(port(1, port_no), &arp_request(1, 2, None)), []);
+    }
+    assert_eq!(bench.proxy.counts(), NeighbourProxyCounts::default());
 }
 
 #[test]

@@ -30,7 +30,8 @@ use super::damping::Damping;
 use super::probe::Probe;
 use super::{DiscoveryConfig, DiscoveryEvent, DownReason, Refusal};
 use crate::services::flooding::{PortRole, SeenPort};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::services::timers::Timers;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use urtica_topology::{Link, PortId};
 use urtica_wire::{DatapathId, MacAddr, Port, PortConfig, PortNo, PortState as PortStateBits};
@@ -43,6 +44,10 @@ const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 /// switch that has just joined may lose the first ones: a cache of its own may go on dropping what was dropped before there
 /// were entries, until it is looked through.
 const ASK_AGAIN_AT: [u32; 3] = [32, 8, 2];
+
+/// With how many other ports' flaps a port's are remembered. A cable has one other end; more are for whoever moves
+/// cables, or makes links up.
+const MAX_DAMPINGS_PER_PORT: usize = 16;
 
 /// Names a connection of a switch: of two with one datapath id, the one that came up last speaks for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,8 +75,7 @@ pub(super) struct Links {
     ports: BTreeMap<PortId, PortState>,
     /// By the ends of the link, the lower one first.
     dampings: BTreeMap<(PortId, PortId), Damping>,
-    /// What is due when. Entries that have lost their meaning are noticed when they are due.
-    timers: BTreeSet<(Instant, Timer)>,
+    timers: Timers<Timer>,
     probes: Vec<Probe>,
     events: VecDeque<DiscoveryEvent>,
     has_new_links: bool,
@@ -85,7 +89,6 @@ struct PortState {
     takes_floods: bool,
     /// Its place in the probe interval.
     place: u32,
-    next_probe: Option<Instant>,
     /// Stamps below this were sent before the port came up.
     first_stamp: u64,
     /// When it is to be judged; `None` once it has been.
@@ -116,8 +119,8 @@ struct Heard {
 enum Timer {
     /// The port's regular probe.
     Probe(PortId),
-    /// Asks an unjudged port once more.
-    AskAgain(PortId),
+    /// Asks an unjudged port once more: which of [`ASK_AGAIN_AT`] it is.
+    AskAgain(PortId, usize),
     /// Has the port been quiet, and is the link one way only?
     Judge(PortId),
     /// Has what the port heard grown too old?
@@ -132,7 +135,6 @@ impl PortState {
             hw_addr: port.hw_addr,
             takes_floods: takes_floods(port),
             place,
-            next_probe: None,
             first_stamp,
             judged_at: None,
             was_host: false,
@@ -171,7 +173,7 @@ impl Links {
             switches: BTreeMap::new(),
             ports: BTreeMap::new(),
             dampings: BTreeMap::new(),
-            timers: BTreeSet::new(),
+            timers: Timers::default(),
             probes: Vec::new(),
             events: VecDeque::new(),
             has_new_links: false,
@@ -275,13 +277,10 @@ impl Links {
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(&(due, timer)) = self.timers.first()
-            && due <= now
-        {
-            self.timers.pop_first();
+        while let Some(timer) = self.timers.pop_due(now) {
             match timer {
-                Timer::Probe(port) => self.probe_regularly(port, due, now),
-                Timer::AskAgain(port) => self.ask_again(port, now),
+                Timer::Probe(port) => self.probe_regularly(port, now),
+                Timer::AskAgain(port, _) => self.ask_again(port, now),
                 Timer::Judge(port) => self.judge(port, now),
                 Timer::Expire(port) => self.expire(port, now),
                 Timer::Damping(a, b) => self.release(a, b, now),
@@ -291,7 +290,7 @@ impl Links {
 
     /// When [`Links::handle_timeout`] has something to do next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.first().map(|(due, _)| *due)
+        self.timers.next()
     }
 
     /// The probes that are to be sent now, in order. What a call about a switch has brought up is for that switch.
@@ -384,6 +383,16 @@ impl Links {
         self.forget_heard_by(port, reason, now);
         self.ports.remove(&port);
         self.has_new_ports = true;
+        self.cancel_timers(port);
+    }
+
+    fn cancel_timers(&mut self, port: PortId) {
+        for timer in [Timer::Probe(port), Timer::Judge(port), Timer::Expire(port)] {
+            self.timers.cancel(timer);
+        }
+        for which in 0..ASK_AGAIN_AT.len() {
+            self.timers.cancel(Timer::AskAgain(port, which));
+        }
     }
 
     /// Ends what `at` heard: the link is down, and the port that it heard is not heard by it any more.
@@ -413,9 +422,11 @@ impl Links {
         let judged_at = now + self.config.settle_time;
         if let Some(port) = self.ports.get_mut(&id) {
             port.judged_at = Some(judged_at);
-            self.timers.insert((judged_at, Timer::Judge(id)));
-            let asks = ASK_AGAIN_AT.map(|share| now + self.config.settle_time / share);
-            self.timers.extend(asks.map(|at| (at, Timer::AskAgain(id))));
+            self.timers.set(Timer::Judge(id), judged_at);
+            for (which, share) in ASK_AGAIN_AT.into_iter().enumerate() {
+                let at = now + self.config.settle_time / share;
+                self.timers.set(Timer::AskAgain(id, which), at);
+            }
         }
     }
 
@@ -480,7 +491,7 @@ impl Links {
             self.has_new_ports = true;
             self.settle(at, now);
             self.timers
-                .insert((now + self.config.timeout(), Timer::Expire(at)));
+                .set(Timer::Expire(at), now + self.config.timeout());
         }
         if let Some(port) = self.ports.get_mut(&at) {
             port.heard = Some(Heard { from, at: now });
@@ -509,6 +520,7 @@ impl Links {
             return;
         }
         let ends = (a.min(b), a.max(b));
+        self.make_room_for_damping(ends);
         let damping = self.dampings.entry(ends).or_default();
         if damping.is_holding(now) {
             return;
@@ -516,14 +528,32 @@ impl Links {
         let hold = damping.note_up(&self.config.damping, now);
         let expiry = damping.expires_at(&self.config.damping);
         let due = hold.map(|hold| now + hold).or(expiry);
-        self.timers
-            .extend(due.map(|due| (due, Timer::Damping(ends.0, ends.1))));
+        if let Some(due) = due {
+            self.timers.set(Timer::Damping(ends.0, ends.1), due);
+        }
         match hold {
             Some(held_for) => self.events.push_back(DiscoveryEvent::Flapping {
                 link: Link::new(ends.0, ends.1),
                 held_for,
             }),
             None => self.establish(a, b),
+        }
+    }
+
+    /// Has another of the lower end's be forgotten, where there are too many.
+    fn make_room_for_damping(&mut self, ends: (PortId, PortId)) {
+        if self.dampings.contains_key(&ends) {
+            return;
+        }
+        let (least, most) = (DatapathId(0), DatapathId(u64::MAX));
+        let least = (ends.0, PortId::new(least, PortNo(0)));
+        let most = (ends.0, PortId::new(most, PortNo(u32::MAX)));
+        let mut known = self.dampings.range(least..=most).map(|(&ends, _)| ends);
+        if let Some(first) = known.next()
+            && known.count() + 1 >= MAX_DAMPINGS_PER_PORT
+        {
+            self.dampings.remove(&first);
+            self.timers.cancel(Timer::Damping(first.0, first.1));
         }
     }
 
@@ -555,12 +585,9 @@ impl Links {
         });
     }
 
-    fn probe_regularly(&mut self, port: PortId, due: Instant, now: Instant) {
-        let state = self.ports.get(&port);
-        if state.is_some_and(|state| state.next_probe == Some(due)) {
-            self.send_probe(port, now);
-            self.schedule_probe(port, now);
-        }
+    fn probe_regularly(&mut self, port: PortId, now: Instant) {
+        self.send_probe(port, now);
+        self.schedule_probe(port, now);
     }
 
     fn ask_again(&mut self, port: PortId, now: Instant) {
@@ -594,7 +621,7 @@ impl Links {
         };
         let due = heard.at + self.config.timeout();
         if due > now {
-            self.timers.insert((due, Timer::Expire(port)));
+            self.timers.set(Timer::Expire(port), due);
         } else {
             self.forget_heard(port, DownReason::TimedOut, now);
         }
@@ -609,7 +636,7 @@ impl Links {
         }
         match damping.expires_at(&self.config.damping) {
             Some(expiry) if expiry > now => {
-                self.timers.insert((expiry, Timer::Damping(a, b)));
+                self.timers.set(Timer::Damping(a, b), expiry);
                 if self.hears(a, b) && self.hears(b, a) && !self.is_up(a, b) {
                     self.establish(a, b);
                 }
@@ -638,7 +665,7 @@ impl Links {
 
     /// The next time at the port's place in the interval.
     fn schedule_probe(&mut self, id: PortId, now: Instant) {
-        let Some(port) = self.ports.get_mut(&id) else {
+        let Some(port) = self.ports.get(&id) else {
             return;
         };
         let interval = self.config.probe_interval.as_nanos() as u64;
@@ -646,8 +673,7 @@ impl Links {
         let elapsed = now.saturating_duration_since(self.started).as_nanos() as u64;
         let into_interval = (elapsed + interval - place as u64) % interval;
         let due = now + Duration::from_nanos(interval - into_interval);
-        port.next_probe = Some(due);
-        self.timers.insert((due, Timer::Probe(id)));
+        self.timers.set(Timer::Probe(id), due);
     }
 
     /// A stamp that no probe had yet.

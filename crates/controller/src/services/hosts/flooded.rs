@@ -3,8 +3,8 @@
 //! Behind a port that seems to be a host's there may be a switch: one without a controller, whose tables lead the frame back, or one
 //! whose links are not found yet. So that a frame does not go round, and multiply, it is sent to all once, wherever it comes up again.
 
-use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 /// For how long a frame is known again. Hosts repeat a question after a second, and count pings.
@@ -13,26 +13,36 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// How many frames are known at most; the oldest go.
 const CAPACITY: usize = 1024;
 
-/// The frames, by their hashes, and when they were flooded.
+/// The frames, by their hashes, with a key that nobody knows who would make up a frame with the hash of another's.
 #[derive(Default)]
-pub struct Flooded(VecDeque<(u64, Instant)>);
+pub struct Flooded {
+    hasher: RandomState,
+    known: HashSet<u64>,
+    /// In the order in which they were flooded, and when.
+    order: VecDeque<(u64, Instant)>,
+}
 
 impl Flooded {
     /// Whether a frame is to be sent to all: not if it was just now.
     pub fn is_new(&mut self, frame: &[u8], now: Instant) -> bool {
-        let mut hasher = DefaultHasher::new();
-        frame.hash(&mut hasher);
-        let hash = hasher.finish();
-        self.0
-            .retain(|(_, flooded_at)| now.saturating_duration_since(*flooded_at) < WINDOW);
-        if self.0.iter().any(|(known, _)| *known == hash) {
+        let hash = self.hasher.hash_one(frame);
+        let is_old = |at: Instant| now.saturating_duration_since(at) >= WINDOW;
+        while let Some(&(_, flooded_at)) = self.order.front()
+            && (is_old(flooded_at) || self.order.len() >= CAPACITY && !self.known.contains(&hash))
+        {
+            self.forget_oldest();
+        }
+        if !self.known.insert(hash) {
             return false;
         }
-        if self.0.len() == CAPACITY {
-            self.0.pop_front();
-        }
-        self.0.push_back((hash, now));
+        self.order.push_back((hash, now));
         true
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some((hash, _)) = self.order.pop_front() {
+            self.known.remove(&hash);
+        }
     }
 }
 
@@ -57,7 +67,10 @@ mod tests {
         for number in 0..=CAPACITY {
             assert!(flooded.is_new(&number.to_be_bytes(), now));
         }
-        assert_eq!(flooded.0.len(), CAPACITY);
+        assert_eq!(
+            (flooded.order.len(), flooded.known.len()),
+            (CAPACITY, CAPACITY)
+        );
         assert!(flooded.is_new(&0_usize.to_be_bytes(), now));
     }
 }

@@ -9,10 +9,12 @@
 use super::frame::Neighbour;
 use super::host::{Host, HostId};
 use super::{ConflictPolicy, EVENT_INTERVAL, HostEvent, HostsConfig, LeftReason};
+use crate::services::timers::Timers;
 use papaya::HashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::Hash;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use urtica_topology::PortId;
@@ -63,6 +65,8 @@ pub(super) struct HostTable {
     by_mac: HashMap<MacAddr, Shelf>,
     by_address: HashMap<IpAddr, Shelf>,
     writer: Mutex<Writer>,
+    /// Sightings that told something new and were not looked at.
+    unread: AtomicU64,
 }
 
 /// What changes need beside the maps.
@@ -70,9 +74,7 @@ pub(super) struct HostTable {
 struct Writer {
     at_port: BTreeMap<PortId, BTreeSet<HostId>>,
     count: usize,
-    timers: BTreeSet<(Instant, Timer)>,
-    /// When each host's age is looked at.
-    ages: BTreeMap<HostId, Instant>,
+    timers: Timers<Timer>,
     /// Hosts that are seen elsewhere than where they are, by the port where they are.
     moves: BTreeMap<HostId, Claim<PortId>>,
     /// Addresses that another host than who has it says that it has.
@@ -121,6 +123,7 @@ impl HostTable {
             by_mac: HashMap::new(),
             by_address: HashMap::new(),
             writer: Mutex::default(),
+            unread: AtomicU64::new(0),
         }
     }
 
@@ -160,23 +163,33 @@ impl HostTable {
     }
 
     pub fn refused(&self) -> u64 {
-        self.lock().refused
+        self.lock().refused + self.unread.load(Ordering::Relaxed)
     }
 
-    /// Takes in a sighting.
-    pub fn see(&self, sighting: &Sighting, now: Instant) -> Effects {
+    /// Whether a sighting tells something new, for [`HostTable::see`]. One that does not shows that its host is alive, and
+    /// takes no lock.
+    pub fn is_news(&self, sighting: &Sighting, now: Instant) -> bool {
         if sighting.mac.is_multicast() || sighting.mac == MacAddr::ZERO {
-            return Effects::default();
+            return false;
         }
-        let known = self.find_in(sighting.vlan, sighting.mac);
-        if let Some(host) = &known
-            && tells_nothing_new(host, sighting)
-        {
-            // Whether it is heard before a claim on it is decided, the timer finds out.
-            host.touch(now);
-            return Effects::default();
+        match self.find_in(sighting.vlan, sighting.mac) {
+            Some(host) if tells_nothing_new(&host, sighting) => {
+                // Whether it is heard before a claim on it is decided, the timer finds out.
+                host.touch(now);
+                false
+            }
+            _ => true,
         }
+    }
+
+    /// Takes in a sighting that tells something new.
+    pub fn see(&self, sighting: &Sighting, now: Instant) -> Effects {
         self.change(now, |change| change.see(sighting))
+    }
+
+    /// A sighting is not looked at: there were too many.
+    pub fn refuse_unread(&self) {
+        self.unread.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Does what is due.
@@ -186,7 +199,7 @@ impl HostTable {
 
     /// When something is due next.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.lock().timers.first().map(|(due, _)| *due)
+        self.lock().timers.next()
     }
 
     /// A port has no link any more, or is gone.
@@ -332,7 +345,7 @@ impl Change<'_> {
         }
         let claim = self.claim(port, host);
         self.writer.moves.insert(id, claim);
-        self.writer.timers.insert((claim.due, Timer::Move(id)));
+        self.writer.timers.set(Timer::Move(id), claim.due);
         self.probe(host);
         false
     }
@@ -378,7 +391,7 @@ impl Change<'_> {
             let claim = self.claim(id, &owner);
             self.writer.claims.insert((id.0, address), claim);
             let timer = Timer::Claim(id.0, address);
-            self.writer.timers.insert((claim.due, timer));
+            self.writer.timers.set(timer, claim.due);
             self.probe_for(&owner, address);
         }
     }
@@ -401,10 +414,7 @@ impl Change<'_> {
     }
 
     fn handle_timeout(&mut self) {
-        while let Some(&(due, timer)) = self.writer.timers.first()
-            && due <= self.now
-        {
-            self.writer.timers.pop_first();
+        while let Some(timer) = self.writer.timers.pop_due(self.now) {
             match timer {
                 Timer::Age(id) => self.age(id),
                 Timer::Move(id) => self.decide_move(id),
@@ -439,15 +449,7 @@ impl Change<'_> {
     }
 
     fn set_age(&mut self, id: HostId, due: Instant) {
-        self.forget_age(id);
-        self.writer.ages.insert(id, due);
-        self.writer.timers.insert((due, Timer::Age(id)));
-    }
-
-    fn forget_age(&mut self, id: HostId) {
-        if let Some(due) = self.writer.ages.remove(&id) {
-            self.writer.timers.remove(&(due, Timer::Age(id)));
-        }
+        self.writer.timers.set(Timer::Age(id), due);
     }
 
     /// A host that was seen elsewhere has had its time to answer where it is.
@@ -590,10 +592,12 @@ impl Change<'_> {
         take_off(&self.table.by_mac, &host.mac, id);
         self.leave_port(id, host.attached);
         self.writer.count -= 1;
-        self.forget_age(id);
+        self.writer.timers.cancel(Timer::Age(id));
+        self.writer.timers.cancel(Timer::Move(id));
         self.writer.moves.remove(&id);
         self.writer.asked.remove(&id);
         self.writer.moved.remove(&id);
+        self.writer.held.remove(&id);
         self.tell(HostEvent::Left {
             host: Arc::clone(host),
             reason,

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use urtica_topology::Topology;
 
 const MS: Duration = Duration::from_millis(1);
@@ -406,6 +407,41 @@ fn what_is_remembered_of_flaps_is_forgotten() {
         world.set_port(a, true);
     }
     assert_eq!(world.links.dampings.len(), 1);
+    world.pass(Duration::from_secs(70));
+    assert!(world.links.dampings.is_empty());
+}
+
+#[test]
+fn a_port_that_never_rests_takes_no_more_room_than_another() {
+    let (mut world, a, _) = World::pair(DiscoveryConfig::default());
+    let before = world.links.timers.len();
+    for _ in 0..10_000 {
+        world.set_port(a, false);
+        world.set_port(a, true);
+    }
+    // Those of two ports at most, and that of the flaps of their link.
+    let after = world.links.timers.len();
+    assert!(after <= before + 13, "{before} timers became {after}");
+    for id in 1..=2 {
+        world.part(id);
+    }
+    assert!(world.links.timers.len() <= 1, "that of the flaps is left");
+}
+
+#[test]
+fn flaps_are_remembered_of_so_many_cables_a_port() {
+    let mut world = World::new();
+    for switch in 1..=40 {
+        world.join(switch);
+    }
+    let a = port_id(1, 1);
+    for switch in 2..=40 {
+        world.plug(a, port_id(switch, 1));
+        world.set_port(a, false);
+        world.set_port(a, true);
+        assert_eq!(world.found().len(), 2, "a cable to switch {switch}");
+    }
+    assert_eq!(world.links.dampings.len(), MAX_DAMPINGS_PER_PORT);
     world.pass(Duration::from_secs(70));
     assert!(world.links.dampings.is_empty());
 }
