@@ -1,28 +1,30 @@
 //! `urtica flows`: looks into a switch and changes it, in the words of `ovs-ofctl`.
 
 pub mod client;
+mod port_names;
+mod rows;
+mod switch_name;
+
+pub use switch_name::SwitchName;
 
 use crate::status;
 use client::{Client, ClientError, Refusal};
+use port_names::PortNames;
+use rows::one_line_each;
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::time::Duration;
 use urtica_wire::text::{ParseError, message};
 use urtica_wire::{
-    Address, AddressError, FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ALL, GroupMod,
-    GroupModCommand, METER_ALL, Message, MeterMod, MeterModCommand, MultipartReplyBody,
-    MultipartRequestBody, PortNo, Version,
+    FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ALL, GroupMod, GroupModCommand, METER_ALL,
+    Message, MeterMod, MeterModCommand, MultipartReplyBody, MultipartRequestBody, PortNo, Version,
 };
 
 /// How many changes are sent before the switch is asked whether it keeps up: what it refuses of them must fit into
 /// the sockets' buffers, or both sides would wait for each other.
 const CHANGES_PER_BARRIER: usize = 1000;
-
-/// Where Open vSwitch has the sockets of its bridges.
-const OVS_RUN_DIR: &str = "/var/run/openvswitch";
 
 /// Options of `urtica flows`.
 #[derive(clap::Args)]
@@ -30,7 +32,7 @@ pub struct FlowsArgs {
     /// Speak only this version of OpenFlow: 1.0 or 1.3. May be repeated [default: the highest that the switch speaks].
     #[arg(short = 'O', long, value_name = "VERSION", global = true)]
     openflow: Vec<Version>,
-    /// How many seconds to wait for an answer.
+    /// How many seconds an answer may take, from the question to its end.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, global = true)]
     timeout: u64,
     #[command(subcommand)]
@@ -42,6 +44,7 @@ enum Verb {
     /// Who the switch is, and its ports.
     Show(Target),
     /// The flow entries, or those that MATCH includes, which may name a table as well.
+    #[command(visible_alias = "dump-flows")]
     Dump {
         #[command(flatten)]
         target: Target,
@@ -50,15 +53,24 @@ enum Verb {
         flow: Option<String>,
     },
     /// Adds flow entries.
+    #[command(visible_alias = "add-flow")]
     Add(Changes),
     /// Changes the actions of the flow entries that a flow's match includes.
+    #[command(visible_alias = "mod-flows")]
     Mod(EntryChanges),
     /// Deletes the flow entries that a flow's match includes; without one, all.
+    #[command(visible_alias = "del-flows")]
     Del(EntryChanges),
     /// What tables count.
     DumpTables(Target),
-    /// What ports count.
-    DumpPorts(Target),
+    /// What ports count, or one of them.
+    DumpPorts {
+        #[command(flatten)]
+        target: Target,
+        /// Its number or name.
+        #[arg(value_name = "PORT")]
+        port: Option<String>,
+    },
     /// Groups, and what they count.
     DumpGroups(Target),
     /// Adds groups.
@@ -105,30 +117,6 @@ struct EntryChanges {
     strict: bool,
 }
 
-/// A switch as it is named on the command line.
-#[derive(Clone, Debug)]
-pub struct SwitchName(Address);
-
-impl SwitchName {
-    /// Where to connect.
-    pub fn address(&self) -> &Address {
-        &self.0
-    }
-}
-
-impl FromStr for SwitchName {
-    type Err = AddressError;
-
-    /// An address, or the name of a bridge that has its socket where Open vSwitch puts them.
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        let socket = Path::new(OVS_RUN_DIR).join(format!("{text}.mgmt"));
-        if !text.contains([':', '/']) && socket.exists() {
-            return Ok(Self(Address::Unix(socket)));
-        }
-        text.parse().map(Self)
-    }
-}
-
 /// Why not everything was done.
 #[derive(Debug, thiserror::Error)]
 enum Error {
@@ -136,6 +124,18 @@ enum Error {
     Client(#[from] ClientError),
     #[error("{place}: {error}")]
     Parse { place: String, error: ParseError },
+    #[error(
+        "{place}: {error}; if it is a port's name, the switch has to tell its number, and: {reason}"
+    )]
+    NoNames {
+        place: String,
+        error: ParseError,
+        reason: Box<ClientError>,
+    },
+    #[error(
+        "the switch has no port '{0}'; expected a port's number or name, as urtica flows show prints them"
+    )]
+    NoPort(String),
     #[error("{path}: {error}")]
     File { path: String, error: io::Error },
     #[error("nothing to {0}; expected a text or --file")]
@@ -173,12 +173,22 @@ impl FlowsArgs {
         match &self.verb {
             Verb::Show(target) => show(&mut self.connect(target)?, out),
             Verb::Dump { target, flow } => {
-                let request = flow_stats_request(flow.as_deref().unwrap_or_default())?;
-                dump(&mut self.connect(target)?, request, out)
+                let text = flow.clone().unwrap_or_default();
+                let text = vec![(format!("'{text}'"), text)];
+                let (mut client, requests) = self.parse_all(target, text, flow_stats_request)?;
+                for (_, request) in requests {
+                    dump(&mut client, request, out)?;
+                }
+                Ok(())
             }
             Verb::DumpTables(target) => self.print(target, [MultipartRequestBody::Table], out),
-            Verb::DumpPorts(target) => {
-                self.print(target, [MultipartRequestBody::PortStats(PortNo::ANY)], out)
+            Verb::DumpPorts { target, port } => {
+                let mut client = self.connect(target)?;
+                let port = match port {
+                    None => PortNo::ANY,
+                    Some(name) => port_of(&mut client, name)?,
+                };
+                print_all(&mut client, [MultipartRequestBody::PortStats(port)], out)
             }
             Verb::DumpGroups(target) => {
                 let what = [
@@ -232,13 +242,9 @@ impl FlowsArgs {
         }
     }
 
-    fn connect(&self, target: &Target) -> Result<Client, Error> {
+    fn connect(&self, target: &Target) -> Result<Client, ClientError> {
         let timeout = Duration::from_secs(self.timeout.max(1));
-        Ok(Client::connect(
-            target.switch.address(),
-            &self.openflow,
-            timeout,
-        )?)
+        Client::connect(target.switch.address(), &self.openflow, timeout)
     }
 
     /// Prints what the switch answers to each of these questions.
@@ -248,13 +254,7 @@ impl FlowsArgs {
         questions: [MultipartRequestBody; N],
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let mut client = self.connect(target)?;
-        for question in questions {
-            for frame in client.multipart(question)? {
-                print_frame(&frame, out)?;
-            }
-        }
-        Ok(())
+        print_all(&mut self.connect(target)?, questions, out)
     }
 
     fn change(
@@ -267,8 +267,8 @@ impl FlowsArgs {
         if texts.is_empty() {
             return Err(Error::Nothing(verb));
         }
-        let changes_made = parse_all(texts, parse)?;
-        send_all(&mut self.connect(&changes.target)?, &changes_made)
+        let (mut client, messages) = self.parse_all(&changes.target, texts, parse)?;
+        send_all(&mut client, &messages)
     }
 
     /// The same where no text at all means `all`.
@@ -282,8 +282,46 @@ impl FlowsArgs {
         if texts.is_empty() && changes.file.is_none() {
             texts.push(("all".to_owned(), all.to_owned()));
         }
-        let changes_made = parse_all(texts, parse)?;
-        send_all(&mut self.connect(&changes.target)?, &changes_made)
+        let (mut client, messages) = self.parse_all(&changes.target, texts, parse)?;
+        send_all(&mut client, &messages)
+    }
+
+    /// What texts say, each with its text; and a connection, which is made before only where a port's name is among them.
+    fn parse_all<T>(
+        &self,
+        target: &Target,
+        texts: Vec<(String, String)>,
+        parse: impl Fn(&str) -> Result<T, ParseError>,
+    ) -> Result<(Client, Vec<(String, T)>), Error> {
+        let mut asked = None;
+        let mut all = Vec::with_capacity(texts.len());
+        for (place, text) in texts {
+            let parsed = match parse(text.trim()) {
+                Err(error) if error.may_be_a_port() => {
+                    if asked.is_none() {
+                        asked = Some(self.ask_names(target).map_err(|reason| Error::NoNames {
+                            place: place.clone(),
+                            error,
+                            reason: Box::new(reason),
+                        })?);
+                    }
+                    let names = asked.as_ref().map(|(_, names)| names);
+                    parse_named(names, place, text.trim(), &parse)?
+                }
+                parsed => parsed.map_err(|error| Error::Parse { place, error })?,
+            };
+            all.push((text, parsed));
+        }
+        match asked {
+            Some((client, _)) => Ok((client, all)),
+            None => Ok((self.connect(target)?, all)),
+        }
+    }
+
+    fn ask_names(&self, target: &Target) -> Result<(Client, PortNames), ClientError> {
+        let mut client = self.connect(target)?;
+        let names = PortNames::ask(&mut client)?;
+        Ok((client, names))
     }
 }
 
@@ -331,19 +369,6 @@ fn meter(command: MeterModCommand, text: &str) -> Result<Message<'static>, Parse
     MeterMod::parse(command, text).map(Message::MeterMod)
 }
 
-fn parse_all(
-    texts: Vec<(String, String)>,
-    parse: impl Fn(&str) -> Result<Message<'static>, ParseError>,
-) -> Result<Vec<(String, Message<'static>)>, Error> {
-    let parsed = texts
-        .into_iter()
-        .map(|(place, text)| match parse(text.trim()) {
-            Ok(message) => Ok((text, message)),
-            Err(error) => Err(Error::Parse { place, error }),
-        });
-    parsed.collect()
-}
-
 /// Sends changes and waits until the switch has made them, or refused.
 fn send_all(client: &mut Client, changes: &[(String, Message)]) -> Result<(), Error> {
     let mut refused = Vec::new();
@@ -376,13 +401,53 @@ fn show(client: &mut Client, out: &mut dyn Write) -> Result<(), Error> {
     print_frame(&config, out)
 }
 
+/// Parses a text that may have ports' names in it.
+fn parse_named<T>(
+    names: Option<&PortNames>,
+    place: String,
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, ParseError>,
+) -> Result<T, Error> {
+    let (numbered, parsed) = match names {
+        Some(names) => names.parse(text, parse),
+        None => (text.to_owned(), parse(text)),
+    };
+    // Columns count in what was parsed.
+    let place = match numbered == text {
+        true => place,
+        false => format!("{place}, which is '{numbered}'"),
+    };
+    parsed.map_err(|error| Error::Parse { place, error })
+}
+
+/// The port of this number or name.
+fn port_of(client: &mut Client, name: &str) -> Result<PortNo, Error> {
+    if let Ok(port) = name.parse() {
+        return Ok(port);
+    }
+    let names = PortNames::ask(client)?;
+    names
+        .port(name)
+        .ok_or_else(|| Error::NoPort(name.to_owned()))
+}
+
+/// Prints what the switch answers to each of these questions.
+fn print_all<const N: usize>(
+    client: &mut Client,
+    questions: [MultipartRequestBody; N],
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    for question in questions {
+        for frame in client.multipart(question)? {
+            print_frame(&frame, out)?;
+        }
+    }
+    Ok(())
+}
+
 /// Which entries a text asks for: a flow without actions.
-fn flow_stats_request(text: &str) -> Result<FlowStatsRequest<'static>, Error> {
-    let parsed = FlowMod::parse(FlowModCommand::Delete, text);
-    let flow = parsed.map_err(|error| Error::Parse {
-        place: format!("'{text}'"),
-        error,
-    })?;
+fn flow_stats_request(text: &str) -> Result<FlowStatsRequest<'static>, ParseError> {
+    let flow = FlowMod::parse(FlowModCommand::Delete, text)?;
     Ok(FlowStatsRequest {
         table_id: flow.table_id,
         out_port: flow.out_port,
@@ -409,6 +474,7 @@ fn dump(client: &mut Client, request: FlowStatsRequest, out: &mut dyn Write) -> 
 
 fn print_frame(frame: &[u8], out: &mut dyn Write) -> Result<(), Error> {
     let (header, decoded) = Message::decode(frame).map_err(ClientError::from)?;
-    writeln!(out, "{}", message(&header, &decoded))?;
+    let text = format!("{:#}", message(&header, &decoded));
+    writeln!(out, "{}", one_line_each(&text))?;
     Ok(())
 }

@@ -256,7 +256,16 @@ fn flows_are_refused_with_what_was_expected() {
             "10.0.0.256",
         ),
         (&["dump", "ptcp:6653"], "expected one to connect to"),
-        (&["dump", "nobridge"], "tcp:HOST"),
+        (&["dump", "nobridge"], "there is no bridge 'nobridge' in "),
+        (&["dump-flows", "ptcp:6653"], "expected one to connect to"),
+        (
+            &["add-flow", "tcp:127.0.0.1:1", "in_port=eth1,actions=drop"],
+            "'eth1' is not a port; expected a number",
+        ),
+        (
+            &["add-flow", "tcp:127.0.0.1:1", "actions=output:eth1"],
+            "if it is a port's name, the switch has to tell its number, and: cannot connect to tcp:127.0.0.1:1",
+        ),
         (
             &["show", "tcp:127.0.0.1:1"],
             "expected a switch that listens there",

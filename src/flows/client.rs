@@ -2,7 +2,7 @@
 
 use socket2::{SockAddr, Socket, Type};
 use std::io::{self, Read, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use urtica_socket::look_up;
 use urtica_wire::{
     Address, DecodeError, EncodeError, ErrorCode, ErrorMessage, Header, Hello, Message,
@@ -10,6 +10,12 @@ use urtica_wire::{
 };
 
 const READ_BYTES: usize = 64 << 10;
+
+/// A year: what is longer is as good as for ever.
+const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How long an answer may be in all its parts: some millions of flow entries.
+const ANSWER_BYTES_MAX: usize = 512 << 20;
 
 /// Why a switch could not be asked, or did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +30,14 @@ pub enum ClientError {
     Io(io::Error),
     #[error("the switch did not answer within {0} s")]
     Silent(u64),
+    #[error(
+        "the switch's answer was not complete within {seconds} s, after {bytes} bytes of it; --timeout gives it more time"
+    )]
+    Slow { seconds: u64, bytes: usize },
+    #[error("the switch did not take what was sent within {0} s")]
+    Stalled(u64),
+    #[error("the switch's answer has no end; expected at most {} MiB", ANSWER_BYTES_MAX >> 20)]
+    Endless,
     #[error("the switch closed the connection")]
     Closed,
     #[error("the switch speaks other versions of OpenFlow; expected {ours}")]
@@ -61,11 +75,15 @@ pub struct Client {
     /// Bytes received and not yet taken.
     input: Vec<u8>,
     timeout: Duration,
+    /// When what is being sent or awaited must be done with.
+    deadline: Instant,
+    /// How many bytes have come of what is awaited.
+    answered_bytes: usize,
 }
 
 impl Client {
     /// Connects, and agrees on the highest of `versions` that the switch speaks, of all where none are given. `timeout`
-    /// bounds every wait.
+    /// bounds each message's way out, and each answer from the question to its last byte.
     pub fn connect(
         address: &Address,
         versions: &[Version],
@@ -76,11 +94,13 @@ impl Client {
             chosen => chosen,
         };
         let mut client = Self {
-            stream: open(address, timeout)?,
+            stream: open(address, timeout.min(TIMEOUT_MAX))?,
             version: Version::Of13,
             last_xid: 0,
             input: Vec::new(),
-            timeout,
+            timeout: timeout.min(TIMEOUT_MAX),
+            deadline: Instant::now(),
+            answered_bytes: 0,
         };
         client.version = client.agree(versions)?;
         Ok(client)
@@ -94,7 +114,8 @@ impl Client {
     fn agree(&mut self, versions: &[Version]) -> Result<Version, ClientError> {
         let mut hello = Vec::new();
         Hello::write(versions, self.next_xid(), &mut hello);
-        self.stream.write_all(&hello).map_err(ClientError::Io)?;
+        self.send_encoded(&hello)?;
+        self.begin();
         let frame = self.next_frame()?;
         match Message::decode(&frame)?.1 {
             Message::Error(error) => Err(refused(&error)),
@@ -118,18 +139,20 @@ impl Client {
         let xid = self.next_xid();
         let mut bytes = Vec::new();
         message.encode(self.version, xid, &mut bytes)?;
-        self.stream.write_all(&bytes).map_err(ClientError::Io)?;
+        self.send_encoded(&bytes)?;
         Ok(xid)
     }
 
     /// Sends messages that are encoded already, at once and without awaiting anything.
     pub fn send_encoded(&mut self, messages: &[u8]) -> Result<(), ClientError> {
-        self.stream.write_all(messages).map_err(ClientError::Io)
+        self.begin();
+        self.write_all(messages)
     }
 
     /// Sends a message and returns the reply, whole.
     pub fn request(&mut self, message: &Message) -> Result<Vec<u8>, ClientError> {
         let xid = self.send(message)?;
+        self.begin();
         self.reply(xid)
     }
 
@@ -138,9 +161,13 @@ impl Client {
         let flags = MultipartFlags::empty();
         let request = Message::MultipartRequest(MultipartRequest { flags, body });
         let xid = self.send(&request)?;
+        self.begin();
         let mut parts = Vec::new();
         loop {
             let frame = self.reply(xid)?;
+            if self.answered_bytes > ANSWER_BYTES_MAX {
+                return Err(ClientError::Endless);
+            }
             let more = match Message::decode(&frame)?.1 {
                 Message::MultipartReply(reply) => reply.flags.contains(MultipartFlags::MORE),
                 _ => false,
@@ -155,6 +182,7 @@ impl Client {
     /// Waits until the switch has dealt with all that was sent; returns what it refused.
     pub fn barrier(&mut self) -> Result<Vec<Refusal>, ClientError> {
         let barrier = self.send(&Message::BarrierRequest)?;
+        self.begin();
         let mut refusals = Vec::new();
         loop {
             let frame = self.next_answer()?;
@@ -195,7 +223,7 @@ impl Client {
             };
             let mut reply = Vec::new();
             Message::EchoReply(payload).encode(self.version, header.xid, &mut reply)?;
-            self.stream.write_all(&reply).map_err(ClientError::Io)?;
+            self.write_all(&reply)?;
         }
     }
 
@@ -212,21 +240,62 @@ impl Client {
 
     fn read_more(&mut self) -> Result<(), ClientError> {
         let mut buffer = [0; READ_BYTES];
+        let left = self.time_left().ok_or_else(|| self.too_late())?;
+        self.stream
+            .set_read_timeout(Some(left))
+            .map_err(ClientError::Io)?;
         match self.stream.read(&mut buffer) {
             Ok(0) => Err(ClientError::Closed),
             Ok(count) => {
+                self.answered_bytes += count;
                 self.input.extend_from_slice(&buffer[..count]);
                 Ok(())
             }
-            Err(error) => match error.kind() {
-                io::ErrorKind::Interrupted => Ok(()),
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                    Err(ClientError::Silent(self.timeout.as_secs()))
-                }
-                _ => Err(ClientError::Io(error)),
-            },
+            // The next look at the time decides.
+            Err(error) if is_try_again(&error) => Ok(()),
+            Err(error) => Err(ClientError::Io(error)),
         }
     }
+
+    fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), ClientError> {
+        while !bytes.is_empty() {
+            let seconds = self.timeout.as_secs();
+            let left = self.time_left().ok_or(ClientError::Stalled(seconds))?;
+            self.stream
+                .set_write_timeout(Some(left))
+                .map_err(ClientError::Io)?;
+            match self.stream.write(bytes) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) if is_try_again(&error) => {}
+                Err(error) => return Err(ClientError::Io(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on the time counts for what is sent or awaited next.
+    fn begin(&mut self) {
+        self.deadline = Instant::now() + self.timeout;
+        self.answered_bytes = self.input.len();
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn too_late(&self) -> ClientError {
+        let (seconds, bytes) = (self.timeout.as_secs(), self.answered_bytes);
+        match bytes {
+            0 => ClientError::Silent(seconds),
+            _ => ClientError::Slow { seconds, bytes },
+        }
+    }
+}
+
+fn is_try_again(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
 fn refused(error: &ErrorMessage) -> ClientError {
@@ -262,8 +331,6 @@ fn connect(address: &Address, timeout: Duration) -> io::Result<Socket> {
 
 fn connect_to(place: &SockAddr, timeout: Duration) -> io::Result<Socket> {
     let socket = Socket::new(place.domain(), Type::STREAM, None)?;
-    socket.set_read_timeout(Some(timeout))?;
-    socket.set_write_timeout(Some(timeout))?;
     if !place.is_unix() {
         socket.set_tcp_nodelay(true)?;
     }
@@ -276,6 +343,10 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
     use std::thread::{self, JoinHandle};
+    use urtica_wire::{List, MultipartReply, MultipartReplyBody};
+
+    /// What nobody waits for unless something is wrong.
+    const LONG: Duration = Duration::from_secs(60);
 
     /// A switch that says `said` at once, and closes when the client does.
     fn switch(said: Vec<u8>) -> (Address, JoinHandle<Vec<u8>>) {
@@ -292,9 +363,9 @@ mod tests {
         (Address::Tcp { host, port }, heard)
     }
 
-    fn connect(said: Vec<u8>, timeout_ms: u64) -> Result<Client, ClientError> {
+    fn connect(said: Vec<u8>, timeout: Duration) -> Result<Client, ClientError> {
         let (address, _) = switch(said);
-        Client::connect(&address, &Version::ALL, Duration::from_millis(timeout_ms))
+        Client::connect(&address, &Version::ALL, timeout)
     }
 
     fn hello(versions: &[Version]) -> Vec<u8> {
@@ -311,9 +382,9 @@ mod tests {
 
     #[test]
     fn the_highest_common_version_is_taken() {
-        let client = connect(hello(&[Version::Of10]), 1000).unwrap();
+        let client = connect(hello(&[Version::Of10]), LONG).unwrap();
         assert_eq!(client.version(), Version::Of10);
-        let client = connect(hello(&Version::ALL), 1000).unwrap();
+        let client = connect(hello(&Version::ALL), LONG).unwrap();
         assert_eq!(client.version(), Version::Of13);
     }
 
@@ -323,7 +394,7 @@ mod tests {
         said.extend(encoded(Version::Of13, 77, &Message::EchoRequest(b"there?")));
         said.extend(encoded(Version::Of13, 2, &Message::BarrierReply));
         let (address, heard) = switch(said);
-        let mut client = Client::connect(&address, &Version::ALL, Duration::from_secs(5)).unwrap();
+        let mut client = Client::connect(&address, &Version::ALL, LONG).unwrap();
         assert_eq!(client.barrier().unwrap(), []);
         drop(client);
         let reply = encoded(Version::Of13, 77, &Message::EchoReply(b"there?"));
@@ -339,14 +410,74 @@ mod tests {
         let mut said = hello(&Version::ALL);
         said.extend(encoded(Version::Of13, 2, &Message::Error(error)));
         said.extend(encoded(Version::Of13, 3, &Message::BarrierReply));
-        let mut client = connect(said, 5000).unwrap();
+        let mut client = connect(said, LONG).unwrap();
         let xid = client.send(&Message::FlowMod(Default::default())).unwrap();
         let code = ErrorCode::FlowModFailedTableFull;
         assert_eq!(client.barrier().unwrap(), [Refusal { xid, code }]);
     }
 
+    /// A switch that says `said`, and then `again` for ever, byte by byte where `by_bytes`.
+    fn endless_switch(said: Vec<u8>, again: Vec<u8>, by_bytes: bool) -> Address {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_nodelay(true).unwrap();
+            stream.write_all(&said).unwrap();
+            // Ends when the client has gone.
+            loop {
+                let sent = match by_bytes {
+                    true => again.iter().try_for_each(|byte| {
+                        thread::sleep(Duration::from_millis(5));
+                        stream.write_all(&[*byte])
+                    }),
+                    false => stream.write_all(&again),
+                };
+                if sent.is_err() {
+                    return;
+                }
+            }
+        });
+        let host = "127.0.0.1".to_owned();
+        Address::Tcp { host, port }
+    }
+
+    #[test]
+    fn an_answer_that_drips_is_waited_for_no_longer_than_the_timeout() {
+        let more = MultipartReply {
+            flags: MultipartFlags::MORE,
+            body: MultipartReplyBody::Flow(List::default()),
+        };
+        let part = encoded(Version::Of13, 2, &Message::MultipartReply(more));
+        let barrier = encoded(Version::Of13, 77, &Message::BarrierReply);
+        for (again, by_bytes) in [(part, true), (barrier.clone(), true), (barrier, false)] {
+            // The first bytes of the answer come with the hello, so that they are there in time.
+            let said = [hello(&Version::ALL), again.clone()].concat();
+            let address = endless_switch(said, again, by_bytes);
+            let mut client = Client::connect(&address, &Version::ALL, LONG).unwrap();
+            client.timeout = Duration::from_millis(200);
+            let error = client.multipart(MultipartRequestBody::Table).unwrap_err();
+            assert!(matches!(error, ClientError::Slow { .. }), "{error}");
+            let told = error.to_string();
+            assert!(told.contains("was not complete within"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_hello_that_drips_is_waited_for_no_longer_than_the_timeout() {
+        let address = endless_switch(vec![4, 0, 0xff], vec![0xff, 0, 0], true);
+        let timeout = Duration::from_millis(200);
+        let error = Client::connect(&address, &Version::ALL, timeout).err();
+        // The machine may be too busy for a single byte to come in time.
+        assert!(matches!(
+            error,
+            Some(ClientError::Slow { .. } | ClientError::Silent(_) | ClientError::Connect { .. })
+        ));
+    }
+
     #[test]
     fn failures_are_sentences() {
+        const SOON: Duration = Duration::from_millis(300);
         let sentence = |said, wait| match connect(said, wait).and_then(|mut client| {
             let _ = client.barrier()?;
             Ok(())
@@ -360,11 +491,11 @@ mod tests {
         };
         let refusal = encoded(Version::Of10, 1, &Message::Error(refusal));
         for (said, wait, expected) in [
-            (vec![], 50, "did not answer"),
-            (vec![4, 0, 0, 3, 0, 0, 0, 1], 1000, "not OpenFlow"),
-            (vec![6, 0, 0, 8, 0, 0, 0, 1], 50, "did not answer"),
-            (vec![2, 0, 0, 8, 0, 0, 0, 1], 1000, "expected 1.0 or 1.3"),
-            (refusal, 1000, "only 1.5 here"),
+            (vec![], SOON, "did not answer"),
+            (vec![4, 0, 0, 3, 0, 0, 0, 1], LONG, "not OpenFlow"),
+            (vec![6, 0, 0, 8, 0, 0, 0, 1], SOON, "did not answer"),
+            (vec![2, 0, 0, 8, 0, 0, 0, 1], LONG, "expected 1.0 or 1.3"),
+            (refusal, LONG, "only 1.5 here"),
         ] {
             let told = sentence(said, wait);
             assert!(told.contains(expected), "{told}");

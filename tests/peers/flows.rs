@@ -19,6 +19,59 @@ fn flows_of_ovs_in_of13() {
     changes_are_seen("OpenFlow13", "1.3");
 }
 
+#[test]
+fn ports_of_ovs_are_shown_a_line_each_and_taken_by_name() {
+    if !require::root_and(openvswitch::TOOLS) {
+        return;
+    }
+    let room = Namespace::new();
+    run(room
+        .command("ip")
+        .args("link add left type veth peer name right".split(' ')));
+    let switch = OpenVswitch::start(&room);
+    for (protocol, name, target) in [
+        ("OpenFlow10", "left", "ptcp:6653:127.0.0.1"),
+        ("OpenFlow13", "right", "ptcp:6654:127.0.0.1"),
+    ] {
+        let bridge = format!("{BRIDGE}-{protocol}");
+        switch.add_bridge(&bridge, protocol, target, &[name]);
+        let flows = |verb: &str| {
+            let mut command = switch.command(env!("CARGO_BIN_EXE_urtica"));
+            command.args(["flows", verb, &bridge]);
+            command
+        };
+        let row = |text: &str, start: &str| {
+            let line = text.lines().find(|line| line.starts_with(start));
+            line.unwrap_or_else(|| panic!("no line '{start}':\n{text}"))
+                .to_owned()
+        };
+        let shown = row(&run(&mut flows("show")), &format!(" 1({name}): addr:"));
+        assert!(shown.contains(", config: "), "{shown}");
+        assert!(shown.contains(", state: "), "{shown}");
+        let counted = row(&run(&mut flows("dump-ports")), "  port  1: rx pkts=");
+        assert!(counted.contains(", tx pkts="), "{counted}");
+        let one = run(flows("dump-ports").arg(name));
+        assert_eq!(one.lines().filter(|line| line.contains("port ")).count(), 1);
+
+        run(flows("add-flow").arg(format!("in_port={name},actions=output:LOCAL,{name}")));
+        let dumped = run(flows("dump-flows").arg(format!("in_port={name}")));
+        assert!(dumped.contains("in_port=1 actions="), "{dumped}");
+        assert_eq!(run(&mut flows("dump-flows")).lines().count(), 1);
+        run(flows("del-flows").arg(format!("in_port={name}")));
+        assert_eq!(run(&mut flows("dump-flows")).lines().count(), 0);
+    }
+    let missing = switch
+        .command(env!("CARGO_BIN_EXE_urtica"))
+        .args(["flows", "show", "s9"])
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&missing.stderr);
+    assert!(
+        stderr.contains("there is no bridge 's9'") && stderr.contains("s1-OpenFlow10"),
+        "{stderr}"
+    );
+}
+
 /// `urtica flows` asking a bridge of `switch`.
 fn flows(switch: &OpenVswitch, verb: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_urtica"));

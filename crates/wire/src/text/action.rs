@@ -1,6 +1,6 @@
 //! Actions: `output:2`, `push_vlan:0x8100`, `set_field:10.0.0.1->ip_dst`.
 
-use super::ParseError;
+use super::error::{NOT_AN_ACTION, ParseError};
 use super::field;
 use super::item::{Item, Span};
 use super::matching::{parse_tos, write_hex};
@@ -163,7 +163,7 @@ fn unknown(item: &Item<'_>, more_words: impl Iterator<Item = &'static str>) -> P
         return item.key.error(problem, "'drop' alone, or no 'drop'");
     }
     let error = item.key.error(
-        "is not an action",
+        NOT_AN_ACTION,
         "one such as output:2, drop, set_field:VALUE->FIELD or a port",
     );
     error.or_did_you_mean(ACTIONS.iter().map(|(name, _)| *name).chain(more_words))

@@ -24,6 +24,12 @@ enum Hint {
     DidYouMean(&'static str),
 }
 
+/// What is wrong where a port should stand.
+pub(super) const NOT_A_PORT: &str = "is not a port";
+
+/// What is wrong where an action should stand, which may be a port alone.
+pub(super) const NOT_AN_ACTION: &str = "is not an action";
+
 impl ParseError {
     /// An error about `found` at byte offset `at`: `problem` goes on after it ("is not a number"), `expected` after
     /// "expected".
@@ -59,6 +65,11 @@ impl ParseError {
     /// Where the error is: bytes from the start of the text, the first being column 1.
     pub fn column(&self) -> usize {
         self.column
+    }
+
+    /// Whether a port's number could stand there instead: a port by name is such an error, as only its switch knows its number.
+    pub fn may_be_a_port(&self) -> bool {
+        [NOT_A_PORT, NOT_AN_ACTION].contains(&self.problem)
     }
 
     /// What stands there; empty where the text ends or something is left out.

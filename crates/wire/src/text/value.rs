@@ -1,6 +1,6 @@
 //! The values of fields: ports, numbers and addresses, each with its mask.
 
-use super::ParseError;
+use super::error::{NOT_A_PORT, ParseError};
 use super::item::Span;
 use crate::{MacAddr, OxmField, PortNo};
 use std::fmt::{self, Write};
@@ -105,7 +105,7 @@ pub(super) fn parse_port(text: Span<'_>) -> Result<PortNo, ParseError> {
     let number = || text.u32().ok().map(PortNo);
     named.or_else(number).ok_or_else(|| {
         text.error(
-            "is not a port",
+            NOT_A_PORT,
             "a number or one of IN_PORT, TABLE, NORMAL, FLOOD, ALL, CONTROLLER, LOCAL, ANY",
         )
     })

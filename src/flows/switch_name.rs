@@ -1,0 +1,110 @@
+//! A switch as it is named on the command line.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use urtica_wire::{Address, AddressError};
+
+/// Where Open vSwitch has the sockets of its bridges, unless `OVS_RUNDIR` says otherwise.
+const OVS_RUN_DIR: &str = "/var/run/openvswitch";
+
+/// What the socket of a bridge is called after its name.
+const SUFFIX: &str = ".mgmt";
+
+/// An address, or the name of a bridge that has its socket where Open vSwitch puts them.
+#[derive(Clone, Debug)]
+pub struct SwitchName(Address);
+
+/// Why a name stands for no switch.
+#[derive(Debug, thiserror::Error)]
+pub enum SwitchNameError {
+    /// It is no address, either.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// There is no such bridge.
+    #[error("there is no bridge '{name}' in {}; expected tcp:HOST[:PORT], unix:FILE or {}", folder.display(), bridges(.there))]
+    NoBridge {
+        /// What was looked for.
+        name: String,
+        /// Where.
+        folder: PathBuf,
+        /// Those there are.
+        there: Vec<String>,
+    },
+}
+
+fn bridges(there: &[String]) -> String {
+    match there {
+        [] => "a bridge of an Open vSwitch that runs on this machine".to_owned(),
+        [one] => format!("the bridge there is, {one}"),
+        some => format!("one of the bridges there are: {}", some.join(", ")),
+    }
+}
+
+impl SwitchName {
+    /// Where to connect.
+    pub fn address(&self) -> &Address {
+        &self.0
+    }
+
+    fn find(text: &str, folder: &Path) -> Result<Self, SwitchNameError> {
+        if text.contains([':', '/']) {
+            return Ok(Self(text.parse()?));
+        }
+        let socket = folder.join(format!("{text}{SUFFIX}"));
+        if socket.exists() {
+            return Ok(Self(Address::Unix(socket)));
+        }
+        Err(SwitchNameError::NoBridge {
+            name: text.to_owned(),
+            folder: folder.to_owned(),
+            there: bridges_in(folder),
+        })
+    }
+}
+
+impl FromStr for SwitchName {
+    type Err = SwitchNameError;
+
+    fn from_str(text: &str) -> Result<Self, SwitchNameError> {
+        let folder = std::env::var_os("OVS_RUNDIR");
+        Self::find(text, Path::new(&folder.unwrap_or(OVS_RUN_DIR.into())))
+    }
+}
+
+fn bridges_in(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    let mut bridges: Vec<_> = names
+        .filter_map(|name| name.strip_suffix(SUFFIX).map(str::to_owned))
+        .collect();
+    bridges.sort_unstable();
+    bridges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bridges_are_found_and_those_that_are_not_there_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let find = |text: &str| SwitchName::find(text, folder.path());
+        let sentence = |text: &str| find(text).unwrap_err().to_string();
+        let nobody = sentence("s1");
+        assert!(
+            nobody.starts_with("there is no bridge 's1' in /"),
+            "{nobody}"
+        );
+        assert!(
+            nobody.ends_with("unix:FILE or a bridge of an Open vSwitch that runs on this machine")
+        );
+        for bridge in ["s2", "s1"] {
+            std::fs::write(folder.path().join(format!("{bridge}.mgmt")), "").unwrap();
+        }
+        let socket = folder.path().join("s1.mgmt");
+        assert_eq!(find("s1").unwrap().address(), &Address::Unix(socket));
+        assert!(sentence("s3").ends_with("one of the bridges there are: s1, s2"));
+        assert!(find("tcp:127.0.0.1").is_ok());
+        assert!(sentence("tpc:127.0.0.1").contains("tcp:HOST"));
+    }
+}
