@@ -6,6 +6,7 @@ mod firewall;
 mod global;
 mod l3;
 mod liars;
+mod neighbours;
 mod routing;
 mod security;
 mod support;

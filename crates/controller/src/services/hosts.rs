@@ -29,6 +29,7 @@
 //!
 //! **Thread-safety.** Look-ups take no lock. Changes take one, under which nothing else is called.
 
+mod binding;
 mod event;
 mod flooded;
 pub(crate) mod frame;
@@ -255,6 +256,15 @@ impl Hosts {
         if tree.accepts(from) && self.is_new(frame, now) {
             send_to_hosts(network, &tree, from, frame, to);
         }
+    }
+
+    /// Whether a frame names another MAC address for an address than that of the host who has it.
+    pub(super) fn is_contradicted_by(&self, frame: &Frame) -> bool {
+        let vlan = frame.vlan();
+        frame.bindings().into_iter().any(|binding| {
+            let owner = self.find_address_in(vlan, binding.address);
+            owner.is_some_and(|owner| owner.mac != binding.mac)
+        })
     }
 
     /// Whether a frame is to be sent to all hosts: not if it was just now.

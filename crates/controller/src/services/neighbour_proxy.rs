@@ -11,9 +11,17 @@
 //! | whether an address is free, which the asker has, or nobody | asked on; whoever has it answers |
 //! | for the asker's own address: a gratuitous ARP | asked on, so that all hear it |
 //! | … which another host has | answered, which tells the sender of the conflict; not asked on |
+//! | whose sender says that it has another host's address | never asked on; answered if its target is known |
 //!
 //! Questions to one host alone pass: they are how hosts find out whether others are still there, and must reach them.
 //! So do answers, and everything that comes in by a port with a switch behind it.
+//!
+//! **What contradicts the hosts' table goes nowhere.** A host believes what it reads in any ARP packet and in any message
+//! of neighbour discovery, so one of them that is passed on would take a live host's address in everybody's cache. Here
+//! ends every such frame that names, for an address which a host has, a MAC address that is not this host's: questions,
+//! answers, announcements and redirects, to all or to one, believable or not ([`Hosts`] asks the owner meanwhile). Where
+//! an address has gone over to another host, all are told of it in its new owner's name, since its own announcement may
+//! have come when the old owner was still asked.
 //!
 //! **Why out of every host port, and not flooded.** A flooded packet visits every switch, and at each comes to the
 //! controller again. Sent out of the host ports, it costs a packet-out a switch and no packet-in, and takes no link: no
@@ -21,7 +29,7 @@
 //!
 //! **Bounds.** A host that scans a network asks for addresses that nobody has by the thousand. So many questions are
 //! asked on for each port, and so many in all ([`NeighbourProxyConfig`]); what is beyond is dropped and counted.
-//! Answers cost the network nothing and have no bound.
+//! Answers cost the network nothing and have no bound. An address that goes over is told of within the bound in all.
 //!
 //! **Routers.** An IPv6 host takes a router for one only while the router's answers say so. The answers here do, if the
 //! router's advertisements have been seen ([`Host::is_router`]).
@@ -36,10 +44,10 @@ mod answer;
 
 use super::bucket::{Bucket, PortBuckets};
 use super::hosts::frame::{Frame, Neighbour};
-use super::hosts::{Edges, Host, Hosts, packet_out, send_to_hosts};
-use crate::{Program, Stage, Switch, SwitchHandler, SwitchInfo};
+use super::hosts::{Edges, Host, HostEvent, Hosts, packet_out, send_to_hosts};
+use crate::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use urtica_topology::PortId;
@@ -78,6 +86,10 @@ pub struct NeighbourProxyCounts {
     pub asked_on: u64,
     /// Dropped, since there were too many.
     pub dropped: u64,
+    /// Frames of any kind that were dropped since they named another MAC address for an address than its owner's.
+    pub contradicted: u64,
+    /// Addresses that went over to another host, of which all were told.
+    pub announced: u64,
 }
 
 /// Answers questions for addresses in the hosts' names: a program. Cheap to clone. See the module.
@@ -104,6 +116,9 @@ struct Shared {
     answered: AtomicU64,
     asked_on: AtomicU64,
     dropped: AtomicU64,
+    contradicted: AtomicU64,
+    announced: AtomicU64,
+    is_started: AtomicBool,
 }
 
 impl NeighbourProxy {
@@ -121,6 +136,9 @@ impl NeighbourProxy {
             answered: AtomicU64::new(0),
             asked_on: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            contradicted: AtomicU64::new(0),
+            announced: AtomicU64::new(0),
+            is_started: AtomicBool::new(false),
         }))
     }
 
@@ -131,6 +149,8 @@ impl NeighbourProxy {
             answered: read(&self.0.answered),
             asked_on: read(&self.0.asked_on),
             dropped: read(&self.0.dropped),
+            contradicted: read(&self.0.contradicted),
+            announced: read(&self.0.announced),
         }
     }
 }
@@ -143,6 +163,14 @@ impl Program for NeighbourProxy {
             edges: Edges::new(self.0.hosts.discovery()),
             questions: PortBuckets::new(self.0.config.rate_per_port, self.0.config.burst_per_port),
         })
+    }
+
+    fn start(&self, background: &Background) {
+        // A second controller would have switches of its own; the first keeps it.
+        if !self.0.is_started.swap(true, Ordering::Relaxed) {
+            let (shared, own) = (Arc::clone(&self.0), background.clone());
+            background.spawn("neighbours", async move { shared.run(own).await });
+        }
     }
 
     fn stage(&self) -> Stage {
@@ -159,9 +187,19 @@ struct Handler {
     questions: PortBuckets,
 }
 
-/// What is to be done with a question.
+/// What is to be done with a frame.
 enum Verdict {
-    Answer(Arc<Host>),
+    /// It is nothing of ours, or may go on.
+    Pass,
+    /// It goes no further.
+    Drop,
+    /// It is a question, to be answered in the name of `owner`.
+    Answer {
+        sender: Option<IpAddr>,
+        target: IpAddr,
+        owner: Arc<Host>,
+    },
+    /// It is a question, to be asked on.
     AskOn,
 }
 
@@ -170,15 +208,17 @@ impl SwitchHandler for Handler {
         let Some(frame) = Frame::parse(packet.data) else {
             return;
         };
-        let is_to_all = frame.eth_dst.is_multicast();
-        if !is_to_all || !self.edges.contains(packet.in_port, switch.info()) {
+        if !frame.may_be_neighbour() || !self.edges.contains(packet.in_port, switch.info()) {
             return;
         }
-        let Some(Neighbour::Question { sender, target }) = frame.neighbour() else {
-            return;
-        };
-        match self.proxy.judge(&frame, target) {
-            Verdict::Answer(owner) => {
+        match self.proxy.judge(&frame) {
+            Verdict::Pass => return,
+            Verdict::Drop => count(&self.proxy.contradicted),
+            Verdict::Answer {
+                sender,
+                target,
+                owner,
+            } => {
                 let answer = answer::answer(&frame, sender, target, &owner);
                 // Fails where 1.0 has no number for the port, and by such a port nothing came.
                 let _ = switch.send(&packet_out(&answer, &[Action::output(packet.in_port)]));
@@ -224,10 +264,44 @@ impl Handler {
 }
 
 impl Shared {
-    fn judge(&self, question: &Frame, target: IpAddr) -> Verdict {
-        match self.hosts.find_address_in(question.vlan(), target) {
-            Some(owner) if owner.mac != question.eth_src => Verdict::Answer(owner),
-            _ => Verdict::AskOn,
+    fn judge(&self, frame: &Frame) -> Verdict {
+        let question = match frame.neighbour() {
+            Some(Neighbour::Question { sender, target }) if frame.eth_dst.is_multicast() => {
+                Some((sender, target))
+            }
+            _ => None,
+        };
+        if let Some((sender, target)) = question
+            && let Some(owner) = self.hosts.find_address_in(frame.vlan(), target)
+            && owner.mac != frame.eth_src
+        {
+            return Verdict::Answer {
+                sender,
+                target,
+                owner,
+            };
+        }
+        match question {
+            _ if self.hosts.is_contradicted_by(frame) => Verdict::Drop,
+            Some(_) => Verdict::AskOn,
+            None => Verdict::Pass,
+        }
+    }
+
+    /// The background program: tells all of addresses that have gone over to other hosts. Where events were missed, hosts
+    /// find out by themselves, later.
+    async fn run(&self, background: Background) {
+        let mut events = self.hosts.events();
+        while let Some(event) = events.next().await {
+            if let HostEvent::AddressMoved { address, to, .. } = event
+                && self.may_ask_on(background.now())
+            {
+                let tree = self.hosts.discovery().flood_tree().load();
+                let frame = answer::announcement(&to, address);
+                let network = background.network();
+                send_to_hosts(network, &tree, to.attached, &frame, |_| true);
+                count(&self.announced);
+            }
         }
     }
 

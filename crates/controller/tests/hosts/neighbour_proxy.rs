@@ -1,6 +1,6 @@
 //! Answers in hosts' names, and questions that are asked on.
 
-use crate::frames::{NdFrame, arp, arp_request, ip, ip6, mac, read_advertisement};
+use crate::frames::{NdFrame, arp, arp_reply, arp_request, ip, ip6, mac, read_advertisement};
 use crate::hosts::discovery;
 use crate::net::{Net, Told, port};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -186,6 +186,138 @@ fn a_gratuitous_arp_is_heard_by_all_and_one_for_anothers_address_is_answered() {
     // Beside it, only the owner was asked whether it is there.
     assert_eq!(delivered.len(), 2);
     assert!(ports(&delivered).contains(&port(1, 3)));
+}
+
+/// What host 3 would send to have the others believe that it is host 1: to all and to host 2, in ARP and in neighbour
+/// discovery, as itself and as somebody else who says so of it.
+fn forged() -> Vec<Vec<u8>> {
+    let all = MacAddr::BROADCAST;
+    let request = Arp::request(mac(3), ip(1), ip(9));
+    let reply = Arp::request(mac(2), ip(2), ip(1)).reply(mac(3));
+    let gratuitous = Arp::request(mac(3), ip(1), ip(1));
+    let solicitation = || NdFrame {
+        from: ip6(1),
+        ..NdFrame::solicitation(3, 9)
+    };
+    let advertisement = |to| {
+        let mut forged = NdFrame::advertisement(3, nd_flags::OVERRIDE);
+        forged.nd.target = ip6(1);
+        forged.dst_mac = to;
+        forged
+    };
+    let mut from_another = solicitation();
+    from_another.src = 7;
+    let mut without_option = advertisement(all);
+    without_option.nd.tll = None;
+    let mut frames = Vec::new();
+    for to in [all, mac(2)] {
+        for src in [3, 7] {
+            frames.extend([request, reply, gratuitous].map(|forged| arp(src, to, None, forged)));
+        }
+        frames.push(advertisement(to).bytes());
+    }
+    frames.extend([solicitation(), from_another, without_option].map(|forged| forged.bytes()));
+    frames
+}
+
+#[test]
+fn what_would_take_a_hosts_address_goes_nowhere() {
+    for version in [Version::Of10, Version::Of13] {
+        let mut bench = Bench::new(version, 3);
+        for host in [1, 2, 3] {
+            let at = port(host.into(), 3);
+            bench.send(at, &arp_request(host, 9, None));
+            bench.send(at, &NdFrame::advertisement(host, 0).bytes());
+        }
+        let (asked_on, passed) = (bench.proxy.counts().asked_on, bench.passed());
+        let forged = forged();
+        for frame in &forged {
+            let delivered = bench.send(port(3, 3), frame);
+            // The asker may be answered; the owner may be asked.
+            let others = ports(&delivered);
+            assert!(
+                !others.contains(&port(2, 3)),
+                "{frame:02x?}: {delivered:02x?}"
+            );
+            assert!(!delivered.iter().any(|(_, delivered)| delivered == frame));
+            // The owner is there, and keeps what is its own.
+            bench.send(port(1, 3), &arp_reply(1, HostsConfig::default().our_mac));
+            bench.net.advance(Duration::from_secs(2));
+        }
+        let counts = bench.proxy.counts();
+        assert_eq!(counts.asked_on, asked_on);
+        assert_eq!(bench.passed(), passed, "no other program sees them");
+        assert_eq!(counts.contradicted + counts.answered, forged.len() as u64);
+        assert!(counts.contradicted >= 13, "{counts:?}");
+    }
+}
+
+#[test]
+fn the_same_address_in_another_vlan_is_another() {
+    let mut bench = Bench::new(Version::Of13, 3);
+    bench.send(port(1, 3), &arp_request(1, 9, None));
+    let question = arp(
+        3,
+        MacAddr::BROADCAST,
+        Some(30),
+        Arp::request(mac(3), ip(1), ip(9)),
+    );
+    assert_eq!(
+        ports(&bench.send(port(3, 3), &question)),
+        others(port(3, 3))
+    );
+}
+
+/// The new owner's own announcement came while the old one was asked, and went nowhere.
+#[test]
+fn an_address_that_goes_over_to_another_host_is_told_to_all() {
+    for vlan in [None, Some(30)] {
+        let mut bench = Bench::new(Version::Of13, 3);
+        bench.send(port(1, 3), &arp_request(1, 9, vlan));
+        let taking = Arp::request(mac(3), ip(1), ip(1));
+        bench.send(port(3, 3), &arp(3, MacAddr::BROADCAST, vlan, taking));
+        bench.net.delivered.clear();
+        bench.net.advance(Duration::from_secs(2));
+        let delivered = std::mem::take(&mut bench.net.delivered);
+        assert_eq!(ports(&delivered), others(port(3, 3)));
+        for (_, frame) in &delivered {
+            assert_eq!(frame[..12], [[0xff; 6], mac(3).octets()].concat());
+            let skipped = if vlan.is_some() { 18 } else { 14 };
+            let told = ArpView::new(&frame[skipped..]).unwrap().to_header();
+            assert_eq!(told, taking);
+        }
+        assert_eq!(bench.proxy.counts().announced, 1);
+        let question = arp(
+            3,
+            MacAddr::BROADCAST,
+            vlan,
+            Arp::request(mac(3), ip(1), ip(9)),
+        );
+        let asked = bench.send(port(3, 3), &question);
+        assert_eq!(
+            ports(&asked),
+            others(port(3, 3)),
+            "and it asks like anybody"
+        );
+    }
+}
+
+#[test]
+fn an_ipv6_address_that_goes_over_is_told_to_all_nodes() {
+    let mut bench = Bench::new(Version::Of13, 3);
+    bench.send(port(1, 3), &NdFrame::advertisement(1, 0).bytes());
+    let mut taking = NdFrame::advertisement(3, nd_flags::OVERRIDE);
+    taking.nd.target = ip6(1);
+    bench.send(port(3, 3), &taking.bytes());
+    bench.net.delivered.clear();
+    bench.net.advance(Duration::from_secs(2));
+    let delivered = std::mem::take(&mut bench.net.delivered);
+    assert_eq!(ports(&delivered), others(port(3, 3)));
+    let (from, to, nd) = read_advertisement(&delivered[0].1);
+    let all_nodes = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+    assert_eq!((from, to), (ip6(1), all_nodes));
+    let expected = (nd_flags::OVERRIDE, ip6(1), Some(mac(3)));
+    assert_eq!((nd.flags, nd.target, nd.tll), expected);
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub(crate) struct Frame<'a> {
     /// The 802.1Q tag, if there is one.
     pub tag: Option<Vlan>,
     /// What the payload is, after the tag. A second tag is not looked into.
-    ether_type: u16,
-    payload: &'a [u8],
+    pub(super) ether_type: u16,
+    pub(super) payload: &'a [u8],
 }
 
 /// What a frame tells of addresses.
@@ -81,6 +81,12 @@ impl<'a> Frame<'a> {
     #[inline]
     pub fn vlan(&self) -> Option<u16> {
         self.tag.map(|tag| tag.vid).filter(|&vid| vid != 0)
+    }
+
+    /// Whether the frame may be ARP or neighbour discovery: a look that costs nothing.
+    #[inline]
+    pub fn may_be_neighbour(&self) -> bool {
+        matches!(self.ether_type, ether_type::ARP | ether_type::IPV6)
     }
 
     /// What the frame tells of addresses, if it may be believed: a sender that names another MAC address than the one
