@@ -1,22 +1,27 @@
 //! `urtica bench`: cbench's flags and lines, and what goes beyond them.
 
 mod network;
+mod output;
 mod switch;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use urtica_bench::config::{Expect, LoadConfig, MAX_MACS, Mode, Version};
 use urtica_bench::limit::Limit;
-use urtica_bench::report::{html, json, text};
+use urtica_bench::report::{Ended, html, json, text};
 use urtica_bench::run::{Live, run as run_load};
 use urtica_bench::versus::{Contender, VersusConfig, versus};
 use urtica_bench::{Error, Report};
 use urtica_wire::Address;
+
+use output::Output;
 
 /// Load an OpenFlow controller from emulated switches, and measure it
 #[derive(Args, Debug)]
@@ -96,6 +101,9 @@ struct LoadArgs {
     /// Keep at most N packet-ins outstanding per switch
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     window: Option<u32>,
+    /// Keep at most N packet-ins outstanding over all switches together, which take turns
+    #[arg(long, value_name = "N", conflicts_with = "rate")]
+    outstanding: Option<u32>,
     /// Send R packet-ins per second from each switch, answered or not; latency counts from when they were due
     #[arg(long, value_name = "R")]
     rate: Option<f64>,
@@ -194,18 +202,17 @@ enum Expected {
 }
 
 /// Runs the benchmark. A failure is told in a sentence on standard error; the exit status is 0 only if the job was done
-/// and, where replies were checked, none was wrong.
+/// and, where replies were checked, none was wrong, and 130 if it was interrupted.
 pub fn run(args: BenchArgs) -> ExitCode {
     let done = match args.command {
         Some(BenchCommand::Limit { listen }) => run_limit(&listen),
         Some(BenchCommand::Versus(versus)) => run_versus(&versus),
-        Some(BenchCommand::Switch(switch)) => switch::run(&switch).map(|()| true),
-        Some(BenchCommand::Network(network)) => network::run(&network).map(|()| true),
+        Some(BenchCommand::Switch(switch)) => switch::run(&switch).map(|()| ExitCode::SUCCESS),
+        Some(BenchCommand::Network(network)) => network::run(&network).map(|()| ExitCode::SUCCESS),
         None => run_bench(&args.target, &args.load, &args.output),
     };
     match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("urtica bench: {error}");
             ExitCode::FAILURE
@@ -213,7 +220,31 @@ pub fn run(args: BenchArgs) -> ExitCode {
     }
 }
 
-fn run_limit(listen: &Address) -> Result<bool, Error> {
+/// The exit status of what was interrupted, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+/// A flag that the first Ctrl-C sets; the second ends the process at once.
+fn stop_flag() -> Result<Arc<AtomicBool>, Error> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let second = Arc::clone(&stop);
+        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED.into(), second)
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .map_err(Error::system("watch for signals"))?;
+    }
+    Ok(stop)
+}
+
+fn status(is_right: bool, stop: &AtomicBool) -> ExitCode {
+    match is_right {
+        _ if stop.load(Ordering::Relaxed) => INTERRUPTED.into(),
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+fn run_limit(listen: &Address) -> Result<ExitCode, Error> {
     let limit = Limit::listen(listen)?;
     match limit.port() {
         Some(port) => eprintln!(
@@ -221,43 +252,68 @@ fn run_limit(listen: &Address) -> Result<bool, Error> {
         ),
         None => eprintln!("the null responder listens at {listen}; load it with --expect any"),
     }
-    limit.run().map(|()| true)
+    limit.run().map(|()| ExitCode::SUCCESS)
 }
 
-fn run_bench(target: &TargetArgs, load: &LoadArgs, output: &OutputArgs) -> Result<bool, Error> {
+fn run_bench(target: &TargetArgs, load: &LoadArgs, output: &OutputArgs) -> Result<ExitCode, Error> {
     let config = LoadConfig {
         controller: target.address()?,
         controller_pid: target.controller_pid,
         ..load.config()
     };
     config.validate()?;
-    let json_alone = output.json.as_deref().is_some_and(is_stdout);
-    let screen = Screen::new(json_alone, load.debug);
-    let mut reports = Vec::new();
+    let [json, page] =
+        [&output.json, &output.report].map(|file| file.as_deref().map(Output::open).transpose());
+    let (json, page) = (json?, page?);
+    let screen = Screen::new(json.as_ref().is_some_and(Output::is_stdout), load.debug);
+    let stop = stop_flag()?;
+    let mut reports: Vec<Report> = Vec::new();
     for switches in target.range(config.switches) {
         let threads = config.threads.min(switches as usize);
-        reports.push(bench_once(
-            &LoadConfig {
-                switches,
-                threads,
-                ..config.clone()
-            },
-            &screen,
-        )?);
+        let config = LoadConfig {
+            switches,
+            threads,
+            ..config.clone()
+        };
+        match bench_once(&config, &stop, &screen) {
+            // A range that was interrupted between two of its numbers has what was measured before.
+            Err(Error::Interrupted) if !reports.is_empty() => break,
+            report => reports.push(report?),
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
     }
-    if let Some(file) = &output.json {
-        write_file(file, &json::write(&reports))?;
+    if let Some(json) = json {
+        json.write(&json::write(&reports))?;
     }
-    if let (Some(file), Some(report)) = (&output.report, reports.last()) {
-        write_file(file, &html::write(report))?;
+    if let (Some(page), Some(report)) = (page, reports.last()) {
+        page.write(&html::write(report))?;
     }
-    Ok(!reports.iter().any(Report::failed_verification))
+    Ok(status(reports.iter().all(is_right), &stop))
 }
 
-fn bench_once(config: &LoadConfig, screen: &Screen) -> Result<Report, Error> {
+/// Whether a run did its job and found nothing wrong; tells what else is the matter.
+fn is_right(report: &Report) -> bool {
+    let complaint = match report.ended {
+        Ended::AllClosed => {
+            let (run, wanted) = (report.tests.len(), report.setup.tests);
+            let switches = report.setup.switches_ready;
+            format!("the controller closed all {switches} connections in test {run} of {wanted}")
+        }
+        Ended::Complete if report.has_no_answers() => {
+            "the controller answered no packet-in in the tests that count".to_owned()
+        }
+        _ => return !report.failed_verification(),
+    };
+    eprintln!("urtica bench: {complaint}");
+    false
+}
+
+fn bench_once(config: &LoadConfig, stop: &AtomicBool, screen: &Screen) -> Result<Report, Error> {
     eprintln!("{}", text::opening(config));
     let bar = screen.bar(config.tests);
-    let report = run_load(config, |live| match live {
+    let report = run_load(config, stop, |live| match live {
         Live::Started { ready } if ready < config.switches => {
             bar.suspend(|| {
                 eprintln!(
@@ -290,7 +346,7 @@ fn bench_once(config: &LoadConfig, screen: &Screen) -> Result<Report, Error> {
     Ok(report)
 }
 
-fn run_versus(args: &VersusArgs) -> Result<bool, Error> {
+fn run_versus(args: &VersusArgs) -> Result<ExitCode, Error> {
     let rivals = args
         .rivals
         .iter()
@@ -307,11 +363,16 @@ fn run_versus(args: &VersusArgs) -> Result<bool, Error> {
         server_core: args.server_core,
         load,
         program,
+        seed: since_midnight().as_nanos() as u64,
     };
-    let json_alone = args.json.as_deref().is_some_and(is_stdout);
-    let screen = Screen::new(json_alone, args.load.debug);
+    let json = args.json.as_deref().map(Output::open).transpose()?;
+    let screen = Screen::new(
+        json.as_ref().is_some_and(Output::is_stdout),
+        args.load.debug,
+    );
+    let stop = stop_flag()?;
     let bar = screen.bar(args.rounds * (config.rivals.len() as u32 + 1));
-    let comparison = versus(&config, |round, contender, report| {
+    let comparison = versus(&config, &stop, |round, contender, report| {
         bar.suspend(|| {
             eprintln!(
                 "round {} {contender}: {}",
@@ -323,14 +384,14 @@ fn run_versus(args: &VersusArgs) -> Result<bool, Error> {
     })?;
     bar.finish_and_clear();
     screen.say(comparison.table().trim_end());
-    if let Some(file) = &args.json {
-        write_file(file, &json::write_comparison(&comparison))?;
+    if let Some(json) = json {
+        json.write(&json::write_comparison(&comparison))?;
     }
-    Ok(!args.load.verify
-        || comparison
-            .contenders
-            .iter()
-            .all(|standing| standing.faults == 0))
+    let faultless = comparison
+        .contenders
+        .iter()
+        .all(|standing| standing.faults == 0);
+    Ok(status(!args.load.verify || faultless, &stop))
 }
 
 /// A core for the load where the server has `server_core`.
@@ -371,6 +432,7 @@ impl LoadArgs {
         LoadConfig {
             switches: self.switches,
             mode: self.mode(),
+            most_outstanding: self.outstanding,
             version: match self.openflow {
                 OpenFlow::V10 => Version::V10,
                 OpenFlow::V13 => Version::V13,
@@ -457,13 +519,4 @@ fn since_midnight() -> Duration {
 
 fn is_stdout(file: &std::path::Path) -> bool {
     file.as_os_str() == "-"
-}
-
-fn write_file(file: &std::path::Path, content: &str) -> Result<(), Error> {
-    let written = if is_stdout(file) {
-        std::io::stdout().write_all(content.as_bytes())
-    } else {
-        std::fs::write(file, content)
-    };
-    written.map_err(Error::system(format!("write {}", file.display())))
 }

@@ -1,9 +1,12 @@
 //! `urtica bench` as scripts use it: flags, lines, exit status, files.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Output, Stdio};
 
+use rustix::net::{AddressFamily, SocketType, bind, getsockname};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 fn urtica(args: &[&str]) -> Command {
@@ -41,21 +44,13 @@ impl Limit {
 
     /// A short load on it.
     fn load(&self, more: &[&str]) -> Output {
-        let few = [
-            "-c",
-            "127.0.0.1",
-            "-p",
-            &self.port,
-            "-s",
-            "2",
-            "-l",
-            "3",
-            "-m",
-            "20",
-            "--expect",
-            "any",
-        ];
-        urtica(&[&few, more].concat()).output().unwrap()
+        until_answered(|ms| self.command(ms, more))
+    }
+
+    fn command(&self, ms: &str, more: &[&str]) -> Command {
+        let few = ["-c", "127.0.0.1", "-p", &self.port];
+        let load = ["-s", "2", "-l", "3", "-m", ms, "--expect", "any"];
+        urtica(&[&few, &load[..], more].concat())
     }
 }
 
@@ -64,6 +59,15 @@ impl Drop for Limit {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
+}
+
+/// What a load says whose tests, of so many ms, are as long as it takes on this machine for something to be answered in those
+/// that count.
+fn until_answered(command: impl Fn(&str) -> Command) -> Output {
+    let lengths = (0..).map(|attempt| (20 << attempt).to_string());
+    let outputs = lengths.map(|ms| command(&ms).output().unwrap());
+    let says = |output: &Output| stderr(output).contains("the controller answered no packet-in");
+    outputs.take(11).find(|output| !says(output)).unwrap()
 }
 
 fn stdout(output: &Output) -> String {
@@ -101,7 +105,7 @@ fn lines_are_those_that_scripts_parse() {
         .collect();
     assert!(
         figures.len() == 4
-            && figures[0] > 0.0
+            && figures[2] > 0.0
             && figures[0] <= figures[2]
             && figures[2] <= figures[1]
     );
@@ -110,8 +114,8 @@ fn lines_are_those_that_scripts_parse() {
 #[test]
 fn all_of_cbenchs_flags_are_taken() {
     let output = Limit::start().load(&[
-        "-d", "-l", "2", "-M", "100", "-m", "10", "-s", "3", "-w", "0", "-C", "1", "-D", "1", "-i",
-        "1", "-I", "2", "-L", "-o", "7",
+        "-d", "-l", "2", "-M", "100", "-s", "3", "-w", "0", "-C", "1", "-D", "1", "-i", "1", "-I",
+        "2", "-L", "-o", "7",
     ]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stdout(&output).contains("RESULT: 3 switches 1 tests"));
@@ -187,14 +191,115 @@ fn wrong_answers_fail_the_verification() {
     );
 }
 
+/// A port of the loopback interface that nobody listens at, and that nobody else can have while the socket is there.
+fn port_without_listener() -> (OwnedFd, String) {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = SocketAddrV4::try_from(getsockname(&socket).unwrap()).unwrap();
+    (socket, address.port().to_string())
+}
+
+#[test]
+fn ctrl_c_prints_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.json");
+    let limit = Limit::start();
+    let mut command = limit.command("50", &["-l", "100000", "--json", file.to_str().unwrap()]);
+    let mut load = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(load.stdout.take().unwrap()).lines();
+    let is_test = |line: &String| line.contains(" switches: flows/sec:  ");
+    let begun = lines.by_ref().map(Result::unwrap).filter(is_test).take(3);
+    assert_eq!(begun.count(), 3);
+    kill_process(Pid::from_child(&load), Signal::INT).unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    let rest = rest.join("\n");
+    assert_eq!(load.wait().unwrap().code(), Some(130), "{rest}");
+    assert!(
+        rest.contains("   ended       interrupted in test "),
+        "{rest}"
+    );
+    assert!(
+        rest.lines()
+            .last()
+            .unwrap()
+            .starts_with("RESULT: 2 switches "),
+        "{rest}"
+    );
+    let report: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(report["ended"], "interrupted");
+    assert!(report["tests"].as_array().unwrap().len() >= 3);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+    let (_socket, port) = port_without_listener();
+    for flags in [
+        &[
+            "-p",
+            &port,
+            "-c",
+            "127.0.0.1",
+            "--json",
+            "/nowhere/report.json",
+        ][..],
+        &[
+            "-p",
+            &port,
+            "-c",
+            "127.0.0.1",
+            "--report",
+            "/nowhere/report.html",
+        ],
+        &["versus", "limit", "--json", "/nowhere/versus.json"],
+        &["network", "--json", "/nowhere/network.json"],
+        &[
+            "switch",
+            "--pipeline",
+            "l3",
+            "--json",
+            "/nowhere/switch.json",
+        ],
+    ] {
+        let output = urtica(flags).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{flags:?}");
+        let sentence = stderr(&output);
+        assert!(sentence.contains("cannot write /nowhere/"), "{sentence}");
+        assert_eq!(
+            (sentence.lines().count(), stdout(&output).len()),
+            (1, 0),
+            "{sentence}"
+        );
+    }
+}
+
+#[test]
+fn a_run_that_fails_leaves_files_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let [old, new] = ["old.json", "new.json"].map(|name| folder.path().join(name));
+    std::fs::write(&old, "yesterday's").unwrap();
+    let (_socket, port) = port_without_listener();
+    for file in [&old, &new] {
+        let flags = [
+            "-c",
+            "127.0.0.1",
+            "-p",
+            &port,
+            "--json",
+            file.to_str().unwrap(),
+        ];
+        assert!(!urtica(&flags).output().unwrap().status.success());
+    }
+    assert_eq!(std::fs::read_to_string(old).unwrap(), "yesterday's");
+    assert!(!new.exists());
+}
+
 #[test]
 fn nobody_listening_is_a_sentence_and_a_failure() {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
-        .to_string();
+    let (_socket, port) = port_without_listener();
     let output = urtica(&["-c", "127.0.0.1", "-p", &port]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
@@ -281,11 +386,10 @@ fn a_port_in_use_is_a_sentence() {
 
 #[test]
 fn versus_compares_ours_with_the_null_responder() {
-    let few = [
-        "versus", "limit", "--rounds", "1", "-s", "2", "-l", "2", "-m", "30", "--verify", "--json",
-        "-",
-    ];
-    let output = urtica(&few).output().unwrap();
+    let output = until_answered(|ms| {
+        let few = ["versus", "limit", "--rounds", "1", "-s", "2", "-l", "2"];
+        urtica(&[&few[..], &["-m", ms, "--verify", "--json", "-"]].concat())
+    });
     assert!(output.status.success(), "{}", stderr(&output));
     let comparison: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let contenders = comparison["contenders"].as_array().unwrap();
@@ -294,7 +398,11 @@ fn versus_compares_ours_with_the_null_responder() {
         .filter_map(|c| c["name"].as_str())
         .collect();
     assert_eq!(names, ["urtica l2", "limit"]);
-    assert_eq!(contenders[0]["responses_per_s"]["ours_over_this"], 1.0);
+    let ratio = &contenders[0]["responses_per_s"]["ours_over_this"];
+    assert_eq!(
+        (&ratio["median"], &ratio["low"]),
+        (&1.0.into(), &1.0.into())
+    );
     assert!(
         contenders[1]["responses_per_s"]["spread"]["median"]
             .as_f64()

@@ -11,6 +11,7 @@ mod reservations;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::bench::output::Output;
 use clap::{Args, ValueEnum};
 use report::Report;
 use urtica_apps::{Options, add_all};
@@ -94,13 +95,14 @@ pub fn run(args: &NetworkArgs) -> Result<(), Error> {
     let effort = Effort {
         is_quick: args.quick,
     };
+    let json = args.json.as_deref().map(Output::open).transpose()?;
     let mut report = Report::default();
     for _ in 0..args.rounds {
         for figure in args.figures() {
             report.add(figure.measure(effort)?);
         }
     }
-    report.tell(args.json.as_deref())
+    report.tell(json)
 }
 
 impl NetworkArgs {

@@ -3,6 +3,7 @@
 use crate::say::say;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use urtica_apps as apps;
@@ -126,7 +127,7 @@ fn load(controller: &Address, switches: u32) -> LoadConfig {
 fn measure(config: &LoadConfig) -> Result<Report> {
     let counted = config.counted_tests();
     let (mut before, mut after) = (None, None);
-    let mut report = run_load(config, |live| match live {
+    let mut report = run_load(config, &AtomicBool::new(false), |live| match live {
         Live::Test(test) if test.index + 1 == counted.start => before = ShardTimes::read(),
         Live::Test(test) if test.index + 1 == counted.end => after = ShardTimes::read(),
         Live::Closed(closed) => {
@@ -148,6 +149,9 @@ fn attribute_to(shard: Option<Busy>, report: &mut Report) {
     report.controller_cpu_us =
         shard.map(|busy| busy.ran * 1e6 / report.responses_per_s.mean.max(1.0));
     report.joules_per_million = None;
+    if report.has_no_answers() {
+        return;
+    }
     report.bottleneck = Bottleneck::find(load, shard, false);
     report.verdict = report.bottleneck.sentence(load, shard);
 }
@@ -187,7 +191,10 @@ impl ShardTimes {
 
 fn findings(report: &Report) -> String {
     let (latency, tally) = (&report.latency, &report.tally);
-    let verdict = match tally.faults() {
+    let Some(latency) = latency else {
+        return "  nothing was answered".to_owned();
+    };
+    let verdict = match report.faults() {
         0 => "all right".to_owned(),
         faults => format!("{faults} WRONG OR LOST"),
     };
@@ -222,6 +229,7 @@ fn bottleneck(report: &Report) -> &'static str {
             "the bottleneck was on the way: load and controller both had time left"
         }
         Bottleneck::NotLoad | Bottleneck::Schedule => "the bottleneck was not the load",
+        Bottleneck::NoAnswers => "the controller answered nothing",
     }
 }
 

@@ -14,7 +14,10 @@ pub const TARGET: &str = "tcp:127.0.0.1:6653";
 
 /// The Python that has os-ken.
 pub const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.venv/bin/python");
-const OS_KEN_SWITCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/os_ken_switch.py");
+const OS_KEN_SWITCH: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/crates/bench/src/os_ken_learning_switch.py"
+);
 
 const START_DEADLINE: Duration = Duration::from_secs(10);
 

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::random::Random;
+
 /// Spread of a series of measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
@@ -39,6 +41,47 @@ impl Spread {
             mean,
             stdev: variance.sqrt(),
         }
+    }
+}
+
+/// How one side compares with another, measured in pairs: the median of the pairs' ratios, and the interval in which it lies
+/// with a confidence of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    /// The median.
+    pub median: f64,
+    /// The least that it may be.
+    pub low: f64,
+    /// The most that it may be.
+    pub high: f64,
+}
+
+impl Ratio {
+    /// The first of each pair over the second. Pairs with a zero were not measured; `None` if no other is left. The interval
+    /// is found by drawing as many ratios from these, with repetition, many times (bootstrap).
+    pub fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
+        const DRAWS: usize = 2000;
+        let measured = pairs
+            .into_iter()
+            .filter(|&(ours, its)| ours > 0.0 && its > 0.0);
+        let ratios: Vec<f64> = measured.map(|(ours, its)| ours / its).collect();
+        if ratios.is_empty() {
+            return None;
+        }
+        let mut random = Random::new(ratios.len() as u64);
+        let mut draw = || -> Vec<f64> {
+            ratios
+                .iter()
+                .map(|_| ratios[random.below(ratios.len())])
+                .collect()
+        };
+        let mut medians: Vec<f64> = (0..DRAWS).map(|_| Spread::of(&draw()).median).collect();
+        medians.sort_by(f64::total_cmp);
+        Some(Self {
+            median: Spread::of(&ratios).median,
+            low: medians[DRAWS / 40],
+            high: medians[DRAWS - 1 - DRAWS / 40],
+        })
     }
 }
 
@@ -106,6 +149,8 @@ pub enum Bottleneck {
     Schedule,
     /// The load had time left, and nothing is known about the controller's process.
     NotLoad,
+    /// Nothing was answered, so that there is no rate.
+    NoAnswers,
 }
 
 /// The saturation from which on a thread counts as busy all the time.
@@ -161,6 +206,7 @@ impl Bottleneck {
             }
             Self::Schedule => "the controller kept up with the rate asked for",
             Self::NotLoad => "the load generator was not the bottleneck",
+            Self::NoAnswers => "the controller answered no packet-in, so nothing was measured",
         };
         let mut sentence = format!(
             "{verdict} (load busy {} of the time, controller {known})",
@@ -191,6 +237,16 @@ mod tests {
         );
         assert!((spread.stdev - 1.25f64.sqrt()).abs() < 1e-12);
         assert_eq!(Spread::of(&[]), Spread::default());
+    }
+
+    #[test]
+    fn a_ratio_is_of_pairs_and_not_of_medians() {
+        // The medians are 10 and 10, and yet ours is ahead in two rounds of three.
+        let ratio = Ratio::of([(10.0, 5.0), (30.0, 15.0), (5.0, 10.0)]).unwrap();
+        assert_eq!((ratio.median, ratio.low, ratio.high), (2.0, 0.5, 2.0));
+        assert_eq!(Ratio::of([(1.0, 0.0), (0.0, 1.0)]), None);
+        let steady = Ratio::of([(2.0, 1.0); 5]).unwrap();
+        assert_eq!((steady.low, steady.high), (2.0, 2.0));
     }
 
     #[test]

@@ -49,6 +49,11 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Flow mods and packet-outs received, which cbench counts alike.
+    pub fn messages(&self) -> u64 {
+        self.flow_mods + self.packet_outs
+    }
+
     /// How many replies were wrong, as far as they were checked, and packet-ins lost.
     pub fn faults(&self) -> u64 {
         self.wrong_port

@@ -96,6 +96,8 @@ pub struct LoadConfig {
     pub switches: u32,
     /// When they send.
     pub mode: Mode,
+    /// The most packet-ins outstanding over all switches together, besides what each may have; they take turns at it.
+    pub most_outstanding: Option<u32>,
     /// What they speak.
     pub version: Version,
     /// Distinct source MACs per switch, taken in turn. More make the workload heavier in writes.
@@ -142,6 +144,7 @@ impl Default for LoadConfig {
             },
             switches: 16,
             mode: Mode::PingPong,
+            most_outstanding: None,
             version: Version::V10,
             macs: 100_000,
             tests: 16,
@@ -205,7 +208,26 @@ impl LoadConfig {
                 "a frame of {len} bytes is not from {MIN_FRAME_LEN} to {MAX_FRAME_LEN}"
             )));
         }
-        self.validate_mode()
+        self.validate_mode()?;
+        self.validate_most_outstanding()
+    }
+
+    fn validate_most_outstanding(&self) -> Result<(), Error> {
+        let Some(most) = self.most_outstanding else {
+            return Ok(());
+        };
+        if matches!(self.mode, Mode::Rate(_)) {
+            return Err(Error::invalid(
+                "a fixed rate sends whether or not packet-ins are answered; leave out --outstanding",
+            ));
+        }
+        if (most as usize) < self.threads {
+            let threads = self.threads;
+            return Err(Error::invalid(format!(
+                "{threads} threads cannot share {most} outstanding packet-ins; use from 1 to {most}"
+            )));
+        }
+        at_least_one("the packet-ins outstanding together", most)
     }
 
     fn validate_mode(&self) -> Result<(), Error> {
@@ -265,6 +287,7 @@ mod tests {
         assert!(refusal(|c| c.threads = 17).contains("cannot share 16 switches"));
         assert!(refusal(|c| c.mode = Mode::Window(0)).contains("window"));
         assert!(refusal(|c| c.mode = Mode::Rate(f64::NAN)).contains("rate"));
+        assert!(refusal(|c| c.most_outstanding = Some(0)).contains("share 0 outstanding"));
         assert!(refusal(|c| c.frame_len = 20).contains("frame of 20 bytes"));
         assert!(refusal(|c| c.test_length = Duration::ZERO).contains("0 ms"));
         assert!(

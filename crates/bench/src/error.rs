@@ -26,16 +26,9 @@ pub enum Error {
         /// What is known about why.
         reason: String,
     },
-    /// Every connection was closed before the tests were over.
-    #[error("the controller closed all {switches} connections in test {tests} of {wanted}")]
-    AllClosed {
-        /// How many switches there were.
-        switches: u32,
-        /// The test in which the last one was closed, from 1.
-        tests: u32,
-        /// Tests asked for.
-        wanted: u32,
-    },
+    /// It was told to stop before the load began.
+    #[error("interrupted before the load began; nothing was measured")]
+    Interrupted,
     /// The system refused something.
     #[error("cannot {doing}: {source}")]
     System {

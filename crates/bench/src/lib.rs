@@ -12,6 +12,7 @@
 //!   ├ checker           which reply answers what; template: its fast path; reply: its judge
 //!   ├ emulated_switch   the handshake and everything else a controller asks
 //!   └ recorder          latency, number outstanding, CPU time
+//! random    what is drawn
 //! report    text like cbench's, JSON, HTML; analysis: the figures drawn from the counts
 //! ```
 
@@ -28,6 +29,7 @@ mod naive;
 mod outstanding;
 mod packet_in;
 mod patience;
+pub mod random;
 mod recorder;
 mod reply;
 pub mod report;

@@ -14,6 +14,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -58,16 +59,14 @@ pub enum Progress {
     },
     /// It could not start.
     Failed(Error),
-    /// A test is over: the packet-ins answered for each of its switches.
+    /// A test is over.
     Test {
         /// Which test, from 0.
         index: u32,
         /// The thread.
         thread: usize,
-        /// Packet-ins answered, for each switch of the thread in order.
-        answered: Vec<u64>,
-        /// How long the test really took.
-        elapsed_ns: u64,
+        /// What the thread's switches did in it.
+        part: TestPart,
     },
     /// A connection ended before the load did.
     Closed {
@@ -80,12 +79,33 @@ pub enum Progress {
     Done(Box<Outcome>),
 }
 
+/// One thread's part of a test.
+pub struct TestPart {
+    /// Packet-ins answered, for each switch of the thread in order.
+    pub answered: Vec<u64>,
+    /// Flow mods and packet-outs received, whatever for.
+    pub messages: u64,
+    /// How long the test really took.
+    pub elapsed_ns: u64,
+    /// How far it got.
+    pub run: TestRun,
+}
+
+/// How far a thread got with a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestRun {
+    /// To its end.
+    Whole,
+    /// Until the run was interrupted.
+    CutShort,
+    /// Not at all, for none of the thread's switches was connected any more.
+    Never,
+}
+
 /// What a load thread found.
 pub struct Outcome {
     /// What came back over the whole run.
     pub tally: Tally,
-    /// The tests that ended with a switch still connected, and the one in which the last connection ended.
-    pub tests: u32,
     /// What was measured in the tests that count.
     pub recording: Recording,
     /// Calls of `send` for packet-ins, and those of them that the socket did not take whole.
@@ -102,6 +122,7 @@ pub struct Worker<'a> {
     thread: usize,
     clock: Clock,
     last_answer: &'a LastAnswer,
+    stop: &'a AtomicBool,
     progress: Sender<Progress>,
     epoll: OwnedFd,
     switches: Vec<Switch>,
@@ -111,12 +132,14 @@ pub struct Worker<'a> {
     recorder: Recorder,
     recording: Option<Recording>,
     schedule: Option<Schedule>,
+    share: Option<Share>,
     phase: Phase,
     last_input: Instant,
     trouble: Option<String>,
     sends: u64,
     blocked_sends: u64,
-    tests: u32,
+    /// Flow mods and packet-outs that had come when the test began.
+    messages_before: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +164,7 @@ struct Switch {
     control: Vec<u8>,
     /// Bytes of the next packet-in that the socket took already.
     sent_in_part: usize,
-    /// Packet-ins that the schedule wants sent by now.
+    /// Packet-ins that the schedule wants sent by now, or that the switch may send of the thread's share.
     due: u64,
     wants_write: bool,
     answered: u64,
@@ -182,12 +205,39 @@ impl Switch {
     }
 
     /// How many packet-ins may be sent now.
-    fn allowance(&self, mode: Mode) -> u64 {
+    fn allowance(&self, config: &LoadConfig) -> u64 {
         let free = self.most_waiting.saturating_sub(self.outstanding.waiting());
-        match mode {
-            Mode::Rate(_) => free.min(self.due),
-            Mode::PingPong | Mode::Window(_) | Mode::MaxRate => free,
+        if config.most_outstanding.is_some() || matches!(config.mode, Mode::Rate(_)) {
+            free.min(self.due)
+        } else {
+            free
         }
+    }
+}
+
+/// A thread's share of [`LoadConfig::most_outstanding`], which its switches take turns at.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    most: u64,
+    /// Packet-ins that wait for their reply, and those that a switch may send but its socket has not taken.
+    used: u64,
+    /// Whose turn is next.
+    next: usize,
+    /// How many a switch may send at its turn.
+    at_a_time: u64,
+}
+
+impl Share {
+    fn new(config: &LoadConfig, thread: usize, switches: usize) -> Option<Self> {
+        let (most, threads) = (u64::from(config.most_outstanding?), config.threads as u64);
+        let before = |thread: u64| most * thread / threads;
+        let most = before(thread as u64 + 1) - before(thread as u64);
+        Some(Self {
+            most,
+            used: 0,
+            next: 0,
+            at_a_time: (most / switches.max(1) as u64).max(1),
+        })
     }
 }
 
@@ -207,6 +257,7 @@ impl<'a> Worker<'a> {
         datapath_ids: Range<u64>,
         clock: Clock,
         last_answer: &'a LastAnswer,
+        stop: &'a AtomicBool,
         progress: Sender<Progress>,
     ) -> Result<Self, Error> {
         pin(&config.cores, thread)?;
@@ -222,8 +273,10 @@ impl<'a> Worker<'a> {
             thread,
             clock,
             last_answer,
+            stop,
             progress,
             epoll,
+            share: Share::new(config, thread, switches.len()),
             switches,
             train: Train::new(config.version, config.frame_len),
             input: vec![0; MAX_MESSAGE_BYTES + READ_BYTES + SLACK].into(),
@@ -236,7 +289,7 @@ impl<'a> Worker<'a> {
             trouble: None,
             sends: 0,
             blocked_sends: 0,
-            tests: 0,
+            messages_before: 0,
         };
         worker.connect_all()?;
         Ok(worker)
@@ -246,6 +299,7 @@ impl<'a> Worker<'a> {
     fn connect_all(&mut self) -> Result<(), Error> {
         let target = Target::resolve(&self.config.controller)?;
         for index in 0..self.switches.len() {
+            self.refuse_if_stopped()?;
             let address = || self.config.controller.to_string();
             let socket = target.connect().map_err(|source| Error::Connect {
                 address: address(),
@@ -267,6 +321,18 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn refuse_if_stopped(&self) -> Result<(), Error> {
+        if self.is_stopped() {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Completes the handshakes, waits for the start time to come through `start`, loads the controller, and reports.
     /// Returns without loading if `start` is closed.
     pub fn run(mut self, start: &Receiver<u64>) -> Result<(), Error> {
@@ -283,6 +349,7 @@ impl<'a> Worker<'a> {
     fn shake_hands(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
         while !self.is_settled() && Instant::now() < deadline {
+            self.refuse_if_stopped()?;
             self.serve(Duration::from_millis(10))?;
         }
         let switches = self
@@ -308,6 +375,7 @@ impl<'a> Worker<'a> {
 
     fn wait_for_start(&mut self, start: &Receiver<u64>) -> Result<Option<u64>, Error> {
         let start_ns = loop {
+            self.refuse_if_stopped()?;
             match start.try_recv() {
                 Ok(start_ns) => break start_ns,
                 Err(TryRecvError::Disconnected) => return Ok(None),
@@ -315,6 +383,7 @@ impl<'a> Worker<'a> {
             }
         };
         while let left @ 1.. = start_ns.saturating_sub(self.clock.now_ns()) {
+            self.refuse_if_stopped()?;
             self.serve(Duration::from_nanos(left.min(1_000_000)))?;
         }
         Ok(Some(start_ns))
@@ -330,18 +399,25 @@ impl<'a> Worker<'a> {
                 self.recorder.begin(self.clock.now_ns());
             }
             let end_ns = start_ns + u64::from(index + 1) * test_ns;
-            while self.clock.now_ns() < end_ns {
+            while self.clock.now_ns() < end_ns && !self.is_stopped() {
                 self.poll_schedule();
                 self.serve(self.until_next_due(end_ns))?;
             }
             let now_ns = self.clock.now_ns();
+            let run = if now_ns < end_ns {
+                TestRun::CutShort
+            } else {
+                TestRun::Whole
+            };
             if index + 1 == counted.end {
                 let recorder = std::mem::replace(&mut self.recorder, Recorder::new());
                 self.recording = Some(recorder.end(now_ns));
             }
-            self.end_test(index, now_ns - begun_ns, now_ns);
+            self.end_test(index, run, begun_ns, now_ns);
             begun_ns = now_ns;
-            self.tests += 1;
+            if self.is_stopped() {
+                break;
+            }
             if self.switches.iter().all(|s| s.socket.is_none()) {
                 self.skip_tests(index + 1);
                 break;
@@ -350,18 +426,26 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Tells that nothing was answered in the tests from `first` on, so that those of other threads still count.
+    /// Tells that there are no tests from `first` on, so that those of other threads still count.
     fn skip_tests(&self, first: u32) {
-        let elapsed_ns = self.config.test_length.as_nanos() as u64;
         for index in first..self.config.tests {
-            let answered = vec![0; self.switches.len()];
-            self.tell(Progress::Test {
-                index,
-                thread: self.thread,
-                answered,
-                elapsed_ns,
-            });
+            let part = TestPart {
+                answered: vec![0; self.switches.len()],
+                messages: 0,
+                elapsed_ns: self.config.test_length.as_nanos() as u64,
+                run: TestRun::Never,
+            };
+            self.tell_test(index, part);
         }
+    }
+
+    fn tell_test(&self, index: u32, part: TestPart) {
+        let thread = self.thread;
+        self.tell(Progress::Test {
+            index,
+            thread,
+            part,
+        });
     }
 
     fn start_sending(&mut self, start_ns: u64) {
@@ -384,6 +468,40 @@ impl<'a> Worker<'a> {
                     .start(due_ns(start_ns, schedule.step_ns, index as u64));
             }
             self.send_all(index);
+        }
+        self.share_out();
+    }
+
+    /// Lets switches send in turn, as long as the bound on all that is outstanding allows it.
+    fn share_out(&mut self) {
+        let mut passed = 0;
+        while let Some(share) = &mut self.share
+            && self.phase == Phase::Load
+            && share.used < share.most
+            && passed < self.switches.len()
+        {
+            let index = share.next;
+            share.next = (index + 1) % self.switches.len();
+            let switch = &mut self.switches[index];
+            let taken = switch.outstanding.waiting() + switch.due;
+            let free = switch.most_waiting.saturating_sub(taken);
+            let grant = free.min(share.at_a_time).min(share.most - share.used);
+            if grant == 0 || switch.socket.is_none() || !switch.ready {
+                passed += 1;
+                continue;
+            }
+            passed = 0;
+            share.used += grant;
+            switch.due += grant;
+            self.send_all(index);
+        }
+    }
+
+    /// Notes that `count` packet-ins wait no longer, answered or lost.
+    fn remove_waiting(&mut self, count: u64, now_ns: u64) {
+        self.recorder.remove_waiting(count, now_ns);
+        if let Some(share) = &mut self.share {
+            share.used -= count;
         }
     }
 
@@ -419,18 +537,21 @@ impl<'a> Worker<'a> {
         Duration::from_nanos(next_ns.saturating_sub(self.clock.now_ns()))
     }
 
-    fn end_test(&mut self, index: u32, elapsed_ns: u64, now_ns: u64) {
+    fn end_test(&mut self, index: u32, run: TestRun, begun_ns: u64, now_ns: u64) {
         let mut answered = Vec::with_capacity(self.switches.len());
         for switch in &mut self.switches {
             answered.push(switch.answered - switch.answered_before);
             switch.answered_before = switch.answered;
         }
-        self.tell(Progress::Test {
-            index,
-            thread: self.thread,
+        let messages = self.tally.messages();
+        let part = TestPart {
             answered,
-            elapsed_ns,
-        });
+            messages: messages - self.messages_before,
+            elapsed_ns: now_ns - begun_ns,
+            run,
+        };
+        self.messages_before = messages;
+        self.tell_test(index, part);
         self.give_up_lost(now_ns);
     }
 
@@ -442,6 +563,7 @@ impl<'a> Worker<'a> {
                 self.send_all(index);
             }
         }
+        self.share_out();
     }
 
     /// Whether what a switch waits for is lost.
@@ -465,7 +587,7 @@ impl<'a> Worker<'a> {
         switch.last_answer_ns = now_ns;
         switch.answered_by_then = self.tally.answered;
         self.tally.lost += lost;
-        self.recorder.remove_waiting(lost, now_ns);
+        self.remove_waiting(lost, now_ns);
     }
 
     /// How many packet-ins wait for their reply.
@@ -474,7 +596,7 @@ impl<'a> Worker<'a> {
         connected.map(|s| s.outstanding.waiting()).sum()
     }
 
-    /// Waits for the replies to what was sent, as long as they keep coming.
+    /// Waits for the replies to what was sent, as long as they keep coming and nobody is in a hurry.
     fn drain(&mut self) -> Result<(), Error> {
         self.phase = Phase::Drain;
         let begun_ns = self.clock.now_ns();
@@ -482,6 +604,9 @@ impl<'a> Worker<'a> {
             let now_ns = self.clock.now_ns();
             let drained_ns = now_ns - begun_ns;
             let silence_ns = self.last_answer.silence_ns(now_ns).min(drained_ns);
+            if self.is_stopped() {
+                return Ok(());
+            }
             if self.waiting() == 0 || silence_ns >= LOST_AFTER_NS || drained_ns >= DRAIN_NS {
                 self.give_up_lost(now_ns);
                 return Ok(());
@@ -499,7 +624,6 @@ impl<'a> Worker<'a> {
             .unwrap_or_else(|| self.recorder.end(now_ns));
         let outcome = Outcome {
             tally: self.tally,
-            tests: self.tests,
             recording,
             sends: self.sends,
             blocked_sends: self.blocked_sends,
@@ -537,6 +661,7 @@ impl<'a> Worker<'a> {
             }
             self.send_all(index);
         }
+        self.share_out();
         Ok(())
     }
 
@@ -589,7 +714,7 @@ impl<'a> Worker<'a> {
             switch.last_answer_ns = now_ns;
             switch.answered_by_then = self.tally.answered;
             self.last_answer.note(now_ns);
-            self.recorder.remove_waiting(answered, now_ns);
+            self.remove_waiting(answered, now_ns);
         }
         if let Some(complaint) = complaint {
             self.close(index, &complaint);
@@ -724,13 +849,11 @@ impl<'a> Worker<'a> {
             return usize::from(switch.sent_in_part > 0);
         }
         let lost = switch.outstanding.give_up_overtaken();
-        let count = switch
-            .allowance(self.config.mode)
-            .min(switch.outstanding.room());
+        let count = switch.allowance(self.config).min(switch.outstanding.room());
         let in_part = u64::from(switch.sent_in_part > 0);
         if lost > 0 {
             self.tally.lost += lost;
-            self.recorder.remove_waiting(lost, self.clock.now_ns());
+            self.remove_waiting(lost, self.clock.now_ns());
         }
         count.max(in_part).min(self.train.capacity() as u64) as usize
     }
@@ -774,10 +897,17 @@ impl<'a> Worker<'a> {
         if switch.socket.take().is_none() {
             return;
         }
-        let waiting = switch.outstanding.give_up() + switch.due;
-        switch.due = 0;
+        // What it still owes is lost. On a schedule, what was due and not sent waits, too, but is not owed.
+        let owed = switch.outstanding.give_up();
+        let due = std::mem::take(&mut switch.due);
         let datapath_id = switch.identity.datapath_id;
-        self.recorder.remove_waiting(waiting, self.clock.now_ns());
+        let now_ns = self.clock.now_ns();
+        self.tally.lost += owed;
+        self.remove_waiting(owed, now_ns);
+        match &mut self.share {
+            Some(share) => share.used -= due,
+            None => self.recorder.remove_waiting(due, now_ns),
+        }
         if self.phase == Phase::Handshake {
             self.trouble = Some(reason.to_owned());
         }
@@ -837,11 +967,27 @@ mod tests {
             };
             let mut switch = Switch::new(&config, 1, send_times(&config));
             switch.due = 1_000_000;
-            assert_eq!(switch.allowance(mode), most, "{mode:?}");
+            assert_eq!(switch.allowance(&config), most, "{mode:?}");
             switch.outstanding.sent(most, 0);
-            assert_eq!(switch.allowance(mode), 0, "{mode:?}");
+            assert_eq!(switch.allowance(&config), 0, "{mode:?}");
             switch.outstanding.answer(0, 1);
-            assert_eq!(switch.allowance(mode), 1, "{mode:?}");
+            assert_eq!(switch.allowance(&config), 1, "{mode:?}");
         }
+    }
+
+    #[test]
+    fn threads_share_what_may_be_outstanding_together() {
+        let config = LoadConfig {
+            most_outstanding: Some(100),
+            threads: 3,
+            ..LoadConfig::default()
+        };
+        let shares: Vec<_> = (0..3)
+            .map(|thread| Share::new(&config, thread, 5).unwrap().most)
+            .collect();
+        assert_eq!(shares, [33, 33, 34]);
+        assert_eq!(Share::new(&config, 0, 5).unwrap().at_a_time, 6);
+        assert_eq!(Share::new(&config, 0, 500).unwrap().at_a_time, 1);
+        assert!(Share::new(&LoadConfig::default(), 0, 5).is_none());
     }
 }

@@ -97,8 +97,11 @@ impl Recorder {
         self.measuring = true;
     }
 
-    /// Ends measuring.
+    /// Ends measuring; where it never began, nothing was measured.
     pub fn end(mut self, now_ns: u64) -> Recording {
+        if !self.measuring {
+            self.begin(now_ns);
+        }
         self.set_waiting(self.waiting, now_ns);
         Recording {
             latency: self.latency,

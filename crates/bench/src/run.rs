@@ -1,5 +1,6 @@
 //! A whole run: starts the load threads together, gathers what they tell, and makes the [`Report`].
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -7,10 +8,10 @@ use std::time::Duration;
 use crate::Error;
 use crate::config::LoadConfig;
 use crate::controller_process::{ControllerProcess, Reading, Usage};
-use crate::load::{Outcome, Progress, Worker};
+use crate::load::{Outcome, Progress, TestPart, TestRun, Worker};
 use crate::patience::LastAnswer;
 use crate::recorder::Clock;
-use crate::report::{Closed, Report, Test, TestPart};
+use crate::report::{Closed, Ended, Found, Report, Test};
 use crate::socket::allow_open_files;
 
 /// What a run tells while it goes on.
@@ -26,12 +27,17 @@ pub enum Live<'a> {
     Closed(&'a Closed),
 }
 
-/// Runs a load from connecting to the last reply. `tell` is called as things happen.
+/// Runs a load from connecting to the last reply. `tell` is called as things happen. Once `stop` is true, it ends with a
+/// report of what was measured until then.
 ///
 /// # Errors
-/// Settings that cannot be run with, a controller that cannot be reached or handshaken with, and a run that lost all
-/// its connections. A run that lost some goes on with the others, and its report says so.
-pub fn run(config: &LoadConfig, mut tell: impl FnMut(Live<'_>)) -> Result<Report, Error> {
+/// Settings that cannot be run with, a controller that cannot be reached or handshaken with, and a stop before the load
+/// began. A run that lost connections goes on with the others, if there are any, and its report says so.
+pub fn run(
+    config: &LoadConfig,
+    stop: &AtomicBool,
+    mut tell: impl FnMut(Live<'_>),
+) -> Result<Report, Error> {
     config.validate()?;
     allow_open_files(config.switches)?;
     let process = config.controller_pid.map(watch).transpose()?;
@@ -46,8 +52,9 @@ pub fn run(config: &LoadConfig, mut tell: impl FnMut(Live<'_>)) -> Result<Report
                 let progress = progress.clone();
                 scope.spawn(move || {
                     let failed = progress.clone();
-                    let result = Worker::connect(config, index, ids, clock, last_answer, progress)
-                        .and_then(|worker| worker.run(&started));
+                    let result =
+                        Worker::connect(config, index, ids, clock, last_answer, stop, progress)
+                            .and_then(|worker| worker.run(&started));
                     if let Err(error) = result {
                         // The coordinator gave up and needs no reason.
                         let _ = failed.send(Progress::Failed(error));
@@ -57,7 +64,7 @@ pub fn run(config: &LoadConfig, mut tell: impl FnMut(Live<'_>)) -> Result<Report
             })
             .collect();
         drop(progress);
-        Coordinator::new(config, incoming, process).conduct(starts, clock, &mut tell)
+        Coordinator::new(config, incoming, process, stop).conduct(starts, clock, &mut tell)
     })
 }
 
@@ -84,6 +91,7 @@ fn shares(config: &LoadConfig) -> impl Iterator<Item = std::ops::Range<u64>> {
 struct Coordinator<'a> {
     config: &'a LoadConfig,
     incoming: Receiver<Progress>,
+    stop: &'a AtomicBool,
     ready: u32,
     trouble: Option<String>,
     process: Option<ControllerProcess>,
@@ -100,10 +108,12 @@ impl<'a> Coordinator<'a> {
         config: &'a LoadConfig,
         incoming: Receiver<Progress>,
         process: Option<ControllerProcess>,
+        stop: &'a AtomicBool,
     ) -> Self {
         Self {
             config,
             incoming,
+            stop,
             ready: 0,
             trouble: None,
             process,
@@ -138,29 +148,28 @@ impl<'a> Coordinator<'a> {
         while self.outcomes.len() < self.config.threads {
             self.take(tell)?;
         }
-        let tests = self
-            .outcomes
-            .iter()
-            .map(|outcome| outcome.tests)
-            .max()
-            .unwrap_or(0);
-        if tests < self.config.tests {
-            let (switches, wanted) = (self.config.switches, self.config.tests);
-            return Err(Error::AllClosed {
-                switches,
-                tests,
-                wanted,
-            });
-        }
-        let usage = self.usage();
         Ok(Report::new(
             self.config,
-            self.ready,
-            self.tests,
-            self.closed,
-            self.outcomes,
-            usage,
+            Found {
+                ended: self.ended(),
+                switches_ready: self.ready,
+                controller: self.usage(),
+                tests: self.tests,
+                closed: self.closed,
+                outcomes: self.outcomes,
+            },
         ))
+    }
+
+    fn ended(&self) -> Ended {
+        let whole = self.tests.iter().filter(|test| !test.cut_short).count();
+        if whole == self.config.tests as usize {
+            Ended::Complete
+        } else if self.stop.load(Ordering::Relaxed) {
+            Ended::Interrupted
+        } else {
+            Ended::AllClosed
+        }
     }
 
     fn await_ready(&mut self, tell: &mut dyn FnMut(Live<'_>)) -> Result<(), Error> {
@@ -201,9 +210,8 @@ impl<'a> Coordinator<'a> {
             Progress::Test {
                 index,
                 thread,
-                answered,
-                elapsed_ns,
-            } => self.take_test(index, thread, answered, elapsed_ns, tell),
+                part,
+            } => self.take_test(index, thread, part, tell),
             Progress::Closed {
                 datapath_id,
                 reason,
@@ -224,24 +232,23 @@ impl<'a> Coordinator<'a> {
         &mut self,
         index: u32,
         thread: usize,
-        answered: Vec<u64>,
-        elapsed_ns: u64,
+        part: TestPart,
         tell: &mut dyn FnMut(Live<'_>),
     ) {
         let counted = self.config.counted_tests();
         let parts = &mut self.parts[index as usize];
-        parts[thread] = Some(TestPart {
-            answered,
-            elapsed_ns,
-        });
+        parts[thread] = Some(part);
         if parts.iter().any(Option::is_none) {
             return;
         }
         let parts: Vec<_> = std::mem::take(parts).into_iter().flatten().collect();
+        if parts.iter().all(|part| part.run == TestRun::Never) {
+            return;
+        }
         if index + 1 == counted.start {
             self.readings.0 = self.read_process();
         }
-        if index + 1 == counted.end {
+        if counted.contains(&index) {
             self.readings.1 = self.read_process();
         }
         let test = Test::new(index, counted.contains(&index), parts);

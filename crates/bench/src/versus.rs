@@ -1,8 +1,8 @@
 //! Controllers side by side: ours and others under the same load in turn, round after round, so that what changes on
 //! the machine meanwhile hits all of them alike.
 //!
-//! For each turn the server is started afresh on a core of its own, loaded from another core, and ended. Compare the
-//! medians, and the ratios before the figures.
+//! For each turn the server is started afresh on a core of its own, loaded from another core, and ended; who goes first in a
+//! round is drawn. Compare the ratios before the figures: each is the median of those of the rounds.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,8 +19,9 @@ use serde::Serialize;
 use urtica_wire::Address;
 
 use crate::Error;
-use crate::analysis::Spread;
+use crate::analysis::{Ratio, Spread};
 use crate::config::{Expect, LoadConfig};
+use crate::random::Random;
 use crate::report::Report;
 use crate::run::run;
 use crate::socket::is_listening;
@@ -78,7 +80,7 @@ impl fmt::Display for Contender {
 /// What to compare, and how.
 #[derive(Clone, Debug)]
 pub struct VersusConfig {
-    /// The others; ours comes first in each round.
+    /// The others.
     pub rivals: Vec<Contender>,
     /// How often each has its turn.
     pub rounds: u32,
@@ -88,6 +90,8 @@ pub struct VersusConfig {
     pub load: LoadConfig,
     /// The program to start for ours and for `limit`.
     pub program: PathBuf,
+    /// What the order within each round follows from.
+    pub seed: u64,
 }
 
 /// What a comparison found: ours first.
@@ -95,7 +99,7 @@ pub struct VersusConfig {
 pub struct Comparison {
     /// The program's version.
     pub urtica: &'static str,
-    /// How often each had its turn.
+    /// How many rounds were run to their end.
     pub rounds: u32,
     /// The mode of the load.
     pub mode: String,
@@ -118,7 +122,7 @@ pub struct Standing {
     pub cpu_us: Option<Measure>,
     /// Median latency in microseconds.
     pub p50_us: Measure,
-    /// Wrong, lost and repeated answers in all rounds together.
+    /// Wrong, lost and repeated answers, and those that never came, in all rounds together.
     pub faults: u64,
     /// How often the load generator was the bottleneck.
     pub load_bound_rounds: u32,
@@ -129,16 +133,17 @@ pub struct Standing {
 pub struct Measure {
     /// Its spread.
     pub spread: Spread,
-    /// Our median over this one.
-    pub ours_over_this: f64,
+    /// Ours over this one, round by round; `None` where a side has none.
+    pub ours_over_this: Option<Ratio>,
 }
 
-/// Runs all rounds; `tell` is called after each turn.
+/// Runs all rounds, or those that are over when `stop` becomes true; `tell` is called after each turn.
 ///
 /// # Errors
-/// A contender that is not installed or does not start, and whatever ends a run.
+/// A contender that is not installed or does not start, whatever ends a run, and a stop before the first round is over.
 pub fn versus(
     config: &VersusConfig,
+    stop: &AtomicBool,
     mut tell: impl FnMut(u32, &Contender, &Report),
 ) -> Result<Comparison, Error> {
     if config.rounds == 0 {
@@ -151,19 +156,36 @@ pub fn versus(
     contenders
         .iter()
         .try_for_each(|contender| contender.check_installed())?;
-    let mut reports: Vec<Vec<Report>> = vec![Vec::new(); contenders.len()];
+    let mut rounds: Vec<Vec<Report>> = Vec::new();
+    let mut random = Random::new(config.seed);
     for round in 0..config.rounds {
-        for (contender, reports) in contenders.iter().zip(&mut reports) {
-            let report = turn(config, contender)?;
-            tell(round, contender, &report);
-            reports.push(report);
+        let mut order: Vec<usize> = (0..contenders.len()).collect();
+        random.shuffle(&mut order);
+        let mut reports: Vec<Option<Report>> = vec![None; contenders.len()];
+        for index in order {
+            let report = match turn(config, contenders[index], stop) {
+                // Ctrl-C reaches the servers, too, so that one may end before its load does.
+                _ if stop.load(Ordering::Relaxed) => break,
+                report => report?,
+            };
+            tell(round, contenders[index], &report);
+            reports[index] = Some(report);
+        }
+        match reports.into_iter().collect() {
+            Some(round) => rounds.push(round),
+            None => break,
         }
     }
-    Ok(Comparison::new(config, &contenders, &reports))
+    if rounds.is_empty() {
+        return Err(Error::Contender(
+            "interrupted before the first round was over; nothing was compared".to_owned(),
+        ));
+    }
+    Ok(Comparison::new(&contenders, &rounds))
 }
 
-fn turn(config: &VersusConfig, contender: &Contender) -> Result<Report, Error> {
-    let port = free_port()?;
+fn turn(config: &VersusConfig, contender: &Contender, stop: &AtomicBool) -> Result<Report, Error> {
+    let address = free_address()?;
     let mut load = config.load.clone();
     let server = match contender {
         Contender::Running(address) => {
@@ -171,15 +193,15 @@ fn turn(config: &VersusConfig, contender: &Contender) -> Result<Report, Error> {
             None
         }
         started => {
-            let mut command = started.command(&config.program, port);
+            let mut command = started.command(&config.program, address);
             load.controller = Address::Tcp {
-                host: Ipv4Addr::LOCALHOST.to_string(),
-                port,
+                host: address.ip().to_string(),
+                port: address.port(),
             };
             Some(Server::start(
                 &mut command,
                 started,
-                port,
+                address,
                 config.server_core,
             )?)
         }
@@ -188,17 +210,21 @@ fn turn(config: &VersusConfig, contender: &Contender) -> Result<Report, Error> {
         load.expect = Expect::Any;
     }
     load.controller_pid = server.as_ref().map(|server| server.child.id());
-    let report = run(&load, |_| ());
+    let report = run(&load, stop, |_| ());
     drop(server);
-    report
+    match report?.whole() {
+        Ok(report) => Ok(report),
+        Err(sentence) => Err(Error::Contender(format!("{contender}: {sentence}"))),
+    }
 }
 
-/// A port that nobody listens on at the moment.
-fn free_port() -> Result<u16, Error> {
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    listener
-        .map(|address| address.port())
+/// A place to listen at that nobody else will have: a free port of a loopback address that follows from this process's id, for
+/// on 127.0.0.1 any other process may take a port before the server does.
+fn free_address() -> Result<SocketAddr, Error> {
+    let [_, high, mid, low] = std::process::id().to_be_bytes();
+    let own = Ipv4Addr::new(127, 64 | high & 0x3f, mid, low);
+    TcpListener::bind((own, 0))
+        .and_then(|listener| listener.local_addr())
         .map_err(Error::system("find a free port"))
 }
 
@@ -233,9 +259,10 @@ impl Contender {
         Ok(())
     }
 
-    /// The command that makes it listen on this port of the loopback interface.
-    fn command(&self, program: &Path, port: u16) -> Command {
-        let listen = format!("ptcp:{port}:127.0.0.1");
+    /// The command that makes it listen at this address.
+    fn command(&self, program: &Path, address: SocketAddr) -> Command {
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
+        let listen = format!("ptcp:{port}:{host}");
         let mut command = Command::new(
             self.program()
                 .map_or(program.as_os_str(), |(program, _)| program.as_ref()),
@@ -244,7 +271,7 @@ impl Contender {
             Self::Ours => command.args(["run", "l2", "--shards", "1", "--listen", &listen]),
             Self::Limit => command.args(["bench", "limit", "--listen", &listen]),
             Self::OvsTestcontroller => command.args(["--verbose=off", "--unixctl=none", &listen]),
-            Self::OsKen => command.args(["-c", OS_KEN_LEARNING_SWITCH, &port.to_string()]),
+            Self::OsKen => command.args(["-c", OS_KEN_LEARNING_SWITCH, &port, &host]),
             Self::Running(_) => &mut command,
         };
         command
@@ -270,7 +297,7 @@ impl Server {
     fn start(
         command: &mut Command,
         contender: &Contender,
-        port: u16,
+        address: SocketAddr,
         core: usize,
     ) -> Result<Self, Error> {
         command
@@ -281,7 +308,7 @@ impl Server {
             .map_err(Error::system(format!("start {contender} on core {core}")))?;
         let mut server = Self { child };
         let deadline = Instant::now() + START_TIMEOUT;
-        while !is_listening(SocketAddr::from((Ipv4Addr::LOCALHOST, port))) {
+        while !is_listening(address) {
             if let Ok(Some(status)) = server.child.try_wait() {
                 return Err(Error::Contender(format!(
                     "{contender} ended before it listened ({status})"
@@ -289,7 +316,7 @@ impl Server {
             }
             if Instant::now() > deadline {
                 return Err(Error::Contender(format!(
-                    "{contender} still does not listen on port {port}"
+                    "{contender} still does not listen at {address}"
                 )));
             }
             thread::sleep(Duration::from_millis(50));
@@ -334,28 +361,32 @@ fn spawn_on(command: &mut Command, core: usize) -> io::Result<Child> {
 }
 
 impl Comparison {
-    fn new(config: &VersusConfig, contenders: &[&Contender], reports: &[Vec<Report>]) -> Self {
-        let ours = Figures::of(&reports[0]);
-        let standings = contenders.iter().zip(reports).map(|(contender, reports)| {
-            let figures = Figures::of(reports);
+    /// From the reports of each round, in the order of the contenders.
+    fn new(contenders: &[&Contender], rounds: &[Vec<Report>]) -> Self {
+        let reports_of =
+            |index: usize| -> Vec<&Report> { rounds.iter().map(|round| &round[index]).collect() };
+        let ours = Figures::of(&reports_of(0));
+        let standings = contenders.iter().enumerate().map(|(index, contender)| {
+            let reports = reports_of(index);
+            let figures = Figures::of(&reports);
             Standing {
                 name: contender.to_string(),
-                responses_per_s: Measure::new(ours.rate, figures.rate),
+                responses_per_s: Measure::new(&ours.rates, &figures.rates),
                 cpu_us: figures
                     .cpu_us
-                    .map(|its| Measure::new(ours.cpu_us.unwrap_or_default(), its)),
-                p50_us: Measure::new(ours.p50_us, figures.p50_us),
-                faults: reports.iter().map(|report| report.tally.faults()).sum(),
+                    .map(|its| Measure::new(ours.cpu_us.as_deref().unwrap_or_default(), &its)),
+                p50_us: Measure::new(&ours.p50_us, &figures.p50_us),
+                faults: reports.iter().map(|report| report.faults()).sum(),
                 load_bound_rounds: reports
                     .iter()
                     .filter(|report| report.was_load_bound())
                     .count() as u32,
             }
         });
-        let setup = &reports[0][0].setup;
+        let setup = &rounds[0][0].setup;
         Self {
             urtica: env!("CARGO_PKG_VERSION"),
-            rounds: config.rounds,
+            rounds: rounds.len() as u32,
             mode: setup.mode.clone(),
             openflow: setup.openflow,
             switches: setup.switches,
@@ -366,7 +397,9 @@ impl Comparison {
     /// The comparison as a table.
     pub fn table(&self) -> String {
         let mut table = format!(
-            "{} switches, {}, OpenFlow {}; median (min to max) of {} rounds in turn; ratio = urtica l2 / this\n\n{:<20} {:>40} {:>7} {:>32} {:>7} {:>32} {:>7}\n",
+            "{} switches, {}, OpenFlow {}; median (min to max) of {} rounds in turn\n\
+             ratio = urtica l2 / this, median of the rounds' (and where it lies with 95 % confidence)\n\n\
+             {:<20} {:>40} {:>19} {:>32} {:>19} {:>32} {:>19}\n",
             self.switches,
             self.mode,
             self.openflow,
@@ -388,7 +421,7 @@ impl Comparison {
                 (standing.responses_per_s.cells(0), standing.p50_us.cells(1));
             let _ = writeln!(
                 table,
-                "{:<20} {rate:>40} {rate_ratio:>7} {:>32} {:>7} {p50:>32} {p50_ratio:>7}{}",
+                "{:<20} {rate:>40} {rate_ratio:>19} {:>32} {:>19} {p50:>32} {p50_ratio:>19}{}",
                 standing.name,
                 cpu[0],
                 cpu[1],
@@ -417,15 +450,11 @@ impl Standing {
 }
 
 impl Measure {
-    fn new(ours: Spread, its: Spread) -> Self {
-        let ours_over_this = if its.median > 0.0 {
-            ours.median / its.median
-        } else {
-            0.0
-        };
+    /// From the values of each round.
+    fn new(ours: &[f64], its: &[f64]) -> Self {
         Self {
-            spread: its,
-            ours_over_this,
+            spread: Spread::of(its),
+            ours_over_this: Ratio::of(ours.iter().copied().zip(its.iter().copied())),
         }
     }
 
@@ -433,33 +462,40 @@ impl Measure {
         let Spread {
             min, median, max, ..
         } = self.spread;
+        let ratio = self.ours_over_this.map(|ratio| {
+            let Ratio { median, low, high } = ratio;
+            format!("{median:.3} ({low:.2}-{high:.2})")
+        });
         [
             format!("{median:.decimals$} ({min:.decimals$} to {max:.decimals$})"),
-            format!("{:.3}", self.ours_over_this),
+            ratio.unwrap_or_else(|| "unknown".to_owned()),
         ]
     }
 }
 
-/// The spreads over a contender's rounds.
+/// A contender's figures in each round.
 struct Figures {
-    rate: Spread,
-    cpu_us: Option<Spread>,
-    p50_us: Spread,
+    rates: Vec<f64>,
+    cpu_us: Option<Vec<f64>>,
+    p50_us: Vec<f64>,
 }
 
 impl Figures {
-    fn of(reports: &[Report]) -> Self {
-        let spread = |figure: fn(&Report) -> f64| {
-            Spread::of(&reports.iter().map(figure).collect::<Vec<_>>())
-        };
-        let cpu_us: Option<Vec<f64>> = reports
-            .iter()
-            .map(|report| report.controller_cpu_us)
-            .collect();
+    fn of(reports: &[&Report]) -> Self {
+        let each =
+            |figure: fn(&Report) -> f64| reports.iter().map(|report| figure(report)).collect();
         Self {
-            rate: spread(|report| report.responses_per_s.mean),
-            cpu_us: cpu_us.map(|values| Spread::of(&values)),
-            p50_us: spread(|report| report.latency.p50_us),
+            rates: each(|report| report.responses_per_s.mean),
+            cpu_us: reports
+                .iter()
+                .map(|report| report.controller_cpu_us)
+                .collect(),
+            p50_us: each(|report| {
+                report
+                    .latency
+                    .as_ref()
+                    .map_or(0.0, |latency| latency.p50_us)
+            }),
         }
     }
 }
@@ -484,34 +520,36 @@ mod tests {
 
     #[test]
     fn ratios_are_ours_over_theirs() {
-        let config = VersusConfig {
-            rivals: vec![Contender::Limit],
-            rounds: 1,
-            server_core: 0,
-            load: LoadConfig::default(),
-            program: PathBuf::new(),
+        // In the second round the machine was twice as fast.
+        let with_rate = |rate: f64| {
+            let mut report = sample();
+            report.responses_per_s.mean = rate;
+            report
         };
-        let mut slower = sample();
-        slower.responses_per_s.mean = 100.0;
         let comparison = Comparison::new(
-            &config,
             &[&Contender::Ours, &Contender::Limit],
-            &[vec![sample()], vec![slower]],
+            &[
+                vec![with_rate(300.0), with_rate(100.0)],
+                vec![with_rate(600.0), with_rate(200.0)],
+            ],
         );
-        assert_eq!(comparison.contenders[0].responses_per_s.ours_over_this, 1.0);
-        assert_eq!(comparison.contenders[1].responses_per_s.ours_over_this, 3.0);
+        let ratio = |index: usize| {
+            let measure: &Measure = &comparison.contenders[index].responses_per_s;
+            measure.ours_over_this.unwrap().median
+        };
+        assert_eq!((ratio(0), ratio(1)), (1.0, 3.0));
         let table = comparison.table();
         assert!(
-            table.contains("limit") && table.contains("3.000"),
+            table.contains("limit") && table.contains("3.000 (3.00-3.00)"),
             "{table}"
         );
-        assert!(table.contains("(3 faults)"), "{table}");
+        assert!(table.contains("(10 faults)"), "{table}");
     }
 
     #[test]
     fn a_program_that_ends_at_once_is_reported() {
         let mut command = Command::new("true");
-        let error = Server::start(&mut command, &Contender::Ours, free_port().unwrap(), 0)
+        let error = Server::start(&mut command, &Contender::Ours, free_address().unwrap(), 0)
             .err()
             .unwrap();
         assert!(

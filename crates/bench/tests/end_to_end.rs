@@ -2,14 +2,16 @@
 //! tiny, and no test depends on how fast anything is.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Mutex;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use urtica_bench::config::{Expect, LoadConfig, Mode, Version};
 use urtica_bench::limit::Limit;
-use urtica_bench::report::{html, json};
+use urtica_bench::report::{Ended, html, json, text};
 use urtica_bench::run::{Live, run};
 use urtica_bench::{Error, Report};
 use urtica_wire::Address;
@@ -43,7 +45,19 @@ fn config(controller: Address) -> LoadConfig {
 }
 
 fn load(config: &LoadConfig) -> Result<Report, Error> {
-    run(config, |_| ())
+    run(config, &AtomicBool::new(false), |_| ())
+}
+
+/// A load whose tests are as long as it takes on this machine for something to be answered in those that count.
+fn load_until_answered(config: &LoadConfig) -> Report {
+    let mut config = config.clone();
+    loop {
+        let report = load(&config).unwrap();
+        if !report.has_no_answers() || config.test_length > Duration::from_secs(20) {
+            return report;
+        }
+        config.test_length *= 2;
+    }
 }
 
 #[test]
@@ -56,12 +70,11 @@ fn every_mode_and_version() {
             Mode::Window(5),
             Mode::Rate(2000.0),
         ] {
-            let report = load(&LoadConfig {
+            let report = load_until_answered(&LoadConfig {
                 mode,
                 version,
                 ..config(controller.clone())
-            })
-            .unwrap();
+            });
             let context = format!("{mode:?} {version:?}: {:?}", report.tally);
             assert_eq!(
                 (report.tests.len(), report.setup.switches_ready),
@@ -80,7 +93,10 @@ fn every_mode_and_version() {
             );
             assert_eq!(report.switch_responses_per_s.len(), 3, "{context}");
             assert!(
-                report.latency.count > 0 && report.latency.p50_us <= report.latency.max_us,
+                report
+                    .latency
+                    .as_ref()
+                    .is_some_and(|latency| latency.p50_us <= latency.max_us),
                 "{context}"
             );
             assert_eq!(
@@ -95,16 +111,51 @@ fn every_mode_and_version() {
 #[test]
 fn window_and_ping_pong_keep_their_bound() {
     let controller = limit();
-    for (mode, bound) in [(Mode::PingPong, 3.0), (Mode::Window(5), 15.0)] {
-        let report = load(&LoadConfig {
+    for (mode, most_outstanding, bound) in [
+        (Mode::PingPong, None, 3.0),
+        (Mode::Window(5), None, 15.0),
+        (Mode::Window(5), Some(7), 7.0),
+        (Mode::PingPong, Some(2), 2.0),
+        (Mode::MaxRate, Some(20), 20.0),
+    ] {
+        let report = load_until_answered(&LoadConfig {
             mode,
+            most_outstanding,
             ..config(controller.clone())
-        })
-        .unwrap();
-        assert!(
-            report.little.outstanding <= bound + 1e-6,
-            "{mode:?}: {:?}",
-            report.little
+        });
+        let outstanding = report.little.unwrap().outstanding;
+        assert!(outstanding <= bound + 1e-6, "{mode:?}: {outstanding}");
+    }
+}
+
+/// With fewer outstanding than there are switches, each still has its turn; with several threads, too.
+#[test]
+fn switches_take_turns_at_what_may_be_outstanding_together() {
+    for threads in [1, 2] {
+        let (stop, served) = (Arc::new(AtomicBool::new(false)), AtomicUsize::new(0));
+        let stopping = Arc::clone(&stop);
+        let address = controller(move |_, stream| {
+            // A switch that sends its second packet-in has had the answer to its first.
+            answer_packet_ins(stream, 2);
+            let all_served = served.fetch_add(1, Ordering::Relaxed) + 1 == 10;
+            stopping.fetch_or(all_served, Ordering::Relaxed);
+            answer_packet_ins(stream, usize::MAX);
+        });
+        let config = LoadConfig {
+            switches: 10,
+            most_outstanding: Some(4),
+            threads,
+            tests: 1,
+            warmup: 0,
+            test_length: Duration::from_secs(60),
+            ..config(address)
+        };
+        let report = run(&config, &stop, |_| ()).unwrap();
+        let answered = &report.tests[0].answered;
+        assert!(answered.iter().all(|&count| count > 0), "{answered:?}");
+        assert_eq!(
+            (report.ended, report.rated_tests()),
+            (Ended::Interrupted, 1)
         );
     }
 }
@@ -116,8 +167,10 @@ fn a_rate_is_not_exceeded() {
         ..config(limit())
     })
     .unwrap();
-    // 3 switches, 90 ms in all, and the one due at the start.
-    assert!(report.tally.answered <= 3 * 91, "{:?}", report.tally);
+    // 3 switches, a thousand times a second each for as long as it took, and the one due at the start.
+    let elapsed_s: f64 = report.tests.iter().map(|test| test.elapsed_s).sum();
+    let most = 3.0 * (elapsed_s * 1000.0 + 1.0);
+    assert!(report.tally.answered as f64 <= most, "{:?}", report.tally);
 }
 
 #[test]
@@ -160,7 +213,7 @@ fn a_unix_domain_socket() {
     let file = std::env::temp_dir().join(format!("urtica-bench-{}.sock", std::process::id()));
     let limit = Limit::listen(&Address::PassiveUnix(file.clone())).unwrap();
     thread::spawn(move || limit.run());
-    let report = load(&config(Address::Unix(file.clone()))).unwrap();
+    let report = load_until_answered(&config(Address::Unix(file.clone())));
     std::fs::remove_file(file).unwrap();
     assert!(report.tally.answered > 0);
     assert_eq!(report.controller.unwrap().pid, std::process::id());
@@ -168,19 +221,18 @@ fn a_unix_domain_socket() {
 
 #[test]
 fn the_null_responder_is_no_learning_switch() {
-    let report = load(&LoadConfig {
+    let report = load_until_answered(&LoadConfig {
         expect: Expect::Learning,
         version: Version::V13,
         ..config(limit())
-    })
-    .unwrap();
+    });
     assert_eq!(report.tally.wrong_match, report.tally.answered);
     assert!(report.failed_verification());
 }
 
 #[test]
 fn reports_are_complete() {
-    let report = load(&config(limit())).unwrap();
+    let report = load_until_answered(&config(limit()));
     let value: serde_json::Value =
         serde_json::from_str(&json::write(std::slice::from_ref(&report))).unwrap();
     assert_eq!(value["tally"]["answered"], report.tally.answered);
@@ -189,11 +241,11 @@ fn reports_are_complete() {
 
 #[test]
 fn nobody_listens() {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    // Bound, so that nobody else has it, and listened at by nobody.
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = SocketAddrV4::try_from(getsockname(&socket).unwrap()).unwrap();
+    let port = address.port();
     let sentence = load(&config(tcp(port))).unwrap_err().to_string();
     assert!(
         sentence.contains(&format!(
@@ -205,12 +257,14 @@ fn nobody_listens() {
 }
 
 /// A controller that does the handshake of 1.0, then what `after` says with each connection, by its number.
-fn controller(after: fn(usize, &mut TcpStream)) -> Address {
+fn controller(after: impl Fn(usize, &mut TcpStream) + Send + Sync + 'static) -> Address {
+    let after = Arc::new(after);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         for (number, stream) in listener.incoming().enumerate() {
             let mut stream = stream.unwrap();
+            let after = Arc::clone(&after);
             thread::spawn(move || {
                 stream
                     .write_all(&[1, 0, 0, 8, 0, 0, 0, 1, 1, 5, 0, 8, 0, 0, 0, 2])
@@ -222,31 +276,37 @@ fn controller(after: fn(usize, &mut TcpStream)) -> Address {
     tcp(port)
 }
 
-/// Answers each packet-in by a flow mod, `count` times.
-fn answer_packet_ins(stream: &mut TcpStream, count: usize) {
-    let mut answered = 0;
-    while answered < count {
-        let mut header = [0; 8];
-        if stream.read_exact(&mut header).is_err() {
-            return;
-        }
-        let mut body = vec![0; usize::from(u16::from_be_bytes([header[2], header[3]])) - 8];
-        if stream.read_exact(&mut body).is_err() {
-            return;
-        }
-        if header[1] == 10 && body[..4] != [0xff; 4] {
-            let mut flow_mod = vec![1, 14, 0, 72];
-            flow_mod.extend(&header[4..8]);
-            flow_mod.extend(0x003f_ffffu32.to_be_bytes());
-            flow_mod.resize(64, 0);
-            flow_mod.extend(&body[..4]);
-            flow_mod.extend([0; 4]);
-            if stream.write_all(&flow_mod).is_err() {
-                return;
-            }
-            answered += 1;
+/// Answers packet-ins by a flow mod each, `count` times; returns whether the connection lasted.
+fn answer_packet_ins(stream: &mut TcpStream, count: usize) -> bool {
+    (0..count).all(|_| {
+        next_packet_in(stream)
+            .is_some_and(|packet_in| stream.write_all(&flow_mod(&packet_in)).is_ok())
+    })
+}
+
+/// The next packet-in with a buffer id; `None` once the connection is over.
+fn next_packet_in(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    loop {
+        let mut message = vec![0; 8];
+        stream.read_exact(&mut message).ok()?;
+        let len = usize::from(u16::from_be_bytes([message[2], message[3]]));
+        message.resize(len, 0);
+        stream.read_exact(&mut message[8..]).ok()?;
+        if message[1] == 10 && message[8..12] != [0xff; 4] {
+            return Some(message);
         }
     }
+}
+
+/// A flow mod of 1.0 with the packet-in's xid and buffer id.
+fn flow_mod(packet_in: &[u8]) -> Vec<u8> {
+    let mut flow_mod = vec![1, 14, 0, 72];
+    flow_mod.extend(&packet_in[4..8]);
+    flow_mod.extend(0x003f_ffffu32.to_be_bytes());
+    flow_mod.resize(64, 0);
+    flow_mod.extend(&packet_in[8..12]);
+    flow_mod.extend([0; 4]);
+    flow_mod
 }
 
 #[test]
@@ -288,26 +348,161 @@ fn what_is_never_answered_is_lost() {
 #[test]
 fn goes_on_without_a_switch_whose_connection_is_closed() {
     let address = controller(|number, stream| {
-        answer_packet_ins(stream, if number == 1 { 3 } else { usize::MAX })
+        answer_packet_ins(stream, if number == 1 { 3 } else { usize::MAX });
     });
     let mut told = 0;
-    let report = run(&config(address), |live| {
+    let report = run(&config(address), &AtomicBool::new(false), |live| {
         told += usize::from(matches!(live, Live::Closed(_)))
     })
     .unwrap();
     assert_eq!((told, report.closed.len(), report.tests.len()), (1, 1, 3));
+    assert_eq!(report.ended, Ended::Complete);
     assert_eq!(report.closed[0].datapath_id, "0000000000000002");
     assert!(
         report.closed[0].reason.contains("closed") || report.closed[0].reason.contains("reset")
     );
-    assert!(report.switch_responses_per_s[0] > 0.0 && report.switch_responses_per_s[1] == 0.0);
+    let answered =
+        |switch: usize| -> u64 { report.tests.iter().map(|test| test.answered[switch]).sum() };
+    assert!(answered(0) > 0 && answered(1) <= 3, "{:?}", report.tests);
 }
 
 #[test]
-fn all_connections_closed_is_an_error() {
-    let address = controller(|_, stream| answer_packet_ins(stream, 3));
-    let sentence = load(&config(address)).unwrap_err().to_string();
-    assert!(sentence.contains("closed all 3 connections"), "{sentence}");
+fn what_a_closed_connection_owed_is_lost() {
+    // It reads ten packet-ins and answers seven before it hangs up: with ten outstanding, at least three are owed.
+    let address = controller(|number, stream| {
+        let count = if number == 1 { 7 } else { usize::MAX };
+        (0..3).for_each(|_| drop((number == 1).then(|| next_packet_in(stream))));
+        answer_packet_ins(stream, count);
+    });
+    let report = load(&LoadConfig {
+        mode: Mode::Window(10),
+        ..config(address)
+    });
+    let report = report.unwrap();
+    assert_eq!(report.closed.len(), 1);
+    assert!((3..=10).contains(&report.tally.lost), "{:?}", report.tally);
+    assert!(report.failed_verification());
+}
+
+#[test]
+fn after_all_connections_closed_there_are_no_more_tests() {
+    let address = controller(|_, stream| {
+        answer_packet_ins(stream, 3);
+    });
+    let (config, mut told) = (
+        LoadConfig {
+            tests: 1000,
+            threads: 2,
+            ..config(address)
+        },
+        0,
+    );
+    let report = run(&config, &AtomicBool::new(false), |live| {
+        told += usize::from(matches!(live, Live::Test(_)))
+    });
+    let report = report.unwrap();
+    assert_eq!(report.ended, Ended::AllClosed);
+    assert!(
+        (1..1000).contains(&told) && report.tests.len() == told,
+        "{told}"
+    );
+    let summary = text::summary(&report);
+    let ended = format!("ended       the controller closed all connections in test {told} of 1000");
+    assert!(summary.contains(&ended), "{summary}");
+}
+
+#[test]
+fn an_interrupted_run_has_a_result_of_what_was_measured() {
+    let stop = AtomicBool::new(false);
+    let config = LoadConfig {
+        tests: 100_000,
+        ..config(limit())
+    };
+    let report = run(&config, &stop, |live| {
+        if let Live::Test(test) = live {
+            stop.store(
+                test.counted && test.responses_per_s > 0.0,
+                Ordering::Relaxed,
+            );
+        }
+    });
+    let report = report.unwrap();
+    assert_eq!(report.ended, Ended::Interrupted);
+    assert!(report.rated_tests() >= 1 && report.responses_per_s.max > 0.0);
+    assert!(report.tests.len() < 100_000 && report.faults() == 0);
+    let whole = report
+        .tests
+        .iter()
+        .filter(|test| test.counted && !test.cut_short);
+    assert_eq!(report.rated_tests(), whole.count());
+    assert!(text::result_line(&report).starts_with("RESULT: 3 switches "));
+}
+
+#[test]
+fn interrupted_before_the_first_test_that_counts_it_says_so() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopping = Arc::clone(&stop);
+    let address = controller(move |_, stream| {
+        answer_packet_ins(stream, 1);
+        stopping.store(true, Ordering::Relaxed);
+        answer_packet_ins(stream, usize::MAX);
+    });
+    let config = LoadConfig {
+        test_length: Duration::from_secs(600),
+        ..config(address)
+    };
+    let report = run(&config, &stop, |_| ()).unwrap();
+    assert_eq!(
+        (report.ended, report.rated_tests()),
+        (Ended::Interrupted, 0)
+    );
+    let summary = text::summary(&report);
+    assert!(
+        summary.contains("interrupted in test 1 of 3; 0 of them count"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn without_answers_there_is_no_latency_and_no_bottleneck() {
+    let address = controller(|_, stream| drop(std::io::copy(stream, &mut std::io::sink())));
+    let report = load(&config(address)).unwrap();
+    assert!(report.has_no_answers() && report.latency.is_none() && report.little.is_none());
+    let summary = text::summary(&report);
+    for line in [
+        "latency     none: nothing was answered in the tests that count",
+        "verdict     the controller answered no packet-in, so nothing was measured",
+    ] {
+        assert!(summary.contains(line), "{summary}");
+    }
+    let json = json::write(std::slice::from_ref(&report));
+    assert!(json.contains("\"latency\": null"), "{json}");
+}
+
+#[test]
+fn flow_mod_and_packet_out_for_each_are_told_beside_what_is_answered() {
+    let address = controller(|_, stream| {
+        while let Some(packet_in) = next_packet_in(stream) {
+            let mut both = flow_mod(&packet_in);
+            both[64..68].fill(0xff);
+            both.extend([1, 13, 0, 24, 0, 0, 0, 9]);
+            both.extend(&packet_in[8..12]);
+            both.extend([0, 1, 0, 8, 0, 0, 0, 8, 0, 2, 0, 0]);
+            if stream.write_all(&both).is_err() {
+                return;
+            }
+        }
+    });
+    let report = load_until_answered(&config(address));
+    let line = text::result_line(&report);
+    assert!(
+        line.contains(" responses/s (packet-ins answered; "),
+        "{line}"
+    );
+    assert!(
+        report.messages_per_s.mean > report.responses_per_s.mean,
+        "{line}"
+    );
 }
 
 #[test]
@@ -324,7 +519,9 @@ fn a_controller_that_hangs_up_at_once_is_an_error() {
 
 #[test]
 fn a_controller_of_the_other_version_is_an_error() {
-    let address = controller(|_, stream| answer_packet_ins(stream, usize::MAX));
+    let address = controller(|_, stream| {
+        answer_packet_ins(stream, usize::MAX);
+    });
     let sentence = load(&LoadConfig {
         version: Version::V13,
         ..config(address)

@@ -3,11 +3,10 @@
 use super::Reading;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::path::Path;
 use urtica_bench::Error;
 use urtica_bench::analysis::Spread;
 
-use crate::bench::{is_stdout, write_file};
+use crate::bench::output::Output;
 use crate::say::say;
 
 /// The figures, in the order in which they were measured first.
@@ -41,11 +40,11 @@ impl Report {
     }
 
     /// Writes JSON where it is wanted, and lines unless that goes to standard output.
-    pub fn tell(&self, json: Option<&Path>) -> Result<(), Error> {
-        if !json.is_some_and(is_stdout) {
+    pub fn tell(&self, json: Option<Output>) -> Result<(), Error> {
+        if !json.as_ref().is_some_and(Output::is_stdout) {
             say(self.lines().trim_end());
         }
-        json.map_or(Ok(()), |file| write_file(file, &self.json()?))
+        json.map_or(Ok(()), |file| file.write(&self.json()?))
     }
 
     fn lines(&self) -> String {

@@ -31,7 +31,7 @@ pub fn write(report: &Report) -> String {
          <h1>{title}</h1>\n<p class=\"lead\"><b>{}</b> packet-ins answered per second, median of {} tests \
          ({} to {}). {}.</p>\n",
         thousands(report.responses_per_s.median),
-        report.tests.iter().filter(|test| test.counted).count(),
+        report.rated_tests(),
         thousands(report.responses_per_s.min),
         thousands(report.responses_per_s.max),
         escape(&sentence_case(&report.verdict)),
@@ -59,12 +59,15 @@ pub fn write(report: &Report) -> String {
 }
 
 fn tiles(report: &Report) -> String {
-    let mut tiles = vec![
-        ("p50 latency", micros(report.latency.p50_us)),
-        ("p99 latency", micros(report.latency.p99_us)),
+    let mut tiles = Vec::new();
+    if let Some(latency) = &report.latency {
+        tiles.push(("p50 latency", micros(latency.p50_us)));
+        tiles.push(("p99 latency", micros(latency.p99_us)));
+    }
+    tiles.extend([
         ("Jain's index", format!("{:.4}", report.jain)),
-        ("faults", thousands(report.tally.faults() as f64)),
-    ];
+        ("faults", thousands(report.faults() as f64)),
+    ]);
     if let Some(cpu_us) = report.controller_cpu_us {
         tiles.push(("controller CPU per packet-in", micros(cpu_us)));
     }
@@ -105,8 +108,8 @@ fn latency_plot(report: &Report) -> Drawn {
     // On a logarithmic scale, by hand, so that all plots have axes of one type.
     let points: Vec<(f64, f64)> = report
         .latency
-        .cdf
         .iter()
+        .flat_map(|latency| &latency.cdf)
         .map(|&(us, share)| (us.max(0.001).log10(), share))
         .collect();
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
@@ -281,7 +284,9 @@ fn setup_table(out: &mut String, report: &Report) {
 }
 
 fn latency_table(out: &mut String, report: &Report) {
-    let latency = &report.latency;
+    let Some(latency) = &report.latency else {
+        return;
+    };
     table(
         out,
         "Latency in microseconds",
@@ -326,19 +331,19 @@ fn replies_table(out: &mut String, report: &Report) {
 }
 
 fn little_table(out: &mut String, report: &Report) {
+    let Some(little) = &report.little else {
+        return;
+    };
     table(
         out,
         "Do the figures hold together? (Little's law)",
         &[
-            (
-                "mean number outstanding",
-                &tenths(report.little.outstanding),
-            ),
+            ("mean number outstanding", &tenths(little.outstanding)),
             (
                 "rate times mean latency",
-                &tenths(report.little.rate_times_latency),
+                &tenths(little.rate_times_latency),
             ),
-            ("ratio", &format!("{:.4}", report.little.ratio)),
+            ("ratio", &format!("{:.4}", little.ratio)),
         ],
     );
 }
@@ -478,7 +483,8 @@ mod tests {
     #[test]
     fn a_run_without_answers_has_a_page_too() {
         let mut report = sample();
-        report.latency.cdf.clear();
+        report.latency = None;
+        report.little = None;
         report.switch_responses_per_s.clear();
         assert_eq!(write(&report).matches("<svg").count(), 1);
     }

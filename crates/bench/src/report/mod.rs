@@ -11,7 +11,7 @@ use crate::analysis::{Bottleneck, Busy, Little, Spread, jain};
 use crate::checker::Tally;
 use crate::config::{Expect, LoadConfig, Mode};
 use crate::controller_process::Usage;
-use crate::load::Outcome;
+use crate::load::{Outcome, TestPart, TestRun};
 use crate::recorder::latency_histogram;
 
 /// What a run found.
@@ -21,18 +21,22 @@ pub struct Report {
     pub urtica: &'static str,
     /// What was run.
     pub setup: Setup,
-    /// Each test, warm-up and cool-down included.
+    /// Whether it ran to its end.
+    pub ended: Ended,
+    /// Each test that was run, warm-up and cool-down included.
     pub tests: Vec<Test>,
     /// Packet-ins answered per second, over the tests that count.
     pub responses_per_s: Spread,
+    /// Flow mods and packet-outs received per second, as cbench counts, over the same tests.
+    pub messages_per_s: Spread,
     /// Each switch's rate over the tests that count, in the order of their ids.
     pub switch_responses_per_s: Vec<f64>,
     /// Jain's fairness index of these.
     pub jain: f64,
-    /// The time from packet-in to reply.
-    pub latency: Latency,
-    /// The check of rate against latency.
-    pub little: Little,
+    /// The time from packet-in to reply, if any came.
+    pub latency: Option<Latency>,
+    /// The check of rate against latency, if there is any.
+    pub little: Option<Little>,
     /// What came back over the whole run.
     pub tally: Tally,
     /// Packet-ins still waiting when the run ended while replies kept coming.
@@ -53,6 +57,18 @@ pub struct Report {
     pub verdict: String,
 }
 
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// After its last test.
+    Complete,
+    /// When it was told to stop.
+    Interrupted,
+    /// When the controller had closed all connections.
+    AllClosed,
+}
+
 /// What was run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Setup {
@@ -60,6 +76,8 @@ pub struct Setup {
     pub controller: String,
     /// `ping-pong`, `max-rate`, `window N` or `rate R`.
     pub mode: String,
+    /// The bound on what is outstanding over all switches together, if there was one.
+    pub most_outstanding: Option<u32>,
     /// OpenFlow version.
     pub openflow: &'static str,
     /// Switches asked for.
@@ -99,12 +117,16 @@ pub struct Test {
     pub index: u32,
     /// Whether it counts, that is, is neither warm-up nor cool-down.
     pub counted: bool,
+    /// Whether the run was interrupted during it. Then it counts for the rate only if no whole test does.
+    pub cut_short: bool,
     /// How long it really took.
     pub elapsed_s: f64,
     /// Packet-ins answered, for each switch.
     pub answered: Vec<u64>,
     /// Packet-ins answered per second, all switches together.
     pub responses_per_s: f64,
+    /// Flow mods and packet-outs received per second.
+    pub messages_per_s: f64,
 }
 
 /// A connection that ended early.
@@ -159,46 +181,54 @@ pub struct LoadUse {
     pub blocked_sends: u64,
 }
 
-/// One thread's part of a test.
-pub(crate) struct TestPart {
-    /// Packet-ins answered, for each of its switches.
-    pub answered: Vec<u64>,
-    /// How long the test took there.
-    pub elapsed_ns: u64,
-}
-
-impl TestPart {
-    fn responses_per_s(&self) -> f64 {
-        self.answered.iter().sum::<u64>() as f64 * 1e9 / self.elapsed_ns as f64
-    }
+/// What a run found, before the figures are drawn from it.
+pub(crate) struct Found {
+    pub ended: Ended,
+    /// Switches that completed their handshake.
+    pub switches_ready: u32,
+    pub tests: Vec<Test>,
+    pub closed: Vec<Closed>,
+    pub outcomes: Vec<Outcome>,
+    pub controller: Option<Usage>,
 }
 
 impl Test {
     /// Puts together what each thread told.
     pub(crate) fn new(index: u32, counted: bool, parts: Vec<TestPart>) -> Self {
         let longest_ns = parts.iter().map(|part| part.elapsed_ns).max().unwrap_or(0);
+        let per_s = |count: fn(&TestPart) -> u64| {
+            let rates = parts
+                .iter()
+                .map(|part| count(part) as f64 * 1e9 / part.elapsed_ns.max(1) as f64);
+            rates.sum()
+        };
         Self {
             index,
             counted,
+            cut_short: parts.iter().any(|part| part.run == TestRun::CutShort),
             elapsed_s: longest_ns as f64 / 1e9,
-            responses_per_s: parts.iter().map(TestPart::responses_per_s).sum(),
+            responses_per_s: per_s(|part| part.answered.iter().sum()),
+            messages_per_s: per_s(|part| part.messages),
             answered: parts.into_iter().flat_map(|part| part.answered).collect(),
         }
     }
 }
 
 impl Latency {
-    fn new(histogram: &Histogram<u64>, sum_ns: u128) -> Self {
+    fn new(histogram: &Histogram<u64>, sum_ns: u128) -> Option<Self> {
         let us = |ns: u64| ns as f64 / 1e3;
         let quantile = |q| us(histogram.value_at_quantile(q));
         let count = histogram.len();
+        if count == 0 {
+            return None;
+        }
         let cdf = histogram
             .iter_quantiles(8)
             .map(|step| (us(step.value_iterated_to()), step.quantile_iterated_to()));
-        Self {
+        Some(Self {
             count,
-            min_us: us(if count == 0 { 0 } else { histogram.min() }),
-            mean_us: sum_ns as f64 / count.max(1) as f64 / 1e3,
+            min_us: us(histogram.min()),
+            mean_us: sum_ns as f64 / count as f64 / 1e3,
             stdev_us: histogram.stdev() / 1e3,
             p50_us: quantile(0.5),
             p90_us: quantile(0.9),
@@ -206,12 +236,8 @@ impl Latency {
             p999_us: quantile(0.999),
             p9999_us: quantile(0.9999),
             max_us: us(histogram.max()),
-            cdf: if count == 0 {
-                Vec::new()
-            } else {
-                cdf.collect()
-            },
-        }
+            cdf: cdf.collect(),
+        })
     }
 }
 
@@ -220,6 +246,7 @@ impl Setup {
         Self {
             controller: config.controller.to_string(),
             mode: mode_name(config.mode),
+            most_outstanding: config.most_outstanding,
             openflow: config.version.name(),
             switches: config.switches,
             switches_ready,
@@ -253,21 +280,21 @@ fn mode_name(mode: Mode) -> String {
 
 impl Report {
     /// Puts together what the threads found.
-    pub(crate) fn new(
-        config: &LoadConfig,
-        switches_ready: u32,
-        tests: Vec<Test>,
-        closed: Vec<Closed>,
-        outcomes: Vec<Outcome>,
-        controller: Option<Usage>,
-    ) -> Self {
+    pub(crate) fn new(config: &LoadConfig, found: Found) -> Self {
+        let Found {
+            ended,
+            switches_ready,
+            tests,
+            closed,
+            outcomes,
+            controller,
+        } = found;
         let counted: Vec<&Test> = tests.iter().filter(|test| test.counted).collect();
-        let responses_per_s = Spread::of(
-            &counted
-                .iter()
-                .map(|test| test.responses_per_s)
-                .collect::<Vec<_>>(),
-        );
+        let rated = rated(&tests);
+        let spread = |rate: fn(&Test) -> f64| {
+            Spread::of(&rated.iter().map(|test| rate(test)).collect::<Vec<_>>())
+        };
+        let responses_per_s = spread(|test| test.responses_per_s);
         let elapsed_s: f64 = counted.iter().map(|test| test.elapsed_s).sum();
         let answered: u64 = counted.iter().flat_map(|test| &test.answered).sum();
         let switch_responses_per_s = switch_rates(&counted, elapsed_s);
@@ -276,22 +303,30 @@ impl Report {
         let controller_busy = controller.as_ref().map(Usage::busy);
         let kept_schedule = matches!(config.mode, Mode::Rate(rate)
             if responses_per_s.mean >= 0.99 * rate * f64::from(switches_ready));
-        let bottleneck = Bottleneck::find(sums.busiest, controller_busy, kept_schedule);
+        let bottleneck = if answered == 0 {
+            Bottleneck::NoAnswers
+        } else {
+            Bottleneck::find(sums.busiest, controller_busy, kept_schedule)
+        };
         // Rates of CPU time and of answers, since the two are not measured over exactly the same time.
         let rate = responses_per_s.mean;
         let per_answer = |per_s: f64| if rate > 0.0 { per_s * 1e6 / rate } else { 0.0 };
         Self {
             urtica: env!("CARGO_PKG_VERSION"),
             setup: Setup::new(config, switches_ready),
+            ended,
             responses_per_s,
+            messages_per_s: spread(|test| test.messages_per_s),
             jain: jain(&switch_responses_per_s),
             switch_responses_per_s,
-            little: Little::new(
-                sums.outstanding,
-                answered as f64,
-                elapsed_s.max(1e-9),
-                latency.mean_us / 1e6,
-            ),
+            little: latency.as_ref().map(|latency| {
+                Little::new(
+                    sums.outstanding,
+                    answered as f64,
+                    elapsed_s.max(1e-9),
+                    latency.mean_us / 1e6,
+                )
+            }),
             latency,
             tally: sums.tally,
             unanswered: sums.unanswered,
@@ -314,15 +349,55 @@ impl Report {
         }
     }
 
+    /// This, if it ran to its end and had answers; else why it says little.
+    pub fn whole(self) -> Result<Self, &'static str> {
+        match self.ended {
+            Ended::AllClosed => Err("the controller closed all connections"),
+            _ if self.has_no_answers() => Err("the controller answered no packet-in"),
+            _ => Ok(self),
+        }
+    }
+
     /// Whether the load generator was busy all the time and the controller was not, so that it can do more than was
     /// measured.
     pub fn was_load_bound(&self) -> bool {
         self.bottleneck == Bottleneck::Load
     }
 
+    /// Wrong, repeated and lost answers, and those that had not come when the run ended by itself.
+    pub fn faults(&self) -> u64 {
+        let owed = if self.ended == Ended::Interrupted {
+            0
+        } else {
+            self.unanswered
+        };
+        self.tally.faults() + owed
+    }
+
     /// Whether a check of the replies was asked for and found something wrong.
     pub fn failed_verification(&self) -> bool {
-        self.setup.verify && self.tally.faults() > 0
+        self.setup.verify && self.faults() > 0
+    }
+
+    /// Whether nothing was answered in the tests that count.
+    pub fn has_no_answers(&self) -> bool {
+        self.bottleneck == Bottleneck::NoAnswers
+    }
+
+    /// How many tests the rate is from.
+    pub fn rated_tests(&self) -> usize {
+        rated(&self.tests).len()
+    }
+}
+
+/// The tests that the rate is from: those that count and were not cut short, or else the one that was.
+fn rated(tests: &[Test]) -> Vec<&Test> {
+    let counted = || tests.iter().filter(|test| test.counted);
+    let whole: Vec<_> = counted().filter(|test| !test.cut_short).collect();
+    if whole.is_empty() {
+        counted().collect()
+    } else {
+        whole
     }
 }
 
@@ -416,7 +491,9 @@ pub(crate) fn sample() -> Report {
             index > 0,
             vec![TestPart {
                 answered: vec![each, each],
+                messages: 2 * each,
                 elapsed_ns: 1_000_000_000,
+                run: TestRun::Whole,
             }],
         )
     });
@@ -431,7 +508,6 @@ pub(crate) fn sample() -> Report {
             lost: 3,
             ..Tally::default()
         },
-        tests: 3,
         recording: recorder.end(2_000_000_000),
         sends: 700,
         blocked_sends: 1,
@@ -457,10 +533,13 @@ pub(crate) fn sample() -> Report {
     }];
     Report::new(
         &config,
-        2,
-        tests.into(),
-        closed,
-        vec![outcome],
-        Some(controller),
+        Found {
+            ended: Ended::Complete,
+            switches_ready: 2,
+            tests: tests.into(),
+            closed,
+            outcomes: vec![outcome],
+            controller: Some(controller),
+        },
     )
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::{Report, Test};
-use crate::analysis::Busy;
+use super::{Ended, Report, Test};
+use crate::analysis::{Busy, Spread};
 use crate::config::{LoadConfig, Mode};
 
 /// cbench's opening lines, which it writes to standard error.
@@ -15,6 +15,10 @@ pub fn opening(config: &LoadConfig) -> String {
         Mode::Window(window) => format!("'window' with {window} outstanding per switch"),
         Mode::Rate(rate) => format!("'rate' with {rate} packet-ins/s per switch"),
     };
+    let together = config
+        .most_outstanding
+        .map(|most| format!(", and {most} over all of them"))
+        .unwrap_or_default();
     let learning = if config.learn_dst_macs {
         "learning"
     } else {
@@ -22,7 +26,7 @@ pub fn opening(config: &LoadConfig) -> String {
     };
     format!(
         "urtica bench: controller benchmarking tool, after cbench\n   \
-         running in mode {mode}\n   \
+         running in mode {mode}{together}\n   \
          connecting to controller at {} with OpenFlow {}\n   \
          faking {} switches offset {} :: {} tests each; {} ms per test\n   \
          with {} unique source MACs per switch\n   \
@@ -69,32 +73,55 @@ pub fn test_line(test: &Test, since_midnight: Duration) -> String {
     line
 }
 
-/// cbench's result line.
+/// The share by which messages may differ from packet-ins answered before the result line tells both: at the edges of a test
+/// one is counted in the next.
+const ALIKE: f64 = 0.01;
+
+/// cbench's result line: the switches that got through their handshake, the tests that count, and packet-ins answered. Where
+/// the controller sends several messages for a packet-in, it ends with what cbench would have counted.
 pub fn result_line(report: &Report) -> String {
-    let rate = &report.responses_per_s;
-    format!(
-        "RESULT: {} switches {} tests min/max/avg/stdev = {:.2}/{:.2}/{:.2}/{:.2} responses/s",
-        report.setup.switches,
-        report.tests.iter().filter(|test| test.counted).count(),
-        rate.min,
-        rate.max,
-        rate.mean,
-        rate.stdev
-    )
+    let (rate, messages) = (&report.responses_per_s, &report.messages_per_s);
+    let mut line = format!(
+        "RESULT: {} switches {} tests min/max/avg/stdev = {} responses/s",
+        report.setup.switches_ready,
+        report.rated_tests(),
+        slashed(rate),
+    );
+    if (messages.mean - rate.mean).abs() > ALIKE * rate.mean {
+        let _ = write!(
+            line,
+            " (packet-ins answered; {} flow mods and packet-outs/s, which cbench counts)",
+            slashed(messages)
+        );
+    }
+    line
+}
+
+fn slashed(spread: &Spread) -> String {
+    let Spread {
+        min,
+        max,
+        mean,
+        stdev,
+        ..
+    } = spread;
+    format!("{min:.2}/{max:.2}/{mean:.2}/{stdev:.2}")
 }
 
 /// What cbench does not tell, a line for each thing, indented so that no script takes it for one of cbench's lines.
 pub fn summary(report: &Report) -> String {
-    let mut lines = vec![
-        answers(report),
-        checks(report),
-        latency(report),
-        fairness(report),
-        little(report),
-    ];
+    let mut lines = vec![answers(report), checks(report)];
+    if report.has_no_answers() {
+        lines.push("latency     none: nothing was answered in the tests that count".to_owned());
+    } else {
+        lines.extend(latency(report));
+        lines.push(fairness(report));
+        lines.extend(little(report));
+    }
     lines.extend(controller(report));
     lines.push(load(report));
     lines.extend(closed(report));
+    lines.extend(ended(report));
     lines.push(format!("verdict     {}", report.verdict));
     lines.iter().map(|line| format!("   {line}\n")).collect()
 }
@@ -161,12 +188,12 @@ fn checks(report: &Report) -> String {
     format!("checked     {checked}: {found}")
 }
 
-fn latency(report: &Report) -> String {
-    let l = &report.latency;
-    format!(
+fn latency(report: &Report) -> Option<String> {
+    let l = report.latency.as_ref()?;
+    Some(format!(
         "latency     p50 {:.1}  p90 {:.1}  p99 {:.1}  p99.9 {:.1}  p99.99 {:.1}  max {:.1}  mean {:.1} us",
         l.p50_us, l.p90_us, l.p99_us, l.p999_us, l.p9999_us, l.max_us, l.mean_us
-    )
+    ))
 }
 
 fn fairness(report: &Report) -> String {
@@ -182,17 +209,17 @@ fn fairness(report: &Report) -> String {
     )
 }
 
-fn little(report: &Report) -> String {
-    let little = &report.little;
+fn little(report: &Report) -> Option<String> {
+    let little = report.little.as_ref()?;
     let holds = match (little.holds(), little.steady) {
         (true, _) => "holds",
         (false, true) => "DOES NOT HOLD: distrust these figures",
         (false, false) => "cannot be judged, replies took too long beside the time measured",
     };
-    format!(
+    Some(format!(
         "Little      {holds}: {:.2} outstanding, rate x mean latency {:.2}",
         little.outstanding, little.rate_times_latency
-    )
+    ))
 }
 
 fn controller(report: &Report) -> Option<String> {
@@ -251,21 +278,39 @@ fn closed(report: &Report) -> Option<String> {
     ))
 }
 
+/// Where a run ended before its time, and how far it got.
+fn ended(report: &Report) -> Option<String> {
+    let why = match report.ended {
+        Ended::Complete => return None,
+        Ended::Interrupted => "interrupted",
+        Ended::AllClosed => "the controller closed all connections",
+    };
+    let (run, wanted) = (report.tests.len(), report.setup.tests);
+    let counted = report.rated_tests();
+    Some(format!(
+        "ended       {why} in test {run} of {wanted}; {counted} of them count"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{TestPart, sample};
+    use crate::load::{TestPart, TestRun};
+    use crate::report::sample;
+
+    fn test(answered: Vec<u64>, elapsed_ns: u64) -> Test {
+        let part = TestPart {
+            messages: answered.iter().sum(),
+            answered,
+            elapsed_ns,
+            run: TestRun::Whole,
+        };
+        Test::new(0, true, vec![part])
+    }
 
     #[test]
     fn test_line_is_cbenchs() {
-        let test = Test::new(
-            0,
-            true,
-            vec![TestPart {
-                answered: vec![4661, 4702],
-                elapsed_ns: 1_000_000_000,
-            }],
-        );
+        let test = test(vec![4661, 4702], 1_000_000_000);
         let at = Duration::from_millis(((9 * 60 + 5) * 60 + 3) * 1000 + 42);
         assert_eq!(
             test_line(&test, at),
@@ -275,14 +320,7 @@ mod tests {
 
     #[test]
     fn flows_per_second_are_per_second_in_short_tests_too() {
-        let test = Test::new(
-            0,
-            true,
-            vec![TestPart {
-                answered: vec![100],
-                elapsed_ns: 100_000_000,
-            }],
-        );
+        let test = test(vec![100], 100_000_000);
         assert!(
             test_line(&test, Duration::ZERO)
                 .contains("flows/sec:  1000   total = 1.000000 per ms ")
@@ -301,6 +339,30 @@ mod tests {
             line.split_whitespace().nth(7),
             Some("200.00/400.00/300.00/100.00")
         );
+    }
+
+    #[test]
+    fn a_controller_that_answers_twice_has_both_figures_in_its_result() {
+        let mut report = sample();
+        report.messages_per_s = Spread::of(&[400.0, 800.0]);
+        let line = result_line(&report);
+        assert!(
+            line.ends_with(
+                " responses/s (packet-ins answered; 400.00/800.00/600.00/200.00 flow mods and packet-outs/s, which cbench counts)"
+            ),
+            "{line}"
+        );
+        assert_eq!(
+            line.split_whitespace().nth(7),
+            Some("200.00/400.00/300.00/100.00")
+        );
+    }
+
+    #[test]
+    fn the_result_counts_switches_that_were_ready() {
+        let mut report = sample();
+        report.setup.switches_ready = 1;
+        assert!(result_line(&report).starts_with("RESULT: 1 switches 2 tests "));
     }
 
     #[test]

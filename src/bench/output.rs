@@ -1,0 +1,104 @@
+//! Files that results go to. They are opened before anything is measured, so that one that cannot be written is told first.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use urtica_bench::Error;
+
+use crate::bench::is_stdout;
+
+/// A place for a result, which is not there yet.
+pub struct Output(Place);
+
+enum Place {
+    Stdout,
+    File(Kept),
+}
+
+/// A file that keeps what it has until there is something to write, and goes away if there never is and it was made for it.
+struct Kept {
+    path: PathBuf,
+    file: File,
+    is_empty_and_ours: bool,
+}
+
+impl Output {
+    /// Standard output for `-`, else this file.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        if is_stdout(path) {
+            return Ok(Self(Place::Stdout));
+        }
+        let made = File::options().write(true).create_new(true).open(path);
+        let is_empty_and_ours = made.is_ok();
+        let file = made.or_else(|_| File::options().write(true).open(path));
+        let file = file.map_err(Error::system(format!("write {}", path.display())))?;
+        Ok(Self(Place::File(Kept {
+            path: path.into(),
+            file,
+            is_empty_and_ours,
+        })))
+    }
+
+    /// Whether it is standard output.
+    pub fn is_stdout(&self) -> bool {
+        matches!(self.0, Place::Stdout)
+    }
+
+    /// Puts a result there, in place of what was there before.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn write(self, content: &str) -> Result<(), Error> {
+        match self.0 {
+            Place::Stdout => io::stdout()
+                .write_all(content.as_bytes())
+                .map_err(Error::system("write to standard output")),
+            Place::File(mut kept) => {
+                kept.is_empty_and_ours = false;
+                kept.replace(content)
+                    .map_err(Error::system(format!("write {}", kept.path.display())))
+            }
+        }
+    }
+}
+
+impl Kept {
+    fn replace(&mut self, content: &str) -> io::Result<()> {
+        // What is no file, as /dev/null or a pipe, cannot be cut.
+        if self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
+        self.file.write_all(content.as_bytes())
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.is_empty_and_ours {
+            // That an empty file stays is no harm.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_stays_until_there_is_something_to_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result.json");
+        drop(Output::open(&path).unwrap());
+        assert!(!path.exists());
+        fs::write(&path, "a longer result than the next").unwrap();
+        drop(Output::open(&path).unwrap());
+        assert!(fs::read_to_string(&path).unwrap().starts_with("a longer"));
+        Output::open(&path).unwrap().write("short").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "short");
+    }
+}
