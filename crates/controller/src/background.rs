@@ -22,6 +22,7 @@ pub(crate) use queue::TaskQueue;
 pub(crate) use threads::Threads;
 
 use crate::connection::panic_text;
+use crate::watch::Watch;
 use crate::{BackgroundCounters, Network, Stage};
 use clock::Clock;
 use std::future::{Future, poll_fn};
@@ -72,9 +73,12 @@ enum Spawner {
 
 impl Background {
     /// For a controller with threads: each program gets one.
-    pub(crate) fn on_threads(network: Network) -> std::io::Result<(Self, Arc<Threads>)> {
+    pub(crate) fn on_threads(
+        network: Network,
+        watch: &Arc<Watch>,
+    ) -> std::io::Result<(Self, Arc<Threads>)> {
         let clock = Arc::new(Clock::real());
-        let threads = Threads::start(Arc::clone(&clock))?;
+        let threads = Threads::start(Arc::clone(&clock), watch)?;
         let background = Self {
             network,
             clock,
@@ -167,13 +171,12 @@ impl Background {
 
 /// Lets a program work until it waits; a panic becomes what it said.
 fn poll_contained(task: &mut Task, context: &mut Context) -> Result<Poll<()>, String> {
-    catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context)))
-        .map_err(|panic| panic_text(&*panic))
+    catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context))).map_err(panic_text)
 }
 
 /// Drops a program, which may hold anything, and so may panic even now.
 fn drop_contained(name: &str, task: Task, counters: &BackgroundCounters) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
-        counters.tell_of_panic(name, &panic_text(&*panic));
+        counters.tell_of_panic(name, &panic_text(panic));
     }
 }

@@ -12,6 +12,7 @@ use crate::{Program, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
+use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -94,6 +95,17 @@ struct Joined {
     handlers: Vec<Box<dyn SwitchHandler>>,
     /// The table that each program has to itself, where it has one.
     own_tables: Vec<Option<u8>>,
+}
+
+/// Where a connection ends without [`Connection::close`], as its shard has: a handler may panic even when it is dropped.
+impl Drop for Joined {
+    fn drop(&mut self) {
+        for handler in self.handlers.drain(..) {
+            if let Err(reason) = drop_contained(handler) {
+                tracing::error!(dp_id = %self.info.datapath_id, %reason, "while its handler was dropped");
+            }
+        }
+    }
 }
 
 impl Joined {
@@ -336,15 +348,16 @@ impl<C: Channel> Connection<C> {
         let programs = turn.programs.iter();
         let own_tables = programs.map(|program| tables.own_table(program.stage()));
         let own_tables = own_tables.collect();
-        let programs = turn.programs.iter();
-        let handlers = programs.map(|program| program.handler(&info)).collect();
         let version = info.version;
         let info = Arc::new(info);
-        self.switch = Some(Joined {
+        let joined = self.switch.insert(Joined {
             info: info.clone(),
-            handlers,
+            handlers: Vec::with_capacity(turn.programs.len()),
             own_tables,
         });
+        for program in &turn.programs {
+            joined.handlers.push(program.handler(&info));
+        }
         let entry = Entry {
             shard: turn.shard,
             token: self.token,
@@ -557,12 +570,15 @@ impl<C: Channel> Connection<C> {
             return;
         };
         turn.network.deregister(switch.info.datapath_id, self.token);
-        for handler in &mut switch.handlers {
+        for mut handler in switch.handlers.drain(..) {
             let told = contain(|| {
                 handler.switch_down(&switch.info);
                 Ok(())
             });
-            if let Err(reason) = told {
+            for reason in [told, drop_contained(handler)]
+                .into_iter()
+                .filter_map(Result::err)
+            {
                 shard.panics.add(1);
                 tracing::error!(dp_id = %switch.info.datapath_id, %reason, "while its switch left");
             }
@@ -629,14 +645,25 @@ pub(crate) fn is_worth_telling(count: u64) -> bool {
 
 /// Runs code that calls handlers; a panic in one becomes the end of its connection.
 pub(crate) fn contain(run: impl FnOnce() -> Result<(), Close>) -> Result<(), Close> {
-    catch_unwind(AssertUnwindSafe(run))
-        .unwrap_or_else(|panic| Err(Close::Panic(panic_text(&*panic))))
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(Close::Panic(panic_text(panic))))
+}
+
+/// Drops a handler, which may panic even now.
+fn drop_contained(handler: Box<dyn SwitchHandler>) -> Result<(), Close> {
+    contain(|| {
+        drop(handler);
+        Ok(())
+    })
 }
 
 /// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn panic_text(panic: Box<dyn Any + Send>) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        // What was thrown throws when it is dropped, and so may what that has thrown.
+        std::mem::forget(another);
+    }
     text.unwrap_or_else(|| "no message".to_owned())
 }
 

@@ -6,15 +6,17 @@ use crate::session::SessionConfig;
 use crate::shard::Shard;
 use crate::stage::Tables;
 use crate::supervisor::Supervisor;
+use crate::watch::{Watch, contain_thread};
 use crate::xid::MAX_PROGRAMS;
 use crate::{Args, Background, BackgroundCounters, Embedded, Program};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use urtica_socket::{ListenError, Listener};
 use urtica_wire::{Address, DEFAULT_PORT};
+
+/// More shards than any machine has use for: each has a thread and half a megabyte of buffers.
+const MAX_SHARDS: usize = 1024;
 
 /// The port that OpenFlow used before IANA gave it one. Mininet and old switches still try it.
 const OLD_PORT: u16 = 6633;
@@ -31,6 +33,19 @@ pub enum Error {
     /// There is too much to run.
     #[error("{0} control programs were given; at most {MAX_PROGRAMS} fit into one controller")]
     TooManyPrograms(usize),
+    /// A setting with which it cannot work.
+    #[error("{0}")]
+    Setting(String),
+    /// A thread that it cannot do without has ended, and so it has stopped by itself.
+    #[error(
+        "the controller has stopped, since its thread {thread} ended: {reason}; no switch is served any more: start it anew"
+    )]
+    Ended {
+        /// The thread's name.
+        thread: String,
+        /// By what it ended.
+        reason: String,
+    },
     /// The system refused something.
     #[error("the controller cannot {what}: {error}")]
     Io {
@@ -92,9 +107,9 @@ impl Controller {
         self
     }
 
-    /// How many shards there are; at least one. Without this: one per core that the process may use.
+    /// How many shards there are: 1 to 1,024. Without this: one per core that the process may use.
     pub fn shards(mut self, shards: usize) -> Self {
-        self.shards = Some(shards.max(1));
+        self.shards = Some(shards);
         self
     }
 
@@ -120,7 +135,7 @@ impl Controller {
     /// Runs the programs given so far and this one until SIGINT or SIGTERM, then stops in order.
     ///
     /// # Errors
-    /// [`Error`] where it cannot start.
+    /// [`Error`] where it cannot start, or ended by itself.
     pub fn run(self, program: impl Program + 'static) -> Result<(), Error> {
         self.program(program).run_programs()
     }
@@ -128,12 +143,14 @@ impl Controller {
     /// Runs the programs given so far until SIGINT or SIGTERM, then stops in order.
     ///
     /// # Errors
-    /// [`Error`] where it cannot start.
+    /// [`Error`] where it cannot start, or ended by itself.
     pub fn run_programs(self) -> Result<(), Error> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
             .map_err(Error::io("catch signals"))?;
         let running = self.start()?;
+        let waiting = signals.handle();
+        running.on_failure(move || waiting.close());
         if let Some(signal) = signals.forever().next() {
             tracing::info!(signal, "stopping");
         }
@@ -146,6 +163,7 @@ impl Controller {
     /// [`Error`] where it cannot.
     pub fn start(self) -> Result<Running, Error> {
         let programs = self.programs_in_order()?;
+        self.check(&programs)?;
         raise_open_files();
         let cores = usable_cores();
         let shards = self.shards.unwrap_or(cores.len().max(1));
@@ -158,10 +176,9 @@ impl Controller {
         let tables = Tables::of(&programs);
         let network = Network::new(shards, tables).map_err(Error::io("make a mailbox"))?;
         let session = self.session.for_tables(tables);
-        let stop = eventfd(0, EventfdFlags::CLOEXEC)
-            .map_err(|error| Error::io("make an event")(error.into()))?;
+        let watch = Watch::new(network.clone()).map_err(Error::io("make an event"))?;
         let (background, background_threads) =
-            Background::on_threads(network.clone()).map_err(Error::io("start a clock"))?;
+            Background::on_threads(network.clone(), &watch).map_err(Error::io("start a clock"))?;
         for program in &programs {
             program.start(&background.for_stage(program.stage()));
         }
@@ -171,8 +188,10 @@ impl Controller {
             core.filter(|_| pin)
         };
         let threads = (0..shards)
-            .map(|shard| spawn_shard(shard, core(shard), network.clone(), programs.clone()))
-            .chain(std::iter::once_with(|| spawn_supervisor(supervisor, &stop)))
+            .map(|shard| spawn_shard(&watch, shard, core(shard), &network, &programs))
+            .chain(std::iter::once_with(|| {
+                spawn_supervisor(&watch, supervisor)
+            }))
             .collect::<Result<_, _>>()
             .inspect_err(|_| background_threads.stop())?;
         for address in &addresses {
@@ -182,7 +201,7 @@ impl Controller {
             network,
             background: background_threads,
             addresses,
-            stop,
+            watch,
             threads,
         })
     }
@@ -194,6 +213,7 @@ impl Controller {
     /// [`Error`] where it cannot start.
     pub fn embed(self) -> Result<Embedded, Error> {
         let programs = self.programs_in_order()?;
+        self.check(&programs)?;
         let tables = Tables::of(&programs);
         let network = Network::new(1, tables).map_err(Error::io("make a mailbox"))?;
         let session = self.session.for_tables(tables);
@@ -209,6 +229,19 @@ impl Controller {
         let mut programs = self.programs.clone();
         programs.sort_by_key(|program| program.stage());
         Ok(programs)
+    }
+
+    /// Refuses settings that cannot work.
+    fn check(&self, programs: &[Arc<dyn Program>]) -> Result<(), Error> {
+        if let Some(shards) = self.shards
+            && !(1..=MAX_SHARDS).contains(&shards)
+        {
+            let refused = format!("expected 1 to {MAX_SHARDS} shards, not {shards}");
+            return Err(Error::Setting(refused));
+        }
+        self.session.check().map_err(Error::Setting)?;
+        let mut programs = programs.iter();
+        programs.try_for_each(|program| program.check().map_err(Error::Setting))
     }
 
     fn bind(&self) -> Result<Vec<Listener>, Error> {
@@ -230,8 +263,8 @@ pub struct Running {
     network: Network,
     background: Arc<Threads>,
     addresses: Vec<Address>,
-    stop: OwnedFd,
-    threads: Vec<JoinHandle<io::Result<()>>>,
+    watch: Arc<Watch>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Running {
@@ -250,6 +283,18 @@ impl Running {
         &self.background.counters
     }
 
+    /// Why it has stopped by itself, if it has: a thread that it cannot do without has ended. Nobody is served any more then,
+    /// and the switches were let go; what is left is to call [`Running::stop`].
+    pub fn failure(&self) -> Option<Error> {
+        self.watch.failure()
+    }
+
+    /// Calls `tell` once the controller has stopped by itself, on any thread, or at once where it has: see
+    /// [`Running::failure`].
+    pub fn on_failure(&self, tell: impl FnOnce() + Send + 'static) {
+        self.watch.on_failure(tell);
+    }
+
     /// Stops in order: background programs end, there are no new connections, what waits to be sent is sent, handlers are
     /// told, sockets are closed.
     ///
@@ -257,16 +302,13 @@ impl Running {
     /// they have sent still leaves. Those that wait are dropped; one that is at work has 2 s, and is left to itself then.
     ///
     /// # Errors
-    /// [`Error::Io`] where a thread had ended by an error before.
+    /// [`Error::Ended`] where a thread ended by an error or a panic, before or now.
     pub fn stop(self) -> Result<(), Error> {
         self.background.stop();
-        rustix::io::write(&self.stop, &1_u64.to_ne_bytes())
-            .map_err(|error| Error::io("signal its threads")(error.into()))?;
+        self.watch.stop();
         for thread in self.threads {
-            thread
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
-                .map_err(Error::io("go on"))?;
+            // Whatever it ended by, the watch knows.
+            let _ = thread.join();
         }
         for (shard, counters) in self.network.shard_counters().enumerate() {
             let counts: Vec<_> = counters
@@ -275,45 +317,41 @@ impl Running {
                 .collect();
             tracing::info!(shard, "stopped: {}", counts.join(" "));
         }
-        Ok(())
+        self.watch.failure().map_or(Ok(()), Err)
     }
 }
 
 fn spawn_shard(
+    watch: &Arc<Watch>,
     index: usize,
     core: Option<usize>,
-    network: Network,
-    programs: Vec<Arc<dyn Program>>,
-) -> Result<JoinHandle<io::Result<()>>, Error> {
+    network: &Network,
+    programs: &[Arc<dyn Program>],
+) -> Result<JoinHandle<()>, Error> {
+    let (network, programs) = (network.clone(), programs.to_vec());
     let run = move || {
         if let Some(core) = core
             && let Err(error) = pin_to(core)
         {
             tracing::warn!(shard = index, core, %error, "cannot pin the shard to its core; it runs anywhere");
         }
-        Shard::new(index, network, programs)
-            .and_then(Shard::run)
-            .inspect_err(|error| tracing::error!(shard = index, %error, "a shard ended; restart the controller"))
+        let shard = || Shard::new(index, network.clone(), programs).and_then(Shard::run);
+        let served = contain_thread(shard);
+        // Also where it did not get that far: nobody takes what is put in there any more.
+        drop(network.end_shard(index));
+        served
     };
-    thread::Builder::new()
-        .name(format!("shard-{index}"))
-        .spawn(run)
+    watch
+        .spawn(format!("shard-{index}"), run)
         .map_err(Error::io("start a shard"))
 }
 
-fn spawn_supervisor(
-    supervisor: Supervisor,
-    stop: &OwnedFd,
-) -> Result<JoinHandle<io::Result<()>>, Error> {
-    let stop = stop.try_clone().map_err(Error::io("share an event"))?;
-    let run = move || {
-        supervisor.run(stop.as_fd()).inspect_err(
-            |error| tracing::error!(%error, "nothing is accepted any more; restart the controller"),
-        )
-    };
-    thread::Builder::new()
-        .name("supervisor".into())
-        .spawn(run)
+fn spawn_supervisor(watch: &Arc<Watch>, supervisor: Supervisor) -> Result<JoinHandle<()>, Error> {
+    let known = Arc::clone(watch);
+    watch
+        .spawn("supervisor".into(), move || {
+            supervisor.run(known.stop_event())
+        })
         .map_err(Error::io("start the supervisor"))
 }
 

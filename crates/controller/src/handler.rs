@@ -118,6 +118,15 @@ pub trait Program: Send + Sync {
     /// ([`Network::events`](crate::Network::events)).
     fn start(&self, _background: &Background) {}
 
+    /// Whether it can work with its settings: a sentence that names what is wrong and what was expected, where not. Asked once,
+    /// before the controller starts, which then does not.
+    ///
+    /// # Errors
+    /// Where it cannot.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Where this program stands among others. Asked whenever a switch joins; always the same.
     fn stage(&self) -> Stage {
         Stage::Forward

@@ -77,6 +77,7 @@ mod shard;
 mod stage;
 mod supervisor;
 mod switch;
+mod watch;
 mod xid;
 
 pub use args::Args;

@@ -393,6 +393,16 @@ impl Network {
         }
     }
 
+    /// Nobody drains a shard's mailbox any more. Returns what was in it; switches that the shard has not taken leave of are
+    /// gone with it.
+    pub(crate) fn end_shard(&self, index: usize) -> Vec<Command> {
+        let mut switches = self.write();
+        for (_, entry) in switches.extract_if(|_, entry| entry.shard == index) {
+            self.tell_of_departure(&entry);
+        }
+        self.shard(index).mailbox.close()
+    }
+
     fn tell_of_departure(&self, entry: &Entry) {
         if entry.is_up {
             let info = Arc::clone(&entry.info);

@@ -34,13 +34,13 @@ const HELLO_PATIENCE: Duration = Duration::from_millis(200);
 /// How sessions behave.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
-    /// The versions that we speak; not empty.
+    /// The versions that we speak; at least one.
     pub versions: Vec<Version>,
-    /// How long a peer may take to say who it is.
+    /// How long a peer may take to say who it is. Not zero.
     pub handshake_timeout: Duration,
-    /// After how long a silence the switch is asked whether it is there (echo request).
+    /// After how long a silence the switch is asked whether it is there (echo request). Not zero.
     pub echo_interval: Duration,
-    /// After how long a silence it is taken for dead.
+    /// After how long a silence it is taken for dead. More than `echo_interval`.
     pub dead_interval: Duration,
     /// Whether 1.3 switches get a table-miss entry that sends packets to the controller. Without it they drop them
     /// (1.3.5 section 5.4).
@@ -64,11 +64,52 @@ impl Default for SessionConfig {
 }
 
 impl SessionConfig {
+    /// Refuses what no session can work with, in a sentence.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let Self {
+            versions,
+            handshake_timeout,
+            echo_interval,
+            dead_interval,
+            ..
+        } = self;
+        if versions.is_empty() {
+            return Err(
+                "SessionConfig::versions is empty: expected OpenFlow 1.0, 1.3 or both".into(),
+            );
+        }
+        expect_time("SessionConfig::handshake_timeout", *handshake_timeout)?;
+        expect_time("SessionConfig::echo_interval", *echo_interval)?;
+        if dead_interval <= echo_interval {
+            return Err(format!(
+                "SessionConfig::dead_interval is {dead_interval:?}: expected more than echo_interval, {echo_interval:?}, or \
+                 a quiet switch is taken for dead before it is asked whether it is there"
+            ));
+        }
+        Ok(())
+    }
+
     pub(crate) fn for_tables(self, tables: Tables) -> Self {
         Self {
             tables: tables.count(),
             ..self
         }
+    }
+}
+
+/// Refuses a time of zero, in a sentence that names the setting.
+pub(crate) fn expect_time(setting: &str, time: Duration) -> Result<(), String> {
+    match time.is_zero() {
+        true => Err(format!("{setting} is 0: expected a time longer than that")),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a bound of zero, in a sentence that names the setting.
+pub(crate) fn expect_some(setting: &str, bound: usize) -> Result<(), String> {
+    match bound {
+        0 => Err(format!("{setting} is 0: expected 1 or more")),
+        _ => Ok(()),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::Program;
 use crate::connection::{Close, Connection, Turn, contain};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
+use crate::watch::contain_thread;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -91,8 +92,14 @@ impl Shard {
         })
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until it is told to stop. However it ends, it leaves no switch that nobody serves.
     pub fn run(mut self) -> std::io::Result<()> {
+        let served = contain_thread(|| self.serve_all());
+        self.let_go();
+        served
+    }
+
+    fn serve_all(&mut self) -> std::io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             self.wait(&mut events)?;
@@ -330,7 +337,7 @@ impl Shard {
     }
 
     /// The orderly end: closes each connection when nothing waits for its switch any more, or after a while all.
-    fn drain(mut self) -> std::io::Result<()> {
+    fn drain(&mut self) -> std::io::Result<()> {
         let deadline = Instant::now() + DRAIN;
         let mut events = Vec::with_capacity(EVENTS);
         epoll::delete(&self.epoll, self.mailbox().wakeup())?;
@@ -347,13 +354,17 @@ impl Shard {
             }
             self.stop_where(|connection| !connection.is_waiting());
         }
+        Ok(())
+    }
+
+    /// Closes all connections, and those that others have handed over meanwhile. No more come.
+    fn let_go(&mut self) {
         self.stop_where(|_| true);
-        for command in self.mailbox().close() {
+        for command in self.turn.network.end_shard(self.turn.shard) {
             if let Command::Adopt(mut connection) = command {
                 connection.close(&STOPPED, &mut self.turn);
             }
         }
-        Ok(())
     }
 
     fn send_last(&mut self, key: usize) {

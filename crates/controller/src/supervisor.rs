@@ -99,7 +99,7 @@ impl Supervisor {
                 Instant::now(),
             );
             let shard = self.next_shard();
-            // Refused only where the shard has ended by an error, and dropped then.
+            // Refused only where the shard has ended, and dropped then: the controller stops.
             let _ = self
                 .network
                 .shard(shard)

@@ -3,8 +3,10 @@
 //! Thread-safety: any thread sets timers; wakers are called and dropped without the lock, since they may set or remove
 //! timers themselves.
 
+use crate::connection::panic_text;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -81,14 +83,20 @@ impl Clock {
             .map(|((deadline, _), _)| *deadline)
     }
 
-    /// Wakes whoever waits for a time that has come, in order.
+    /// Wakes whoever waits for a time that has come, in order. Programs may poll each other by wakers of their own; one that
+    /// panics keeps nobody else asleep.
     pub fn fire(&self) {
         let now = self.now();
         let mut timers = self.lock();
         let later = timers.waiting.split_off(&(now, u64::MAX));
         let due = std::mem::replace(&mut timers.waiting, later);
         drop(timers);
-        due.into_values().for_each(Waker::wake);
+        for waker in due.into_values() {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                let reason = panic_text(panic);
+                tracing::error!(reason, "a waker panicked when its timer was due");
+            }
+        }
     }
 
     /// Waits until the next timer is due, at most for `limit`.

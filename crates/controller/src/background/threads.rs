@@ -4,6 +4,7 @@ use super::clock::Clock;
 use super::{STALL, Task, drop_contained, poll_contained};
 use crate::connection::is_worth_telling;
 use crate::counters::BackgroundCounters;
+use crate::watch::Watch;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +48,7 @@ struct PollState {
 
 impl Threads {
     /// Starts the clock.
-    pub fn start(clock: Arc<Clock>) -> io::Result<Arc<Self>> {
+    pub fn start(clock: Arc<Clock>, watch: &Arc<Watch>) -> io::Result<Arc<Self>> {
         let threads = Arc::new(Self {
             clock,
             running: Mutex::default(),
@@ -56,9 +57,10 @@ impl Threads {
             counters: BackgroundCounters::default(),
         });
         let keeper = Arc::clone(&threads);
-        let keeper = thread::Builder::new()
-            .name("clock".into())
-            .spawn(move || keeper.keep_clock())?;
+        let keeper = watch.spawn("clock".into(), move || {
+            keeper.keep_clock();
+            Ok(())
+        })?;
         *lock(&threads.keeper) = Some(keeper);
         Ok(threads)
     }
@@ -92,7 +94,7 @@ impl Threads {
         self.stopping.store(true, Ordering::Release);
         self.clock.interrupt();
         if let Some(keeper) = lock(&self.keeper).take() {
-            // It catches what it calls; were it to panic nevertheless, there is nothing left to stop.
+            // Whatever it ended by, the watch knows.
             let _ = keeper.join();
         }
         let running = std::mem::take(&mut *lock(&self.running));

@@ -42,6 +42,7 @@ pub use host::Host;
 
 use super::bucket::PortBuckets;
 use super::{Announcer, Discovery, Events, FloodTree, PortRole};
+use crate::session::{expect_some, expect_time};
 use crate::{Background, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use flooded::Flooded;
 use frame::Frame;
@@ -115,6 +116,15 @@ impl Default for HostsConfig {
 }
 
 impl HostsConfig {
+    /// Refuses what no host can be followed with, in a sentence.
+    fn check(&self) -> Result<(), String> {
+        expect_some("HostsConfig::max_hosts", self.max_hosts)?;
+        expect_some("HostsConfig::max_hosts_per_port", self.max_hosts_per_port)?;
+        expect_some("HostsConfig::max_addresses", self.max_addresses)?;
+        expect_time("HostsConfig::max_age", self.max_age)?;
+        expect_time("HostsConfig::probe_timeout", self.probe_timeout)
+    }
+
     /// As it is used: nothing is so small that timers never rest, or so long that there is no such time.
     fn sound(self) -> Self {
         let least = Duration::from_millis(1);
@@ -166,6 +176,8 @@ pub enum ConflictPolicy {
 pub struct Hosts(Arc<Shared>);
 
 struct Shared {
+    /// What is wrong with the settings, which `table` has mended.
+    is_sound: Result<(), String>,
     table: HostTable,
     discovery: Discovery,
     /// Locked for a look alone.
@@ -179,6 +191,7 @@ impl Hosts {
     /// Nobody is known yet. Where hosts can be, `discovery` says, which runs in the same controller.
     pub fn new(discovery: &Discovery, config: HostsConfig) -> Self {
         Self(Arc::new(Shared {
+            is_sound: config.check(),
             table: HostTable::new(config.sound()),
             discovery: discovery.clone(),
             flooded: Mutex::default(),
@@ -281,6 +294,10 @@ impl Hosts {
 }
 
 impl Program for Hosts {
+    fn check(&self) -> Result<(), String> {
+        self.0.is_sound.clone()
+    }
+
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
         Box::new(Handler {
             hosts: Arc::clone(&self.0),

@@ -45,6 +45,7 @@ mod answer;
 use super::bucket::{Bucket, PortBuckets};
 use super::hosts::frame::{Frame, Neighbour};
 use super::hosts::{Edges, Host, HostEvent, Hosts, packet_out, send_to_hosts};
+use crate::session::expect_some;
 use crate::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -156,6 +157,22 @@ impl NeighbourProxy {
 }
 
 impl Program for NeighbourProxy {
+    fn check(&self) -> Result<(), String> {
+        let config = &self.0.config;
+        for (setting, bound) in [
+            ("NeighbourProxyConfig::rate_per_port", config.rate_per_port),
+            (
+                "NeighbourProxyConfig::burst_per_port",
+                config.burst_per_port,
+            ),
+            ("NeighbourProxyConfig::rate", config.rate),
+            ("NeighbourProxyConfig::burst", config.burst),
+        ] {
+            expect_some(setting, bound as usize)?;
+        }
+        Ok(())
+    }
+
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
         Box::new(Handler {
             proxy: Arc::clone(&self.0),

@@ -34,6 +34,7 @@ mod ledger;
 pub use error::ProvisionError;
 pub use flow::Flow;
 
+use crate::session::{expect_some, expect_time};
 use crate::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use job::Job;
@@ -235,6 +236,13 @@ impl<T> Future for Outcome<T> {
 }
 
 impl Program for Provisioner {
+    fn check(&self) -> Result<(), String> {
+        let config = &self.0.config;
+        expect_time("ProvisionConfig::timeout", config.timeout)?;
+        expect_some("ProvisionConfig::max_jobs", config.max_jobs)?;
+        expect_some("ProvisionConfig::max_flows", config.max_flows)
+    }
+
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
         self.0.ledger().begin_cleaning(info.datapath_id);
         Box::new(Handler(Arc::clone(&self.0)))

@@ -272,3 +272,57 @@ fn each_switch_has_a_handler_of_its_own() {
     }
     running.stop().unwrap();
 }
+
+/// Panics when it is dropped, and beside that tells what it sees.
+struct Grudging(Recorder);
+
+impl SwitchHandler for Grudging {
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        self.0.packet_in(switch, packet);
+    }
+
+    fn switch_down(&mut self, info: &SwitchInfo) {
+        self.0.switch_down(info);
+    }
+}
+
+impl Drop for Grudging {
+    fn drop(&mut self) {
+        panic!("a handler that is dropped");
+    }
+}
+
+#[test]
+fn a_handler_that_panics_when_it_is_dropped_takes_nobody_along() {
+    let ([first, second], record) = recorders(["1", "2"]);
+    let running = controller(1)
+        .program(move |_: &SwitchInfo| Grudging(first.clone()))
+        .program(move |info: &SwitchInfo| {
+            assert!(info.datapath_id != DatapathId(3), "no handler for this one");
+            Grudging(second.clone())
+        })
+        .start()
+        .unwrap();
+    let network = running.network().clone();
+    let mut lasting = FakeSwitch::join(&running, Version::Of10, 1);
+    drop(FakeSwitch::join(&running, Version::Of10, 2));
+    for name in ["1", "2"] {
+        assert_eq!(record.next(), format!("{name}: down 0000000000000002"));
+    }
+    // One of whose programs makes no handler, after another has made one.
+    let mut refused = FakeSwitch::start(connect(&running), Version::Of10, 3);
+    assert!(refused.try_receive().is_none());
+    assert_eq!(record.next(), "1: down 0000000000000003");
+    // The shard lives: it serves who was there, and who comes.
+    lasting.assert_served();
+    FakeSwitch::join(&running, Version::Of10, 4).assert_served();
+    assert!(network.info(DatapathId(2)).is_none());
+    assert!(running.failure().is_none());
+    running.stop().unwrap();
+    // Two for each of three switches that have joined; one, and that which made none, for the other.
+    let panics: u64 = network
+        .shard_counters()
+        .map(|shard| shard.panics.get())
+        .sum();
+    assert_eq!(panics, 8);
+}

@@ -47,6 +47,38 @@ fn programs_sleep_and_give_up_in_time() {
     running.stop().unwrap();
 }
 
+/// A waker of somebody else's, that panics.
+struct Rude;
+
+impl std::task::Wake for Rude {
+    fn wake(self: Arc<Self>) {
+        panic!("woken");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_keeps_nobody_else_asleep() {
+    let ([recorder], record) = recorders(["p"]);
+    let running = start(move |background| {
+        let deadline = background.now() + Duration::from_millis(10);
+        let mut rude = Box::pin(background.sleep_until(deadline));
+        let waker = std::task::Waker::from(Arc::new(Rude));
+        let mut context = std::task::Context::from_waker(&waker);
+        assert!(rude.as_mut().poll(&mut context).is_pending());
+        let (recorder, own) = (recorder.clone(), background.clone());
+        background.spawn("sleeps", async move {
+            // For the same time, and so after the other.
+            own.sleep_until(deadline).await;
+            own.sleep(Duration::from_millis(1)).await;
+            recorder.tell("slept");
+            drop(rude);
+        });
+    });
+    assert_eq!(record.next(), "p: slept");
+    assert!(running.failure().is_none());
+    running.stop().unwrap();
+}
+
 /// Counts packets where a background program sees it.
 struct Counting(Arc<AtomicU64>);
 

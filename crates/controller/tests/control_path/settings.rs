@@ -1,0 +1,127 @@
+//! Settings that cannot work are refused at the start, in a sentence.
+
+use crate::support::*;
+use std::time::Duration;
+use urtica_controller::services::{
+    Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, NeighbourProxyConfig,
+    ProvisionConfig, Provisioner,
+};
+use urtica_controller::{Controller, SessionConfig, SwitchInfo};
+
+/// What the controller says, started or embedded.
+fn refusal(controller: impl Fn() -> Controller) -> String {
+    let started = controller()
+        .start()
+        .err()
+        .expect("it is refused")
+        .to_string();
+    let embedded = controller()
+        .embed()
+        .err()
+        .expect("it is refused")
+        .to_string();
+    assert_eq!(started, embedded);
+    started
+}
+
+#[test]
+fn sessions_need_a_version_and_time() {
+    let default = SessionConfig::default;
+    let second = Duration::from_secs(1);
+    for (session, expected) in [
+        (
+            SessionConfig {
+                versions: vec![],
+                ..default()
+            },
+            "SessionConfig::versions is empty: expected OpenFlow 1.0, 1.3 or both",
+        ),
+        (
+            SessionConfig {
+                handshake_timeout: Duration::ZERO,
+                ..default()
+            },
+            "SessionConfig::handshake_timeout is 0: expected a time longer than that",
+        ),
+        (
+            SessionConfig {
+                echo_interval: Duration::ZERO,
+                ..default()
+            },
+            "SessionConfig::echo_interval is 0: expected a time longer than that",
+        ),
+        (
+            SessionConfig {
+                echo_interval: second,
+                dead_interval: second,
+                ..default()
+            },
+            "SessionConfig::dead_interval is 1s: expected more than echo_interval, 1s, or a quiet switch is taken for dead \
+             before it is asked whether it is there",
+        ),
+    ] {
+        let refused = refusal(|| {
+            let controller = controller(1).session(session.clone());
+            controller.program(|_: &SwitchInfo| Quiet)
+        });
+        assert_eq!(refused, expected);
+    }
+}
+
+#[test]
+fn there_are_shards_but_not_too_many() {
+    for shards in [0, 1025] {
+        let refused = refusal(|| controller(shards).program(|_: &SwitchInfo| Quiet));
+        assert_eq!(refused, format!("expected 1 to 1024 shards, not {shards}"));
+    }
+}
+
+#[test]
+fn services_need_room_and_time() {
+    let hosts = |config| {
+        let discovery = Discovery::new(DiscoveryConfig::default());
+        Hosts::new(&discovery, config)
+    };
+    let of_hosts = |config: HostsConfig| refusal(|| controller(1).program(hosts(config.clone())));
+    let default = HostsConfig::default;
+    for (config, expected) in [
+        (
+            HostsConfig {
+                max_hosts: 0,
+                ..default()
+            },
+            "HostsConfig::max_hosts is 0: expected 1 or more",
+        ),
+        (
+            HostsConfig {
+                probe_timeout: Duration::ZERO,
+                ..default()
+            },
+            "HostsConfig::probe_timeout is 0: expected a time longer than that",
+        ),
+    ] {
+        assert_eq!(of_hosts(config), expected);
+    }
+    let refused = refusal(|| {
+        let config = NeighbourProxyConfig {
+            burst: 0,
+            ..NeighbourProxyConfig::default()
+        };
+        let proxy = NeighbourProxy::with_config(&hosts(default()), config);
+        controller(1).program(proxy)
+    });
+    assert_eq!(
+        refused,
+        "NeighbourProxyConfig::burst is 0: expected 1 or more"
+    );
+    let refused = refusal(|| {
+        controller(1).program(Provisioner::new(ProvisionConfig {
+            timeout: Duration::ZERO,
+            ..ProvisionConfig::default()
+        }))
+    });
+    assert_eq!(
+        refused,
+        "ProvisionConfig::timeout is 0: expected a time longer than that"
+    );
+}
