@@ -217,15 +217,15 @@ fn a_switch_that_returns_while_its_path_is_taken_back_keeps_nothing_of_it() {
 #[test]
 fn a_path_waits_for_a_switch_for_which_much_waits_already() {
     for version in VERSIONS {
-        let (mut net, provisioner) = line(version, 2);
+        let (mut net, provisioner) = line(version, 1);
         let network = net.controller.network().clone();
         let much = Message::Experimenter(Experimenter {
             experimenter: 1,
             data: &[0; 60_000],
         });
         while network.send(DatapathId(1), &much).is_ok() {}
-        let path = provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(1)));
-        assert_eq!(net.switches_with(path.cookie()), [1, 2].into());
+        let path = provisioned(&mut net, &provisioner, Flow::new(line_path(1), to_host(1)));
+        assert_eq!(net.switches_with(path.cookie()), [1].into());
     }
 }
 
