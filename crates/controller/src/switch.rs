@@ -222,7 +222,7 @@ impl Switch<'_> {
     }
 
     /// Adds an entry that sends packets like this one out of a port, and sends this one there too (McNettle
-    /// Figure 4, `forwardWithRule`).
+    /// Figure 4, `forwardWithRule`). Where the switch's version cannot express the entry, the packet is sent alone.
     #[inline(always)]
     pub fn forward_with_rule(
         &mut self,
@@ -244,8 +244,8 @@ impl Switch<'_> {
                 .write(self.info.version, xid, self.out),
                 Err(match_) => self.write_rule(xid, match_, port, packet.buffer_id, options),
             };
-            self.count(written);
-            packet.buffer_id.is_some()
+            // Where there is no entry, the buffer is not emptied by it.
+            self.count(written) && packet.buffer_id.is_some()
         } else {
             // One that the switch kept would go through all tables again, where no entry of a filter that looked at this
             // packet alone lets it pass: it is sent by itself.
@@ -347,12 +347,17 @@ impl Switch<'_> {
         self.xids.next(self.origin)
     }
 
+    /// Counts a message that was written, or that could not be: returns which.
     #[inline]
-    fn count(&mut self, written: Result<(), EncodeError>) {
+    fn count(&mut self, written: Result<(), EncodeError>) -> bool {
         match written {
             Ok(()) => self.sent += 1,
-            Err(error) => self.refused(&error),
+            Err(error) => {
+                self.refused(&error);
+                return false;
+            }
         }
+        true
     }
 
     #[cold]

@@ -273,6 +273,22 @@ fn send_returns_the_xid_that_is_sent() {
 }
 
 #[test]
+fn a_packet_is_sent_also_where_the_switch_cannot_have_the_entry() {
+    let whole = (packet_in(&UDP), &UDP[..]);
+    for (packet, data) in [(kept(7), &[][..]), whole] {
+        let mut bench = Bench::new(Version::Of10, |switch, packet| {
+            let ipv6 = Match::any().eth_type(0x86dd).ipv6_dst(Ipv6Addr::LOCALHOST);
+            switch.forward_with_rule(packet, ipv6, PortNo(2), IDLE_5S);
+        });
+        let buffer_id = packet.buffer_id;
+        let frame = bench.packet(packet).receive();
+        assert_packet_out(&frame, buffer_id, PortNo(2), data);
+        assert_eq!(bench.counters().unsendable.get(), 1);
+        bench.end();
+    }
+}
+
+#[test]
 fn what_a_version_cannot_express_is_an_error_and_not_sent() {
     let mut bench = Bench::new(Version::Of10, |switch, packet| {
         let ipv6 = Match::any().eth_type(0x86dd).ipv6_src(Ipv6Addr::LOCALHOST);
@@ -285,6 +301,6 @@ fn what_a_version_cannot_express_is_an_error_and_not_sent() {
     });
     bench.packet(kept(7)).switch.assert_served();
     let counters = bench.counters();
-    assert_eq!((counters.unsendable.get(), counters.sent.get()), (2, 0));
+    assert_eq!((counters.unsendable.get(), counters.sent.get()), (3, 0));
     bench.end();
 }

@@ -175,7 +175,9 @@ impl FakeSwitch {
 
     /// The next message, or `None` where the controller has closed the connection.
     pub fn try_receive(&mut self) -> Option<Frame> {
+        let start = Instant::now();
         loop {
+            assert!(start.elapsed() < DEADLINE, "nothing but probes came");
             let frame = self.read_frame()?;
             match frame.message() {
                 Message::EchoRequest(data) => {
