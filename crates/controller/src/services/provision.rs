@@ -18,7 +18,7 @@
 //! nothing with it that would stay for ever.
 //!
 //! **Paths that expire.** Entries with a time-out ask for word when they go. The first that goes takes its path along:
-//! half a path is never left.
+//! half a path is never left. Only a switch that a path is on is believed, and only once.
 //!
 //! **Cost.** A path of *n* switches takes *n* round trips. Jobs wait for different switches at once; at most
 //! [`ProvisionConfig::max_jobs`] are accepted before some are done. A path that is there costs about 500 bytes a switch.
@@ -45,6 +45,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
+use urtica_state::Snapshot;
 use urtica_topology::Path;
 use urtica_wire::{DatapathId, FlowRemoved};
 
@@ -146,6 +147,8 @@ struct Shared {
     background: OnceLock<Background>,
     queue: Mutex<Queue>,
     ledger: Mutex<Ledger>,
+    /// Told whenever a switch has been cleaned, or has left. Who waits for that leaves nothing behind.
+    cleaned: Snapshot<()>,
 }
 
 #[derive(Default)]
@@ -155,8 +158,6 @@ struct Queue {
     asked: usize,
     /// The program, where it waits for jobs.
     program: Option<Waker>,
-    /// Jobs that wait for a switch to be clean.
-    until_clean: Vec<Waker>,
     counts: ProvisionCounts,
 }
 
@@ -168,6 +169,7 @@ impl Provisioner {
             background: OnceLock::new(),
             queue: Mutex::default(),
             ledger: Mutex::default(),
+            cleaned: Snapshot::new(()),
         }))
     }
 
@@ -193,7 +195,7 @@ impl Provisioner {
     pub fn remove(&self, provisioned: &Provisioned) -> Removing {
         let (reply, receiver) = oneshot::channel();
         self.0
-            .accept(receiver, Job::remove(provisioned.cookie, Some(reply)))
+            .accept(receiver, Job::remove(provisioned.cookie, reply))
     }
 
     /// Whether a path is there: provisioned, and neither removed nor expired.
@@ -244,7 +246,7 @@ impl Program for Provisioner {
     }
 
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
-        self.0.ledger().begin_cleaning(info.datapath_id);
+        self.0.ledger().mark_unclean(info.datapath_id);
         Box::new(Handler(Arc::clone(&self.0)))
     }
 
@@ -331,13 +333,13 @@ struct Handler(Arc<Shared>);
 
 impl SwitchHandler for Handler {
     fn switch_up(&mut self, switch: &mut Switch) {
-        self.0.queue().push(Job::Clean(switch.datapath_id()));
+        self.0.ask_to_clean(switch.datapath_id());
     }
 
     fn flow_removed(&mut self, switch: &mut Switch, removed: &FlowRemoved) {
         if has_our_tag(removed.cookie) {
             switch.consume();
-            self.0.queue().push(Job::remove(removed.cookie, None));
+            self.0.lose_entry(switch.datapath_id(), removed.cookie);
         }
     }
 
@@ -353,15 +355,33 @@ impl Shared {
         // Where a newer connection has the datapath id, the switch is being cleaned already.
         let network = self.background.get().map(Background::network);
         if network.is_none_or(|network| network.info(switch).is_none()) {
-            ledger.begin_cleaning(switch);
+            ledger.forget_switch(switch);
         }
         drop(ledger);
-        self.wake_waiting();
+        self.cleaned.publish(());
     }
 
-    /// Has those look again who wait for a switch to be clean.
-    fn wake_waiting(&self) {
-        let waiting = std::mem::take(&mut self.queue().until_clean);
-        waiting.into_iter().for_each(Waker::wake);
+    /// Has a switch compared with what it should have, once where that is asked for several times.
+    fn ask_to_clean(&self, switch: DatapathId) {
+        let is_asked_first = self.ledger().ask_to_clean(switch);
+        if is_asked_first {
+            self.queue().push(Job::Clean(switch));
+        }
+    }
+
+    /// A switch says that an entry is gone: its path goes, too, if there is one that the switch is on.
+    fn lose_entry(&self, switch: DatapathId, cookie: u64) {
+        let is_half = self.ledger().lose_entry(switch, cookie);
+        if is_half {
+            self.take_down(cookie);
+        }
+    }
+
+    /// Has a path removed that is there no more as a whole: once, however often that is said.
+    fn take_down(&self, cookie: u64) {
+        let removal = self.ledger().begin_removal(cookie);
+        if let Ok(Some(entries)) = removal {
+            self.queue().push(Job::TakeDown { cookie, entries });
+        }
     }
 }

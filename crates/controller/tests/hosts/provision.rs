@@ -12,7 +12,8 @@ use urtica_controller::services::{
 };
 use urtica_topology::{Hop, Path};
 use urtica_wire::{
-    DatapathId, EntryOptions, ErrorCode, Experimenter, MacAddr, Match, Message, PortNo, Version,
+    DatapathId, EntryOptions, ErrorCode, Experimenter, FlowRemoved, FlowRemovedReason, MacAddr,
+    Match, Message, PortNo, Version,
 };
 
 const VERSIONS: [Version; 2] = [Version::Of10, Version::Of13];
@@ -370,6 +371,152 @@ fn the_first_entry_that_expires_takes_its_path_along() {
         assert!(net.switches_with(path.cookie()).is_empty());
         assert!(!provisioner.is_live(&path));
     }
+}
+
+/// What a switch sends when an entry of a path has timed out.
+fn flow_removed(cookie: u64) -> Message<'static> {
+    Message::FlowRemoved(FlowRemoved {
+        cookie,
+        priority: 0x8000,
+        reason: FlowRemovedReason::IdleTimeout,
+        table_id: 0,
+        duration_sec: 1,
+        duration_nsec: 0,
+        idle_timeout: 1,
+        hard_timeout: 0,
+        packet_count: 0,
+        byte_count: 0,
+        match_: to_host(1),
+    })
+}
+
+#[test]
+fn word_from_a_switch_that_a_path_is_not_on_is_not_believed() {
+    for version in VERSIONS {
+        let (mut net, provisioner) = line(version, 3);
+        let flow = Flow::new(line_path(2), to_host(1)).options(EntryOptions::idle(1));
+        let path = provisioned(&mut net, &provisioner, flow);
+        net.told.clear();
+        for number in 0..10_000 {
+            net.send_message(3, 0, &flow_removed(COOKIE_TAG | number));
+        }
+        net.settle();
+        assert!(provisioner.is_live(&path));
+        assert_eq!(net.switches_with(path.cookie()), [1, 2].into());
+        assert_eq!(net.told, []);
+    }
+}
+
+#[test]
+fn a_path_goes_once_however_often_its_switch_says_that_it_lost_an_entry() {
+    for version in VERSIONS {
+        let (mut net, provisioner) = line(version, 3);
+        let flow = Flow::new(line_path(3), to_host(1)).options(EntryOptions::idle(1));
+        let path = provisioned(&mut net, &provisioner, flow);
+        net.told.clear();
+        for _ in 0..10_000 {
+            net.send_message(2, 0, &flow_removed(path.cookie()));
+        }
+        net.settle();
+        assert!(!provisioner.is_live(&path));
+        let deletes = net.told.iter().filter(|(_, told)| *told != Told::Barrier);
+        assert_eq!(deletes.map(|(id, _)| *id).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(provisioner.counts().removed, 1);
+    }
+}
+
+#[test]
+fn an_entry_that_expires_before_its_path_is_there_takes_it_along() {
+    for version in VERSIONS {
+        for replaces in [false, true] {
+            let (mut net, provisioner) = line(version, 3);
+            let flow = || Flow::new(line_path(3), to_host(1)).options(EntryOptions::idle(1));
+            let old = replaces.then(|| provisioned(&mut net, &provisioner, flow()));
+            net.silence(1);
+            let job = match &old {
+                Some(old) => provisioner.replace(old, flow()),
+                None => provisioner.provision(flow()),
+            };
+            net.settle();
+            let cookie = net.table(3)[0].cookie;
+            net.expire(3, cookie);
+            net.speak(1);
+            let path = outcome(job).expect("all switches have confirmed it");
+            assert!(!provisioner.is_live(&path));
+            assert!((1..=3).all(|id| net.table(id).is_empty()));
+            assert_eq!(provisioner.counts().paths, 0);
+        }
+    }
+}
+
+#[test]
+fn a_path_that_lost_an_entry_while_it_was_to_be_replaced_goes() {
+    for version in VERSIONS {
+        let (mut net, provisioner) = line(version, 3);
+        let flow = |length| Flow::new(line_path(length), to_host(1)).options(EntryOptions::idle(1));
+        let old = provisioned(&mut net, &provisioner, flow(3));
+        net.silence(1);
+        let job = provisioner.replace(&old, flow(2));
+        net.settle();
+        net.expire(3, old.cookie());
+        // The new path comes to nothing.
+        net.disconnect(2);
+        net.connect(2);
+        net.speak(1);
+        net.advance(LONG);
+        assert!(outcome(job).is_err());
+        assert!(!provisioner.is_live(&old));
+        assert!((1..=3).all(|id| net.table(id).is_empty()));
+    }
+}
+
+#[test]
+fn a_job_waits_until_its_switch_is_clean_and_no_longer() {
+    for version in VERSIONS {
+        for leaves in [false, true] {
+            let (mut net, provisioner) = line(version, 2);
+            net.disconnect(2);
+            net.install_foreign(
+                2,
+                Entry {
+                    cookie: COOKIE_TAG | 77,
+                    table_id: 0,
+                    priority: 0x8000,
+                    match_: to_host(7),
+                    out: Vec::new(),
+                },
+            );
+            net.silence(2);
+            net.connect(2);
+            net.told.clear();
+            let job = provisioner.provision(Flow::new(line_path(2), to_host(1)));
+            net.settle();
+            assert_eq!(net.told, [], "the old entry is not known to be gone");
+            match leaves {
+                true => net.disconnect(2),
+                false => net.speak(2),
+            }
+            match leaves {
+                true => assert!(outcome(job).is_err()),
+                false => assert!(provisioner.is_live(&outcome(job).unwrap())),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_switch_that_joins_again_and_again_is_asked_once_at_a_time() {
+    let (mut net, provisioner) = line(Version::Of13, 2);
+    let path = provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(1)));
+    for _ in 0..100 {
+        net.disconnect(2);
+        net.clear_table(2);
+        net.connect(2);
+    }
+    net.advance(LONG);
+    assert_eq!(net.switches_with(path.cookie()), [1, 2].into());
+    // One that is new finds the switch clean at once.
+    provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(2)));
 }
 
 #[test]

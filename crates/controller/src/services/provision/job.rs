@@ -5,9 +5,7 @@ use super::ledger::Reserved;
 use super::{COOKIE_TAG, COOKIE_TAG_MASK, ProvisionError, Provisioned, Shared};
 use crate::{Background, Network, PendingReply, Reply, RequestError, Stage};
 use std::collections::BTreeSet;
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 use urtica_wire::{
     DatapathId, FlowStats, FlowStatsRequest, Message, MultipartFlags, MultipartReplyBody,
@@ -28,10 +26,15 @@ type Answer<T> = oneshot::Sender<Result<T, ProvisionError>>;
 /// Something to do.
 pub(super) enum Job {
     SetUp(Box<SetUp>),
-    /// Remove the path of this cookie; without an answer where an entry of it has gone.
+    /// Remove the path of this cookie.
     Remove {
         cookie: u64,
-        answer: Option<Answer<()>>,
+        answer: Answer<()>,
+    },
+    /// Take back these entries of a path that is being removed, since one of them has gone.
+    TakeDown {
+        cookie: u64,
+        entries: Arc<[PathEntry]>,
     },
     /// Make a switch have the entries that it should.
     Clean(DatapathId),
@@ -52,7 +55,7 @@ impl Job {
         }))
     }
 
-    pub fn remove(cookie: u64, answer: Option<Answer<()>>) -> Self {
+    pub fn remove(cookie: u64, answer: Answer<()>) -> Self {
         Self::Remove { cookie, answer }
     }
 }
@@ -90,11 +93,10 @@ impl Worker {
             }
             Job::Remove { cookie, answer } => {
                 let outcome = self.remove(cookie).await;
-                if let Some(answer) = answer {
-                    let _ = answer.send(outcome);
-                    self.shared.queue().asked -= 1;
-                }
+                let _ = answer.send(outcome);
+                self.shared.queue().asked -= 1;
             }
+            Job::TakeDown { cookie, entries } => self.finish_removal(cookie, &entries).await,
             Job::Clean(switch) => self.clean(switch).await,
         }
     }
@@ -155,7 +157,10 @@ impl Worker {
         }
         let completed = self.shared.ledger().complete(reserved);
         match completed {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.take_down_if_half(reserved.cookie);
+                Ok(())
+            }
             Err(error) => Err(self.undo(reserved, 0, error).await),
         }
     }
@@ -182,21 +187,36 @@ impl Worker {
             }
         }
         self.shared.ledger().give_up(reserved);
+        if let Some((old, _)) = &reserved.replaced {
+            self.take_down_if_half(*old);
+        }
         if let ProvisionError::Left { switch } = error {
             // If it is back already, it was cleaned while the replaced path was not there.
-            self.shared.queue().push(Job::Clean(switch));
+            self.shared.ask_to_clean(switch);
         }
         error
+    }
+
+    /// A path that has just come to be there may have lost an entry meanwhile.
+    fn take_down_if_half(&self, cookie: u64) {
+        let is_half = self.shared.ledger().is_half(cookie);
+        if is_half {
+            self.shared.take_down(cookie);
+        }
     }
 
     async fn remove(&self, cookie: u64) -> Result<(), ProvisionError> {
         let entries = self.shared.ledger().begin_removal(cookie)?;
         if let Some(entries) = entries {
-            self.take_back(&entries).await;
-            self.shared.ledger().forget(cookie);
-            self.count(|counts| counts.removed += 1);
+            self.finish_removal(cookie, &entries).await;
         }
         Ok(())
+    }
+
+    async fn finish_removal(&self, cookie: u64, entries: &[PathEntry]) {
+        self.take_back(entries).await;
+        self.shared.ledger().forget(cookie);
+        self.count(|counts| counts.removed += 1);
     }
 
     /// Deletes entries, in this order: from the near end on.
@@ -218,7 +238,7 @@ impl Worker {
     async fn put_right(&self, switch: DatapathId, message: Message<'_>) {
         let sent = self.confirm(switch, &[message]).await;
         if sent.is_err() && self.network.info(switch).is_some() {
-            self.shared.queue().push(Job::Clean(switch));
+            self.shared.ask_to_clean(switch);
         }
     }
 
@@ -256,40 +276,51 @@ impl Worker {
     /// Waits until a switch has only entries that belong there.
     async fn until_clean(&self, switch: DatapathId) -> Result<(), ProvisionError> {
         let after = self.shared.config.timeout;
-        let clean = poll_fn(|context| {
-            // Before looking, so that whoever cleans it meanwhile finds us.
-            self.shared
-                .queue()
-                .until_clean
-                .push(context.waker().clone());
-            if self.shared.ledger().is_clean(switch) {
-                return Poll::Ready(Ok(()));
+        let clean = async {
+            loop {
+                // Read before looking, so that whoever cleans it meanwhile wakes us.
+                let seen = self.shared.cleaned.version();
+                if self.shared.ledger().is_clean(switch) {
+                    return Ok(());
+                }
+                if self.network.info(switch).is_none() {
+                    return Err(ProvisionError::NotConnected { switch });
+                }
+                self.shared.cleaned.changed(seen).await;
             }
-            if self.network.info(switch).is_none() {
-                return Poll::Ready(Err(ProvisionError::NotConnected { switch }));
-            }
-            Poll::Pending
-        });
+        };
         let outcome = self.background.timeout(after, clean).await;
         outcome.unwrap_or(Err(ProvisionError::Timeout { switch, after }))
     }
 
-    /// Makes a switch have the entries that it should.
+    /// Makes a switch have the entries that it should, and again if that is asked for meanwhile.
     async fn clean(&self, switch: DatapathId) {
+        loop {
+            self.shared.ledger().begin_cleaning(switch);
+            self.try_to_clean(switch).await;
+            let is_there = self.network.info(switch).is_some();
+            let is_done = self.shared.ledger().end_cleaning(switch, is_there);
+            if is_done {
+                break;
+            }
+        }
+        self.shared.cleaned.publish(());
+    }
+
+    async fn try_to_clean(&self, switch: DatapathId) {
         let mut attempt = 1;
         while let Err(error) = self.compare(switch).await {
-            if self.network.info(switch).is_none() {
+            let has_joined_again = self.shared.ledger().is_asked_again(switch);
+            if has_joined_again || self.network.info(switch).is_none() {
                 return;
             }
             if attempt == CLEANING_ATTEMPTS {
                 tracing::warn!(dp_id = %switch, %error, "old entries of provisioned paths may be left on a switch");
-                break;
+                return;
             }
             attempt += 1;
             self.background.sleep(CLEANING_PAUSE).await;
         }
-        self.shared.ledger().end_cleaning(switch);
-        self.shared.wake_waiting();
     }
 
     /// Asks a switch for its entries, deletes those that are stale, and installs those that are missing.
@@ -387,4 +418,80 @@ fn delete_entry<'a>(version: Version, entry: &FlowStats<'a>) -> Message<'a> {
         ..
     } = entry.clone();
     delete_strict(version, cookie, table_id, priority, match_)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ProvisionConfig, Provisioner};
+    use super::*;
+    use crate::{Controller, Program, SwitchHandler, SwitchInfo};
+    use std::pin::pin;
+    use std::sync::OnceLock;
+    use std::task::{Context, Wake, Waker};
+
+    /// Hands out what programs run with.
+    #[derive(Clone, Default)]
+    struct Catch(Arc<OnceLock<Background>>);
+
+    struct Nobody;
+
+    impl SwitchHandler for Nobody {}
+
+    impl Program for Catch {
+        fn handler(&self, _: &SwitchInfo) -> Box<dyn SwitchHandler> {
+            Box::new(Nobody)
+        }
+
+        fn start(&self, background: &Background) {
+            self.0.get_or_init(|| background.clone());
+        }
+    }
+
+    struct Count;
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn who_waits_for_a_switch_to_be_clean_leaves_nothing_behind() {
+        let (provisioner, catch) = (
+            Provisioner::new(ProvisionConfig::default()),
+            Catch::default(),
+        );
+        let controller = Controller::new()
+            .program(provisioner.clone())
+            .program(catch.clone());
+        let _controller = controller.embed().unwrap();
+        let worker = Worker::new(Arc::clone(&provisioner.0), catch.0.get().unwrap().clone());
+        let [clean, missing] = [DatapathId(1), DatapathId(2)];
+        provisioner.0.ledger().end_cleaning(clean, true);
+        let woken = Arc::new(Count);
+        let waker = Waker::from(Arc::clone(&woken));
+        for _ in 0..1_000 {
+            for switch in [clean, missing] {
+                let waiting = pin!(worker.until_clean(switch));
+                let outcome = waiting.poll(&mut Context::from_waker(&waker));
+                assert!(outcome.is_ready());
+            }
+        }
+        drop(waker);
+        assert_eq!(Arc::strong_count(&woken), 1, "somebody has a waker still");
+    }
+
+    #[test]
+    fn switches_that_come_and_go_are_forgotten() {
+        let provisioner = Provisioner::new(ProvisionConfig::default());
+        let mut ledger = provisioner.0.ledger();
+        for id in (1..=10_000).map(DatapathId) {
+            ledger.mark_unclean(id);
+            assert!(ledger.ask_to_clean(id));
+            assert!(!ledger.ask_to_clean(id), "one is enough");
+            ledger.begin_cleaning(id);
+            assert!(ledger.end_cleaning(id, true));
+            assert!(ledger.is_clean(id));
+            ledger.forget_switch(id);
+        }
+        assert_eq!(ledger.known_switches(), 0);
+    }
 }

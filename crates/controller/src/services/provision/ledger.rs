@@ -17,7 +17,11 @@ pub(super) struct Ledger {
     on_switch: BTreeMap<DatapathId, BTreeSet<u64>>,
     /// The switches that have been cleaned of old entries since they were first seen, and whether they have been since
     /// they last joined.
+    ///
+    /// One that has left is remembered while a path is on it: there are no more of these than entries of paths.
     cleaned: BTreeMap<DatapathId, bool>,
+    /// The switches that are being cleaned, or are to be, and whether they are to be once more after that.
+    cleanings: BTreeMap<DatapathId, bool>,
     last_number: u64,
 }
 
@@ -27,6 +31,8 @@ struct PathRecord {
     stage: PathStage,
     /// A switch that left while the path was being set up.
     lost: Option<DatapathId>,
+    /// Whether a switch has said that its entry is gone.
+    has_lost_entry: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,6 +135,7 @@ impl Ledger {
             entries: Arc::clone(entries),
             stage: PathStage::SettingUp,
             lost: None,
+            has_lost_entry: false,
         };
         self.paths.insert(cookie, record);
     }
@@ -196,9 +203,32 @@ impl Ledger {
                 paths.remove(&cookie);
                 if paths.is_empty() {
                     self.on_switch.remove(&entry.switch);
+                    // It has left, or is being cleaned, which begins anew as well with nothing on it.
+                    if self.cleaned.get(&entry.switch) == Some(&false) {
+                        self.cleaned.remove(&entry.switch);
+                    }
                 }
             }
         }
+    }
+
+    /// A switch says that its entry of a path is gone. Whether that leaves half of a path: not if the switch has none, or
+    /// the path is not there as a whole yet, or is going already.
+    pub fn lose_entry(&mut self, switch: DatapathId, cookie: u64) -> bool {
+        let paths = self.on_switch.get(&switch);
+        if !paths.is_some_and(|paths| paths.contains(&cookie)) {
+            return false;
+        }
+        if let Some(path) = self.paths.get_mut(&cookie) {
+            path.has_lost_entry = true;
+        }
+        self.is_half(cookie)
+    }
+
+    /// Whether a path is there that has lost an entry.
+    pub fn is_half(&self, cookie: u64) -> bool {
+        let path = self.paths.get(&cookie);
+        path.is_some_and(|path| path.has_lost_entry && path.stage == PathStage::Live)
     }
 
     fn set_stage(&mut self, cookie: u64, stage: PathStage) {
@@ -219,20 +249,57 @@ impl Ledger {
         }
     }
 
-    /// A switch has joined, or is to be looked at again: until it is clean, no path is set up over it.
-    pub fn begin_cleaning(&mut self, switch: DatapathId) {
+    /// A switch has joined: until it is clean, no path is set up over it.
+    pub fn mark_unclean(&mut self, switch: DatapathId) {
         if let Some(is_clean) = self.cleaned.get_mut(&switch) {
             *is_clean = false;
         }
     }
 
-    /// A switch has only entries that belong there.
-    pub fn end_cleaning(&mut self, switch: DatapathId) {
-        self.cleaned.insert(switch, true);
+    /// A switch has left, and no other connection speaks for it.
+    pub fn forget_switch(&mut self, switch: DatapathId) {
+        match self.on_switch.contains_key(&switch) {
+            true => self.mark_unclean(switch),
+            false => drop(self.cleaned.remove(&switch)),
+        }
+    }
+
+    /// A switch is to be cleaned. Whether nobody does or will already; who does, does it once more otherwise.
+    pub fn ask_to_clean(&mut self, switch: DatapathId) -> bool {
+        let is_first = !self.cleanings.contains_key(&switch);
+        self.cleanings.insert(switch, !is_first);
+        is_first
+    }
+
+    pub fn begin_cleaning(&mut self, switch: DatapathId) {
+        self.cleanings.insert(switch, false);
+    }
+
+    /// Whether a switch is to be cleaned once more.
+    pub fn is_asked_again(&self, switch: DatapathId) -> bool {
+        self.cleanings.get(&switch) == Some(&true)
+    }
+
+    /// A switch has only entries that belong there, or has left. Whether that is the end of it: not if it was asked for
+    /// once more.
+    pub fn end_cleaning(&mut self, switch: DatapathId, is_there: bool) -> bool {
+        if self.is_asked_again(switch) {
+            return false;
+        }
+        self.cleanings.remove(&switch);
+        if is_there {
+            self.cleaned.insert(switch, true);
+        }
+        true
     }
 
     pub fn is_clean(&self, switch: DatapathId) -> bool {
         self.cleaned.get(&switch) == Some(&true)
+    }
+
+    #[cfg(test)]
+    pub fn known_switches(&self) -> usize {
+        self.cleaned.len() + self.cleanings.len()
     }
 
     /// Whether an entry with this cookie, in this place, does not belong to its switch: it is one of ours, and of a
