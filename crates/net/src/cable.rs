@@ -10,7 +10,7 @@ use crate::frame::Frame;
 use crate::kernel::{Due, Kernel, to_ns};
 use crate::pipe::Pipe;
 use crate::watch::{Event, Loss};
-use crate::{CableId, End};
+use crate::{CableId, Draw, End};
 use urtica_topology::shapes::LinkProperties;
 
 /// What went through a link.
@@ -55,17 +55,24 @@ struct Link {
     under_way: Pipe<Frame>,
     /// When the last frame will have left the sender.
     busy_until_ns: u64,
+    draw: Draw,
     counters: LinkCounters,
 }
 
 impl Cable {
-    /// A cable between these ends, which is to be told its `slots`.
-    pub fn new(id: CableId, ends: [End; 2], properties: &LinkProperties, queue_bytes: u64) -> Self {
+    /// A cable between these ends, which is to be told its `slots`. `draws` are those of its links.
+    pub fn new(
+        id: CableId,
+        ends: [End; 2],
+        properties: &LinkProperties,
+        queue_bytes: u64,
+        draws: [Draw; 2],
+    ) -> Self {
         Self {
             id,
             ends,
             slots: [0; 2],
-            links: [Link::new(), Link::new()],
+            links: draws.map(Link::new),
             is_cut: false,
             has_link: true,
             loss: properties.loss,
@@ -104,10 +111,10 @@ impl Cable {
         let Some(sent_ns) = self.queue(from, frame.len(), kernel.now_ns) else {
             return self.lose(from, Loss::QueueFull, frame, kernel);
         };
-        if kernel.draw.happens(self.loss) {
+        if self.links[from].draw.happens(self.loss) {
             return self.lose(from, Loss::Drawn, frame, kernel);
         }
-        let at_ns = sent_ns + self.drawn_delay_ns(kernel);
+        let at_ns = sent_ns + self.drawn_delay_ns(from);
         if let Some(at_ns) = self.links[from].under_way.put(at_ns, frame) {
             kernel.put(at_ns, Due::Cable(self.id, from as u8));
         }
@@ -174,19 +181,23 @@ impl Cable {
         Some(link.busy_until_ns)
     }
 
-    fn drawn_delay_ns(&self, kernel: &mut Kernel) -> u64 {
+    fn drawn_delay_ns(&mut self, from: usize) -> u64 {
         match self.jitter_ns {
             0 => self.delay_ns,
-            jitter_ns => self.delay_ns - jitter_ns + kernel.draw.below(2 * jitter_ns + 1),
+            jitter_ns => {
+                let drawn_ns = self.links[from].draw.below(2 * jitter_ns + 1);
+                self.delay_ns - jitter_ns + drawn_ns
+            }
         }
     }
 }
 
 impl Link {
-    fn new() -> Self {
+    fn new(draw: Draw) -> Self {
         Self {
             under_way: Pipe::new(),
             busy_until_ns: 0,
+            draw,
             counters: LinkCounters::default(),
         }
     }

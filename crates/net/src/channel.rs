@@ -7,7 +7,7 @@
 //! **How.** A connection has a number, and so has everything under way: what is left of an old connection means nothing to the next.
 
 use crate::Draw;
-use crate::kernel::{Kernel, to_ns};
+use crate::kernel::to_ns;
 use crate::pipe::Pipe;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -64,6 +64,8 @@ pub(crate) struct Channel {
     pub next_attempt_ns: u64,
     failures: u32,
     connected_at: Duration,
+    /// When the switch connects is drawn from this.
+    pub draw: Draw,
 }
 
 /// A side's end of a connection.
@@ -89,21 +91,23 @@ pub(crate) enum Content {
 pub(crate) struct Direction {
     pub under_way: Pipe<Segment>,
     bytes: usize,
+    draw: Draw,
 }
 
 impl Channel {
-    /// A channel without a connection.
-    pub fn new() -> Self {
+    /// A channel without a connection: when it is opened, and when and in which pieces bytes arrive, is drawn from these.
+    pub fn new(draw: Draw, to_switch: Draw, to_controller: Draw) -> Self {
         Self {
             switch_side: None,
             controller_side: None,
-            to_switch: Direction::new(),
-            to_controller: Direction::new(),
+            to_switch: Direction::new(to_switch),
+            to_controller: Direction::new(to_controller),
             connections: 0,
             stalled_until_ns: 0,
             next_attempt_ns: 0,
             failures: 0,
             connected_at: Duration::ZERO,
+            draw,
         }
     }
 
@@ -125,7 +129,7 @@ impl Channel {
     }
 
     /// How long to wait before the switch connects again. One that held for long was no failure.
-    pub fn next_delay(&mut self, draw: &mut Draw, now: Duration) -> Duration {
+    pub fn next_delay(&mut self, now: Duration) -> Duration {
         if now >= self.connected_at + LONGEST_BACKOFF && self.connected_at > Duration::ZERO {
             self.failures = 0;
             self.connected_at = Duration::ZERO;
@@ -133,7 +137,7 @@ impl Channel {
         let doubled = SHORTEST_BACKOFF * (1 << self.failures.min(3));
         self.failures = self.failures.saturating_add(1);
         let fifth = doubled.min(LONGEST_BACKOFF) / 5;
-        draw.duration(4 * fifth..=6 * fifth)
+        self.draw.duration(4 * fifth..=6 * fifth)
     }
 
     /// Loses everything that is under way.
@@ -149,28 +153,24 @@ impl Channel {
 }
 
 impl Direction {
-    fn new() -> Self {
+    fn new(draw: Draw) -> Self {
         Self {
             under_way: Pipe::new(),
             bytes: 0,
+            draw,
         }
     }
 
     /// Sends from the front of `output` as much as the window takes, in pieces; returns for when to put the direction on the agenda.
-    pub fn send(
-        &mut self,
-        number: u64,
-        output: &mut Vec<u8>,
-        delays: &mut Delays<'_>,
-    ) -> Option<u64> {
+    pub fn send(&mut self, number: u64, output: &mut Vec<u8>, delays: Delays<'_>) -> Option<u64> {
         let room = WINDOW_BYTES.saturating_sub(self.bytes).min(output.len());
         let mut due = None;
         let mut taken = output.drain(..room);
         let mut left = room;
-        for pieces in (1..=delays.pieces()).rev() {
+        for pieces in (1..=self.pieces(delays.config)).rev() {
             let length = match pieces {
                 1 => left,
-                _ => delays.draw.below(left as u64 + 1) as usize,
+                _ => self.draw.below(left as u64 + 1) as usize,
             };
             if length > 0 {
                 let bytes: Vec<_> = taken.by_ref().take(length).collect();
@@ -183,8 +183,9 @@ impl Direction {
     }
 
     /// Sends something; returns for when to put the direction on the agenda.
-    pub fn put(&mut self, number: u64, content: Content, delays: &mut Delays<'_>) -> Option<u64> {
-        let at_ns = delays.arrival_ns();
+    pub fn put(&mut self, number: u64, content: Content, delays: Delays<'_>) -> Option<u64> {
+        let delay = self.draw.duration(delays.config.delay.clone());
+        let at_ns = (delays.now_ns + to_ns(delay)).max(delays.stalled_until_ns);
         self.under_way.put(at_ns, Segment { number, content })
     }
 
@@ -197,48 +198,43 @@ impl Direction {
         Some(segment)
     }
 
+    fn pieces(&mut self, config: &ChannelConfig) -> u64 {
+        match config.splits {
+            true => self.draw.within(1..=MAX_PIECES),
+            false => 1,
+        }
+    }
+
     fn clear(&mut self) {
         self.bytes = 0;
         self.under_way.clear().for_each(drop);
     }
 }
 
-/// When what is sent now arrives.
+/// What decides when something arrives that is sent now.
+#[derive(Clone, Copy)]
 pub(crate) struct Delays<'a> {
-    config: &'a ChannelConfig,
-    draw: &'a mut Draw,
-    now_ns: u64,
-    stalled_until_ns: u64,
-}
-
-impl<'a> Delays<'a> {
-    /// From now on, on a channel that delivers nothing until then.
-    pub fn new(config: &'a ChannelConfig, kernel: &'a mut Kernel, stalled_until_ns: u64) -> Self {
-        Self {
-            config,
-            now_ns: kernel.now_ns,
-            draw: &mut kernel.draw,
-            stalled_until_ns,
-        }
-    }
-
-    fn arrival_ns(&mut self) -> u64 {
-        let delay = self.draw.duration(self.config.delay.clone());
-        (self.now_ns + to_ns(delay)).max(self.stalled_until_ns)
-    }
-
-    fn pieces(&mut self) -> u64 {
-        match self.config.splits {
-            true => self.draw.within(1..=MAX_PIECES),
-            false => 1,
-        }
-    }
+    pub config: &'a ChannelConfig,
+    pub now_ns: u64,
+    pub stalled_until_ns: u64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn direction(seed: u64) -> Direction {
+        Direction::new(Draw::new(seed))
+    }
+
+    fn delays(config: &ChannelConfig, now_ns: u64) -> Delays<'_> {
+        Delays {
+            config,
+            now_ns,
+            stalled_until_ns: 0,
+        }
+    }
 
     /// What comes out of a direction by then, of connection 1.
     fn taken(direction: &mut Direction, now_ns: u64) -> Vec<u8> {
@@ -259,14 +255,13 @@ mod tests {
             sends in prop::collection::vec((0..3_000_000_u64, prop::collection::vec(any::<u8>(), 0..50)), 0..20),
         ) {
             let config = ChannelConfig { splits, ..ChannelConfig::default() };
-            let mut kernel = Kernel::new(seed);
-            let mut direction = Direction::new();
+            let (mut now_ns, mut direction) = (0, direction(seed));
             let (mut expected, mut found) = (Vec::new(), Vec::new());
             for (pause_ns, mut bytes) in sends {
-                kernel.now_ns += pause_ns;
-                found.extend(taken(&mut direction, kernel.now_ns));
+                now_ns += pause_ns;
+                found.extend(taken(&mut direction, now_ns));
                 expected.extend_from_slice(&bytes);
-                let _ = direction.send(1, &mut bytes, &mut Delays::new(&config, &mut kernel, 0));
+                let _ = direction.send(1, &mut bytes, delays(&config, now_ns));
                 prop_assert!(bytes.is_empty());
             }
             found.extend(taken(&mut direction, u64::MAX));
@@ -277,38 +272,34 @@ mod tests {
 
     #[test]
     fn no_more_than_a_window_is_under_way() {
-        let mut kernel = Kernel::new(1);
-        let mut direction = Direction::new();
+        let mut direction = direction(1);
         let config = ChannelConfig::default();
         let mut output = vec![7; WINDOW_BYTES + 10];
-        let _ = direction.send(1, &mut output, &mut Delays::new(&config, &mut kernel, 0));
+        let _ = direction.send(1, &mut output, delays(&config, 0));
         assert_eq!(output.len(), 10);
         taken(&mut direction, u64::MAX);
-        let _ = direction.send(1, &mut output, &mut Delays::new(&config, &mut kernel, 0));
+        let _ = direction.send(1, &mut output, delays(&config, 0));
         assert!(output.is_empty());
     }
 
     #[test]
     fn nothing_is_delivered_while_it_stalls() {
-        let mut kernel = Kernel::new(1);
-        let mut direction = Direction::new();
-        let until_ns = 5_000_000_000;
-        let mut delays = Delays {
-            config: &ChannelConfig::default(),
-            now_ns: kernel.now_ns,
-            draw: &mut kernel.draw,
+        let (mut direction, until_ns) = (direction(1), 5_000_000_000);
+        let config = ChannelConfig::default();
+        let delays = Delays {
             stalled_until_ns: until_ns,
+            ..delays(&config, 0)
         };
-        let _ = direction.send(1, &mut vec![1, 2], &mut delays);
+        let _ = direction.send(1, &mut vec![1, 2], delays);
         assert_eq!(taken(&mut direction, until_ns - 1), []);
         assert_eq!(taken(&mut direction, until_ns), [1, 2]);
     }
 
     #[test]
     fn failures_delay_ever_longer_until_a_connection_holds() {
-        let (mut channel, mut draw) = (Channel::new(), Draw::new(1));
+        let mut channel = Channel::new(Draw::new(1), Draw::new(2), Draw::new(3));
         let second = Duration::from_secs(1);
-        let mut delay = |now| channel.next_delay(&mut draw, now);
+        let mut delay = |now| channel.next_delay(now);
         for expected in [1, 2, 4, 8, 8] {
             let drawn = delay(Duration::ZERO);
             assert!(
@@ -317,7 +308,7 @@ mod tests {
             );
         }
         channel.connected_at = second;
-        let drawn = channel.next_delay(&mut draw, second + LONGEST_BACKOFF);
+        let drawn = channel.next_delay(second + LONGEST_BACKOFF);
         assert!(drawn <= second * 6 / 5, "{drawn:?}");
     }
 }

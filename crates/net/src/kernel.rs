@@ -1,4 +1,4 @@
-//! What all parts of a network share: time, agenda, draws, and who looks on.
+//! What all parts of a network share: time, agenda, the seed, and who looks on.
 
 use crate::agenda::Agenda;
 use crate::channel::Way;
@@ -40,11 +40,12 @@ pub struct Broken {
     pub sentence: String,
 }
 
-/// Time, agenda, draws, watchers, and buffers.
+/// Time, agenda, seed, watchers, and buffers.
 pub(crate) struct Kernel {
     pub now_ns: u64,
     pub agenda: Agenda<Due>,
-    pub draw: Draw,
+    /// What all streams of draws follow from.
+    seed: u64,
     pub spare: Spare,
     watchers: Vec<Box<dyn Watcher>>,
     pub broken: Option<Broken>,
@@ -56,11 +57,16 @@ impl Kernel {
         Self {
             now_ns: 0,
             agenda: Agenda::new(),
-            draw: Draw::new(seed),
+            seed,
             spare: Spare::default(),
             watchers: Vec::new(),
             broken: None,
         }
+    }
+
+    /// The draws of a part of the network, by its kind and name.
+    pub fn draw_of(&self, kind: &str, name: &str) -> Draw {
+        Draw::of(self.seed, &format!("{kind} {name}"))
     }
 
     /// The time since the network began.

@@ -1,8 +1,8 @@
 //! A switch of the network, which can be switched off and on.
 
-use crate::CableId;
 use crate::frame::{Frame, Spare};
 use crate::port::{PortSpec, SwitchSide};
+use crate::{CableId, Draw};
 use std::time::Duration;
 use urtica_switch::{Description, Switch, SwitchConfig};
 use urtica_wire::{DatapathId, MacAddr, PortNo};
@@ -16,6 +16,7 @@ pub(crate) struct Node {
     pub powered: Option<Powered>,
     /// How often it has been switched on; what the agenda says of earlier lives is stale.
     pub lives: u16,
+    pub draw: Draw,
 }
 
 /// A port, and what is plugged in.
@@ -43,13 +44,14 @@ pub(crate) struct Powered {
 
 impl Node {
     /// A switch without ports, switched off.
-    pub fn new(name: &str, datapath_id: DatapathId) -> Self {
+    pub fn new(name: &str, datapath_id: DatapathId, draw: Draw) -> Self {
         Self {
             name: name.to_owned(),
             datapath_id,
             ports: Vec::new(),
             powered: None,
             lives: 0,
+            draw,
         }
     }
 

@@ -79,12 +79,12 @@ impl Net {
         for host in &plan.hosts {
             let id = HostId(net.hosts.len() as u32);
             let ends = [End::Host(id), plugs.plug(host.attached)?];
-            let cable = net.add_cable(ends, &net.config.host_cables.clone());
             net.hosts.push(Attached {
                 host: Host::new(&host.name, host.mac, host.ipv4),
-                cable,
+                cable: CableId(net.cables.len() as u32),
                 due_ns: u64::MAX,
             });
+            net.add_cable(ends, &net.config.host_cables.clone());
         }
         net.switches().for_each(|switch| net.switch_on(switch));
         net.switches().for_each(|switch| net.look_at_ports(switch));
@@ -101,15 +101,23 @@ impl Net {
                 let sentence = format!("two switches have the datapath id {}", switch.datapath_id);
                 return Err(NetError::Plan(sentence));
             }
-            self.nodes.push(Node::new(&switch.name, switch.datapath_id));
-            self.channels.push(Channel::new());
+            let draw = |kind| self.kernel.draw_of(kind, &switch.name);
+            self.channels.push(Channel::new(
+                draw("connecting"),
+                draw("to switch"),
+                draw("to controller"),
+            ));
+            let (name, draw) = (&switch.name, draw("switch"));
+            self.nodes.push(Node::new(name, switch.datapath_id, draw));
         }
         Ok(switches)
     }
 
-    fn add_cable(&mut self, ends: [End; 2], properties: &LinkProperties) -> CableId {
+    fn add_cable(&mut self, ends: [End; 2], properties: &LinkProperties) {
         let id = CableId(self.cables.len() as u32);
-        let mut cable = Cable::new(id, ends, properties, self.config.queue_bytes);
+        let draws = ends.map(|end| self.kernel.draw_of("link from", &self.end_name(end)));
+        let queue_bytes = self.config.queue_bytes;
+        let mut cable = Cable::new(id, ends, properties, queue_bytes, draws);
         for (place, end) in ends.into_iter().enumerate() {
             if let End::Switch(switch, port_no) = end {
                 let ports = &mut self.nodes[switch.place()].ports;
@@ -125,7 +133,16 @@ impl Net {
             }
         }
         self.cables.push(cable);
-        id
+    }
+
+    /// `s1:2` for a port, `h1` for a host.
+    fn end_name(&self, end: End) -> String {
+        match end {
+            End::Switch(switch, port_no) => {
+                format!("{}:{port_no}", self.nodes[switch.place()].name)
+            }
+            End::Host(host) => self.hosts[host.place()].host.name.clone(),
+        }
     }
 }
 

@@ -118,7 +118,8 @@ impl Net {
     pub(super) fn connect_soon(&mut self, switch: SwitchId) {
         if self.control.is_wanted {
             let within = self.config.channel.connect_within;
-            let delay = self.kernel.draw.duration(Duration::ZERO..=within);
+            let channel = &mut self.channels[switch.place()];
+            let delay = channel.draw.duration(Duration::ZERO..=within);
             self.connect_in(switch, delay);
         }
     }
@@ -198,12 +199,12 @@ impl Net {
             && let Some(output) = powered.switch.output(side.id)
             && !output.is_empty()
         {
-            let mut delays = Delays::new(
-                &self.config.channel,
-                &mut self.kernel,
-                channel.stalled_until_ns,
-            );
-            if let Some(at_ns) = channel.to_controller.send(side.number, output, &mut delays) {
+            let delays = Delays {
+                config: &self.config.channel,
+                now_ns: self.kernel.now_ns,
+                stalled_until_ns: channel.stalled_until_ns,
+            };
+            if let Some(at_ns) = channel.to_controller.send(side.number, output, delays) {
                 self.kernel
                     .put(at_ns, Due::Channel(switch, Way::ToController));
             }
@@ -254,7 +255,7 @@ impl Net {
 
     fn connect_later(&mut self, switch: SwitchId) {
         let now = self.now();
-        let delay = self.channels[switch.place()].next_delay(&mut self.kernel.draw, now);
+        let delay = self.channels[switch.place()].next_delay(now);
         self.connect_in(switch, delay);
     }
 
@@ -393,12 +394,12 @@ impl Net {
             && let Some(output) = controller.output(side.id)
             && !output.is_empty()
         {
-            let mut delays = Delays::new(
-                &self.config.channel,
-                &mut self.kernel,
-                channel.stalled_until_ns,
-            );
-            if let Some(at_ns) = channel.to_switch.send(side.number, output, &mut delays) {
+            let delays = Delays {
+                config: &self.config.channel,
+                now_ns: self.kernel.now_ns,
+                stalled_until_ns: channel.stalled_until_ns,
+            };
+            if let Some(at_ns) = channel.to_switch.send(side.number, output, delays) {
                 self.kernel.put(at_ns, Due::Channel(switch, Way::ToSwitch));
             }
         }
@@ -406,12 +407,12 @@ impl Net {
 
     fn put_segment(&mut self, switch: SwitchId, way: Way, number: u64, content: Content) {
         let channel = &mut self.channels[switch.place()];
-        let mut delays = Delays::new(
-            &self.config.channel,
-            &mut self.kernel,
-            channel.stalled_until_ns,
-        );
-        if let Some(at_ns) = channel.direction(way).put(number, content, &mut delays) {
+        let delays = Delays {
+            config: &self.config.channel,
+            now_ns: self.kernel.now_ns,
+            stalled_until_ns: channel.stalled_until_ns,
+        };
+        if let Some(at_ns) = channel.direction(way).put(number, content, delays) {
             self.kernel.put(at_ns, Due::Channel(switch, way));
         }
     }

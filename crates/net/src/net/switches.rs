@@ -104,8 +104,8 @@ impl Net {
         self.look_at_links(switch);
         self.look_at_ports(switch);
         // Switches look at their clocks at different times.
-        let phase = self.kernel.draw.duration(Duration::ZERO..=TICK);
-        let life = self.nodes[switch.place()].lives;
+        let node = &mut self.nodes[switch.place()];
+        let (phase, life) = (node.draw.duration(Duration::ZERO..=TICK), node.lives);
         self.kernel.put_in(phase, Due::Tick(switch, life));
         self.connect_soon(switch);
     }
