@@ -12,6 +12,11 @@
 //! The first invariant that does not hold ends it with a [`Failure`], which tells the seed: the same seed fails again, in the same way and
 //! at the same time, and can be traced.
 //!
+//! **Swarms.** A run has some kinds of faults and not others, drawn as well: what many kinds together hide, a few of them show.
+//!
+//! **Streams.** Each cable, channel, switch, fault and flow is drawn from a stream of its own, by the seed and its name: a change to one
+//! leaves what is drawn for the others.
+//!
 //! **Why two runs.** The last events before a failure come from a second run of the seed with a tracer on. So the first goes without one,
 //! and a run that cannot be repeated is found by the way.
 //!
@@ -25,6 +30,7 @@ mod reality;
 mod run;
 mod scenario;
 
+pub use faults::{FaultKind, NoSuchKind};
 pub use planted::{NoSuchBug, PlantedBug};
 pub use scenario::{Check, Faults, Programs, Scenario};
 

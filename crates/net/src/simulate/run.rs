@@ -1,6 +1,6 @@
 //! One run, phase by phase.
 
-use super::faults::{Act, Schedule};
+use super::faults::{Act, Happening, Schedule};
 use super::invariants::{self, Invariant};
 use super::{Check, Failure, Report, Scenario};
 use crate::digest::Digest;
@@ -27,7 +27,6 @@ pub(super) struct Run<'s> {
     shape: String,
     names: Names,
     net: Net,
-    draw: Draw,
     digest: Rc<RefCell<Digest>>,
     invariants: Vec<Box<dyn Invariant>>,
     reservations: Option<Check>,
@@ -38,12 +37,12 @@ pub(super) struct Run<'s> {
 impl<'s> Run<'s> {
     /// Draws the network.
     pub fn new(scenario: &'s Scenario, seed: u64) -> Self {
-        let mut draw = Draw::new(seed);
+        let mut draw = Draw::of(seed, "shape");
         let shape = draw.choose(&scenario.shapes);
         let shape = shape.expect("a scenario has a shape");
         let mut plan = shape.plan().expect("a scenario's shapes fit their limits");
-        draw_links(&mut plan, &mut draw);
-        let config = draw_config(&scenario.versions, &mut draw);
+        draw_links(&mut plan, seed);
+        let config = draw_config(&scenario.versions, seed);
         let mut net = Net::new(&plan, config).expect("a shape's plan is a network");
         let digest = Rc::new(RefCell::new(Digest::new()));
         net.watch(Rc::clone(&digest));
@@ -57,7 +56,6 @@ impl<'s> Run<'s> {
             shape: shape.to_string(),
             names: Names::of(&net),
             net,
-            draw,
             digest,
             invariants,
             reservations: None,
@@ -100,13 +98,13 @@ impl<'s> Run<'s> {
         let from = self.net.now();
         let to = from + self.scenario.fault_time;
         let Scenario { faults, flows, .. } = self.scenario;
-        let schedule = Schedule::draw(&self.net, faults, *flows, from, to, &mut self.draw);
-        for (at, act) in schedule.acts {
+        let schedule = Schedule::draw(&self.net, self.seed, faults, *flows, from, to);
+        for Happening { at, cause, act } in schedule.happenings {
             self.pass(at.saturating_sub(self.net.now()))?;
-            self.tell(at, &act.tell(&self.names));
+            self.tell(at, &format!("{cause}: {}", act.tell(&self.names)));
             self.carry_out(act);
         }
-        self.pass(to.saturating_sub(self.net.now()))?;
+        self.pass(schedule.end.saturating_sub(self.net.now()))?;
         self.heal(&schedule.lasting);
         Ok(schedule.faults)
     }
@@ -237,9 +235,10 @@ impl<'s> Run<'s> {
 }
 
 /// Draws delay, jitter and bandwidth of the cables.
-fn draw_links(plan: &mut Plan, draw: &mut Draw) {
-    let is_narrow = draw.below(4) == 0;
+fn draw_links(plan: &mut Plan, seed: u64) {
+    let is_narrow = Draw::of(seed, "bandwidth").below(4) == 0;
     for link in &mut plan.links {
+        let mut draw = Draw::of(seed, &format!("cable {} {}", link.a, link.b));
         let delay = draw.duration(Duration::ZERO..=Duration::from_millis(2));
         link.properties = LinkProperties {
             delay,
@@ -251,31 +250,37 @@ fn draw_links(plan: &mut Plan, draw: &mut Draw) {
 }
 
 /// Draws how switches and channels behave.
-fn draw_config(versions: &[Version], draw: &mut Draw) -> NetConfig {
-    let versions = match draw.below(3) {
-        0 => versions.to_vec(),
-        _ => draw.choose(versions).copied().into_iter().collect(),
-    };
+fn draw_config(versions: &[Version], seed: u64) -> NetConfig {
     let forwardings = [
         Forwarding::Plain,
         Forwarding::Compiled(Backend::Interpreter),
         Forwarding::default(),
     ];
-    let slowest = draw.duration(Duration::from_micros(100)..=Duration::from_millis(20));
+    let mut channel = Draw::of(seed, "channels");
+    let slowest = channel.duration(Duration::from_micros(100)..=Duration::from_millis(20));
+    let mut switch = Draw::of(seed, "switches");
     NetConfig {
-        seed: draw.number(),
+        seed: Draw::of(seed, "network").number(),
         switch: SwitchConfig {
-            versions,
-            n_buffers: draw.choose(&[0, 4, 256]).copied().unwrap_or_default(),
-            forwarding: draw.choose(&forwardings).copied().unwrap_or_default(),
+            versions: draw_versions(versions, &mut switch),
+            n_buffers: switch.choose(&[0, 4, 256]).copied().unwrap_or_default(),
+            forwarding: switch.choose(&forwardings).copied().unwrap_or_default(),
             ..SwitchConfig::default()
         },
-        switch_delay: draw.duration(Duration::from_micros(1)..=Duration::from_micros(100)),
+        switch_delay: switch.duration(Duration::from_micros(1)..=Duration::from_micros(100)),
         channel: ChannelConfig {
             delay: Duration::from_micros(50)..=slowest,
-            splits: draw.below(2) == 0,
+            splits: channel.below(2) == 0,
             ..ChannelConfig::default()
         },
         ..NetConfig::default()
+    }
+}
+
+/// All of these in one run of three, else one of them.
+fn draw_versions(versions: &[Version], draw: &mut Draw) -> Vec<Version> {
+    match draw.below(3) {
+        0 => versions.to_vec(),
+        _ => draw.choose(versions).copied().into_iter().collect(),
     }
 }

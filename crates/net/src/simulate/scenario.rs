@@ -1,5 +1,6 @@
 //! What runs are drawn from.
 
+use super::FaultKind;
 use crate::Net;
 use std::time::Duration;
 use urtica_controller::Controller;
@@ -43,51 +44,40 @@ pub struct Programs {
     pub reservations: Option<Check>,
 }
 
-/// Which faults there may be; each is drawn with the same probability.
-#[derive(Clone, Copy, Debug)]
+/// Which faults there may be. A run has some of these kinds, and each of its faults is of one of those.
+#[derive(Clone, Debug)]
 pub struct Faults {
-    /// How many there are at most.
+    /// How many there are at most in a run.
     pub most: usize,
-    /// Cables are cut and repaired.
-    pub cuts: bool,
-    /// Some of these cuts are not repaired.
-    pub lasting_cuts: bool,
-    /// Cables lose frames.
-    pub losses: bool,
-    /// Switches are switched off and on.
-    pub switch_restarts: bool,
-    /// The controller ends, and another one starts.
-    pub controller_restarts: bool,
-    /// Control channels break, or deliver nothing for a while.
-    pub channel_failures: bool,
-    /// Hosts move to other switches.
-    pub host_moves: bool,
+    /// The kinds.
+    pub kinds: Vec<FaultKind>,
 }
 
 impl Faults {
     /// None at all.
     pub const NONE: Self = Self {
         most: 0,
-        cuts: false,
-        lasting_cuts: false,
-        losses: false,
-        switch_restarts: false,
-        controller_restarts: false,
-        channel_failures: false,
-        host_moves: false,
+        kinds: Vec::new(),
     };
 
     /// All of them, up to eight.
-    pub const ALL: Self = Self {
-        most: 8,
-        cuts: true,
-        lasting_cuts: true,
-        losses: true,
-        switch_restarts: true,
-        controller_restarts: true,
-        channel_failures: true,
-        host_moves: true,
-    };
+    pub fn all() -> Self {
+        Self::of(FaultKind::ALL)
+    }
+
+    /// These, up to eight.
+    pub fn of(kinds: &[FaultKind]) -> Self {
+        Self {
+            most: 8,
+            kinds: kinds.to_vec(),
+        }
+    }
+
+    /// The same without these.
+    pub fn without(mut self, kinds: &[FaultKind]) -> Self {
+        self.kinds.retain(|kind| !kinds.contains(kind));
+        self
+    }
 }
 
 impl Scenario {
@@ -115,10 +105,7 @@ impl Scenario {
             ],
             programs: Box::new(programs),
             versions: Version::ALL.to_vec(),
-            faults: Faults {
-                host_moves: false,
-                ..Faults::ALL
-            },
+            faults: Faults::all().without(&[FaultKind::HostMove]),
             fault_time: Duration::from_secs(10),
             flows: 8,
             restored_within: Duration::from_secs(15),
@@ -144,7 +131,7 @@ impl Scenario {
                 },
                 Shape::FatTree { k: 2 },
             ],
-            faults: Faults::ALL,
+            faults: Faults::all(),
             rests_after: Duration::from_secs(70),
             entries_at_rest: 2,
             never_loops: false,

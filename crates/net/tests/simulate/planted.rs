@@ -1,7 +1,7 @@
 //! Programs with a mistake in them, each found by the invariant that is there for it.
 
 use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
-use urtica_net::simulate::{Failure, Faults, PlantedBug, Programs, Scenario, simulate};
+use urtica_net::simulate::{Failure, FaultKind, Faults, PlantedBug, Programs, Scenario, simulate};
 use urtica_topology::shapes::Shape;
 use urtica_wire::{Match, PacketIn, PortNo};
 
@@ -35,12 +35,7 @@ fn routing(bug: Option<PlantedBug>) -> Scenario {
         }
     });
     Scenario {
-        faults: Faults {
-            most: 8,
-            cuts: true,
-            lasting_cuts: true,
-            ..Faults::NONE
-        },
+        faults: Faults::of(&[FaultKind::Cut, FaultKind::LastingCut, FaultKind::Flap]),
         ..scenario
     }
 }

@@ -1,0 +1,104 @@
+//! Kinds of faults.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultKind {
+    /// A cable is cut, and repaired later.
+    Cut,
+    /// A cable is cut, and stays so.
+    LastingCut,
+    /// A cable is cut and repaired again and again, in short order.
+    Flap,
+    /// A cable loses frames for a while.
+    Loss,
+    /// A switch is switched off and, later, on.
+    SwitchRestart,
+    /// The controller ends, and another one starts later.
+    ControllerRestart,
+    /// A control channel's connection breaks.
+    Break,
+    /// A control channel delivers nothing for a while, shorter than keep-alives notice, and then everything.
+    Stall,
+    /// A host is plugged in at another switch.
+    HostMove,
+}
+
+/// The name is not that of a kind of fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no kind of fault '{name}'; expected one of: {}", names().join(", "))]
+pub struct NoSuchKind {
+    /// The name that was given.
+    pub name: String,
+}
+
+impl FaultKind {
+    /// All there are.
+    pub const ALL: &[Self] = &[
+        Self::Cut,
+        Self::LastingCut,
+        Self::Flap,
+        Self::Loss,
+        Self::SwitchRestart,
+        Self::ControllerRestart,
+        Self::Break,
+        Self::Stall,
+        Self::HostMove,
+    ];
+
+    /// Its name on the command line, which its draws follow from, too.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cut => "cut",
+            Self::LastingCut => "lasting-cut",
+            Self::Flap => "flap",
+            Self::Loss => "loss",
+            Self::SwitchRestart => "switch-restart",
+            Self::ControllerRestart => "controller-restart",
+            Self::Break => "break",
+            Self::Stall => "stall",
+            Self::HostMove => "host-move",
+        }
+    }
+}
+
+fn names() -> Vec<&'static str> {
+    FaultKind::ALL.iter().map(|kind| kind.name()).collect()
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for FaultKind {
+    type Err = NoSuchKind;
+
+    fn from_str(name: &str) -> Result<Self, NoSuchKind> {
+        let mut all = Self::ALL.iter().copied();
+        all.find(|kind| kind.name() == name)
+            .ok_or_else(|| NoSuchKind {
+                name: name.to_owned(),
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_unknown_ones_are_told_which_there_are() {
+        for &kind in FaultKind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        let error = "moths".parse::<FaultKind>().unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no kind of fault 'moths'; expected one of: cut, "),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,315 @@
+//! What befalls a network, and what goes on in it meanwhile, drawn beforehand.
+//!
+//! Each fault and each flow is drawn from a stream of its own, by its number. So one of them can be left out, and the others are what
+//! they were.
+
+mod act;
+mod kind;
+
+pub(super) use act::Act;
+pub use kind::{FaultKind, NoSuchKind};
+
+use super::Faults;
+use crate::{CableId, Draw, End, HostId, Net, SwitchId};
+use std::fmt;
+use std::time::Duration;
+
+/// What something that happens belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cause {
+    /// The fault of this number.
+    Fault(usize),
+    /// The flow of this number.
+    Flow(usize),
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(number) => write!(f, "fault {number}"),
+            Self::Flow(number) => write!(f, "flow {number}"),
+        }
+    }
+}
+
+/// Something that happens.
+pub(super) struct Happening {
+    pub at: Duration,
+    pub cause: Cause,
+    pub act: Act,
+}
+
+/// All that happens, in order of time.
+pub(super) struct Schedule {
+    pub happenings: Vec<Happening>,
+    /// How many faults there are.
+    pub faults: usize,
+    /// The cables that stay cut.
+    pub lasting: Vec<CableId>,
+    /// When all is over.
+    pub end: Duration,
+}
+
+impl Schedule {
+    /// Draws what happens between two times.
+    pub fn draw(
+        net: &Net,
+        seed: u64,
+        faults: &Faults,
+        flows: usize,
+        from: Duration,
+        to: Duration,
+    ) -> Self {
+        let mut schedule = Self {
+            happenings: Vec::new(),
+            faults: 0,
+            lasting: Vec::new(),
+            end: to,
+        };
+        let kinds = swarm(seed, &faults.kinds);
+        let count = Draw::of(seed, "faults").within(0..=faults.most as u64);
+        let faults = (0..count as usize).filter_map(|number| {
+            let kind = kind_of(seed, number, &kinds)?;
+            Some((Cause::Fault(number), Some(kind)))
+        });
+        let flows = (0..flows).map(|number| (Cause::Flow(number), None));
+        for (cause, kind) in faults.chain(flows) {
+            let mut drawing = Drawing {
+                net,
+                draw: Draw::of(seed, &cause.to_string()),
+                from,
+                to,
+                cause,
+                schedule: &mut schedule,
+            };
+            match kind {
+                Some(kind) => drawing.fault(kind),
+                None => drawing.flow(),
+            }
+        }
+        schedule.happenings.sort_by_key(|happening| happening.at);
+        schedule
+    }
+}
+
+/// The kinds of faults that a run has: each or not, as a coin falls. What many kinds together hide, a few of them show.
+fn swarm(seed: u64, kinds: &[FaultKind]) -> Vec<FaultKind> {
+    let has = |kind: &&FaultKind| Draw::of(seed, &format!("has {kind}")).below(2) == 0;
+    kinds.iter().filter(has).copied().collect()
+}
+
+/// The kind of a fault: the one that draws highest, so that a further kind takes faults from others and changes none that is left.
+fn kind_of(seed: u64, number: usize, kinds: &[FaultKind]) -> Option<FaultKind> {
+    let height = |kind: &&FaultKind| Draw::of(seed, &format!("fault {number} as {kind}")).number();
+    kinds.iter().max_by_key(height).copied()
+}
+
+/// One fault or flow in the making.
+struct Drawing<'a> {
+    net: &'a Net,
+    draw: Draw,
+    from: Duration,
+    to: Duration,
+    cause: Cause,
+    schedule: &'a mut Schedule,
+}
+
+impl Drawing<'_> {
+    fn fault(&mut self, kind: FaultKind) {
+        self.schedule.faults += 1;
+        let at = self.time();
+        let back = self.later(at);
+        match kind {
+            FaultKind::Cut => {
+                let cable = self.cable();
+                self.put(at, Act::Cut(cable));
+                self.put(back, Act::Repair(cable));
+            }
+            FaultKind::LastingCut => {
+                let cable = self.cable();
+                self.put(at, Act::Cut(cable));
+                self.schedule.lasting.push(cable);
+            }
+            FaultKind::Flap => self.flap(at),
+            FaultKind::Loss => {
+                let cable = self.cable();
+                let percent = self.draw.within(1..=50);
+                self.put(at, Act::SetLoss(cable, percent as f64 / 100.0));
+                self.put(back, Act::SetLoss(cable, 0.0));
+            }
+            FaultKind::SwitchRestart => {
+                let switch = self.switch();
+                self.put(at, Act::StopSwitch(switch));
+                self.put(back, Act::StartSwitch(switch));
+            }
+            FaultKind::ControllerRestart => {
+                self.put(at, Act::StopController);
+                self.put(back, Act::StartController);
+            }
+            FaultKind::Break => {
+                let switch = self.switch();
+                self.put(at, Act::Break(switch));
+            }
+            FaultKind::Stall => {
+                let switch = self.switch();
+                let time = self.lasting(Duration::from_millis(1), Duration::from_secs(3));
+                self.put(at, Act::Stall(switch, time));
+            }
+            FaultKind::HostMove => {
+                let (host, to) = (self.host(), self.switch());
+                self.put(at, Act::Move(host, to));
+            }
+        }
+    }
+
+    /// Cuts and repairs in short order: some last for no switch's look at its links, some do.
+    fn flap(&mut self, mut at: Duration) {
+        let cable = self.cable();
+        for _ in 0..self.draw.within(2..=5) {
+            let [down, up] = [(); 2]
+                .map(|()| self.lasting(Duration::from_millis(1), Duration::from_millis(300)));
+            self.put(at, Act::Cut(cable));
+            self.put(at + down, Act::Repair(cable));
+            at += down + up;
+        }
+    }
+
+    fn flow(&mut self) {
+        let at = self.time();
+        let (from, to) = (self.host(), self.host());
+        if from == to {
+            return;
+        }
+        let act = match self.draw.below(4) {
+            0 => Act::Datagrams(from, to, self.draw.within(1..=50)),
+            1 => Act::Stream(from, to, self.draw.within(1..=40_000)),
+            _ => Act::Ping(from, to, self.draw.within(1..=3) as u32),
+        };
+        self.put(at, act);
+    }
+
+    fn put(&mut self, at: Duration, act: Act) {
+        self.schedule.happenings.push(Happening {
+            at: at.min(self.to),
+            cause: self.cause,
+            act,
+        });
+    }
+
+    fn time(&mut self) -> Duration {
+        self.draw.duration(self.from..=self.to)
+    }
+
+    fn later(&mut self, at: Duration) -> Duration {
+        self.draw.duration(at..=self.to)
+    }
+
+    fn lasting(&mut self, shortest: Duration, longest: Duration) -> Duration {
+        self.draw.duration(shortest..=longest)
+    }
+
+    /// One between switches, mostly; where there is none, a host's.
+    fn cable(&mut self) -> CableId {
+        let all: Vec<_> = self.net.cables().collect();
+        let joins_switches = |cable: &&CableId| {
+            let ends = self.net.ends(**cable);
+            ends.is_ok_and(|ends| ends.iter().all(|end| matches!(end, End::Switch(..))))
+        };
+        let between: Vec<_> = all.iter().filter(joins_switches).copied().collect();
+        let is_hosts = between.is_empty() || self.draw.below(5) == 0;
+        let from = if is_hosts { &all } else { &between };
+        self.draw.choose(from).copied().unwrap_or(CableId(0))
+    }
+
+    fn switch(&mut self) -> SwitchId {
+        SwitchId(self.draw.below(self.net.switches().len() as u64) as u32)
+    }
+
+    fn host(&mut self) -> HostId {
+        HostId(self.draw.below(self.net.hosts().len() as u64) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NetConfig;
+    use urtica_topology::shapes::Shape;
+
+    fn schedule(seed: u64, faults: &Faults) -> Schedule {
+        let shape = Shape::Ring { switches: 5 };
+        let net = Net::new(&shape.plan().unwrap(), NetConfig::default()).unwrap();
+        let [from, to] = [11, 21].map(Duration::from_secs);
+        Schedule::draw(&net, seed, faults, 3, from, to)
+    }
+
+    /// What a schedule holds, by cause.
+    fn told(schedule: &Schedule, cause: Cause) -> Vec<String> {
+        let happenings = schedule.happenings.iter();
+        let of_cause = happenings.filter(|happening| happening.cause == cause);
+        of_cause
+            .map(|happening| format!("{:?} {:?}", happening.at, happening.act))
+            .collect()
+    }
+
+    #[test]
+    fn a_fault_more_or_less_leaves_the_others_as_they_were() {
+        for seed in 0..50 {
+            let kinds = FaultKind::ALL.to_vec();
+            let some = schedule(seed, &Faults { most: 4, kinds });
+            let without_kind: Vec<_> = FaultKind::ALL[1..].to_vec();
+            let fewer_kinds = schedule(
+                seed,
+                &Faults {
+                    most: 4,
+                    kinds: without_kind,
+                },
+            );
+            for number in 0..4 {
+                let fault = Cause::Fault(number);
+                let is_cut =
+                    kind_of(seed, number, &swarm(seed, FaultKind::ALL)) == Some(FaultKind::ALL[0]);
+                assert!(is_cut || told(&some, fault) == told(&fewer_kinds, fault));
+            }
+            for number in 0..3 {
+                let flow = Cause::Flow(number);
+                assert_eq!(told(&some, flow), told(&fewer_kinds, flow));
+                assert_eq!(
+                    told(&some, flow),
+                    told(&schedule(seed, &Faults::NONE), flow)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_has_some_kinds_of_faults_and_another_run_has_others() {
+        let swarms: Vec<_> = (0..200).map(|seed| swarm(seed, FaultKind::ALL)).collect();
+        for kind in FaultKind::ALL {
+            let having = swarms.iter().filter(|swarm| swarm.contains(kind)).count();
+            assert!(
+                (70..130).contains(&having),
+                "{kind} is in {having} of 200 runs"
+            );
+        }
+        let alone = |swarm: &&Vec<FaultKind>| swarm.len() <= 2;
+        assert!(
+            swarms.iter().any(|swarm| alone(&swarm)),
+            "few kinds come together, too"
+        );
+    }
+
+    #[test]
+    fn every_kind_befalls_some_network() {
+        for &kind in FaultKind::ALL {
+            let only = Faults {
+                most: 4,
+                kinds: vec![kind],
+            };
+            assert!(
+                (0..20).any(|seed| schedule(seed, &only).faults > 0),
+                "{kind}"
+            );
+        }
+    }
+}
