@@ -226,6 +226,55 @@ fn what_is_planted_is_found_and_its_seed_shows_it_again() {
 }
 
 #[test]
+fn a_failure_is_reduced_to_what_it_needs_and_that_is_run_again() {
+    let simulate = |arguments: &[&str]| {
+        let planted = [
+            "net",
+            "simulate",
+            "--topology",
+            "ring,3",
+            "--plant",
+            "forgotten-entries",
+        ];
+        text(&urtica(&[&planted[..], arguments].concat()).stdout)
+    };
+    let told = simulate(&["--seed", "1", "--seeds", "5", "--minimise"]);
+    // Who reaches whom is tried in every run: that is sender enough.
+    assert!(
+        told.contains("the least of it that still fails, after ") && told.contains(": none\n"),
+        "{told}"
+    );
+    let again = told.lines().last().unwrap();
+    assert!(again.ends_with(" --only none"), "{told}");
+    let seed = told.split_whitespace().nth(1).unwrap();
+    let told_again = simulate(&["--seed", seed, "--only", "none"]);
+    let [least, told_again] = [&told, &told_again].map(|told| {
+        let least = told.rfind("\nseed ").map_or(0, |place| place + 1);
+        told[least..].to_owned()
+    });
+    assert_eq!(least, told_again);
+}
+
+#[test]
+fn programs_that_need_a_file_are_simulated() {
+    for apps in [
+        "l2,firewall",
+        "routing,firewall",
+        "l3,routing",
+        "security,routing",
+    ] {
+        let output = urtica(&[
+            "net", "simulate", "--apps", apps, "--seed", "1", "--seeds", "2",
+        ]);
+        let told = text(&output.stdout) + &text(&output.stderr);
+        assert!(
+            told.contains("2 seeds from 1 on: everything held"),
+            "{apps}: {told}"
+        );
+    }
+}
+
+#[test]
 fn unknown_topologies_and_programs_are_sentences() {
     for (arguments, expected) in [
         (
@@ -243,6 +292,14 @@ fn unknown_topologies_and_programs_are_sentences() {
         (
             &["net", "simulate", "--plant", "moths"],
             "there is no bug 'moths' to plant; expected one of: ignore-port-down, ",
+        ),
+        (
+            &["net", "simulate", "--kinds", "cut,moths"],
+            "there is no kind of fault 'moths'; expected one of: cut, ",
+        ),
+        (
+            &["net", "simulate", "--only", "fault-1,moths"],
+            "'moths' is no part of a run; expected one such as fault-0 or flow-3",
         ),
     ] {
         let output = urtica(arguments);

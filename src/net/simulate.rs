@@ -1,14 +1,19 @@
 //! `urtica net simulate`: drawn networks, drawn faults, and what must hold.
 
+mod programs;
+
 use crate::log::log_to_stderr;
 use crate::say::say;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::{IsTerminal, Write, stdout};
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 use urtica_apps as apps;
-use urtica_controller::Controller;
-use urtica_net::simulate::{PlantedBug, Programs, Report, Scenario, simulate, simulate_watched};
+use urtica_net::simulate::{
+    Failure, FaultKind, NoSuchPart, Part, PlantedBug, Report, Scenario, minimise, simulate,
+    simulate_watched,
+};
 use urtica_net::tracer::Tracer;
 use urtica_topology::shapes::{Shape, ShapeError};
 
@@ -23,6 +28,7 @@ Examples:
   urtica net simulate --seeds 1000
   urtica net simulate --seed 4711
   urtica net simulate --seed 4711 --trace
+  urtica net simulate --seed 4711 --minimise
   urtica net simulate --apps l2 --topology tree,depth=3,fanout=2 --seeds 50
   urtica net simulate --plant ignore-port-down --seeds 1000";
 
@@ -50,6 +56,15 @@ pub struct SimulateArgs {
     /// How many faults there are at most in a run.
     #[arg(long, value_name = "N", default_value_t = 8)]
     faults: usize,
+    /// The kinds of faults there may be, separated by commas [default: all that these programs deal with].
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    kinds: Option<Vec<FaultKind>>,
+    /// Only these faults and flows of a seed, as in fault-0,flow-3, or 'none'.
+    #[arg(long, value_name = "PART", value_parser = parse_parts)]
+    only: Option<Parts>,
+    /// Leave out of the first seed that fails every fault and flow without which it fails, too.
+    #[arg(long)]
+    minimise: bool,
     /// How many entries a switch may have left at rest [default: 1, or 2 with loops].
     #[arg(long, value_name = "N")]
     entries: Option<usize>,
@@ -59,6 +74,17 @@ pub struct SimulateArgs {
     /// Write a line for each frame and message.
     #[arg(long)]
     trace: bool,
+    #[command(flatten)]
+    options: apps::Options,
+}
+
+/// Faults and flows of a run.
+#[derive(Clone, Debug)]
+struct Parts(BTreeSet<Part>);
+
+fn parse_parts(text: &str) -> Result<Parts, NoSuchPart> {
+    let parts = text.split(',').filter(|part| *part != "none");
+    parts.map(str::parse).collect::<Result<_, _>>().map(Parts)
 }
 
 /// Runs all seeds, or up to the first that fails.
@@ -78,11 +104,7 @@ pub(super) fn run(args: SimulateArgs) -> Result<ExitCode, Box<dyn Error>> {
         match run_seed(&scenario, seed, args.trace) {
             Ok(report) => tell(&report, count)?,
             Err(failure) => {
-                say(failure);
-                say(format!(
-                    "to see it again: urtica net simulate --seed {seed} --trace{}",
-                    args.repeated()
-                ));
+                args.tell_failure(&scenario, &failure);
                 return Ok(ExitCode::FAILURE);
             }
         }
@@ -94,11 +116,7 @@ pub(super) fn run(args: SimulateArgs) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_seed(
-    scenario: &Scenario,
-    seed: u64,
-    traces: bool,
-) -> Result<Report, Box<urtica_net::simulate::Failure>> {
+fn run_seed(scenario: &Scenario, seed: u64, traces: bool) -> Result<Report, Box<Failure>> {
     match traces {
         false => simulate(scenario, seed),
         true => simulate_watched(scenario, seed, &mut |net| {
@@ -108,32 +126,42 @@ fn run_seed(
 }
 
 impl SimulateArgs {
+    fn tell_failure(&self, scenario: &Scenario, failure: &Failure) {
+        say(failure);
+        let only = self.only.as_ref().map(|Parts(only)| only);
+        self.tell_how_to_repeat(failure.seed, only);
+        if self.minimise {
+            let least = minimise(scenario, failure);
+            say(format!(
+                "\nthe least of it that still fails, after {} runs: {}",
+                least.runs,
+                parts(&least.only)
+            ));
+            say(&least.failure);
+            self.tell_how_to_repeat(failure.seed, Some(&least.only));
+        }
+    }
+
+    fn tell_how_to_repeat(&self, seed: u64, only: Option<&BTreeSet<Part>>) {
+        let only = only.map(|only| format!(" --only {}", parts(only)));
+        say(format!(
+            "to see it again: urtica net simulate --seed {seed} --trace{}{}",
+            repeated(std::env::args()),
+            only.unwrap_or_default()
+        ));
+    }
+
     fn scenario(&self) -> Result<Scenario, Box<dyn Error>> {
-        // Unknown names and topologies are told of before the first run.
-        let options = apps::Options::default();
-        super::with_apps(Controller::new(), &self.apps, &options)?;
         let has_loops = self.has_loops()?;
-        let (names, bug) = (self.apps.clone(), self.plant);
-        let programs = move || {
-            let controller = Controller::new();
-            let controller = match bug {
-                Some(bug) => controller.program(bug),
-                None => controller,
-            };
-            Programs {
-                controller: super::with_apps(controller, &names, &options)
-                    .expect("the names were looked up before"),
-                reservations: None,
-            }
-        };
-        let mut scenario = match has_loops {
-            true => Scenario::on_loops(programs),
-            false => Scenario::on_trees(programs),
-        };
+        let mut scenario = programs::scenario(&self.apps, &self.options, has_loops, self.plant)?;
         if !self.topology.is_empty() {
             scenario.shapes = self.topology.clone();
         }
+        if let Some(kinds) = &self.kinds {
+            scenario.faults.kinds = kinds.clone();
+        }
         scenario.faults.most = self.faults;
+        scenario.only = self.only.clone().map(|Parts(only)| only);
         scenario.entries_at_rest = self.entries.unwrap_or(scenario.entries_at_rest);
         Ok(scenario)
     }
@@ -141,7 +169,7 @@ impl SimulateArgs {
     /// Whether any network may have loops.
     fn has_loops(&self) -> Result<bool, ShapeError> {
         if self.topology.is_empty() {
-            return Ok(self.apps.iter().any(|app| app == "discovery"));
+            return Ok(programs::deal_with_loops(&self.apps));
         }
         let mut plans = Vec::new();
         for shape in &self.topology {
@@ -149,23 +177,44 @@ impl SimulateArgs {
         }
         Ok(plans.iter().any(super::has_loops))
     }
+}
 
-    /// The options that a seed depends on.
-    fn repeated(&self) -> String {
-        let topologies = self
-            .topology
-            .iter()
-            .map(|shape| format!(" --topology {shape}"));
-        let entries = self.entries.map(|entries| format!(" --entries {entries}"));
-        let plant = self.plant.map(|bug| format!(" --plant {bug}"));
-        format!(
-            " --apps {} --faults {}{}{}{}",
-            self.apps.join(","),
-            self.faults,
-            entries.unwrap_or_default(),
-            plant.unwrap_or_default(),
-            topologies.collect::<String>()
-        )
+/// What was typed that a seed depends on.
+fn repeated(arguments: impl Iterator<Item = String>) -> String {
+    let mut arguments = arguments
+        .skip_while(|argument| argument != "simulate")
+        .skip(1);
+    let mut kept = String::new();
+    while let Some(argument) = arguments.next() {
+        let name = argument.split('=').next().unwrap_or_default();
+        match name {
+            "--trace" | "--minimise" => {}
+            "--seed" | "--seeds" | "--only" => {
+                if name == argument {
+                    arguments.next();
+                }
+            }
+            _ => kept.push_str(&format!(" {}", quoted(&argument))),
+        }
+    }
+    kept
+}
+
+/// An argument as a shell takes it.
+fn quoted(argument: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "-_=,.:/".contains(character);
+    match !argument.is_empty() && argument.chars().all(is_plain) {
+        true => argument.to_owned(),
+        false => format!("'{}'", argument.replace('\'', "'\\''")),
+    }
+}
+
+/// Faults and flows as `--only` takes them.
+fn parts(parts: &BTreeSet<Part>) -> String {
+    let names: Vec<_> = parts.iter().map(Part::to_string).collect();
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(","),
     }
 }
 
@@ -191,4 +240,19 @@ fn tell(report: &Report, count: u64) -> std::io::Result<()> {
 fn any_seed() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |now| now.as_micros() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_seed_depends_on_is_repeated() {
+        let typed = "urtica net simulate --seed 4 --apps l2 --seeds=9 --only fault-1 --trace --faults=3 --minimise";
+        let arguments = typed.split(' ').chain(["--firewall-rules", "my rules"]);
+        assert_eq!(
+            repeated(arguments.map(str::to_owned)),
+            " --apps l2 --faults=3 --firewall-rules 'my rules'"
+        );
+    }
 }

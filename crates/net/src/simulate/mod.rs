@@ -17,6 +17,8 @@
 //! **Streams.** Each cable, channel, switch, fault and flow is drawn from a stream of its own, by the seed and its name: a change to one
 //! leaves what is drawn for the others.
 //!
+//! **Least failures.** [`minimise`] leaves out of a run that fails all faults and flows without which it fails as well.
+//!
 //! **Why two runs.** The last events before a failure come from a second run of the seed with a tracer on. So the first goes without one,
 //! and a run that cannot be repeated is found by the way.
 //!
@@ -25,12 +27,14 @@
 mod faults;
 mod invariants;
 mod last_lines;
+mod minimise;
 mod planted;
 mod reality;
 mod run;
 mod scenario;
 
-pub use faults::{FaultKind, NoSuchKind};
+pub use faults::{FaultKind, NoSuchKind, NoSuchPart, Part};
+pub use minimise::{Minimised, minimise};
 pub use planted::{NoSuchBug, PlantedBug};
 pub use scenario::{Check, Faults, Programs, Scenario};
 
@@ -39,6 +43,7 @@ use crate::{Net, digest::Digest};
 use last_lines::LastLines;
 use run::Run;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
@@ -74,6 +79,8 @@ pub struct Failure {
     pub sentence: &'static str,
     /// What was seen instead.
     pub seen: String,
+    /// The faults and flows of the run, also those that were still to come.
+    pub parts: BTreeSet<Part>,
     /// What had befallen the network by then.
     pub faults: Vec<String>,
     /// What all that happened until then hashes to.
@@ -110,8 +117,9 @@ impl fmt::Display for Failure {
 /// # Panics
 /// Where the scenario has no shape, or one that does not fit its own limits.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Report, Box<Failure>> {
-    simulate_watched(scenario, seed, &mut |_| {})
-        .map_err(|failure| add_last_events(scenario, failure))
+    let only = scenario.only.as_ref();
+    simulate_only(scenario, seed, only, &mut |_| {})
+        .map_err(|failure| Box::new(add_last_events(scenario, only, *failure)))
 }
 
 /// The same, with somebody who looks on: `watch` is given the network before its time begins. A failure does not tell the last events
@@ -127,26 +135,47 @@ pub fn simulate_watched(
     seed: u64,
     watch: &mut dyn FnMut(&mut Net),
 ) -> Result<Report, Box<Failure>> {
-    let mut run = Run::new(scenario, seed);
+    simulate_only(scenario, seed, scenario.only.as_ref(), watch)
+}
+
+/// The same with these faults and flows alone, or with all.
+fn simulate_only(
+    scenario: &Scenario,
+    seed: u64,
+    only: Option<&BTreeSet<Part>>,
+    watch: &mut dyn FnMut(&mut Net),
+) -> Result<Report, Box<Failure>> {
+    let mut run = Run::new(scenario, seed, only);
     watch(run.net());
     run.run()
 }
 
 /// Runs the seed again, for its last events.
-fn add_last_events(scenario: &Scenario, failure: Box<Failure>) -> Box<Failure> {
+fn add_last_events(
+    scenario: &Scenario,
+    only: Option<&BTreeSet<Part>>,
+    failure: Failure,
+) -> Failure {
     let mut tracer = None;
-    let again = simulate_watched(scenario, failure.seed, &mut |net| {
+    let again = simulate_only(scenario, failure.seed, only, &mut |net| {
         let lines = Tracer::new(net, LastLines::new(LAST_EVENTS));
         let lines = Rc::new(RefCell::new(lines));
         net.watch(Rc::clone(&lines));
         tracer = Some(lines);
     });
     let last_events = tracer.map_or_else(Vec::new, |tracer| tracer.borrow().get_ref().lines());
-    let failed_again = again.err().is_some_and(|again| again == failure);
+    let told = failure.last_events.clone();
+    let failed_again = again.err().is_some_and(|again| {
+        let again = Failure {
+            last_events: told,
+            ..*again
+        };
+        again == failure
+    });
     let doubt = "the second run went otherwise: something in it does not come from the seed";
     let doubt = (!failed_again).then(|| doubt.to_owned());
-    Box::new(Failure {
+    Failure {
         last_events: last_events.into_iter().chain(doubt).collect(),
-        ..*failure
-    })
+        ..failure
+    }
 }

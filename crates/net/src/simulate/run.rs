@@ -2,11 +2,12 @@
 
 use super::faults::{Act, Happening, Schedule};
 use super::invariants::{self, Invariant};
-use super::{Check, Failure, Report, Scenario};
+use super::{Check, Failure, Part, Report, Scenario};
 use crate::digest::Digest;
 use crate::names::Names;
 use crate::{ChannelConfig, Datagrams, Draw, Net, NetConfig};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 use urtica_pipeline::Backend;
@@ -23,6 +24,8 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(11);
 /// A run of a seed.
 pub(super) struct Run<'s> {
     scenario: &'s Scenario,
+    /// The only faults and flows, where not all are wanted.
+    only: Option<&'s BTreeSet<Part>>,
     seed: u64,
     shape: String,
     names: Names,
@@ -30,17 +33,22 @@ pub(super) struct Run<'s> {
     digest: Rc<RefCell<Digest>>,
     invariants: Vec<Box<dyn Invariant>>,
     reservations: Option<Check>,
+    /// The faults and flows that were drawn.
+    parts: BTreeSet<Part>,
     /// What has befallen the network.
     told: Vec<String>,
 }
 
 impl<'s> Run<'s> {
     /// Draws the network.
-    pub fn new(scenario: &'s Scenario, seed: u64) -> Self {
+    pub fn new(scenario: &'s Scenario, seed: u64, only: Option<&'s BTreeSet<Part>>) -> Self {
         let mut draw = Draw::of(seed, "shape");
         let shape = draw.choose(&scenario.shapes);
         let shape = shape.expect("a scenario has a shape");
         let mut plan = shape.plan().expect("a scenario's shapes fit their limits");
+        if let Some(arrange) = scenario.arrange {
+            arrange(&mut plan);
+        }
         draw_links(&mut plan, seed);
         let config = draw_config(&scenario.versions, seed);
         let mut net = Net::new(&plan, config).expect("a shape's plan is a network");
@@ -52,6 +60,7 @@ impl<'s> Run<'s> {
             .for_each(|invariant| invariant.attach(&mut net));
         Self {
             scenario,
+            only,
             seed,
             shape: shape.to_string(),
             names: Names::of(&net),
@@ -59,6 +68,7 @@ impl<'s> Run<'s> {
             digest,
             invariants,
             reservations: None,
+            parts: BTreeSet::new(),
             told: Vec::new(),
         }
     }
@@ -72,7 +82,7 @@ impl<'s> Run<'s> {
     pub fn run(mut self) -> Result<Report, Box<Failure>> {
         self.start_controller();
         self.pass(CONNECTED_WITHIN)?;
-        let faults = self.undergo_faults()?;
+        self.undergo_faults()?;
         self.each(|invariant, net| invariant.after_faults(net))?;
         self.each(|invariant, net| invariant.at_peace(net))?;
         self.net.stop_flows();
@@ -81,7 +91,7 @@ impl<'s> Run<'s> {
         Ok(Report {
             seed: self.seed,
             shape: self.shape,
-            faults,
+            faults: self.parts.iter().filter(|part| part.is_fault()).count(),
             time: self.net.now(),
             digest: *self.digest.borrow(),
         })
@@ -94,19 +104,24 @@ impl<'s> Run<'s> {
         started.expect("a scenario's controller can be started");
     }
 
-    fn undergo_faults(&mut self) -> Result<usize, Box<Failure>> {
+    fn undergo_faults(&mut self) -> Result<(), Box<Failure>> {
         let from = self.net.now();
         let to = from + self.scenario.fault_time;
         let Scenario { faults, flows, .. } = self.scenario;
-        let schedule = Schedule::draw(&self.net, self.seed, faults, *flows, from, to);
-        for Happening { at, cause, act } in schedule.happenings {
+        let mut schedule = Schedule::draw(&self.net, self.seed, faults, *flows, from, to);
+        if let Some(only) = self.only {
+            schedule.keep(only);
+        }
+        self.parts = schedule.parts;
+        for Happening { at, part, act } in schedule.happenings {
             self.pass(at.saturating_sub(self.net.now()))?;
-            self.tell(at, &format!("{cause}: {}", act.tell(&self.names)));
+            self.tell(at, &format!("{part}: {}", act.tell(&self.names)));
             self.carry_out(act);
         }
         self.pass(schedule.end.saturating_sub(self.net.now()))?;
-        self.heal(&schedule.lasting);
-        Ok(schedule.faults)
+        let lasting: Vec<_> = schedule.lasting.iter().map(|(_, cable)| *cable).collect();
+        self.heal(&lasting);
+        Ok(())
     }
 
     fn carry_out(&mut self, act: Act) {
@@ -227,6 +242,7 @@ impl<'s> Run<'s> {
             at: self.net.now(),
             sentence,
             seen,
+            parts: self.parts.clone(),
             faults: self.told.clone(),
             digest: *self.digest.borrow(),
             last_events: Vec::new(),

@@ -1,10 +1,11 @@
 //! What runs are drawn from.
 
-use super::FaultKind;
+use super::{FaultKind, Part};
 use crate::Net;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use urtica_controller::Controller;
-use urtica_topology::shapes::Shape;
+use urtica_topology::shapes::{Plan, Shape};
 use urtica_wire::Version;
 
 /// Looks at a network and at programs' state, again and again. Its error is a sentence that says what is wrong.
@@ -14,12 +15,16 @@ pub type Check = Box<dyn FnMut(&Net) -> Result<(), String>>;
 pub struct Scenario {
     /// One of these is drawn.
     pub shapes: Vec<Shape>,
+    /// Has a hand in what is built of a shape: which addresses hosts have, for instance.
+    pub arrange: Option<fn(&mut Plan)>,
     /// Makes the controller, each time that one is started.
     pub programs: Box<dyn Fn() -> Programs>,
     /// The versions that switches may speak: both, or one of them, is drawn.
     pub versions: Vec<Version>,
     /// What may befall the network.
     pub faults: Faults,
+    /// Only these faults and flows of those that a seed has; all where it is `None`. They are what they would be among the others.
+    pub only: Option<BTreeSet<Part>>,
     /// For how long faults occur.
     pub fault_time: Duration,
     /// How many pings and flows there are meanwhile.
@@ -103,9 +108,11 @@ impl Scenario {
                     fanout: 2,
                 },
             ],
+            arrange: None,
             programs: Box::new(programs),
             versions: Version::ALL.to_vec(),
             faults: Faults::all().without(&[FaultKind::HostMove]),
+            only: None,
             fault_time: Duration::from_secs(10),
             flows: 8,
             restored_within: Duration::from_secs(15),

@@ -19,7 +19,7 @@ fn programs<H: SwitchHandler + 'static>(handler: fn() -> H) -> impl Fn() -> Prog
 }
 
 /// Routing as it is run, behind a mistake that is planted or as it should be.
-fn routing(bug: Option<PlantedBug>) -> Scenario {
+pub fn routing(bug: Option<PlantedBug>) -> Scenario {
     let mut options = urtica_apps::Options::default();
     options.discovery.secret = Some([0; 32]);
     let scenario = Scenario::on_loops(move || {

@@ -5,47 +5,31 @@
 
 mod act;
 mod kind;
+mod part;
 
 pub(super) use act::Act;
 pub use kind::{FaultKind, NoSuchKind};
+pub use part::{NoSuchPart, Part};
 
 use super::Faults;
 use crate::{CableId, Draw, End, HostId, Net, SwitchId};
-use std::fmt;
+use std::collections::BTreeSet;
 use std::time::Duration;
-
-/// What something that happens belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cause {
-    /// The fault of this number.
-    Fault(usize),
-    /// The flow of this number.
-    Flow(usize),
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fault(number) => write!(f, "fault {number}"),
-            Self::Flow(number) => write!(f, "flow {number}"),
-        }
-    }
-}
 
 /// Something that happens.
 pub(super) struct Happening {
     pub at: Duration,
-    pub cause: Cause,
+    pub part: Part,
     pub act: Act,
 }
 
 /// All that happens, in order of time.
 pub(super) struct Schedule {
     pub happenings: Vec<Happening>,
-    /// How many faults there are.
-    pub faults: usize,
-    /// The cables that stay cut.
-    pub lasting: Vec<CableId>,
+    /// The faults and flows.
+    pub parts: BTreeSet<Part>,
+    /// The cables that stay cut, each by a fault.
+    pub lasting: Vec<(Part, CableId)>,
     /// When all is over.
     pub end: Duration,
 }
@@ -62,7 +46,7 @@ impl Schedule {
     ) -> Self {
         let mut schedule = Self {
             happenings: Vec::new(),
-            faults: 0,
+            parts: BTreeSet::new(),
             lasting: Vec::new(),
             end: to,
         };
@@ -70,16 +54,17 @@ impl Schedule {
         let count = Draw::of(seed, "faults").within(0..=faults.most as u64);
         let faults = (0..count as usize).filter_map(|number| {
             let kind = kind_of(seed, number, &kinds)?;
-            Some((Cause::Fault(number), Some(kind)))
+            Some((Part::Fault(number), Some(kind)))
         });
-        let flows = (0..flows).map(|number| (Cause::Flow(number), None));
-        for (cause, kind) in faults.chain(flows) {
+        let flows = (0..flows).map(|number| (Part::Flow(number), None));
+        for (part, kind) in faults.chain(flows) {
+            schedule.parts.insert(part);
             let mut drawing = Drawing {
                 net,
-                draw: Draw::of(seed, &cause.to_string()),
+                draw: Draw::of(seed, &part.to_string()),
                 from,
                 to,
-                cause,
+                part,
                 schedule: &mut schedule,
             };
             match kind {
@@ -89,6 +74,14 @@ impl Schedule {
         }
         schedule.happenings.sort_by_key(|happening| happening.at);
         schedule
+    }
+
+    /// Leaves all but these out.
+    pub fn keep(&mut self, only: &BTreeSet<Part>) {
+        self.parts.retain(|part| only.contains(part));
+        self.happenings
+            .retain(|happening| only.contains(&happening.part));
+        self.lasting.retain(|(part, _)| only.contains(part));
     }
 }
 
@@ -110,13 +103,12 @@ struct Drawing<'a> {
     draw: Draw,
     from: Duration,
     to: Duration,
-    cause: Cause,
+    part: Part,
     schedule: &'a mut Schedule,
 }
 
 impl Drawing<'_> {
     fn fault(&mut self, kind: FaultKind) {
-        self.schedule.faults += 1;
         let at = self.time();
         let back = self.later(at);
         match kind {
@@ -128,7 +120,7 @@ impl Drawing<'_> {
             FaultKind::LastingCut => {
                 let cable = self.cable();
                 self.put(at, Act::Cut(cable));
-                self.schedule.lasting.push(cable);
+                self.schedule.lasting.push((self.part, cable));
             }
             FaultKind::Flap => self.flap(at),
             FaultKind::Loss => {
@@ -191,7 +183,7 @@ impl Drawing<'_> {
     fn put(&mut self, at: Duration, act: Act) {
         self.schedule.happenings.push(Happening {
             at: at.min(self.to),
-            cause: self.cause,
+            part: self.part,
             act,
         });
     }
@@ -243,11 +235,11 @@ mod tests {
         Schedule::draw(&net, seed, faults, 3, from, to)
     }
 
-    /// What a schedule holds, by cause.
-    fn told(schedule: &Schedule, cause: Cause) -> Vec<String> {
+    /// What a schedule holds, by part.
+    fn told(schedule: &Schedule, part: Part) -> Vec<String> {
         let happenings = schedule.happenings.iter();
-        let of_cause = happenings.filter(|happening| happening.cause == cause);
-        of_cause
+        let of_part = happenings.filter(|happening| happening.part == part);
+        of_part
             .map(|happening| format!("{:?} {:?}", happening.at, happening.act))
             .collect()
     }
@@ -266,13 +258,13 @@ mod tests {
                 },
             );
             for number in 0..4 {
-                let fault = Cause::Fault(number);
+                let fault = Part::Fault(number);
                 let is_cut =
                     kind_of(seed, number, &swarm(seed, FaultKind::ALL)) == Some(FaultKind::ALL[0]);
                 assert!(is_cut || told(&some, fault) == told(&fewer_kinds, fault));
             }
             for number in 0..3 {
-                let flow = Cause::Flow(number);
+                let flow = Part::Flow(number);
                 assert_eq!(told(&some, flow), told(&fewer_kinds, flow));
                 assert_eq!(
                     told(&some, flow),
@@ -306,10 +298,8 @@ mod tests {
                 most: 4,
                 kinds: vec![kind],
             };
-            assert!(
-                (0..20).any(|seed| schedule(seed, &only).faults > 0),
-                "{kind}"
-            );
+            let happens = |seed| !schedule(seed, &only).happenings.is_empty();
+            assert!((0..20).any(happens), "{kind}");
         }
     }
 }

@@ -1,0 +1,136 @@
+//! The least of a run that still fails.
+//!
+//! Faults and flows are drawn by their numbers, so any of them can be left out of a run. First the fewest faults are looked for with which
+//! it still fails: none, then each alone, then each two, and so on, up to a bound on runs; beyond it, one after the other is left out. Then
+//! the flows go, all at once or one by one. What fails by another sentence is another failure, and does not count.
+
+use super::{Failure, Part, Scenario, add_last_events, simulate_only};
+use std::collections::BTreeSet;
+
+/// How many runs may look for the fewest faults: enough for all subsets of eight.
+const SEARCHED_RUNS: usize = 256;
+
+/// A failure with which nothing more can be left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Minimised {
+    /// The faults and flows that are left. With [`Scenario::only`], the seed fails in the same way.
+    pub only: BTreeSet<Part>,
+    /// That failure.
+    pub failure: Box<Failure>,
+    /// How many runs it took.
+    pub runs: usize,
+}
+
+/// Leaves out of a run that failed all that it fails without.
+pub fn minimise(scenario: &Scenario, failure: &Failure) -> Minimised {
+    let mut search = Search {
+        scenario,
+        least: Minimised {
+            only: failure.parts.clone(),
+            failure: Box::new(failure.clone()),
+            runs: 0,
+        },
+    };
+    search.leave_out_faults();
+    search.leave_out_flows();
+    let Minimised {
+        only,
+        failure,
+        runs,
+    } = search.least;
+    Minimised {
+        failure: Box::new(add_last_events(scenario, Some(&only), *failure)),
+        only,
+        runs,
+    }
+}
+
+struct Search<'a> {
+    scenario: &'a Scenario,
+    /// The least so far.
+    least: Minimised,
+}
+
+impl Search<'_> {
+    /// Finds the fewest faults.
+    fn leave_out_faults(&mut self) {
+        let (faults, flows): (Vec<_>, Vec<_>) = self
+            .least
+            .only
+            .iter()
+            .copied()
+            .partition(|part| part.is_fault());
+        for count in 0..faults.len() {
+            for chosen in subsets(&faults, count) {
+                if self.least.runs == SEARCHED_RUNS {
+                    return self.leave_out_one_by_one(&faults);
+                }
+                if self.still_fails(chosen.into_iter().chain(flows.iter().copied()).collect()) {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn leave_out_flows(&mut self) {
+        let all = self.least.only.clone();
+        let flows: Vec<_> = all
+            .iter()
+            .copied()
+            .filter(|part| !part.is_fault())
+            .collect();
+        let without = all.into_iter().filter(|part| part.is_fault()).collect();
+        if !flows.is_empty() && !self.still_fails(without) {
+            self.leave_out_one_by_one(&flows);
+        }
+    }
+
+    fn leave_out_one_by_one(&mut self, parts: &[Part]) {
+        for part in parts {
+            let mut rest = self.least.only.clone();
+            rest.remove(part);
+            self.still_fails(rest);
+        }
+    }
+
+    /// Whether it fails in the same way with these alone. Then they are the least so far.
+    fn still_fails(&mut self, only: BTreeSet<Part>) -> bool {
+        self.least.runs += 1;
+        let seed = self.least.failure.seed;
+        match simulate_only(self.scenario, seed, Some(&only), &mut |_| {}) {
+            Err(failure) if failure.sentence == self.least.failure.sentence => {
+                (self.least.only, self.least.failure) = (only, failure);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// All subsets with so many of these, in order.
+fn subsets(of: &[Part], count: usize) -> Vec<Vec<Part>> {
+    if count == 0 {
+        return vec![Vec::new()];
+    }
+    let with_first = (0..of.len()).flat_map(|first| {
+        let rests = subsets(&of[first + 1..], count - 1);
+        rests
+            .into_iter()
+            .map(move |rest| [vec![of[first]], rest].concat())
+    });
+    with_first.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_subsets_come_once() {
+        let parts: Vec<_> = (0..6).map(Part::Fault).collect();
+        let counts: Vec<_> = (0..=6).map(|count| subsets(&parts, count).len()).collect();
+        assert_eq!(counts, [1, 6, 15, 20, 15, 6, 1]);
+        let all: BTreeSet<_> = (0..=6).flat_map(|count| subsets(&parts, count)).collect();
+        assert_eq!(all.len(), 64);
+    }
+}

@@ -1,0 +1,142 @@
+//! What a set of programs is simulated with: their options, where nobody gave any, and what they promise.
+//!
+//! Networks have loops where discovery runs, be it named or brought along. Programs that need a file have one made for them: a firewall
+//! that denies the datagrams which hosts send, and three subnets that hosts are put into.
+
+use super::super::with_apps;
+use std::error::Error;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+use tempfile::TempDir;
+use urtica_apps::Options;
+use urtica_controller::Controller;
+use urtica_net::simulate::{PlantedBug, Programs, Scenario};
+use urtica_topology::shapes::Plan;
+
+/// Programs that run discovery, or bring it along.
+const WITH_DISCOVERY: [&str; 10] = [
+    "discovery",
+    "hosts",
+    "neighbour-proxy",
+    "routes",
+    "routing",
+    "elephants",
+    "bandwidth",
+    "l3",
+    "security",
+    "provisioner",
+];
+
+/// Datagrams of hosts, which go to this port, are denied, and all else is not.
+const FIREWALL_RULES: &str = "deny udp,tp_dst=5001\ndefault allow\n";
+
+/// Three subnets. Hosts of these networks take everybody for a neighbour, so the gateways answer for all that is far.
+const L3_CONFIG: &str = r#"proxy_arp = true
+
+[[interface]]
+address = "10.0.1.254/24"
+mac = "02:00:00:00:01:fe"
+
+[[interface]]
+address = "10.0.2.254/24"
+mac = "02:00:00:00:02:fe"
+
+[[interface]]
+address = "10.0.3.254/24"
+mac = "02:00:00:00:03:fe"
+"#;
+
+/// What the datagrams of hosts ask for.
+const BANDWIDTH_DEMAND: &str = "1M udp,tp_dst=5001";
+
+/// Whether the programs deal with loops.
+pub(super) fn deal_with_loops(apps: &[String]) -> bool {
+    apps.iter().any(|app| WITH_DISCOVERY.contains(&&**app))
+}
+
+/// What runs of these programs are drawn from.
+///
+/// # Errors
+/// Where the programs cannot run with these options.
+pub(super) fn scenario(
+    apps: &[String],
+    options: &Options,
+    has_loops: bool,
+    bug: Option<PlantedBug>,
+) -> Result<Scenario, Box<dyn Error>> {
+    let has = |name: &str| apps.iter().any(|app| app == name);
+    let mut options = options.clone();
+    let files = Files::new()?;
+    let is_given = options.l3.l3_config.is_some();
+    if has("firewall") && options.firewall.firewall_rules.is_none() {
+        options.firewall.firewall_rules = Some(files.write("rules", FIREWALL_RULES)?);
+    }
+    if has("l3") && !is_given {
+        options.l3.l3_config = Some(files.write("subnets.toml", L3_CONFIG)?);
+    }
+    if has("bandwidth") && options.bandwidth.bandwidth_demand.is_empty() {
+        options.bandwidth.bandwidth_demand = vec![BANDWIDTH_DEMAND.parse()?];
+    }
+    // What cannot run is told of before the first run.
+    with_apps(Controller::new(), apps, &options)?;
+    let names = apps.to_vec();
+    let programs = move || {
+        // The files are there for as long as controllers are made.
+        let Files(_folder) = &files;
+        let controller = match bug {
+            Some(bug) => Controller::new().program(bug),
+            None => Controller::new(),
+        };
+        Programs {
+            controller: with_apps(controller, &names, &options)
+                .expect("they were put together before"),
+            reservations: None,
+        }
+    };
+    let mut scenario = match has_loops {
+        true => Scenario::on_loops(programs),
+        false => Scenario::on_trees(programs),
+    };
+    scenario.entries_at_rest += standing_entries(apps);
+    if has("l3") && !is_given {
+        scenario.arrange = Some(put_into_subnets);
+    }
+    Ok(scenario)
+}
+
+/// How many entries programs keep in a switch, whatever goes on, beside those that every scenario allows.
+fn standing_entries(apps: &[String]) -> usize {
+    let entries = apps.iter().map(|app| match &**app {
+        // What is always allowed, the rules, and the default.
+        "firewall" => 8,
+        // What is at edge ports is looked at first.
+        "security" => 6,
+        // One for each demand.
+        "bandwidth" => 1,
+        _ => 0,
+    });
+    entries.sum()
+}
+
+/// Host n gets 10.0.N.n, where N goes from 1 to 3 and begins anew.
+fn put_into_subnets(plan: &mut Plan) {
+    for (number, host) in (1..=u8::MAX).zip(&mut plan.hosts) {
+        host.ipv4 = Ipv4Addr::new(10, 0, (number - 1) % 3 + 1, number);
+    }
+}
+
+/// Files that programs read, for a while.
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> io::Result<Self> {
+        tempfile::tempdir().map(Self)
+    }
+
+    fn write(&self, name: &str, text: &str) -> io::Result<PathBuf> {
+        let file = Path::join(self.0.path(), name);
+        fs::write(&file, text)?;
+        Ok(file)
+    }
+}
