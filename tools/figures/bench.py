@@ -1,11 +1,13 @@
 """One run: a server on its core, a load on another, and what both said; and runs in turn.
 
-Servers are stopped by their process ids. A run that something else on the machine disturbed is repeated a few times.
+Servers are stopped by their process ids. A run that something else on the machine disturbed is repeated a few times; one that
+failed, or whose answers were wrong, stays.
 """
 
 import contextlib
 import json
 import os
+import random
 import re
 import shlex
 import signal
@@ -40,17 +42,21 @@ class MeasureError(Exception):
 
 @dataclass(frozen=True)
 class Server:
-    """A program under test. `{port}` in its command is replaced, and it runs in the project's folder."""
+    """A program under test. `{port}` and `{host}` in its command are replaced, and it runs in the project's folder."""
 
     name: str
     command: tuple
     expect: tuple = ()
+    # Whether it is another project's. That it fails is told, and is no failure of ours.
+    is_rival: bool = False
 
 
-L2 = Server("l2", ("urtica", "run", "l2", "--shards", "1", "--listen", "ptcp:{port}:127.0.0.1"))
-LIMIT = Server("limit", ("urtica", "bench", "limit", "--listen", "ptcp:{port}:127.0.0.1"), ("--expect", "any"))
-OVS = Server("ovs-testcontroller", ("ovs-testcontroller", "--verbose=off", "--unixctl=none", "ptcp:{port}:127.0.0.1"))
-OS_KEN = Server("os-ken", ("python", OS_KEN_SCRIPT, "{port}"))
+L2 = Server("l2", ("urtica", "run", "l2", "--shards", "1", "--listen", "ptcp:{port}:{host}"))
+LIMIT = Server("limit", ("urtica", "bench", "limit", "--listen", "ptcp:{port}:{host}"), ("--expect", "any"))
+OVS = Server(
+    "ovs-testcontroller", ("ovs-testcontroller", "--verbose=off", "--unixctl=none", "ptcp:{port}:{host}"), is_rival=True
+)
+OS_KEN = Server("os-ken", ("python", OS_KEN_SCRIPT, "{port}", "{host}"), is_rival=True)
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,8 @@ class Run:
     counters: dict
     # Whether it is the one of its turn's attempts that the table is made from.
     counts: bool = False
+    # Why there is nothing to measure, where that is so.
+    failure: str | None = None
 
     @property
     def disturbance(self):
@@ -100,8 +108,12 @@ class Run:
         return self.disturbance >= DISTURBED
 
     @property
-    def is_to_repeat(self):
-        return self.disturbed or self.rate == 0
+    def has_failed(self):
+        return self.failure is not None
+
+    @property
+    def is_load_bound(self):
+        return self.report["bottleneck"] in ("load", "both")
 
     @property
     def rate(self):
@@ -117,11 +129,11 @@ class Run:
 
     @property
     def p50_us(self):
-        return self.report["latency"]["p50_us"]
+        return self.report["latency"]["p50_us"] if self.report["latency"] else 0
 
     @property
     def p99_us(self):
-        return self.report["latency"]["p99_us"]
+        return self.report["latency"]["p99_us"] if self.report["latency"] else 0
 
     @property
     def jain(self):
@@ -146,6 +158,8 @@ class Settings:
     rivals: bool
     server_core: int
     load_core: int
+    # What the order of the sides in each round follows from.
+    seed: int
 
     def few(self, count):
         """A number of switches, or a few of them where it need not mean anything."""
@@ -159,38 +173,47 @@ class Bench:
         self.settings = settings
         self.folder = folder
         self.runs = []
+        self.random = random.Random(settings.seed)
         self.repeats_left = 0 if settings.quick else REPEATS_IN_ALL
 
     def take_turns(self, row, *sides):
-        """The runs of each side, in the order of the rounds."""
+        """The runs of each side, in the order of the rounds. Who goes first in a round is drawn."""
         kept = {side.name: [] for side in sides}
         for number in range(1, self.settings.rounds + 1):
-            for side in sides:
+            for side in self.random.sample(sides, len(sides)):
                 kept[side.name].append(self.turn(row, side, number))
         return [kept[side.name] for side in sides]
 
     def turn(self, row, side, number):
-        """One run, repeated while it was disturbed and that may still help; the least disturbed one counts."""
+        """One run, repeated while it was disturbed and that may still help; the least disturbed one counts. What failed or was
+        answered wrongly is not repeated: it counts."""
         attempts = []
-        while self.is_another_worth_it(attempts):
-            run = self.run(row, side, number, len(attempts) + 1)
+        while True:
+            run = self.run_or_failure(row, side, number, len(attempts) + 1)
             tell(run, self.settings.rounds)
             attempts.append(run)
             self.runs.append(run)
-        with_answers = [run for run in attempts if run.rate > 0]
-        if not with_answers:
-            raise MeasureError(f"{side.name} answered nothing in {len(attempts)} runs")
-        best = min(with_answers, key=lambda run: run.disturbance)
+            if run.has_failed or run.faulty or not self.is_another_worth_it(attempts):
+                break
+        stays = attempts[-1].has_failed or attempts[-1].faulty
+        best = attempts[-1] if stays else min(attempts, key=lambda run: run.disturbance)
         best.counts = True
         return best
 
     def is_another_worth_it(self, attempts):
-        if not attempts:
-            return True
-        if len(attempts) == ATTEMPTS_PER_TURN or not attempts[-1].is_to_repeat:
+        if len(attempts) == ATTEMPTS_PER_TURN or not attempts[-1].disturbed:
             return False
         self.repeats_left -= 1
-        return self.repeats_left >= 0 or attempts[-1].rate == 0
+        return self.repeats_left >= 0
+
+    def run_or_failure(self, row, side, number, attempt):
+        """A run. A rival that does not start, or breaks off, has a run that says so; where one of ours does, nothing goes on."""
+        try:
+            return self.run(row, side, number, attempt)
+        except (MeasureError, subprocess.TimeoutExpired) as error:
+            if not side.server.is_rival:
+                raise
+            return failed_run(row, side, number, attempt, str(error))
 
     def run(self, row, side, number, attempt):
         with self.server(side.server) as server:
@@ -210,6 +233,7 @@ class Bench:
             waited=waited(report),
             stolen=stolen,
             counters=server.counters(),
+            failure="it answered no packet-in" if report["responses_per_s"]["mean"] == 0 else None,
         )
 
     def flags(self, side):
@@ -218,7 +242,7 @@ class Bench:
         return (*side.load_flags(), "-l", "4", "-w", "1", "-m", str(ms_per_test))
 
     def load_command(self, server, flags):
-        target = ("-c", "127.0.0.1", "-p", str(server.port), "--controller-pid", str(server.pid))
+        target = ("-c", OWN_HOST, "-p", str(server.port), "--controller-pid", str(server.pid))
         return self.pinned(self.settings.load_core, ("urtica", "bench", *target, *flags))
 
     def load(self, command):
@@ -241,7 +265,7 @@ class Bench:
     def server(self, server, wrapper=()):
         """A server that listens, alone on its core, and that is stopped in the end by its process id."""
         port = free_port()
-        command = tuple(part.format(port=port) for part in server.command)
+        command = tuple(part.format(port=port, host=OWN_HOST) for part in server.command)
         command = self.pinned(self.settings.server_core, (*wrapper, *command))
         log = self.folder / "server.log"
         with open(log, "w") as output:
@@ -352,25 +376,36 @@ def without_long_lists(report):
     dropped = {"setup", "switch_responses_per_s", "tests"}
     short = {name: value for name, value in report.items() if name not in dropped}
     short["test_responses_per_s"] = [test["responses_per_s"] for test in report["tests"] if test["counted"]]
-    short["latency"].pop("cdf")
+    if short["latency"]:
+        short["latency"].pop("cdf")
     return short
 
 
-def free_port():
+def own_host():
+    """A loopback address that follows from this process's id. On 127.0.0.1, any other process may take a port between the time
+    it was found free and the time a server listens there."""
+    high, middle, low = os.getpid().to_bytes(4, "big")[1:]
+    return f"127.{64 | high & 0x3f}.{middle}.{low}"
+
+
+OWN_HOST = own_host()
+
+
+def free_port(host=OWN_HOST):
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return probe.getsockname()[1]
 
 
-def is_listening(port):
-    """Looks into the kernel's tables: a connection to find out would be a switch to the server."""
-    wanted = f":{port:04X}"
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(OSError):
-            for line in Path(table).read_text().splitlines()[1:]:
-                _, local, _, state = line.split()[:4]
-                if local.endswith(wanted) and state == "0A":
-                    return True
+def is_listening(port, host=OWN_HOST):
+    """Looks into the kernel's table: a connection to find out would be a switch to the server."""
+    # As the kernel writes it: the address as a number in the machine's byte order.
+    address = int.from_bytes(socket.inet_aton(host), sys.byteorder)
+    wanted = f"{address:08X}:{port:04X}"
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state = line.split()[:4]
+        if local == wanted and state == "0A":
+            return True
     return False
 
 
@@ -382,6 +417,7 @@ def shown(command):
     """The command as one would type it, whatever the port and the process id were."""
     line = shlex.join(command)
     line = re.sub(r"--controller-pid \d+ ", "", line)
+    line = line.replace(OWN_HOST, "127.0.0.1")
     line = re.sub(r"\bptcp:\d+:", "ptcp:6653:", line)
     line = re.sub(r"(-p |(?:switch|topology)\.py )\d+", r"\g<1>6653", line)
     return re.sub(r"/\S*/(callgrind\.out|perf\.csv)", r"\1", line)
@@ -392,10 +428,31 @@ def last_line(text):
     return lines[-1].strip() if lines else "it said nothing"
 
 
+def failed_run(row, side, number, attempt, why):
+    return Run(
+        row=row,
+        side=side.name,
+        round=number,
+        attempt=attempt,
+        server_command=shown(tuple(part.format(port=6653, host=OWN_HOST) for part in side.server.command)),
+        load_command="",
+        report={},
+        faulty=False,
+        waited=0,
+        stolen=0,
+        counters={},
+        failure=why,
+    )
+
+
 def tell(run, rounds):
+    told = f"row {run.row}, round {run.round} of {rounds}, {run.side}"
+    if run.has_failed:
+        progress(f"{told} FAILED: {run.failure}")
+        return
     marks = (" DISTURBED" if run.disturbed else "") + (" FAULTY" if run.faulty else "")
     progress(
-        f"row {run.row}, round {run.round} of {rounds}, {run.side}: {run.rate:,.0f}/s, p50 {run.p50_us:,.1f} us; "
+        f"{told}: {run.rate:,.0f}/s, p50 {run.p50_us:,.1f} us; "
         f"waited {run.waited:.0%}, stolen {run.stolen:.0%}{marks}"
     )
 

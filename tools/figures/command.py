@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,6 +92,7 @@ def settings_of(args):
         rivals=args.rivals,
         server_core=cores[0],
         load_core=cores[1],
+        seed=time.time_ns(),
     )
 
 
@@ -122,7 +124,7 @@ def arguments(tool, description, groups):
     parser.add_argument("--program", type=Path, metavar="FILE", help="measure this urtica, instead of building one")
     args = parser.parse_args()
     args.rounds = args.rounds or (1 if args.quick else 5)
-    args.ms = args.ms or (300 if args.quick else 1500)
+    args.ms = args.ms or (900 if args.quick else 1500)
     if args.out is None and not args.quick and args.rivals and set(args.rows) == set(rows):
         args.out = ROOT / "docs"
     if args.out and not args.out.is_dir():

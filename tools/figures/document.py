@@ -4,9 +4,11 @@ import datetime
 import json
 import os
 import platform
+import random
 import re
 import statistics
 import subprocess
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,40 +38,76 @@ def at_most(value):
     return Target("≤", value)
 
 
+# How sure an interval is, and how often the rounds are drawn anew to find it.
+CONFIDENCE = 0.95
+DRAWS = 2000
+
+# What stands in a cell where the interval has the target in it.
+INCONCLUSIVE = "inconclusive"
+
+
 @dataclass
 class Line:
-    """A line of the table. The figure is what the target is about, `None` where nothing could be measured; without a target
-    it is for information."""
+    """A line of the table. Its figure is the median (or what `summarise` says) of its samples: the ratios of the rounds if it
+    has ratios, else our own values. Without a target it is for information."""
 
     row: str
     what: str
     unit: str
-    figure: float | None
     ours: list
     target: Target | None = None
     against: list = field(default_factory=list)
-    ratios: list = field(default_factory=list)
+    # Ours over the other's within each round; `None` where nothing is compared.
+    ratios: list | None = None
+    summarise: callable = statistics.median
     remarks: list = field(default_factory=list)
     commands: list = field(default_factory=list)
+    # Whether ours answered wrongly or not at all in any round.
     faulty: bool = False
 
     @property
+    def samples(self):
+        return self.ours if self.ratios is None else self.ratios
+
+    @property
+    def figure(self):
+        """`None` where nothing could be measured."""
+        return self.summarise(self.samples) if self.samples else None
+
+    @property
+    def interval(self):
+        """Where the figure lies: the rounds are drawn anew, with repetition, many times (bootstrap)."""
+        if not self.samples:
+            return None
+        draw = random.Random(len(self.samples))
+        figures = sorted(self.summarise(draw.choices(self.samples, k=len(self.samples))) for _ in range(DRAWS))
+        beyond = round(DRAWS * (1 - CONFIDENCE) / 2)
+        return figures[beyond], figures[-1 - beyond]
+
+    @property
     def reached(self):
+        """`yes`, `no`, `inconclusive` where the interval has the target in it, `not measured`; `None` without a target."""
         if self.target is None:
             return None
-        return self.figure is not None and self.target.is_reached(self.figure) and not self.faulty
+        if self.faulty:
+            return "no"
+        if self.figure is None:
+            return NOT_MEASURED
+        ends = {self.target.is_reached(end) for end in self.interval}
+        if len(ends) == 2:
+            return INCONCLUSIVE
+        return "yes" if ends.pop() else "no"
 
 
 def ratio_line(row, what, target, metric, unit, ours, against):
-    """Our median over the other's; the ratios are those of the rounds. A round in which either side reads 0, as CPU time
-    does where the kernel's clock is too coarse for it, was not measured."""
+    """Ours over the other's, round by round. A round in which either side has no run, or reads 0, as CPU time does where the
+    kernel's clock is too coarse for it, was not measured."""
     line = figure_line(row, what, target, metric, unit, ours)
-    rounds = [(mine, getattr(run, metric)) for mine, run in zip(line.ours, against)]
+    rounds = [(value_of(mine, metric), value_of(its, metric)) for mine, its in zip(ours, against)]
     measured = [both for both in rounds if all(both)]
     line.ours = [mine for mine, _ in measured]
     line.against = [its for _, its in measured]
     line.ratios = [mine / its for mine, its in measured]
-    line.figure = statistics.median(line.ours) / statistics.median(line.against) if measured else None
     line.remarks += remarks_on(against)
     if len(measured) < len(rounds):
         line.remarks.append(f"{len(rounds) - len(measured)} of {len(rounds)} rounds not measured: a side reads 0")
@@ -77,43 +115,53 @@ def ratio_line(row, what, target, metric, unit, ours, against):
     return line
 
 
+def value_of(run, metric):
+    return 0 if run.has_failed else getattr(run, metric)
+
+
 def figure_line(row, what, target, metric, unit, ours, summarise=statistics.median):
-    values = [getattr(run, metric) for run in ours]
     return Line(
         row=row,
         what=what,
         unit=unit,
-        figure=summarise(values),
-        ours=values,
+        ours=[getattr(run, metric) for run in ours if not run.has_failed],
         target=target,
+        summarise=summarise,
         remarks=remarks_on(ours),
         commands=commands_of(ours),
-        faulty=any(run.faulty for run in ours),
+        faulty=any(run.has_failed or run.faulty for run in ours),
     )
 
 
 def remarks_on(runs):
+    """What is to be known of a side's runs. `faulty` ones have wrong or lost answers."""
+    measured = [run for run in runs if not run.has_failed]
     counts = {
-        "disturbed": sum(run.disturbed for run in runs),
-        "with wrong or lost answers": sum(run.faulty for run in runs),
-        "ended before the last answers came": sum(run.report["unanswered"] > 0 for run in runs),
+        "disturbed": sum(run.disturbed for run in measured),
+        "with wrong or lost answers": sum(run.faulty for run in measured),
+        "in which the load had no time left": sum(run.is_load_bound for run in measured),
     }
-    return [f"{count} of {len(runs)} runs of {runs[0].side} {how}" for how, count in counts.items() if count]
+    told = [f"{count} of {len(runs)} runs of {runs[0].side} {how}" for how, count in counts.items() if count]
+    failures = [run.failure for run in runs if run.has_failed]
+    if failures:
+        told.append(f"{len(failures)} of {len(runs)} runs of {runs[0].side} failed: {failures[0]}")
+    return told
 
 
 def commands_of(runs):
-    return [runs[0].server_command, runs[0].load_command]
+    """Those of any one run: a run that failed may not have come so far as to have a load."""
+    fullest = max(runs, key=lambda run: len(run.load_command))
+    return [command for command in (fullest.server_command, fullest.load_command) if command]
 
 
 def document(title, explanation, lines, failures, machine, settings, runs, rest=""):
     """The whole text. `explanation` says how it was measured, with the names of facts in braces; `rest` stands after the
     table."""
     targets = [line for line in lines if line.target]
-    reached = sum(line.reached for line in targets)
     waits, thefts = ([getattr(run, name) for run in runs if run.counts] or [0] for name in ("waited", "stolen"))
     parts = [
         f"# {title}\n",
-        f"**{reached} of {len(targets)} targets reached.**"
+        summary(targets)
         + (f" Not measured: row {', '.join(failures)}." if failures else "")
         + (" THIS WAS A QUICK RUN: ITS FIGURES MEAN NOTHING." if settings.quick else "")
         + "\n",
@@ -138,23 +186,30 @@ def document(title, explanation, lines, failures, machine, settings, runs, rest=
     return "\n".join(parts)
 
 
+def summary(targets):
+    """How many targets are reached, and how many may be."""
+    counts = Counter(line.reached for line in targets)
+    open_ones = [f"{counts[verdict]} {verdict}" for verdict in (INCONCLUSIVE, NOT_MEASURED) if counts[verdict]]
+    return f"**{counts['yes']} of {len(targets)} targets reached{''.join(f', {count}' for count in open_ones)}.**"
+
+
 def table(lines):
-    head = ["row", "what", "target", "reached", "ratio or figure", "rounds", "ours: median (min to max)", "the other's"]
+    head = ["row", "what", "target", "reached", "ratio or figure", "95 % interval", "ours: median (min to max)", "the other's"]
     rows = [head, ["---"] * len(head), *(cells(line) for line in lines)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def cells(line):
-    reached = {True: "yes", False: "**NO**", None: ""}[line.reached]
+    reached = {"no": "**NO**", None: ""}.get(line.reached, line.reached)
     return [
         line.row,
         "; ".join([line.what, *line.remarks]),
         str(line.target) if line.target else "(information)",
         reached,
         number(line.figure),
-        f"{number(min(line.ratios))} to {number(max(line.ratios))}" if line.ratios else "",
+        "{} to {}".format(*map(number, line.interval)) if line.interval else "",
         spread(line.ours, line.unit),
-        spread(line.against, line.unit) if line.against or line.figure is None else "",
+        "" if line.ratios is None else spread(line.against, line.unit),
     ]
 
 
@@ -191,6 +246,7 @@ def raw(lines, failures, machine, settings, runs):
     """Everything that was measured, as JSON; each line of the table and each run has a line of its own."""
     facts = {
         "quick": settings.quick,
+        "seed_of_the_order": settings.seed,
         "machine": machine,
         "rounds": settings.rounds,
         "ms": settings.ms,
@@ -207,7 +263,9 @@ def array(name, values):
 
 
 def plain(line):
-    return {**vars(line), "target": str(line.target) if line.target else None, "reached": line.reached}
+    facts = {name: value for name, value in vars(line).items() if name != "summarise"}
+    derived = {name: getattr(line, name) for name in ("figure", "interval", "reached")}
+    return {**facts, **derived, "target": str(line.target) if line.target else None}
 
 
 def machine_facts():

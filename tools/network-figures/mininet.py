@@ -53,7 +53,7 @@ def measured(folder, room, bench, controller):
         return ("ip", "netns", "exec", room, *command)
 
     in_room_call = in_room("ip", "link", "set", "lo", "up")
-    log, port = folder / "controller.log", free_port()
+    log, port = folder / "controller.log", free_port("127.0.0.1")
     command = controller(port)
     with process(folder / "lo.log", *in_room_call) as lo:
         lo.wait()

@@ -1,7 +1,6 @@
 """The rows of the table: what is compared with what, and the targets."""
 
 import json
-import statistics
 import subprocess
 from dataclasses import replace
 
@@ -21,7 +20,7 @@ LOCAL = "local learning"
 
 
 def learning(app, shards=1):
-    return Server(app, ("urtica", "run", app, "--shards", str(shards), "--listen", "ptcp:{port}:127.0.0.1"))
+    return Server(app, ("urtica", "run", app, "--shards", str(shards), "--listen", "ptcp:{port}:{host}"))
 
 
 BASE = Side(LOCAL, L2)
@@ -138,24 +137,29 @@ def cores_of(bench, row):
 
 def line_of(row, record, target, command):
     values = record["values"]
-    return Line(row, record["what"], record["unit"], statistics.median(values), values, target, commands=[command])
+    return Line(row, record["what"], record["unit"], values, target, commands=[command])
 
 
 def discovery_on_mininet(bench):
     """Ours, and os-ken's beside it. That a run of os-ken found not all links, as happens, is told and fails nothing."""
-    ours, theirs, failures = [], [], []
+    controllers = {"ours": mininet.ours, "os-ken": mininet.os_ken}
+    sides = list(controllers) if bench.settings.rivals else ["ours"]
+    found, failures = {side: {} for side in sides}, []
     for number in range(1, bench.settings.rounds + 1):
-        ours.append(mininet.discovery(bench, mininet.ours))
-        told = f"row 4, round {number} of {bench.settings.rounds}"
-        progress(f"{told}: {ours[-1].since_last_switch_ms:.2f} ms since the last switch joined")
-        if bench.settings.rivals:
+        for side in bench.random.sample(sides, len(sides)):
+            told = f"row 4, round {number} of {bench.settings.rounds}, {side}"
             try:
-                theirs.append(mininet.discovery(bench, mininet.os_ken))
+                found[side][number] = mininet.discovery(bench, controllers[side])
+                progress(f"{told}: {found[side][number].since_last_switch_ms:.2f} ms since the last switch joined")
             except MeasureError as error:
+                if side == "ours":
+                    raise
                 failures.append(str(error))
-                progress(f"{told}: os-ken: {error}")
+                progress(f"{told}: {error}")
+    ours = list(found["ours"].values())
     lines = [our_discovery(ours)]
     if bench.settings.rivals:
+        theirs = [found["os-ken"].get(number) for number in found["ours"]]
         lines.append(discovery_over_os_ken(ours, theirs, failures))
     return lines
 
@@ -166,22 +170,23 @@ def our_discovery(ours):
         "to the last of 24 links known"
     )
     since_last = [found.since_last_switch_ms for found in ours]
-    return Line("4", what, "ms", statistics.median(since_last), since_last, at_most(5), commands=[ours[0].command])
+    return Line("4", what, "ms", since_last, at_most(5), commands=[ours[0].command])
 
 
 def discovery_over_os_ken(ours, theirs, failures):
     """The time counts from the first switch: most of what comes after the last is Open vSwitch's, which works off what a slow
-    controller has not asked for yet."""
-    since_first, their_since_first = ([found.since_first_switch_ms for found in side] for side in (ours, theirs))
+    controller has not asked for yet. Of rounds in which os-ken failed, `theirs` has `None`."""
+    rounds = [(mine, its) for mine, its in zip(ours, theirs) if its]
+    since_first = [[found.since_first_switch_ms for found in both] for both in rounds]
     return Line(
         "4",
         "the same from the first switch connected, over os-ken's",
         "ms",
-        statistics.median(since_first) / statistics.median(their_since_first) if theirs else None,
-        since_first,
-        against=their_since_first,
+        [mine for mine, _ in since_first],
+        against=[its for _, its in since_first],
+        ratios=[mine / its for mine, its in since_first],
         remarks=[f"{len(failures)} of {len(ours)} runs of os-ken failed: {failures[0]}"] if failures else [],
-        commands=[found[0].command for found in (ours, theirs) if found],
+        commands=[ours[0].command, *(its.command for _, its in rounds[:1])],
     )
 
 

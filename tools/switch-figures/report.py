@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import model
 import plots
-from document import array, plain, table
+from document import array, plain, summary, table
 from points import OVS, URTICA
 from rows import ROWS
 from sitting import progress
@@ -24,10 +24,11 @@ and byte-identical packets of 64 bytes from memory, on core {core} of this machi
 - {switches}
 - load average {load_average}; stolen by the hypervisor during the runs: median {stolen:.1%}, at most {stolen_most:.1%}
 
-The sides take turns, point by point, through {rounds} round(s), and change places from round to round. A turn is one
+The sides take turns, point by point, through {rounds} round(s); who goes first is drawn. A turn is one
 reading. Ours takes {seconds:g} s ({updates_seconds:g} s under updates) after a warm-up as long; Open vSwitch's takes a
-second, once its caches have settled, after 3 s to 30 s. Figures are medians over the rounds. Ratios are of medians,
-ours over the other's, unless the line says otherwise; *rounds* has the ratios within rounds.
+second, once its caches have settled, after 3 s to 30 s. Figures are medians over the rounds; a ratio,
+ours over the other's, is the median of the rounds' ratios. Where its 95 % interval (bootstrap over the rounds) has the target
+in it, nothing is decided: *inconclusive*.
 """
 
 PLOTS = """\
@@ -90,10 +91,9 @@ def write_documents(folder, lines, failures, sitting):
 
 def document(lines, failures, sitting):
     targets = [line for line in lines if line.target]
-    reached = sum(line.reached for line in targets)
     parts = [
         "# The switch's figures\n",
-        f"**{reached} of {len(targets)} targets reached.**"
+        summary(targets)
         + (" THIS WAS A QUICK SITTING: ITS FIGURES MEAN NOTHING." if sitting.settings.quick else "")
         + "\n",
         introduction(sitting),

@@ -72,8 +72,6 @@ class Comparison:
     ours: Series
     against: Series | None = None
     is_inverse: bool = False
-    # Both values of a round are from one run, one right after the other: their ratio says more than that of medians.
-    is_paired: bool = False
 
     @property
     def series(self):
@@ -85,7 +83,7 @@ class Comparison:
         if not all(values):
             return None
         ours, *against = values
-        line = Line(row, self.what, self.unit, statistics.median(ours.values()), list(ours.values()), self.target)
+        line = Line(row, self.what, self.unit, list(ours.values()), self.target)
         if against:
             self.compare(line, ours, against[0])
         line.remarks = list(chain(*(series.remarks(sitting) for series in self.series)))
@@ -102,10 +100,6 @@ class Comparison:
 
         line.against = list(against.values())
         line.ratios = [ratio(ours[number], against[number]) for number in ours if number in against]
-        if self.is_paired:
-            line.figure = statistics.median(line.ratios)
-        else:
-            line.figure = ratio(statistics.median(line.ours), statistics.median(line.against))
 
     @staticmethod
     def command(sitting, series):
@@ -189,14 +183,12 @@ def under_updates(settings):
         what = f"packet rate, {point}, over none"
         asked = {"updates_per_s_asked": point.per_second}
         comparisons.append(
-            Comparison(what, target, "Mpps", ours(point, **asked), ours(point, updates_per_s_asked=None), is_paired=True)
+            Comparison(what, target, "Mpps", ours(point, **asked), ours(point, updates_per_s_asked=None))
         )
         if OVS in point.commands(settings):
             quiet = Series(point, OVS, wanted={"updates_per_s_asked": None})
             comparisons.append(
-                Comparison(
-                    f"Open vSwitch: {what}", None, "Mpps", Series(point, OVS, wanted=asked), quiet, is_paired=True
-                )
+                Comparison(f"Open vSwitch: {what}", None, "Mpps", Series(point, OVS, wanted=asked), quiet)
             )
     return comparisons
 
@@ -283,7 +275,7 @@ ROWS = {
     ),
     "7": Row(
         f"`gateway` with {UPDATED_FLOWS:,} flows while routes are withdrawn and announced again, over the rate just "
-        "before, in the same run: the figure is the median of the rounds' ratios. A line whose updates were not all "
+        "before, in the same run. A line whose updates were not all "
         "applied has missed its target.",
         under_updates,
     ),

@@ -1,6 +1,7 @@
 """A sitting: the runs that were made, each kept as a line of JSON as soon as it is over."""
 
 import json
+import random
 import subprocess
 import sys
 import time
@@ -81,11 +82,11 @@ class Sitting:
         self.write()
 
     def missing(self, points):
-        """The runs that are still to be made: round, point, side. Sides change places from round to round."""
+        """The runs that are still to be made: round, point, side. Who goes first is drawn, the same when a sitting goes on."""
         found = []
         for number, point in product(range(1, self.settings.rounds + 1), points):
             sides = list(point.commands(self.settings))
-            for side in sides if number % 2 else reversed(sides):
+            for side in random.Random(f"{number} {point}").sample(sides, len(sides)):
                 if (str(point), side, number) not in self.runs:
                     found.append((number, point, side))
         return found
