@@ -35,11 +35,13 @@ impl Controller {
 
     /// `urtica run` with these apps.
     pub fn urtica(room: &Namespace, apps: &str) -> Self {
-        Self::start(
-            room,
-            env!("CARGO_BIN_EXE_urtica"),
-            &["run", apps, "--listen", LISTEN],
-        )
+        Self::urtica_with(room, apps, &[])
+    }
+
+    /// The same with these options.
+    pub fn urtica_with(room: &Namespace, apps: &str, options: &[&str]) -> Self {
+        let arguments = [&["run", apps, "--listen", LISTEN], options].concat();
+        Self::start(room, env!("CARGO_BIN_EXE_urtica"), &arguments)
     }
 
     /// Open vSwitch's learning switch: where a test fails under it too, the test bed is at fault.

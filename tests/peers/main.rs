@@ -9,6 +9,7 @@
 mod conformance;
 mod controller;
 mod figures;
+mod firewall;
 mod flows;
 mod l2;
 mod mininet;

@@ -92,6 +92,11 @@ impl Host {
         host
     }
 
+    /// A command that will run on it.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        self.namespace.command(program)
+    }
+
     /// Pings `peer` five times within a second.
     ///
     /// # Panics

@@ -5,15 +5,19 @@
 //!
 //! **How.** The rules are entries of table 0, the first with the highest priority. Those that allow lead to table 1,
 //! where forwarding programs have their entries: so an entry of theirs, be it as wide as it may, forwards nothing that
-//! is denied. Until a switch has the rules, and on switches of OpenFlow 1.0, which have one table, packets come to the
-//! controller and are judged there by the same rules. Where a switch refuses an entry, it is told to send everything to
-//! the controller.
+//! is denied. Until a switch has confirmed all rules, where it refuses one, and on switches of OpenFlow 1.0, which have
+//! one table, packets come to the controller and are judged there by the same rules (`install.rs`).
+//!
+//! **Fragments.** A rule that looks at ports would be passed by fragmenting where a switch does not see the ports of
+//! fragments, so switches are told how to treat these (`fragments.rs`).
 //!
 //! **New rules.** A file is looked at once a second. One that has changed takes effect as a whole; one with an error
 //! changes nothing, and the log says where the error is.
 //!
-//! **Thread-safety.** Handlers and the program that watches the file share the rules as a snapshot.
+//! **Thread-safety.** Handlers and background programs share the rules as a snapshot.
 
+mod fragments;
+mod install;
 mod parse;
 mod rules;
 
@@ -26,31 +30,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
-use urtica_controller::{
-    Background, EntryOptions, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo,
-};
+use urtica_controller::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use urtica_state::Snapshot;
-use urtica_wire::{
-    Action, ErrorMessage, FlowMod, Instruction, List, Match, Message, PacketIn, Version,
-};
+use urtica_wire::{ErrorMessage, PacketIn, Version};
 
 /// How often the file is looked at.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-
-/// What marks the firewall's entries, so that it deletes no others: `urticafw` in ASCII.
-const COOKIE: u64 = u64::from_be_bytes(*b"urticafw");
-
-/// Of the entry that sends everything to the controller.
-const GUARD_PRIORITY: u16 = u16::MAX;
-
-/// Of packets that always pass.
-const ALWAYS_PRIORITY: u16 = GUARD_PRIORITY - 1;
-
-/// Of the first rule; each further one has one less.
-const FIRST_PRIORITY: u16 = ALWAYS_PRIORITY - 1;
-
-/// Of what the default says; above the table-miss entry, which remains for when this one is not there.
-const DEFAULT_PRIORITY: u16 = 1;
 
 /// Options of the firewall.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
@@ -138,9 +123,11 @@ impl Program for Firewall {
     }
 
     fn start(&self, background: &Background) {
+        let installer = install::Installer::new(&self.rules, background);
+        background.spawn("firewall", installer.run());
         if let Some(file) = self.file.clone() {
             let rules = Arc::clone(&self.rules);
-            background.spawn("firewall", watch(file, rules, background.clone()));
+            background.spawn("firewall-file", watch(file, rules, background.clone()));
         }
     }
 
@@ -159,10 +146,9 @@ impl SwitchHandler for FirewallHandler {
         if !takes_entries(switch.info()) {
             return;
         }
-        for message in entries(&self.rules.load()) {
+        for message in install::closing() {
             if let Err(error) = switch.send(&message) {
-                tracing::error!(dp_id = %switch.datapath_id(), %error, "a firewall rule cannot be sent");
-                guard(switch);
+                tracing::error!(dp_id = %switch.datapath_id(), %error, "the firewall cannot guard the switch");
             }
         }
     }
@@ -176,8 +162,7 @@ impl SwitchHandler for FirewallHandler {
 
     fn error(&mut self, switch: &mut Switch, _xid: u32, error: &ErrorMessage) {
         let code = error.code;
-        tracing::error!(dp_id = %switch.datapath_id(), %code, "a firewall rule was refused: every packet comes to the controller");
-        guard(switch);
+        tracing::error!(dp_id = %switch.datapath_id(), %code, "the switch refused the entry that sends every packet to the firewall; it has no entries of the firewall until it has confirmed all");
     }
 }
 
@@ -185,51 +170,6 @@ impl SwitchHandler for FirewallHandler {
 /// to the controller, and the log says so.
 fn takes_entries(info: &SwitchInfo) -> bool {
     info.version != Version::Of10 && info.n_tables > 1
-}
-
-/// Has every packet come to the controller, to be judged there.
-fn guard(switch: &mut Switch) {
-    let options = options(GUARD_PRIORITY);
-    let _ = switch.install(Match::any(), &[Action::controller()], options);
-}
-
-/// What makes a switch obey these rules and no earlier ones.
-///
-/// In between, its packets come to the controller. A barrier keeps the switch from adding before it has deleted.
-fn entries(rules: &FirewallRules) -> Vec<Message<'static>> {
-    let delete = Message::FlowMod(FlowMod::delete_by_cookie(COOKIE));
-    let always =
-        rules::always_allowed().map(|match_| entry(ALWAYS_PRIORITY, match_, Verdict::Allow));
-    let priorities = (0..=FIRST_PRIORITY).rev();
-    let in_order = priorities.zip(&rules.rules);
-    let in_order =
-        in_order.map(|(priority, rule)| entry(priority, rule.match_.clone(), rule.verdict));
-    let default = entry(DEFAULT_PRIORITY, Match::any(), rules.default);
-    [delete, Message::BarrierRequest]
-        .into_iter()
-        .chain(always)
-        .chain(in_order)
-        .chain([default])
-        .collect()
-}
-
-fn entry(priority: u16, match_: Match<'static>, verdict: Verdict) -> Message<'static> {
-    let instructions = match verdict {
-        Verdict::Allow => vec![Instruction::GotoTable(1)],
-        Verdict::Deny => Vec::new(),
-    };
-    Message::FlowMod(FlowMod {
-        match_,
-        instructions: List::from(instructions),
-        ..options(priority).flow_mod()
-    })
-}
-
-fn options(priority: u16) -> EntryOptions {
-    EntryOptions {
-        cookie: COOKIE,
-        ..EntryOptions::PERMANENT.priority(priority)
-    }
 }
 
 /// Takes in the file's rules whenever they change.
@@ -242,7 +182,6 @@ async fn watch(file: PathBuf, rules: Arc<Snapshot<FirewallRules>>, background: B
             Ok(new) => {
                 tracing::info!(file = %file.display(), rules = new.rules.len(), "new firewall rules");
                 rules.publish(new);
-                install_everywhere(background.network(), &rules.load());
                 String::new()
             }
             Err(error) => error.to_string(),
@@ -251,18 +190,5 @@ async fn watch(file: PathBuf, rules: Arc<Snapshot<FirewallRules>>, background: B
             tracing::error!("{problem}; the firewall goes on with the rules that it has");
         }
         told = problem;
-    }
-}
-
-/// A switch that joins meanwhile gets the new rules from its handler, and again from here.
-fn install_everywhere(network: &Network, rules: &FirewallRules) {
-    let entries = entries(rules);
-    for switch in network.switches() {
-        let takes_entries = network
-            .info(switch)
-            .is_some_and(|info| takes_entries(&info));
-        if takes_entries && let Err(error) = network.send_all(switch, &entries) {
-            tracing::error!(dp_id = %switch, %error, "new firewall rules cannot be sent");
-        }
     }
 }

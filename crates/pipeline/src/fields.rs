@@ -6,6 +6,7 @@
 use crate::Packet;
 use crate::layout::{Ip, IpVersion, Layout, Network, Transport, Upper};
 use std::ops::Range;
+use urtica_wire::packet::ip_proto;
 use urtica_wire::{OxmField, VLAN_PRESENT};
 
 impl Packet {
@@ -30,8 +31,10 @@ impl Packet {
     }
 
     fn field_at_its_place(&self, field: OxmField) -> Option<u128> {
-        let place = self.layout().place(field)?;
-        Some(place.read(self.frame()))
+        match self.layout().place(field) {
+            Some(place) => Some(place.read(self.frame())),
+            None => (self.shows_hidden && self.layout().hides(field)).then_some(0),
+        }
     }
 
     fn vlan_vid(&self) -> Option<u128> {
@@ -118,6 +121,15 @@ impl Layout {
         }
     }
 
+    /// Whether a packet like this one has the field, but this one's part of it does not.
+    fn hides(&self, field: OxmField) -> bool {
+        let Some(ip) = self.ip() else { return false };
+        let Some(upper) = &ip.upper else {
+            return field == OxmField::IpProto;
+        };
+        upper.transport.is_none() && upper.transport_fields(ip.version).contains(&field)
+    }
+
     fn network_place(&self, field: OxmField) -> Option<Place> {
         match &self.network {
             Network::Other => None,
@@ -172,6 +184,20 @@ impl Ip {
 }
 
 impl Upper {
+    /// The fields that each transport header of this protocol has.
+    fn transport_fields(&self, version: IpVersion) -> &'static [OxmField] {
+        match (self.proto, version) {
+            (ip_proto::TCP, _) => &[OxmField::TcpSrc, OxmField::TcpDst],
+            (ip_proto::UDP, _) => &[OxmField::UdpSrc, OxmField::UdpDst],
+            (ip_proto::SCTP, _) => &[OxmField::SctpSrc, OxmField::SctpDst],
+            (ip_proto::ICMPV4, IpVersion::V4) => &[OxmField::Icmpv4Type, OxmField::Icmpv4Code],
+            (ip_proto::ICMPV6, IpVersion::V6 { .. }) => {
+                &[OxmField::Icmpv6Type, OxmField::Icmpv6Code]
+            }
+            _ => &[],
+        }
+    }
+
     fn transport_place(&self, field: OxmField) -> Option<Place> {
         let at = self.at;
         match (self.transport?, field) {
@@ -367,6 +393,27 @@ mod tests {
         let later = packet(&UDP_OVER_IPV4.replace("0000 0000 40", "0000 0001 40"));
         assert_eq!(later.field(UdpDst), None);
         assert_eq!(later.field(IpProto), Some(17));
+    }
+
+    #[test]
+    fn what_a_fragment_hides_reads_as_0_where_that_is_wanted() {
+        let fields = |text: &str, fields: &[OxmField]| -> Vec<_> {
+            let packet = packet(text).with_hidden_fields();
+            fields.iter().map(|field| packet.field(*field)).collect()
+        };
+        let first = UDP_OVER_IPV4.replace("0000 0000 40", "0000 2000 40");
+        let seen = [IpProto, UdpDst, TcpDst];
+        assert_eq!(fields(&first, &seen), [Some(17), Some(53), None]);
+        let later = UDP_OVER_IPV4.replace("0000 0000 40", "0000 0001 40");
+        assert_eq!(fields(&later, &seen), [Some(17), Some(0), None]);
+        // A fragment header, and destination options that go on in the next fragment.
+        let cut = "020000000002 020000000001 86dd 60000000 0010 2c 40
+             fd000000000000000000000000000001 fd000000000000000000000000000002
+             3c000001 00000001 06ff000000000000";
+        let seen = [IpProto, TcpDst, Ipv6Src];
+        let source = 0xfd00_0000_0000_0000_0000_0000_0000_0001;
+        assert_eq!(fields(cut, &seen), [Some(0), None, Some(source)]);
+        assert_eq!(packet(cut).field(IpProto), None);
     }
 
     #[test]

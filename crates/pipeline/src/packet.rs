@@ -28,6 +28,8 @@ pub struct Packet {
     pub tunnel_id: u64,
     /// The queue that following outputs go to; 0 unless an action set one.
     pub queue_id: u32,
+    /// Whether fields that a fragment hides read as 0: see [`Packet::with_hidden_fields`].
+    pub(crate) shows_hidden: bool,
 }
 
 impl Packet {
@@ -45,6 +47,17 @@ impl Packet {
             metadata: 0,
             tunnel_id: 0,
             queue_id: 0,
+            shows_hidden: false,
+        }
+    }
+
+    /// The same packet, in which what a fragment hides reads as 0: ports and ICMP types of a fragment that has no transport
+    /// header, or the beginning of one, and the protocol of IPv6 behind extension headers that are cut off. That is how Open
+    /// vSwitch matches fragments (`OFPC_FRAG_NX_MATCH`); by the specification no entry matches that looks at such a field.
+    pub fn with_hidden_fields(self) -> Self {
+        Self {
+            shows_hidden: true,
+            ..self
         }
     }
 

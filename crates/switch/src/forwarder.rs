@@ -103,7 +103,11 @@ impl Forwarder {
         let port = ports.at_mut(at);
         let port_no = port.port_no;
         port.receive(BURST, &mut |frame| {
-            if modes.drops_fragments && is_fragment(frame) {
+            if (modes.drops_fragments || modes.matches_hidden) && is_fragment(frame) {
+                if modes.matches_hidden {
+                    let fragment = Packet::new(port_no, frame).with_hidden_fields();
+                    aside.push((burst.len(), fragment));
+                }
                 return;
             }
             let is_taken = is_compiled && burst.push(port_no, frame);

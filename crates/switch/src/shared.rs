@@ -17,6 +17,7 @@ pub(crate) struct Shared {
     hosts: Mutex<MacTable>,
     is_alone: AtomicBool,
     drops_fragments: AtomicBool,
+    matches_hidden: AtomicBool,
     wants_table_misses: AtomicBool,
     packet_ins_dropped: AtomicU64,
 }
@@ -28,6 +29,8 @@ pub(crate) struct Modes {
     pub is_alone: bool,
     /// Fragments are dropped (OFPC_FRAG_DROP).
     pub drops_fragments: bool,
+    /// What fragments hide is matched as 0 (Open vSwitch's OFPC_FRAG_NX_MATCH).
+    pub matches_hidden: bool,
     /// Somebody is told of packets that no entry matches.
     pub wants_table_misses: bool,
 }
@@ -40,6 +43,7 @@ impl Shared {
             hosts: Mutex::new(MacTable::new()),
             is_alone: AtomicBool::default(),
             drops_fragments: AtomicBool::default(),
+            matches_hidden: AtomicBool::default(),
             wants_table_misses: AtomicBool::default(),
             packet_ins_dropped: AtomicU64::default(),
         }
@@ -66,6 +70,7 @@ impl Shared {
     pub fn set_modes(&self, modes: Modes) {
         self.is_alone.store(modes.is_alone, Relaxed);
         self.drops_fragments.store(modes.drops_fragments, Relaxed);
+        self.matches_hidden.store(modes.matches_hidden, Relaxed);
         self.wants_table_misses
             .store(modes.wants_table_misses, Relaxed);
     }
@@ -75,6 +80,7 @@ impl Shared {
         Modes {
             is_alone: self.is_alone.load(Relaxed),
             drops_fragments: self.drops_fragments.load(Relaxed),
+            matches_hidden: self.matches_hidden.load(Relaxed),
             wants_table_misses: self.wants_table_misses.load(Relaxed),
         }
     }

@@ -355,6 +355,7 @@ impl Switch {
         let modes = Modes {
             is_alone: fail_mode == FailMode::Standalone && !self.agent.is_connected(),
             drops_fragments: self.agent.drops_fragments(),
+            matches_hidden: self.agent.matches_hidden(),
             wants_table_misses: self.agent.wants_table_misses(),
         };
         self.shared.set_modes(modes);

@@ -10,6 +10,9 @@ bitflags! {
         const FRAG_DROP = 1 << 0;
         /// Reassemble fragments.
         const FRAG_REASM = 1 << 1;
+        /// Open vSwitch's extension (`OFPC_FRAG_NX_MATCH`), by all bits of the mask: first fragments have the ports that they
+        /// show, and what fragments hide reads as 0.
+        const FRAG_NX_MATCH = 0b11;
         /// 1.0 and early 1.x: send packets with an invalid TTL to the controller.
         const INVALID_TTL_TO_CONTROLLER = 1 << 2;
         /// Bits without a meaning are kept.

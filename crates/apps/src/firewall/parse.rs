@@ -10,6 +10,7 @@
 //! One rule a line, its match in the syntax of `ovs-ofctl`. The last line says what happens to packets that no rule
 //! matches; it must be there, so that nobody has to guess.
 
+use super::fragments;
 use super::rules::{FirewallRules, MAX_RULES, Rule, Verdict, why_unusable};
 use std::str::FromStr;
 use urtica_wire::Match;
@@ -79,7 +80,11 @@ impl Parser {
         if self.rules.len() == MAX_RULES {
             return Err(match_.problem("is one rule too many", &format!("at most {MAX_RULES}")));
         }
-        let match_ = parse_match(match_)?;
+        let (text, match_) = (match_, parse_match(match_)?);
+        if verdict == Verdict::Allow && fragments::includes_hidden(&match_) {
+            let problem = "allows port 0, which fragments have whose ports cannot be seen";
+            return Err(text.problem(problem, "other ports"));
+        }
         self.rules.push(Rule { verdict, match_ });
         Ok(())
     }
@@ -244,6 +249,10 @@ mod tests {
             ("deny ,", "',' names no field; expected ports, Ethernet"),
             ("deny arp", "'arp' asks for packets that always pass"),
             ("deny dl_type=0x88cc", "asks for packets that always pass"),
+            (
+                "allow tcp,tp_dst=0",
+                "allows port 0, which fragments have whose ports cannot be seen; expected other ports",
+            ),
             (
                 "deny metadata=1",
                 "matches metadata, which is not there; expected ports, Ethernet",

@@ -1,5 +1,6 @@
 //! The firewall's rules, and what they say of a packet.
 
+use super::fragments;
 use urtica_wire::packet::{ether_type, ip_proto};
 use urtica_wire::{Field, Match, OxmField, PacketIn};
 
@@ -38,12 +39,16 @@ impl FirewallRules {
     ///
     /// Cost: looks at one rule after the other.
     pub fn judge(&self, packet: &PacketIn) -> Verdict {
-        let fields: Vec<_> = Match::exact(packet).fields().collect();
+        let mut fields: Vec<_> = Match::exact(packet).fields().collect();
+        let hides = fragments::add_hidden(&mut fields);
         let matches = |match_: &Match| match_.fields().all(|wanted| includes(&wanted, &fields));
         if always_allowed().iter().any(matches) {
             return Verdict::Allow;
         }
-        let first = self.rules.iter().find(|rule| matches(&rule.match_));
+        let applies = |rule: &&Rule| {
+            matches(&rule.match_) || hides && fragments::hidden_from(rule).iter().any(matches)
+        };
+        let first = self.rules.iter().find(applies);
         first.map_or(self.default, |rule| rule.verdict)
     }
 }

@@ -1,14 +1,19 @@
 //! The firewall in front of other apps: what it denies stays out, and nothing else does.
 
-use crate::support::{APPS, ms, net_with, net_with_controller, options};
+use crate::support::{APPS, frame, inject, ms, net_with, net_with_controller, options};
+use std::cell::RefCell;
 use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 use tempfile::TempDir;
 use urtica_apps::{Firewall, Options};
 use urtica_controller::{Controller, SessionConfig};
-use urtica_net::{Datagrams, Net};
+use urtica_net::watch::{Event, Watcher};
+use urtica_net::{Datagrams, End, HostId, Net};
 use urtica_wire::Version;
+use urtica_wire::packet::{Ipv4, Ipv6, ether_type, ip_proto};
 
 const GUARDED: &[&str] = &["discovery", "hosts", "routing", "firewall"];
 
@@ -39,6 +44,136 @@ fn datagrams(net: &mut Net, from: &str, to: &str) -> u64 {
     let flow = net.start_datagrams(from, to, datagrams).unwrap();
     net.run_for(ms(500));
     net.flow_report(flow).unwrap().received
+}
+
+/// Where a fragment belongs, in bytes; whether others follow it; and what it carries.
+type Fragment<'a> = (u16, bool, &'a [u8]);
+
+/// From host 1 to host 3.
+fn ipv4_fragment(proto: u8, (offset, more_fragments, payload): Fragment) -> Vec<u8> {
+    let header = Ipv4 {
+        dont_fragment: false,
+        more_fragments,
+        fragment_offset: offset / 8,
+        identification: 7,
+        ..Ipv4::new(
+            Ipv4Addr::new(10, 0, 0, 1),
+            Ipv4Addr::new(10, 0, 0, 3),
+            proto,
+        )
+    };
+    let mut packet = Vec::new();
+    header.write(&mut packet, payload).unwrap();
+    frame(1, 3, ether_type::IPV4, &packet)
+}
+
+/// The same over IPv6.
+fn ipv6_fragment(proto: u8, (offset, more_fragments, payload): Fragment) -> Vec<u8> {
+    let address = |host| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host);
+    let mut fragment = vec![proto, 0];
+    fragment.extend((offset | u16::from(more_fragments)).to_be_bytes());
+    fragment.extend(7_u32.to_be_bytes());
+    fragment.extend(payload);
+    let header = Ipv6::new(address(1), address(3), ip_proto::FRAGMENT);
+    let mut packet = Vec::new();
+    header.write(&mut packet, &fragment).unwrap();
+    frame(1, 3, ether_type::IPV6, &packet)
+}
+
+/// The first bytes of a header with ports, and more behind it.
+fn to_port(dst_port: u16, len: usize) -> Vec<u8> {
+    let mut bytes = 4_000_u16.to_be_bytes().to_vec();
+    bytes.extend(dst_port.to_be_bytes());
+    // The length of UDP, or a sequence number; and the length of TCP's header.
+    bytes.extend([0, len as u8, 0, 0, 0, 0, 0, 0, 0x50]);
+    bytes.resize(len, 0);
+    bytes
+}
+
+/// Keeps the frames that come to a host.
+struct Listener(HostId, Rc<RefCell<Vec<Vec<u8>>>>);
+
+impl Watcher for Listener {
+    fn see(&mut self, _: Duration, event: &Event) -> Result<(), String> {
+        if let Event::Arrived(_, End::Host(host), frame) = event
+            && *host == self.0
+        {
+            self.1.borrow_mut().push(frame.to_vec());
+        }
+        Ok(())
+    }
+}
+
+/// Which of these frames come from host 1 to host 3.
+fn arriving(net: &mut Net, frames: &[Vec<u8>]) -> Vec<bool> {
+    let heard: Rc<RefCell<Vec<_>>> = Rc::default();
+    net.watch(Listener(net.host("h3").unwrap(), Rc::clone(&heard)));
+    inject(net, "s1", 1, frames.iter().cloned());
+    net.run_for(ms(500));
+    let heard = heard.borrow();
+    frames.iter().map(|frame| heard.contains(frame)).collect()
+}
+
+const NO_SSH_AND_DNS: &str = "deny tcp,tp_dst=22\ndeny tcp6,tp_dst=22\ndeny udp,tp_dst=53\ndeny udp6,tp_dst=53\ndefault allow";
+
+/// Sends fragments of denied and of allowed packets past these rules, and looks at what comes.
+fn judges_fragments(net: &mut Net) {
+    assert!(pings(net, "h1", "h3"));
+    for fragment in [ipv4_fragment, ipv6_fragment] {
+        let udp = |port| fragment(ip_proto::UDP, (0, true, &to_port(port, 64)));
+        let tcp = |port, len| fragment(ip_proto::TCP, (0, true, &to_port(port, len)));
+        let frames = [
+            // The first fragment of a long datagram, and one of TCP: denied and allowed.
+            udp(53),
+            udp(54),
+            tcp(22, 64),
+            tcp(23, 64),
+            // As `nmap -f` sends them: eight bytes each.
+            tcp(22, 8),
+            fragment(ip_proto::TCP, (8, true, &[0; 8])),
+            // The rest of a datagram, which nobody can do anything with without its beginning.
+            fragment(ip_proto::UDP, (64, false, &[0; 16])),
+        ];
+        let arrived = arriving(net, &frames);
+        let expected = [false, true, false, true, false, false, true];
+        assert_eq!(arrived, expected);
+    }
+    // Extension headers that go on in the next fragment, and hide what is behind them.
+    let hiding = ipv6_fragment(
+        ip_proto::DESTINATION_OPTIONS,
+        (0, true, &[ip_proto::TCP, 2, 1, 4, 0, 0, 0, 0]),
+    );
+    assert_eq!(arriving(net, &[hiding]), [false]);
+}
+
+#[test]
+fn it_is_not_passed_by_fragmenting() {
+    for apps in [GUARDED, &["discovery", "l2", "firewall"]] {
+        let (_folder, _, options) = rules(NO_SSH_AND_DNS);
+        judges_fragments(&mut net_with("linear,3", apps, &options));
+    }
+}
+
+#[test]
+fn it_is_not_passed_by_fragmenting_where_the_controller_judges() {
+    let session = SessionConfig {
+        versions: vec![Version::Of10],
+        ..SessionConfig::default()
+    };
+    let controller = Controller::new()
+        .session(session)
+        .program(Firewall::new(NO_SSH_AND_DNS.parse().unwrap()));
+    let controller = urtica_apps::add_all(controller, APPS, &options()).unwrap();
+    judges_fragments(&mut net_with_controller("linear,3", controller));
+}
+
+#[test]
+fn new_rules_about_ports_count_for_fragments_as_well() {
+    let (_folder, file, options) = rules("default allow");
+    let mut net = net_with("linear,3", GUARDED, &options);
+    fs::write(&file, NO_SSH_AND_DNS).unwrap();
+    net.run_for(ms(1_100));
+    judges_fragments(&mut net);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod bandwidth;
 mod elephants;
 mod firewall;
+mod fussy;
 mod global;
 mod l3;
 mod liars;

@@ -99,7 +99,12 @@ impl Agent {
 
     /// Whether fragments are to be dropped.
     pub fn drops_fragments(&self) -> bool {
-        self.fragments.contains(ConfigFlags::FRAG_DROP)
+        self.fragments == ConfigFlags::FRAG_DROP
+    }
+
+    /// Whether fields that fragments hide are matched as 0.
+    pub fn matches_hidden(&self) -> bool {
+        self.fragments == ConfigFlags::FRAG_NX_MATCH
     }
 
     /// How many packet-ins were not sent because there were too many.

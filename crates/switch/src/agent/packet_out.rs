@@ -2,6 +2,7 @@
 
 use super::requests::Request;
 use crate::Switch;
+use crate::fragments::is_fragment;
 use std::time::Duration;
 use urtica_pipeline::Packet;
 use urtica_wire::packet::ethernet;
@@ -54,6 +55,12 @@ impl Switch {
         if packet_out.data.len() < ethernet::HEADER_LEN {
             return Err(ErrorCode::BadRequestBadPacket);
         }
-        Ok(Packet::new(in_port, packet_out.data))
+        let packet = Packet::new(in_port, packet_out.data);
+        let hides = self.agent.matches_hidden() && is_fragment(packet_out.data);
+        Ok(if hides {
+            packet.with_hidden_fields()
+        } else {
+            packet
+        })
     }
 }

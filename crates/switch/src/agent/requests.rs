@@ -162,7 +162,10 @@ impl Switch {
         request: Request,
         config: SwitchConfig,
     ) -> Result<(), ErrorCode> {
-        let supported = config.flags & ConfigFlags::FRAG_DROP;
+        let supported = match config.flags & ConfigFlags::FRAG_NX_MATCH {
+            ConfigFlags::FRAG_REASM => ConfigFlags::empty(),
+            supported => supported,
+        };
         if supported != config.flags && request.version == Version::Of13 {
             return Err(ErrorCode::SwitchConfigFailedBadFlags);
         }

@@ -260,6 +260,67 @@ fn fragments_are_dropped_where_that_is_asked() {
 }
 
 #[test]
+fn what_fragments_hide_is_matched_as_0_where_that_is_asked() {
+    for (flags, version) in [
+        (ConfigFlags::empty(), Version::Of13),
+        (ConfigFlags::FRAG_NX_MATCH, Version::Of13),
+        (ConfigFlags::FRAG_NX_MATCH, Version::Of10),
+    ] {
+        let (mut bench, controller) = Bench::with_controller(version);
+        let config = urtica_wire::SwitchConfig {
+            flags,
+            miss_send_len: 128,
+        };
+        bench.tell_quietly(controller, &Message::SetConfig(config));
+        for (port, out) in [(0, 2), (53, 3)] {
+            let of_port = urtica_wire::Match::any()
+                .eth_type(0x0800)
+                .ip_proto(17)
+                .udp_dst(port);
+            let entry = FlowMod {
+                match_: of_port,
+                instructions: apply(Action::output(PortNo(out))),
+                ..FlowMod::default()
+            };
+            bench.tell_quietly(controller, &Message::FlowMod(entry));
+        }
+        let mut fragment = frame(1, 2);
+        for (position, hidden_as_0) in [(0x20, [3]), (0, [2])] {
+            fragment[14..38].copy_from_slice(&[
+                0x45,
+                0,
+                0,
+                46,
+                0,
+                1,
+                position,
+                u8::from(position == 0),
+                64,
+                17,
+                0,
+                0,
+                10,
+                0,
+                0,
+                1,
+                10,
+                0,
+                0,
+                2,
+                0,
+                7,
+                0,
+                53,
+            ]);
+            bench.receive(1, &fragment);
+            let is_matched = !flags.is_empty() || hidden_as_0 == [3];
+            let expected = if is_matched { &hidden_as_0[..] } else { &[] };
+            assert_eq!(bench.senders(), expected, "{flags:?} in {version}");
+        }
+    }
+}
+
+#[test]
 fn without_a_controller_entries_go_on() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let entry = FlowMod {

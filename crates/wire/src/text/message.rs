@@ -278,12 +278,12 @@ fn write_features(out: &mut dyn Write, features: &Features<'_>, version: Version
 }
 
 fn write_config(out: &mut dyn Write, config: SwitchConfig) -> fmt::Result {
-    let fragments = config.flags & (ConfigFlags::FRAG_DROP | ConfigFlags::FRAG_REASM);
+    let fragments = config.flags & ConfigFlags::FRAG_NX_MATCH;
     let fragments = match fragments.bits() {
         0 => "normal",
         1 => "drop",
         2 => "reassemble",
-        _ => "drop+reassemble",
+        _ => "nx-match",
     };
     write!(out, " frags={fragments}")?;
     if config

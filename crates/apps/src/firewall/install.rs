@@ -1,0 +1,286 @@
+//! How switches come to obey the rules, and what happens where they do not.
+//!
+//! **Closed until confirmed.** While a switch has not confirmed all entries, one entry above them sends every packet to the
+//! controller, which judges it by the rules. So a switch that refuses an entry, or does not answer, is slow and not open.
+//! Should even that entry be refused, the firewall's others are gone by then, and the table-miss entry does the same.
+//!
+//! **Fairness.** Each switch has a job of its own, so that one that does not answer holds up no other. A job sends so
+//! many entries at a time and waits until they are confirmed, so what waits for a switch is bounded.
+
+use super::rules::{self, FirewallRules, Verdict};
+use super::{fragments, takes_entries};
+use futures_util::future::{AbortHandle, Either, abortable, select};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+use urtica_controller::{
+    Background, EntryOptions, NetworkEvent, PendingReply, Reply, RequestError,
+};
+use urtica_state::Snapshot;
+use urtica_wire::{
+    Action, CONTROLLER_NO_BUFFER, ConfigFlags, DatapathId, FlowMod, Instruction, List, Match,
+    Message, SwitchConfig,
+};
+
+/// What marks the entries of rules, so that no others are deleted: `urticafw` in ASCII.
+const COOKIE: u64 = u64::from_be_bytes(*b"urticafw");
+
+/// What marks the entry that sends everything to the controller: `urticafg` in ASCII.
+const GUARD_COOKIE: u64 = u64::from_be_bytes(*b"urticafg");
+
+/// Of the entry that sends everything to the controller.
+const GUARD_PRIORITY: u16 = u16::MAX;
+
+/// Of packets that always pass.
+const ALWAYS_PRIORITY: u16 = GUARD_PRIORITY - 1;
+
+/// Of the first rule; each further one has one less.
+const FIRST_PRIORITY: u16 = ALWAYS_PRIORITY - 1;
+
+/// Of what the default says; above the table-miss entry, which remains for when this one is not there.
+const DEFAULT_PRIORITY: u16 = 1;
+
+/// How many messages a switch is sent before it has confirmed those before.
+const CHUNK: usize = 1_000;
+
+/// How long a switch may take to confirm them.
+const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
+
+/// After how long a switch that did not take the rules is told them again.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// Why a switch does not have the rules.
+#[derive(Debug, thiserror::Error)]
+enum InstallError {
+    #[error("{0}")]
+    Request(#[from] RequestError),
+    #[error("it did not confirm them within {CONFIRM_WITHIN:?}")]
+    Timeout,
+    #[error(
+        "it neither matches fragments as Open vSwitch does nor drops them, and rules that look at ports or protocols would be \
+         passed by fragmenting"
+    )]
+    Fragments,
+}
+
+impl InstallError {
+    /// Whether the switch has left, and is guarded again when it comes back.
+    fn is_departure(&self) -> bool {
+        matches!(
+            self,
+            Self::Request(RequestError::UnknownSwitch(_) | RequestError::Disconnected)
+        )
+    }
+}
+
+/// Brings the rules to all switches.
+#[derive(Clone)]
+pub(super) struct Installer {
+    rules: Arc<Snapshot<FirewallRules>>,
+    background: Background,
+}
+
+impl Installer {
+    pub fn new(rules: &Arc<Snapshot<FirewallRules>>, background: &Background) -> Self {
+        Self {
+            rules: Arc::clone(rules),
+            background: background.clone(),
+        }
+    }
+
+    /// The background program: a job for each switch that is there.
+    pub async fn run(self) {
+        type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+        let mut events = self.background.network().events();
+        let mut running: BTreeMap<DatapathId, AbortHandle> = BTreeMap::new();
+        let mut jobs: FuturesUnordered<Job> = FuturesUnordered::new();
+        // Without any, it would be the end of them.
+        jobs.push(Box::pin(std::future::pending()));
+        loop {
+            let event = match select(pin!(events.next()), jobs.next()).await {
+                Either::Left((Some(event), _)) => event,
+                Either::Left((None, _)) => return,
+                Either::Right(_) => continue,
+            };
+            for switch in self.take_in(event, &mut running) {
+                let (job, handle) = abortable(self.clone().keep(switch));
+                running.insert(switch, handle);
+                jobs.push(Box::pin(async move {
+                    let _ = job.await;
+                }));
+            }
+        }
+    }
+
+    /// Ends the jobs that are over, and says which switches need one.
+    fn take_in(
+        &self,
+        event: NetworkEvent,
+        running: &mut BTreeMap<DatapathId, AbortHandle>,
+    ) -> Vec<DatapathId> {
+        let mut end = |switch: &DatapathId| running.remove(switch).inspect(AbortHandle::abort);
+        let network = self.background.network();
+        let infos = match event {
+            NetworkEvent::Port(..) => return Vec::new(),
+            NetworkEvent::Down(info) => {
+                end(&info.datapath_id);
+                return Vec::new();
+            }
+            NetworkEvent::Up(info) => {
+                end(&info.datapath_id);
+                vec![info]
+            }
+            NetworkEvent::Missed(_) => {
+                running.values().for_each(AbortHandle::abort);
+                running.clear();
+                let all = network.switches().into_iter();
+                all.filter_map(|switch| network.info(switch)).collect()
+            }
+        };
+        let guarded = infos.iter().filter(|info| takes_entries(info));
+        guarded.map(|info| info.datapath_id).collect()
+    }
+
+    /// One switch's job: has it obey the rules as they are, again and again.
+    async fn keep(self, switch: DatapathId) {
+        let mut has_failed = false;
+        loop {
+            let version = self.rules.version();
+            let rules = self.rules.load();
+            let installed = self.install(switch, &rules).await;
+            let changed = self.rules.changed(version);
+            match installed {
+                Ok(()) => {
+                    if std::mem::take(&mut has_failed) {
+                        tracing::info!(dp_id = %switch, "the switch has the firewall rules now");
+                    }
+                    changed.await;
+                }
+                Err(error) => {
+                    if !error.is_departure() {
+                        tracing::error!(dp_id = %switch, %error, "the switch did not take the firewall rules: every packet comes to the controller, which judges it");
+                    }
+                    has_failed = true;
+                    // Where this is refused as well, no rule that allows is left in any case.
+                    let _ = self.confirm(switch, &closing()).await;
+                    self.background.timeout(RETRY_AFTER, changed).await;
+                }
+            }
+        }
+    }
+
+    async fn install(&self, switch: DatapathId, rules: &FirewallRules) -> Result<(), InstallError> {
+        self.confirm(switch, &closing()).await?;
+        if fragments::matter_to(rules) {
+            self.settle_fragments(switch).await?;
+        }
+        for chunk in entries(rules).chunks(CHUNK) {
+            self.confirm(switch, chunk).await?;
+        }
+        self.confirm(switch, &[delete(GUARD_COOKIE)]).await
+    }
+
+    /// Finds a way to treat fragments that the switch knows.
+    async fn settle_fragments(&self, switch: DatapathId) -> Result<(), InstallError> {
+        for flags in fragments::SAFE_WAYS {
+            if self.has_taken(switch, flags).await? {
+                if flags == ConfigFlags::FRAG_DROP {
+                    tracing::warn!(dp_id = %switch, "the switch cannot match the ports of fragments as Open vSwitch does: while rules look at ports, it drops all fragments of IP packets");
+                }
+                return Ok(());
+            }
+        }
+        Err(InstallError::Fragments)
+    }
+
+    async fn has_taken(
+        &self,
+        switch: DatapathId,
+        flags: ConfigFlags,
+    ) -> Result<bool, InstallError> {
+        let config = SwitchConfig {
+            flags,
+            miss_send_len: CONTROLLER_NO_BUFFER,
+        };
+        match self.confirm(switch, &[Message::SetConfig(config)]).await {
+            Err(InstallError::Request(RequestError::Refused(_))) => return Ok(false),
+            other => other?,
+        }
+        let network = self.background.network();
+        let reply = network.request(switch, &Message::GetConfigRequest)?;
+        let reply = self.in_time(reply).await?;
+        Ok(reply.messages().any(|reply| match reply {
+            Message::GetConfigReply(found) => found.flags & ConfigFlags::FRAG_NX_MATCH == flags,
+            _ => false,
+        }))
+    }
+
+    async fn confirm(
+        &self,
+        switch: DatapathId,
+        messages: &[Message<'_>],
+    ) -> Result<(), InstallError> {
+        let reply = self.background.network().confirm(switch, messages)?;
+        self.in_time(reply).await.map(drop)
+    }
+
+    async fn in_time(&self, reply: PendingReply) -> Result<Reply, InstallError> {
+        let reply = self.background.timeout(CONFIRM_WITHIN, reply).await;
+        Ok(reply.ok_or(InstallError::Timeout)??)
+    }
+}
+
+/// What has a switch send every packet to the controller.
+pub(super) fn closing() -> [Message<'static>; 2] {
+    let to_controller = Instruction::apply(vec![Action::controller()]);
+    let guard = Message::FlowMod(FlowMod {
+        instructions: List::from(vec![to_controller]),
+        ..options(GUARD_COOKIE, GUARD_PRIORITY).flow_mod()
+    });
+    [guard, delete(COOKIE)]
+}
+
+fn delete(cookie: u64) -> Message<'static> {
+    Message::FlowMod(FlowMod::delete_by_cookie(cookie))
+}
+
+/// The entries of these rules. The switch has no earlier ones.
+fn entries(rules: &FirewallRules) -> Vec<Message<'static>> {
+    let always =
+        rules::always_allowed().map(|match_| entry(ALWAYS_PRIORITY, match_, Verdict::Allow));
+    let mut entries = Vec::from(always);
+    let mut hidden = BTreeSet::new();
+    for (priority, rule) in (0..=FIRST_PRIORITY).rev().zip(&rules.rules) {
+        entries.push(entry(priority, rule.match_.clone(), rule.verdict));
+        for match_ in fragments::hidden_from(rule) {
+            // Of rules for many ports, the first has denied it.
+            if hidden.insert(match_.to_string()) {
+                entries.push(entry(priority, match_, Verdict::Deny));
+            }
+        }
+    }
+    entries.push(entry(DEFAULT_PRIORITY, Match::any(), rules.default));
+    entries
+}
+
+fn entry(priority: u16, match_: Match<'static>, verdict: Verdict) -> Message<'static> {
+    let instructions = match verdict {
+        Verdict::Allow => vec![Instruction::GotoTable(1)],
+        Verdict::Deny => Vec::new(),
+    };
+    Message::FlowMod(FlowMod {
+        match_,
+        instructions: List::from(instructions),
+        ..options(COOKIE, priority).flow_mod()
+    })
+}
+
+fn options(cookie: u64, priority: u16) -> EntryOptions {
+    EntryOptions {
+        cookie,
+        ..EntryOptions::PERMANENT.priority(priority)
+    }
+}
