@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use urtica_controller::services::{Discovery, Flow, Hosts, Provisioner};
 use urtica_controller::{
-    Background, EntryOptions, Network, Program, Switch, SwitchHandler, SwitchInfo,
+    Background, EntryOptions, Network, Ports, Program, Switch, SwitchHandler, SwitchInfo,
 };
 use urtica_topology::{Path, PortId, k_shortest};
 use urtica_wire::{
@@ -505,7 +505,7 @@ pub(crate) fn capacities(network: &Network, default_bps: u64) -> BTreeMap<PortId
     for switch in network.switches() {
         let ports = network
             .info(switch)
-            .map_or(Vec::new(), |info| info.ports.clone());
+            .map_or_else(Ports::default, |info| info.ports.clone());
         for port in ports.iter().filter(|port| is_up(port)) {
             let capacity = capacity_bps(port).unwrap_or(default_bps);
             capacities.insert(PortId::new(switch, port.port_no), capacity);

@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 use urtica_controller::services::{Discovery, Flow, Host, Hosts, PortRole, Provisioner, Routes};
 use urtica_controller::{
-    Background, EntryOptions, Network, Program, Switch, SwitchHandler, SwitchInfo,
+    Background, EntryOptions, Network, Ports, Program, Switch, SwitchHandler, SwitchInfo,
 };
 use urtica_topology::{Path, PortId};
 use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, arp, ether_type, ip_proto};
@@ -508,7 +508,7 @@ impl Shared {
         for switch in network.switches() {
             let ports = network
                 .info(switch)
-                .map_or(Vec::new(), |info| info.ports.clone());
+                .map_or_else(Ports::default, |info| info.ports.clone());
             let ports = ports.iter().map(|port| PortId::new(switch, port.port_no));
             let of_hosts = ports.filter(|port| {
                 matches!(tree.role(*port), Some(PortRole::Host | PortRole::Unjudged))

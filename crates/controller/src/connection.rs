@@ -5,20 +5,22 @@ use crate::handler::PacketIns;
 use crate::mailbox::Token;
 use crate::network::{Entry, Network};
 use crate::request::{ReplySender, Requests};
-use crate::session::{Event, Session, SessionConfig, SessionError};
+use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError};
 use crate::stage::Tables;
 use crate::xid::{Origin, Sender, Xids};
-use crate::{Program, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
+use crate::{MAX_PORTS, Program, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use urtica_state::Series;
-use urtica_wire::{DatapathId, Header, Message, PacketIn, PortStatus, Version, split_frame};
+use urtica_wire::{
+    DatapathId, DecodeError, Header, Message, PacketIn, PortStatus, Version, split_frame,
+};
 
 /// Replies leave when this many bytes have gathered, or when the batch has been handled: about as many as one full read
 /// brings, so that a batch costs one system call each way, and still within the core's second cache.
@@ -95,6 +97,8 @@ struct Joined {
     handlers: Vec<Box<dyn SwitchHandler>>,
     /// The table that each program has to itself, where it has one.
     own_tables: Vec<Option<u8>>,
+    /// Whether handlers were told that it is up.
+    is_up: bool,
 }
 
 /// Where a connection ends without [`Connection::close`], as its shard has: a handler may panic even when it is dropped.
@@ -327,17 +331,20 @@ impl<C: Channel> Connection<C> {
         match self.session.handle_frame(turn.now, frame, &mut turn.out)? {
             Event::Nothing => {}
             Event::Joined(info) => self.join(info, turn),
-            Event::Ports { ports, last } => self.learn_ports(&ports, last, turn),
+            Event::Ports { ports, last } => self.learn_ports(ports, last, turn),
+            Event::PortsUnknown(problem) => self.do_without_ports(&problem, turn),
             Event::Message(header, message) => self.dispatch(header, &message, frame, turn),
-            Event::Malformed(error) => {
-                self.counters.malformed.add(1);
-                let count = self.counters.malformed.get();
-                if is_worth_telling(count) {
-                    tracing::warn!(peer = self.name(), %error, count, "a malformed message was refused");
-                }
-            }
+            Event::Malformed(error) => self.note_malformed(&error),
         }
         Ok(())
+    }
+
+    fn note_malformed(&self, error: &DecodeError) {
+        self.counters.malformed.add(1);
+        let count = self.counters.malformed.get();
+        if is_worth_telling(count) {
+            tracing::warn!(peer = self.name(), %error, count, "a malformed message was refused");
+        }
     }
 
     /// The switch has said who it is: makes its handlers and tells the network.
@@ -354,6 +361,7 @@ impl<C: Channel> Connection<C> {
             info: info.clone(),
             handlers: Vec::with_capacity(turn.programs.len()),
             own_tables,
+            is_up: false,
         });
         for program in &turn.programs {
             joined.handlers.push(program.handler(&info));
@@ -361,15 +369,16 @@ impl<C: Channel> Connection<C> {
         let entry = Entry {
             shard: turn.shard,
             token: self.token,
-            info,
+            joined: Arc::clone(&info),
+            info: Mutex::new(info),
             counters: self.counters.clone(),
             backlog: Arc::clone(&self.backlog),
             is_up: false,
         };
         if let Some(older) = turn.network.register(entry) {
             tracing::warn!(
-                dp_id = %older.info.datapath_id,
-                older = older.info.peer,
+                dp_id = %older.joined.datapath_id,
+                older = older.joined.peer,
                 newer = self.session.peer(),
                 "two connections have the same datapath id: the newer one is used and the older one closed; if these are \
                  two switches, give them ids of their own"
@@ -383,28 +392,67 @@ impl<C: Channel> Connection<C> {
 
     fn come_up(&mut self, turn: &mut Turn) {
         self.call_each(turn, |handler, switch| handler.switch_up(switch));
-        if let Some(switch) = &self.switch {
+        if let Some(switch) = &mut self.switch {
+            switch.is_up = true;
             turn.network.announce(switch.info.datapath_id, self.token);
         }
     }
 
-    fn learn_ports(&mut self, ports: &[PortStatus], last: bool, turn: &mut Turn) {
-        self.update_ports(ports, turn);
-        if last {
+    /// Takes in a part of the port description. What comes of it when the switch is up already is news, as if it came
+    /// with port-status messages.
+    fn learn_ports(&mut self, ports: Vec<PortStatus>, last: bool, turn: &mut Turn) {
+        let learnt = self.update_ports(ports, turn);
+        let is_up = self.switch.as_ref().is_some_and(|switch| switch.is_up);
+        if is_up {
+            for status in &learnt {
+                self.call_each(turn, |handler, switch| handler.port_status(switch, status));
+            }
+        } else if last {
             self.come_up(turn);
         }
     }
 
-    fn update_ports(&mut self, ports: &[PortStatus], turn: &Turn) {
+    /// A switch that does not describe its ports is used all the same.
+    fn do_without_ports(&mut self, problem: &PortsProblem, turn: &mut Turn) {
+        if let PortsProblem::Malformed(error) = problem {
+            self.note_malformed(error);
+        }
+        let known = self.switch.as_ref().map(|switch| switch.info.ports.len());
+        tracing::warn!(
+            peer = self.name(),
+            %problem,
+            known_ports = known,
+            "not all ports of a switch are known; it is used with those that it has told of"
+        );
+        self.come_up(turn);
+    }
+
+    /// Takes in what is said of ports. Returns the changes without those about ports that are too many.
+    fn update_ports(&mut self, mut changes: Vec<PortStatus>, turn: &Turn) -> Vec<PortStatus> {
         let Some(switch) = &mut self.switch else {
-            return;
+            return Vec::new();
         };
         let mut info = SwitchInfo::clone(&switch.info);
-        for status in ports {
-            info.update_port(status);
-        }
+        let count = changes.len();
+        changes.retain(|change| info.ports.update(change));
         switch.info = Arc::new(info);
-        turn.network.update_info(self.token, &switch.info, ports);
+        turn.network.update_info(self.token, &switch.info, &changes);
+        self.note_refused_ports(count - changes.len());
+        changes
+    }
+
+    fn note_refused_ports(&self, refused: usize) {
+        for _ in 0..refused {
+            self.counters.ports_refused.add(1);
+            let count = self.counters.ports_refused.get();
+            if is_worth_telling(count) {
+                tracing::warn!(
+                    peer = self.name(),
+                    count,
+                    "a port is not used: the switch has more than {MAX_PORTS}"
+                );
+            }
+        }
     }
 
     /// A message that is not a packet-in: to whoever caused it, or to all.
@@ -413,8 +461,10 @@ impl<C: Channel> Connection<C> {
             message,
             Message::PacketIn(_) | Message::FlowRemoved(_) | Message::PortStatus(_)
         );
-        if let Message::PortStatus(status) = message {
-            self.update_ports(std::slice::from_ref(status), turn);
+        if let Message::PortStatus(status) = message
+            && self.update_ports(vec![*status], turn).is_empty()
+        {
+            return;
         }
         if let Message::Error(error) = message {
             self.counters.errors.add(1);
@@ -530,7 +580,7 @@ impl<C: Channel> Connection<C> {
         Ok(sent)
     }
 
-    /// Time has passed: keep-alive, time-outs, and buffers that a quiet switch does not need.
+    /// Time has passed: keep-alive, time-outs, and buffers that a quiet switch does not need. May call handlers.
     pub fn handle_timeout(&mut self, turn: &mut Turn) -> Result<(), Close> {
         self.requests.sweep();
         self.age_load();
@@ -540,9 +590,12 @@ impl<C: Channel> Connection<C> {
         if self.output.is_empty() {
             self.output.shrink_to(0);
         }
-        self.session
-            .handle_timeout(turn.now, &mut turn.out)
-            .map_err(Close::from)
+        if let Event::PortsUnknown(problem) =
+            self.session.handle_timeout(turn.now, &mut turn.out)?
+        {
+            self.do_without_ports(&problem, turn);
+        }
+        Ok(())
     }
 
     /// The switch's identity, once it has said who it is.

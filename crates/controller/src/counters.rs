@@ -72,6 +72,8 @@ counters! {
         stalls,
         /// Messages from elsewhere that were refused because too many waited already.
         refused,
+        /// Ports that are not known, since the switch has too many ([`MAX_PORTS`](crate::MAX_PORTS)).
+        ports_refused,
     }
 }
 

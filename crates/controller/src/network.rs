@@ -10,7 +10,7 @@ use crate::services::flooding::{self, FloodTree};
 use crate::stage::Tables;
 use crate::{PendingReply, RequestError, ShardCounters, Stage, SwitchCounters, SwitchInfo};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use urtica_state::Snapshot;
 use urtica_wire::{Action, DatapathId, EncodeError, EntryOptions, Match, Message, PortStatus};
 
@@ -25,7 +25,9 @@ use urtica_wire::{Action, DatapathId, EncodeError, EntryOptions, Match, Message,
 ///
 /// Thread-safety: the lock of the registry is taken before that of a mailbox, never the other way round. Senders hold it
 /// for reading while they push, and a switch changes shards under it, so that no message comes to a shard that has given
-/// its switch away. Events are told under it, so that they come in the order of what they tell of.
+/// its switch away. Events are told under it, so that they come in the order of what they tell of: those of switches that
+/// come and go under the lock for writing, those of ports, which a switch may change as often as it likes, under the lock
+/// for reading and one of their own, which is taken after it.
 ///
 /// **Tables.** Where a program filters, flow mods go to the table of the sender's [`Stage`]: that of the program whose
 /// [`start`](crate::Program::start) was given this network, [`Stage::Forward`] for all others, who say otherwise with
@@ -39,6 +41,8 @@ pub struct Network {
 struct Shared {
     shards: Vec<Shard>,
     switches: RwLock<HashMap<DatapathId, Entry>>,
+    /// Held while a switch's ports change and that is told.
+    changes: Mutex<()>,
     events: Events,
     tables: Tables,
     /// Where flooded packets go, if a Discovery runs.
@@ -54,11 +58,20 @@ pub(crate) struct Shard {
 pub(crate) struct Entry {
     pub shard: usize,
     pub token: Token,
-    pub info: Arc<SwitchInfo>,
+    /// What was known when it joined.
+    pub joined: Arc<SwitchInfo>,
+    /// What is known now.
+    pub info: Mutex<Arc<SwitchInfo>>,
     pub counters: Arc<SwitchCounters>,
     pub backlog: Arc<Backlog>,
     /// Whether its ports are known and handlers have been told of it.
     pub is_up: bool,
+}
+
+impl Entry {
+    fn info(&self) -> Arc<SwitchInfo> {
+        Arc::clone(&lock(&self.info))
+    }
 }
 
 impl Network {
@@ -73,6 +86,7 @@ impl Network {
         let shared = Shared {
             shards,
             switches: RwLock::default(),
+            changes: Mutex::default(),
             events: Events::new(),
             tables,
             flood_tree: OnceLock::new(),
@@ -100,9 +114,7 @@ impl Network {
 
     /// What is known of a switch, while it is connected.
     pub fn info(&self, datapath_id: DatapathId) -> Option<Arc<SwitchInfo>> {
-        self.read()
-            .get(&datapath_id)
-            .map(|entry| entry.info.clone())
+        self.read().get(&datapath_id).map(Entry::info)
     }
 
     /// What is counted for a switch, while it is connected.
@@ -122,8 +134,9 @@ impl Network {
     pub fn events(&self) -> NetworkEvents {
         // No event is told meanwhile, so that none comes twice or not at all.
         let switches = self.read();
+        let _unchanged = lock(&self.shared.changes);
         let up = switches.values().filter(|entry| entry.is_up);
-        let mut up: Vec<_> = up.map(|entry| Arc::clone(&entry.info)).collect();
+        let mut up: Vec<_> = up.map(Entry::info).collect();
         up.sort_by_key(|info| info.datapath_id);
         let before: VecDeque<_> = up.into_iter().map(NetworkEvent::Up).collect();
         self.shared.events.listen(before)
@@ -318,7 +331,7 @@ impl Network {
         let entry = switches
             .get(&datapath_id)
             .ok_or(RequestError::UnknownSwitch(datapath_id))?;
-        let bytes = self.encode(messages, &entry.info)?;
+        let bytes = self.encode(messages, &entry.joined)?;
         let count = messages.len() as u64;
         if !entry.backlog.add(bytes.len()) {
             entry.counters.refused.add_shared(count);
@@ -353,7 +366,7 @@ impl Network {
     /// for long.
     pub(crate) fn register(&self, entry: Entry) -> Option<Entry> {
         let mut switches = self.write();
-        let older = switches.insert(entry.info.datapath_id, entry)?;
+        let older = switches.insert(entry.joined.datapath_id, entry)?;
         self.tell_of_departure(&older);
         let close = Command::Close {
             token: older.token,
@@ -405,8 +418,7 @@ impl Network {
 
     fn tell_of_departure(&self, entry: &Entry) {
         if entry.is_up {
-            let info = Arc::clone(&entry.info);
-            self.shared.events.tell(NetworkEvent::Down(info));
+            self.shared.events.tell(NetworkEvent::Down(entry.info()));
         }
     }
 
@@ -416,19 +428,19 @@ impl Network {
         let entry = switches.get_mut(&datapath_id);
         if let Some(entry) = entry.filter(|entry| entry.token == token) {
             entry.is_up = true;
-            let info = Arc::clone(&entry.info);
-            self.shared.events.tell(NetworkEvent::Up(info));
+            self.shared.events.tell(NetworkEvent::Up(entry.info()));
         }
     }
 
     /// Takes in what is known of a switch now, and tells of what changed its ports.
     pub(crate) fn update_info(&self, token: Token, info: &Arc<SwitchInfo>, ports: &[PortStatus]) {
-        let mut switches = self.write();
-        let entry = switches.get_mut(&info.datapath_id);
+        let switches = self.read();
+        let entry = switches.get(&info.datapath_id);
         let Some(entry) = entry.filter(|entry| entry.token == token) else {
             return;
         };
-        entry.info = info.clone();
+        let _change = lock(&self.shared.changes);
+        *lock(&entry.info) = Arc::clone(info);
         if entry.is_up {
             for status in ports {
                 let event = NetworkEvent::Port(info.clone(), *status);
@@ -462,4 +474,9 @@ impl Network {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What these locks guard is whole between any two statements, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

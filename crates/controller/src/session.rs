@@ -28,6 +28,9 @@ use urtica_wire::{
 const OFPT_HELLO: u8 = 0;
 const OFPT_ERROR: u8 = 1;
 
+/// The same in all versions from 1.1 on.
+const OFPT_MULTIPART_REPLY: u8 = 19;
+
 /// How long our hello waits for the peer's.
 const HELLO_PATIENCE: Duration = Duration::from_millis(200);
 
@@ -36,7 +39,7 @@ const HELLO_PATIENCE: Duration = Duration::from_millis(200);
 pub struct SessionConfig {
     /// The versions that we speak; at least one.
     pub versions: Vec<Version>,
-    /// How long a peer may take to say who it is. Not zero.
+    /// How long a peer may take to say who it is, and a 1.3 switch to describe its ports. Not zero.
     pub handshake_timeout: Duration,
     /// After how long a silence the switch is asked whether it is there (echo request). Not zero.
     pub echo_interval: Duration,
@@ -154,6 +157,20 @@ impl SessionError {
     }
 }
 
+/// Why not all ports of a switch are known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PortsProblem {
+    /// It refused to describe them.
+    #[error("it refused to describe its ports with {0}")]
+    Refused(ErrorCode),
+    /// What it said of them could not be decoded.
+    #[error("its description of its ports is malformed: {0}")]
+    Malformed(DecodeError),
+    /// The description did not come, or did not end, in time.
+    #[error("its description of its ports had not come to an end {0:?} after it connected")]
+    Late(Duration),
+}
+
 /// What a frame meant, beyond what the session dealt with itself.
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -170,6 +187,9 @@ pub enum Event<'a> {
         /// Whether this was all.
         last: bool,
     },
+    /// A 1.3 switch has not described all of its ports. It is to be used with those that it has told of; others, should
+    /// they come late, come as further [`Event::Ports`].
+    PortsUnknown(PortsProblem),
     /// A message that could not be decoded; an OFPT_ERROR has been written.
     Malformed(DecodeError),
 }
@@ -185,7 +205,10 @@ pub struct Session {
     last_heard: Instant,
     last_probe: Option<Instant>,
     features_xid: u32,
+    /// The question for ports that has not been answered to the end.
     port_desc_xid: Option<u32>,
+    /// Whether the switch is used only when that is answered.
+    awaits_ports: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,6 +238,7 @@ impl Session {
             last_probe: None,
             features_xid: 0,
             port_desc_xid: None,
+            awaits_ports: false,
         }
     }
 
@@ -266,13 +290,19 @@ impl Session {
         }
     }
 
-    /// Takes in that time has passed: says hello to who waits for that, asks a silent switch whether it is there.
+    /// Takes in that time has passed: says hello to who waits for that, asks a silent switch whether it is there. Returns
+    /// [`Event::PortsUnknown`] when a switch has taken too long to describe its ports, [`Event::Nothing`] otherwise.
     ///
     /// # Errors
     /// [`SessionError::HandshakeTimeout`] and [`SessionError::Dead`].
-    pub fn handle_timeout(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), SessionError> {
+    pub fn handle_timeout(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'static>, SessionError> {
         let Phase::Up(version) = self.phase else {
-            return self.handle_handshake_timeout(now, out);
+            self.handle_handshake_timeout(now, out)?;
+            return Ok(Event::Nothing);
         };
         if now.duration_since(self.last_heard) >= self.config.dead_interval {
             return Err(SessionError::Dead(self.config.dead_interval));
@@ -282,7 +312,11 @@ impl Session {
             self.last_probe = Some(now);
             self.write(version, &Message::EchoRequest(&[]), out);
         }
-        Ok(())
+        let timeout = self.config.handshake_timeout;
+        if self.awaits_ports && now.duration_since(self.started) >= timeout {
+            return Ok(self.give_up_on_ports(PortsProblem::Late(timeout)));
+        }
+        Ok(Event::Nothing)
     }
 
     fn handle_handshake_timeout(
@@ -379,6 +413,7 @@ impl Session {
             }
             Ok((_, Message::FeaturesReply(features))) => {
                 self.phase = Phase::Up(version);
+                self.awaits_ports = version != Version::Of10;
                 self.write_rest_of_configuration(version, features.n_tables, out);
                 Ok(Event::Joined(SwitchInfo::new(
                     version,
@@ -417,6 +452,9 @@ impl Session {
     ) -> Result<Event<'a>, SessionError> {
         let (header, message) = match self.decode(version, frame, out) {
             Ok(decoded) => decoded,
+            Err(error) if self.awaits_ports && self.describes_ports(frame) => {
+                return Ok(self.give_up_on_ports(PortsProblem::Malformed(error)));
+            }
             Err(error) => return Ok(Event::Malformed(error)),
         };
         match message {
@@ -433,9 +471,9 @@ impl Session {
                     _ => Ok(Event::Nothing),
                 }
             }
-            // A switch that cannot describe its ports is used without: they come with port-status messages.
-            Message::Error(_) if self.port_desc_xid == Some(header.xid) => {
-                Ok(self.learn_ports(vec![], true))
+            Message::Error(error) if self.port_desc_xid == Some(header.xid) => {
+                self.port_desc_xid = None;
+                Ok(self.give_up_on_ports(PortsProblem::Refused(error.code)))
             }
             // An echo reply to somebody else's request is theirs.
             Message::EchoReply(_) if Origin::of(header.xid) == Origin::SESSION => {
@@ -450,9 +488,25 @@ impl Session {
         }
     }
 
+    /// Whether this is a part of the port description, well-formed or not.
+    fn describes_ports(&self, frame: &[u8]) -> bool {
+        Header::peek(frame).is_some_and(|header| {
+            header.message_type == OFPT_MULTIPART_REPLY && self.port_desc_xid == Some(header.xid)
+        })
+    }
+
+    /// A switch of which not all ports are known is used nevertheless: others come with port-status messages.
+    fn give_up_on_ports<'a>(&mut self, problem: PortsProblem) -> Event<'a> {
+        match std::mem::take(&mut self.awaits_ports) {
+            true => Event::PortsUnknown(problem),
+            false => Event::Nothing,
+        }
+    }
+
     fn learn_ports<'a>(&mut self, ports: Vec<Port>, last: bool) -> Event<'a> {
         if last {
             self.port_desc_xid = None;
+            self.awaits_ports = false;
         }
         let added = |port| PortStatus {
             reason: PortReason::Add,

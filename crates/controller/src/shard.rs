@@ -329,9 +329,11 @@ impl Shard {
                 continue;
             };
             let watched = interest(connection);
-            let result = connection
-                .handle_timeout(&mut self.turn)
-                .and_then(|()| connection.flush(&mut self.turn));
+            let turn = &mut self.turn;
+            let result = contain(|| {
+                connection.handle_timeout(turn)?;
+                connection.flush(turn)
+            });
             self.settle(key, watched, result);
         }
     }

@@ -4,12 +4,12 @@ use crate::connection::FLUSH_BYTES;
 use crate::entries;
 use crate::services::flooding::{self, FloodTree};
 use crate::xid::{Origin, Xids};
-use crate::{Network, SwitchCounters};
+use crate::{Network, Ports, SwitchCounters};
 use std::time::Instant;
 use urtica_wire::{
     Action, BufferId, Capabilities, DatapathId, EncodeError, EntryOptions, ExactFlowMod, Features,
     FlowMod, Instruction, List, Match, Message, OutputPacket, PacketIn, PacketOut, Port, PortNo,
-    PortReason, PortStatus, Version,
+    Version,
 };
 
 /// What is known of a switch.
@@ -27,13 +27,13 @@ pub struct SwitchInfo {
     pub n_tables: u8,
     /// What it can do.
     pub capabilities: Capabilities,
-    /// Its ports, by number. Empty until a 1.3 switch has described them.
-    pub ports: Vec<Port>,
+    /// Its ports. Empty until a 1.3 switch has described them.
+    pub ports: Ports,
 }
 
 impl SwitchInfo {
     pub(crate) fn new(version: Version, peer: String, features: &Features) -> Self {
-        let mut info = Self {
+        Self {
             datapath_id: features.datapath_id,
             version,
             peer,
@@ -41,31 +41,12 @@ impl SwitchInfo {
             n_tables: features.n_tables,
             capabilities: features.capabilities,
             ports: features.ports.iter().collect(),
-        };
-        info.ports.sort_by_key(|port| port.port_no);
-        info
+        }
     }
 
     /// The port with this number.
     pub fn port(&self, port_no: PortNo) -> Option<&Port> {
-        let index = self
-            .ports
-            .binary_search_by_key(&port_no, |port| port.port_no)
-            .ok()?;
-        Some(&self.ports[index])
-    }
-
-    /// Takes in what a port-status message or a port description says.
-    pub(crate) fn update_port(&mut self, status: &PortStatus) {
-        let found = self
-            .ports
-            .binary_search_by_key(&status.port.port_no, |port| port.port_no);
-        match (found, status.reason) {
-            (Ok(index), PortReason::Delete) => drop(self.ports.remove(index)),
-            (Ok(index), _) => self.ports[index] = status.port,
-            (Err(_), PortReason::Delete) => {}
-            (Err(index), _) => self.ports.insert(index, status.port),
-        }
+        self.ports.get(port_no)
     }
 }
 

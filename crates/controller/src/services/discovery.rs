@@ -48,8 +48,8 @@ use urtica_state::Snapshot;
 use urtica_topology::{Link, PortId, SpanningTree, Topology};
 use urtica_wire::packet::{ether_type, lldp};
 use urtica_wire::{
-    Action, BufferId, DatapathId, EntryOptions, List, Match, Message, PacketIn, PacketOut, PortNo,
-    PortStatus,
+    Action, BufferId, DatapathId, EntryOptions, List, Match, Message, PacketIn, PacketOut, Port,
+    PortNo, PortStatus,
 };
 
 /// How long at least lies between two publications, for each port of the network: some ten times what making the topology
@@ -436,7 +436,7 @@ impl SwitchHandler for Handler {
         if self.discovery.config.installs_entry {
             install_entry(switch);
         }
-        let (id, owner, ports) = (self.switch, self.owner, switch.info().ports.clone());
+        let (id, owner, ports) = (self.switch, self.owner, all_ports(switch));
         self.tell(switch, |links, now| {
             links.handle_switch_up(id, owner, &ports, now)
         });
@@ -508,10 +508,10 @@ impl Handler {
     /// Where nobody speaks for the switch though it is up, this connection does from now on: of two with one datapath id
     /// that come up together, the one that is closed may be the last to say so.
     fn tell(&self, switch: &mut Switch, what: impl FnOnce(&mut Links, Instant)) {
-        let (id, owner, ports) = (self.switch, self.owner, &switch.info().ports);
+        let (id, owner) = (self.switch, self.owner);
         let probes = self.discovery.tell(|links, now| {
             if self.is_up && !links.knows(id) {
-                links.handle_switch_up(id, owner, ports, now);
+                links.handle_switch_up(id, owner, &all_ports(switch), now);
             }
             what(links, now);
         });
@@ -522,6 +522,10 @@ impl Handler {
             let _ = switch.send(&packet_out(&frame, &[Action::output(probe.from.port_no)]));
         }
     }
+}
+
+fn all_ports(switch: &Switch) -> Vec<Port> {
+    switch.info().ports.iter().copied().collect()
 }
 
 /// Sends LLDP to the controller, whatever entries other programs install.

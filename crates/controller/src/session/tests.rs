@@ -117,6 +117,11 @@ impl Bench {
     }
 
     fn pass(&mut self, time: Duration) -> Result<(), SessionError> {
+        self.pass_to(time).map(drop)
+    }
+
+    /// The same, and what comes of it.
+    fn pass_to(&mut self, time: Duration) -> Result<Event<'static>, SessionError> {
         self.now += time;
         self.session.handle_timeout(self.now, &mut self.out)
     }
@@ -524,14 +529,72 @@ fn a_switch_that_cannot_describe_its_ports_is_used_without() {
         data: &[],
     });
     let frame = encode(Version::Of13, xid.unwrap(), &error);
-    let Event::Ports { ports, last } = bench.frame(&frame).unwrap() else {
+    let Event::PortsUnknown(problem) = bench.frame(&frame).unwrap() else {
         panic!("expected the end of the ports");
     };
-    assert!(ports.is_empty() && last);
+    assert_eq!(
+        problem.to_string(),
+        "it refused to describe its ports with OFPBRC_BAD_MULTIPART"
+    );
     assert!(matches!(
         bench.frame(&frame),
         Ok(Event::Message(_, Message::Error(_)))
     ));
+}
+
+#[test]
+fn a_switch_whose_port_description_is_malformed_is_used_with_what_it_has_told() {
+    let (mut bench, xid) = Bench::joined(Version::Of13);
+    let xid = xid.unwrap();
+    let mut part = encode(
+        Version::Of13,
+        xid,
+        &port_desc(MultipartFlags::MORE, vec![port(1), port(2)]),
+    );
+    assert!(matches!(
+        bench.frame(&part),
+        Ok(Event::Ports { last: false, .. })
+    ));
+    // Half a port.
+    part.truncate(part.len() - 32);
+    let length = part.len() as u16;
+    part[2..4].copy_from_slice(&length.to_be_bytes());
+    let Event::PortsUnknown(PortsProblem::Malformed(error)) = bench.frame(&part).unwrap() else {
+        panic!("expected that the description is given up");
+    };
+    let (header, _) = bench.take_one();
+    assert_eq!((header.message_type, header.xid), (1, xid), "an error");
+    // The next one is one malformed message more.
+    let again = bench.frame(&part).unwrap();
+    assert!(matches!(again, Event::Malformed(same) if same == error));
+}
+
+#[test]
+fn a_switch_whose_port_description_does_not_end_is_used_when_the_handshakes_time_is_up() {
+    let second = Duration::from_secs(1);
+    let (mut bench, xid) = Bench::joined(Version::Of13);
+    let part = encode(
+        Version::Of13,
+        xid.unwrap(),
+        &port_desc(MultipartFlags::MORE, vec![port(1)]),
+    );
+    for _ in 0..9 {
+        assert!(matches!(bench.pass_to(second), Ok(Event::Nothing)));
+        assert!(matches!(
+            bench.frame(&part),
+            Ok(Event::Ports { last: false, .. })
+        ));
+    }
+    let Ok(Event::PortsUnknown(problem)) = bench.pass_to(second) else {
+        panic!("expected that nobody waits any longer");
+    };
+    assert_eq!(problem, PortsProblem::Late(10 * second));
+    // What comes later is taken nevertheless, and told once.
+    assert!(matches!(
+        bench.frame(&part),
+        Ok(Event::Ports { last: false, .. })
+    ));
+    assert!(matches!(bench.pass_to(second), Ok(Event::Nothing)));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod handlers;
 mod in_memory;
 mod listening;
 mod network;
+mod ports;
 mod settings;
 mod simulated;
 mod stages;

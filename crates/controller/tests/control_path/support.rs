@@ -4,8 +4,8 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -339,6 +339,41 @@ impl<F: Fn(&Background) + Send + Sync> Program for Beside<F> {
 /// A controller, to be embedded, whose only program is [`Beside`].
 pub fn beside(start: impl Fn(&Background) + Send + Sync + 'static) -> Controller {
     Controller::new().program(Beside(start))
+}
+
+/// The warnings and errors that are logged on this thread while `work` is done: texts and fields.
+pub fn logged(work: impl FnOnce()) -> Vec<String> {
+    let log = Arc::new(Log::default());
+    tracing::subscriber::with_default(Arc::clone(&log), work);
+    std::mem::take(&mut *log.0.lock().unwrap())
+}
+
+#[derive(Default)]
+struct Log(Mutex<Vec<String>>);
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata) -> bool {
+        metadata.is_event() && *metadata.level() <= tracing::Level::WARN
+    }
+
+    fn event(&self, event: &tracing::Event) {
+        let mut line = String::new();
+        event.record(
+            &mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                line += &format!("{field}={value:?} ");
+            },
+        );
+        self.0.lock().unwrap().push(line);
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 /// What a [`Recorder`] has seen, in order.

@@ -1,0 +1,105 @@
+//! The ports of a switch.
+
+use rpds::RedBlackTreeMapSync;
+use urtica_wire::{Port, PortNo, PortReason, PortStatus};
+
+/// The most ports of one switch that are known at a time. OpenFlow 1.0 has numbers for 65,280, and Open vSwitch has no
+/// more in 1.3 either.
+pub const MAX_PORTS: usize = 1 << 16;
+
+/// The ports of a switch, by number.
+///
+/// Cost: a clone shares what it has in common with the original, so that it costs as little as a pointer; a look-up or a
+/// change costs the logarithm of how many there are, and so does what it leaves behind in older clones.
+#[derive(Clone, Debug, Default)]
+pub struct Ports(RedBlackTreeMapSync<PortNo, Port>);
+
+impl Ports {
+    /// How many there are; at most [`MAX_PORTS`].
+    pub fn len(&self) -> usize {
+        self.0.size()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The port with this number.
+    pub fn get(&self, port_no: PortNo) -> Option<&Port> {
+        self.0.get(&port_no)
+    }
+
+    /// All of them, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &Port> {
+        self.0.values()
+    }
+
+    /// Takes in that a port came, went or changed. Returns `false` where it is one too many.
+    pub(crate) fn update(&mut self, status: &PortStatus) -> bool {
+        let port_no = status.port.port_no;
+        match status.reason {
+            PortReason::Delete => _ = self.0.remove_mut(&port_no),
+            _ if self.len() < MAX_PORTS || self.0.contains_key(&port_no) => {
+                self.0.insert_mut(port_no, status.port);
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// The first [`MAX_PORTS`] of them; of two with the same number, the later one.
+impl FromIterator<Port> for Ports {
+    fn from_iter<I: IntoIterator<Item = Port>>(ports: I) -> Self {
+        let mut all = Self::default();
+        for port in ports {
+            all.update(&PortStatus {
+                reason: PortReason::Add,
+                port,
+            });
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use urtica_wire::MacAddr;
+
+    fn status(reason: PortReason, number: usize) -> PortStatus {
+        let port = Port::new(PortNo(number as u32), MacAddr::ZERO, "p");
+        PortStatus { reason, port }
+    }
+
+    #[test]
+    fn one_port_too_many_is_refused_until_another_goes() {
+        let add = |number| status(PortReason::Add, number);
+        let mut ports: Ports = (0..MAX_PORTS + 9).map(|number| add(number).port).collect();
+        assert_eq!(ports.len(), MAX_PORTS);
+        assert!(!ports.update(&add(MAX_PORTS)));
+        assert!(!ports.update(&status(PortReason::Modify, MAX_PORTS)));
+        assert!(ports.get(PortNo(MAX_PORTS as u32)).is_none());
+        assert!(
+            ports.update(&status(PortReason::Modify, 7)),
+            "it is there already"
+        );
+        assert!(ports.update(&status(PortReason::Delete, 7)));
+        assert!(ports.update(&add(MAX_PORTS)));
+        assert_eq!(ports.len(), MAX_PORTS);
+    }
+
+    #[test]
+    fn a_clone_stays_as_it_was() {
+        let mut ports: Ports = [3, 1, 2]
+            .map(|number| status(PortReason::Add, number).port)
+            .into_iter()
+            .collect();
+        let before = ports.clone();
+        assert!(ports.update(&status(PortReason::Delete, 2)));
+        let numbers = |ports: &Ports| ports.iter().map(|port| port.port_no.0).collect::<Vec<_>>();
+        assert_eq!(numbers(&before), [1, 2, 3]);
+        assert_eq!(numbers(&ports), [1, 3]);
+    }
+}
