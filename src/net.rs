@@ -1,19 +1,19 @@
 //! `urtica net`: a network in this process.
 
+mod prompt;
+mod signals;
 mod simulate;
 mod watch;
 
 use crate::log::log_to_stderr;
 use crate::say::say;
+use signals::Signals;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use urtica_apps as apps;
 use urtica_controller::Controller;
-use urtica_net::{Net, NetConfig, PingAllReport};
+use urtica_net::{Net, NetConfig, NetError, PingAllReport};
 use urtica_switch::FailMode;
 use urtica_topology::shapes::{Plan, Shape, ShapeError};
 use urtica_wire::Address;
@@ -26,6 +26,10 @@ Examples:
   urtica net linear,2 --ping-all --pcap s1,s2=trunk.pcap
   urtica net simulate --seeds 100
 
+Without --ping-all and --seconds it takes Mininet's commands: at a prompt, or from a pipe, as in
+  echo 'h1 ping -c 3 h2' | urtica net linear,3
+`help` there lists them.
+
 Topologies: single,N linear,N[,HOSTS] tree,depth=D,fanout=F torus,X,Y fattree,K ring,N mesh,N file:PATH. \
 Hosts are h1, h2, … with the addresses 10.0.0.1, 10.0.0.2, …";
 
@@ -34,6 +38,9 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long a controller may take to tell switches what it tells them at first.
 const TOLD_WITHIN: Duration = Duration::from_millis(300);
+
+/// What is said where a network has loops and hosts do not reach each other.
+const LOOPS: &str = "this network has loops, where what is flooded goes round; l2 and switches that learn need one without";
 
 /// How often it is looked at whether somebody wants to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -71,7 +78,7 @@ struct ShowArgs {
     /// Have each host ping each; the exit status tells whether all were reached.
     #[arg(long)]
     ping_all: bool,
-    /// End after this time [default: at once with --ping-all, else never].
+    /// End after this time, and take no commands [default: at once with --ping-all, else when there are no more commands].
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
     /// Jump from one thing that happens to the next instead of waiting for it. Not with --controller.
@@ -114,24 +121,19 @@ pub fn run(args: NetArgs) -> ExitCode {
 }
 
 fn show(args: &ShowArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let stop = stop_on_signal()?;
+    let signals = Signals::register()?;
     let mut net = args.build()?;
+    args.end_in_time(&mut net, &signals);
     if args.waits_for_controller() {
-        wait_for_controller(&mut net, args.patience(), &stop)?;
+        wait_for_controller(&mut net, args.patience(), &signals)?;
     }
-    let mut all_reached = true;
-    if args.ping_all {
-        let report = net.ping_all()?;
-        all_reached = report.is_complete();
-        tell_pings(&net, &report)?;
-        if !all_reached && args.has_loops()? {
-            say(
-                "this network has loops, where what is flooded goes round; l2 and switches that learn need one without",
-            );
-        }
+    let hint = args.hint()?;
+    if !args.ping_all && args.seconds.is_none() {
+        return prompt::run(&mut net, hint, &signals);
     }
+    let all_reached = !args.ping_all || ping_all(&mut net, hint, &signals)?;
     let end = args.end(&net);
-    while net.now() < end && !stop.load(Relaxed) {
+    while net.now() < end && !net.is_interrupted() {
         net.run_for(LOOK.min(end - net.now()));
         net.broken().map_or(Ok(()), |broken| Err(broken.clone()))?;
     }
@@ -139,6 +141,29 @@ fn show(args: &ShowArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// Has each host ping each, and tells of it; whether all were reached.
+fn ping_all(net: &mut Net, hint: Option<&str>, signals: &Signals) -> Result<bool, NetError> {
+    let all_reached = match net.ping_all() {
+        Ok(report) => {
+            tell_pings(net, &report)?;
+            report.is_complete()
+        }
+        Err(NetError::Interrupted(_)) => {
+            let why = match signals.have_come() {
+                true => "interrupted",
+                false => "the time that --seconds gives was over",
+            };
+            say(format!("{why} before all hosts had pinged each other"));
+            false
+        }
+        Err(error) => return Err(error),
+    };
+    if let Some(hint) = hint.filter(|_| !all_reached) {
+        say(hint);
+    }
+    Ok(all_reached)
 }
 
 impl ShowArgs {
@@ -166,9 +191,21 @@ impl ShowArgs {
         Ok(net)
     }
 
-    fn has_loops(&self) -> Result<bool, ShapeError> {
+    /// What is said where hosts do not reach each other.
+    fn hint(&self) -> Result<Option<&'static str>, ShapeError> {
         let plan = self.topology.as_ref().map(Shape::plan).transpose()?;
-        Ok(plan.is_some_and(|plan| has_loops(&plan)))
+        Ok(plan.is_some_and(|plan| has_loops(&plan)).then_some(LOOPS))
+    }
+
+    /// Has the network leave off at a signal, and when `--seconds` are over on the wall: one that has more to do than it can is late.
+    fn end_in_time(&self, net: &mut Net, signals: &Signals) {
+        let signals = signals.clone();
+        let follows_the_clock = self.seconds.is_some() && net.follows_the_clock();
+        let end = follows_the_clock.then(|| Instant::now().checked_add(self.end_of_time()));
+        let end = end.flatten();
+        net.interrupt_when(move || {
+            signals.have_come() || end.is_some_and(|end| Instant::now() >= end)
+        });
     }
 
     fn config(&self) -> NetConfig {
@@ -224,7 +261,7 @@ fn with_apps(
 fn wait_for_controller(
     net: &mut Net,
     patience: Duration,
-    stop: &AtomicBool,
+    signals: &Signals,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let connected = |net: &Net| {
         let switches = net.switches();
@@ -232,14 +269,14 @@ fn wait_for_controller(
         connected.count()
     };
     let all = net.switches().len();
-    let is_done = |net: &mut Net| connected(net) == all || stop.load(Relaxed);
+    let is_done = |net: &mut Net| connected(net) == all || signals.have_come();
     net.run_until(is_done, patience);
     let count = connected(net);
     say(format!(
         "{count} of {all} switches are connected after {:.3} s",
         net.now().as_secs_f64()
     ));
-    if count < all && !stop.load(Relaxed) {
+    if count < all && !signals.have_come() {
         return Err(format!(
             "{} switches found no controller within {patience:?}; is it running, and does it speak OpenFlow 1.0 or 1.3?",
             all - count
@@ -263,15 +300,6 @@ fn tell_pings(net: &Net, report: &PingAllReport) -> Result<(), urtica_net::NetEr
         ));
     }
     Ok(())
-}
-
-fn stop_on_signal() -> std::io::Result<Arc<AtomicBool>> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }
 
 #[cfg(test)]

@@ -1,8 +1,13 @@
 //! `urtica net` as people use it: by itself, against a controller in another process, and simulated.
 
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 fn urtica(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_urtica"));
@@ -15,34 +20,40 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// `urtica run` at a Unix socket; it ends when dropped.
-struct Controller(Child);
+struct Controller {
+    child: Child,
+    /// What it logs; it is open as long as the controller runs.
+    _log: BufReader<ChildStderr>,
+}
 
 impl Controller {
     fn start(app: &str, socket: &Path) -> Self {
         let listen = format!("punix:{}", socket.display());
-        let child = Command::new(env!("CARGO_BIN_EXE_urtica"))
+        let mut child = Command::new(env!("CARGO_BIN_EXE_urtica"))
             .args(["run", app, "--listen", &listen])
+            .env("RUST_LOG", "info")
             .stdin(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let controller = Self(child);
-        let started = Instant::now();
-        while !socket.exists() {
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        // It says where it listens once it does.
+        let mut line = String::new();
+        while !line.contains(&listen) {
+            line.clear();
             assert!(
-                started.elapsed() < Duration::from_secs(10),
-                "the controller listens"
+                log.read_line(&mut line).unwrap() > 0,
+                "the controller ended"
             );
-            std::thread::sleep(Duration::from_millis(10));
         }
-        controller
+        Self { child, _log: log }
     }
 }
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -307,4 +318,257 @@ fn unknown_topologies_and_programs_are_sentences() {
         let errors = text(&output.stderr);
         assert!(errors.contains(expected), "{errors}");
     }
+}
+
+/// What `urtica net` says to these commands from a pipe, and its exit status.
+fn commanded(arguments: &[&str], commands: &str) -> (String, Option<i32>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_urtica"))
+        .arg("net")
+        .args(arguments)
+        .env("RUST_LOG", "warn")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(commands.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    (text(&output.stdout), output.status.code())
+}
+
+/// Without the first line, which says what the network is.
+fn after_the_first_line(told: &str) -> &str {
+    told.split_once('\n').map_or("", |(_, rest)| rest)
+}
+
+#[test]
+fn commands_from_a_pipe_are_mininets() {
+    let commands =
+        "nodes\nnet\nlinks\nintfs\ndump\n# a comment\n\npingall\nlink s1 s2 down\nlinks\n";
+    let (told, status) = commanded(&["linear,2", "--simulated"], commands);
+    assert_eq!(
+        after_the_first_line(&told),
+        "available nodes are:\n\
+         h1 h2 s1 s2\n\
+         h1 h1-eth0:s1-eth1\n\
+         h2 h2-eth0:s2-eth1\n\
+         s1 s1-eth1:h1-eth0 s1-eth2:s2-eth2\n\
+         s2 s2-eth1:h2-eth0 s2-eth2:s1-eth2\n\
+         s2-eth2<->s1-eth2 (OK OK)\n\
+         h1-eth0<->s1-eth1 (OK OK)\n\
+         h2-eth0<->s2-eth1 (OK OK)\n\
+         h1: h1-eth0\n\
+         h2: h2-eth0\n\
+         s1: s1-eth1,s1-eth2\n\
+         s2: s2-eth1,s2-eth2\n\
+         <Host h1: h1-eth0:10.0.0.1 mac=00:00:00:00:00:01>\n\
+         <Host h2: h2-eth0:10.0.0.2 mac=00:00:00:00:00:02>\n\
+         <Switch s1: s1-eth1,s1-eth2 dpid=0000000000000001 without controller>\n\
+         <Switch s2: s2-eth1,s2-eth2 dpid=0000000000000002 without controller>\n\
+         *** Ping: testing ping reachability\n\
+         h1 -> h2\n\
+         h2 -> h1\n\
+         *** Results: 0% dropped (2/2 received)\n\
+         s2-eth2<->s1-eth2 (down down)\n\
+         h1-eth0<->s1-eth1 (OK OK)\n\
+         h2-eth0<->s2-eth1 (OK OK)\n"
+    );
+    assert_eq!(status, Some(0));
+}
+
+#[test]
+fn the_exit_status_tells_that_a_command_from_a_pipe_went_wrong() {
+    for (command, expected) in [
+        ("dance", "there is no command 'dance'"),
+        ("h1 ping -c1 h9", "there is no host 'h9'"),
+        ("link h1 h2 down", "there is no cable between 'h1' and 'h2'"),
+        (
+            "switch s1 stop\npingall",
+            "h1 -> X\nh2 -> X\n*** Results: 100% dropped (0/2 received)",
+        ),
+        (
+            "switch s1 stop\nh1 ping -c2 h2\nswitch s1 start",
+            "no answer from 10.0.0.2: icmp_seq=2\n--- h2 ping statistics ---\n\
+             2 packets transmitted, 0 received, 100% packet loss",
+        ),
+    ] {
+        let (told, status) = commanded(&["single,2", "--simulated"], command);
+        assert!(told.contains(expected), "{command}: {told}");
+        assert_eq!(status, Some(1), "{command}: {told}");
+    }
+    // What follows is done all the same.
+    let (told, status) = commanded(&["single,2", "--simulated"], "dance\npingpair\nexit\ndance");
+    assert!(
+        told.ends_with("*** Results: 0% dropped (2/2 received)\n"),
+        "{told}"
+    );
+    assert_eq!(status, Some(1));
+}
+
+#[test]
+fn pings_streams_and_entries_are_told() {
+    let commands = "h1 ping -c 2 h2\niperf\nflows s1\nflows\nwait 20\nflows s2\n";
+    let (told, status) = commanded(&["linear,2", "--simulated", "--apps", "l2"], commands);
+    assert_eq!(status, Some(0), "{told}");
+    for expected in [
+        "PING h2 (10.0.0.2)\n64 bytes from 10.0.0.2: icmp_seq=1 time=",
+        "2 packets transmitted, 2 received, 0% packet loss\nrtt min/avg/max = ",
+        "*** Iperf: testing TCP bandwidth between h1 and h2\n*** Results: ",
+        "bits/sec, 0 packets sent again\n",
+        "tcp,in_port=1,",
+        "*** s2 -----",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    // At rest the entry is left that sends the rest to the controller.
+    let last = told.lines().last().unwrap();
+    assert!(
+        last.ends_with("priority=0 actions=CONTROLLER:65535"),
+        "{told}"
+    );
+}
+
+/// Frames go round in it without end, so that it cannot keep up with the clock.
+const STORM: &str = "mesh,4";
+
+#[test]
+fn pings_in_a_storm_end_when_the_time_is_over() {
+    let output = urtica(&["net", STORM, "--ping-all", "--seconds", "1"]);
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("this network has loops"), "{told}");
+}
+
+#[test]
+fn a_signal_ends_pings_in_a_storm() {
+    for (arguments, commands, begun) in [
+        (&["--ping-all"][..], "", "4 hosts"),
+        (&[], "pingall\npingall\n", "*** Ping"),
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_urtica"))
+            .args(["net", STORM])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(commands.as_bytes()).unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains(begun) {
+            line.clear();
+            assert!(stdout.read_line(&mut line).unwrap() > 0, "it ended");
+        }
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let mut told = String::new();
+        stdout.read_to_string(&mut told).unwrap();
+        // A pipe that stays open does not keep it.
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{told}");
+    }
+}
+
+/// `urtica net` at a terminal.
+struct Terminal {
+    child: Child,
+    keyboard: File,
+    screen: Receiver<Vec<u8>>,
+    shown: String,
+}
+
+impl Terminal {
+    fn start(arguments: &[&str], home: &Path) -> Self {
+        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&main).unwrap();
+        unlockpt(&main).unwrap();
+        let name = ptsname(&main, Vec::new()).unwrap();
+        let end = || {
+            let path = name.to_str().unwrap();
+            File::options().read(true).write(true).open(path).unwrap()
+        };
+        let child = Command::new(env!("CARGO_BIN_EXE_urtica"))
+            .arg("net")
+            .args(arguments)
+            .env("HOME", home)
+            .env("TERM", "xterm")
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .unwrap();
+        let (show, screen) = channel();
+        let mut display = File::from(main.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // The error at the end is that nobody has the other end any more.
+            while let Ok(count @ 1..) = display.read(&mut buffer) {
+                if show.send(buffer[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            child,
+            keyboard: File::from(main),
+            screen,
+            shown: String::new(),
+        }
+    }
+
+    /// Waits until this is shown, after what was waited for before.
+    fn wait_for(&mut self, expected: &str) {
+        const DEADLINE: Duration = Duration::from_secs(60);
+        loop {
+            if let Some(at) = self.shown.find(expected) {
+                self.shown.drain(..at + expected.len());
+                return;
+            }
+            match self.screen.recv_timeout(DEADLINE) {
+                Ok(bytes) => self.shown.push_str(&text(&bytes)),
+                Err(_) => panic!("no '{expected}' in: {}", self.shown),
+            }
+        }
+    }
+
+    fn type_keys(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_prompt_completes_words_and_remembers_lines() {
+    const TAB: &str = "\t";
+    const UP: &str = "\x1b[A";
+    const CTRL_C: &str = "\x03";
+    const CTRL_D: &str = "\x04";
+    let home = tempfile::tempdir().unwrap();
+    let mut terminal = Terminal::start(&["single,2", "--simulated"], home.path());
+    terminal.wait_for("urtica> ");
+    terminal.type_keys(&format!("h1 pi{TAB}h{TAB}-c1\r"));
+    terminal.wait_for("1 packets transmitted, 1 received");
+    terminal.wait_for("urtica> ");
+    terminal.type_keys(&format!("dance{CTRL_C}"));
+    terminal.wait_for("urtica> ");
+    terminal.type_keys(&format!("{UP}\r"));
+    terminal.wait_for("1 packets transmitted, 1 received");
+    terminal.wait_for("urtica> ");
+    terminal.type_keys(CTRL_D);
+    assert!(terminal.child.wait().unwrap().success());
+    drop(terminal);
+
+    let mut again = Terminal::start(&["single,2", "--simulated"], home.path());
+    again.wait_for("urtica> ");
+    again.type_keys(&format!("{UP}\r"));
+    again.wait_for("1 packets transmitted, 1 received");
+    again.wait_for("urtica> ");
+    again.type_keys("exit\r");
+    assert!(again.child.wait().unwrap().success());
 }

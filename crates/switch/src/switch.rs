@@ -9,7 +9,10 @@ use crate::shared::{Modes, Shared};
 use std::sync::Arc;
 use std::time::Duration;
 use urtica_pipeline::{Backend, CompileConfig, Compiled, Pipeline, PipelineConfig, Reader};
-use urtica_wire::{DatapathId, Port, PortNo, PortReason, PortState, Version, split_frame};
+use urtica_wire::{
+    DatapathId, ErrorCode, FlowStats, FlowStatsRequest, Port, PortNo, PortReason, PortState,
+    Version, split_frame,
+};
 
 /// What a switch is told before it starts.
 #[derive(Clone, Debug)]
@@ -264,6 +267,19 @@ impl Switch {
         let pipeline = self.shared.pipeline();
         let tables = pipeline.tables().iter();
         tables.map(|table| table.entries().len()).sum()
+    }
+
+    /// The flow entries that a request asks for, as a controller would be told.
+    ///
+    /// # Errors
+    /// The code that a controller would get.
+    pub fn flow_stats(
+        &self,
+        request: &FlowStatsRequest,
+        now: Duration,
+    ) -> Result<Vec<FlowStats<'static>>, ErrorCode> {
+        let entries = self.shared.pipeline().flow_stats(request)?;
+        Ok(entries.iter().map(|entry| entry.to_stats(now)).collect())
     }
 
     /// How many connections to controllers there are, answered or not.

@@ -1,6 +1,6 @@
 //! From a plan to a network.
 
-use super::{Attached, Control, Net, NetError};
+use super::{Attached, Control, Interrupt, Net, NetError};
 use crate::cable::Cable;
 use crate::channel::{Channel, ChannelConfig};
 use crate::host::{Host, Outbox};
@@ -64,6 +64,7 @@ impl Net {
             channels: Vec::new(),
             control: Control::none(),
             pace: None,
+            interrupt: Interrupt::default(),
             outbox: Outbox::default(),
             sent: Vec::new(),
         };

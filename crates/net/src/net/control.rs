@@ -74,6 +74,11 @@ impl Net {
         self.control.controller.as_ref().map(Embedded::network)
     }
 
+    /// Whether switches look for a controller, in this process or elsewhere.
+    pub fn has_control_plane(&self) -> bool {
+        self.control.is_wanted || self.has_remotes()
+    }
+
     /// How many switches have a connection, and how many the controller has.
     pub fn connections(&self) -> (usize, usize) {
         let channels = self.channels.iter();

@@ -5,7 +5,9 @@ use crate::HostId;
 use crate::frame::Frame;
 use crate::host::HostCounters;
 use crate::kernel::{Due, to_ns};
+use std::net::Ipv4Addr;
 use std::time::Duration;
+use urtica_wire::MacAddr;
 
 /// The time between the announcements of different hosts.
 const STAGGER: Duration = Duration::from_micros(100);
@@ -18,6 +20,16 @@ impl Net {
     pub fn host_name(&self, host: HostId) -> Result<&str, NetError> {
         self.check_host(host)?;
         Ok(&self.hosts[host.place()].host.name)
+    }
+
+    /// A host's addresses.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn host_addresses(&self, host: HostId) -> Result<(MacAddr, Ipv4Addr), NetError> {
+        self.check_host(host)?;
+        let host = &self.hosts[host.place()].host;
+        Ok((host.mac(), host.ipv4()))
     }
 
     /// Ends all pings and flows: hosts answer, and send nothing of their own.

@@ -4,6 +4,7 @@ mod build;
 mod control;
 mod flows;
 mod hosts;
+mod interrupt;
 mod links;
 mod moves;
 mod pings;
@@ -23,6 +24,7 @@ use crate::node::Node;
 use crate::watch::Watcher;
 use crate::{CableId, HostId, SwitchId};
 use control::Control;
+use interrupt::Interrupt;
 use real_time::Pace;
 use std::time::Duration;
 
@@ -41,6 +43,8 @@ pub struct Net {
     control: Control,
     /// While time passes as it does on the wall.
     pace: Option<Pace>,
+    /// Who may have time stop passing.
+    interrupt: Interrupt,
     outbox: Outbox,
     /// What a switch has sent, for a moment.
     sent: Vec<(u32, Frame)>,
@@ -87,6 +91,9 @@ pub enum NetError {
     /// A watcher has stopped the network.
     #[error(transparent)]
     Broken(#[from] Broken),
+    /// Whoever may interrupt has done so.
+    #[error("interrupted after {0:.3?}")]
+    Interrupted(Duration),
 }
 
 impl Net {
@@ -113,7 +120,7 @@ impl Net {
             if is_so(self) {
                 return true;
             }
-            if self.now() >= end || self.is_broken() {
+            if self.now() >= end || self.is_broken() || self.is_interrupted() {
                 return false;
             }
             self.run_to((self.now() + STEP).min(end));
@@ -173,7 +180,7 @@ impl Net {
     }
 
     fn run_to_ns(&mut self, until_ns: u64) {
-        while !self.is_broken() {
+        while !self.is_broken() && !self.interrupt.is_due() {
             let next_ns = self.kernel.agenda.next_ns();
             if self.wait(next_ns.map_or(until_ns, |next_ns| next_ns.min(until_ns))) {
                 continue;

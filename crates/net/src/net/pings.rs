@@ -59,7 +59,7 @@ impl Net {
     /// Pings once, and waits for the answer.
     ///
     /// # Errors
-    /// [`NetError`]: where there is no such host, or a watcher stops the network. That no answer comes is no error.
+    /// [`NetError`]: where there is no such host, a watcher stops the network, or it is interrupted. That no answer comes is no error.
     pub fn ping(&mut self, from: HostId, to: HostId) -> Result<PingReport, NetError> {
         let ping = self.start_ping(from, to, 1)?;
         self.finish_pings(&[ping])?;
@@ -69,7 +69,7 @@ impl Net {
     /// Has each host ping each, all nearly at the same time, and waits for the answers.
     ///
     /// # Errors
-    /// [`NetError::Broken`] where a watcher stops the network.
+    /// [`NetError::Broken`] where a watcher stops the network, [`NetError::Interrupted`] where it is interrupted.
     pub fn ping_all(&mut self) -> Result<PingAllReport, NetError> {
         let hosts: Vec<_> = self.hosts().collect();
         let pairs = hosts
@@ -82,12 +82,13 @@ impl Net {
     /// Has hosts ping others, all nearly at the same time, and waits for the answers.
     ///
     /// # Errors
-    /// [`NetError`]: where there is no such host, or a watcher stops the network.
+    /// [`NetError`]: where there is no such host, a watcher stops the network, or it is interrupted.
     pub fn ping_pairs(&mut self, pairs: &[(HostId, HostId)]) -> Result<PingAllReport, NetError> {
         let mut pings = Vec::with_capacity(pairs.len());
         for &(from, to) in pairs {
             pings.push(self.start_ping(from, to, 1)?);
             self.run_for(STAGGER);
+            self.check_time_passes()?;
         }
         self.finish_pings(&pings)?;
         let mut all = PingAllReport {
@@ -152,7 +153,6 @@ impl Net {
             left.is_empty()
         };
         self.run_until(are_done, LOOK_UP + ANSWER_WITHIN);
-        self.broken()
-            .map_or(Ok(()), |broken| Err(broken.clone().into()))
+        self.check_time_passes()
     }
 }

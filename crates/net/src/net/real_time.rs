@@ -12,6 +12,9 @@ use urtica_wire::Address;
 /// How long sockets are left alone at most, however much there is to do.
 const SERVED_EVERY: Duration = Duration::from_millis(1);
 
+/// How long it is waited at most before it is asked whether to leave off.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// How the network's time follows that on the wall.
 pub(super) struct Pace {
     started: Instant,
@@ -44,6 +47,17 @@ impl Net {
         self.pace.get_or_insert_with(|| Pace::new(now));
     }
 
+    /// Whether time passes as it does on the wall.
+    pub fn follows_the_clock(&self) -> bool {
+        self.pace.is_some()
+    }
+
+    /// Whether switches connect to a controller elsewhere.
+    pub(super) fn has_remotes(&self) -> bool {
+        let remotes = self.pace.as_ref().and_then(|pace| pace.remotes.as_ref());
+        remotes.is_some()
+    }
+
     /// Has all switches connect to a controller elsewhere, and time pass as it does on the wall.
     ///
     /// # Errors
@@ -57,13 +71,15 @@ impl Net {
         Ok(())
     }
 
-    /// Waits until something is due, and serves sockets meanwhile. Returns whether these had something, so that there may be something
-    /// else to do first.
+    /// Waits until something is due, and serves sockets meanwhile. Returns whether these had something, or it is to be asked whether to
+    /// leave off, so that there may be something else to do first.
     pub(super) fn wait(&mut self, due_ns: u64) -> bool {
         let Some(mut pace) = self.pace.take() else {
             return false;
         };
         let left = Duration::from_nanos(due_ns).saturating_sub(pace.now());
+        let is_in_parts = left > LOOK && self.interrupt.is_possible();
+        let left = if is_in_parts { LOOK } else { left };
         let has_served = match &mut pace.remotes {
             Some(remotes) if !left.is_zero() || pace.last_served.elapsed() >= SERVED_EVERY => {
                 let has_served = self.serve(remotes, left);
@@ -75,12 +91,16 @@ impl Net {
                 false
             }
         };
-        if has_served {
+        if is_in_parts {
+            self.interrupt.look_soon();
+        }
+        let is_early = has_served || is_in_parts;
+        if is_early {
             let now_ns = pace.now().as_nanos() as u64;
             self.kernel.now_ns = now_ns.min(due_ns).max(self.kernel.now_ns);
         }
         self.pace = Some(pace);
-        has_served
+        is_early
     }
 
     /// A switch's connection to a controller elsewhere has ended.

@@ -3,6 +3,7 @@
 mod cables;
 mod control;
 mod flows;
+mod interrupt;
 mod moves;
 mod reach;
 mod refusals;

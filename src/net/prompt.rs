@@ -1,0 +1,163 @@
+//! The prompt of `urtica net`: Mininet's commands, typed or from a pipe.
+
+mod act;
+mod command;
+mod complete;
+mod lines;
+mod names;
+mod show;
+
+use crate::net::signals::Signals;
+use crate::say::say;
+use command::{Command, PING, VERBS, Verb};
+use lines::{Line, Lines};
+use names::Names;
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::Duration;
+use urtica_net::{Net, NetError};
+
+/// How long the network goes on before it is looked whether a line has come.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How what was typed went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Done {
+    Well,
+    /// It was told what went wrong.
+    Badly,
+    Exit,
+}
+
+impl Done {
+    fn well_if(is_well: bool) -> Self {
+        match is_well {
+            true => Self::Well,
+            false => Self::Badly,
+        }
+    }
+}
+
+/// What commands are about.
+struct Prompt<'n> {
+    net: &'n mut Net,
+    names: Names,
+    /// Said where hosts do not reach each other.
+    hint: Option<&'static str>,
+}
+
+/// Does what is typed, or what a pipe says, until there is no more. From a pipe, the status tells whether all of it went well.
+pub(super) fn run(
+    net: &mut Net,
+    hint: Option<&'static str>,
+    signals: &Signals,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let names = Names::of(net)?;
+    let lines = Lines::open(&names);
+    if lines.are_typed() {
+        say("`help` lists the commands, the tab key completes them, and `exit` ends the network.");
+    }
+    let mut prompt = Prompt { net, names, hint };
+    let mut all_well = true;
+    loop {
+        let done = match prompt.next_line(&lines, signals)? {
+            Some(Line::Text(line)) => prompt.execute(&line)?,
+            Some(Line::GivenUp) => Done::Well,
+            Some(Line::Failed(error)) => {
+                return Err(format!("cannot read commands: {error}").into());
+            }
+            Some(Line::End) | None => break,
+        };
+        all_well &= done != Done::Badly;
+        // Ctrl-C ends what is being done; whoever is not at a terminal means everything.
+        let is_over = signals.is_terminated() || !lines.are_typed() && signals.have_come();
+        signals.take_interrupt();
+        if done == Done::Exit || is_over {
+            break;
+        }
+    }
+    Ok(match all_well || lines.are_typed() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+impl Prompt<'_> {
+    /// The next line, while the network goes on; `None` where the command is to end.
+    fn next_line(
+        &mut self,
+        lines: &Lines,
+        signals: &Signals,
+    ) -> Result<Option<Line>, Box<dyn Error>> {
+        lines.ask();
+        loop {
+            // With simulated time nothing happens meanwhile.
+            let within = match self.net.follows_the_clock() {
+                true => Duration::ZERO,
+                false => LOOK,
+            };
+            if let Some(line) = lines.take(within) {
+                return Ok(Some(line));
+            }
+            if signals.is_terminated() || !lines.are_typed() && signals.have_come() {
+                return Ok(None);
+            }
+            signals.take_interrupt();
+            if self.net.follows_the_clock() {
+                self.net.run_for(LOOK);
+            }
+            if let Some(broken) = self.net.broken() {
+                return Err(broken.clone().into());
+            }
+        }
+    }
+
+    /// Does what a line says. What it cannot do is told, and is no end; a network that has stopped is.
+    fn execute(&mut self, line: &str) -> Result<Done, Box<dyn Error>> {
+        let done = match Command::parse(line, &self.names) {
+            Ok(command) => self.obey(command),
+            Err(error) => {
+                say(error);
+                return Ok(Done::Badly);
+            }
+        };
+        match done {
+            Err(NetError::Interrupted(_)) => {
+                say("interrupted");
+                Ok(Done::Badly)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    fn obey(&mut self, command: Command) -> Result<Done, NetError> {
+        match command {
+            Command::Nothing => {}
+            Command::Help(verb) => help(verb),
+            Command::Nodes => show::nodes(self.net, &self.names),
+            Command::Net => show::net(self.net)?,
+            Command::Links => show::links(self.net)?,
+            Command::Intfs => show::intfs(self.net)?,
+            Command::Dump => show::dump(self.net)?,
+            Command::Flows(switch) => show::flows(self.net, switch.as_deref())?,
+            Command::PingAll => return self.ping_all(),
+            Command::PingPair => return self.ping_pair(),
+            Command::Ping { from, to, count } => return self.ping(&from, &to, count),
+            Command::Iperf(ends) => return self.iperf(ends),
+            Command::Link { a, b, is_up } => return self.link(&a, &b, is_up),
+            Command::Switch { name, is_on } => self.switch(&name, is_on)?,
+            Command::Wait(time) => return self.wait(time),
+            Command::Exit => return Ok(Done::Exit),
+        }
+        Ok(Done::Well)
+    }
+}
+
+fn help(verb: Option<&Verb>) {
+    if let Some(verb) = verb {
+        return say(format!("{}: {}", verb.usage(), verb.about));
+    }
+    for verb in [&PING].into_iter().chain(&VERBS) {
+        say(format!("{:27} {}", verb.usage(), verb.about));
+    }
+}

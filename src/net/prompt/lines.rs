@@ -1,0 +1,177 @@
+//! Where commands come from: an editor on a terminal, or whatever else is standard input, line by line.
+//!
+//! A thread reads, so that the network goes on meanwhile. It reads a line only when it is asked to: until a command is done, the terminal is
+//! not the editor's, and Ctrl-C is a signal.
+
+use super::complete::Completion;
+use super::names::Names;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{CompletionType, Config, Editor};
+use std::io::{BufRead, IsTerminal, stdin, stdout};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+const PROMPT: &str = "urtica> ";
+
+/// Where lines that were typed are kept, in the home directory.
+const HISTORY: &str = ".urtica_net_history";
+
+/// What has come.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Text(String),
+    /// Ctrl-C: the line is given up.
+    GivenUp,
+    /// There is no more.
+    End,
+    /// It cannot be read.
+    Failed(String),
+}
+
+/// Lines, one after the other.
+pub(super) struct Lines {
+    wanted: Sender<()>,
+    read: Receiver<Line>,
+    terminal: Option<TerminalMode>,
+}
+
+impl Lines {
+    /// Those of standard input, with an editor if it and standard output are a terminal.
+    pub fn open(names: &Names) -> Self {
+        let is_terminal = stdin().is_terminal() && stdout().is_terminal();
+        let (wanted, wishes) = channel();
+        let (give, read) = channel();
+        let names = names.clone();
+        thread::spawn(move || match is_terminal {
+            true => edit(names, &wishes, &give),
+            false => pass_on(stdin().lock(), &wishes, &give),
+        });
+        Self {
+            wanted,
+            read,
+            terminal: is_terminal.then(TerminalMode::of_stdin).flatten(),
+        }
+    }
+
+    /// Whether somebody types them.
+    pub fn are_typed(&self) -> bool {
+        self.terminal.is_some()
+    }
+
+    /// Asks for a line.
+    pub fn ask(&self) {
+        // That nobody reads any more shows when it is taken.
+        let _ = self.wanted.send(());
+    }
+
+    /// The line that was asked for, if it comes within this time.
+    pub fn take(&self, within: Duration) -> Option<Line> {
+        match self.read.recv_timeout(within) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Line::End),
+        }
+    }
+}
+
+/// Reads a line for each wish.
+fn pass_on(mut input: impl BufRead, wishes: &Receiver<()>, give: &Sender<Line>) {
+    for () in wishes {
+        let mut text = String::new();
+        let line = match input.read_line(&mut text) {
+            Ok(0) => Line::End,
+            Ok(_) => Line::Text(text),
+            Err(error) => Line::Failed(error.to_string()),
+        };
+        if give.send(line).is_err() {
+            return;
+        }
+    }
+}
+
+/// Has a line typed for each wish.
+fn edit(names: Names, wishes: &Receiver<()>, give: &Sender<Line>) {
+    let mut editor = match editor(names) {
+        Ok(editor) => editor,
+        Err(error) => {
+            let _ = give.send(Line::Failed(error.to_string()));
+            return;
+        }
+    };
+    let history = history_file();
+    if let Some(file) = &history {
+        // There is none the first time.
+        let _ = editor.load_history(file);
+    }
+    for () in wishes {
+        let line = match editor.readline(PROMPT) {
+            Ok(text) => Line::Text(text),
+            Err(ReadlineError::Interrupted) => Line::GivenUp,
+            Err(ReadlineError::Eof) => Line::End,
+            Err(error) => Line::Failed(error.to_string()),
+        };
+        if let (Line::Text(_), Some(file)) = (&line, &history) {
+            // A history that cannot be kept is no reason to stop.
+            let _ = editor.append_history(file);
+        }
+        if give.send(line).is_err() {
+            return;
+        }
+    }
+}
+
+fn editor(names: Names) -> rustyline::Result<Editor<Completion, FileHistory>> {
+    let config = Config::builder()
+        .auto_add_history(true)
+        .completion_type(CompletionType::List)
+        .build();
+    let mut editor = Editor::with_config(config)?;
+    editor.set_helper(Some(Completion(names)));
+    Ok(editor)
+}
+
+fn history_file() -> Option<PathBuf> {
+    Some(PathBuf::from(std::env::var_os("HOME")?).join(HISTORY))
+}
+
+/// The terminal as it was. The editor's thread may be in the middle of a line when the command ends.
+struct TerminalMode(Termios);
+
+impl TerminalMode {
+    fn of_stdin() -> Option<Self> {
+        tcgetattr(stdin()).ok().map(Self)
+    }
+}
+
+impl Drop for TerminalMode {
+    fn drop(&mut self) {
+        let _ = tcsetattr(stdin(), OptionalActions::Drain, &self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_they_are_wanted() {
+        let (wanted, wishes) = channel();
+        let (give, read) = channel();
+        let reader = thread::spawn(move || pass_on(&b"pingall\nexit"[..], &wishes, &give));
+        for expected in [
+            Line::Text("pingall\n".to_owned()),
+            Line::Text("exit".to_owned()),
+            Line::End,
+        ] {
+            assert!(read.try_recv().is_err());
+            wanted.send(()).unwrap();
+            assert_eq!(read.recv().unwrap(), expected);
+        }
+        drop(wanted);
+        reader.join().unwrap();
+    }
+}

@@ -1,0 +1,41 @@
+//! What ends the command, or what it is doing.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Whether SIGINT or SIGTERM has come.
+#[derive(Clone)]
+pub(super) struct Signals {
+    interrupt: Arc<AtomicBool>,
+    terminate: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// From now on signals set flags, and do nothing else.
+    pub fn register() -> io::Result<Self> {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        let signals = Self {
+            interrupt: Arc::default(),
+            terminate: Arc::default(),
+        };
+        signal_hook::flag::register(SIGINT, Arc::clone(&signals.interrupt))?;
+        signal_hook::flag::register(SIGTERM, Arc::clone(&signals.terminate))?;
+        Ok(signals)
+    }
+
+    /// Whether either has come.
+    pub fn have_come(&self) -> bool {
+        self.interrupt.load(Relaxed) || self.is_terminated()
+    }
+
+    /// Whether SIGTERM has come.
+    pub fn is_terminated(&self) -> bool {
+        self.terminate.load(Relaxed)
+    }
+
+    /// Takes an interrupt as dealt with.
+    pub fn take_interrupt(&self) -> bool {
+        self.interrupt.swap(false, Relaxed)
+    }
+}
