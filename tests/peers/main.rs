@@ -6,6 +6,7 @@
 //! machine's own Open vSwitch. They need root and what `tools/setup` installs; without these they
 //! say so and pass, except where `CI=true` is set.
 
+mod bulk;
 mod conformance;
 mod controller;
 mod figures;

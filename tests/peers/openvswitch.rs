@@ -7,7 +7,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::namespace::Namespace;
-use crate::process::{Daemon, eventually, run};
+use crate::process::{Daemon, Signal, eventually, run};
 
 /// The programs it consists of.
 pub const TOOLS: &[&str] = &[
@@ -27,7 +27,7 @@ const CONNECT_DEADLINE: Duration = Duration::from_secs(20);
 pub struct OpenVswitch<'room> {
     room: &'room Namespace,
     // Declared before the database and the folder, so that they are dropped in this order.
-    _vswitchd: Daemon,
+    vswitchd: Daemon,
     _database: Daemon,
     folder: TempDir,
 }
@@ -60,7 +60,7 @@ impl<'room> OpenVswitch<'room> {
         );
         let switch = Self {
             room,
-            _vswitchd: vswitchd,
+            vswitchd,
             _database: database,
             folder,
         };
@@ -106,6 +106,16 @@ impl<'room> OpenVswitch<'room> {
         run(&mut command);
     }
 
+    /// Stops the switch in the midst of whatever it does, until [`OpenVswitch::resume`].
+    pub fn pause(&self) {
+        self.vswitchd.signal(Signal::STOP);
+    }
+
+    /// Has it go on.
+    pub fn resume(&self) {
+        self.vswitchd.signal(Signal::CONT);
+    }
+
     /// Waits until every bridge has its controller.
     pub fn wait_connected(&self) {
         eventually(
@@ -126,6 +136,13 @@ impl<'room> OpenVswitch<'room> {
     /// A file in its folder, where its sockets are, too.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// How many flow entries a bridge has and what they have counted, in ovs-ofctl's words.
+    pub fn dump_aggregate(&self, bridge: &str, protocol: &str) -> String {
+        run(self
+            .command("ovs-ofctl")
+            .args(["-O", protocol, "dump-aggregate", bridge]))
     }
 
     /// The flow entries of a bridge, in ovs-ofctl's words, one a line.

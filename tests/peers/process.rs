@@ -78,13 +78,18 @@ impl Daemon {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Sends `signal`.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal)
+            .expect("a child of ours takes our signals");
+    }
+
     /// Sends `signal` and waits for the end; `None` if the process does not end in time.
     pub fn stop(&mut self, signal: Signal) -> Option<ExitStatus> {
         if let Ok(Some(status)) = self.child.try_wait() {
             return Some(status);
         }
-        kill_process(Pid::from_child(&self.child), signal)
-            .expect("a child of ours takes our signals");
+        self.signal(signal);
         let start = Instant::now();
         while start.elapsed() < STOP_DEADLINE {
             if let Ok(Some(status)) = self.child.try_wait() {

@@ -16,7 +16,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use urtica_state::Series;
 use urtica_wire::{
     DatapathId, DecodeError, Header, Message, PacketIn, PortStatus, Version, split_frame,
@@ -36,6 +36,11 @@ pub(crate) struct Turn {
     pub network: Network,
     pub programs: Vec<Arc<dyn Program>>,
     pub shard: usize,
+}
+
+/// What [`Turn::now_s`] is after this time.
+pub(crate) fn whole_seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }
 
 /// Why a connection ends.

@@ -1,7 +1,9 @@
 //! A controller that somebody else drives.
 
 use crate::background::{Background, TaskQueue};
-use crate::connection::{Channel, Close, Connection, FLUSH_BYTES, Turn, contain, is_worth_telling};
+use crate::connection::{
+    Channel, Close, Connection, FLUSH_BYTES, Turn, contain, is_worth_telling, whole_seconds,
+};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::session::SessionConfig;
 use crate::{BackgroundCounters, Network, Program};
@@ -250,7 +252,7 @@ impl Embedded {
             clock.set(now);
         }
         self.turn.now = clock.now();
-        self.turn.now_s = self.now().as_secs() as u32;
+        self.turn.now_s = whole_seconds(self.now());
     }
 
     fn now(&self) -> Duration {
@@ -280,7 +282,7 @@ impl Embedded {
     }
 
     fn send_to_rest(&mut self) {
-        self.rest_until = self.now() + REST;
+        self.rest_until = self.now().saturating_add(REST);
         let counters = &self.background.counters;
         counters.add_stall();
         if is_worth_telling(counters.stalls()) {

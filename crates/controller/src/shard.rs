@@ -13,7 +13,7 @@
 //! **Thread-safety.** Nothing in here is shared but the mailbox and the counters.
 
 use crate::Program;
-use crate::connection::{Close, Connection, Turn, contain};
+use crate::connection::{Close, Connection, Turn, contain, whole_seconds};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
 use crate::watch::contain_thread;
@@ -140,7 +140,7 @@ impl Shard {
             Err(error) => return Err(error.into()),
         }
         self.turn.now = Instant::now();
-        self.turn.now_s = self.turn.now.duration_since(self.started).as_secs() as u32;
+        self.turn.now_s = whole_seconds(self.turn.now.duration_since(self.started));
         Ok(())
     }
 

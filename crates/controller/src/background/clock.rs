@@ -69,7 +69,9 @@ impl Clock {
     /// Sets a simulated clock. It never goes back; a real one cannot be set.
     pub fn set(&self, now: Instant) {
         if let Time::Simulated { base, elapsed_ns } = &self.time {
-            let elapsed = now.saturating_duration_since(*base).as_nanos() as u64;
+            let elapsed = now.saturating_duration_since(*base).as_nanos();
+            // It stops after 584 years.
+            let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
             elapsed_ns.fetch_max(elapsed, Ordering::Relaxed);
         }
     }

@@ -265,6 +265,18 @@ fn a_reply_that_does_not_come_in_time_is_an_error_and_later_nothing() {
 }
 
 #[test]
+fn a_reply_can_be_waited_for_without_end() {
+    let running = hub(1);
+    let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
+    let pending = running.network().barrier(ONE).unwrap();
+    let asker = thread::spawn(move || pending.wait(Duration::MAX));
+    let xid = switch.receive().header().xid;
+    switch.send(xid, &Message::BarrierReply);
+    assert!(asker.join().unwrap().is_ok());
+    running.stop().unwrap();
+}
+
+#[test]
 fn who_waits_learns_that_the_controller_stops() {
     let running = hub(1);
     let mut switch = FakeSwitch::join(&running, Version::Of13, 1);

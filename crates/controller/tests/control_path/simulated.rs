@@ -43,6 +43,26 @@ fn sleepers_wake_in_order_of_time_and_then_as_they_lay_down() {
 }
 
 #[test]
+fn a_sleep_without_end_has_none() {
+    let ([sleeper, waiter], record) = recorders(["sleeper", "waiter"]);
+    let mut bench = Bench::new(beside(move |background| {
+        let (recorder, own) = (sleeper.clone(), background.clone());
+        background.spawn("sleeper", async move {
+            own.sleep(Duration::MAX).await;
+            recorder.tell("awake");
+        });
+        let (recorder, own) = (waiter.clone(), background.clone());
+        background.spawn("waiter", async move {
+            let done = own.timeout(Duration::MAX, own.sleep(ms(5))).await;
+            recorder.tell(format_args!("{done:?}"));
+        });
+    }));
+    bench.run_until(Duration::from_secs(365 * 24 * 60 * 60));
+    assert_eq!(record.next(), "waiter: Some(())");
+    assert!(record.is_empty());
+}
+
+#[test]
 fn a_timer_that_is_looked_at_keeps_its_place() {
     let ([a, b], record) = recorders(["a", "b"]);
     let mut bench = Bench::new(beside(move |background| {
