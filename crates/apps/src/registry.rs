@@ -227,12 +227,14 @@ pub fn add_all(
     names: &[impl AsRef<str>],
     options: &Options,
 ) -> Result<Controller, SetupError> {
-    let rows = find_rows(names)?;
+    let mut rows = find_rows(names)?;
     options.check_used_by(&rows)?;
     if let Some(warning) = warn_of_no_forwarder(&rows) {
         tracing::warn!("{warning}");
     }
     let mut setup = Setup::new(controller, &rows, options);
+    // What it has to see must not be answered before: in front of all that others bring along.
+    rows.sort_by_key(|row| row.name != "security");
     for row in &rows {
         setup.current = row.name;
         let added = setup

@@ -9,7 +9,13 @@
 //! at whose edge it comes in, is noted, and gets an entry that lets its flow pass to the programs that forward. What
 //! comes by a link between switches has passed a filter already. Answers are not noted, so nobody is guilty of being
 //! asked. Handlers only take notes; a background program goes through them ten times a second, tells switches to drop,
-//! and publishes who is dropped, so that packets under way are dropped as well.
+//! and publishes who is dropped, so that packets under way are dropped as well. Questions for addresses are noted by a
+//! program of their own ([`Security::questions`]), which comes before whatever answers them.
+//!
+//! **Edge or trunk.** A port that leads to another switch looks like any other until that switch is connected, and
+//! everybody behind it would seem to be there. So whether a port is one of the edge is decided when something would be
+//! dropped (`ports.rs`): only at ports that discovery has judged to be hosts', and whole ports only once switches have had the
+//! time to come back after a start of the controller. What turns out to have been a link is let in again at once.
 //!
 //! **Windows.** Notes are kept for the half of the window that passes and the half before. So a limit is for a time
 //! between half the window and the whole.
@@ -23,14 +29,16 @@
 //! **Thread-safety.** Each switch's notes have a lock, held for one note or one look. One more guards which flows were
 //! begun.
 
+mod ports;
 mod record;
 
 pub use record::Offence;
 
 use crate::registry::Setup;
+use ports::Ports;
 use record::{Attempt, Begun, SwitchRecord};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use urtica_controller::services::Discovery;
 use urtica_controller::{
@@ -38,8 +46,11 @@ use urtica_controller::{
 };
 use urtica_state::Snapshot;
 use urtica_topology::PortId;
-use urtica_wire::packet::{Headers, ether_type};
-use urtica_wire::{DatapathId, FlowMod, MacAddr, Match, Message, PacketIn, PortNo, Version};
+use urtica_wire::packet::{Headers, ether_type, ip_proto};
+use urtica_wire::{
+    DatapathId, FlowMod, FlowModCommand, MacAddr, Match, Message, PacketIn, PortNo, PortStatus,
+    Version,
+};
 
 /// What marks the program's entries: `urticas` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0urticas");
@@ -179,22 +190,31 @@ pub struct Security(Arc<Shared>);
 
 struct Shared {
     config: SecurityConfig,
-    discovery: Discovery,
+    ports: Ports,
     dropped: Snapshot<DropList>,
-    records: Mutex<BTreeMap<DatapathId, Arc<Mutex<SwitchRecord>>>>,
+    /// Those of switches that have handlers, which own them.
+    records: Mutex<BTreeMap<DatapathId, Weak<Mutex<SwitchRecord>>>>,
     begun: Mutex<Begun>,
 }
 
 impl Security {
     /// Watches hosts; where there are links, `discovery` knows, which must run in the same controller.
+    ///
+    /// Where something answers questions for addresses, such as a
+    /// [`NeighbourProxy`](urtica_controller::services::NeighbourProxy), [`Security::questions`] must be added before it.
     pub fn new(discovery: &Discovery, config: SecurityConfig) -> Self {
         Self(Arc::new(Shared {
             config,
-            discovery: discovery.clone(),
+            ports: Ports::new(discovery),
             dropped: Snapshot::new(DropList::new()),
             records: Mutex::default(),
             begun: Mutex::new(Begun::new(MAX_BEGUN)),
         }))
+    }
+
+    /// A program that notes questions for addresses (ARP, neighbour discovery), to be added before whatever answers them.
+    pub fn questions(&self) -> impl Program + use<> {
+        Questions(Arc::clone(&self.0))
     }
 
     /// Whose packets are dropped, by port.
@@ -204,9 +224,9 @@ impl Security {
 
     /// How many notes are kept.
     pub fn notes(&self) -> usize {
-        let records = lock(&self.0.records);
-        let of_switches: usize = records.values().map(|record| lock(record).len()).sum();
-        of_switches + lock(&self.0.begun).len()
+        let of_switches = self.0.live_records();
+        let of_switches = of_switches.iter().map(|(_, record)| lock(record).len());
+        of_switches.sum::<usize>() + lock(&self.0.begun).len()
     }
 }
 
@@ -219,17 +239,17 @@ pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
     }
     let config = SecurityConfig::from_args(&setup.options.security)?;
     let discovery = setup.discovery();
-    setup.add(Security::new(&discovery, config));
+    let security = Security::new(&discovery, config);
+    setup.add(security.questions());
+    setup.add(security);
     Ok(())
 }
 
 impl Program for Security {
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
-        let record = Arc::default();
-        lock(&self.0.records).insert(info.datapath_id, Arc::clone(&record));
         Box::new(SecurityHandler {
+            record: self.0.record(info.datapath_id),
             shared: Arc::clone(&self.0),
-            record,
         })
     }
 
@@ -240,6 +260,40 @@ impl Program for Security {
 
     fn stage(&self) -> Stage {
         Stage::Filter
+    }
+}
+
+/// Notes questions for addresses.
+struct Questions(Arc<Shared>);
+
+impl Program for Questions {
+    fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(QuestionsHandler(SecurityHandler {
+            record: self.0.record(info.datapath_id),
+            shared: Arc::clone(&self.0),
+        }))
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Observe
+    }
+}
+
+struct QuestionsHandler(SecurityHandler);
+
+impl SwitchHandler for QuestionsHandler {
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        let handler = &self.0;
+        let port = PortId::new(switch.datapath_id(), packet.in_port);
+        if packet.table_id != 0 || handler.shared.ports.is_trunk(port) {
+            return;
+        }
+        if let Some(attempt) = Attempt::of(packet).filter(Attempt::is_question) {
+            if handler.shared.is_dropped(port, packet.eth_src()) {
+                return switch.consume();
+            }
+            handler.note(packet.in_port, &attempt);
+        }
     }
 }
 
@@ -256,11 +310,13 @@ impl SwitchHandler for SecurityHandler {
             let _ = switch.send(&Message::FlowMod(FlowMod::delete_by_cookie(COOKIE)));
             let _ = switch.send(&Message::BarrierRequest);
         }
+        self.shared.ports.forget_unplugged(switch.info());
         let (now, here) = (switch.now(), switch.datapath_id());
         let dropped = self.shared.dropped.load();
         for dropped in dropped
             .values()
             .filter(|dropped| dropped.port.switch == here)
+            .filter(|dropped| !self.shared.ports.is_trunk(dropped.port))
         {
             let left = dropped.until.saturating_duration_since(now).as_secs() as u16;
             let (match_, options) = drop_entry(dropped, left.max(1));
@@ -274,44 +330,67 @@ impl SwitchHandler for SecurityHandler {
             return;
         }
         let port = PortId::new(switch.datapath_id(), packet.in_port);
-        if self.shared.discovery.is_link_port(port) {
+        if self.shared.ports.is_trunk(port) {
             return let_link_pass(switch, packet.in_port);
         }
         if self.shared.is_dropped(port, packet.eth_src()) {
             return switch.consume();
         }
-        self.note(packet);
-        let eth_type = Headers::parse(packet.data).eth_type;
-        if matches!(eth_type, Some(ether_type::IPV4 | ether_type::IPV6)) {
+        if let Some(attempt) = Attempt::of(packet) {
+            self.note(packet.in_port, &attempt);
+        }
+        if may_get_entry(&Headers::parse(packet.data)) {
             let options = options(EntryOptions::idle(FLOW_IDLE_S));
             // OpenFlow 1.0 has no second table: there, every packet comes here.
             let _ = switch.let_pass(Match::exact(packet), options);
         }
     }
 
-    fn switch_down(&mut self, info: &SwitchInfo) {
-        let mut records = lock(&self.shared.records);
-        let ours = records.get(&info.datapath_id);
-        if ours.is_some_and(|record| Arc::ptr_eq(record, &self.record)) {
-            records.remove(&info.datapath_id);
+    fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
+        let port = PortId::new(switch.datapath_id(), status.port.port_no);
+        let is_forgotten = self.shared.ports.forget_where_down(port, status);
+        // OpenFlow 1.0 has no such entry.
+        if is_forgotten && switch.info().version != Version::Of10 {
+            let (match_, options) = link_entry(status.port.port_no);
+            let _ = switch.send(&deletion(match_, options));
         }
     }
 }
 
 impl SecurityHandler {
-    fn note(&self, packet: &PacketIn) {
+    fn note(&self, port_no: PortNo, attempt: &Attempt) {
         let config = &self.shared.config;
-        let Some(attempt) = Attempt::of(packet) else {
-            return;
-        };
-        let is_answer = lock(&self.shared.begun).is_answer(&attempt);
+        let is_answer = lock(&self.shared.begun).is_answer(attempt);
         if !is_answer && !config.allowed.contains(&attempt.source) {
-            lock(&self.record).note(packet.in_port, &attempt, config);
+            lock(&self.record).note(port_no, attempt, config);
         }
     }
 }
 
 impl Shared {
+    /// What is noted of a switch: the same for all its handlers, also those of a connection that takes another's place.
+    fn record(&self, switch: DatapathId) -> Arc<Mutex<SwitchRecord>> {
+        let mut records = lock(&self.records);
+        let known = records.get(&switch).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let new = Arc::default();
+            records.insert(switch, Arc::downgrade(&new));
+            new
+        })
+    }
+
+    /// The records of switches that are there; those of others are forgotten.
+    fn live_records(&self) -> Vec<(DatapathId, Arc<Mutex<SwitchRecord>>)> {
+        let mut live = Vec::new();
+        lock(&self.records).retain(|switch, record| {
+            let record = record.upgrade();
+            let is_live = record.is_some();
+            live.extend(record.map(|record| (*switch, record)));
+            is_live
+        });
+        live
+    }
+
     fn is_dropped(&self, port: PortId, source: MacAddr) -> bool {
         let dropped = self.dropped.load();
         dropped.contains_key(&(port, Some(source))) || dropped.contains_key(&(port, None))
@@ -319,11 +398,16 @@ impl Shared {
 
     /// The background program: goes through the notes.
     async fn judge(self: Arc<Self>, background: Background) {
-        let mut turned = background.now();
+        let started = background.now();
+        let mut turned = started;
         loop {
             background.sleep(TICK).await;
             let now = background.now();
-            self.drop_offenders(background.network(), now);
+            let network = background.network();
+            self.ports.learn(network);
+            self.let_in_trunks(network);
+            let is_settled = now.saturating_duration_since(started) >= ports::SETTLE;
+            self.drop_offenders(network, is_settled, now);
             self.let_in_again(now);
             if now.saturating_duration_since(turned) >= self.config.window / 2 {
                 turned = now;
@@ -332,11 +416,11 @@ impl Shared {
         }
     }
 
-    fn drop_offenders(&self, network: &Network, now: Instant) {
-        let records = lock(&self.records).clone();
+    fn drop_offenders(&self, network: &Network, is_settled: bool, now: Instant) {
         let until = now + Duration::from_secs(self.config.drop_s.into());
-        for (switch, record) in records {
-            let offences = lock(&record).take_offences(&self.config);
+        for (switch, record) in self.live_records() {
+            let side = |port_no| self.ports.side(PortId::new(switch, port_no), is_settled);
+            let offences = lock(&record).take_offences(&self.config, side);
             for (port_no, source, offence) in offences {
                 let port = PortId::new(switch, port_no);
                 self.drop_packets(
@@ -395,21 +479,72 @@ impl Shared {
         }
     }
 
+    /// Lets in what was dropped at ports that have turned out to lead to other switches.
+    fn let_in_trunks(&self, network: &Network) {
+        let dropped = self.dropped.load();
+        let trunks = dropped.values();
+        let mut trunks = trunks
+            .filter(|dropped| self.ports.is_trunk(dropped.port))
+            .peekable();
+        if trunks.peek().is_none() {
+            return;
+        }
+        for dropped in trunks {
+            let port = dropped.port;
+            tracing::info!(%port, "packets are let in again: the port leads to another switch");
+            let (match_, options) = drop_entry(dropped, 0);
+            if let Err(error) = network.send(port.switch, &deletion(match_, options)) {
+                tracing::warn!(%port, %error, "the switch could not be told to let packets in again; it does when the entry's time is over");
+            }
+        }
+        self.dropped.update(|list| {
+            let edge = list
+                .iter()
+                .filter(|((port, _), _)| !self.ports.is_trunk(*port));
+            edge.map(|(key, dropped)| (*key, *dropped)).collect()
+        });
+    }
+
     /// Half a window has passed.
     fn turn(&self) {
-        let records = lock(&self.records).clone();
-        records.values().for_each(|record| lock(record).turn());
+        for (_, record) in self.live_records() {
+            lock(&record).turn();
+        }
         lock(&self.begun).turn();
     }
 }
 
+/// Whether a packet is of a flow that an entry can tell from others: without its ports, as in fragments, an entry would let
+/// whatever the two hosts send each other pass unseen.
+fn may_get_entry(headers: &Headers) -> bool {
+    let is_ip = matches!(headers.eth_type, Some(ether_type::IPV4 | ether_type::IPV6));
+    let has_ports = matches!(
+        headers.ip_proto,
+        Some(ip_proto::TCP | ip_proto::UDP | ip_proto::SCTP)
+    );
+    is_ip && headers.ip_proto.is_some() && (!has_ports || headers.dst_port.is_some())
+}
+
 /// What came by a link has been looked at where it came into the network.
 fn let_link_pass(switch: &mut Switch, port_no: PortNo) {
+    let (match_, options) = link_entry(port_no);
+    let _ = switch.let_pass(match_, options);
+}
+
+fn link_entry(port_no: PortNo) -> (Match<'static>, EntryOptions) {
     let options = options(EntryOptions {
         hard_timeout: LINK_PASS_S,
         ..EntryOptions::PERMANENT
     });
-    let _ = switch.let_pass(Match::any().in_port(port_no), options);
+    (Match::any().in_port(port_no), options)
+}
+
+fn deletion(match_: Match<'static>, options: EntryOptions) -> Message<'static> {
+    Message::FlowMod(FlowMod {
+        command: FlowModCommand::DeleteStrict,
+        match_,
+        ..options.flow_mod()
+    })
 }
 
 fn drop_entry(dropped: &Dropped, seconds: u16) -> (Match<'static>, EntryOptions) {

@@ -1,6 +1,7 @@
 //! What sources of traffic did lately, in bounded memory.
 
 use super::SecurityConfig;
+use super::ports::Side;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use urtica_wire::packet::{Headers, arp, ip_proto};
@@ -27,6 +28,11 @@ struct Flow {
 }
 
 impl Attempt {
+    /// Whether it asks for an address.
+    pub fn is_question(&self) -> bool {
+        self.flow.is_none()
+    }
+
     /// `None` for packets that attempt nothing: answers of ARP, and what is neither IP nor a question for an address.
     pub fn of(packet: &PacketIn) -> Option<Self> {
         let headers = Headers::parse(packet.data);
@@ -210,14 +216,21 @@ impl SwitchRecord {
         self.0.entry(port_no).or_default().note(attempt, config);
     }
 
-    /// Who did too much, by port and, where it is not the whole port, by address. Their records begin anew.
+    /// Who did too much, by port and, where it is not the whole port, by address. Their records begin anew. What is not
+    /// known to be at the edge stays noted, and what is not there is forgotten.
     pub fn take_offences(
         &mut self,
         config: &SecurityConfig,
+        side: impl Fn(PortNo) -> Side,
     ) -> Vec<(PortNo, Option<MacAddr>, Offence)> {
         let mut offences = Vec::new();
         for (&port_no, port) in &mut self.0 {
-            if port.is_full {
+            match side(port_no) {
+                Side::Trunk => *port = PortRecord::default(),
+                Side::Unknown => continue,
+                Side::Edge | Side::LikelyEdge => {}
+            }
+            if port.is_full && side(port_no) == Side::Edge {
                 *port = PortRecord::default();
                 offences.push((port_no, None, Offence::Spoofing));
             }
@@ -353,7 +366,7 @@ mod tests {
             );
         }
         assert!(record.len() <= config.max_notes_per_port() + 3);
-        let offences = record.take_offences(&config);
+        let offences = record.take_offences(&config, |_| Side::Edge);
         assert_eq!(offences, [(PortNo(1), None, Offence::Spoofing)]);
         assert_eq!(record.len(), 0);
     }
@@ -366,7 +379,7 @@ mod tests {
             record.note(PortNo(1), &attempt(1, [10, 0, 0, 9], (4000, port)), &config);
             record.note(PortNo(1), &attempt(2, [10, 0, 0, 9], (4000, 80)), &config);
         }
-        let offences = record.take_offences(&config);
+        let offences = record.take_offences(&config, |_| Side::Edge);
         let scanner = MacAddr::from_u64(1);
         assert_eq!(offences, [(PortNo(1), Some(scanner), Offence::PortScan)]);
     }

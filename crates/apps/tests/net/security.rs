@@ -1,16 +1,17 @@
 //! The watch for scans and floods: who does them is dropped within a bound of time, and nobody else is.
 
 use crate::support::{frame, hold, inject, ms, net_with, net_with_controller, options};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 use urtica_apps::{Offence, Options, Routing, Security, SecurityConfig};
-use urtica_controller::services::{Discovery, Hosts, HostsConfig, Routes};
+use urtica_controller::services::{Discovery, Hosts, HostsConfig, NeighbourProxy, Routes};
 use urtica_controller::{Controller, SessionConfig};
 use urtica_net::simulate::{Programs, Scenario};
 use urtica_net::{Datagrams, Net};
 use urtica_topology::PortId;
 use urtica_wire::packet::{
-    Arp, Icmpv4, Ipv4, PseudoHeader, Tcp, ether_type, icmpv4, ip_proto, tcp,
+    Arp, Icmpv4, Icmpv6, Ipv4, Ipv6, Nd, PseudoHeader, Tcp, ether_type, icmpv4, icmpv6, ip_proto,
+    tcp,
 };
 use urtica_wire::{DatapathId, MacAddr, PortNo, Version};
 
@@ -34,6 +35,8 @@ fn watching(session: SessionConfig, config: SecurityConfig) -> (Controller, Secu
         .program(discovery)
         .program(hosts.clone())
         .program(routes.clone())
+        .program(security.questions())
+        .program(NeighbourProxy::new(&hosts))
         .program(security.clone())
         .program(Routing::new(&hosts, &routes));
     (controller, security)
@@ -110,6 +113,37 @@ fn who_has(src: u32, dst: u32) -> Vec<u8> {
     )
 }
 
+/// The same over IPv6.
+fn solicits(src: u32, dst: u32) -> Vec<u8> {
+    let address = |host: u32| Ipv6Addr::from_bits(0xfd00_u128 << 112 | u128::from(host));
+    let (sender, target) = (address(src), address(dst));
+    let group = Ipv6Addr::from_bits(0xff02_0000_0000_0000_0000_0001_ff00_0000 | u128::from(dst));
+    let header = Ipv6 {
+        hop_limit: 255,
+        ..Ipv6::new(sender, group, ip_proto::ICMPV6)
+    };
+    let nd = Nd {
+        flags: 0,
+        target,
+        sll: Some(MacAddr::from_u64(src.into())),
+        tll: None,
+    };
+    let icmp = Icmpv6 {
+        icmp_type: icmpv6::NEIGHBOR_SOLICITATION,
+        icmp_code: 0,
+    };
+    let (mut body, mut message, mut packet) = (Vec::new(), Vec::new(), Vec::new());
+    nd.write(&mut body);
+    icmp.write(&mut message, &header.pseudo_header(), &body);
+    header.write(&mut packet, &message).unwrap();
+    frame(
+        src.into(),
+        0x3333_ff00_0000 | u64::from(dst),
+        ether_type::IPV6,
+        &packet,
+    )
+}
+
 fn echo_request(src: u32, dst: u32) -> Vec<u8> {
     let mut request = Vec::new();
     let header = Icmpv4 {
@@ -171,6 +205,22 @@ fn a_port_scan_is_dropped_and_let_in_again() {
 }
 
 #[test]
+fn a_fragment_does_not_hide_a_scan() {
+    let mut fragment = syn((1, 4_000), (3, 80));
+    // The second eight bytes of something.
+    fragment[14 + 6..14 + 8].copy_from_slice(&[0x20, 1]);
+    let (mut net, security) = watched("linear,3", SecurityConfig::default());
+    assert!(net.ping_all().unwrap().is_complete());
+    inject(&net, "s1", 1, [fragment]);
+    net.run_for(ms(500));
+    let scan = (1..=120).map(|port| syn((1, 4_000), (3, port)));
+    inject(&net, "s1", 1, scan);
+    net.run_for(ms(500));
+    let h1 = Some(MacAddr::from_u64(1));
+    assert_eq!(dropped(&security), [(port(1, 1), h1, Offence::PortScan)]);
+}
+
+#[test]
 fn sweeps_are_dropped() {
     offends(Offence::Sweep, (10..150).map(|dst| who_has(1, dst)));
     offends(Offence::Sweep, (10..150).map(|dst| echo_request(1, dst)));
@@ -188,6 +238,8 @@ fn a_flood_of_syns_is_dropped() {
 fn a_port_with_made_up_senders_is_dropped_whole() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
+    // By now, all switches would have connected.
+    net.run_for(Duration::from_secs(15));
     let mut most = 0;
     for round in 0..20 {
         let sources = (0..300).map(|number| 0x0200_0000_0000 + round * 300 + number);
@@ -204,6 +256,95 @@ fn a_port_with_made_up_senders_is_dropped_whole() {
     assert!(most < 20_000, "{most} notes");
     assert!(!pings(&mut net, "h1", "h2"));
     assert!(pings(&mut net, "h2", "h3"));
+}
+
+/// Frames from more hosts than a port may have.
+fn from_many() -> impl Iterator<Item = Vec<u8>> {
+    (0..300).map(|number| {
+        segment(
+            0x0200_0000_0000 + number,
+            (1, 4_000),
+            (2, 80),
+            tcp::flags::SYN,
+        )
+    })
+}
+
+/// Has a switch lose its connection to the controller again and again.
+fn keep_away(net: &mut Net, switch: &str, time: Duration) {
+    let (switch, end) = (net.switch(switch).unwrap(), net.now() + time);
+    while net.now() < end {
+        net.break_connection(switch).unwrap();
+        net.run_for(ms(1));
+    }
+}
+
+#[test]
+fn hosts_behind_a_switch_that_comes_back_later_are_no_offence() {
+    let (mut net, _) = watched("linear,2", SecurityConfig::default());
+    assert!(net.ping_all().unwrap().is_complete());
+    net.stop_controller();
+    let (controller, security) = watching(SessionConfig::default(), SecurityConfig::default());
+    net.start_controller(controller).unwrap();
+    keep_away(&mut net, "s1", Duration::from_secs(4));
+    inject(&net, "s2", 2, from_many());
+    net.run_for(ms(1));
+    keep_away(&mut net, "s1", Duration::from_secs(4));
+    assert_eq!(dropped(&security), []);
+    net.run_for(Duration::from_secs(10));
+    assert_eq!(dropped(&security), []);
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn a_port_that_turns_out_to_lead_to_a_switch_is_let_in_at_once() {
+    let (mut net, _) = watched("linear,2", SecurityConfig::default());
+    net.stop_controller();
+    let (controller, security) = watching(SessionConfig::default(), SecurityConfig::default());
+    net.start_controller(controller).unwrap();
+    keep_away(&mut net, "s1", Duration::from_secs(16));
+    inject(&net, "s2", 2, from_many());
+    net.run_for(ms(1));
+    keep_away(&mut net, "s1", Duration::from_secs(1));
+    assert_eq!(dropped(&security), [(port(2, 2), None, Offence::Spoofing)]);
+    net.run_for(Duration::from_secs(10));
+    assert_eq!(dropped(&security), []);
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn hosts_behind_a_switch_that_has_lost_its_controller_are_no_offence() {
+    let (mut net, security) = watched("linear,2", SecurityConfig::default());
+    net.run_for(Duration::from_secs(20));
+    keep_away(&mut net, "s1", Duration::from_secs(20));
+    inject(&net, "s2", 2, from_many());
+    net.run_for(ms(1));
+    keep_away(&mut net, "s1", Duration::from_secs(1));
+    assert_eq!(dropped(&security), []);
+    // A port that has been down since is one like all others.
+    let cable = net.cable("s1", "s2").unwrap();
+    net.cut(cable).unwrap();
+    keep_away(&mut net, "s1", ms(100));
+    net.repair(cable).unwrap();
+    keep_away(&mut net, "s1", Duration::from_secs(1));
+    inject(&net, "s2", 2, from_many());
+    net.run_for(ms(1));
+    keep_away(&mut net, "s1", Duration::from_secs(1));
+    assert_eq!(dropped(&security), [(port(2, 2), None, Offence::Spoofing)]);
+}
+
+#[test]
+fn sweeps_are_seen_by_name_whatever_the_order() {
+    for apps in [&["routing", "security"], &["security", "routing"]] {
+        for question in [who_has, solicits] {
+            let mut net = net_with("linear,3", apps, &options());
+            assert!(net.ping_all().unwrap().is_complete());
+            inject(&net, "s1", 1, (10..150).map(|dst| question(1, dst)));
+            net.run_for(ms(500));
+            assert!(!pings(&mut net, "h1", "h2"), "{apps:?}");
+            assert!(pings(&mut net, "h2", "h3"), "{apps:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,110 @@
+//! Which ports are at the network's edge.
+
+use super::lock;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::Duration;
+use urtica_controller::services::{Discovery, PortRole};
+use urtica_controller::{Network, SwitchInfo};
+use urtica_topology::PortId;
+use urtica_wire::{PortNo, PortReason, PortState, PortStatus};
+
+/// How long switches have to come back when the controller has started: Open vSwitch tries every 8 s at least. Until then a
+/// port with many hosts behind it may lead to a switch that has not.
+pub(super) const SETTLE: Duration = Duration::from_secs(15);
+
+/// What is behind a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Hosts.
+    Edge,
+    /// Hosts, or a switch that has not come back yet.
+    LikelyEdge,
+    /// It came up lately.
+    Unknown,
+    /// Another switch.
+    Trunk,
+}
+
+/// What is known of all ports.
+///
+/// A port that was a link's is one until it has been down: the switch behind it may have lost its controller and carry
+/// packets all the same.
+pub(super) struct Ports {
+    discovery: Discovery,
+    trunks: Mutex<Trunks>,
+}
+
+#[derive(Default)]
+struct Trunks {
+    /// Those that were links'. There are no more than ports.
+    ports: BTreeSet<PortId>,
+    /// The topology that they were last learnt from.
+    version: Option<u64>,
+}
+
+impl Ports {
+    pub fn new(discovery: &Discovery) -> Self {
+        Self {
+            discovery: discovery.clone(),
+            trunks: Mutex::default(),
+        }
+    }
+
+    /// Notes where there are links, if that has changed.
+    pub fn learn(&self, network: &Network) {
+        let version = self.discovery.topology().version();
+        let mut trunks = lock(&self.trunks);
+        if trunks.version == Some(version) {
+            return;
+        }
+        trunks.version = Some(version);
+        for link in self.discovery.topology().load().links() {
+            // One that has just gone down is not noted any more, though its link may still be shown.
+            let is_up = |port: &PortId| {
+                network
+                    .info(port.switch)
+                    .is_some_and(|info| is_plugged(&info, port.port_no))
+            };
+            trunks
+                .ports
+                .extend([link.from, link.to].into_iter().filter(is_up));
+        }
+    }
+
+    /// Takes in which ports a switch has that has just joined.
+    pub fn forget_unplugged(&self, info: &SwitchInfo) {
+        let is_known =
+            |port: &PortId| port.switch != info.datapath_id || is_plugged(info, port.port_no);
+        lock(&self.trunks).ports.retain(is_known);
+    }
+
+    /// Takes in that a port has changed. Returns whether it was a link's and is down now: what is plugged in next may be
+    /// anything.
+    pub fn forget_where_down(&self, port: PortId, status: &PortStatus) -> bool {
+        let is_down = status.port.state.contains(PortState::LINK_DOWN);
+        (is_down || status.reason == PortReason::Delete) && lock(&self.trunks).ports.remove(&port)
+    }
+
+    pub fn is_trunk(&self, port: PortId) -> bool {
+        self.discovery.is_link_port(port) || lock(&self.trunks).ports.contains(&port)
+    }
+
+    /// What is behind a port; `is_settled` says whether all switches have had the time to connect.
+    pub fn side(&self, port: PortId, is_settled: bool) -> Side {
+        if self.is_trunk(port) {
+            return Side::Trunk;
+        }
+        match self.discovery.port_role(port) {
+            Some(PortRole::Host) if is_settled => Side::Edge,
+            Some(PortRole::Host) => Side::LikelyEdge,
+            _ => Side::Unknown,
+        }
+    }
+}
+
+/// Whether a switch has a port, and the port a link.
+fn is_plugged(info: &SwitchInfo, port_no: PortNo) -> bool {
+    let port = info.port(port_no);
+    port.is_some_and(|port| !port.state.contains(PortState::LINK_DOWN))
+}
