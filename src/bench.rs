@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use urtica_bench::config::{Expect, LoadConfig, MAX_MACS, Mode, Version};
+use urtica_bench::config::{Addresses, Expect, LoadConfig, MAX_MACS, Mode, Version};
+use urtica_bench::frame::FrameKind;
 use urtica_bench::limit::Limit;
 use urtica_bench::report::{Ended, html, json, text};
 use urtica_bench::run::{Live, run as run_load};
@@ -89,6 +90,18 @@ struct LoadArgs {
     /// Never repeat a source MAC address: each packet-in is a new host
     #[arg(long, conflicts_with = "mac_addresses")]
     unique_macs: bool,
+    /// Addresses of hosts and the order in which hosts send: cbench's, random ones drawn evenly, or by Zipf's law
+    #[arg(long, value_enum, default_value = "in-turn", value_name = "HOW")]
+    addresses: HostAddresses,
+    /// Kinds of frame in the packet-ins, in turn
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "cbench",
+        value_name = "KIND,..."
+    )]
+    frames: Vec<Frame>,
     /// Test length in ms
     #[arg(short, long, default_value_t = 1000, value_name = "MS")]
     ms_per_test: u64,
@@ -140,7 +153,7 @@ struct LoadArgs {
     /// Bytes of the frame in each packet-in
     #[arg(long, default_value_t = 64, value_name = "BYTES")]
     packet_size: usize,
-    /// Check each reply against its packet-in: buffer id, match and output port
+    /// Check each reply against its packet-in: buffer id, command, match and actions
     #[arg(long)]
     verify: bool,
     /// What --verify takes for right: a learning switch's answers, or any that name the packet-in's buffer
@@ -193,6 +206,36 @@ enum OpenFlow {
     V10,
     #[value(name = "1.3")]
     V13,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum HostAddresses {
+    InTurn,
+    Random,
+    Zipf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Frame {
+    Cbench,
+    Tcp,
+    Udp,
+    Arp,
+    Ipv6,
+    Vlan,
+}
+
+impl From<Frame> for FrameKind {
+    fn from(frame: Frame) -> Self {
+        match frame {
+            Frame::Cbench => Self::Cbench,
+            Frame::Tcp => Self::Tcp,
+            Frame::Udp => Self::Udp,
+            Frame::Arp => Self::Arp,
+            Frame::Ipv6 => Self::Ipv6,
+            Frame::Vlan => Self::Vlan,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -442,6 +485,12 @@ impl LoadArgs {
             } else {
                 self.mac_addresses
             },
+            addresses: match self.addresses {
+                HostAddresses::InTurn => Addresses::InTurn,
+                HostAddresses::Random => Addresses::Random,
+                HostAddresses::Zipf => Addresses::Zipf,
+            },
+            frames: self.frames.iter().map(|&frame| frame.into()).collect(),
             tests: self.loops,
             test_length: Duration::from_millis(self.ms_per_test),
             warmup: self.warmup,

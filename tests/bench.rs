@@ -324,6 +324,23 @@ fn bad_flags_are_sentences() {
             "a frame of 3 bytes is not from 60 to 9000",
         ),
         (&["--rate", "0"], "a rate of 0 per second"),
+        (
+            &["--frames", "ipv6", "--packet-size", "60"],
+            "too short for IPv6",
+        ),
+        (
+            &["--frames", "gre"],
+            "possible values: cbench, tcp, udp, arp, ipv6, vlan",
+        ),
+        (
+            &["--addresses", "zipf", "--unique-macs"],
+            "leave out --unique-macs",
+        ),
+        (&["--outstanding", "0"], "cannot share 0 outstanding"),
+        (
+            &["--outstanding", "9", "--rate", "5"],
+            "cannot be used with",
+        ),
         (&["--controller-pid", "4294967295"], "no process 4294967295"),
         (&["limit", "--listen", "tcp:h"], "give one to listen at"),
         (&["limit", "--listen", "nowhere"], "known forms"),

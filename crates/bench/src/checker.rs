@@ -8,13 +8,17 @@
 //! judge here.
 
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::actions::Output;
 use crate::config::{Expect, Version};
+use crate::frame::{FrameKind, Packet};
+use crate::matching::Fit;
 use crate::outstanding::{Outstanding, Place};
 use crate::packet_in::{Cursor, Identity, NO_BUFFER};
-use crate::reply::{Kind, Output, Reply};
+use crate::reply::{Faults, Kind, Reply};
 use crate::template::{Check, Template};
 
 /// What came back for the packet-ins, counted.
@@ -30,10 +34,18 @@ pub struct Tally {
     pub unbuffered: u64,
     /// Replies that flood a packet although its destination had been announced.
     pub flooded: u64,
-    /// Replies that send the packet to a wrong port, or nowhere.
+    /// Replies that send the packet to a wrong port, to several, or nowhere.
     pub wrong_port: u64,
-    /// Flow mods whose match does not fit the packet-in.
+    /// Flow mods whose match does not take the packet-in's packet, or would be refused.
     pub wrong_match: u64,
+    /// Flow mods whose match takes packets to other destinations, too.
+    pub broad_match: u64,
+    /// Flow mods that add no entry, but delete some, or are for a table that is not there.
+    pub wrong_command: u64,
+    /// Replies that change the packet before they send it.
+    pub rewritten: u64,
+    /// Packet-outs that carry another frame than the packet-in's.
+    pub wrong_frame: u64,
     /// Replies that name a buffer which no packet-in had.
     pub unknown_buffer: u64,
     /// Further replies to packet-ins already answered.
@@ -54,10 +66,24 @@ impl Tally {
         self.flow_mods + self.packet_outs
     }
 
+    /// Adds what is wrong with one reply.
+    pub fn note(&mut self, faults: Faults) {
+        self.wrong_port += u64::from(faults.port);
+        self.wrong_match += u64::from(faults.matching);
+        self.broad_match += u64::from(faults.broad);
+        self.wrong_command += u64::from(faults.command);
+        self.rewritten += u64::from(faults.rewritten);
+        self.wrong_frame += u64::from(faults.frame);
+    }
+
     /// How many replies were wrong, as far as they were checked, and packet-ins lost.
     pub fn faults(&self) -> u64 {
         self.wrong_port
             + self.wrong_match
+            + self.broad_match
+            + self.wrong_command
+            + self.rewritten
+            + self.wrong_frame
             + self.unknown_buffer
             + self.duplicates
             + self.malformed
@@ -75,6 +101,10 @@ impl AddAssign for Tally {
         self.flooded += other.flooded;
         self.wrong_port += other.wrong_port;
         self.wrong_match += other.wrong_match;
+        self.broad_match += other.broad_match;
+        self.wrong_command += other.wrong_command;
+        self.rewritten += other.rewritten;
+        self.wrong_frame += other.wrong_frame;
         self.unknown_buffer += other.unknown_buffer;
         self.duplicates += other.duplicates;
         self.out_of_order += other.out_of_order;
@@ -85,7 +115,7 @@ impl AddAssign for Tally {
 }
 
 /// What is asked of replies.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Rules {
     /// The version of all messages.
     pub version: Version,
@@ -95,6 +125,23 @@ pub struct Rules {
     pub expect: Expect,
     /// Whether the destination was announced, so that a flood is worth a note.
     pub announced: bool,
+    /// The kinds of frame that come in turn.
+    pub frames: Arc<[FrameKind]>,
+    /// The bytes of each frame.
+    pub frame_len: usize,
+}
+
+impl Rules {
+    /// The packet-in's packet at `cursor`.
+    pub fn packet(&self, identity: Identity, cursor: Cursor) -> Packet {
+        let kind = self.frames[cursor.turn(self.frames.len())];
+        Packet::new(kind, identity, cursor)
+    }
+
+    /// Whether more is asked of replies than that they name a packet-in.
+    pub fn look_inside(&self) -> bool {
+        self.verify && self.expect == Expect::Learning
+    }
 }
 
 /// What replies look like at the moment.
@@ -109,7 +156,8 @@ struct Learned {
 pub struct Checker {
     rules: Rules,
     identity: Identity,
-    learned: Option<Learned>,
+    /// For each of the kinds of frame.
+    learned: Box<[Option<Learned>]>,
     /// Packet-ins answered by a flow mod without buffer id, for which a packet-out with the buffer id may follow.
     awaiting_packet_out: u64,
 }
@@ -118,9 +166,9 @@ impl Checker {
     /// A checker for the replies to the switch `identity`.
     pub fn new(rules: Rules, identity: Identity) -> Self {
         Self {
+            learned: rules.frames.iter().map(|_| None).collect(),
             rules,
             identity,
-            learned: None,
             awaiting_packet_out: 0,
         }
     }
@@ -137,11 +185,40 @@ impl Checker {
         tally: &mut Tally,
         record: impl FnMut(u64, u64),
     ) -> usize {
+        let (mut record, mut taken) = (record, 0);
+        loop {
+            // With several kinds of frame in turn, no two replies in a row are alike.
+            let most = if self.learned.len() == 1 { u64::MAX } else { 1 };
+            let (rest, left) = (&bytes[taken..], end - taken);
+            match self.take_alike(rest, left, most, outstanding, now_ns, tally, &mut record) {
+                0 => return taken,
+                bytes => taken += bytes,
+            }
+            if most == u64::MAX {
+                return taken;
+            }
+        }
+    }
+
+    /// Takes at most so many replies that are alike.
+    #[inline]
+    #[allow(clippy::too_many_arguments, reason = "those of take_run")]
+    fn take_alike(
+        &self,
+        bytes: &[u8],
+        end: usize,
+        most: u64,
+        outstanding: &mut Outstanding,
+        now_ns: u64,
+        tally: &mut Tally,
+        record: impl FnMut(u64, u64),
+    ) -> usize {
+        let mut cursor = outstanding.head();
         let Some(Learned {
             kind,
             floods,
             template,
-        }) = &self.learned
+        }) = &self.learned[cursor.turn(self.learned.len())]
         else {
             return 0;
         };
@@ -150,8 +227,7 @@ impl Checker {
         } else {
             Check::Count
         };
-        let mut cursor = outstanding.head();
-        let limit = outstanding.in_order_limit();
+        let limit = outstanding.in_order_limit().min(most);
         let count = template.take_run(check, bytes, end, self.identity, &mut cursor, limit);
         if count == 0 {
             return 0;
@@ -192,11 +268,13 @@ impl Checker {
                 self.awaiting_packet_out +=
                     u64::from(reply.buffer_id == NO_BUFFER && reply.kind == Kind::FlowMod);
                 let flooded = tally.flooded;
-                let right = !self.rules.verify || self.is_right(&reply, cursor, tally);
+                let packet = self.rules.packet(self.identity, cursor);
+                let right = self.is_right(&reply, &packet, tally);
                 if right && reply.buffer_id == cursor.buffer_id {
                     let template = Template::from_reply(message, &reply, self.identity, cursor);
                     let (kind, floods) = (reply.kind, tally.flooded > flooded);
-                    self.learned = template.map(|template| Learned {
+                    let turn = cursor.turn(self.learned.len());
+                    self.learned[turn] = template.map(|template| Learned {
                         kind,
                         floods,
                         template,
@@ -204,10 +282,15 @@ impl Checker {
                 }
             }
             Place::Answered if reply.kind == Kind::PacketOut && self.awaiting_packet_out > 0 => {
-                self.awaiting_packet_out -= 1
+                self.awaiting_packet_out -= 1;
+                let packet = self.rules.packet(self.identity, outstanding.head());
+                self.is_right(&reply, &packet, tally);
             }
             Place::Answered => tally.duplicates += 1,
-            Place::Never if reply.buffer_id == NO_BUFFER => tally.unbuffered += 1,
+            Place::Never if reply.buffer_id == NO_BUFFER => {
+                tally.unbuffered += 1;
+                self.judge_beside(&reply, outstanding, tally);
+            }
             Place::Never => tally.unknown_buffer += 1,
         }
     }
@@ -219,16 +302,23 @@ impl Checker {
         }
         match reply.kind {
             Kind::PacketOut => self.place_of_frame(reply, outstanding),
-            // A controller's own xids may happen to be ours, so the match has to agree as well.
+            // A controller's own xids may happen to be ours, so the match has to take the packet as well.
             Kind::FlowMod => match outstanding.find_xid(reply.xid) {
                 Place::Waiting(cursor)
-                    if reply.eth_src_at().is_some() && reply.agrees(self.identity, cursor) =>
+                    if reply.matching.eth_src_at().is_some()
+                        && self.fit(reply, cursor) == Fit::Exact =>
                 {
                     Place::Waiting(cursor)
                 }
                 _ => Place::Never,
             },
         }
+    }
+
+    fn fit(&self, reply: &Reply<'_>, cursor: Cursor) -> Fit {
+        reply
+            .matching
+            .fit(&self.rules.packet(self.identity, cursor))
     }
 
     fn place_of_frame(&self, reply: &Reply<'_>, outstanding: &Outstanding) -> Place {
@@ -241,19 +331,39 @@ impl Checker {
         }
     }
 
-    /// Whether the reply to the packet-in at `cursor` is right; notes what is not.
-    fn is_right(&self, reply: &Reply<'_>, cursor: Cursor, tally: &mut Tally) -> bool {
-        if self.rules.expect == Expect::Any {
+    /// Whether the reply to this packet is right, as far as that is asked; notes what is not.
+    fn is_right(&self, reply: &Reply<'_>, packet: &Packet, tally: &mut Tally) -> bool {
+        if !self.rules.look_inside() {
             return true;
         }
-        let agrees = reply.agrees(self.identity, cursor);
-        tally.wrong_match += u64::from(!agrees);
-        match reply.output {
-            Output::Right => {}
-            Output::Flood => tally.flooded += u64::from(self.rules.announced),
-            Output::Wrong => tally.wrong_port += 1,
+        let faults = reply.faults(packet, self.rules.frame_len);
+        tally.note(faults);
+        let floods = reply.output() == Output::Flood;
+        tally.flooded += u64::from(floods && self.rules.announced);
+        faults.is_empty()
+    }
+
+    /// Judges a flow mod that releases no buffer, and so answers nothing by itself, but is about packets of this load: it names
+    /// their destination. Which packet-in it was meant for follows from the source that it names.
+    fn judge_beside(&self, reply: &Reply<'_>, outstanding: &Outstanding, tally: &mut Tally) {
+        let is_ours = reply.matching.eth_dst() == Some(self.identity.destination());
+        if !is_ours || reply.kind != Kind::FlowMod || !self.rules.look_inside() {
+            return;
         }
-        agrees && reply.output != Output::Wrong
+        let mut packet = self.rules.packet(self.identity, outstanding.head());
+        let named = reply.matching.eth_src();
+        let is_host = |mac: &[u8; 6]| self.identity.number_of(*mac).is_some();
+        packet.eth_src = named.filter(is_host).unwrap_or(packet.eth_src);
+        // Of several kinds of frame, the one that it fits.
+        let kinds = self
+            .rules
+            .frames
+            .iter()
+            .map(|&kind| Packet { kind, ..packet });
+        let fitting = kinds
+            .clone()
+            .find(|packet| reply.matching.fit(packet) == Fit::Exact);
+        tally.note(reply.faults(&fitting.unwrap_or(packet), self.rules.frame_len));
     }
 }
 
@@ -264,13 +374,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::Addresses;
+    use crate::hosts::Hosts;
     use crate::naive::NaiveChecker;
     use crate::outstanding::SendTimes;
     use crate::reply::be16;
     use crate::reply::samples::{flow_mod_10, flow_mod_13, packet_out};
     use crate::template::SLACK;
-
-    const MACS: u32 = 7;
 
     fn rules(version: Version, verify: bool) -> Rules {
         Rules {
@@ -278,11 +388,21 @@ mod tests {
             verify,
             expect: Expect::Learning,
             announced: true,
+            frames: [FrameKind::Cbench].into(),
+            frame_len: 64,
         }
     }
 
+    fn hosts() -> Hosts {
+        Hosts::new(7, Addresses::InTurn, 1)
+    }
+
+    fn at(seq: u64) -> Cursor {
+        Cursor::at(seq, hosts())
+    }
+
     fn sent(count: u64) -> Outstanding {
-        let mut outstanding = Outstanding::new(1000, MACS, SendTimes::Clock(VecDeque::new()));
+        let mut outstanding = Outstanding::new(1000, hosts(), SendTimes::Clock(VecDeque::new()));
         outstanding.sent(count, 0);
         outstanding
     }
@@ -321,7 +441,7 @@ mod tests {
     }
 
     fn answer(version: Version, identity: Identity, seq: u64, port: u32) -> Vec<u8> {
-        let cursor = Cursor::at(seq, MACS);
+        let cursor = at(seq);
         match version {
             Version::V10 => flow_mod_10(identity, cursor, port as u16),
             Version::V13 => flow_mod_13(identity, cursor, port),
@@ -384,11 +504,7 @@ mod tests {
         let identity = Identity::new(3);
         let mut flow_mod = answer(Version::V10, identity, 0, 2);
         flow_mod[64..68].fill(0xff);
-        let bytes = [
-            flow_mod.clone(),
-            packet_out(Version::V10, Cursor::at(0, MACS), 2),
-        ]
-        .concat();
+        let bytes = [flow_mod.clone(), packet_out(Version::V10, at(0), 2)].concat();
         // With the packet-in's xid the flow mod answers; with another one only the packet-out does.
         let (tally, recorded) = check(
             &mut Checker::new(rules(Version::V10, true), identity),
@@ -397,7 +513,7 @@ mod tests {
         );
         assert_eq!((tally.answered, tally.duplicates, recorded), (1, 0, 1));
         flow_mod[4] = 0x77;
-        let bytes = [flow_mod, packet_out(Version::V10, Cursor::at(0, MACS), 2)].concat();
+        let bytes = [flow_mod, packet_out(Version::V10, at(0), 2)].concat();
         let (tally, recorded) = check(
             &mut Checker::new(rules(Version::V10, true), identity),
             &mut sent(2),
@@ -412,10 +528,12 @@ mod tests {
     #[test]
     fn a_packet_out_with_its_frame_answers_by_the_frame() {
         let identity = Identity::new(3);
-        let mut message = packet_out(Version::V10, Cursor::at(4, MACS), 2);
+        let mut message = packet_out(Version::V10, at(4), 2);
         message[8..12].fill(0xff);
+        message[13] = 1;
         message.extend(identity.destination());
         message.extend(identity.source_bytes(4));
+        message.extend(&FrameKind::Cbench.image(64)[12..]);
         message[3] = message.len() as u8;
         let (tally, _) = check(
             &mut Checker::new(rules(Version::V10, true), identity),
@@ -432,7 +550,7 @@ mod tests {
     fn floods_are_counted_on_the_fast_path_too() {
         let identity = Identity::new(3);
         let bytes: Vec<u8> = (0..10)
-            .flat_map(|seq| packet_out(Version::V13, Cursor::at(seq, MACS), 0xffff_fffb))
+            .flat_map(|seq| packet_out(Version::V13, at(seq), 0xffff_fffb))
             .collect();
         for (announced, flooded) in [(true, 10), (false, 0)] {
             let rules = Rules {
@@ -477,8 +595,8 @@ mod tests {
             Mishap::Flip(at, byte, bits) if at < count && byte < messages[at].len() => {
                 messages[at][byte] ^= bits
             }
-            Mishap::PacketOut(at, port) if at < count => {
-                messages[at] = packet_out(version, Cursor::at(at as u64, MACS), port)
+            Mishap::PacketOut(index, port) if index < count => {
+                messages[index] = packet_out(version, at(index as u64), port)
             }
             _ => {}
         }
@@ -500,7 +618,7 @@ mod tests {
             mishaps.for_each(|mishap| apply(version, &mut messages, mishap));
             let bytes = messages.concat();
             let (tally, recorded) = check(&mut Checker::new(rules(version, verify), identity), &mut sent(60), &bytes);
-            let naive = NaiveChecker::new(rules(version, verify), identity, MACS, 60).check(&bytes);
+            let naive = NaiveChecker::new(rules(version, verify), identity, hosts(), 60).check(&bytes);
             prop_assert_eq!(tally, naive);
             prop_assert_eq!(recorded, tally.answered);
         }

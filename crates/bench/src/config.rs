@@ -5,6 +5,7 @@ use std::time::Duration;
 use urtica_wire::Address;
 
 use crate::Error;
+use crate::frame::FrameKind;
 
 /// The most emulated switches: their MAC spaces are kept apart by 16 bits.
 pub const MAX_SWITCHES: u32 = 65_536;
@@ -16,6 +17,9 @@ pub const MAX_MACS: u32 = 1 << 29;
 /// The most packet-ins that a switch has outstanding, in any mode. Buffer ids repeat after 100,000, and a reply must
 /// name its request without doubt.
 pub const MAX_OUTSTANDING: u32 = 65_536;
+
+/// The most kinds of frame that come in turn; one that is given twice comes twice as often.
+pub const MAX_FRAMES: usize = 16;
 
 /// The smallest frame: the headers and Ethernet's minimum without its checksum.
 pub const MIN_FRAME_LEN: usize = 60;
@@ -78,6 +82,28 @@ impl Version {
     }
 }
 
+/// What hosts' addresses are, and in which order hosts send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// They count up, and all hosts of a switch take turns: cbench's way.
+    InTurn,
+    /// They look random, and each packet-in is from a host drawn evenly.
+    Random,
+    /// They look random, and hosts are drawn by Zipf's law: the second sends half as much as the first.
+    Zipf,
+}
+
+impl Addresses {
+    /// Its name on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InTurn => "in-turn",
+            Self::Random => "random",
+            Self::Zipf => "zipf",
+        }
+    }
+}
+
 /// What `verify` takes for a right answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
@@ -100,8 +126,12 @@ pub struct LoadConfig {
     pub most_outstanding: Option<u32>,
     /// What they speak.
     pub version: Version,
-    /// Distinct source MACs per switch, taken in turn. More make the workload heavier in writes.
+    /// Distinct source MACs per switch. More make the workload heavier in writes.
     pub macs: u32,
+    /// What these are, and in which order they come.
+    pub addresses: Addresses,
+    /// The kinds of frame in the packet-ins, which come in turn.
+    pub frames: Vec<FrameKind>,
     /// How many tests to run, warm-up and cool-down included.
     pub tests: u32,
     /// How long each test lasts.
@@ -147,6 +177,8 @@ impl Default for LoadConfig {
             most_outstanding: None,
             version: Version::V10,
             macs: 100_000,
+            addresses: Addresses::InTurn,
+            frames: vec![FrameKind::Cbench],
             tests: 16,
             test_length: Duration::from_secs(1),
             warmup: 1,
@@ -208,8 +240,31 @@ impl LoadConfig {
                 "a frame of {len} bytes is not from {MIN_FRAME_LEN} to {MAX_FRAME_LEN}"
             )));
         }
+        self.validate_frames()?;
         self.validate_mode()?;
         self.validate_most_outstanding()
+    }
+
+    fn validate_frames(&self) -> Result<(), Error> {
+        const IPV6_FRAME_LEN: usize = 62;
+        if !(1..=MAX_FRAMES).contains(&self.frames.len()) {
+            let count = self.frames.len();
+            return Err(Error::invalid(format!(
+                "{count} kinds of frame in turn are not from 1 to {MAX_FRAMES}"
+            )));
+        }
+        if self.frames.contains(&FrameKind::Ipv6) && self.frame_len < IPV6_FRAME_LEN {
+            let len = self.frame_len;
+            return Err(Error::invalid(format!(
+                "a frame of {len} bytes is too short for IPv6 and UDP; give --packet-size at least {IPV6_FRAME_LEN}"
+            )));
+        }
+        if self.addresses == Addresses::Zipf && self.macs == MAX_MACS {
+            return Err(Error::invalid(
+                "by Zipf's law hosts send again and again, so that not each packet-in has a new one; leave out --unique-macs",
+            ));
+        }
+        Ok(())
     }
 
     fn validate_most_outstanding(&self) -> Result<(), Error> {
@@ -288,6 +343,11 @@ mod tests {
         assert!(refusal(|c| c.mode = Mode::Window(0)).contains("window"));
         assert!(refusal(|c| c.mode = Mode::Rate(f64::NAN)).contains("rate"));
         assert!(refusal(|c| c.most_outstanding = Some(0)).contains("share 0 outstanding"));
+        assert!(refusal(|c| c.frames.clear()).contains("0 kinds of frame"));
+        assert!(
+            refusal(|c| (c.frames, c.frame_len) = (vec![FrameKind::Ipv6], 60)).contains("for IPv6")
+        );
+        assert!(refusal(|c| (c.addresses, c.macs) = (Addresses::Zipf, MAX_MACS)).contains("Zipf"));
         assert!(refusal(|c| c.frame_len = 20).contains("frame of 20 bytes"));
         assert!(refusal(|c| c.test_length = Duration::ZERO).contains("0 ms"));
         assert!(

@@ -6,7 +6,8 @@
 //! Message numbers and layouts are those of OpenFlow 1.0.0 section 5 and 1.3.5 section 7.
 
 use crate::config::Version;
-use crate::packet_in::{BUFFER_IDS, Identity, gratuitous_arp};
+use crate::frame::FrameKind;
+use crate::packet_in::{BUFFER_IDS, Identity, announcements};
 use crate::reply::{be16, be32};
 
 /// The ports that every emulated switch has, numbered from 1.
@@ -45,21 +46,28 @@ pub enum Event {
     WrongVersion(u8),
 }
 
-/// One emulated switch: version, identity, and whether it announces where its frames' destination is.
-#[derive(Clone, Copy, Debug)]
+/// One emulated switch: version, identity, and how it announces where its frames' destination is.
+#[derive(Clone, Debug)]
 pub struct EmulatedSwitch {
     version: Version,
     identity: Identity,
-    announces: bool,
+    /// The packet-ins by which it does so.
+    announcements: Vec<u8>,
 }
 
 impl EmulatedSwitch {
-    /// A switch of this version and identity, which sends a gratuitous ARP after its features-reply if it `announces`.
-    pub fn new(version: Version, identity: Identity, announces: bool) -> Self {
+    /// A switch of this version and identity, which announces where the destination of such frames is, after its
+    /// features-reply; of none, nothing.
+    pub fn new(version: Version, identity: Identity, announced: &[FrameKind]) -> Self {
+        let announcements = if announced.is_empty() {
+            Vec::new()
+        } else {
+            announcements(version, identity, announced)
+        };
         Self {
             version,
             identity,
-            announces,
+            announcements,
         }
     }
 
@@ -91,9 +99,7 @@ impl EmulatedSwitch {
             ECHO_REQUEST => self.write(out, ECHO_REPLY, xid, body),
             FEATURES_REQUEST => {
                 self.write_features(out, xid);
-                if self.announces {
-                    out.extend(gratuitous_arp(self.version, self.identity));
-                }
+                out.extend(&self.announcements);
                 return Event::Ready;
             }
             GET_CONFIG_REQUEST => self.write(out, GET_CONFIG_REPLY, xid, &[0, 0, 0, 128]),
@@ -305,7 +311,7 @@ mod tests {
 
     fn ask(version: Version, message: &[u8]) -> (Event, Vec<u8>) {
         let mut out = Vec::new();
-        let event = EmulatedSwitch::new(version, Identity::new(0x1234), true)
+        let event = EmulatedSwitch::new(version, Identity::new(0x1234), &[FrameKind::Cbench])
             .handle_message(message, &mut out);
         (event, out)
     }
@@ -327,7 +333,7 @@ mod tests {
         assert_eq!(out[8..16], 0x1234u64.to_be_bytes());
         assert_eq!(
             out[224..],
-            gratuitous_arp(Version::V10, Identity::new(0x1234))
+            announcements(Version::V10, Identity::new(0x1234), &[FrameKind::Cbench])
         );
         let (event, out) = ask(Version::V13, &[4, 5, 0, 8, 0, 0, 0, 9]);
         assert_eq!((event, header(&out)), (Event::Ready, (4, 6, 32, 9)));

@@ -6,24 +6,28 @@
 //! ```text
 //! run       coordinates the threads, makes the report         versus    runs contenders in turn
 //! └ load    one thread: sockets, epoll, sending, receiving    limit     the null responder
-//!   ├ packet_in         what is sent, from a place in a sequence
+//!   ├ packet_in         what is sent, from a place in a sequence; hosts: from whom; frame: what kinds
 //!   ├ outstanding       what waits for its reply, and since when
 //!   ├ patience          when what waits is lost
-//!   ├ checker           which reply answers what; template: its fast path; reply: its judge
+//!   ├ checker           which reply answers what; template: its fast path; reply, matching, actions: its judge
 //!   ├ emulated_switch   the handshake and everything else a controller asks
 //!   └ recorder          latency, number outstanding, CPU time
 //! random    what is drawn
 //! report    text like cbench's, JSON, HTML; analysis: the figures drawn from the counts
 //! ```
 
+mod actions;
 pub mod analysis;
 mod checker;
 pub mod config;
 pub mod controller_process;
 mod emulated_switch;
 mod error;
+pub mod frame;
+mod hosts;
 pub mod limit;
 mod load;
+mod matching;
 #[cfg(test)]
 mod naive;
 mod outstanding;

@@ -28,6 +28,7 @@ use crate::checker::{Checker, Rules, Tally};
 use crate::config::{LoadConfig, Mode};
 use crate::controller_process::ControllerProcess;
 use crate::emulated_switch::{EmulatedSwitch, Event};
+use crate::hosts::Hosts;
 use crate::outstanding::{Outstanding, SendTimes, due_ns};
 use crate::packet_in::{Identity, Train};
 use crate::patience::{DRAIN_NS, LOST_AFTER_NS, LastAnswer, Wait};
@@ -183,14 +184,22 @@ impl Switch {
             verify: config.verify,
             expect: config.expect,
             announced: config.learn_dst_macs,
+            frames: config.frames.as_slice().into(),
+            frame_len: config.frame_len,
         };
+        let announced = if config.learn_dst_macs {
+            config.frames.as_slice()
+        } else {
+            &[]
+        };
+        let hosts = Hosts::new(config.macs, config.addresses, datapath_id);
         Self {
             socket: None,
             identity,
-            session: EmulatedSwitch::new(config.version, identity, config.learn_dst_macs),
+            session: EmulatedSwitch::new(config.version, identity, announced),
             ready: false,
             checker: Checker::new(rules, identity),
-            outstanding: Outstanding::new(most_waiting, config.macs, times),
+            outstanding: Outstanding::new(most_waiting, hosts, times),
             most_waiting: most_waiting.into(),
             tail: Vec::new(),
             control: Vec::new(),
@@ -278,7 +287,7 @@ impl<'a> Worker<'a> {
             epoll,
             share: Share::new(config, thread, switches.len()),
             switches,
-            train: Train::new(config.version, config.frame_len),
+            train: Train::new(config.version, config.frame_len, &config.frames),
             input: vec![0; MAX_MESSAGE_BYTES + READ_BYTES + SLACK].into(),
             tally: Tally::default(),
             recorder: Recorder::new(),

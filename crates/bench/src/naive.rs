@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::actions::Output;
 use crate::checker::{Rules, Tally};
-use crate::config::Expect;
+use crate::hosts::Hosts;
 use crate::packet_in::{BUFFER_IDS, Cursor, Identity, NO_BUFFER};
-use crate::reply::{Kind, Output, Reply, be16};
+use crate::reply::{Kind, Reply, be16};
 
 /// What the last `BUFFER_IDS` packet-ins of a switch have come to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,16 +20,16 @@ enum State {
 pub struct NaiveChecker {
     rules: Rules,
     identity: Identity,
-    macs: u32,
+    hosts: Hosts,
     sent: BTreeMap<u64, State>,
 }
 
 impl NaiveChecker {
-    pub fn new(rules: Rules, identity: Identity, macs: u32, sent: u64) -> Self {
+    pub fn new(rules: Rules, identity: Identity, hosts: Hosts, sent: u64) -> Self {
         Self {
             rules,
             identity,
-            macs,
+            hosts,
             sent: (0..sent).map(|seq| (seq, State::Waiting)).collect(),
         }
     }
@@ -58,7 +59,7 @@ impl NaiveChecker {
         }
         let sent = self.sent.iter().rev();
         let found = sent
-            .map(|(&seq, &state)| (Cursor::at(seq, self.macs), state))
+            .map(|(&seq, &state)| (Cursor::at(seq, self.hosts), state))
             .find(|(cursor, _)| cursor.buffer_id == reply.buffer_id);
         match found {
             None => tally.unknown_buffer += 1,
@@ -76,12 +77,12 @@ impl NaiveChecker {
         tally.out_of_order += u64::from(oldest != Some(cursor.seq));
         self.sent.insert(cursor.seq, State::Answered);
         tally.answered += 1;
-        if !self.rules.verify || self.rules.expect == Expect::Any {
+        if !self.rules.look_inside() {
             return;
         }
-        tally.wrong_match += u64::from(!reply.agrees(self.identity, cursor));
-        tally.wrong_port += u64::from(reply.output == Output::Wrong);
-        tally.flooded += u64::from(reply.output == Output::Flood && self.rules.announced);
+        let packet = self.rules.packet(self.identity, cursor);
+        tally.note(reply.faults(&packet, self.rules.frame_len));
+        tally.flooded += u64::from(reply.output() == Output::Flood && self.rules.announced);
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use crate::hosts::Hosts;
 use crate::packet_in::{BUFFER_IDS, Cursor};
 
 /// What a buffer id stands for at the moment.
@@ -53,8 +54,8 @@ pub struct Outstanding {
 }
 
 impl Outstanding {
-    /// Nothing sent yet. At least `most` packet-ins may wait at a time; `macs` is the number of distinct sources.
-    pub fn new(most: u32, macs: u32, times: SendTimes) -> Self {
+    /// Nothing sent yet. At least `most` packet-ins of these hosts may wait at a time.
+    pub fn new(most: u32, hosts: Hosts, times: SendTimes) -> Self {
         // Room beyond `most`, so that one lost reply does not stop the rest at once.
         let capacity = u64::from(
             most.saturating_mul(4)
@@ -63,7 +64,7 @@ impl Outstanding {
         .next_power_of_two();
         let words = (capacity / 64) as usize;
         Self {
-            head: Cursor::at(0, macs),
+            head: Cursor::at(0, hosts),
             sent: 0,
             early: vec![0; words].into(),
             early_count: 0,
@@ -296,10 +297,19 @@ pub fn due_ns(first_ns: u64, interval_ns: f64, seq: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Addresses;
     use crate::packet_in::NO_BUFFER;
 
+    fn hosts() -> Hosts {
+        Hosts::new(10, Addresses::InTurn, 1)
+    }
+
+    fn at(seq: u64) -> Cursor {
+        Cursor::at(seq, hosts())
+    }
+
     fn sent(count: u64) -> Outstanding {
-        let mut outstanding = Outstanding::new(64, 10, SendTimes::Clock(VecDeque::new()));
+        let mut outstanding = Outstanding::new(64, hosts(), SendTimes::Clock(VecDeque::new()));
         outstanding.sent(count, 100);
         outstanding
     }
@@ -336,21 +346,15 @@ mod tests {
     #[test]
     fn buffer_ids_are_waiting_answered_or_never_sent() {
         let mut outstanding = sent(2);
-        assert_eq!(
-            outstanding.find_buffer(1),
-            Place::Waiting(Cursor::at(0, 10))
-        );
+        assert_eq!(outstanding.find_buffer(1), Place::Waiting(at(0)));
         assert_eq!(outstanding.find_buffer(3), Place::Never);
         assert_eq!(outstanding.find_buffer(NO_BUFFER), Place::Never);
         outstanding.answer(0, 150);
         assert_eq!(outstanding.find_buffer(1), Place::Answered);
         assert_eq!(outstanding.find_xid(0), Place::Answered);
-        assert_eq!(outstanding.find_xid(1), Place::Waiting(Cursor::at(1, 10)));
+        assert_eq!(outstanding.find_xid(1), Place::Waiting(at(1)));
         assert_eq!(outstanding.find_xid(2), Place::Never);
-        assert_eq!(
-            outstanding.find_source(1),
-            Place::Waiting(Cursor::at(1, 10))
-        );
+        assert_eq!(outstanding.find_source(1), Place::Waiting(at(1)));
         assert_eq!(outstanding.find_source(0), Place::Never);
     }
 
@@ -364,7 +368,7 @@ mod tests {
         outstanding.sent(2, 5);
         assert_eq!(
             outstanding.find_buffer(1),
-            Place::Waiting(Cursor::at(u64::from(BUFFER_IDS), 10))
+            Place::Waiting(at(u64::from(BUFFER_IDS)))
         );
         assert_eq!(outstanding.find_buffer(0), Place::Answered);
     }
@@ -387,7 +391,7 @@ mod tests {
             first_ns: 0,
             interval_ns: 10.0,
         };
-        let mut outstanding = Outstanding::new(64, 10, times);
+        let mut outstanding = Outstanding::new(64, hosts(), times);
         outstanding.start(1000);
         outstanding.sent(3, 5000);
         let mut latencies = Vec::new();

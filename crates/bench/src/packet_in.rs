@@ -1,10 +1,15 @@
-//! The packet-ins that emulated switches send: cbench's, byte for byte, in OpenFlow 1.0; the same frame in 1.3.
+//! The packet-ins that emulated switches send: unless something else is asked for, cbench's, byte for byte, in OpenFlow 1.0; the
+//! same frame in 1.3.
 //!
-//! What varies from one packet-in to the next is its xid, its buffer id and its frame's source MAC; all three follow
+//! What varies from one packet-in to the next is its xid, its buffer id, its frame's kind and source MAC; all follow
 //! from its place in the switch's sequence. So nothing needs to be stored: a [`Cursor`] walks the sequence, a
 //! [`Train`] patches those bytes into a prepared image, and a message cut short by the socket is made again.
 
+use std::ops::Range;
+
 use crate::config::Version;
+use crate::frame::{FrameKind, IPV4_DST, Packet, VLAN_PCP, VLAN_VID};
+use crate::hosts::Hosts;
 
 /// Buffer ids run from 1 and wrap to 0 here, as cbench's do.
 pub const BUFFER_IDS: u32 = 100_000;
@@ -18,23 +23,7 @@ pub const OUT_PORT: u32 = 2;
 /// The buffer id that means "not buffered".
 pub const NO_BUFFER: u32 = u32::MAX;
 
-/// The IPv4 source address in every frame.
-pub const IPV4_SRC: u32 = 0xc0a8_0028;
-
-/// The IPv4 destination address in every frame.
-pub const IPV4_DST: u32 = 0xc0a8_0128;
-
-/// The IPv4 protocol in every frame: cbench's choice, a reserved one.
-pub const IP_PROTO: u8 = 0xff;
-
 const TRAIN_BYTES: usize = 65_536;
-const FRAME_FROM_ETHERTYPE: [u8; 52] = [
-    0x08, 0x00, 0x45, 0x00, 0x00, 0x32, 0x00, 0x00, 0x00, 0x00, 0x40, 0xff, 0xf7, 0x2c, 0xc0, 0xa8,
-    0x00, 0x28, 0xc0, 0xa8, 0x01, 0x28, 0x7a, 0x18, 0x58, 0x6b, 0x11, 0x08, 0x97, 0xf5, 0x19, 0xe2,
-    0x65, 0x7e, 0x07, 0xcc, 0x31, 0xc3, 0x11, 0xc7, 0xc4, 0x0c, 0x8b, 0x95, 0x51, 0x51, 0x33, 0x54,
-    0x51, 0xd5, 0x00, 0x36,
-];
-
 /// Who a switch is: its datapath id and the MAC addresses that its frames carry.
 ///
 /// cbench writes the switch's number into one byte of each address, so that the 257th switch is taken for the first.
@@ -92,19 +81,23 @@ pub struct Cursor {
     pub seq: u64,
     /// Its buffer id.
     pub buffer_id: u32,
-    /// The number of its source MAC.
+    /// The address number of its source.
     pub source: u32,
-    macs: u32,
+    /// The number of the host that this is.
+    host: u32,
+    hosts: Hosts,
 }
 
 impl Cursor {
-    /// The place after `seq` packet-ins, of a sequence with `macs` distinct sources.
-    pub fn at(seq: u64, macs: u32) -> Self {
+    /// The place after `seq` packet-ins of these hosts.
+    pub fn at(seq: u64, hosts: Hosts) -> Self {
+        let host = hosts.number_at(seq);
         Self {
             seq,
             buffer_id: ((seq + 1) % u64::from(BUFFER_IDS)) as u32,
-            source: (seq % u64::from(macs)) as u32,
-            macs,
+            source: hosts.address(host),
+            host,
+            hosts,
         }
     }
 
@@ -114,10 +107,21 @@ impl Cursor {
         self.seq as u32
     }
 
+    /// Which of so many kinds of frame, that come in turn, it has.
+    #[inline]
+    pub fn turn(self, kinds: usize) -> usize {
+        if kinds == 1 {
+            0
+        } else {
+            (self.seq % kinds as u64) as usize
+        }
+    }
+
     /// The next place.
     #[inline]
     pub fn next(self) -> Self {
-        let (buffer_id, source) = (self.buffer_id + 1, self.source + 1);
+        let buffer_id = self.buffer_id + 1;
+        let host = self.hosts.number_after(self.host, self.seq);
         Self {
             seq: self.seq + 1,
             buffer_id: if buffer_id == BUFFER_IDS {
@@ -125,20 +129,23 @@ impl Cursor {
             } else {
                 buffer_id
             },
-            source: if source == self.macs { 0 } else { source },
-            macs: self.macs,
+            source: self.hosts.address(host),
+            host,
+            hosts: self.hosts,
         }
     }
 
     /// The place `count` further on.
     pub fn skip(self, count: u64) -> Self {
-        Self::at(self.seq + count, self.macs)
+        Self::at(self.seq + count, self.hosts)
     }
 }
 
-/// Packet-ins in a row, ready to be sent: an image shared by all switches of a thread.
+/// Packet-ins in a row, ready to be sent: an image shared by all switches of a thread. With several kinds of frame, the image
+/// has them in turn and is longer by a turn, so that a row can begin at any kind.
 pub struct Train {
     image: Vec<u8>,
+    kinds: Vec<FrameKind>,
     message_len: usize,
     frame_at: usize,
     capacity: usize,
@@ -146,17 +153,19 @@ pub struct Train {
 
 impl Train {
     /// An image of as many packet-ins with frames of `frame_len` bytes as 64 KiB hold.
-    pub fn new(version: Version, frame_len: usize) -> Self {
+    pub fn new(version: Version, frame_len: usize, kinds: &[FrameKind]) -> Self {
         let header = packet_in_header(version, frame_len);
         let frame_at = header.len();
         let message_len = frame_at + frame_len;
         let capacity = TRAIN_BYTES / message_len;
-        let mut message = header;
-        message.extend_from_slice(&[0; 12]);
-        message.extend_from_slice(&FRAME_FROM_ETHERTYPE);
-        message.resize(message_len, 0);
+        let mut kinds_in_turn = kinds.iter().cycle();
+        let messages = (0..capacity + kinds.len() - 1).flat_map(|_| {
+            let kind = kinds_in_turn.next().unwrap_or(&FrameKind::Cbench);
+            [header.clone(), kind.image(frame_len)].concat()
+        });
         Self {
-            image: message.repeat(capacity),
+            image: messages.collect(),
+            kinds: kinds.to_vec(),
             message_len,
             frame_at,
             capacity,
@@ -175,22 +184,43 @@ impl Train {
 
     /// The bytes of `count` packet-ins of this switch from `cursor` on, at most [`Train::capacity`] of them.
     #[inline]
-    pub fn load(&mut self, identity: Identity, mut cursor: Cursor, count: usize) -> &[u8] {
+    pub fn load(&mut self, identity: Identity, cursor: Cursor, count: usize) -> &[u8] {
         let count = count.min(self.capacity);
+        let begin = cursor.turn(self.kinds.len()) * self.message_len;
+        let bytes = begin..begin + count * self.message_len;
+        self.patch(bytes.clone(), identity, cursor);
+        if self.kinds.contains(&FrameKind::Arp) {
+            self.patch_arp(bytes.clone(), identity, cursor);
+        }
+        &self.image[bytes]
+    }
+
+    #[inline]
+    fn patch(&mut self, bytes: Range<usize>, identity: Identity, mut cursor: Cursor) {
         let [d0, d1, d2, d3, d4, d5] = identity.destination();
         let destination = [d0, d1, d2, d3, d4, d5, 0, 0];
-        let bytes = &mut self.image[..count * self.message_len];
-        for message in bytes.chunks_exact_mut(self.message_len) {
+        for message in self.image[bytes].chunks_exact_mut(self.message_len) {
             let ids = u64::from(cursor.xid()) << 32 | u64::from(cursor.buffer_id);
             message[4..12].copy_from_slice(&ids.to_be_bytes());
             // Eight bytes each: the destination runs over into the source, the source into the Ethertype.
-            let source_and_ethertype = identity.source(cursor.source) | 0x0008 << 48;
             let addresses = &mut message[self.frame_at..self.frame_at + 14];
+            let eth_type = u64::from(addresses[12]) | u64::from(addresses[13]) << 8;
+            let source_and_eth_type = identity.source(cursor.source) | eth_type << 48;
             addresses[..8].copy_from_slice(&destination);
-            addresses[6..].copy_from_slice(&source_and_ethertype.to_le_bytes());
+            addresses[6..].copy_from_slice(&source_and_eth_type.to_le_bytes());
             cursor = cursor.next();
         }
-        bytes
+    }
+
+    /// Writes the addresses within ARP packets, too.
+    fn patch_arp(&mut self, bytes: Range<usize>, identity: Identity, mut cursor: Cursor) {
+        for message in self.image[bytes].chunks_exact_mut(self.message_len) {
+            let kind = self.kinds[cursor.turn(self.kinds.len())];
+            if kind == FrameKind::Arp {
+                Packet::new(kind, identity, cursor).write_addresses(&mut message[self.frame_at..]);
+            }
+            cursor = cursor.next();
+        }
     }
 }
 
@@ -234,9 +264,18 @@ pub fn packet_in(
     message
 }
 
-/// The packet-in by which a switch lets the controller learn where its frames' destination is: a gratuitous ARP on
-/// [`OUT_PORT`], not buffered.
-pub fn gratuitous_arp(version: Version, identity: Identity) -> Vec<u8> {
+/// The packet-ins by which a switch lets the controller learn where its frames' destination is: a gratuitous ARP on
+/// [`OUT_PORT`], not buffered; and another one within the VLAN where some frames are tagged.
+pub fn announcements(version: Version, identity: Identity, kinds: &[FrameKind]) -> Vec<u8> {
+    let mut messages = gratuitous_arp(version, identity, &[]);
+    if kinds.contains(&FrameKind::Vlan) {
+        let [high, low] = (u16::from(VLAN_PCP) << 13 | VLAN_VID).to_be_bytes();
+        messages.extend(gratuitous_arp(version, identity, &[0x81, 0, high, low]));
+    }
+    messages
+}
+
+fn gratuitous_arp(version: Version, identity: Identity, tag: &[u8]) -> Vec<u8> {
     const FRAME_LEN: usize = 66;
     let mac = identity.destination();
     let address = IPV4_DST.to_be_bytes();
@@ -244,6 +283,7 @@ pub fn gratuitous_arp(version: Version, identity: Identity) -> Vec<u8> {
     let len = message.len() + FRAME_LEN;
     message.extend_from_slice(&[0xff; 6]);
     message.extend_from_slice(&mac);
+    message.extend_from_slice(tag);
     message.extend_from_slice(&[0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 2]);
     message.extend_from_slice(&mac);
     message.extend_from_slice(&address);
@@ -256,26 +296,31 @@ pub fn gratuitous_arp(version: Version, identity: Identity) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Addresses;
     use std::collections::HashSet;
+
+    fn at(seq: u64, macs: u32) -> Cursor {
+        Cursor::at(seq, Hosts::new(macs, Addresses::InTurn, 1))
+    }
 
     #[test]
     fn packet_in_is_cbenchs_byte_for_byte() {
-        let mut train = Train::new(Version::V10, 64);
+        let mut train = Train::new(Version::V10, 64, &[FrameKind::Cbench]);
         assert_eq!((train.message_len(), train.capacity()), (82, 799));
-        let bytes = train.load(Identity::new(3), Cursor::at(0x0203, 100_000), 1);
+        let bytes = train.load(Identity::new(3), at(0x0203, 100_000), 1);
         let mut expected = vec![
             0x01, 0x0a, 0x00, 0x52, 0, 0, 2, 3, 0, 0, 2, 4, 0x00, 0x40, 0x00, 0x01, 0, 0,
         ];
         expected.extend([0x80, 0, 0, 0, 0, 3]);
         expected.extend([0, 3, 2, 0, 0, 3]);
-        expected.extend(FRAME_FROM_ETHERTYPE);
+        expected.extend(&FrameKind::Cbench.image(64)[12..]);
         assert_eq!(bytes, expected);
     }
 
     #[test]
     fn packet_in_of_1_3_has_in_port_in_its_match() {
-        let mut train = Train::new(Version::V13, 64);
-        let bytes = train.load(Identity::new(1), Cursor::at(0, 100), 2);
+        let mut train = Train::new(Version::V13, 64, &[FrameKind::Cbench]);
+        let bytes = train.load(Identity::new(1), at(0, 100), 2);
         assert_eq!(bytes.len(), 2 * 106);
         assert_eq!(
             bytes[..16],
@@ -294,7 +339,7 @@ mod tests {
 
     #[test]
     fn gratuitous_arp_has_cbenchs_size() {
-        let message = gratuitous_arp(Version::V10, Identity::new(1));
+        let message = announcements(Version::V10, Identity::new(1), &[FrameKind::Cbench]);
         assert_eq!(message.len(), 84);
         assert_eq!(message[8..12], [0xff; 4]);
         assert_eq!(message[14..16], [0, 2]);
@@ -302,11 +347,39 @@ mod tests {
     }
 
     #[test]
+    fn within_the_vlan_the_destination_is_announced_with_a_tag() {
+        let kinds = [FrameKind::Udp, FrameKind::Vlan];
+        let messages = announcements(Version::V10, Identity::new(1), &kinds);
+        assert_eq!(messages.len(), 2 * 84);
+        assert_eq!(messages[84 + 30..][..6], [0x81, 0, 0x60, 5, 8, 6]);
+    }
+
+    #[test]
+    fn kinds_of_frame_come_in_turn_wherever_a_row_begins() {
+        let (version, identity) = (Version::V10, Identity::new(3));
+        let mut train = Train::new(version, 64, &FrameKind::ALL);
+        for (seq, count) in [(0, 7), (4, 20), (5, 799), (11, 1)] {
+            let bytes = train.load(identity, at(seq, 100), count).to_vec();
+            let mut cursor = at(seq, 100);
+            assert_eq!(bytes.len(), count * 82);
+            for message in bytes.chunks_exact(82) {
+                let kind = FrameKind::ALL[(cursor.seq % 6) as usize];
+                assert_eq!(message[4..8], cursor.xid().to_be_bytes());
+                assert!(
+                    Packet::new(kind, identity, cursor).is(&message[18..], 64),
+                    "{kind:?}"
+                );
+                cursor = cursor.next();
+            }
+        }
+    }
+
+    #[test]
     fn cursor_wraps_each_number_on_its_own() {
-        let mut cursor = Cursor::at(0, 7);
+        let mut cursor = at(0, 7);
         assert_eq!((cursor.xid(), cursor.buffer_id, cursor.source), (0, 1, 0));
         for seq in 0..2 * u64::from(BUFFER_IDS) {
-            assert_eq!(cursor, Cursor::at(seq, 7));
+            assert_eq!(cursor, at(seq, 7));
             cursor = cursor.next();
         }
     }

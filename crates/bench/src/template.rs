@@ -19,7 +19,8 @@ use crate::reply::Reply;
 /// Bytes that must be readable after the last message given to [`Template::take_run`].
 pub const SLACK: usize = 16;
 
-const MAX_LEN: usize = 160;
+/// That of an exact flow mod for IPv6 and UDP in 1.3, and a bit.
+const MAX_LEN: usize = 208;
 
 /// What the next reply in order should look like.
 #[derive(Clone, Debug)]
@@ -113,6 +114,9 @@ impl Template {
             (Check::Whole, 128) => Self::take_run_of::<128>,
             (Check::Whole, 144) => Self::take_run_of::<144>,
             (Check::Whole, 160) => Self::take_run_of::<160>,
+            (Check::Whole, 176) => Self::take_run_of::<176>,
+            (Check::Whole, 192) => Self::take_run_of::<192>,
+            (Check::Whole, 208) => Self::take_run_of::<208>,
             (Check::Whole, _) => return 0,
         };
         run(self, bytes, end, identity, cursor, most)

@@ -88,6 +88,10 @@ pub struct Setup {
     pub dpid_offset: u64,
     /// Source MACs per switch.
     pub macs: u32,
+    /// What they are and in which order they come: `in-turn`, `random` or `zipf`.
+    pub addresses: &'static str,
+    /// The kinds of frame that come in turn.
+    pub frames: Vec<&'static str>,
     /// Bytes of each packet-in's frame.
     pub frame_bytes: usize,
     /// Load threads.
@@ -252,6 +256,8 @@ impl Setup {
             switches_ready,
             dpid_offset: config.dpid_offset,
             macs: config.macs,
+            addresses: config.addresses.name(),
+            frames: config.frames.iter().map(|kind| kind.name()).collect(),
             frame_bytes: config.frame_len,
             threads: config.threads,
             cores: config.cores.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Ended, Report, Test};
 use crate::analysis::{Busy, Spread};
-use crate::config::{LoadConfig, Mode};
+use crate::config::{Addresses, LoadConfig, Mode};
 
 /// cbench's opening lines, which it writes to standard error.
 pub fn opening(config: &LoadConfig) -> String {
@@ -29,7 +29,7 @@ pub fn opening(config: &LoadConfig) -> String {
          running in mode {mode}{together}\n   \
          connecting to controller at {} with OpenFlow {}\n   \
          faking {} switches offset {} :: {} tests each; {} ms per test\n   \
-         with {} unique source MACs per switch\n   \
+         with {} unique source MACs per switch, {}\n   \
          {learning} destination mac addresses before the test\n   \
          starting test with {} ms delay after features_reply\n   \
          ignoring first {} \"warmup\" and last {} \"cooldown\" loops\n   \
@@ -42,6 +42,7 @@ pub fn opening(config: &LoadConfig) -> String {
         config.tests,
         config.test_length.as_millis(),
         config.macs,
+        workload(config),
         config.delay.as_millis(),
         config.warmup,
         config.cooldown,
@@ -53,6 +54,17 @@ pub fn opening(config: &LoadConfig) -> String {
             "matching replies by buffer id, without checking the rest"
         },
     )
+}
+
+/// The order and kinds of what is sent, where it is not cbench's.
+fn workload(config: &LoadConfig) -> String {
+    let order = match config.addresses {
+        Addresses::InTurn => "counting up",
+        Addresses::Random => "random ones drawn evenly",
+        Addresses::Zipf => "random ones drawn by Zipf's law",
+    };
+    let kinds: Vec<&str> = config.frames.iter().map(|kind| kind.name()).collect();
+    format!("{order}; frames: {}", kinds.join(", "))
 }
 
 /// cbench's line for a test, at the time of day given since midnight: for each switch the packet-ins answered per
@@ -162,6 +174,10 @@ fn checks(report: &Report) -> String {
         (tally.unknown_buffer, "with an unknown buffer id"),
         (tally.wrong_match, "with a wrong match"),
         (tally.wrong_port, "to a wrong port"),
+        (tally.broad_match, "with a match of other packets, too"),
+        (tally.wrong_command, "that add no entry"),
+        (tally.rewritten, "that change the packet"),
+        (tally.wrong_frame, "with another frame"),
         (tally.malformed, "malformed"),
         (tally.errors, "OFPT_ERROR"),
         (
@@ -178,7 +194,7 @@ fn checks(report: &Report) -> String {
     let checked = match (report.setup.verify, report.setup.expect) {
         (false, _) => "by buffer id",
         (true, "any") => "by xid and buffer id, any match and port accepted",
-        (true, _) => "buffer id, match and port of each",
+        (true, _) => "buffer id, command, match and actions of each",
     };
     let found = if found.is_empty() {
         "nothing wrong".to_owned()
