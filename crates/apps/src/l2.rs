@@ -5,7 +5,7 @@
 
 use crate::mac_table::{Learned, MacTable};
 use urtica_controller::{IDLE_5S, Switch, SwitchHandler};
-use urtica_wire::{Match, PacketIn, PortNo};
+use urtica_wire::{MacAddr, Match, PacketIn, PortNo};
 
 /// One switch's part of the learning program: its own table, which no other switch sees and no lock guards.
 #[derive(Debug, Default)]
@@ -19,23 +19,33 @@ impl SwitchHandler for L2 {
         self.table.prefetch(packet.eth_src());
     }
 
+    fn wants_announcements(&self) -> bool {
+        self.table.is_large()
+    }
+
     #[inline(always)] // into the loop over packet-ins, where decoding, deciding and writing become one
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let (src, dst, in_port) = (packet.eth_src(), packet.eth_dst(), packet.in_port());
+        let now_s = switch.now_s();
         // Spanning tree, LLDP and their like end at the first bridge (IEEE 802.1Q section 8.6.3).
         if dst.is_link_local() {
             return;
         }
-        if self.table.learn(src, in_port, switch.now_s()) == Learned::Moved {
-            // Entries towards the host's old port would live on for as long as they are used. A match on an address
-            // alone can be expressed in every version.
-            let _ = switch.delete(Match::any().eth_dst(src));
+        if self.table.learn(src, in_port, now_s) == Learned::Moved {
+            delete_entries_towards(switch, src);
         }
-        match self.table.port_of(dst, switch.now_s()) {
+        match self.table.port_of(dst, now_s) {
             None => switch.forward(packet, PortNo::FLOOD),
             // Both hosts are behind this port and have heard each other already.
             Some(port) if port == in_port => {}
             Some(port) => switch.forward_with_rule(packet, Match::exact(packet), port, IDLE_5S),
         }
     }
+}
+
+/// A host has moved. Entries towards its old port would live on for as long as they are used.
+#[cold]
+fn delete_entries_towards(switch: &mut Switch, host: MacAddr) {
+    // A match on an address alone can be expressed in every version.
+    let _ = switch.delete(Match::any().eth_dst(host));
 }

@@ -155,15 +155,16 @@ impl MacTable {
         }
     }
 
+    /// Whether the table is too large for the near caches, so that [`MacTable::prefetch`] is worth its cost.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.places.len() > NEAR_PLACES
+    }
+
     /// Has the places where `mac`'s entry may be fetched from memory, for a look that comes soon: the first alone, unless
     /// the table is so full that the others will be looked at as well.
-    ///
-    /// A table that the near caches hold needs no fetching.
     #[inline]
     pub fn prefetch(&self, mac: MacAddr) {
-        if self.places.len() <= NEAR_PLACES {
-            return;
-        }
         self.prefetch_place(first_place(mac.to_u64()));
         if self.len * 2 > self.places.len() {
             self.prefetch_further(mac.to_u64());
@@ -191,7 +192,7 @@ impl MacTable {
         self.places.get_mut(place).filter(|entry| entry.mac == mac)
     }
 
-    #[inline(never)]
+    #[cold]
     fn find_further(&mut self, mac: u64) -> Option<&mut Entry> {
         match self.search(mac) {
             Search::Found(place) => Some(&mut self.places[place]),
@@ -246,7 +247,7 @@ impl MacTable {
         self.places.len().wrapping_sub(1)
     }
 
-    #[inline(never)]
+    #[cold]
     fn learn_further(&mut self, mac: MacAddr, port: PortNo, now_s: u32) -> Learned {
         if mac.is_multicast() || mac == MacAddr::ZERO {
             return Learned::Ignored;
@@ -348,12 +349,10 @@ fn next_place(mac: u64, place: usize) -> usize {
     (elsewhere | (mac ^ mac >> 32) & NEIGHBOURS) as usize
 }
 
-/// Folded multiplication: the product's upper half, which depends on the upper bits, onto its lower half, which depends
-/// on the lower ones.
+/// Fibonacci hashing: the upper bits of the product, each of which depends on all bits of an address.
 #[inline]
 fn spread(hash: u64) -> u64 {
-    let product = u128::from(hash) * 0x9e37_79b9_7f4a_7c15;
-    product as u64 ^ (product >> 64) as u64
+    hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
 }
 
 impl Entry {
@@ -364,6 +363,12 @@ impl Entry {
             // Most packets come from hosts that were heard this very second: don't dirty their cache lines.
             return Learned::Known;
         }
+        self.renew(port, now_s, max_age_s)
+    }
+
+    /// Notes that the host was heard at another time, or behind another port.
+    #[cold]
+    fn renew(&mut self, port: PortNo, now_s: u32, max_age_s: u32) -> Learned {
         let before = *self;
         self.port = port.0;
         self.seen = now_s | (before.seen & LOOKED_UP);

@@ -52,6 +52,13 @@ pub trait SwitchHandler: Send {
     #[inline]
     fn expect(&self, _packet: &PacketIn) {}
 
+    /// Whether packet-ins should be announced to [`SwitchHandler::expect`] now. Asked once for those that came together: a
+    /// program whose table is in the near caches spares itself the announcements.
+    #[inline]
+    fn wants_announcements(&self) -> bool {
+        true
+    }
+
     /// A flow entry is gone whose flow mod asked for word of it.
     fn flow_removed(&mut self, _switch: &mut Switch, _removed: &FlowRemoved) {}
 
@@ -83,6 +90,10 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
 
     fn expect(&self, packet: &PacketIn) {
         (**self).expect(packet);
+    }
+
+    fn wants_announcements(&self) -> bool {
+        (**self).wants_announcements()
     }
 
     fn flow_removed(&mut self, switch: &mut Switch, removed: &FlowRemoved) {
@@ -160,10 +171,48 @@ impl<'a> PacketIns<'a> {
         }
     }
 
+    /// Hands all to a handler.
+    #[inline(always)]
+    fn hand_to<H: SwitchHandler + ?Sized>(
+        &mut self,
+        handler: &mut H,
+        version: Version,
+        switch: &mut Switch,
+    ) {
+        if handler.wants_announcements() {
+            self.announce_and_hand_to(handler, version, switch);
+        } else {
+            self.hand_over(handler, version, switch);
+        }
+    }
+
+    /// Hands all to a handler, one by one.
+    #[inline(always)]
+    fn hand_over<H: SwitchHandler + ?Sized>(
+        &mut self,
+        handler: &mut H,
+        version: Version,
+        switch: &mut Switch,
+    ) {
+        // Copies, which the compiler can keep in registers.
+        let (mut rest, mut taken) = (self.bytes, 0);
+        while let Some((_, packet, after)) = split_packet_in(version, rest) {
+            // Asked now and then: a shard's output has room for more than the replies to a few packet-ins.
+            if taken % ANNOUNCED as u64 == 0 && !switch.has_room() {
+                break;
+            }
+            handler.packet_in(switch, &packet);
+            rest = after;
+            taken += 1;
+        }
+        self.bytes = rest;
+        self.taken += taken;
+    }
+
     /// Hands all to a handler, [`ANNOUNCED`] at a time: first announces them, in a loop so short that all its state is
     /// in registers, then hands them over.
     #[inline(always)]
-    fn hand_to<H: SwitchHandler + ?Sized>(
+    fn announce_and_hand_to<H: SwitchHandler + ?Sized>(
         &mut self,
         handler: &mut H,
         version: Version,
@@ -227,14 +276,13 @@ impl<'a> PacketIns<'a> {
 /// this version is there.
 #[inline(always)]
 fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(&[u8], Decoded<'_>, &[u8])> {
-    let &[of, PACKET_IN, l0, l1, _, _, _, _] = bytes.first_chunk()? else {
-        return None;
-    };
-    let (frame, after) = bytes.split_at_checked(u16::from_be_bytes([l0, l1]).into())?;
-    let body = frame.get(Header::SIZE..)?;
-    if of != version.to_wire() {
+    let &[of, kind, l0, l1, _, _, _, _] = bytes.first_chunk()?;
+    // One comparison for both bytes.
+    if u16::from_ne_bytes([of, kind]) != u16::from_ne_bytes([version.to_wire(), PACKET_IN]) {
         return None;
     }
+    let (frame, after) = bytes.split_at_checked(u16::from_be_bytes([l0, l1]).into())?;
+    let body = frame.get(Header::SIZE..)?;
     Some((body, decode(version, body)?, after))
 }
 

@@ -7,9 +7,9 @@ use crate::xid::{Origin, Xids};
 use crate::{Network, Ports, SwitchCounters};
 use std::time::Instant;
 use urtica_wire::{
-    Action, BufferId, Capabilities, DatapathId, EncodeError, EntryOptions, ExactFlowMod, Features,
-    FlowMod, Instruction, List, Match, Message, OutputPacket, PacketIn, PacketOut, Port, PortNo,
-    Version,
+    Action, BufferId, Capabilities, DatapathId, EncodeError, EntryOptions, ExactFlowMod,
+    ExactMatch, Features, FlowMod, Instruction, List, Match, Message, OutputPacket, PacketIn,
+    PacketOut, Port, PortNo, Version,
 };
 
 /// What is known of a switch.
@@ -213,20 +213,30 @@ impl Switch<'_> {
         options: EntryOptions,
     ) {
         let is_sent = if self.own_table.is_none() {
-            let xid = self.next_xid();
-            let written = match match_.into_exact() {
-                Ok(exact) => ExactFlowMod {
-                    match_: exact,
-                    port,
-                    buffer_id: packet.buffer_id,
-                    options,
-                    table_id: 0,
+            let (xid, buffer_id) = (self.next_xid(), packet.buffer_id);
+            match match_.into_exact() {
+                Ok(exact) => {
+                    let flow_mod = ExactFlowMod {
+                        match_: exact,
+                        port,
+                        buffer_id,
+                        options,
+                        table_id: 0,
+                    };
+                    if flow_mod.write_straight(self.info.version, xid, self.out) {
+                        self.sent += 1;
+                        buffer_id.is_some()
+                    } else {
+                        let (in_port, frame) = (exact.in_port, exact.frame);
+                        self.write_exact_rule(xid, in_port, frame, port, buffer_id, options)
+                    }
                 }
-                .write(self.info.version, xid, self.out),
-                Err(match_) => self.write_rule(xid, match_, port, packet.buffer_id, options),
-            };
-            // Where there is no entry, the buffer is not emptied by it.
-            self.count(written) && packet.buffer_id.is_some()
+                Err(match_) => {
+                    let written = self.write_rule(xid, match_, port, buffer_id, options);
+                    // Where there is no entry, the buffer is not emptied by it.
+                    self.count(written) && buffer_id.is_some()
+                }
+            }
         } else {
             // One that the switch kept would go through all tables again, where no entry of a filter that looked at this
             // packet alone lets it pass: it is sent by itself.
@@ -234,8 +244,57 @@ impl Switch<'_> {
             false
         };
         if !is_sent {
-            self.forward(packet, port);
+            self.forward_beside_rule(
+                packet.in_port,
+                packet.data,
+                packet.total_len,
+                packet.buffer_id,
+                port,
+            );
         }
+    }
+
+    /// Adds an entry for an exact match that is not written straight. Returns whether its flow mod sends the packet. Takes
+    /// the match apart, so that it never has to lie in memory.
+    #[cold]
+    fn write_exact_rule(
+        &mut self,
+        xid: u32,
+        in_port: PortNo,
+        frame: &[u8],
+        port: PortNo,
+        buffer_id: BufferId,
+        options: EntryOptions,
+    ) -> bool {
+        let flow_mod = ExactFlowMod {
+            match_: ExactMatch { in_port, frame },
+            port,
+            buffer_id,
+            options,
+            table_id: 0,
+        };
+        let written = flow_mod.write(self.info.version, xid, self.out);
+        // Where there is no entry, the buffer is not emptied by it.
+        self.count(written) && buffer_id.is_some()
+    }
+
+    /// Sends a packet that no flow mod sends on.
+    #[cold]
+    fn forward_beside_rule(
+        &mut self,
+        in_port: PortNo,
+        data: &[u8],
+        total_len: u16,
+        buffer_id: BufferId,
+        port: PortNo,
+    ) {
+        self.output(
+            buffer_id,
+            in_port,
+            data,
+            data.len() >= usize::from(total_len),
+            port,
+        );
     }
 
     /// Adds an entry to the table that the program has to itself.

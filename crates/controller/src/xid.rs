@@ -1,8 +1,8 @@
 //! Transaction ids that say who sent a message, so that replies and errors find back.
 
-/// Who sent a message: the top byte of its xid.
+/// Who sent a message: the top byte of its xid, where it lies there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Origin(u8);
+pub(crate) struct Origin(u32);
 
 /// What an [`Origin`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,20 +18,23 @@ pub(crate) enum Sender {
 /// The highest number of programs that one controller can run.
 pub(crate) const MAX_PROGRAMS: usize = 250;
 
+const COUNTER_BITS: u32 = 24;
+const COUNTER: u32 = (1 << COUNTER_BITS) - 1;
+
 impl Origin {
     pub const SESSION: Self = Self(0);
-    pub const REQUEST: Self = Self(0xff);
+    pub const REQUEST: Self = Self(0xff << COUNTER_BITS);
 
     /// The program with this index, which is below [`MAX_PROGRAMS`].
     #[inline]
     pub fn program(index: usize) -> Self {
         debug_assert!(index < MAX_PROGRAMS);
-        Self(index as u8 + 1)
+        Self((index as u32 + 1) << COUNTER_BITS)
     }
 
     /// Where a message with this xid came from.
     pub fn of(xid: u32) -> Self {
-        Self((xid >> 24) as u8)
+        Self(xid & !COUNTER)
     }
 
     /// The same, spelled out.
@@ -39,7 +42,7 @@ impl Origin {
         match self {
             Self::SESSION => Sender::Session,
             Self::REQUEST => Sender::Request,
-            Self(tag) => Sender::Program(usize::from(tag) - 1),
+            Self(tag) => Sender::Program((tag >> COUNTER_BITS) as usize - 1),
         }
     }
 }
@@ -55,7 +58,7 @@ impl Xids {
     #[inline]
     pub fn next(&mut self, origin: Origin) -> u32 {
         self.last = self.last.wrapping_add(1);
-        u32::from(origin.0) << 24 | self.last & 0x00ff_ffff
+        origin.0 | self.last & COUNTER
     }
 }
 

@@ -4,7 +4,7 @@
 //! message in an array on the stack and appends it once; no list is walked and nothing is allocated. The general
 //! encoder ([`Message::encode`]) is the judge: tests hold every message written here against it, byte for byte.
 
-use crate::packet::{Headers, Icmpv4View, Ipv4View, TcpView, UdpView, ether_type, ip_proto};
+use crate::packet::{Headers, Icmpv4View, Ipv4View, TcpView, UdpView, ip_proto};
 use crate::{
     Action, BufferId, EncodeError, EntryOptions, ExactMatch, Field, FlowMod, FlowModFlags,
     Instruction, List, MacAddr, Match, Message, OxmField, PacketOut, PortNo, VLAN_PRESENT, Version,
@@ -30,31 +30,42 @@ pub struct ExactFlowMod<'a> {
 impl ExactFlowMod<'_> {
     /// Appends the message to `out`.
     ///
-    /// Untagged, unfragmented IPv4 is written straight; all else, and what has fields of its own in 1.3 beyond TCP and
-    /// UDP ports, by the general encoder.
-    ///
     /// # Errors
     /// [`EncodeError`] where a port, flag or table does not fit into `version`; `out` is then as it was.
-    #[inline(always)]
+    #[inline]
     pub fn write(self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match self.write_straight(version, xid, out) {
+            true => Ok(()),
+            false => self.write_general(version, xid, out),
+        }
+    }
+
+    /// Appends the message to `out` where it is one that can be written straight, and says whether it was: untagged,
+    /// unfragmented IPv4, in 1.3 without what has fields of its own beyond TCP's and UDP's ports.
+    #[inline(always)]
+    pub fn write_straight(self, version: Version, xid: u32, out: &mut Vec<u8>) -> bool {
         match (PlainIpv4::of(self.match_.frame), version) {
-            (Some(packet), Version::Of10) if self.fits_of10() => self.of10(xid, packet, out),
+            (Some(packet), Version::Of10) if self.fits_of10() => match packet.upper {
+                Upper::Nothing => self.of10(xid, packet.frame, None, out),
+                _ => self.of10(xid, packet.frame, Some(packet.of10_ports()), out),
+            },
             (Some(packet), Version::Of13) if packet.upper != Upper::Icmp && self.fits_of13() => {
                 self.of13(xid, packet, out);
             }
-            _ => return self.write_general(version, xid, out),
+            _ => return false,
         }
-        Ok(())
+        true
     }
 
-    /// Whether no table is named, ports fit into 16 bits and flags have the same bits in both versions.
+    /// Whether no table is named, ports are ordinary ones and flags have the same bits in both versions.
     #[inline]
     fn fits_of10(&self) -> bool {
         const SAME_BITS: FlowModFlags =
             FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
+        // One comparison for both: no port with a number below this is reserved.
+        const ORDINARY: u32 = 0x8000;
         self.table_id == 0
-            && of10_port(self.port).is_some()
-            && of10_port(self.match_.in_port).is_some()
+            && (self.port.0 | self.match_.in_port.0) < ORDINARY
             && SAME_BITS.contains(self.options.flags)
     }
 
@@ -84,9 +95,8 @@ impl ExactFlowMod<'_> {
     }
 
     /// `ofp_flow_mod` of 1.0 (section 5.3.3) with one output action: 80 bytes.
-    #[inline(always)]
-    fn of10(&self, xid: u32, packet: PlainIpv4, out: &mut Vec<u8>) {
-        let frame = packet.frame;
+    #[inline(always)] // with and without ports
+    fn of10(&self, xid: u32, frame: &[u8; 38], ports: Option<[u8; 4]>, out: &mut Vec<u8>) {
         let options = &self.options;
         let message = append(out, &OF10_FLOW_MOD);
         message[4..8].copy_from_slice(&xid.to_be_bytes());
@@ -98,9 +108,9 @@ impl ExactFlowMod<'_> {
         message[32] = frame[15] & 0xfc;
         message[33] = frame[23];
         message[36..44].copy_from_slice(&frame[26..34]);
-        if packet.upper != Upper::Nothing {
+        if let Some(ports) = ports {
             message[8..12].copy_from_slice(&WILDCARDS_WITH_PORTS);
-            message[44..48].copy_from_slice(&packet.of10_ports());
+            message[44..48].copy_from_slice(&ports);
         }
         message[48..56].copy_from_slice(&options.cookie.to_be_bytes());
         message[58..60].copy_from_slice(&options.idle_timeout.to_be_bytes());
@@ -355,17 +365,20 @@ impl<'a> PlainIpv4<'a> {
     /// Looks at the few bytes that decide; the views of [`crate::packet`] would check the rest as well.
     #[inline]
     fn of(frame: &'a [u8]) -> Option<Self> {
-        const VERSION_4_WITHOUT_OPTIONS: u8 = 0x45;
-        const MORE_FRAGMENTS_OR_OFFSET: u16 = 0x3fff;
+        // EtherType, then version 4 and a header of five words: one comparison.
+        const IPV4_WITHOUT_OPTIONS: [u8; 4] = [0x08, 0x00, 0x45, 0];
+        const ALL_BUT_TOS: [u8; 4] = [0xff, 0xff, 0xff, 0];
+        // Of the four bytes that begin with flags and fragment offset.
+        const MORE_FRAGMENTS_OR_OFFSET: [u8; 4] = [0x3f, 0xff, 0, 0];
         let start = frame.first_chunk::<38>()?;
-        let eth_type = u16::from_be_bytes([start[12], start[13]]);
+        let word = |at: usize| {
+            u32::from_ne_bytes([start[at], start[at + 1], start[at + 2], start[at + 3]])
+        };
         let total_len = u16::from_be_bytes([start[16], start[17]]);
-        let fragment =
-            u16::from_ne_bytes([start[20], start[21]]) & MORE_FRAGMENTS_OR_OFFSET.to_be();
-        if eth_type != ether_type::IPV4 || start[14] != VERSION_4_WITHOUT_OPTIONS {
+        if word(12) & u32::from_ne_bytes(ALL_BUT_TOS) != u32::from_ne_bytes(IPV4_WITHOUT_OPTIONS) {
             return None;
         }
-        if total_len < 20 || fragment != 0 {
+        if total_len < 20 || word(20) & u32::from_ne_bytes(MORE_FRAGMENTS_OR_OFFSET) != 0 {
             return None;
         }
         let upper = match start[23] {
