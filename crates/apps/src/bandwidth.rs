@@ -347,7 +347,7 @@ impl Shared {
         for demand in &self.config.demands {
             let sent = switch.install(demand.match_.clone(), &[Action::controller()], options);
             if let Err(error) = sent {
-                tracing::error!(dp_id = %switch.datapath_id(), %error, "a demand cannot be watched for");
+                urtica_log::error!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %error, "a demand cannot be watched for");
             }
         }
     }
@@ -436,7 +436,7 @@ impl Shared {
         ends: (PortId, PortId),
         error: &BandwidthError,
     ) {
-        tracing::info!(src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}");
+        urtica_log::info!(about: ends.0, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}");
         let for_seconds = |hard_timeout| EntryOptions {
             hard_timeout,
             ..EntryOptions::PERMANENT.priority(FLOW_PRIORITY)
@@ -484,7 +484,8 @@ impl Shared {
             (capacities, self.discovery.topology().load())
         });
         if gone > 0 {
-            tracing::warn!(
+            urtica_log::warn!(
+                about: "links",
                 reservations = gone,
                 "links went, and what was reserved on them"
             );

@@ -212,8 +212,12 @@ impl Shared {
                     let sent = self.sent_from(switch, &reply);
                     rates.append(&mut samples.update(sent, background.now()));
                 }
-                Some(Err(error)) => tracing::debug!(dp_id = %switch, %error, "flows are not known"),
-                None => tracing::debug!(dp_id = %switch, "flows were not told in time"),
+                Some(Err(error)) => {
+                    urtica_log::debug!(about: switch, dp_id = %switch, %error, "flows are not known")
+                }
+                None => {
+                    urtica_log::debug!(about: switch, dp_id = %switch, "flows were not told in time")
+                }
             }
         }
         samples.forget(background.now(), self.config.interval.saturating_mul(4));
@@ -308,7 +312,7 @@ impl Shared {
             let better = self.better_path(&loads, elephant, &current);
             loads.add(better.as_ref().unwrap_or(&current), demand_bps);
             if let Some(path) = better {
-                tracing::info!(src = %pair.src, dst = %pair.dst, demand_bps, "a large flow is moved");
+                urtica_log::info!(about: pair.src, src = %pair.src, dst = %pair.dst, demand_bps, "a large flow is moved");
                 let flow = self.flow(pair, &path);
                 paths.insert(pair, path, flow);
             }

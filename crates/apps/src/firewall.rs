@@ -148,7 +148,7 @@ impl SwitchHandler for FirewallHandler {
         }
         for message in install::closing() {
             if let Err(error) = switch.send(&message) {
-                tracing::error!(dp_id = %switch.datapath_id(), %error, "the firewall cannot guard the switch");
+                urtica_log::error!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %error, "the firewall cannot guard the switch");
             }
         }
     }
@@ -162,7 +162,7 @@ impl SwitchHandler for FirewallHandler {
 
     fn error(&mut self, switch: &mut Switch, _xid: u32, error: &ErrorMessage) {
         let code = error.code;
-        tracing::error!(dp_id = %switch.datapath_id(), %code, "the switch refused the entry that sends every packet to the firewall; it has no entries of the firewall until it has confirmed all");
+        urtica_log::error!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %code, "the switch refused the entry that sends every packet to the firewall; it has no entries of the firewall until it has confirmed all");
     }
 }
 

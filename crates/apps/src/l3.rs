@@ -635,6 +635,6 @@ fn send_frame_to_all(
         data: frame,
     });
     if let Err(error) = network.send(switch, &message) {
-        tracing::debug!(dp_id = %switch, %error, "a packet was not sent");
+        urtica_log::debug!(about: switch, dp_id = %switch, %error, "a packet was not sent");
     }
 }

@@ -112,7 +112,7 @@ fn settle(entries: &mut Entries, provisioner: &Provisioner) -> bool {
                 true
             }
             Some(Err(error)) => {
-                tracing::debug!(%error, "a path could not be provisioned");
+                urtica_log::debug!(about: "paths", %error, "a path could not be provisioned");
                 false
             }
         },

@@ -403,7 +403,7 @@ fn delete_entry(network: &Network, flow: &Flow, at: DatapathId) {
 /// controller.
 fn tell(switch: DatapathId, sent: Result<(), RequestError>) {
     if let Err(error) = sent {
-        tracing::debug!(dp_id = %switch, %error, "an entry was not sent");
+        urtica_log::debug!(about: switch, dp_id = %switch, %error, "an entry was not sent");
     }
 }
 

@@ -446,9 +446,11 @@ impl Shared {
         let seconds = self.config.drop_s;
         match source {
             Some(source) => {
-                tracing::warn!(%port, %source, ?offence, seconds, "a host is dropped for a while");
+                urtica_log::warn!(about: port, %port, %source, ?offence, seconds, "a host is dropped for a while");
             }
-            None => tracing::warn!(%port, ?offence, seconds, "a port is dropped for a while"),
+            None => {
+                urtica_log::warn!(about: port, %port, ?offence, seconds, "a port is dropped for a while")
+            }
         }
         self.dropped.update(|list| {
             let mut list = list.clone();
@@ -457,7 +459,7 @@ impl Shared {
         });
         let (match_, options) = drop_entry(&dropped, seconds);
         if let Err(error) = network.install(port.switch, match_, &[], options) {
-            tracing::error!(%port, %error, "the switch could not be told to drop");
+            urtica_log::error!(about: port, %port, %error, "the switch could not be told to drop");
         }
     }
 
@@ -469,7 +471,7 @@ impl Shared {
             .collect();
         for ((port, source), _) in &over {
             let source = source.map_or_else(|| "everybody".to_owned(), |mac| mac.to_string());
-            tracing::info!(%port, source, "packets are let in again");
+            urtica_log::info!(about: port, %port, source, "packets are let in again");
         }
         if !over.is_empty() {
             self.dropped.update(|list| {

@@ -128,7 +128,8 @@ impl Background {
             Spawner::Queue(queue) => &queue.counters,
         };
         counters.add_panic();
-        tracing::error!(
+        urtica_log::error!(
+            about: name,
             program = name,
             "a background program cannot be started inside a transaction, which may run again or be in vain; start it afterwards"
         );

@@ -5,7 +5,7 @@ use crate::handler::PacketIns;
 use crate::mailbox::Token;
 use crate::network::{Entry, Network};
 use crate::request::{ReplySender, Requests};
-use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError};
+use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError, Subject};
 use crate::stage::Tables;
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Program, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
@@ -111,7 +111,7 @@ impl Drop for Joined {
     fn drop(&mut self) {
         for handler in self.handlers.drain(..) {
             if let Err(reason) = drop_contained(handler) {
-                tracing::error!(dp_id = %self.info.datapath_id, %reason, "while its handler was dropped");
+                urtica_log::error!(about: Subject::Switch(self.info.datapath_id), dp_id = %self.info.datapath_id, %reason, "while its handler was dropped");
             }
         }
     }
@@ -348,13 +348,13 @@ impl<C: Channel> Connection<C> {
         self.counters.malformed.add(1);
         let count = self.counters.malformed.get();
         if is_worth_telling(count) {
-            tracing::warn!(peer = self.name(), %error, count, "a malformed message was refused");
+            urtica_log::warn!(about: self.subject(), peer = self.name(), %error, count, "a malformed message was refused");
         }
     }
 
     /// The switch has said who it is: makes its handlers and tells the network.
     fn join(&mut self, info: SwitchInfo, turn: &mut Turn) {
-        tracing::info!(dp_id = %info.datapath_id, peer = info.peer, openflow = %info.version, "switch joined");
+        urtica_log::info!(about: Subject::Switch(info.datapath_id), dp_id = %info.datapath_id, peer = info.peer, openflow = %info.version, "switch joined");
         let tables = turn.network.tables();
         warn_if_unguarded(&info, tables);
         let programs = turn.programs.iter();
@@ -381,7 +381,8 @@ impl<C: Channel> Connection<C> {
             is_up: false,
         };
         if let Some(older) = turn.network.register(entry) {
-            tracing::warn!(
+            urtica_log::warn!(
+                about: Subject::Switch(older.joined.datapath_id),
                 dp_id = %older.joined.datapath_id,
                 older = older.joined.peer,
                 newer = self.session.peer(),
@@ -423,7 +424,8 @@ impl<C: Channel> Connection<C> {
             self.note_malformed(error);
         }
         let known = self.switch.as_ref().map(|switch| switch.info.ports.len());
-        tracing::warn!(
+        urtica_log::warn!(
+            about: self.subject(),
             peer = self.name(),
             %problem,
             known_ports = known,
@@ -451,7 +453,8 @@ impl<C: Channel> Connection<C> {
             self.counters.ports_refused.add(1);
             let count = self.counters.ports_refused.get();
             if is_worth_telling(count) {
-                tracing::warn!(
+                urtica_log::warn!(
+                    about: self.subject(),
                     peer = self.name(),
                     count,
                     "a port is not used: the switch has more than {MAX_PORTS}"
@@ -475,7 +478,7 @@ impl<C: Channel> Connection<C> {
             self.counters.errors.add(1);
             let count = self.counters.errors.get();
             if is_worth_telling(count) {
-                tracing::warn!(peer = self.name(), code = %error.code, xid = header.xid, count, "the switch refused a message");
+                urtica_log::warn!(about: self.subject(), peer = self.name(), code = %error.code, xid = header.xid, count, "the switch refused a message");
             }
         }
         match Origin::of(header.xid).sender() {
@@ -638,25 +641,36 @@ impl<C: Channel> Connection<C> {
                 .filter_map(Result::err)
             {
                 shard.panics.add(1);
-                tracing::error!(dp_id = %switch.info.datapath_id, %reason, "while its switch left");
+                urtica_log::error!(about: Subject::Switch(switch.info.datapath_id), dp_id = %switch.info.datapath_id, %reason, "while its switch left");
             }
+        }
+    }
+
+    /// What log lines about it are about.
+    fn subject(&self) -> Subject<'_> {
+        match &self.switch {
+            Some(switch) => Subject::Switch(switch.info.datapath_id),
+            None => Subject::of_peer(self.session.peer()),
         }
     }
 
     fn log_end(&self, close: &Close) {
         let (peer, joined) = (self.name(), self.switch.is_some());
+        let subject = self.subject();
         match close {
             Close::Panic(_) => {
-                tracing::error!(peer, reason = %close, "switch dropped; the controller lives on")
+                urtica_log::error!(about: subject, peer, reason = %close, "switch dropped; the controller lives on")
             }
             Close::ByPeer | Close::Asked(_) if joined => {
-                tracing::info!(peer, reason = %close, "switch left")
+                urtica_log::info!(about: subject, peer, reason = %close, "switch left")
             }
-            _ if joined => tracing::warn!(peer, reason = %close, "switch lost"),
+            _ if joined => urtica_log::warn!(about: subject, peer, reason = %close, "switch lost"),
             Close::Session(error) if !error.is_noise() => {
-                tracing::warn!(peer, reason = %close, "connection refused")
+                urtica_log::warn!(about: subject, peer, reason = %close, "connection refused")
             }
-            _ => tracing::debug!(peer, reason = %close, "connection closed before a switch joined"),
+            _ => {
+                urtica_log::debug!(about: subject, peer, reason = %close, "connection closed before a switch joined")
+            }
         }
     }
 }
@@ -684,7 +698,8 @@ fn warn_if_unguarded(info: &SwitchInfo, tables: Tables) {
         Version::Of13 => info.n_tables,
     };
     if has < tables.count() {
-        tracing::warn!(
+        urtica_log::warn!(
+            about: Subject::Switch(info.datapath_id),
             dp_id = %info.datapath_id,
             openflow = %info.version,
             n_tables = has,

@@ -128,7 +128,8 @@ impl BackgroundCounters {
     /// Counts a program that panicked, and tells the log.
     pub(crate) fn tell_of_panic(&self, program: &str, reason: &str) {
         self.add_panic();
-        tracing::error!(
+        urtica_log::error!(
+            about: program,
             program,
             reason,
             "a background program panicked and is gone; the controller lives on"

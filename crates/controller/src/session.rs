@@ -18,8 +18,8 @@ use crate::xid::{Origin, Xids};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use urtica_wire::{
-    Action, CONTROLLER_NO_BUFFER, ConfigFlags, DecodeError, ErrorCode, ErrorMessage, FlowMod,
-    Header, Hello, Instruction, List, Message, MultipartFlags, MultipartReplyBody,
+    Action, CONTROLLER_NO_BUFFER, ConfigFlags, DatapathId, DecodeError, ErrorCode, ErrorMessage,
+    FlowMod, Header, Hello, Instruction, List, Message, MultipartFlags, MultipartReplyBody,
     MultipartRequest, MultipartRequestBody, Port, PortReason, PortStatus, Reader, SwitchConfig,
     Version,
 };
@@ -113,6 +113,22 @@ pub(crate) fn expect_some(setting: &str, bound: usize) -> Result<(), String> {
     match bound {
         0 => Err(format!("{setting} is 0: expected 1 or more")),
         _ => Ok(()),
+    }
+}
+
+/// What a log line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Subject<'a> {
+    /// A switch that has said who it is.
+    Switch(DatapathId),
+    /// Whoever is at this place.
+    Peer(&'a str),
+}
+
+impl<'a> Subject<'a> {
+    /// A peer by its name for logs.
+    pub fn of_peer(name: &'a str) -> Self {
+        Self::Peer(urtica_log::without_port(name))
     }
 }
 
@@ -435,7 +451,7 @@ impl Session {
                 Ok(Event::Nothing)
             }
             Ok((_, Message::Error(error))) => {
-                tracing::warn!(peer = self.peer, code = %error.code, "the switch refused its configuration");
+                urtica_log::warn!(about: Subject::of_peer(&self.peer), peer = self.peer, code = %error.code, "the switch refused its configuration");
                 Ok(Event::Nothing)
             }
             // Before the switch has said who it is, there is nobody to hand its messages to.
@@ -608,7 +624,7 @@ impl Session {
 
     fn write_with_xid(&self, version: Version, xid: u32, message: &Message, out: &mut Vec<u8>) {
         if let Err(error) = message.encode(version, xid, out) {
-            tracing::error!(peer = self.peer, %error, "the session's own message could not be written");
+            urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "the session's own message could not be written");
         }
     }
 

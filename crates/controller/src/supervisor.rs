@@ -146,9 +146,9 @@ fn refused(error: &io::Error) {
     match Errno::from_io_error(error) {
         Some(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return,
         Some(Errno::MFILE | Errno::NFILE) => {
-            tracing::error!(%error, "cannot accept more connections; raise the limit of open files (`ulimit -n`)");
+            urtica_log::error!(about: "accepting", %error, "cannot accept more connections; raise the limit of open files (`ulimit -n`)");
         }
-        _ => tracing::error!(%error, "cannot accept a connection"),
+        _ => urtica_log::error!(about: "accepting", %error, "cannot accept a connection"),
     }
     std::thread::sleep(EXHAUSTED_PAUSE);
 }

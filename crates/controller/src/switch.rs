@@ -403,6 +403,6 @@ impl Switch<'_> {
     #[cold]
     fn refused(&self, error: &EncodeError) {
         self.counters.unsendable.add(1);
-        tracing::debug!(dp_id = %self.info.datapath_id, %error, "a handler's message could not be written");
+        urtica_log::debug!(about: self.info.datapath_id, dp_id = %self.info.datapath_id, %error, "a handler's message could not be written");
     }
 }

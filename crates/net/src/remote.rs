@@ -165,7 +165,7 @@ impl Remotes {
         let _ = send_some(device, &connection);
         device.disconnect(connection.id, now);
         remote.target.fail(now);
-        tracing::info!(controller = %remote.target.address, ?switch, reason, "disconnected");
+        urtica_log::info!(about: switch.place(), controller = %remote.target.address, ?switch, reason, "disconnected");
     }
 }
 

@@ -69,7 +69,7 @@ impl Forwarder {
                 Ok(count) => polled.may_have_more |= count == BURST,
                 Err(error) => {
                     let port_no = self.ports.at_mut(at).port_no;
-                    tracing::warn!(%port_no, %error, "the port does not work any more");
+                    urtica_log::warn!(about: port_no, %port_no, %error, "the port does not work any more");
                     polled.has_failed = true;
                 }
             }

@@ -390,20 +390,22 @@ impl Runner {
         let target = &mut self.targets[index];
         let delay = target.fail(now);
         let retry_in_ms = delay.as_millis() as u64;
-        tracing::info!(controller = %target.address, reason, retry_in_ms, "no connection to the controller");
+        urtica_log::info!(about: index, controller = %target.address, reason, retry_in_ms, "no connection to the controller");
     }
 
     fn accept(&mut self, index: usize) {
         match self.listeners[index].accept() {
             Ok((socket, peer)) => self.adopt(socket, peer, None),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => tracing::warn!(%error, "a controller's connection was not accepted"),
+            Err(error) => {
+                urtica_log::warn!(about: "accepting", %error, "a controller's connection was not accepted")
+            }
         }
     }
 
     /// A connection has been made: the switch says hello.
     fn adopt(&mut self, socket: OwnedFd, peer: String, target: Option<usize>) {
-        tracing::info!(controller = peer, "connected");
+        urtica_log::info!(about: urtica_log::without_port(&peer), controller = peer, "connected");
         let id = self.switch.connect(peer.clone(), self.now());
         let key = self.connections.insert(Connection {
             socket,
@@ -460,7 +462,7 @@ impl Runner {
         let _ = send_some(&mut self.switch, &mut connection);
         let now = self.now();
         self.switch.disconnect(connection.id, now);
-        tracing::info!(controller = connection.peer, reason, "disconnected");
+        urtica_log::info!(about: urtica_log::without_port(&connection.peer), controller = connection.peer, reason, "disconnected");
         if let Some(index) = connection.target {
             self.retry_later(index, reason);
         }

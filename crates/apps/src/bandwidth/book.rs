@@ -187,7 +187,8 @@ impl Book {
     pub fn settle(&self) {
         let mut list = self.list();
         for key in list.paths.settle() {
-            tracing::debug!(
+            urtica_log::debug!(
+                about: "paths",
                 ?key,
                 "its packets have ceased, or it has no path: its bandwidth is free again"
             );

@@ -155,13 +155,13 @@ impl Installer {
             match installed {
                 Ok(()) => {
                     if std::mem::take(&mut has_failed) {
-                        tracing::info!(dp_id = %switch, "the switch has the firewall rules now");
+                        urtica_log::info!(about: switch, dp_id = %switch, "the switch has the firewall rules now");
                     }
                     changed.await;
                 }
                 Err(error) => {
                     if !error.is_departure() {
-                        tracing::error!(dp_id = %switch, %error, "the switch did not take the firewall rules: every packet comes to the controller, which judges it");
+                        urtica_log::error!(about: switch, dp_id = %switch, %error, "the switch did not take the firewall rules: every packet comes to the controller, which judges it");
                     }
                     has_failed = true;
                     // Where this is refused as well, no rule that allows is left in any case.
@@ -188,7 +188,7 @@ impl Installer {
         for flags in fragments::SAFE_WAYS {
             if self.has_taken(switch, flags).await? {
                 if flags == ConfigFlags::FRAG_DROP {
-                    tracing::warn!(dp_id = %switch, "the switch cannot match the ports of fragments as Open vSwitch does: while rules look at ports, it drops all fragments of IP packets");
+                    urtica_log::warn!(about: switch, dp_id = %switch, "the switch cannot match the ports of fragments as Open vSwitch does: while rules look at ports, it drops all fragments of IP packets");
                 }
                 return Ok(());
             }

@@ -96,7 +96,7 @@ impl Clock {
         for waker in due.into_values() {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
                 let reason = panic_text(panic);
-                tracing::error!(reason, "a waker panicked when its timer was due");
+                urtica_log::error!(about: "timers", reason, "a waker panicked when its timer was due");
             }
         }
     }

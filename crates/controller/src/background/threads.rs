@@ -84,7 +84,7 @@ impl Threads {
             }
             Err(error) => {
                 self.counters.add_panic();
-                tracing::error!(program = name, %error, "the system has no thread for a background program; it does not run");
+                urtica_log::error!(about: name, program = name, %error, "the system has no thread for a background program; it does not run");
             }
         }
     }

@@ -648,13 +648,15 @@ fn log(event: &DiscoveryEvent) {
     match event {
         DiscoveryEvent::SwitchUp(_) | DiscoveryEvent::SwitchDown(_) | DiscoveryEvent::Missed(_) => {
         }
-        DiscoveryEvent::LinkUp(link) => tracing::debug!(%link, "link up"),
-        DiscoveryEvent::LinkDown { link, reason } => tracing::debug!(%link, ?reason, "link down"),
+        DiscoveryEvent::LinkUp(link) => urtica_log::debug!(about: link, %link, "link up"),
+        DiscoveryEvent::LinkDown { link, reason } => {
+            urtica_log::debug!(about: link, %link, ?reason, "link down")
+        }
         DiscoveryEvent::OneWay(link) => {
-            tracing::warn!(%link, "probes come through this way only; it is not used until they come through both ways");
+            urtica_log::warn!(about: link, %link, "probes come through this way only; it is not used until they come through both ways");
         }
         DiscoveryEvent::Flapping { link, held_for } => {
-            tracing::warn!(%link, ?held_for, "a link comes and goes; it is held down for a while");
+            urtica_log::warn!(about: link, %link, ?held_for, "a link comes and goes; it is held down for a while");
         }
         DiscoveryEvent::Refused {
             at,
@@ -662,7 +664,7 @@ fn log(event: &DiscoveryEvent) {
             refusal,
             count,
         } => {
-            tracing::warn!(%at, ?claimed, ?refusal, count, "a frame was refused that would have made a link");
+            urtica_log::warn!(about: at, %at, ?claimed, ?refusal, count, "a frame was refused that would have made a link");
         }
     }
 }

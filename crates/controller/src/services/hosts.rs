@@ -532,33 +532,33 @@ pub(super) fn packet_out<'a>(frame: &'a [u8], actions: &'a [Action<'a>]) -> Mess
 fn log(event: &HostEvent) {
     match event {
         HostEvent::Joined(host) => {
-            tracing::debug!(mac = %host.mac, at = %host.attached, "host joined")
+            urtica_log::debug!(about: host.attached, mac = %host.mac, at = %host.attached, "host joined")
         }
         HostEvent::Changed(_) | HostEvent::Missed(_) => {}
         HostEvent::Moved { host, from } => {
-            tracing::info!(mac = %host.mac, %from, to = %host.attached, "host moved");
+            urtica_log::info!(about: host.attached, mac = %host.mac, %from, to = %host.attached, "host moved");
         }
         HostEvent::Left { host, reason } => {
-            tracing::debug!(mac = %host.mac, at = %host.attached, ?reason, "host left");
+            urtica_log::debug!(about: host.attached, mac = %host.mac, at = %host.attached, ?reason, "host left");
         }
         HostEvent::AddressConflict {
             address,
             owner,
             claimant,
         } => {
-            tracing::warn!(%address, owner = %owner.mac, at = %owner.attached, claimant = %claimant.mac, claimant_at = %claimant.attached, "two hosts say that they have one address");
+            urtica_log::warn!(about: claimant.attached, %address, owner = %owner.mac, at = %owner.attached, claimant = %claimant.mac, claimant_at = %claimant.attached, "two hosts say that they have one address");
         }
         HostEvent::AddressMoved { address, from, to } => {
-            tracing::warn!(%address, from = %from.mac, to = %to.mac, to_at = %to.attached, "an address has another owner");
+            urtica_log::warn!(about: to.attached, %address, from = %from.mac, to = %to.mac, to_at = %to.attached, "an address has another owner");
         }
         HostEvent::Contested { host, port } => {
-            tracing::warn!(mac = %host.mac, at = %host.attached, %port, "a host is seen at a second port and answers at the first: two hosts with one MAC address, a loop, or a forged sender");
+            urtica_log::warn!(about: port, mac = %host.mac, at = %host.attached, %port, "a host is seen at a second port and answers at the first: two hosts with one MAC address, a loop, or a forged sender");
         }
         HostEvent::Flapping { host, .. } => {
-            tracing::warn!(mac = %host.mac, at = %host.attached, "a host moves to and fro; it stays where it is for a while");
+            urtica_log::warn!(about: host.attached, mac = %host.mac, at = %host.attached, "a host moves to and fro; it stays where it is for a while");
         }
         HostEvent::Refused { port, known } => {
-            tracing::warn!(%port, known, "too many hosts; new ones are not learnt");
+            urtica_log::warn!(about: port, %port, known, "too many hosts; new ones are not learnt");
         }
     }
 }

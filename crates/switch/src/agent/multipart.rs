@@ -246,7 +246,7 @@ pub(super) fn answer_rows<'a, T: Element<'a>>(
     };
     let (version, xid) = (request.version, request.xid);
     if let Err(error) = reply::write_rows(version, xid, empty, rows, &mut session.output) {
-        tracing::debug!(%error, "a multipart reply is not sent");
+        urtica_log::debug!(about: request.connection, %error, "a multipart reply is not sent");
     }
 }
 

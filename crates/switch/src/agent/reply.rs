@@ -32,7 +32,7 @@ pub(super) fn write_rows<'a, T: Element<'a>>(
     for row in rows {
         let end = out.len();
         if let Err(error) = row.encode(version, out) {
-            tracing::debug!(%error, "a row is left out of a multipart reply");
+            urtica_log::debug!(about: "rows", %error, "a row is left out of a multipart reply");
             out.truncate(end);
             continue;
         }

@@ -258,12 +258,12 @@ impl Session {
             }
             Ok((_, Message::Hello(_) | Message::EchoReply(_))) => None,
             Ok((_, Message::Error(error))) => {
-                tracing::debug!(peer = self.peer, code = %error.code, "the controller reports an error");
+                urtica_log::debug!(about: urtica_log::without_port(&self.peer), peer = self.peer, code = %error.code, "the controller reports an error");
                 None
             }
             Ok(message) => Some(message),
             Err(error) => {
-                tracing::debug!(peer = self.peer, %error, "a message is malformed");
+                urtica_log::debug!(about: urtica_log::without_port(&self.peer), peer = self.peer, %error, "a message is malformed");
                 self.send_error(error.code(), frame);
                 None
             }
@@ -301,7 +301,7 @@ impl Session {
     /// What a version cannot express its controllers are not told.
     fn write(&mut self, version: Version, xid: u32, message: &Message) {
         if let Err(error) = message.encode(version, xid, &mut self.output) {
-            tracing::debug!(peer = self.peer, %error, "a message is not sent");
+            urtica_log::debug!(about: urtica_log::without_port(&self.peer), peer = self.peer, %error, "a message is not sent");
         }
     }
 

@@ -362,7 +362,7 @@ impl Sender {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
                 Err(error) => {
-                    tracing::trace!(interface = self.index, %error, "a frame was not sent");
+                    urtica_log::trace!(about: self.index, interface = self.index, %error, "a frame was not sent");
                     sent += 1;
                 }
             }

@@ -315,7 +315,7 @@ impl Worker {
                 return;
             }
             if attempt == CLEANING_ATTEMPTS {
-                tracing::warn!(dp_id = %switch, %error, "old entries of provisioned paths may be left on a switch");
+                urtica_log::warn!(about: switch, dp_id = %switch, %error, "old entries of provisioned paths may be left on a switch");
                 return;
             }
             attempt += 1;

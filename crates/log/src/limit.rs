@@ -1,0 +1,268 @@
+//! How many lines there may be. Time is an argument.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How many lines about one subject may come at once.
+pub const BURST: u32 = 20;
+
+/// After how long there may be one more.
+pub const INTERVAL: Duration = Duration::from_secs(10);
+
+/// How many lines in all may come at once: a large network's switches joining.
+pub const BURST_IN_SUM: u32 = 1_000;
+
+/// How many more there may be in a second; some 200 MB a day.
+pub const PER_SECOND_IN_SUM: u32 = 10;
+
+/// How many subjects are remembered.
+pub const SUBJECTS: usize = 4096;
+
+/// How often subjects are forgotten at most: that looks at all of them.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many lines there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    subject: Rate,
+    sum: Rate,
+}
+
+/// So many at once, and one more after each interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rate {
+    burst: u32,
+    interval: Duration,
+}
+
+impl Bounds {
+    /// What the constants of this crate say.
+    pub const DEFAULT: Self = Self {
+        subject: Rate {
+            burst: BURST,
+            interval: INTERVAL,
+        },
+        sum: Rate {
+            burst: BURST_IN_SUM,
+            interval: Duration::from_millis(1000 / PER_SECOND_IN_SUM as u64),
+        },
+    };
+
+    /// So many times as much.
+    pub fn times(self, factor: u32) -> Self {
+        let more = |rate: Rate| Rate {
+            burst: rate.burst * factor,
+            interval: rate.interval / factor,
+        };
+        Self {
+            subject: more(self.subject),
+            sum: more(self.sum),
+        }
+    }
+}
+
+/// What lines there may be yet: a token bucket, told by the time at which it will be full.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    full_at: Instant,
+}
+
+impl Bucket {
+    fn has_room(&self, rate: Rate, now: Instant) -> bool {
+        self.full_at.saturating_duration_since(now) + rate.interval <= rate.interval * rate.burst
+    }
+
+    fn take(&mut self, rate: Rate, now: Instant) {
+        self.full_at = self.full_at.max(now) + rate.interval;
+    }
+}
+
+/// What was left out before a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suppressed {
+    here: u64,
+    elsewhere: u64,
+}
+
+impl Suppressed {
+    /// How many lines about the same subject; nothing where it was none.
+    pub fn here(&self) -> Option<u64> {
+        (self.here > 0).then_some(self.here)
+    }
+
+    /// How many about subjects that are forgotten; nothing where it was none.
+    pub fn elsewhere(&self) -> Option<u64> {
+        (self.elsewhere > 0).then_some(self.elsewhere)
+    }
+}
+
+/// What bounds the lines of one level.
+#[derive(Debug)]
+pub struct Limit {
+    bounds: Bounds,
+    sum: Bucket,
+    subjects: HashMap<u64, Subject>,
+    /// Lines that were left out and belong to no subject that is remembered.
+    elsewhere: u64,
+    next_sweep: Instant,
+}
+
+#[derive(Debug)]
+struct Subject {
+    bucket: Bucket,
+    /// Lines that were left out since the last.
+    suppressed: u64,
+}
+
+impl Limit {
+    /// No line has been written yet.
+    pub fn new(bounds: Bounds, now: Instant) -> Self {
+        Self {
+            bounds,
+            sum: Bucket { full_at: now },
+            subjects: HashMap::new(),
+            elsewhere: 0,
+            next_sweep: now,
+        }
+    }
+
+    /// Whether a line about this subject is written now, and what was left out before it.
+    pub fn admit(&mut self, subject: u64, now: Instant) -> Option<Suppressed> {
+        if self.subjects.len() >= SUBJECTS && !self.subjects.contains_key(&subject) {
+            self.forget_quiet(now);
+        }
+        let has_room = self.sum.has_room(self.bounds.sum, now);
+        if self.subjects.len() >= SUBJECTS && !self.subjects.contains_key(&subject) {
+            return self.admit_stranger(has_room, now);
+        }
+        let known = self.subjects.entry(subject).or_insert(Subject {
+            bucket: Bucket { full_at: now },
+            suppressed: 0,
+        });
+        if !has_room || !known.bucket.has_room(self.bounds.subject, now) {
+            known.suppressed += 1;
+            return None;
+        }
+        known.bucket.take(self.bounds.subject, now);
+        self.sum.take(self.bounds.sum, now);
+        Some(Suppressed {
+            here: std::mem::take(&mut known.suppressed),
+            elsewhere: std::mem::take(&mut self.elsewhere),
+        })
+    }
+
+    /// A line about a subject that there is no room to remember.
+    fn admit_stranger(&mut self, has_room: bool, now: Instant) -> Option<Suppressed> {
+        if !has_room {
+            self.elsewhere += 1;
+            return None;
+        }
+        self.sum.take(self.bounds.sum, now);
+        Some(Suppressed {
+            here: 0,
+            elsewhere: std::mem::take(&mut self.elsewhere),
+        })
+    }
+
+    /// Forgets subjects that may have as many lines as one that was never heard of.
+    fn forget_quiet(&mut self, now: Instant) {
+        if now < self.next_sweep {
+            return;
+        }
+        self.next_sweep = now + SWEEP_INTERVAL;
+        let elsewhere = &mut self.elsewhere;
+        self.subjects.retain(|_, subject| {
+            let is_quiet = subject.bucket.full_at <= now;
+            if is_quiet {
+                *elsewhere += subject.suppressed;
+            }
+            !is_quiet
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds::DEFAULT;
+
+    /// How many of so many lines about a subject are written, a microsecond apart from `now` on; which is the end, then.
+    fn written(limit: &mut Limit, subject: u64, lines: u32, now: &mut Instant) -> u32 {
+        (0..lines)
+            .filter(|_| {
+                *now += Duration::from_micros(1);
+                limit.admit(subject, *now).is_some()
+            })
+            .count() as u32
+    }
+
+    #[test]
+    fn a_subject_has_its_lines_and_then_one_now_and_then() {
+        let mut now = Instant::now();
+        let mut limit = Limit::new(BOUNDS, now);
+        assert_eq!(written(&mut limit, 1, 10_000, &mut now), BURST);
+        assert_eq!(written(&mut limit, 2, 3, &mut now), 3, "others have theirs");
+        now += INTERVAL;
+        let left_out = limit.admit(1, now).expect("its time has come");
+        assert_eq!((left_out.here(), left_out.elsewhere()), (Some(9_980), None));
+        assert_eq!(written(&mut limit, 1, 100, &mut now), 0);
+        now += INTERVAL * 1000;
+        let left_out = limit.admit(1, now).expect("its time has come");
+        assert_eq!(left_out.here(), Some(100));
+        assert_eq!(
+            written(&mut limit, 1, 100, &mut now),
+            BURST - 1,
+            "not more for having been quiet for long"
+        );
+    }
+
+    #[test]
+    fn all_have_a_bound_together() {
+        let mut now = Instant::now();
+        let mut limit = Limit::new(BOUNDS, now);
+        let all: u32 = (0..2_000)
+            .map(|subject| written(&mut limit, subject, 1, &mut now))
+            .sum();
+        assert_eq!(all, BURST_IN_SUM);
+        now += Duration::from_secs(1);
+        let all: u32 = (0..2_000)
+            .map(|subject| written(&mut limit, subject, 1, &mut now))
+            .sum();
+        assert_eq!(all, PER_SECOND_IN_SUM);
+    }
+
+    #[test]
+    fn new_subjects_without_end_take_no_more_memory_and_all_that_is_left_out_is_told() {
+        let mut now = Instant::now();
+        let mut limit = Limit::new(BOUNDS, now);
+        let (mut said, mut told) = (0, 0);
+        let lines = 100_000;
+        for subject in 0..lines {
+            now += Duration::from_micros(10);
+            if let Some(left_out) = limit.admit(subject, now) {
+                said += 1;
+                told += left_out.here + left_out.elsewhere;
+            }
+        }
+        assert!(limit.subjects.len() <= SUBJECTS);
+        // In one second, beside the first.
+        assert!(said <= u64::from(BURST_IN_SUM + PER_SECOND_IN_SUM));
+        now += INTERVAL * 1000;
+        for subject in lines..lines + SUBJECTS as u64 {
+            now += INTERVAL;
+            let left_out = limit.admit(subject, now).expect("there is room");
+            (said, told) = (said + 1, told + left_out.here + left_out.elsewhere);
+        }
+        assert_eq!(said + told, lines + SUBJECTS as u64);
+    }
+
+    #[test]
+    fn where_more_is_wanted_all_is_more() {
+        let mut now = Instant::now();
+        let mut limit = Limit::new(BOUNDS.times(10), now);
+        assert_eq!(written(&mut limit, 1, 10_000, &mut now), BURST * 10);
+        now += INTERVAL / 10;
+        assert_eq!(written(&mut limit, 1, 10, &mut now), 1);
+    }
+}
