@@ -147,9 +147,14 @@ mod tests {
     #[test]
     fn hosts_of_a_port_that_is_gone_are_forgotten() {
         let mut table = MacTable::new();
-        table.learn(0, HOST, PortNo(1), Duration::ZERO);
+        for (vid, port) in [(0, 1), (7, 1), (4095, 1), (8, 2)] {
+            table.learn(vid, HOST, PortNo(port), Duration::ZERO);
+        }
         table.forget_port(PortNo(1));
-        assert_eq!(table.port_of(0, HOST, Duration::ZERO), None);
+        for vid in [0, 7, 4095] {
+            assert_eq!(table.port_of(vid, HOST, Duration::ZERO), None, "VLAN {vid}");
+        }
+        assert_eq!(table.port_of(8, HOST, Duration::ZERO), Some(PortNo(2)));
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Routing over networks of many shapes, and what becomes of it when they change.
 
-use crate::support::{APPS, frames_carried, hold, ms, net_with, net_with_controller, options};
+use crate::support::{
+    APPS, frame, frames_carried, hold, inject, ms, net_with, net_with_controller, options,
+};
 use std::time::Duration;
 use urtica_apps::Routing;
 use urtica_controller::services::{Discovery, Hosts, HostsConfig, Routes};
 use urtica_controller::{Controller, SessionConfig};
 use urtica_net::simulate::{Programs, Scenario};
 use urtica_net::{Datagrams, FlowReport, Net};
-use urtica_wire::Version;
+use urtica_wire::packet::{Arp, ether_type};
+use urtica_wire::{MacAddr, Version};
 
 /// Routing, with a handle to it.
 fn routed(shape: &str) -> (Net, Routing) {
@@ -140,7 +143,8 @@ fn a_controller_that_was_restarted_leaves_no_old_entries() {
     assert!(entries(&mut net) > fresh);
     let controller = urtica_apps::add_all(Controller::new(), APPS, &options()).unwrap();
     net.start_controller(controller).unwrap();
-    net.run_for(Duration::from_secs(10));
+    // Those that are used stay; nobody uses these.
+    net.run_for(Duration::from_secs(70));
     assert_eq!(entries(&mut net), fresh);
     assert!(net.ping_all().unwrap().is_complete());
 }
@@ -215,6 +219,27 @@ fn flows_follow_a_host_that_moves() {
     net.run_for(Duration::from_secs(70));
     assert_eq!(routing.flows(), 0);
     assert_eq!(entries(&mut net), fresh);
+}
+
+/// Its port keeps its link, as behind a switch that nobody manages: it falls silent there, and is heard elsewhere.
+#[test]
+fn flows_follow_a_host_whose_port_does_not_go_down() {
+    let (mut net, routing) = routed("linear,3");
+    assert!(net.ping_all().unwrap().is_complete());
+    let h3 = net.host("h3").unwrap();
+    net.set_loss(net.cable("h1", "s1").unwrap(), 1.0).unwrap();
+    let mut payload = Vec::new();
+    let h1 = MacAddr::from_u64(1);
+    let address = [10, 0, 0, 1].into();
+    Arp::request(h1, address, address).write(&mut payload);
+    let announcement = frame(1, MacAddr::BROADCAST.to_u64(), ether_type::ARP, &payload);
+    // Where the third host is, which sees what comes for the first from now on.
+    inject(&net, "s3", 1, [announcement]);
+    net.run_for(ms(2_000));
+    let before = net.host_counters(h3).unwrap().for_others;
+    send(&mut net, "h2", "h1", 200, |_| ());
+    assert_eq!(net.host_counters(h3).unwrap().for_others - before, 200);
+    assert_eq!(routing.flows(), 3 * 2);
 }
 
 #[test]
