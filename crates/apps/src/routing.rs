@@ -11,6 +11,11 @@
 //! entries are rewritten, not waited for. So does a flow whose destination moves; where its source moves or a host
 //! leaves, its entries go.
 //!
+//! **When the controller is away.** Switches go on forwarding by their entries. So a flow over a switch that loses its
+//! connection, and has no other way, keeps its path for a while ([`absence`]). A switch that joins is asked for its
+//! entries and told only what is another, is missing, or belongs to no path. Those that an earlier run of the controller
+//! has left stay while nothing speaks against them ([`inherited`]).
+//!
 //! **How.** Entries are for a flow, and not for a destination, since then a path is one decision: flows of one
 //! destination can take different ways and are repaired one by one. The price is an entry for each pair of hosts that
 //! talk. Entries are sent from the far end to the near end, and none is waited for: a packet that is faster than they
@@ -24,19 +29,29 @@
 //! **Thread-safety.** One lock guards the flows and is held while their entries are sent, so that the last that a
 //! switch gets is the last that was decided. It is taken before those of the services and of [`Network`].
 
+mod absence;
+mod entry;
+mod inherited;
+mod known;
+
 use crate::registry::Setup;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use urtica_controller::services::{HostEvent, Hosts, Routes};
+use absence::Absences;
+use entry::Entry;
+use inherited::Inherited;
+use known::Known;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use urtica_controller::services::{HostEvent, Hosts, LeftReason, Routes};
 use urtica_controller::{
-    Background, EntryOptions, Network, Program, RequestError, Switch, SwitchHandler, SwitchInfo,
+    Background, EntryOptions, Network, Program, Switch, SwitchHandler, SwitchInfo,
 };
-use urtica_topology::{Hop, NextHops, Path, PortId};
+use urtica_topology::{Path, PortId};
 use urtica_wire::packet::Headers;
 use urtica_wire::{
-    Action, DatapathId, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
-    FlowStats, FlowStatsRequest, MacAddr, Match, Message, MultipartFlags, MultipartReplyBody,
-    MultipartRequest, MultipartRequestBody, OxmField, PacketIn, PortNo, VLAN_PRESENT, Version,
+    Action, BufferId, DatapathId, ErrorMessage, FlowRemoved, FlowRemovedReason, FlowStats, MacAddr,
+    Match, Message, MultipartFlags, MultipartReplyBody, OxmField, PacketIn, PacketOut, PortNo,
+    VLAN_PRESENT,
 };
 
 /// What marks the program's entries: `uroutes` in ASCII.
@@ -102,8 +117,22 @@ pub struct Routing(Arc<Shared>);
 struct Shared {
     hosts: Hosts,
     routes: Routes,
+    flows: Mutex<Flows>,
+    /// From the start on.
+    background: OnceLock<Background>,
+    /// When the first switch joined: all entries of this run are younger.
+    first_join: OnceLock<Instant>,
+}
+
+/// What switches have been told, and what they are known to have.
+#[derive(Default)]
+struct Flows {
     /// Each flow and the path that its entries are on.
-    flows: Mutex<BTreeMap<Flow, Path>>,
+    paths: BTreeMap<Flow, Path>,
+    inherited: Inherited,
+    absences: Absences,
+    /// The switches that have told of all their entries since they joined.
+    reported: BTreeSet<DatapathId>,
 }
 
 impl Routing {
@@ -113,12 +142,14 @@ impl Routing {
             hosts: hosts.clone(),
             routes: routes.clone(),
             flows: Mutex::default(),
+            background: OnceLock::new(),
+            first_join: OnceLock::new(),
         }))
     }
 
     /// How many flows have a path.
     pub fn flows(&self) -> usize {
-        self.0.flows().len()
+        self.0.flows().paths.len()
     }
 }
 
@@ -132,28 +163,52 @@ pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
 }
 
 impl Program for Routing {
-    fn handler(&self, _info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+    fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        self.0.note_back(info.datapath_id);
         Box::new(RoutingHandler {
             shared: Arc::clone(&self.0),
+            comparison: None,
         })
     }
 
     fn start(&self, background: &Background) {
-        let (shared, network) = (Arc::clone(&self.0), background.network().clone());
-        background.spawn("routing", shared.follow_routes(network));
-        let (shared, network) = (Arc::clone(&self.0), background.network().clone());
-        background.spawn("routing-hosts", shared.follow_hosts(network));
+        // A second controller would have switches of its own; the first keeps it.
+        if self.0.background.set(background.clone()).is_err() {
+            return;
+        }
+        let (shared, own) = (Arc::clone(&self.0), background.clone());
+        background.spawn("routing", shared.follow_routes(own));
+        let (shared, own) = (Arc::clone(&self.0), background.clone());
+        background.spawn("routing-hosts", shared.follow_hosts(own));
     }
 }
 
 /// One switch's part.
 struct RoutingHandler {
     shared: Arc<Shared>,
+    /// Begins when the switch is up, and ends with the last part of its reply.
+    comparison: Option<Comparison>,
+}
+
+/// What a switch has is being compared with what it should have.
+struct Comparison {
+    /// Of the request for its entries.
+    xid: u32,
+    /// The flows whose entries are there and right: no more than have paths.
+    right: BTreeSet<Flow>,
 }
 
 impl SwitchHandler for RoutingHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
-        self.shared.restore(switch);
+        let here = switch.datapath_id();
+        self.shared.begin_comparison(here);
+        let asked = switch.send(&entry::request(switch.info().version));
+        let right = BTreeSet::new();
+        match asked {
+            Ok(xid) => self.comparison = Some(Comparison { xid, right }),
+            // Both versions have the request.
+            Err(_) => self.shared.finish_comparison(switch, &right),
+        }
     }
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
@@ -163,20 +218,43 @@ impl SwitchHandler for RoutingHandler {
             return;
         }
         let at = PortId::new(switch.datapath_id(), packet.in_port());
-        match self.shared.next_port(switch.network(), at, flow) {
+        match self.shared.find_way(switch.network(), at, flow) {
             // Both hosts are behind this port and have heard each other already.
-            Some(port) if port == at.port_no => {}
-            Some(port) => switch.forward(packet, port),
-            None => self.shared.flood(switch, at, packet),
+            Way::Out(port) if port == at.port_no => {}
+            Way::Out(port) => switch.forward(packet, port),
+            Way::Straight(to) => send_straight(switch.network(), to, packet),
+            Way::Flood => self.shared.flood(switch, at, packet),
         }
     }
 
-    fn message(&mut self, switch: &mut Switch, _xid: u32, message: &Message) {
-        if let Message::MultipartReply(reply) = message
-            && let MultipartReplyBody::Flow(entries) = &reply.body
-        {
-            self.shared.delete_old(switch, entries.iter());
+    fn message(&mut self, switch: &mut Switch, xid: u32, message: &Message) {
+        let (Message::MultipartReply(reply), Some(comparison)) = (message, &mut self.comparison)
+        else {
+            return;
+        };
+        let MultipartReplyBody::Flow(entries) = &reply.body else {
+            return;
+        };
+        if comparison.xid != xid {
+            return;
         }
+        self.shared
+            .compare(switch, entries.iter(), &mut comparison.right);
+        let is_last = !reply.flags.contains(MultipartFlags::MORE);
+        if is_last && let Some(comparison) = self.comparison.take() {
+            self.shared.finish_comparison(switch, &comparison.right);
+        }
+    }
+
+    fn error(&mut self, switch: &mut Switch, xid: u32, _: &ErrorMessage) {
+        // It does not tell what it has, so it is told all.
+        if let Some(comparison) = self.comparison.take_if(|comparison| comparison.xid == xid) {
+            self.shared.finish_comparison(switch, &comparison.right);
+        }
+    }
+
+    fn switch_down(&mut self, info: &SwitchInfo) {
+        self.shared.flows().reported.remove(&info.datapath_id);
     }
 
     fn flow_removed(&mut self, switch: &mut Switch, removed: &FlowRemoved) {
@@ -187,40 +265,58 @@ impl SwitchHandler for RoutingHandler {
     }
 }
 
+/// Where a packet goes from the switch that it has come to.
+enum Way {
+    Out(PortNo),
+    /// To its host at this port, over no link.
+    Straight(PortId),
+    Flood,
+}
+
 impl Shared {
-    /// The port by which a packet of this flow leaves a switch that it has come to; `None` where it is to be flooded. A
-    /// flow that has no path gets one.
-    fn next_port(&self, network: &Network, at: PortId, flow: Flow) -> Option<PortNo> {
+    /// Where a packet of this flow goes. A flow that has no path gets one.
+    fn find_way(&self, network: &Network, at: PortId, flow: Flow) -> Way {
         let mut flows = self.flows();
-        if let Some(path) = flows.get(&flow)
-            && let Some(hop) = path.hops.iter().find(|hop| hop.comes_in() == at)
+        if let Some(path) = flows.paths.get(&flow)
+            && let Some(index) = path.hops.iter().position(|hop| hop.comes_in() == at)
         {
             // The packet was faster than the entry, or the switch has lost it.
-            add_entry(network, &flow, hop, is_first(path, hop));
-            return Some(hop.out_port);
+            let out_port = path.hops[index].out_port;
+            let tells = index == 0;
+            Entry { out_port, tells }.add(network, &flow, at.switch);
+            return Way::Out(out_port);
         }
-        let (from, to) = self.ends(&flow)?;
+        let Some((from, to)) = self.ends(&flow) else {
+            // What is left of an earlier run does not lead it all the way.
+            if flows.inherited.contains(&flow) {
+                flows.set_path(network, flow, None);
+            }
+            return Way::Flood;
+        };
         let next_hops = self.routes.next_hops().load();
         let strays = from != at && next_hops.topology().is_link_port(at);
         if from != at && !strays {
             // Somebody else sends in its name.
-            return None;
+            return Way::Flood;
         }
         if from == to {
-            return Some(at.port_no);
+            return Way::Out(at.port_no);
         }
-        // Old entries have led a packet here that strays: those of an earlier run of the controller, which the new ones
-        // overwrite.
-        if !(strays && flows.contains_key(&flow)) {
-            let path = next_hops.path(from, to, flow.hash())?;
-            set_path(network, &mut flows, flow, Some(path));
+        // Old entries have led a packet here that strays: those of a path that the flow has left, or of an earlier run of
+        // the controller, which the new ones overwrite.
+        if !(strays && flows.paths.contains_key(&flow)) {
+            let Some(path) = next_hops.path(from, to, flow.hash()) else {
+                return Way::Flood;
+            };
+            flows.set_path(network, flow, Some(path));
         }
         if strays {
             // Sent on along a path, it might meet the old entries again.
-            return None;
+            return Way::Straight(to);
         }
-        let way_on = next_hops.path(at, to, flow.hash())?;
-        way_on.hops.first().map(|hop| hop.out_port)
+        let way_on = next_hops.path(at, to, flow.hash());
+        let next = way_on.and_then(|path| path.hops.first().map(|hop| hop.out_port));
+        next.map_or(Way::Flood, Way::Out)
     }
 
     /// Sends a packet to all hosts that its sender can reach.
@@ -237,82 +333,204 @@ impl Shared {
 
     /// Where the flow's hosts are, if both are known.
     fn ends(&self, flow: &Flow) -> Option<(PortId, PortId)> {
-        let port_of = |mac| Some(self.hosts.find_in(flow.vlan, mac)?.attached);
-        Some((port_of(flow.src)?, port_of(flow.dst)?))
+        Some((
+            self.place(flow.vlan, flow.src)?,
+            self.place(flow.vlan, flow.dst)?,
+        ))
     }
 
-    /// Whenever there are new next hops, gives new paths to the flows whose paths are not right any more.
-    async fn follow_routes(self: Arc<Self>, network: Network) {
+    fn place(&self, vlan: Option<u16>, host: MacAddr) -> Option<PortId> {
+        Some(self.hosts.find_in(vlan, host)?.attached)
+    }
+
+    /// Whenever there are new next hops, or a switch has had its time to come back, gives new paths to the flows whose
+    /// paths are not right any more.
+    async fn follow_routes(self: Arc<Self>, background: Background) {
         let mut seen = 0;
         loop {
-            seen = self.routes.changed(seen).await;
-            self.repair(&network, |_| true);
+            let changed = self.routes.changed(seen);
+            match self.next_timeout(background.now()) {
+                Some(due) => {
+                    let pause = due.saturating_duration_since(background.now());
+                    seen = background.timeout(pause, changed).await.unwrap_or(seen);
+                }
+                None => seen = changed.await,
+            }
+            let now = background.now();
+            self.repair(background.network(), now, |_| true);
+            self.flows().absences.forget_past(now);
         }
     }
 
-    /// Whenever a host moves or leaves, does so for its flows.
-    async fn follow_hosts(self: Arc<Self>, network: Network) {
+    fn next_timeout(&self, now: Instant) -> Option<Instant> {
+        let flows = self.flows();
+        let timeouts = [
+            flows.absences.next_timeout(),
+            flows.inherited.next_timeout(now),
+        ];
+        timeouts.into_iter().flatten().min()
+    }
+
+    /// Whenever a host comes, moves or leaves, does so for its flows.
+    async fn follow_hosts(self: Arc<Self>, background: Background) {
         let mut events = self.hosts.events();
         while let Some(event) = events.next().await {
             match event {
-                HostEvent::Moved { host, .. } | HostEvent::Left { host, .. } => {
-                    self.repair(&network, |flow| flow.has(host.vlan, host.mac));
+                // It is where its switch is, as far as its entries are concerned.
+                HostEvent::Left {
+                    reason: LeftReason::SwitchLeft,
+                    ..
+                } => {}
+                HostEvent::Left { host, .. } => {
+                    self.remove(background.network(), |flow| flow.has(host.vlan, host.mac));
+                }
+                HostEvent::Joined(host) | HostEvent::Moved { host, .. } => {
+                    let (network, now) = (background.network(), background.now());
+                    self.repair(network, now, |flow| flow.has(host.vlan, host.mac));
                 }
                 // Some of the events that were lost may have been such.
-                HostEvent::Missed(_) => self.repair(&network, |_| true),
+                HostEvent::Missed(_) => {
+                    self.repair(background.network(), background.now(), |_| true);
+                }
                 _ => {}
             }
         }
     }
 
-    /// Of these flows, those whose path is not right get one that is, or lose their entries where there is none.
-    fn repair(&self, network: &Network, concerns: impl Fn(&Flow) -> bool) {
+    /// Deletes the entries of flows whose host is gone, unless it is back already.
+    fn remove(&self, network: &Network, concerns: impl Fn(&Flow) -> bool) {
         let mut flows = self.flows();
+        let all = flows.paths.keys().chain(flows.inherited.flows());
+        let gone = all.filter(|flow| concerns(flow) && self.ends(flow).is_none());
+        for flow in gone.copied().collect::<Vec<_>>() {
+            flows.set_path(network, flow, None);
+        }
+    }
+
+    /// Of these flows, those whose path is not right get one that is, or lose their entries where there is none.
+    fn repair(&self, network: &Network, now: Instant, concerns: impl Fn(&Flow) -> bool) {
         let next_hops = self.routes.next_hops().load();
+        let mut flows = self.flows();
+        flows.note_away(network, now);
+        let known = Known {
+            network,
+            next_hops: &next_hops,
+            reported: &flows.reported,
+            absences: &flows.absences,
+            now,
+        };
         let mut changes = Vec::new();
-        for (flow, path) in flows.iter().filter(|(flow, _)| concerns(flow)) {
-            let ends = self.ends(flow);
-            if !ends.is_some_and(|ends| is_right(path, ends, &next_hops)) {
+        for (flow, path) in flows.paths.iter().filter(|(flow, _)| concerns(flow)) {
+            if !self.is_right(flow, path, &known) {
+                let from = self.place(flow.vlan, flow.src).or(path.begin());
+                let to = self.place(flow.vlan, flow.dst).or(path.end());
+                let ends = from.zip(to);
                 let path = ends.and_then(|(from, to)| next_hops.path(from, to, flow.hash()));
                 changes.push((*flow, path));
             }
         }
+        for flow in flows.inherited.flows().filter(|flow| concerns(flow)) {
+            let ends = self.ends(flow);
+            let path = ends.and_then(|(from, to)| next_hops.path(from, to, flow.hash()));
+            let to = self.place(flow.vlan, flow.dst);
+            if path.is_some() || flows.inherited.is_wrong(flow, to, &known) {
+                changes.push((*flow, path));
+            }
+        }
         for (flow, path) in changes {
-            set_path(network, &mut flows, flow, path);
+            flows.set_path(network, flow, path);
         }
     }
 
-    /// A switch has joined: what it has from an earlier life goes, what it should have comes.
-    fn restore(&self, switch: &mut Switch) {
-        let here = switch.datapath_id();
-        let flows = self.flows();
-        // 1.0 cannot say whose entries to delete: we ask for them, and `delete_old` looks.
-        if switch.info().version == Version::Of10 {
-            let _ = switch.send(&request_for_entries());
-        } else {
-            let _ = switch
-                .network()
-                .send(here, &Message::FlowMod(FlowMod::delete_by_cookie(COOKIE)));
+    /// Whether a path leads from end to end, all its links are there, and no other path is shorter. Where a host is not
+    /// known, since its switch was away, it is where the path says. A path of which switches are away is right while they
+    /// are believed to be there, if there is no other way.
+    fn is_right(&self, flow: &Flow, path: &Path, known: &Known) -> bool {
+        let (Some(from), Some(to)) = (path.begin(), path.end()) else {
+            return false;
+        };
+        let holds = |(host, end)| match self.place(flow.vlan, host) {
+            Some(place) => place == end,
+            None => known.may_be_up(end),
+        };
+        let distance = known.next_hops.distance(from.switch, to.switch);
+        let is_shortest = match known.sees(path) {
+            true => distance == Some(path.links().len() as u32),
+            false => distance.is_none() && known.believes(path),
+        };
+        is_shortest && [(flow.src, from), (flow.dst, to)].into_iter().all(holds)
+    }
+
+    /// A switch has said who it is.
+    fn note_back(&self, switch: DatapathId) {
+        if let Some(background) = self.background.get() {
+            self.first_join.get_or_init(|| background.now());
+            self.flows().absences.note_back(switch, background.now());
         }
-        let network = switch.network();
-        for (flow, path) in flows.iter() {
-            for hop in path.hops.iter().filter(|hop| hop.switch == here) {
-                add_entry(network, flow, hop, is_first(path, hop));
+    }
+
+    /// A switch is asked for its entries.
+    fn begin_comparison(&self, here: DatapathId) {
+        let mut flows = self.flows();
+        flows.reported.remove(&here);
+        flows.inherited.forget_switch(here);
+    }
+
+    /// Takes in what a switch says that it has: deletes what belongs to no path, and notes what is right.
+    fn compare<'a>(
+        &self,
+        switch: &Switch,
+        told: impl Iterator<Item = FlowStats<'a>>,
+        right: &mut BTreeSet<Flow>,
+    ) {
+        let (network, here) = (switch.network(), switch.datapath_id());
+        let mut flows = self.flows();
+        for told in told.filter(|entry| entry.cookie == COOKIE && entry.table_id == switch.table())
+        {
+            let Some(flow) = Flow::of_entry(&told.match_) else {
+                continue;
+            };
+            let found = Entry::told(&told, switch.table());
+            let is_kept = match (flows.paths.get(&flow), found) {
+                (Some(path), found) => match entry::of_path(path).get(&here) {
+                    // What is another is overwritten.
+                    Some(entry) if told.priority == ENTRY.priority => {
+                        if found == Some(*entry) {
+                            right.insert(flow);
+                        }
+                        true
+                    }
+                    _ => false,
+                },
+                (None, Some(found)) => {
+                    self.is_inherited(&told, switch.now())
+                        && flows.inherited.insert(flow, here, found, switch.now())
+                }
+                (None, None) => false,
+            };
+            if !is_kept {
+                entry::delete(network, &flow, here, told.priority);
             }
         }
     }
 
-    /// Deletes those of a switch's entries that are this program's and belong to no path there.
-    fn delete_old<'a>(&self, switch: &Switch, entries: impl Iterator<Item = FlowStats<'a>>) {
-        let here = switch.datapath_id();
-        let flows = self.flows();
-        for entry in entries.filter(|entry| entry.cookie == COOKIE) {
-            let Some(flow) = Flow::of_entry(&entry.match_) else {
-                continue;
-            };
-            let path = flows.get(&flow);
-            if !path.is_some_and(|path| path.hops.iter().any(|hop| hop.switch == here)) {
-                delete_entry(switch.network(), &flow, here);
+    /// Whether an entry is older than this run of the controller. One that is not was this program's own, and its path is
+    /// gone.
+    fn is_inherited(&self, told: &FlowStats, now: Instant) -> bool {
+        let age = Duration::from_secs(told.duration_sec.into())
+            + Duration::from_nanos(told.duration_nsec.into());
+        let first_join = self.first_join.get();
+        first_join.is_some_and(|first| age > now.saturating_duration_since(*first))
+    }
+
+    /// A switch has told of all that it has: sends it what is missing, or another.
+    fn finish_comparison(&self, switch: &Switch, right: &BTreeSet<Flow>) {
+        let (network, here) = (switch.network(), switch.datapath_id());
+        let mut flows = self.flows();
+        flows.reported.insert(here);
+        for (flow, path) in flows.paths.iter().filter(|(flow, _)| !right.contains(flow)) {
+            if let Some(entry) = entry::of_path(path).get(&here) {
+                entry.add(network, flow, here);
             }
         }
     }
@@ -323,93 +541,58 @@ impl Shared {
         let flow = Flow::of_entry(&removed.match_)
             .filter(|_| removed.reason == FlowRemovedReason::IdleTimeout);
         let Some(flow) = flow else { return };
-        let first = flows.get(&flow).and_then(|path| path.hops.first());
-        if first.is_some_and(|hop| hop.switch == switch.datapath_id()) {
-            set_path(switch.network(), &mut flows, flow, None);
+        let (network, here) = (switch.network(), switch.datapath_id());
+        if flows.inherited.remove(&flow, here).is_some() {
+            return flows.set_path(network, flow, None);
+        }
+        let first = flows.paths.get(&flow).and_then(|path| path.hops.first());
+        if first.is_some_and(|hop| hop.switch == here) {
+            flows.set_path(network, flow, None);
         }
     }
 
-    fn flows(&self) -> MutexGuard<'_, BTreeMap<Flow, Path>> {
+    fn flows(&self) -> MutexGuard<'_, Flows> {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn is_first(path: &Path, hop: &Hop) -> bool {
-    path.hops.first() == Some(hop)
-}
-
-/// Whether a path leads from end to end, all its links are there, and no other path is shorter.
-fn is_right(path: &Path, (from, to): (PortId, PortId), next_hops: &NextHops) -> bool {
-    let links = path.links();
-    path.begin() == Some(from)
-        && path.end() == Some(to)
-        && next_hops.distance(from.switch, to.switch) == Some(links.len() as u32)
-        && links
-            .into_iter()
-            .all(|link| next_hops.topology().contains(&link))
-}
-
-/// Gives a flow a path, in place of that which it has: first the entries that are new or another, from the far end on,
-/// and then the deletion of those that have no successor.
-fn set_path(network: &Network, flows: &mut BTreeMap<Flow, Path>, flow: Flow, path: Option<Path>) {
-    let old = flows.remove(&flow);
-    let old_hops = old.as_ref().map_or(&[][..], |path| &path.hops);
-    let new_hops = path.as_ref().map_or(&[][..], |path| &path.hops);
-    for (index, hop) in new_hops.iter().enumerate().rev() {
-        let is_first = index == 0;
-        let stays = |(index, old): (usize, &Hop)| {
-            (old.switch, old.out_port, index == 0) == (hop.switch, hop.out_port, is_first)
-        };
-        if !old_hops.iter().enumerate().any(stays) {
-            add_entry(network, &flow, hop, is_first);
-        }
+/// Sends a packet to its host, whichever switch that is at.
+fn send_straight(network: &Network, to: PortId, packet: &PacketIn) {
+    // A switch that keeps packets back, whatever it was asked for, has its hosts send again.
+    if packet.data.len() < usize::from(packet.total_len) {
+        return;
     }
-    for old in old_hops {
-        if new_hops.iter().all(|hop| hop.switch != old.switch) {
-            delete_entry(network, &flow, old.switch);
-        }
-    }
-    if let Some(path) = path {
-        flows.insert(flow, path);
-    }
-}
-
-/// Adds a hop's entry, or changes it. The first hop's tells when it goes.
-fn add_entry(network: &Network, flow: &Flow, hop: &Hop, is_first: bool) {
-    let flags = match is_first {
-        true => FlowModFlags::SEND_FLOW_REM,
-        false => FlowModFlags::empty(),
-    };
-    let options = EntryOptions { flags, ..ENTRY };
-    let added = network.install(
-        hop.switch,
-        flow.match_(),
-        &[Action::output(hop.out_port)],
-        options,
-    );
-    tell(hop.switch, added);
-}
-
-fn delete_entry(network: &Network, flow: &Flow, at: DatapathId) {
-    let delete = Message::FlowMod(FlowMod {
-        command: FlowModCommand::DeleteStrict,
-        match_: flow.match_(),
-        ..ENTRY.flow_mod()
+    let packet_out = Message::PacketOut(PacketOut {
+        buffer_id: BufferId::NONE,
+        in_port: PortNo::CONTROLLER,
+        actions: vec![Action::output(to.port_no)].into(),
+        data: packet.data,
     });
-    tell(at, network.send(at, &delete));
+    // A switch that has left, or does not keep up, has no host that hears it.
+    let _ = network.send(to.switch, &packet_out);
 }
 
-/// A switch that has left is told all when it joins again; one that does not keep up sends its packets to the
-/// controller.
-fn tell(switch: DatapathId, sent: Result<(), RequestError>) {
-    if let Err(error) = sent {
-        urtica_log::debug!(about: switch, dp_id = %switch, %error, "an entry was not sent");
+impl Flows {
+    /// Gives a flow a path, in place of that which it has, or of what it has inherited.
+    fn set_path(&mut self, network: &Network, flow: Flow, path: Option<Path>) {
+        let old = self.paths.remove(&flow).map(|path| entry::of_path(&path));
+        let old = old.or_else(|| self.inherited.take(&flow));
+        entry::replace(network, &flow, &old.unwrap_or_default(), path.as_ref());
+        if let Some(path) = path {
+            self.paths.insert(flow, path);
+        }
     }
-}
 
-fn request_for_entries() -> Message<'static> {
-    Message::MultipartRequest(MultipartRequest {
-        flags: MultipartFlags::empty(),
-        body: MultipartRequestBody::Flow(FlowStatsRequest::default()),
-    })
+    /// Notes which switches of paths are not connected.
+    fn note_away(&mut self, network: &Network, now: Instant) {
+        let of_paths = self.paths.values().flat_map(|path| &path.hops);
+        let switches = of_paths
+            .map(|hop| hop.switch)
+            .chain(self.inherited.switches());
+        for switch in switches.collect::<BTreeSet<_>>() {
+            if network.info(switch).is_none() {
+                self.absences.note_away(switch, now);
+            }
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod global;
 mod l3;
 mod liars;
 mod neighbours;
+mod rejoining;
 mod routing;
 mod security;
 mod support;

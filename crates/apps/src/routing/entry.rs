@@ -1,0 +1,119 @@
+//! A flow's entries, as they are sent, and as a switch tells of them.
+
+use super::{COOKIE, ENTRY, Flow};
+use std::collections::BTreeMap;
+use urtica_controller::{EntryOptions, Network, RequestError};
+use urtica_topology::Path;
+use urtica_wire::{
+    Action, DatapathId, FlowMod, FlowModCommand, FlowModFlags, FlowStats, FlowStatsRequest,
+    Instruction, Message, MultipartFlags, MultipartRequest, MultipartRequestBody, PortNo, Version,
+};
+
+/// What one switch does with a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub out_port: PortNo,
+    /// Whether the switch tells when the entry is gone, as the first of a path does.
+    pub tells: bool,
+}
+
+/// What switches do with a flow.
+pub(super) type Entries = BTreeMap<DatapathId, Entry>;
+
+/// A path's entries.
+pub(super) fn of_path(path: &Path) -> Entries {
+    let entry = |(index, hop): (usize, &urtica_topology::Hop)| {
+        let entry = Entry {
+            out_port: hop.out_port,
+            tells: index == 0,
+        };
+        (hop.switch, entry)
+    };
+    path.hops.iter().enumerate().map(entry).collect()
+}
+
+impl Entry {
+    /// The entry that a switch tells of, if it is as one of this program's would be: in this table, of our priority, with
+    /// our time-out, and with nothing but an output.
+    pub fn told(stats: &FlowStats, table_id: u8) -> Option<Self> {
+        let is_ours = stats.table_id == table_id
+            && stats.priority == ENTRY.priority
+            && (stats.idle_timeout, stats.hard_timeout) == (ENTRY.idle_timeout, 0);
+        let mut instructions = stats.instructions.iter();
+        let (Some(Instruction::ApplyActions(actions)), None) =
+            (instructions.next(), instructions.next())
+        else {
+            return None;
+        };
+        let mut actions = actions.iter();
+        match (actions.next(), actions.next()) {
+            (Some(Action::Output { port, .. }), None) if is_ours => Some(Self {
+                out_port: port,
+                tells: stats.flags.contains(FlowModFlags::SEND_FLOW_REM),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Adds the entry, or changes the one that is there.
+    pub fn add(self, network: &Network, flow: &Flow, at: DatapathId) {
+        let flags = match self.tells {
+            true => FlowModFlags::SEND_FLOW_REM,
+            false => FlowModFlags::empty(),
+        };
+        let options = EntryOptions { flags, ..ENTRY };
+        let actions = [Action::output(self.out_port)];
+        tell(at, network.install(at, flow.match_(), &actions, options));
+    }
+}
+
+/// Gives a flow the entries of a path in place of those that it has: first those that are new or another, from the far end
+/// on, and then the deletion of those that have no successor. What is there already is not sent.
+pub(super) fn replace(network: &Network, flow: &Flow, old: &Entries, path: Option<&Path>) {
+    let new = path.map(of_path).unwrap_or_default();
+    let hops = path.map_or(&[][..], |path| &path.hops);
+    for hop in hops.iter().rev() {
+        let entry = new.get(&hop.switch);
+        if let Some(entry) = entry.filter(|entry| old.get(&hop.switch) != Some(entry)) {
+            entry.add(network, flow, hop.switch);
+        }
+    }
+    for at in old.keys().filter(|at| !new.contains_key(at)) {
+        delete(network, flow, *at, ENTRY.priority);
+    }
+}
+
+/// Deletes one entry of a flow.
+pub(super) fn delete(network: &Network, flow: &Flow, at: DatapathId, priority: u16) {
+    let delete = Message::FlowMod(FlowMod {
+        command: FlowModCommand::DeleteStrict,
+        match_: flow.match_(),
+        priority,
+        ..ENTRY.flow_mod()
+    });
+    tell(at, network.send(at, &delete));
+}
+
+/// A switch that has left is told all when it joins again; one that does not keep up sends its packets to the
+/// controller.
+fn tell(switch: DatapathId, sent: Result<(), RequestError>) {
+    if let Err(error) = sent {
+        urtica_log::debug!(about: switch, dp_id = %switch, %error, "an entry was not sent");
+    }
+}
+
+/// Asks for this program's entries; of a 1.0 switch, which cannot be asked so, for all.
+pub(super) fn request(version: Version) -> Message<'static> {
+    let request = match version {
+        Version::Of10 => FlowStatsRequest::default(),
+        Version::Of13 => FlowStatsRequest {
+            cookie: COOKIE,
+            cookie_mask: u64::MAX,
+            ..FlowStatsRequest::default()
+        },
+    };
+    Message::MultipartRequest(MultipartRequest {
+        flags: MultipartFlags::empty(),
+        body: MultipartRequestBody::Flow(request),
+    })
+}

@@ -1,0 +1,281 @@
+//! Entries of an earlier run of the controller.
+//!
+//! **Why they stay.** While no controller was there, packets went by these entries. Whoever begins with deleting them stops
+//! traffic that nothing is wrong with, until all hosts and links have been found again. So they stay where nothing speaks
+//! against them, and become a flow's path as soon as both its hosts are known.
+//!
+//! **What speaks against them.** An entry leads out of a port that is down, or to a switch that has no entry for the flow;
+//! entries lead in a circle; the flow's destination is known to be elsewhere. While switches are still connecting
+//! ([`ABSENCE`] after one has told of an entry) what is not known speaks against nothing.
+//!
+//! Thread-safety: none of its own.
+
+use super::Flow;
+use super::absence::ABSENCE;
+use super::entry::{Entries, Entry};
+use super::known::Known;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+use urtica_topology::{PortId, Topology};
+use urtica_wire::DatapathId;
+
+/// How many entries of one switch are kept; those beyond are deleted.
+const MAX_PER_SWITCH: usize = 16_384;
+
+/// The entries by flow, as the switches have told of them.
+#[derive(Debug, Default)]
+pub(super) struct Inherited {
+    by_flow: BTreeMap<Flow, Record>,
+    on_switch: BTreeMap<DatapathId, BTreeSet<Flow>>,
+}
+
+#[derive(Debug)]
+struct Record {
+    entries: Entries,
+    /// Until when what is not known speaks against nothing.
+    settles: Instant,
+}
+
+impl Inherited {
+    /// A switch has told of an entry. Whether there is room for it.
+    pub fn insert(&mut self, flow: Flow, at: DatapathId, entry: Entry, now: Instant) -> bool {
+        let flows = self.on_switch.entry(at).or_default();
+        if flows.len() >= MAX_PER_SWITCH && !flows.contains(&flow) {
+            return false;
+        }
+        flows.insert(flow);
+        let settles = now + ABSENCE;
+        let record = self.by_flow.entry(flow).or_insert_with(|| Record {
+            entries: Entries::new(),
+            settles,
+        });
+        record.entries.insert(at, entry);
+        record.settles = settles;
+        true
+    }
+
+    /// The entries of a flow, which are somebody else's matter from now on.
+    pub fn take(&mut self, flow: &Flow) -> Option<Entries> {
+        let record = self.by_flow.remove(flow)?;
+        for at in record.entries.keys() {
+            self.forget_on_switch(*at, flow);
+        }
+        Some(record.entries)
+    }
+
+    /// A switch does not have the flow's entry any more. Returns it.
+    pub fn remove(&mut self, flow: &Flow, at: DatapathId) -> Option<Entry> {
+        let record = self.by_flow.get_mut(flow)?;
+        let entry = record.entries.remove(&at)?;
+        if record.entries.is_empty() {
+            self.by_flow.remove(flow);
+        }
+        self.forget_on_switch(at, flow);
+        Some(entry)
+    }
+
+    /// A switch has joined, and tells of its entries anew, or will not come back.
+    pub fn forget_switch(&mut self, at: DatapathId) {
+        for flow in self.on_switch.get(&at).cloned().unwrap_or_default() {
+            self.remove(&flow, at);
+        }
+    }
+
+    fn forget_on_switch(&mut self, at: DatapathId, flow: &Flow) {
+        if let Some(flows) = self.on_switch.get_mut(&at) {
+            flows.remove(flow);
+            if flows.is_empty() {
+                self.on_switch.remove(&at);
+            }
+        }
+    }
+
+    /// Whether a flow has entries.
+    pub fn contains(&self, flow: &Flow) -> bool {
+        self.by_flow.contains_key(flow)
+    }
+
+    /// The flows.
+    pub fn flows(&self) -> impl Iterator<Item = &Flow> {
+        self.by_flow.keys()
+    }
+
+    /// The switches that have told of entries.
+    pub fn switches(&self) -> impl Iterator<Item = DatapathId> {
+        self.on_switch.keys().copied()
+    }
+
+    /// When one is to be looked at again at the latest.
+    pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
+        let settles = self.by_flow.values().map(|record| record.settles);
+        settles.filter(|settles| now < *settles).min()
+    }
+
+    /// Whether anything speaks against a flow's entries, whose destination is at `to`, if that is known.
+    pub fn is_wrong(&self, flow: &Flow, to: Option<PortId>, known: &Known) -> bool {
+        let Some(record) = self.by_flow.get(flow) else {
+            return false;
+        };
+        let is_settled = record.settles <= known.now;
+        let is_elsewhere = to.is_some_and(|to| record.misses(to, is_settled, known));
+        is_elsewhere
+            || record.leads_in_a_circle(known.topology())
+            || record
+                .hops()
+                .any(|leaves| record.leads_nowhere(leaves, is_settled, known))
+    }
+}
+
+impl Record {
+    /// The ports that the entries lead out of.
+    fn hops(&self) -> impl Iterator<Item = PortId> + '_ {
+        let entries = self.entries.iter();
+        entries.map(|(&at, entry)| PortId::new(at, entry.out_port))
+    }
+
+    /// Whether the entries do not lead to this port.
+    fn misses(&self, to: PortId, is_settled: bool, known: &Known) -> bool {
+        match self.entries.get(&to.switch) {
+            Some(entry) => entry.out_port != to.port_no,
+            None => is_settled || known.reported.contains(&to.switch),
+        }
+    }
+
+    fn leads_nowhere(&self, leaves: PortId, is_settled: bool, known: &Known) -> bool {
+        if !known.may_be_up(leaves) {
+            return true;
+        }
+        let at = leaves.switch;
+        match known.topology().link_from(leaves) {
+            Some(link) => {
+                let next = link.to.switch;
+                let may_tell = !is_settled && !known.reported.contains(&next);
+                !self.entries.contains_key(&next) && !may_tell
+            }
+            None => is_settled && !known.sees_switch(at) && !known.believes_switch(at),
+        }
+    }
+
+    fn leads_in_a_circle(&self, topology: &Topology) -> bool {
+        let next = |at: &DatapathId| {
+            let leaves = PortId::new(*at, self.entries.get(at)?.out_port);
+            let next = topology.link_from(leaves)?.to.switch;
+            self.entries.contains_key(&next).then_some(next)
+        };
+        self.entries.keys().any(|&start| {
+            let way = std::iter::successors(Some(start), next);
+            way.take(self.entries.len() + 1).count() > self.entries.len()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::absence::Absences;
+    use super::*;
+    use urtica_controller::Controller;
+    use urtica_topology::{Link, NextHops};
+    use urtica_wire::{MacAddr, PortNo};
+
+    fn flow(src: u64) -> Flow {
+        Flow {
+            vlan: None,
+            src: MacAddr::from_u64(src),
+            dst: MacAddr::from_u64(0x99),
+        }
+    }
+
+    fn port(switch: u64, port_no: u32) -> PortId {
+        PortId::new(DatapathId(switch), PortNo(port_no))
+    }
+
+    fn entry(out_port: u32) -> Entry {
+        Entry {
+            out_port: PortNo(out_port),
+            tells: false,
+        }
+    }
+
+    /// Whether anything speaks against these entries, as switch and port, on a ring of three whose second ports lead to the
+    /// next switch and whose first to the one before; after so many times of [`ABSENCE`].
+    fn is_wrong(
+        entries: &[(u64, u32)],
+        reported: &[u64],
+        to: Option<PortId>,
+        absences: u32,
+    ) -> bool {
+        let start = Instant::now();
+        let mut inherited = Inherited::default();
+        for (switch, out_port) in entries {
+            assert!(inherited.insert(flow(1), DatapathId(*switch), entry(*out_port), start));
+        }
+        let around = [(1, 2), (2, 3), (3, 1)];
+        let links = around.map(|(a, b)| Link::new(port(a, 2), port(b, 1)));
+        let both_ways = links.iter().flat_map(|link| [*link, link.reversed()]);
+        let topology = Topology::new([1, 2, 3].map(DatapathId), both_ways);
+        let controller = Controller::new()
+            .program(|_: &urtica_controller::SwitchInfo| crate::Hub)
+            .embed()
+            .unwrap();
+        let known = Known {
+            network: controller.network(),
+            next_hops: &NextHops::new(topology.into()),
+            reported: &reported.iter().copied().map(DatapathId).collect(),
+            absences: &Absences::default(),
+            now: start + ABSENCE * absences,
+        };
+        inherited.is_wrong(&flow(1), to, &known)
+    }
+
+    #[test]
+    fn entries_that_lead_to_the_host_stay() {
+        let whole = [(1, 2), (2, 2), (3, 3)];
+        for absences in [0, 1] {
+            assert!(!is_wrong(&whole, &[1, 2, 3], Some(port(3, 3)), absences));
+            assert!(!is_wrong(&whole, &[1, 2, 3], None, absences));
+        }
+    }
+
+    #[test]
+    fn entries_that_lead_elsewhere_do_not() {
+        let whole = [(1, 2), (2, 2), (3, 3)];
+        assert!(is_wrong(&whole, &[], Some(port(3, 4)), 0), "another port");
+        assert!(
+            is_wrong(&whole[..2], &[3], Some(port(3, 3)), 0),
+            "it ends too early"
+        );
+        assert!(
+            is_wrong(&[(1, 2), (2, 2), (3, 2)], &[], None, 0),
+            "a circle"
+        );
+        assert!(is_wrong(&[(1, 2), (2, 1)], &[], None, 0), "to and fro");
+    }
+
+    #[test]
+    fn what_is_not_known_yet_speaks_against_nothing_for_a_while() {
+        let begun = [(1, 2), (2, 2)];
+        assert!(!is_wrong(&begun, &[1, 2], Some(port(3, 3)), 0));
+        assert!(is_wrong(&begun, &[1, 2], Some(port(3, 3)), 1));
+        assert!(is_wrong(&begun, &[1, 2], None, 1));
+        // A switch that is not there, nor its links.
+        assert!(!is_wrong(&[(9, 1)], &[], None, 0));
+        assert!(is_wrong(&[(9, 1)], &[], None, 1));
+    }
+
+    #[test]
+    fn a_switch_takes_no_more_room_than_there_is_for_it() {
+        let (mut inherited, now) = (Inherited::default(), Instant::now());
+        let (liar, honest) = (DatapathId(1), DatapathId(2));
+        let taken = (0..20_000).filter(|&src| inherited.insert(flow(src), liar, entry(1), now));
+        assert_eq!(taken.count(), MAX_PER_SWITCH);
+        assert!(
+            inherited.insert(flow(0), liar, entry(2), now),
+            "it is known"
+        );
+        assert!(inherited.insert(flow(30_000), honest, entry(1), now));
+        inherited.forget_switch(liar);
+        assert!(inherited.flows().eq([&flow(30_000)]));
+        assert_eq!(inherited.take(&flow(30_000)).unwrap().len(), 1);
+        assert!(inherited.by_flow.is_empty() && inherited.on_switch.is_empty());
+    }
+}

@@ -1,0 +1,70 @@
+//! What is known of the network, to judge paths and entries by.
+
+use super::absence::Absences;
+use std::collections::BTreeSet;
+use std::time::Instant;
+use urtica_controller::Network;
+use urtica_topology::{Link, NextHops, Path, PortId, Topology};
+use urtica_wire::{DatapathId, PortConfig, PortState};
+
+/// The network at one moment.
+pub(super) struct Known<'a> {
+    pub network: &'a Network,
+    pub next_hops: &'a NextHops,
+    /// The switches that have told of all their entries since they joined.
+    pub reported: &'a BTreeSet<DatapathId>,
+    pub absences: &'a Absences,
+    pub now: Instant,
+}
+
+impl Known<'_> {
+    pub fn topology(&self) -> &Topology {
+        self.next_hops.topology()
+    }
+
+    /// Whether all switches and links of a path are there.
+    pub fn sees(&self, path: &Path) -> bool {
+        path.hops.iter().all(|hop| self.sees_switch(hop.switch))
+            && path.links().all(|link| self.topology().contains(&link))
+    }
+
+    pub fn sees_switch(&self, switch: DatapathId) -> bool {
+        self.topology().index_of(switch).is_some()
+    }
+
+    /// Whether all switches and links of a path that are not there are away, and believed to forward as they did.
+    pub fn believes(&self, path: &Path) -> bool {
+        path.hops
+            .iter()
+            .all(|hop| self.sees_switch(hop.switch) || self.believes_switch(hop.switch))
+            && path
+                .links()
+                .all(|link| self.topology().contains(&link) || self.believes_link(&link))
+    }
+
+    pub fn believes_switch(&self, switch: DatapathId) -> bool {
+        self.absences.is_believed(switch, self.now)
+    }
+
+    /// A link that has not been found again since one of its switches left: neither end says that it is down, or has been
+    /// found to lead elsewhere.
+    fn believes_link(&self, link: &Link) -> bool {
+        let ends = [link.from, link.to];
+        let may_be_there = |end| self.may_be_up(end) && !self.topology().is_link_port(end);
+        ends.iter().any(|end| self.believes_switch(end.switch))
+            && ends.into_iter().all(may_be_there)
+    }
+
+    /// Whether a port has a link as far as is known: nothing is known of those of switches that are away.
+    pub fn may_be_up(&self, port: PortId) -> bool {
+        let Some(info) = self.network.info(port.switch) else {
+            return true;
+        };
+        // A 1.3 switch that has not described its ports yet has none.
+        info.ports.is_empty()
+            || info.port(port.port_no).is_some_and(|port| {
+                !port.config.contains(PortConfig::PORT_DOWN)
+                    && !port.state.contains(PortState::LINK_DOWN)
+            })
+    }
+}

@@ -1,0 +1,308 @@
+//! Switches and controllers that go and come back, under hosts that go on talking.
+
+use crate::support::{ms, net_with_controller, options};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+use urtica_apps::Routing;
+use urtica_controller::services::{Discovery, Hosts, HostsConfig, Routes};
+use urtica_controller::{Controller, SessionConfig};
+use urtica_net::watch::{Event, Watcher};
+use urtica_net::{Datagrams, FlowReport, Net, PingReport};
+use urtica_wire::{FlowModCommand, Message, Version, split_frame};
+
+/// Routing's mark: `uroutes`.
+const COOKIE: u64 = u64::from_be_bytes(*b"\0uroutes");
+
+/// How long a controller is away.
+const AWAY: Duration = Duration::from_secs(3);
+
+/// Longer than any switch needs to connect again.
+const BACK: Duration = Duration::from_secs(12);
+
+fn controller(version: Version) -> (Controller, Routing) {
+    let discovery = Discovery::new(options().discovery);
+    let hosts = Hosts::new(&discovery, HostsConfig::default());
+    let routes = Routes::new(&discovery);
+    let routing = Routing::new(&hosts, &routes);
+    let session = SessionConfig {
+        versions: vec![version],
+        ..SessionConfig::default()
+    };
+    let controller = Controller::new()
+        .session(session)
+        .program(discovery)
+        .program(hosts)
+        .program(routes)
+        .program(routing.clone());
+    (controller, routing)
+}
+
+/// Counts the flow mods about routing's entries.
+#[derive(Clone, Default)]
+struct FlowMods(Rc<RefCell<Vec<FlowModCommand>>>);
+
+impl Watcher for FlowMods {
+    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
+        let &Event::ToSwitch(_, mut bytes) = event else {
+            return Ok(());
+        };
+        // Nothing is cut: channels deliver in one piece.
+        while let Ok(Some((frame, rest))) = split_frame(bytes) {
+            if let Ok((_, Message::FlowMod(flow_mod))) = Message::decode(frame)
+                && (flow_mod.cookie == COOKIE || flow_mod.priority == 0x8000)
+            {
+                self.0.borrow_mut().push(flow_mod.command);
+            }
+            bytes = rest;
+        }
+        Ok(())
+    }
+}
+
+struct Bench {
+    net: Net,
+    routing: Routing,
+    flow_mods: FlowMods,
+}
+
+impl Bench {
+    /// All hosts know each other.
+    fn new(shape: &str, version: Version) -> Self {
+        let (controller, routing) = controller(version);
+        let mut net = net_with_controller(shape, controller);
+        let report = net.ping_all().unwrap();
+        assert!(report.is_complete(), "{shape}: {report}");
+        let flow_mods = FlowMods::default();
+        net.watch(flow_mods.clone());
+        Self {
+            net,
+            routing,
+            flow_mods,
+        }
+    }
+
+    /// What comes of datagrams, one every two milliseconds each way between two hosts, and of pings, one a second, while something
+    /// happens after a second; and so long after.
+    fn talk(
+        &mut self,
+        (a, b): (&str, &str),
+        happening: impl FnOnce(&mut Net),
+        after: Duration,
+    ) -> ([FlowReport; 2], PingReport) {
+        let net = &mut self.net;
+        let [a, b] = [a, b].map(|name| net.host(name).unwrap());
+        let seconds = 1 + after.as_secs();
+        let datagrams = Datagrams {
+            count: seconds * 500,
+            payload_bytes: 64,
+            interval: ms(2),
+        };
+        let flows =
+            [(a, b), (b, a)].map(|(from, to)| net.start_datagrams(from, to, datagrams).unwrap());
+        let ping = net.start_ping(a, b, seconds as u32).unwrap();
+        net.run_for(ms(1_000));
+        happening(net);
+        net.run_for(after + ms(2_000));
+        let reports = flows.map(|flow| net.flow_report(flow).unwrap());
+        (reports, net.ping_report(ping).unwrap())
+    }
+
+    fn lost(&mut self, pair: (&str, &str), happening: impl FnOnce(&mut Net)) -> u64 {
+        let (flows, ping) = self.talk(pair, happening, BACK);
+        assert!(flows.iter().all(|flow| flow.sent == 6_500));
+        flows.iter().map(FlowReport::lost).sum::<u64>() + u64::from(ping.lost())
+    }
+
+    fn entries(&mut self) -> Vec<usize> {
+        let net = &mut self.net;
+        let switches = net.switches();
+        let count = |switch| net.switch_mut(switch).unwrap().unwrap().entry_count();
+        switches.map(count).collect()
+    }
+}
+
+/// Breaks connections, which cannot be made again while the controller is away.
+fn cut_off(net: &mut Net, switches: &[&str]) {
+    for name in switches {
+        let switch = net.switch(name).unwrap();
+        net.break_connection(switch).unwrap();
+        net.stall_connection(switch, AWAY).unwrap();
+    }
+}
+
+const VERSIONS: [Version; 2] = [Version::Of10, Version::Of13];
+
+#[test]
+fn nothing_is_lost_while_the_way_to_the_controller_is_cut() {
+    for version in VERSIONS {
+        for (shape, switches) in [
+            ("linear,3", &["s2"][..]),
+            ("linear,3", &["s1", "s2", "s3"]),
+            ("ring,5", &["s2"]),
+            ("ring,5", &["s1", "s2", "s3", "s4", "s5"]),
+        ] {
+            let mut bench = Bench::new(shape, version);
+            let before = bench.entries();
+            let lost = bench.lost(("h1", "h3"), |net| cut_off(net, switches));
+            assert_eq!(lost, 0, "{shape} without {switches:?}, {version:?}");
+            assert_eq!(bench.entries(), before);
+            let report = bench.net.ping_all().unwrap();
+            assert!(report.is_complete(), "{report}");
+        }
+    }
+}
+
+#[test]
+fn a_switch_that_has_what_it_should_is_told_nothing() {
+    let mut bench = Bench::new("linear,3", Version::Of13);
+    bench.flow_mods.0.take();
+    assert_eq!(
+        bench.lost(("h1", "h3"), |net| cut_off(net, &["s1", "s2", "s3"])),
+        0
+    );
+    assert_eq!(bench.flow_mods.0.take(), []);
+    assert_eq!(bench.routing.flows(), 3 * 2);
+}
+
+#[test]
+fn what_is_another_or_missing_on_a_switch_that_comes_back_is_told() {
+    for version in VERSIONS {
+        let mut bench = Bench::new("linear,3", version);
+        let before = bench.entries();
+        bench.flow_mods.0.take();
+        let restart = |net: &mut Net| {
+            let s2 = net.switch("s2").unwrap();
+            net.restart_switch(s2).unwrap();
+        };
+        bench.talk(("h1", "h3"), restart, BACK);
+        assert_eq!(bench.entries(), before);
+        let report = bench.net.ping_all().unwrap();
+        assert!(report.is_complete(), "{report}");
+    }
+}
+
+/// The second switch is cut off; the third host, behind it, is unplugged meanwhile.
+#[test]
+fn entries_of_flows_that_ended_while_a_switch_was_away_go_when_it_comes_back() {
+    for version in VERSIONS {
+        let mut bench = Bench::new("linear,3", version);
+        let before = bench.entries();
+        cut_off(&mut bench.net, &["s2"]);
+        bench.net.run_for(ms(500));
+        let h3 = bench.net.cable("h3", "s3").unwrap();
+        bench.net.cut(h3).unwrap();
+        bench.net.run_for(BACK);
+        // Of 4, 6 and 4 flows, those between h1 and h2 are left.
+        assert_eq!(
+            bench.entries(),
+            [before[0] - 2, before[1] - 4, before[2] - 4]
+        );
+        assert_eq!(bench.routing.flows(), 2);
+    }
+}
+
+/// With its connection alone: its cables are as before, and nobody but the controller can tell.
+#[test]
+fn flows_over_a_switch_that_does_not_come_back_end() {
+    let mut bench = Bench::new("linear,3", Version::Of13);
+    let s2 = bench.net.switch("s2").unwrap();
+    bench.net.break_connection(s2).unwrap();
+    bench
+        .net
+        .stall_connection(s2, Duration::from_secs(600))
+        .unwrap();
+    bench.net.run_for(Duration::from_secs(10));
+    assert_eq!(bench.routing.flows(), 6);
+    bench.net.run_for(Duration::from_secs(10));
+    assert_eq!(bench.routing.flows(), 0);
+}
+
+/// The next controller's program.
+fn restart(net: &mut Net, version: Version) -> Routing {
+    net.stop_controller();
+    net.run_for(AWAY);
+    let (controller, routing) = controller(version);
+    net.start_controller(controller).unwrap();
+    routing
+}
+
+#[test]
+fn nothing_is_lost_while_the_controller_is_restarted() {
+    for version in VERSIONS {
+        for shape in ["linear,3", "ring,5"] {
+            let mut bench = Bench::new(shape, version);
+            let before = bench.entries();
+            bench.flow_mods.0.take();
+            let mut routing = None;
+            let lost = bench.lost(("h1", "h3"), |net| routing = Some(restart(net, version)));
+            assert_eq!(lost, 0, "{shape}, {version:?}");
+            assert_eq!(bench.flow_mods.0.take(), []);
+            assert_eq!(bench.entries(), before);
+            // As soon as hosts are heard, their flows have paths again.
+            bench.net.announce_hosts();
+            bench.net.run_for(ms(100));
+            let hosts = bench.net.hosts().len();
+            assert_eq!(routing.unwrap().flows(), hosts * (hosts - 1));
+            let flow_mods = bench.flow_mods.0.take();
+            match version {
+                // It does not say whether it tells when an entry goes, so those that should are sent again.
+                Version::Of10 => assert!(flow_mods.iter().all(|mod_| *mod_ == FlowModCommand::Add)),
+                Version::Of13 => assert_eq!(flow_mods, []),
+            }
+            assert_eq!(bench.entries(), before);
+            let report = bench.net.ping_all().unwrap();
+            assert!(report.is_complete(), "{report}");
+        }
+    }
+}
+
+#[test]
+fn entries_of_an_earlier_run_that_nobody_uses_go() {
+    for version in VERSIONS {
+        let (controller, _) = controller(version);
+        let fresh = {
+            let mut net = net_with_controller("ring,4", controller);
+            let s1 = net.switch("s1").unwrap();
+            net.switch_mut(s1).unwrap().unwrap().entry_count()
+        };
+        let mut bench = Bench::new("ring,4", version);
+        let routing = restart(&mut bench.net, version);
+        bench.net.run_for(Duration::from_secs(70));
+        assert_eq!(bench.entries(), [fresh; 4]);
+        assert_eq!(routing.flows(), 0);
+        let report = bench.net.ping_all().unwrap();
+        assert!(report.is_complete(), "{report}");
+    }
+}
+
+/// What an earlier run has left leads to where the host was, for as long as somebody sends there.
+#[test]
+fn a_host_that_moved_while_the_controller_was_away_is_found() {
+    for version in VERSIONS {
+        let mut bench = Bench::new("linear,4", version);
+        let net = &mut bench.net;
+        let [h1, h3] = ["h1", "h3"].map(|name| net.host(name).unwrap());
+        let datagrams = Datagrams {
+            count: 30_000,
+            payload_bytes: 64,
+            interval: ms(1),
+        };
+        let flow = net.start_datagrams(h1, h3, datagrams).unwrap();
+        net.run_for(ms(500));
+        net.stop_controller();
+        net.move_host(h3, net.switch("s2").unwrap()).unwrap();
+        net.run_for(AWAY);
+        let (controller, _routing) = controller(version);
+        net.start_controller(controller).unwrap();
+        net.run_for(BACK);
+        let before = net.flow_report(flow).unwrap();
+        net.run_for(Duration::from_secs(5));
+        let after = net.flow_report(flow).unwrap();
+        let received = after.received - before.received;
+        assert!(
+            (4_999..=5_001).contains(&received),
+            "{version:?}: {received}"
+        );
+    }
+}
