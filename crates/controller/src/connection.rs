@@ -750,3 +750,6 @@ fn deliver(handler: &mut dyn SwitchHandler, switch: &mut Switch, xid: u32, messa
         other => handler.message(switch, xid, other),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -143,6 +143,12 @@ impl Requests {
         let _ = waiting.sender.send(result);
     }
 
+    /// Those that await replies.
+    #[cfg(test)]
+    pub fn xids(&self) -> impl Iterator<Item = u32> {
+        self.waiting.keys().copied()
+    }
+
     /// Forgets requests whose askers have given up.
     pub fn sweep(&mut self) {
         self.waiting

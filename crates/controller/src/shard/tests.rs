@@ -4,7 +4,7 @@ use super::*;
 use crate::session::SessionConfig;
 use crate::stage::Tables;
 use crate::{SwitchHandler, SwitchInfo};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use urtica_wire::{
     Capabilities, DatapathId, Experimenter, Features, List, Message, Version, split_frame,
@@ -62,6 +62,23 @@ impl Bench {
         for _ in 0..8 {
             self.shards[0].connections[key].age_load();
         }
+    }
+
+    /// Whether the first shard, which has one switch, is woken by it before the next tick. If so, the switch is served.
+    fn is_woken(&mut self) -> bool {
+        let shard = &mut self.shards[0];
+        shard.next_tick = Instant::now() + TICK;
+        let mut events = Vec::with_capacity(EVENTS);
+        shard.wait(&mut events).unwrap();
+        for event in &events {
+            assert_ne!(event.data.u64(), MAILBOX);
+            shard.serve(event.data.u64() as usize, event.flags);
+        }
+        !events.is_empty()
+    }
+
+    fn connection(&self) -> &Connection {
+        self.shards[0].connections.iter().next().unwrap().1
     }
 
     fn send(&self, id: u64, number: u32) {
@@ -189,4 +206,90 @@ fn a_switch_that_moves_while_the_other_shard_ends_is_closed_there() {
     ending.run().unwrap();
     assert!(received(&mut switch).1);
     assert!(bench.network.switches().is_empty());
+}
+
+/// An echo request of some length.
+const ECHO_REQUEST: [u8; 1000] = {
+    let mut frame = [0; 1000];
+    [frame[0], frame[1], frame[2], frame[3]] = [1, 2, 3, 0xe8];
+    frame
+};
+
+/// Sends as much of a stream of echo requests as is taken, from the byte on that comes next. Returns how much that was.
+fn ask(switch: &mut UnixStream, next: usize) -> usize {
+    let mut taken = 0;
+    loop {
+        let place = (next + taken) % ECHO_REQUEST.len();
+        match switch.write(&ECHO_REQUEST[place..]) {
+            Ok(count) => taken += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return taken,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Adds what has come to a switch to `got`.
+fn read_all(switch: &mut UnixStream, got: &mut Vec<u8>) {
+    let end = switch.read_to_end(got).unwrap_err();
+    assert_eq!(end.kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_switch_that_does_not_read_its_replies_wakes_nobody_until_it_does() {
+    let mut bench = Bench::new();
+    let mut switch = bench.join(1, 7);
+    received(&mut switch);
+    assert!(!bench.is_woken(), "there is nothing to do");
+    let mut asked = 0;
+    loop {
+        let more = ask(&mut switch, asked);
+        asked += more;
+        if more == 0 {
+            break;
+        }
+        bench.is_woken();
+    }
+    assert!(bench.connection().is_stalled());
+    assert!(!bench.is_woken(), "what it says is not looked at");
+    let mut got = Vec::new();
+    while {
+        read_all(&mut switch, &mut got);
+        bench.is_woken()
+    } {}
+    assert_eq!(got.len() / ECHO_REQUEST.len(), asked / ECHO_REQUEST.len());
+}
+
+#[test]
+fn a_switch_that_is_sent_more_than_it_reads_wakes_the_shard_when_it_speaks_or_reads() {
+    let mut bench = Bench::new();
+    let mut switch = bench.join(1, 7);
+    received(&mut switch);
+    let large = Message::Experimenter(Experimenter {
+        experimenter: 1,
+        data: &[0; 60_000],
+    });
+    let mut sent = 0;
+    while bench.network.send(DatapathId(7), &large).is_ok() {
+        sent += 1;
+    }
+    assert!(bench.shards[0].handle_commands().is_continue());
+    assert!(bench.connection().is_waiting() && !bench.connection().is_stalled());
+    assert!(!bench.is_woken(), "it neither speaks nor reads");
+    switch.write_all(&ECHO_REQUEST).unwrap();
+    assert!(bench.is_woken(), "it speaks");
+    assert!(bench.connection().is_stalled(), "now its reply waits, too");
+    let mut got = Vec::new();
+    read_all(&mut switch, &mut got);
+    assert!(bench.is_woken(), "it reads");
+    while {
+        read_all(&mut switch, &mut got);
+        bench.is_woken()
+    } {}
+    let mut rest = &got[..];
+    let mut frames = 0;
+    while let Some((_, after)) = split_frame(rest).unwrap() {
+        (frames, rest) = (frames + 1, after);
+    }
+    assert_eq!((frames, rest.len()), (sent + 1, 0));
+    assert!(!bench.connection().is_waiting());
 }

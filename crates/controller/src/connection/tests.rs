@@ -1,0 +1,78 @@
+//! What a connection keeps, where it cannot be seen from outside.
+
+use super::*;
+use urtica_wire::{Capabilities, Features, List};
+
+/// Takes everything.
+struct Taking;
+
+impl Channel for Taking {
+    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        Ok(bytes.len())
+    }
+}
+
+/// Does nothing.
+struct Quiet;
+
+impl SwitchHandler for Quiet {}
+
+fn turn() -> Turn {
+    Turn {
+        out: Vec::new(),
+        now: Instant::now(),
+        now_s: 0,
+        network: Network::new(1, Tables::Shared).unwrap(),
+        programs: vec![Arc::new(|_: &SwitchInfo| Quiet)],
+        shard: 0,
+    }
+}
+
+/// The connection of a 1.0 switch that has joined.
+fn joined(turn: &mut Turn) -> Connection<Taking> {
+    let config = SessionConfig::default();
+    let mut connection = Connection::new(Taking, "a test".into(), 1, config, turn.now);
+    let features = Message::FeaturesReply(Features {
+        datapath_id: DatapathId(1),
+        n_buffers: 0,
+        n_tables: 1,
+        auxiliary_id: 0,
+        capabilities: Capabilities::empty(),
+        actions: 0,
+        ports: List::default(),
+    });
+    let mut said = vec![1, 0, 0, 8, 0, 0, 0, 0];
+    features.encode(Version::Of10, 0, &mut said).unwrap();
+    connection.handle_input(&said, turn).unwrap();
+    connection.flush(turn).unwrap();
+    connection
+}
+
+fn encoded(message: &Message, xid: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message.encode(Version::Of10, xid, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn requests_that_nobody_waits_for_any_more_are_forgotten() {
+    let mut turn = turn();
+    let mut connection = joined(&mut turn);
+    let ask = |connection: &mut Connection<Taking>| {
+        let (sender, receiver) = oneshot::channel();
+        connection.send(encoded(&Message::BarrierRequest, 0), 1, Some(sender));
+        receiver
+    };
+    for _ in 0..1000 {
+        drop(ask(&mut connection));
+    }
+    let awaited = ask(&mut connection);
+    assert_eq!(connection.requests.xids().count(), 1001);
+    connection.handle_timeout(&mut turn).unwrap();
+    let [xid] = connection.requests.xids().collect::<Vec<_>>()[..] else {
+        panic!("expected one request that somebody waits for");
+    };
+    let reply = encoded(&Message::BarrierReply, xid);
+    connection.handle_input(&reply, &mut turn).unwrap();
+    assert!(awaited.recv().unwrap().is_ok());
+}
