@@ -42,7 +42,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use urtica_controller::services::Discovery;
 use urtica_controller::{
-    Background, EntryOptions, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo,
+    Background, EntryOptions, Network, Program, RequestError, Stage, Switch, SwitchHandler,
+    SwitchInfo,
 };
 use urtica_state::Snapshot;
 use urtica_topology::PortId;
@@ -181,6 +182,14 @@ pub struct Dropped {
     pub until: Instant,
 }
 
+impl Dropped {
+    /// For how long, in whole seconds and one at least.
+    fn seconds_left(&self, now: Instant) -> u16 {
+        let left = self.until.saturating_duration_since(now).as_secs();
+        u16::try_from(left).unwrap_or(u16::MAX).max(1)
+    }
+}
+
 /// Who is dropped where.
 type DropList = BTreeMap<(PortId, Option<MacAddr>), Dropped>;
 
@@ -192,6 +201,8 @@ struct Shared {
     config: SecurityConfig,
     ports: Ports,
     dropped: Snapshot<DropList>,
+    /// Those whose switch could not be told yet, since it does not keep up with what it is sent.
+    untold: Mutex<BTreeSet<(PortId, Option<MacAddr>)>>,
     /// Those of switches that have handlers, which own them.
     records: Mutex<BTreeMap<DatapathId, Weak<Mutex<SwitchRecord>>>>,
     begun: Mutex<Begun>,
@@ -207,6 +218,7 @@ impl Security {
             config,
             ports: Ports::new(discovery),
             dropped: Snapshot::new(DropList::new()),
+            untold: Mutex::default(),
             records: Mutex::default(),
             begun: Mutex::new(Begun::new(MAX_BEGUN)),
         }))
@@ -318,8 +330,7 @@ impl SwitchHandler for SecurityHandler {
             .filter(|dropped| dropped.port.switch == here)
             .filter(|dropped| !self.shared.ports.is_trunk(dropped.port))
         {
-            let left = dropped.until.saturating_duration_since(now).as_secs() as u16;
-            let (match_, options) = drop_entry(dropped, left.max(1));
+            let (match_, options) = drop_entry(dropped, dropped.seconds_left(now));
             let _ = switch.install(match_, &[], options);
         }
     }
@@ -407,6 +418,7 @@ impl Shared {
             self.ports.learn(network);
             self.let_in_trunks(network);
             let is_settled = now.saturating_duration_since(started) >= ports::SETTLE;
+            self.tell_again(network, now);
             self.drop_offenders(network, is_settled, now);
             self.let_in_again(now);
             if now.saturating_duration_since(turned) >= self.config.window / 2 {
@@ -431,12 +443,13 @@ impl Shared {
                         offence,
                         until,
                     },
+                    now,
                 );
             }
         }
     }
 
-    fn drop_packets(&self, network: &Network, dropped: Dropped) {
+    fn drop_packets(&self, network: &Network, dropped: Dropped, now: Instant) {
         let Dropped {
             port,
             source,
@@ -457,9 +470,29 @@ impl Shared {
             list.insert((port, source), dropped);
             list
         });
-        let (match_, options) = drop_entry(&dropped, seconds);
-        if let Err(error) = network.install(port.switch, match_, &[], options) {
-            urtica_log::error!(about: port, %port, %error, "the switch could not be told to drop");
+        self.tell(network, &dropped, now);
+    }
+
+    /// Has a switch drop packets; one that does not keep up is told with the next tick.
+    fn tell(&self, network: &Network, dropped: &Dropped, now: Instant) {
+        let port = dropped.port;
+        let (match_, options) = drop_entry(dropped, dropped.seconds_left(now));
+        match network.install(port.switch, match_, &[], options) {
+            Ok(()) => {}
+            Err(RequestError::Busy(_)) => {
+                lock(&self.untold).insert((port, dropped.source));
+            }
+            Err(error) => {
+                urtica_log::error!(about: port, %port, %error, "the switch could not be told to drop");
+            }
+        }
+    }
+
+    fn tell_again(&self, network: &Network, now: Instant) {
+        let untold = std::mem::take(&mut *lock(&self.untold));
+        let dropped = self.dropped.load();
+        for dropped in untold.iter().filter_map(|key| dropped.get(key)) {
+            self.tell(network, dropped, now);
         }
     }
 

@@ -210,8 +210,8 @@ impl Installer {
             other => other?,
         }
         let network = self.background.network();
-        let reply = network.request(switch, &Message::GetConfigRequest)?;
-        let reply = self.in_time(reply).await?;
+        let ask = || network.request(switch, &Message::GetConfigRequest);
+        let reply = self.reply(switch, ask).await?;
         Ok(reply.messages().any(|reply| match reply {
             Message::GetConfigReply(found) => found.flags & ConfigFlags::FRAG_NX_MATCH == flags,
             _ => false,
@@ -223,11 +223,19 @@ impl Installer {
         switch: DatapathId,
         messages: &[Message<'_>],
     ) -> Result<(), InstallError> {
-        let reply = self.background.network().confirm(switch, messages)?;
-        self.in_time(reply).await.map(drop)
+        let network = self.background.network();
+        let send = || network.confirm(switch, messages);
+        self.reply(switch, send).await.map(drop)
     }
 
-    async fn in_time(&self, reply: PendingReply) -> Result<Reply, InstallError> {
+    /// The reply to what is sent as soon as the switch can take it, if it comes in time.
+    async fn reply(
+        &self,
+        switch: DatapathId,
+        send: impl FnMut() -> Result<PendingReply, RequestError>,
+    ) -> Result<Reply, InstallError> {
+        let network = self.background.network();
+        let reply = async { network.when_ready(switch, send).await?.await };
         let reply = self.background.timeout(CONFIRM_WITHIN, reply).await;
         Ok(reply.ok_or(InstallError::Timeout)??)
     }

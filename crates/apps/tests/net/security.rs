@@ -13,7 +13,7 @@ use urtica_wire::packet::{
     Arp, Icmpv4, Icmpv6, Ipv4, Ipv6, Nd, PseudoHeader, Tcp, ether_type, icmpv4, icmpv6, ip_proto,
     tcp,
 };
-use urtica_wire::{DatapathId, MacAddr, PortNo, Version};
+use urtica_wire::{DatapathId, MacAddr, Message, PortNo, Version};
 
 /// The services, the watch, and routing behind it.
 fn watched(shape: &str, config: SecurityConfig) -> (Net, Security) {
@@ -218,6 +218,26 @@ fn a_fragment_does_not_hide_a_scan() {
     net.run_for(ms(500));
     let h1 = Some(MacAddr::from_u64(1));
     assert_eq!(dropped(&security), [(port(1, 1), h1, Offence::PortScan)]);
+}
+
+#[test]
+fn a_switch_that_does_not_keep_up_is_told_later() {
+    let (mut net, security) = watched("linear,3", SecurityConfig::default());
+    assert!(net.ping_all().unwrap().is_complete());
+    let scan = (1..=120).map(|port| syn((1, 4_000), (3, port)));
+    inject(&net, "s1", 1, scan);
+    let is_seen = net.run_until(
+        |net| {
+            let much = Message::EchoReply(&[0; 60_000]);
+            let network = net.controller().unwrap();
+            while network.send(DatapathId(1), &much).is_ok() {}
+            !security.dropped().is_empty()
+        },
+        ms(500),
+    );
+    assert!(is_seen);
+    net.run_for(ms(5_000));
+    assert!(!pings(&mut net, "h1", "h2"));
 }
 
 #[test]
