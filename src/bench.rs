@@ -4,6 +4,7 @@ mod network;
 mod output;
 mod switch;
 
+use crate::say::complain;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -257,7 +258,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("urtica bench: {error}");
+            complain(format_args!("urtica bench: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -290,10 +291,12 @@ fn status(is_right: bool, stop: &AtomicBool) -> ExitCode {
 fn run_limit(listen: &Address) -> Result<ExitCode, Error> {
     let limit = Limit::listen(listen)?;
     match limit.port() {
-        Some(port) => eprintln!(
+        Some(port) => complain(format_args!(
             "the null responder listens on port {port} ({listen}); load it with --expect any"
-        ),
-        None => eprintln!("the null responder listens at {listen}; load it with --expect any"),
+        )),
+        None => complain(format_args!(
+            "the null responder listens at {listen}; load it with --expect any"
+        )),
     }
     limit.run().map(|()| ExitCode::SUCCESS)
 }
@@ -349,20 +352,20 @@ fn is_right(report: &Report) -> bool {
         }
         _ => return !report.failed_verification(),
     };
-    eprintln!("urtica bench: {complaint}");
+    complain(format_args!("urtica bench: {complaint}"));
     false
 }
 
 fn bench_once(config: &LoadConfig, stop: &AtomicBool, screen: &Screen) -> Result<Report, Error> {
-    eprintln!("{}", text::opening(config));
+    complain(format_args!("{}", text::opening(config)));
     let bar = screen.bar(config.tests);
     let report = run_load(config, stop, |live| match live {
         Live::Started { ready } if ready < config.switches => {
             bar.suspend(|| {
-                eprintln!(
+                complain(format_args!(
                     "only {ready} of {} switches got through their handshake",
                     config.switches
-                )
+                ))
             });
         }
         Live::Started { .. } => {}
@@ -372,17 +375,17 @@ fn bench_once(config: &LoadConfig, stop: &AtomicBool, screen: &Screen) -> Result
         }
         Live::Closed(closed) => {
             bar.suspend(|| {
-                eprintln!(
+                complain(format_args!(
                     "the connection of switch {} is over: {}; going on without it",
                     closed.datapath_id, closed.reason
-                )
+                ))
             });
         }
     });
     bar.finish_and_clear();
     let report = report?;
     if screen.debug {
-        eprint!("{}", text::switch_lines(&report));
+        complain(text::switch_lines(&report).trim_end());
     }
     screen.say(text::summary(&report).trim_end());
     screen.say(&text::result_line(&report));
@@ -417,11 +420,11 @@ fn run_versus(args: &VersusArgs) -> Result<ExitCode, Error> {
     let bar = screen.bar(args.rounds * (config.rivals.len() as u32 + 1));
     let comparison = versus(&config, &stop, |round, contender, report| {
         bar.suspend(|| {
-            eprintln!(
+            complain(format_args!(
                 "round {} {contender}: {}",
                 round + 1,
                 text::result_line(report)
-            )
+            ))
         });
         bar.inc(1);
     })?;
@@ -536,7 +539,7 @@ impl Screen {
 
     fn say(&self, line: &str) {
         if self.json_alone {
-            eprintln!("{line}");
+            complain(line);
         } else {
             // A reader that has gone away, as in `| head`, is no failure of the benchmark.
             let _ = writeln!(std::io::stdout(), "{line}");

@@ -26,14 +26,21 @@ use std::sync::atomic::AtomicBool;
 use throughput::ThroughputArgs;
 use urtica_topology::shapes::Shape;
 
+/// In lines that fit into every terminal.
 const WHAT_NEXT: &str = "
 What to try next:
-   urtica net torus,3,3 --apps routing --ping-all       the same network, for your own experiments
-   urtica run discovery,hosts,routing                   the same controller, for real switches, and in another terminal:
-   sudo mn --controller=remote --switch=ovs,protocols=OpenFlow13 --topo=torus,3,3 --mac --test=pingall
-   urtica net simulate --seeds 100                      a hundred drawn networks with drawn faults
-   urtica demo throughput                               how many packet-ins a second the controller answers
-   urtica switch --help                                 a switch, for the interfaces of this machine";
+   urtica net torus,3,3 --apps routing --ping-all
+      the same network, for your own experiments
+   urtica run discovery,hosts,routing
+      the same controller, for real switches, and in another terminal:
+   sudo mn --controller=remote --switch=ovs,protocols=OpenFlow13 \\
+      --topo=torus,3,3 --mac --test=pingall
+   urtica net simulate --seeds 100
+      a hundred drawn networks with drawn faults
+   urtica demo throughput
+      how many packet-ins a second the controller answers
+   urtica switch --help
+      a switch, for the interfaces of this machine";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -10,6 +10,8 @@ pub fn log_to_stderr() {
         .with_env_filter(filter)
         .with_target(false)
         .with_writer(std::io::stderr)
+        // Told on standard error, which is what failed: that would be a panic.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
 }

@@ -6,7 +6,7 @@ mod simulate;
 mod watch;
 
 use crate::log::log_to_stderr;
-use crate::say::say;
+use crate::say::{complain, say};
 use signals::Signals;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -79,8 +79,8 @@ struct ShowArgs {
     #[arg(long)]
     ping_all: bool,
     /// End after this time, and take no commands [default: at once with --ping-all, else when there are no more commands].
-    #[arg(long, value_name = "SECONDS")]
-    seconds: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]
+    seconds: Option<Duration>,
     /// Jump from one thing that happens to the next instead of waiting for it. Not with --controller.
     #[arg(long, conflicts_with = "controller")]
     simulated: bool,
@@ -93,6 +93,16 @@ struct ShowArgs {
     /// Capture a cable's frames into a file, as in s1,s2=trunk.pcap. May be repeated.
     #[arg(long, value_name = "A,B=FILE", value_parser = parse_capture)]
     pcap: Vec<(String, String, PathBuf)>,
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().map(Duration::try_from_secs_f64);
+    let Some(Ok(seconds)) = seconds else {
+        return Err(format!(
+            "'{text}' is no time to end after; expected seconds from 0 on, as in 2.5"
+        ));
+    };
+    Ok(seconds)
 }
 
 fn parse_capture(text: &str) -> Result<(String, String, PathBuf), String> {
@@ -115,7 +125,7 @@ pub fn run(args: NetArgs) -> ExitCode {
         }
     };
     ended.unwrap_or_else(|error| {
-        eprintln!("urtica: {error}");
+        complain(format_args!("urtica: {error}"));
         ExitCode::FAILURE
     })
 }
@@ -145,25 +155,15 @@ fn show(args: &ShowArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
 
 /// Has each host ping each, and tells of it; whether all were reached.
 fn ping_all(net: &mut Net, hint: Option<&str>, signals: &Signals) -> Result<bool, NetError> {
-    let all_reached = match net.ping_all() {
-        Ok(report) => {
-            tell_pings(net, &report)?;
-            report.is_complete()
-        }
-        Err(NetError::Interrupted(_)) => {
-            let why = match signals.have_come() {
-                true => "interrupted",
-                false => "the time that --seconds gives was over",
-            };
-            say(format!("{why} before all hosts had pinged each other"));
-            false
-        }
-        Err(error) => return Err(error),
-    };
-    if let Some(hint) = hint.filter(|_| !all_reached) {
+    let report = net.ping_all()?;
+    tell_pings(net, &report)?;
+    if report.is_interrupted && !signals.have_come() {
+        say("the time that --seconds gives was over");
+    }
+    if let Some(hint) = hint.filter(|_| !report.is_complete()) {
         say(hint);
     }
-    Ok(all_reached)
+    Ok(report.is_complete())
 }
 
 impl ShowArgs {
@@ -237,8 +237,7 @@ impl ShowArgs {
     }
 
     fn end_of_time(&self) -> Duration {
-        let seconds = self.seconds.map(Duration::try_from_secs_f64);
-        seconds.map_or(Duration::MAX, |seconds| seconds.unwrap_or(Duration::MAX))
+        self.seconds.unwrap_or(Duration::MAX)
     }
 }
 
@@ -292,7 +291,9 @@ fn tell_pings(net: &Net, report: &PingAllReport) -> Result<(), urtica_net::NetEr
         "{report}, longest {:.3} ms",
         report.rtt_max.as_secs_f64() * 1e3
     ));
-    for &(from, to) in &report.failed {
+    // Of one that was interrupted, many have had no time.
+    let failed = report.failed.iter().filter(|_| !report.is_interrupted);
+    for &(from, to) in failed {
         say(format!(
             "  {} got no answer from {}",
             net.host_name(from)?,

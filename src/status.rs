@@ -1,5 +1,6 @@
 //! How commands end: the exit status, and a sentence on standard error where they failed.
 
+use crate::say::{complain, end_unread};
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
@@ -10,16 +11,16 @@ pub fn of(result: Result<(), impl Display>) -> ExitCode {
 }
 
 /// The same for a command whose output others read, which `of_output` tells from its other errors: where the reader has
-/// seen enough, that is no failure.
+/// seen enough, it ends in silence.
 pub fn of_printed<E: Display>(
     result: Result<ExitCode, E>,
     of_output: impl FnOnce(&E) -> Option<&io::Error>,
 ) -> ExitCode {
     result.unwrap_or_else(|error| {
         if of_output(&error).is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-            return ExitCode::SUCCESS;
+            end_unread();
         }
-        eprintln!("urtica: {error}");
+        complain(format_args!("urtica: {error}"));
         ExitCode::FAILURE
     })
 }

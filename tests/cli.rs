@@ -3,6 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 fn urtica(arguments: &[&str]) -> Command {
@@ -201,8 +202,11 @@ fn bad_values_are_refused_with_what_was_expected() {
         (["--listen", "pssl:6653"], "use ptcp:"),
         (
             ["--listen", "tcp:127.0.0.1"],
-            "expected ptcp:[PORT][:HOST] or punix:FILE",
+            "which is an address to connect to; to listen there say ptcp:6653:127.0.0.1",
         ),
+        (["--listen", "tcp:6653"], "to listen there say ptcp:6653\n"),
+        (["--listen", "tcp:[::1]:7"], "say ptcp:7:[::1]"),
+        (["--listen", "unix:/s"], "say punix:/s"),
         (["--openflow", "1.4"], "expected 1.0 or 1.3"),
         (["--shards", "0"], "1..=1024"),
         (["--shards", "many"], "invalid digit"),
@@ -278,6 +282,76 @@ fn flows_are_refused_with_what_was_expected() {
         let sentence = refusal(&[&["flows"], arguments].concat());
         assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
     }
+}
+
+/// Ends like other tools do whose reader has gone away, as in `| head`, and says nothing of it.
+#[test]
+fn a_pipe_that_nobody_reads_ends_every_command_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let flows = file("flows.txt", "in_port=1,actions=output:2\n");
+    for arguments in [
+        &["net", "single,2", "--ping-all", "--simulated"][..],
+        &[
+            "net",
+            "single,2",
+            "--apps",
+            "l2",
+            "--trace",
+            "--simulated",
+            "--seconds",
+            "9",
+        ],
+        &["net", "simulate", "--seed", "1", "--topology", "single,2"],
+        &[
+            "net",
+            "simulate",
+            "--seed",
+            "1",
+            "--topology",
+            "single,2",
+            "--trace",
+        ],
+        &["demo", "--plain", "--simulated", "--topology", "ring,3"],
+        &["decode", "04000008 00000001"],
+        &["trace", "--flows", &flows, "in_port=1"],
+        &["switch", "--explain", &flows],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let Output { status, stderr, .. } = urtica(arguments).stdout(writer).output().unwrap();
+        let stderr = String::from_utf8(stderr).unwrap();
+        assert_eq!(
+            status.signal(),
+            Some(Signal::PIPE.as_raw()),
+            "{arguments:?}: {status}: {stderr}"
+        );
+        assert!(!stderr.contains("pipe"), "{arguments:?}: {stderr}");
+    }
+}
+
+/// A controller goes on when nobody reads its log any more.
+#[test]
+fn a_log_that_nobody_reads_is_no_end() {
+    let running = Running::start();
+    let Running {
+        mut child,
+        stderr,
+        port,
+    } = running;
+    drop(stderr);
+    for _ in 0..3 {
+        let mut switch = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        switch.write_all(&[4, 0, 0, 3, 0, 0, 0, 0]).unwrap();
+        switch.read_to_end(&mut Vec::new()).unwrap();
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let status = child.wait().unwrap();
+    assert!(status.success(), "{status}");
 }
 
 #[test]

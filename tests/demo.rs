@@ -69,6 +69,8 @@ fn the_scenes_come_in_order_and_their_figures_make_sense() {
     );
     let next = told.rfind("\nWhat to try next:");
     assert!(next > places[6], "{told}");
+    let hints = &told[next.unwrap()..];
+    assert!(hints.lines().all(|line| line.len() <= 80), "{hints}");
 }
 
 #[test]

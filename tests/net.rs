@@ -441,6 +441,17 @@ fn pings_in_a_storm_end_when_the_time_is_over() {
 }
 
 #[test]
+fn a_time_that_cannot_be_is_refused() {
+    for time in ["-5", "-0.1", "soon", "NaN", "inf", "1e300"] {
+        let output = urtica(&["net", "single,2", "--ping-all", "--seconds", time]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        let expected = format!("'{time}' is no time to end after; expected seconds from 0 on");
+        assert!(told.contains(&expected), "{told}");
+    }
+}
+
+#[test]
 fn a_signal_ends_pings_in_a_storm() {
     for (arguments, commands, begun) in [
         (&["--ping-all"][..], "", "4 hosts"),
@@ -466,6 +477,10 @@ fn a_signal_ends_pings_in_a_storm() {
         stdout.read_to_string(&mut told).unwrap();
         // A pipe that stays open does not keep it.
         assert_eq!(child.wait().unwrap().code(), Some(1), "{told}");
+        // What was measured until then is told.
+        let results =
+            told.contains(" received so far, of 12 to be sent") || told.contains("Results: ");
+        assert!(results, "{told}");
     }
 }
 

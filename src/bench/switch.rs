@@ -10,6 +10,7 @@ mod report;
 mod updates;
 mod workload;
 
+use crate::say::say;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -211,7 +212,7 @@ fn write_file(
     File::create(path)
         .and_then(|file| write(BufWriter::new(file)))
         .map_err(Error::system(format!("write {}", path.display())))?;
-    println!("{}", path.display());
+    say(path.display());
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use super::lab::{Lab, Result, SAMPLE};
 use super::map::Map;
 use super::story::{Line, Story};
 use super::view::{self, CableLook, Picture, SwitchLook};
+use crate::say::say;
 use ratatui::crossterm::event::{self, Event};
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -45,7 +46,7 @@ pub fn run(lab: &mut Lab, shape: &Shape, stop: &AtomicBool) -> Result<bool> {
         show.obey_keys(due)?;
     }
     drop(restored);
-    println!("{}", super::WHAT_NEXT.trim_start());
+    say(super::WHAT_NEXT.trim_start());
     Ok(show.story.all_is_well())
 }
 

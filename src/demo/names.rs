@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use urtica_controller::services::{DiscoveryEvent, DownReason, HostEvent};
-use urtica_topology::PortId;
-use urtica_topology::shapes::Plan;
+use urtica_topology::shapes::{LinkPlan, Plan};
+use urtica_topology::{Link, PortId};
 use urtica_wire::{DatapathId, MacAddr};
 
 /// What people call what the controller knows by address.
 pub struct Names {
     switches: BTreeMap<DatapathId, String>,
     hosts: BTreeMap<MacAddr, String>,
+    /// By their ends, in the plan's order.
+    cables: BTreeMap<[PortId; 2], String>,
 }
 
 impl Names {
@@ -17,10 +19,17 @@ impl Names {
     pub fn of(plan: &Plan) -> Self {
         let switches = plan.switches.iter();
         let hosts = plan.hosts.iter();
+        let switches: BTreeMap<_, _> = switches
+            .map(|switch| (switch.datapath_id, switch.name.clone()))
+            .collect();
+        let cable = |link: &LinkPlan| {
+            let ends = [link.a, link.b];
+            let [one, other] = ends.map(|end| &switches[&end.switch]);
+            (ends, format!("{one}-{other}"))
+        };
         Self {
-            switches: switches
-                .map(|switch| (switch.datapath_id, switch.name.clone()))
-                .collect(),
+            cables: plan.links.iter().map(cable).collect(),
+            switches,
             hosts: hosts.map(|host| (host.mac, host.name.clone())).collect(),
         }
     }
@@ -29,21 +38,19 @@ impl Names {
     pub fn tell_link(&self, event: &DiscoveryEvent) -> Option<String> {
         match event {
             DiscoveryEvent::LinkUp(link) if link.from < link.to => {
-                let [from, to] = [link.from, link.to].map(|port| self.port(port));
-                Some(format!("the controller has found the link {from} - {to}"))
+                let link = self.link(link);
+                Some(format!("the controller has found the link {link}"))
             }
             DiscoveryEvent::LinkDown { link, reason } if link.from < link.to => {
-                let [from, to] = [link.from, link.to].map(|port| self.port(port));
-                let because = because(*reason);
+                let (link, because) = (self.link(link), because(*reason));
                 Some(format!(
-                    "the controller has lost the link {from} - {to}: {because}"
+                    "the controller has lost the link {link}: {because}"
                 ))
             }
             DiscoveryEvent::Flapping { link, held_for } => {
-                let [from, to] = [link.from, link.to].map(|port| self.port(port));
-                let seconds = held_for.as_secs_f64();
+                let (link, seconds) = (self.link(link), held_for.as_secs_f64());
                 Some(format!(
-                    "the link {from} - {to} flaps: not used for {seconds:.0} s"
+                    "the link {link} flaps: not used for {seconds:.0} s"
                 ))
             }
             _ => None,
@@ -71,6 +78,16 @@ impl Names {
         self.hosts
             .get(&mac)
             .map_or_else(|| mac.to_string(), Clone::clone)
+    }
+
+    /// As [`Lab::cable_name`](super::lab::Lab::cable_name) has it, whichever way the controller has found it.
+    fn link(&self, link: &Link) -> String {
+        let ends = [link.from, link.to];
+        let cable = self
+            .cables
+            .get(&ends)
+            .or_else(|| self.cables.get(&[link.to, link.from]));
+        cable.map_or_else(|| link.to_string(), Clone::clone)
     }
 
     fn port(&self, port: PortId) -> String {

@@ -1,6 +1,6 @@
 //! `urtica demo throughput`: controller, emulated switches and report in one process, without root and without a switch.
 
-use crate::say::say;
+use crate::say::{complain, say};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -37,7 +37,7 @@ pub fn run(args: ThroughputArgs) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("urtica: {error}");
+            complain(format_args!("urtica: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -88,11 +88,11 @@ fn demonstrate(args: &ThroughputArgs) -> Result<bool> {
         .filter(|report| !is_right(report))
         .collect();
     for report in &wrong {
-        eprint!(
+        complain(format_args!(
             "\n{}: not all was right\n{}",
             report.setup.mode,
-            text::summary(report)
-        );
+            text::summary(report).trim_end()
+        ));
     }
     Ok(wrong.is_empty())
 }
@@ -130,9 +130,10 @@ fn measure(config: &LoadConfig) -> Result<Report> {
     let mut report = run_load(config, &AtomicBool::new(false), |live| match live {
         Live::Test(test) if test.index + 1 == counted.start => before = ShardTimes::read(),
         Live::Test(test) if test.index + 1 == counted.end => after = ShardTimes::read(),
-        Live::Closed(closed) => {
-            eprintln!("switch {} was lost: {}", closed.datapath_id, closed.reason)
-        }
+        Live::Closed(closed) => complain(format_args!(
+            "switch {} was lost: {}",
+            closed.datapath_id, closed.reason
+        )),
         _ => {}
     })?;
     let shard = before
@@ -248,10 +249,14 @@ fn what_next(report: &Path) -> String {
         "\nThe run at the maximum rate, with plots: {}\n\
          \n\
          What to try next:\n  \
-         urtica run l2                                        a controller on ports 6653 and 6633\n  \
-         ovs-vsctl set-controller BRIDGE tcp:127.0.0.1:6653   Open vSwitch uses it\n  \
-         urtica bench -c 127.0.0.1 -p 6653 -t --verify        load any controller and check its answers\n  \
-         urtica bench versus limit -t --verify                measure l2 beside the cheapest possible responder",
+         urtica run l2\n     \
+         a controller on ports 6653 and 6633\n  \
+         ovs-vsctl set-controller BRIDGE tcp:127.0.0.1:6653\n     \
+         Open vSwitch uses it\n  \
+         urtica bench -c 127.0.0.1 -p 6653 -t --verify\n     \
+         load any controller and check its answers\n  \
+         urtica bench versus limit -t --verify\n     \
+         measure l2 beside the cheapest possible responder",
         report.display()
     )
 }

@@ -3,10 +3,10 @@
 mod programs;
 
 use crate::log::log_to_stderr;
-use crate::say::say;
+use crate::say::{Told, say, say_bare};
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 use urtica_apps as apps;
@@ -119,9 +119,7 @@ pub(super) fn run(args: SimulateArgs) -> Result<ExitCode, Box<dyn Error>> {
 fn run_seed(scenario: &Scenario, seed: u64, traces: bool) -> Result<Report, Box<Failure>> {
     match traces {
         false => simulate(scenario, seed),
-        true => simulate_watched(scenario, seed, &mut |net| {
-            net.watch(Tracer::new(net, stdout()))
-        }),
+        true => simulate_watched(scenario, seed, &mut |net| net.watch(Tracer::new(net, Told))),
     }
 }
 
@@ -230,8 +228,7 @@ fn tell(report: &Report, count: u64) -> std::io::Result<()> {
     if count == 1 {
         say(line);
     } else if stdout().is_terminal() {
-        print!("\r\x1b[K{line}");
-        stdout().flush()?;
+        say_bare(format_args!("\r\x1b[K{line}"));
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Who looks on: the tracer, and captures.
 
+use crate::say::Told;
 use std::error::Error;
 use std::fs::File;
-use std::io::{BufWriter, stdout};
+use std::io::BufWriter;
 use std::path::PathBuf;
 use urtica_net::Net;
 use urtica_net::pcap::Capture;
@@ -15,7 +16,7 @@ pub(super) fn attach(
     captures: &[(String, String, PathBuf)],
 ) -> Result<(), Box<dyn Error>> {
     if traces {
-        net.watch(Tracer::new(net, stdout()));
+        net.watch(Tracer::new(net, Told));
     }
     for (a, b, path) in captures {
         let cable = net.cable(a, b)?;

@@ -16,7 +16,7 @@ const BACKLOG: i32 = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The address is one to connect to.
-    #[error("cannot listen at {0}; expected ptcp:[PORT][:HOST] or punix:FILE")]
+    #[error("cannot listen at {0}, which is an address to connect to; to listen there say {there}", there = to_listen(.0))]
     NotPassive(Address),
     /// Somebody else listens there.
     #[error(
@@ -36,6 +36,17 @@ pub enum ListenError {
         /// Why not.
         error: io::Error,
     },
+}
+
+/// The address to listen at that was probably meant by one to connect to. In `tcp:6653`, the port stands where a host is expected.
+fn to_listen(address: &Address) -> String {
+    match address {
+        Address::Tcp { host, .. } if host.parse::<u16>().is_ok() => format!("ptcp:{host}"),
+        Address::Tcp { host, port } if host.contains(':') => format!("ptcp:{port}:[{host}]"),
+        Address::Tcp { host, port } => format!("ptcp:{port}:{host}"),
+        Address::Unix(file) => format!("punix:{}", file.display()),
+        _ => "ptcp:[PORT][:HOST] or punix:FILE".to_owned(),
+    }
 }
 
 /// A listening socket. The file of a Unix socket goes when it is dropped.

@@ -23,7 +23,7 @@ impl Prompt<'_> {
         let report = self.net.ping_all()?;
         self.tell_pings(&report);
         say(format!("*** {report}"));
-        if let Some(hint) = self.hint.filter(|_| !report.is_complete()) {
+        if let Some(hint) = self.hint.filter(|_| !report.failed.is_empty()) {
             say(hint);
         }
         Ok(Done::well_if(report.is_complete()))

@@ -26,8 +26,12 @@ pub struct PingId {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PingAllReport {
     /// How many pairs there are, counted both ways.
+    pub pairs: usize,
+    /// How many of them have pinged: all, unless the network was interrupted.
     pub sent: usize,
-    /// The pairs that got no answer: who pinged, and whom.
+    /// Whether the network was interrupted before all had an answer, or time enough for one.
+    pub is_interrupted: bool,
+    /// Those of them that got no answer: who pinged, and whom.
     pub failed: Vec<(HostId, HostId)>,
     /// How many answers came beside the first to each.
     pub duplicates: u32,
@@ -38,7 +42,7 @@ pub struct PingAllReport {
 impl PingAllReport {
     /// Whether every host reached every other.
     pub fn is_complete(&self) -> bool {
-        self.failed.is_empty()
+        self.failed.is_empty() && !self.is_interrupted
     }
 }
 
@@ -46,6 +50,13 @@ impl PingAllReport {
 impl fmt::Display for PingAllReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let received = self.sent - self.failed.len();
+        if self.is_interrupted {
+            let (sent, pairs) = (self.sent, self.pairs);
+            return write!(
+                f,
+                "Interrupted: {received} of {sent} received so far, of {pairs} to be sent"
+            );
+        }
         let dropped = 100 * self.failed.len() / self.sent.max(1);
         write!(
             f,
@@ -69,7 +80,7 @@ impl Net {
     /// Has each host ping each, all nearly at the same time, and waits for the answers.
     ///
     /// # Errors
-    /// [`NetError::Broken`] where a watcher stops the network, [`NetError::Interrupted`] where it is interrupted.
+    /// [`NetError::Broken`] where a watcher stops the network. That it is interrupted is no error: the report says how far it came.
     pub fn ping_all(&mut self) -> Result<PingAllReport, NetError> {
         let hosts: Vec<_> = self.hosts().collect();
         let pairs = hosts
@@ -82,17 +93,19 @@ impl Net {
     /// Has hosts ping others, all nearly at the same time, and waits for the answers.
     ///
     /// # Errors
-    /// [`NetError`]: where there is no such host, a watcher stops the network, or it is interrupted.
+    /// [`NetError`]: where there is no such host, or a watcher stops the network. That it is interrupted is no error: the report says
+    /// how far it came.
     pub fn ping_pairs(&mut self, pairs: &[(HostId, HostId)]) -> Result<PingAllReport, NetError> {
-        let mut pings = Vec::with_capacity(pairs.len());
-        for &(from, to) in pairs {
-            pings.push(self.start_ping(from, to, 1)?);
-            self.run_for(STAGGER);
-            self.check_time_passes()?;
-        }
-        self.finish_pings(&pings)?;
+        let mut pings = Vec::new();
+        let ended = self.send_pings(pairs, &mut pings);
+        let is_interrupted = match ended {
+            Err(NetError::Interrupted(_)) => true,
+            other => other.map(|()| false)?,
+        };
         let mut all = PingAllReport {
-            sent: pairs.len(),
+            pairs: pairs.len(),
+            sent: pings.len(),
+            is_interrupted,
             ..PingAllReport::default()
         };
         for (&pair, ping) in pairs.iter().zip(pings) {
@@ -108,6 +121,20 @@ impl Net {
                 .finish(ping.identifier);
         }
         Ok(all)
+    }
+
+    /// Has hosts ping others, and waits for the answers; notes the pings that it starts.
+    fn send_pings(
+        &mut self,
+        pairs: &[(HostId, HostId)],
+        pings: &mut Vec<PingId>,
+    ) -> Result<(), NetError> {
+        for &(from, to) in pairs {
+            pings.push(self.start_ping(from, to, 1)?);
+            self.run_for(STAGGER);
+            self.check_time_passes()?;
+        }
+        self.finish_pings(pings)
     }
 
     /// Has a host send echo requests, one a second, while time passes.
