@@ -2,15 +2,31 @@
 //!
 //! Each switch learns by itself behind which of its ports a host is, from the packets that it sends up. Packets to
 //! known hosts get a flow entry; packets to others are flooded. The network must not have loops.
+//!
+//! Where links are known, and packets are flooded along a spanning tree, it is [`EdgeLearning`] that learns.
 
+use crate::EdgeLearning;
+use crate::host_table::LockFree;
 use crate::mac_table::{Learned, MacTable};
-use urtica_controller::{IDLE_5S, Switch, SwitchHandler};
+use crate::registry::Setup;
+use urtica_controller::{IDLE_5S, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{MacAddr, Match, PacketIn, PortNo};
 
 /// One switch's part of the learning program: its own table, which no other switch sees and no lock guards.
 #[derive(Debug, Default)]
 pub struct L2 {
     table: MacTable,
+}
+
+/// How `urtica run` adds it: beside a discovery, it learns at edge ports alone.
+pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
+    if setup.is_named("discovery") {
+        let learning = EdgeLearning::<LockFree>::along_tree(&setup.discovery());
+        setup.add(learning);
+    } else {
+        setup.add(|_: &SwitchInfo| L2::default());
+    }
+    Ok(())
 }
 
 impl SwitchHandler for L2 {

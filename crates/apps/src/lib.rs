@@ -4,9 +4,11 @@
 //! to run it, and what it does not do. [`add_all`] puts them into a controller by name, as `urtica run` does.
 
 mod bandwidth;
+mod edges;
 mod elephants;
 mod firewall;
 mod global;
+mod host_table;
 mod hub;
 mod l2;
 mod l3;
@@ -17,11 +19,13 @@ mod routing;
 mod security;
 
 pub use bandwidth::{Bandwidth, BandwidthArgs, BandwidthConfig, BandwidthError, Demand, Reserved};
+pub use edges::{EdgeLearning, FULL_PORT_KEPT_FOR, MAX_HOSTS_PER_PORT};
 pub use elephants::{Elephants, ElephantsArgs, ElephantsConfig};
 pub use firewall::{
     Firewall, FirewallArgs, FirewallError, FirewallRules, Rule, RulesError, Verdict,
 };
-pub use global::{Global, Heard, HostTable, LockFree, Locked, Place, Transactional};
+pub use global::Global;
+pub use host_table::{Heard, Host, HostTable, LockFree, Locked, Place, Transactional};
 pub use hub::Hub;
 pub use l2::L2;
 pub use l3::{Interface, L3, L3Args, L3Config, L3ConfigError, L3Error, Subnet};

@@ -42,11 +42,12 @@ const DEFAULT_MAX_AGE_S: u32 = 300;
 /// What [`MacTable::learn`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learned {
-    /// The host was not known, or forgotten.
+    /// The host was not known, or is heard where it was before it was forgotten.
     New,
     /// The host is where it was.
     Known,
-    /// The host was behind another port.
+    /// The host was behind another port when it was heard last, be it so long ago that it was forgotten: somebody may have
+    /// been sending to it all that time.
     Moved,
     /// Not an address that a host can have: a group's, or all zeros.
     Ignored,
@@ -301,14 +302,27 @@ impl MacTable {
         self.places.len() < self.max_places
     }
 
-    /// Makes room.
+    /// Makes room, as much as it takes for no entry to displace another.
     fn grow(&mut self) {
-        let places = (self.places.len() * GROWTH).clamp(FIRST_PLACES, self.max_places);
-        let old = std::mem::replace(&mut self.places, vec![FREE; places]);
-        self.len = 0;
-        for entry in old.into_iter().filter(|entry| entry.mac != NO_MAC) {
-            self.put(self.search(entry.mac), entry);
+        let old = std::mem::take(&mut self.places);
+        let mut places = (old.len() * GROWTH).clamp(FIRST_PLACES, self.max_places);
+        while !self.fill(&old, places) {
+            places *= GROWTH;
         }
+    }
+
+    /// Begins anew with so many places, and puts in what was there before. Whether all of it has found one.
+    fn fill(&mut self, old: &[Entry], places: usize) -> bool {
+        self.places = vec![FREE; places];
+        self.len = 0;
+        let mut entries = old.iter().filter(|entry| entry.mac != NO_MAC);
+        entries.all(|entry| match self.search(entry.mac) {
+            Search::Full(_) if self.can_grow() => false,
+            search => {
+                self.put(search, *entry);
+                true
+            }
+        })
     }
 }
 
@@ -372,10 +386,12 @@ impl Entry {
         let before = *self;
         self.port = port.0;
         self.seen = now_s | (before.seen & LOOKED_UP);
+        if before.port != port.0 {
+            return Learned::Moved;
+        }
         match before.is_current(now_s, max_age_s) {
+            true => Learned::Known,
             false => Learned::New,
-            true if before.port == port.0 => Learned::Known,
-            true => Learned::Moved,
         }
     }
 
@@ -426,7 +442,16 @@ mod tests {
         table.learn(host(1), PortNo(1), 0);
         assert_eq!(table.port_of(host(1), 10), Some(PortNo(1)));
         assert_eq!(table.port_of(host(1), 11), None);
-        assert_eq!(table.learn(host(1), PortNo(2), 11), Learned::New);
+        assert_eq!(table.learn(host(1), PortNo(1), 11), Learned::New);
+    }
+
+    #[test]
+    fn a_host_that_was_forgotten_and_is_elsewhere_has_moved() {
+        let mut table = MacTable::with_limits(64, 10);
+        table.learn(host(1), PortNo(1), 0);
+        assert_eq!(table.port_of(host(1), 1000), None);
+        assert_eq!(table.learn(host(1), PortNo(2), 1000), Learned::Moved);
+        assert_eq!(table.port_of(host(1), 1000), Some(PortNo(2)));
     }
 
     #[test]
@@ -481,6 +506,20 @@ mod tests {
         assert!(lost <= 100_000 / 200, "{lost} of 100,000 were lost");
     }
 
+    #[test]
+    fn nobody_is_forgotten_while_the_table_grows() {
+        let mut table = MacTable::new();
+        let hosts = [
+            0, 1, 15, 35, 2, 7, 16, 30, 8, 145, 9, 172, 144, 28, 17, 3, 29, 69, 10, 44, 11, 4, 45,
+            84, 12, 18, 19, 46, 20, 31, 32,
+        ];
+        for (index, number) in hosts.into_iter().enumerate() {
+            table.learn(host(number), PortNo(1), 0);
+            let known = |number: &&u64| table.port_of(host(**number), 0).is_some();
+            assert_eq!(hosts[..=index].iter().filter(known).count(), index + 1);
+        }
+    }
+
     proptest! {
         /// The judge is a hash map: within the bound, the table agrees with it.
         #[test]
@@ -491,10 +530,10 @@ mod tests {
             for (number, port, pause_s) in steps {
                 now_s += pause_s;
                 let known = naive.get(&number).filter(|(_, seen_s)| now_s - seen_s <= 20);
-                let expected = match known {
-                    None => Learned::New,
-                    Some((known, _)) if *known == port => Learned::Known,
-                    Some(_) => Learned::Moved,
+                let expected = match naive.get(&number) {
+                    Some((before, _)) if *before != port => Learned::Moved,
+                    _ if known.is_some() => Learned::Known,
+                    _ => Learned::New,
                 };
                 prop_assert_eq!(table.port_of(host(number), now_s), known.map(|(port, _)| PortNo(*port)));
                 prop_assert_eq!(table.learn(host(number), PortNo(port), now_s), expected);

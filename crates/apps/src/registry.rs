@@ -12,7 +12,7 @@ use crate::elephants::{self, ElephantsArgs};
 use crate::firewall::{self, FirewallArgs};
 use crate::l3::{self, L3Args};
 use crate::security::{self, SecurityArgs};
-use crate::{Hub, L2, LockFree, Locked, Transactional, global, routing};
+use crate::{Hub, LockFree, Locked, Transactional, global, l2, routing};
 use urtica_controller::services::{
     Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner,
     Routes,
@@ -124,10 +124,7 @@ const ROWS: &[Row] = &[
         name: "l2",
         about: "learns where hosts are, switch by switch, and installs exact-match entries",
         forwards: Forwards::All,
-        add: |setup| {
-            setup.add(|_: &SwitchInfo| L2::default());
-            Ok(())
-        },
+        add: l2::add,
     },
     Row {
         name: "global",

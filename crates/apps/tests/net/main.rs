@@ -6,6 +6,7 @@ mod firewall;
 mod fussy;
 mod global;
 mod l3;
+mod learning;
 mod liars;
 mod neighbours;
 mod rejoining;

@@ -8,12 +8,12 @@ use urtica_net::{CableId, Net, NetConfig};
 use urtica_switch::{Forwarding, SwitchConfig};
 use urtica_topology::shapes::{Plan, Shape};
 use urtica_wire::packet::Ethernet;
-use urtica_wire::{Action, BufferId, MacAddr, Message, PacketOut, PortNo};
+use urtica_wire::{Action, BufferId, MacAddr, Message, PacketOut, PortNo, Version};
 
 /// Routing as it is run.
 pub const APPS: &[&str] = &["discovery", "hosts", "routing"];
 
-pub fn ms(milliseconds: u64) -> Duration {
+pub const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
@@ -36,11 +36,22 @@ pub fn net_with_controller(shape: &str, controller: Controller) -> Net {
     net_of_plan(&shape.plan().unwrap(), controller)
 }
 
+/// The same with switches that speak these versions.
+pub fn net_speaking(versions: &[Version], shape: &str, controller: Controller) -> Net {
+    let shape: Shape = shape.parse().unwrap();
+    net_of_switches(&shape.plan().unwrap(), versions, controller)
+}
+
 /// The same for a network that was planned by hand.
 pub fn net_of_plan(plan: &Plan, controller: Controller) -> Net {
+    net_of_switches(plan, &Version::ALL, controller)
+}
+
+fn net_of_switches(plan: &Plan, versions: &[Version], controller: Controller) -> Net {
     // Machine code takes long to set up in a test.
     let switch = SwitchConfig {
         forwarding: Forwarding::Plain,
+        versions: versions.to_vec(),
         ..SwitchConfig::default()
     };
     let config = NetConfig {

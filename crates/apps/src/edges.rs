@@ -1,0 +1,349 @@
+//! Learning where links are known: what `l2` and `global` do beside a [`Discovery`].
+//!
+//! **What.** A host is where an edge port hears it, for all switches at once. A packet to a known host gets an entry
+//! towards it and goes to the next hop: along the spanning tree ([`EdgeLearning::along_tree`]), or by a shortest path
+//! ([`EdgeLearning::by_shortest_paths`]). A packet to any other is flooded along the spanning tree.
+//!
+//! **Why not learn from every port.** What comes in by a link says where a host is only as long as packets take the same
+//! links. When the tree changes, frames that are under way along the old one teach what is wrong by then, and a packet
+//! that is sent again and again keeps the wrong entry alive. An edge port is never wrong about its own hosts.
+//!
+//! **When the network changes.** As 802.1D does after a topology change, all that was concluded is given up: where the
+//! way to any switch may be another, all switches lose this program's entries. A host whose port goes down, or turns out
+//! to lead to a switch, is forgotten together with the entries from and to it; so it is flooded for until it is heard
+//! again. A switch that joins loses the entries of its earlier life.
+//!
+//! **Why no entry stays that is wrong.** An entry follows from what was known when its packet was handled. First what is
+//! known changes, then deletions are sent, and a switch's shard sends them after the answers to the packets that it has
+//! handled by then. So whatever was concluded from the old is deleted after it was added.
+//!
+//! **Bounds.** [`MAX_HOSTS_PER_PORT`] at a port; beyond that, packets to new ones are flooded, and that is counted
+//! ([`EdgeLearning::refused`]). A port whose hosts were learnt long ago ([`FULL_PORT_KEPT_FOR`]) begins anew then.
+//!
+//! **Cost.** A packet from a known host: a look at the flood tree, and two into the table of hosts. A host that is new or
+//! moves: a lock, and for one that moves two flow mods a switch.
+//!
+//! **Thread-safety.** Tables of hosts are read without a lock of ours. Whatever changes them but for a host's first
+//! frame does so under one lock, under which nothing is sent.
+
+mod sweeper;
+
+use crate::host_table::{Host, HostTable, Numbers, Place};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use sweeper::{Sweeper, delete};
+use urtica_controller::services::{Discovery, FloodTree, PortRole, Routes};
+use urtica_controller::{
+    Background, EntryOptions, IDLE_5S, Network, Program, Switch, SwitchHandler, SwitchInfo,
+};
+use urtica_state::Snapshot;
+use urtica_topology::{NextHops, PortId, Topology};
+use urtica_wire::{DatapathId, MacAddr, Match, PacketIn, PortNo};
+
+/// What marks the program's entries: `ulearns` in ASCII.
+const COOKIE: u64 = u64::from_be_bytes(*b"\0ulearns");
+
+/// Goes when no packet came for five seconds.
+const ENTRY: EntryOptions = EntryOptions {
+    cookie: COOKIE,
+    ..IDLE_5S
+};
+
+/// How many hosts [`EdgeLearning`] learns at a port.
+pub const MAX_HOSTS_PER_PORT: usize = 4096;
+
+/// How long after the first host at a port [`EdgeLearning`] forgets them all if it is full: those that are there will be
+/// heard again.
+pub const FULL_PORT_KEPT_FOR: Duration = Duration::from_secs(300);
+
+/// Of so many hosts the entries are deleted one by one; where more are lost at once, all entries are.
+const FEW: usize = 64;
+
+/// Learning at edge ports: a program, and a handle to what it counts. Cheap to clone. See the module.
+pub struct EdgeLearning<T>(Arc<Shared<T>>);
+
+struct Shared<T> {
+    hosts: T,
+    discovery: Discovery,
+    ways: Ways,
+    numbers: Mutex<Numbers>,
+    edges: Mutex<Edges>,
+    refused: AtomicU64,
+    sweeper: Arc<Sweeper>,
+}
+
+/// The hosts at each port.
+type Edges = BTreeMap<PortId, Edge>;
+
+struct Edge {
+    hosts: BTreeSet<Host>,
+    /// When the first of them was heard.
+    since: Instant,
+}
+
+/// How packets get from switch to switch.
+enum Ways {
+    Shortest(Routes),
+    AlongTree(Snapshot<NextHops>),
+}
+
+impl Ways {
+    fn next_hops(&self) -> &Snapshot<NextHops> {
+        match self {
+            Self::Shortest(routes) => routes.next_hops(),
+            Self::AlongTree(next_hops) => next_hops,
+        }
+    }
+}
+
+impl<T> Clone for EdgeLearning<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: HostTable> EdgeLearning<T> {
+    /// Packets to known hosts go along the spanning tree, as flooded ones do. The service must run in the same
+    /// controller.
+    pub fn along_tree(discovery: &Discovery) -> Self {
+        Self::new(
+            discovery,
+            Ways::AlongTree(Snapshot::new(NextHops::default())),
+        )
+    }
+
+    /// Packets to known hosts take a shortest path. The services must run in the same controller.
+    pub fn by_shortest_paths(discovery: &Discovery, routes: &Routes) -> Self {
+        Self::new(discovery, Ways::Shortest(routes.clone()))
+    }
+
+    fn new(discovery: &Discovery, ways: Ways) -> Self {
+        Self(Arc::new(Shared {
+            hosts: T::default(),
+            discovery: discovery.clone(),
+            ways,
+            numbers: Mutex::default(),
+            edges: Mutex::default(),
+            refused: AtomicU64::new(0),
+            sweeper: Arc::new(Sweeper::new(COOKIE)),
+        }))
+    }
+
+    /// How many packets came from hosts that were not learnt, since too many are at their port.
+    pub fn refused(&self) -> u64 {
+        self.0.refused.load(Ordering::Relaxed)
+    }
+}
+
+impl<T: HostTable> Program for EdgeLearning<T> {
+    fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(EdgeHandler {
+            number: self.0.numbers().of(info.datapath_id),
+            shared: Arc::clone(&self.0),
+        })
+    }
+
+    fn start(&self, background: &Background) {
+        let (shared, network) = (Arc::clone(&self.0), background.network().clone());
+        background.spawn("learning-tree", shared.follow_tree(network));
+        if let Ways::Shortest(routes) = &self.0.ways {
+            let (shared, network) = (Arc::clone(&self.0), background.network().clone());
+            let routes = routes.clone();
+            background.spawn("learning-routes", shared.follow_routes(routes, network));
+        }
+        let sweeper = Arc::clone(&self.0.sweeper);
+        background.spawn("learning-sweeper", sweeper.run(background.clone()));
+        let sweeper = Arc::clone(&self.0.sweeper);
+        background.spawn(
+            "learning-switches",
+            sweeper.follow_switches(background.network().clone()),
+        );
+    }
+}
+
+/// One switch's part.
+struct EdgeHandler<T> {
+    number: u32,
+    shared: Arc<Shared<T>>,
+}
+
+impl<T: HostTable> SwitchHandler for EdgeHandler<T> {
+    fn expect(&self, packet: &PacketIn) {
+        self.shared.hosts.prefetch(Host::new(packet.eth_src()));
+    }
+
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        let (dst, in_port) = (packet.eth_dst(), packet.in_port());
+        // Spanning tree, LLDP and their like end at the first bridge (IEEE 802.1Q section 8.6.3).
+        if dst.is_link_local() {
+            return;
+        }
+        let at = PortId::new(switch.datapath_id(), in_port);
+        let is_known = match self.shared.discovery.port_role(at) {
+            Some(PortRole::Host) => self.hear(switch, packet.eth_src(), at),
+            role => role == Some(PortRole::Link),
+        };
+        let place = self.shared.hosts.find(Host::new(dst));
+        match place.and_then(|place| self.port_towards(at.switch, place)) {
+            None => switch.forward(packet, PortNo::FLOOD),
+            // Both hosts are behind this port and have heard each other already.
+            Some(port) if port == in_port => {}
+            Some(port) if is_known => {
+                switch.forward_with_rule(packet, Match::exact(packet), port, ENTRY);
+            }
+            // An entry would keep its source, which cannot be learnt yet, from being heard.
+            Some(port) => switch.forward(packet, port),
+        }
+    }
+}
+
+impl<T: HostTable> EdgeHandler<T> {
+    /// A host is heard at an edge port. Whether it is known to be there.
+    fn hear(&self, switch: &Switch, src: MacAddr, at: PortId) -> bool {
+        let here = Place {
+            switch: self.number,
+            port: at.port_no,
+        };
+        let host = Host::new(src);
+        self.shared.hosts.find(host) == Some(here) || self.shared.settle(switch, host, here, at)
+    }
+
+    /// The port that leads to a place, if that is known.
+    fn port_towards(&self, here: DatapathId, place: Place) -> Option<PortNo> {
+        if place.switch == self.number {
+            return Some(place.port);
+        }
+        let there = self.shared.numbers().switch(place.switch)?;
+        let next_hops = self.shared.ways.next_hops().load();
+        let link = next_hops.next_hops(here, there).next()?;
+        Some(link.from.port_no)
+    }
+}
+
+impl<T: HostTable> Shared<T> {
+    /// A host is heard where it was not before. Whether it is known to be there from now on.
+    #[cold]
+    fn settle(&self, switch: &Switch, host: Host, here: Place, at: PortId) -> bool {
+        let mut edges = self.edges();
+        let edge = edges.entry(at).or_insert_with(|| Edge::new(switch.now()));
+        if edge.is_full() && switch.now() >= edge.since + FULL_PORT_KEPT_FOR {
+            self.forget(edge);
+            *edge = Edge::new(switch.now());
+            self.sweeper.sweep(switch.network().switches());
+        }
+        // The port may have gone since it was looked at, and its hosts with it.
+        let may_stay = !edge.is_full() && self.discovery.is_host_port(at);
+        let was = self.hosts.find(host);
+        if !may_stay || !self.hosts.put(host, here) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        edge.hosts.insert(host);
+        if let Some(was) = was {
+            if let Some(edge) = self.port_id(was).and_then(|port| edges.get_mut(&port)) {
+                edge.hosts.remove(&host);
+            }
+            drop(edges);
+            self.delete_entries_of(switch.network(), host);
+        }
+        true
+    }
+
+    fn forget(&self, edge: &Edge) {
+        edge.hosts.iter().for_each(|host| self.hosts.remove(*host));
+    }
+
+    /// Whenever discovery knows more of ports and links, gives up what follows from less.
+    async fn follow_tree(self: Arc<Self>, network: Network) {
+        let mut seen = 0;
+        loop {
+            seen = self.discovery.flood_tree().changed(seen).await;
+            let tree = self.discovery.flood_tree().load();
+            self.forget_lost(&tree, &network);
+            if let Ways::AlongTree(next_hops) = &self.ways {
+                let links = along(&tree, &self.discovery.topology().load());
+                if **next_hops.load().topology() != links {
+                    next_hops.publish(NextHops::new(Arc::new(links)));
+                    self.sweeper.sweep(network.switches());
+                }
+            }
+        }
+    }
+
+    /// Whenever there are other shortest paths, gives up the entries along those before.
+    async fn follow_routes(self: Arc<Self>, routes: Routes, network: Network) {
+        let mut seen = 0;
+        loop {
+            seen = routes.changed(seen).await;
+            self.sweeper.sweep(network.switches());
+        }
+    }
+
+    /// Forgets the hosts at ports that are no edge ports any more.
+    fn forget_lost(&self, tree: &FloodTree, network: &Network) {
+        let mut lost = Vec::new();
+        self.edges().retain(|port, edge| {
+            let stays = tree.role(*port) == Some(PortRole::Host);
+            if !stays {
+                lost.extend(edge.hosts.iter().copied());
+                self.forget(edge);
+            }
+            stays
+        });
+        match lost.len() {
+            0..=FEW => lost
+                .into_iter()
+                .for_each(|host| self.delete_entries_of(network, host)),
+            _ => self.sweeper.sweep(network.switches()),
+        }
+    }
+
+    /// A host is somewhere else, or nobody knows where. Entries towards where it was would live on for as long as they are
+    /// used, and entries for what it sends would keep it from being heard.
+    fn delete_entries_of(&self, network: &Network, host: Host) {
+        let mac = host.mac();
+        for switch in network.switches() {
+            let towards = delete(network, switch, COOKIE, Match::any().eth_dst(mac));
+            let from = delete(network, switch, COOKIE, Match::any().eth_src(mac));
+            if towards.and(from).is_err() {
+                self.sweeper.sweep([switch]);
+            }
+        }
+    }
+
+    fn port_id(&self, place: Place) -> Option<PortId> {
+        let switch = self.numbers().switch(place.switch)?;
+        Some(PortId::new(switch, place.port))
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Taken before the lock of the numbers.
+    fn edges(&self) -> MutexGuard<'_, Edges> {
+        self.edges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Edge {
+    fn new(now: Instant) -> Self {
+        Self {
+            hosts: BTreeSet::new(),
+            since: now,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.hosts.len() >= MAX_HOSTS_PER_PORT
+    }
+}
+
+/// The network as flooded packets see it.
+fn along(tree: &FloodTree, topology: &Topology) -> Topology {
+    let links = topology.links().iter();
+    let links = links.filter(|link| tree.is_open(link.from) && tree.is_open(link.to));
+    Topology::new(topology.switches().iter().copied(), links.copied())
+}

@@ -1,0 +1,184 @@
+//! Deletes all entries of one program from switches, and nothing else that they have.
+//!
+//! OpenFlow 1.3 deletes by cookie. 1.0 cannot: such a switch is asked for its entries, and those of the program are
+//! deleted one by one.
+//!
+//! **Thread-safety.** [`Sweeper::sweep`] may be called from anywhere, and does not wait. One background program sweeps.
+
+use futures_util::future::{Either, pending, select};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use urtica_controller::{Background, Network, NetworkEvent, RequestError};
+use urtica_state::Snapshot;
+use urtica_wire::{
+    DatapathId, FlowMod, FlowModCommand, FlowStatsRequest, Match, Message, MultipartFlags,
+    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, Version,
+};
+
+/// How long a switch has to say which entries it has.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long until a switch that did not keep up is tried again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Sweeps switches that it is told to.
+pub(super) struct Sweeper {
+    cookie: u64,
+    due: Mutex<BTreeSet<DatapathId>>,
+    /// Published when something is due.
+    bell: Snapshot<()>,
+}
+
+impl Sweeper {
+    pub fn new(cookie: u64) -> Self {
+        Self {
+            cookie,
+            due: Mutex::default(),
+            bell: Snapshot::new(()),
+        }
+    }
+
+    /// Has the program's entries deleted from these switches, soon.
+    pub fn sweep(&self, switches: impl IntoIterator<Item = DatapathId>) {
+        self.due
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(switches);
+        self.bell.publish(());
+    }
+
+    /// Whenever a switch joins, sweeps it: what it has is from an earlier life.
+    pub async fn follow_switches(self: Arc<Self>, network: Network) {
+        let mut events = network.events();
+        while let Some(event) = events.next().await {
+            match event {
+                NetworkEvent::Up(info) => self.sweep([info.datapath_id]),
+                NetworkEvent::Missed(_) => self.sweep(network.switches()),
+                NetworkEvent::Port(..) | NetworkEvent::Down(_) => {}
+            }
+        }
+    }
+
+    /// Sweeps, several switches at once, and each once at a time.
+    pub async fn run(self: Arc<Self>, background: Background) {
+        let (mut seen, mut at_work) = (0, BTreeSet::new());
+        let mut jobs = FuturesUnordered::new();
+        loop {
+            for switch in self.take_due(&at_work) {
+                at_work.insert(switch);
+                jobs.push(self.clean(&background, switch));
+            }
+            let rung = pin!(self.bell.changed(seen));
+            match select(rung, pin!(next_of(&mut jobs))).await {
+                Either::Left((version, _)) => seen = version,
+                Either::Right((switch, _)) => drop(at_work.remove(&switch)),
+            }
+        }
+    }
+
+    /// What is due, but for switches that are at work.
+    fn take_due(&self, at_work: &BTreeSet<DatapathId>) -> BTreeSet<DatapathId> {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let later = due.intersection(at_work).copied().collect();
+        let all = std::mem::replace(&mut *due, later);
+        all.difference(at_work).copied().collect()
+    }
+
+    /// Deletes the entries of a switch, and tries again until that is done or the switch has left.
+    async fn clean(&self, background: &Background, switch: DatapathId) -> DatapathId {
+        while let Err(error) = self.try_to_clean(background, switch).await {
+            tracing::debug!(dp_id = %switch, %error, "entries are not deleted yet");
+            if background.network().info(switch).is_none() {
+                break;
+            }
+            background.sleep(PAUSE).await;
+        }
+        switch
+    }
+
+    async fn try_to_clean(
+        &self,
+        background: &Background,
+        switch: DatapathId,
+    ) -> Result<(), RequestError> {
+        let network = background.network();
+        if version_of(network, switch)? != Version::Of10 {
+            return delete(network, switch, self.cookie, Match::any());
+        }
+        let reply = background.timeout(PATIENCE, network.request(switch, &listing())?);
+        let reply = reply
+            .await
+            .unwrap_or(Err(RequestError::Timeout(PATIENCE)))?;
+        for message in reply.messages() {
+            self.delete_listed(network, switch, &message)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes those of the entries in a part of a reply that are the program's.
+    fn delete_listed(
+        &self,
+        network: &Network,
+        switch: DatapathId,
+        message: &Message,
+    ) -> Result<(), RequestError> {
+        let Message::MultipartReply(MultipartReply {
+            body: MultipartReplyBody::Flow(entries),
+            ..
+        }) = message
+        else {
+            return Ok(());
+        };
+        for entry in entries.iter().filter(|entry| entry.cookie == self.cookie) {
+            let delete = FlowMod {
+                command: FlowModCommand::DeleteStrict,
+                priority: entry.priority,
+                match_: entry.match_,
+                ..FlowMod::default()
+            };
+            network.send(switch, &Message::FlowMod(delete))?;
+        }
+        Ok(())
+    }
+}
+
+/// Deletes the entries with this cookie that `match_` includes; in 1.0, whoever's they are.
+pub(super) fn delete(
+    network: &Network,
+    switch: DatapathId,
+    cookie: u64,
+    match_: Match,
+) -> Result<(), RequestError> {
+    if version_of(network, switch)? == Version::Of10 {
+        return network.delete(switch, match_);
+    }
+    let delete = FlowMod {
+        match_,
+        ..FlowMod::delete_by_cookie(cookie)
+    };
+    network.send(switch, &Message::FlowMod(delete))
+}
+
+fn version_of(network: &Network, switch: DatapathId) -> Result<Version, RequestError> {
+    let info = network.info(switch);
+    info.map(|info| info.version)
+        .ok_or(RequestError::UnknownSwitch(switch))
+}
+
+fn listing() -> Message<'static> {
+    Message::MultipartRequest(MultipartRequest {
+        flags: MultipartFlags::empty(),
+        body: MultipartRequestBody::Flow(FlowStatsRequest::default()),
+    })
+}
+
+/// The next of several that is there; never, while there are none.
+async fn next_of<F: Future>(futures: &mut FuturesUnordered<F>) -> F::Output {
+    match futures.next().await {
+        Some(output) => output,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,261 @@
+//! Learning programs: what they have learnt does not outlive the network that they have learnt it from, and they flood no more than
+//! they must.
+
+use crate::support::{frame, inject, ms, net_of_plan, net_speaking, options};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+use urtica_apps::{EdgeLearning, FULL_PORT_KEPT_FOR, LockFree, MAX_HOSTS_PER_PORT};
+use urtica_controller::Controller;
+use urtica_controller::services::Discovery;
+use urtica_net::watch::{Event, Watcher};
+use urtica_net::{Datagrams, Net, PingId};
+use urtica_topology::shapes::Shape;
+use urtica_wire::{Action, Message, PortNo, Version};
+
+/// The forms of global.
+const GLOBALS: [&str; 3] = ["global", "global-mutex", "global-stm"];
+
+fn controller(apps: &[&str]) -> Controller {
+    urtica_apps::add_all(Controller::new(), apps, &options()).unwrap()
+}
+
+/// A network in which one host pings another again and again, so that no entry on its way is ever idle.
+struct Pinged {
+    net: Net,
+    ping: PingId,
+    apps: [&'static str; 2],
+    version: Version,
+}
+
+impl Pinged {
+    /// How soon the other is reached again after whatever befell the network.
+    const RECOVERY: Duration = ms(2_000);
+
+    /// `from` has pinged `to` for a while; nobody has told the network of itself otherwise.
+    fn new(apps: [&'static str; 2], version: Version, shape: &str, from: &str, to: &str) -> Self {
+        let mut net = net_speaking(&[version], shape, controller(&apps));
+        let [from, to] = [from, to].map(|name| net.host(name).unwrap());
+        let ping = net.start_ping(from, to, u32::MAX).unwrap();
+        let mut pinged = Self {
+            net,
+            ping,
+            apps,
+            version,
+        };
+        pinged.answered("at first");
+        pinged
+    }
+
+    /// After the time to recover, each request is answered.
+    fn answered(&mut self, when: &str) {
+        self.net.run_for(Self::RECOVERY);
+        let before = self.net.ping_report(self.ping).unwrap().received;
+        self.net.run_for(ms(4_000));
+        let received = self.net.ping_report(self.ping).unwrap().received - before;
+        let (apps, version) = (self.apps, self.version);
+        assert!(
+            received >= 4,
+            "{apps:?}, {version:?}, {when}: {received} of 4"
+        );
+    }
+}
+
+/// In networks of this shape, with each program and version.
+fn each(shape: &str, from: &str, to: &str, befall: impl Fn(&mut Pinged)) {
+    for app in ["l2"].into_iter().chain(GLOBALS) {
+        for version in Version::ALL {
+            befall(&mut Pinged::new(
+                ["discovery", app],
+                version,
+                shape,
+                from,
+                to,
+            ));
+        }
+    }
+}
+
+#[test]
+fn packets_take_other_links_when_theirs_go_and_these_when_they_come_back() {
+    each("ring,4", "h3", "h1", |pinged| {
+        for (a, b) in [("s1", "s2"), ("s1", "s4"), ("s2", "s3"), ("s3", "s4")] {
+            let cable = pinged.net.cable(a, b).unwrap();
+            pinged.net.cut(cable).unwrap();
+            pinged.answered(&format!("without {a} = {b}"));
+            pinged.net.repair(cable).unwrap();
+            pinged.answered(&format!("with {a} = {b} again"));
+        }
+    });
+}
+
+#[test]
+fn a_host_that_moves_without_a_word_is_found() {
+    each("ring,4", "h3", "h1", |pinged| {
+        for to in ["s2", "s3", "s4", "s1"] {
+            let (h1, to_id) = (
+                pinged.net.host("h1").unwrap(),
+                pinged.net.switch(to).unwrap(),
+            );
+            pinged.net.move_host(h1, to_id).unwrap();
+            pinged.answered(&format!("h1 is at {to}"));
+        }
+    });
+}
+
+#[test]
+fn entries_of_an_earlier_controller_do_not_hide_where_a_host_has_moved() {
+    each("ring,4", "h3", "h1", |pinged| {
+        let net = &mut pinged.net;
+        net.stop_controller();
+        let (h1, s3) = (net.host("h1").unwrap(), net.switch("s3").unwrap());
+        net.move_host(h1, s3).unwrap();
+        net.run_for(ms(1_000));
+        net.start_controller(controller(&pinged.apps)).unwrap();
+        // Switches look for a controller every eight seconds at least.
+        net.run_for(Duration::from_secs(10));
+        pinged.answered("with another controller");
+    });
+}
+
+#[test]
+fn a_move_that_a_switch_could_not_tell_of_is_found() {
+    each("ring,4", "h3", "h1", |pinged| {
+        let net = &mut pinged.net;
+        let [s1, s2] = ["s1", "s2"].map(|name| net.switch(name).unwrap());
+        net.break_connection(s1).unwrap();
+        let h1 = net.host("h1").unwrap();
+        net.move_host(h1, s2).unwrap();
+        net.run_for(Duration::from_secs(10));
+        pinged.answered("h1 has moved while s1 had no connection");
+    });
+}
+
+#[test]
+fn a_receiver_that_was_silent_for_long_and_moves_goes_on_receiving() {
+    let mut net = net_speaking(&Version::ALL, "single,3", controller(&["l2"]));
+    let [h1, h2, h3] = ["h1", "h2", "h3"].map(|name| net.host(name).unwrap());
+    assert!(net.ping_all().unwrap().is_complete());
+    let datagrams = Datagrams {
+        count: 4_000,
+        payload_bytes: 64,
+        interval: ms(100),
+    };
+    let flow = net.start_datagrams(h1, h2, datagrams).unwrap();
+    // The table forgets a host after 300 s of silence.
+    net.run_for(Duration::from_secs(310));
+    net.move_host(h2, net.switch("s1").unwrap()).unwrap();
+    net.run_for(ms(1_000));
+    assert_eq!(net.ping(h2, h3).unwrap().received, 1);
+    net.run_for(ms(500));
+    let before = net.flow_report(flow).unwrap().received;
+    net.run_for(ms(10_000));
+    let received = net.flow_report(flow).unwrap().received - before;
+    assert!(received >= 99, "{received} of 100");
+}
+
+#[test]
+fn made_up_senders_fill_their_own_port_alone_and_not_for_ever() {
+    let discovery = Discovery::new(options().discovery);
+    let learning = EdgeLearning::<LockFree>::along_tree(&discovery);
+    let controller = Controller::new()
+        .program(discovery)
+        .program(learning.clone());
+    let mut net = net_speaking(&[Version::Of13], "linear,2", controller);
+    let most = MAX_HOSTS_PER_PORT as u64;
+    let made_up = |number| {
+        frame(
+            0x0200_0000_0000 + number,
+            0x0300_0000_0000,
+            0x88b5,
+            b"made up",
+        )
+    };
+    let send = |net: &mut Net, numbers: Range<u64>| {
+        for first in numbers.clone().step_by(100) {
+            inject(
+                net,
+                "s1",
+                1,
+                (first..numbers.end.min(first + 100)).map(made_up),
+            );
+            net.run_for(ms(100));
+        }
+    };
+    send(&mut net, 0..most + 500);
+    assert_eq!(learning.refused(), 500);
+    // Who is behind another port is not concerned, nor those behind the full one, as they are flooded for.
+    assert!(net.ping_all().unwrap().is_complete());
+    net.run_for(FULL_PORT_KEPT_FOR);
+    let refused = learning.refused();
+    send(&mut net, 10_000..10_100);
+    assert_eq!(learning.refused(), refused);
+}
+
+/// How many packet-outs to FLOOD the controller has sent.
+#[derive(Clone, Default)]
+struct Floods(Rc<RefCell<usize>>);
+
+impl Watcher for Floods {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+        if let Event::ToSwitch(_, mut bytes) = *event {
+            while let Ok(Some((frame, rest))) = urtica_wire::split_frame(bytes) {
+                let message = Message::decode(frame).unwrap().1;
+                *self.0.borrow_mut() += usize::from(floods(&message));
+                bytes = rest;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn floods(message: &Message) -> bool {
+    let Message::PacketOut(packet_out) = message else {
+        return false;
+    };
+    packet_out
+        .actions
+        .iter()
+        .any(|action| action == Action::output(PortNo::FLOOD))
+}
+
+/// How often an app floods while all ping all, and how often when they do so again after all connections broke.
+fn floods_of(app: &str, shape: &str) -> [usize; 2] {
+    let plan = shape.parse::<Shape>().unwrap().plan().unwrap();
+    let mut net = net_of_plan(&plan, controller(&[app]));
+    let floods = Floods::default();
+    net.watch(floods.clone());
+    let count = |net: &mut Net| {
+        assert!(net.ping_all().unwrap().is_complete(), "{app}");
+        floods.0.take()
+    };
+    let first = count(&mut net);
+    for switch in net.switches() {
+        net.break_connection(switch).unwrap();
+    }
+    net.run_for(Duration::from_secs(10));
+    [first, count(&mut net)]
+}
+
+#[test]
+fn what_all_switches_know_is_flooded_less_than_what_each_knows() {
+    for shape in ["linear,4", "tree,depth=2,fanout=3"] {
+        let each = floods_of("l2", shape);
+        for app in GLOBALS {
+            let all = floods_of(app, shape);
+            assert!(
+                all[0] <= each[0],
+                "{shape}: {app} {}, l2 {}",
+                all[0],
+                each[0]
+            );
+            assert!(
+                each[1] > 0 && all[1] == 0,
+                "after a break, {shape}: {app} {}, l2 {}",
+                all[1],
+                each[1]
+            );
+        }
+    }
+}
