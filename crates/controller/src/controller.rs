@@ -12,8 +12,12 @@ use crate::{Args, Background, BackgroundCounters, Embedded, Program};
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use urtica_socket::{ListenError, Listener};
 use urtica_wire::{Address, DEFAULT_PORT};
+
+/// How long a stopping shard waits for switches to read what is still to be sent.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// More shards than any machine has use for: each has a thread and half a megabyte of buffers.
 const MAX_SHARDS: usize = 1024;
@@ -80,13 +84,26 @@ impl Error {
 ///     Controller::new().run(|_: &_| Hub)
 /// }
 /// ```
-#[derive(Default)]
 pub struct Controller {
     listen: Vec<Address>,
     shards: Option<usize>,
     pin: Option<bool>,
     session: SessionConfig,
+    drain_timeout: Duration,
     programs: Vec<Arc<dyn Program>>,
+}
+
+impl Default for Controller {
+    fn default() -> Self {
+        Self {
+            listen: Vec::new(),
+            shards: None,
+            pin: None,
+            session: SessionConfig::default(),
+            drain_timeout: DRAIN_TIMEOUT,
+            programs: Vec::new(),
+        }
+    }
 }
 
 impl Controller {
@@ -116,6 +133,12 @@ impl Controller {
     /// Whether each shard is pinned to a core of its own. Without this: where there are enough cores for all.
     pub fn pin(mut self, pin: bool) -> Self {
         self.pin = Some(pin);
+        self
+    }
+
+    /// How long switches have to take what waits for them when the controller stops: 2 s, unless told otherwise.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.drain_timeout = timeout;
         self
     }
 
@@ -175,7 +198,7 @@ impl Controller {
             .collect();
         let tables = Tables::of(&programs);
         let network = Network::new(shards, tables).map_err(Error::io("make a mailbox"))?;
-        let session = self.session.for_tables(tables);
+        let (session, drain_timeout) = (self.session.for_tables(tables), self.drain_timeout);
         let watch = Watch::new(network.clone()).map_err(Error::io("make an event"))?;
         let (background, background_threads) =
             Background::on_threads(network.clone(), &watch).map_err(Error::io("start a clock"))?;
@@ -188,7 +211,16 @@ impl Controller {
             core.filter(|_| pin)
         };
         let threads = (0..shards)
-            .map(|shard| spawn_shard(&watch, shard, core(shard), &network, &programs))
+            .map(|shard| {
+                spawn_shard(
+                    &watch,
+                    shard,
+                    core(shard),
+                    &network,
+                    &programs,
+                    drain_timeout,
+                )
+            })
             .chain(std::iter::once_with(|| {
                 spawn_supervisor(&watch, supervisor)
             }))
@@ -327,6 +359,7 @@ fn spawn_shard(
     core: Option<usize>,
     network: &Network,
     programs: &[Arc<dyn Program>],
+    drain_timeout: Duration,
 ) -> Result<JoinHandle<()>, Error> {
     let (network, programs) = (network.clone(), programs.to_vec());
     let run = move || {
@@ -335,7 +368,7 @@ fn spawn_shard(
         {
             tracing::warn!(shard = index, core, %error, "cannot pin the shard to its core; it runs anywhere");
         }
-        let shard = || Shard::new(index, network.clone(), programs).and_then(Shard::run);
+        let shard = || Shard::new(index, network.clone(), programs)?.run(drain_timeout);
         let served = contain_thread(shard);
         // Also where it did not get that far: nobody takes what is put in there any more.
         drop(network.end_shard(index));

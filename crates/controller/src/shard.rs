@@ -37,9 +37,6 @@ const EVENTS: usize = 512;
 /// How often connections are told that time has passed.
 const TICK: Duration = Duration::from_millis(250);
 
-/// How long a stopping shard waits for switches to read what is still to be sent.
-const DRAIN: Duration = Duration::from_secs(2);
-
 const STOPPED: Close = Close::Asked("the controller stops");
 
 /// Marks the mailbox among the sockets.
@@ -92,9 +89,12 @@ impl Shard {
         })
     }
 
-    /// Serves until it is told to stop. However it ends, it leaves no switch that nobody serves.
-    pub fn run(mut self) -> std::io::Result<()> {
-        let served = contain_thread(|| self.serve_all());
+    /// Serves until it is told to stop, and then until switches have taken what waits for them, for `drain_timeout` at most. However it ends, it leaves no switch that nobody serves.
+    pub fn run(mut self, drain_timeout: Duration) -> std::io::Result<()> {
+        let served = contain_thread(|| {
+            self.serve_all()?;
+            self.drain(drain_timeout)
+        });
         self.let_go();
         served
     }
@@ -107,7 +107,7 @@ impl Shard {
                 match event.data.u64() {
                     MAILBOX => {
                         if self.handle_commands().is_break() {
-                            return self.drain();
+                            return Ok(());
                         }
                     }
                     key => self.serve(key as usize, event.flags),
@@ -339,8 +339,9 @@ impl Shard {
     }
 
     /// The orderly end: closes each connection when nothing waits for its switch any more, or after a while all.
-    fn drain(&mut self) -> std::io::Result<()> {
-        let deadline = Instant::now() + DRAIN;
+    fn drain(&mut self, timeout: Duration) -> std::io::Result<()> {
+        // None where that is further than times reach.
+        let deadline = Instant::now().checked_add(timeout);
         let mut events = Vec::with_capacity(EVENTS);
         epoll::delete(&self.epoll, self.mailbox().wakeup())?;
         self.stop_where(|connection| !connection.is_waiting());
@@ -348,7 +349,7 @@ impl Shard {
             // What switches still say is not read any more.
             self.watch(key, epoll::EventFlags::OUT);
         }
-        while !self.connections.is_empty() && self.turn.now < deadline {
+        while !self.connections.is_empty() && deadline.is_none_or(|until| self.turn.now < until) {
             self.next_tick = self.turn.now + TICK;
             self.wait(&mut events)?;
             for event in &events {

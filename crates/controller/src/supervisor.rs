@@ -26,6 +26,8 @@ pub(crate) struct Supervisor {
     /// How long each shard had been busy when load was last compared, in nanoseconds.
     busy_before: Vec<u64>,
     next_balance: Instant,
+    /// Until when nothing is accepted, since the system was short of something.
+    rests_until: Option<Instant>,
     last_token: Token,
 }
 
@@ -39,6 +41,7 @@ impl Supervisor {
             session,
             busy_before,
             next_balance,
+            rests_until: None,
             last_token: 0,
         }
     }
@@ -46,7 +49,7 @@ impl Supervisor {
     /// Works until `stop` becomes readable; then nobody listens any more, and the shards are told to end.
     pub fn run(mut self, stop: BorrowedFd) -> io::Result<()> {
         while !self.wait(stop)? {
-            for index in 0..self.listeners.len() {
+            for index in 0..self.listening(Instant::now()).len() {
                 self.accept_all(index);
             }
             if Instant::now() >= self.next_balance {
@@ -61,22 +64,31 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Waits for a connection, for the time to balance, or for the end, which it tells.
+    /// Where connections are accepted now: nowhere while accepting rests.
+    fn listening(&self, now: Instant) -> &[Listener] {
+        match self.rests_until {
+            Some(until) if now < until => &[],
+            _ => &self.listeners,
+        }
+    }
+
+    /// When there is something to do next, whether or not a connection comes.
+    fn next_timeout(&self, now: Instant) -> Instant {
+        let rests_until = self.rests_until.filter(|until| now < *until);
+        rests_until.map_or(self.next_balance, |until| until.min(self.next_balance))
+    }
+
+    /// Waits for a connection, for the next time-out, or for the end, which it tells.
     fn wait(&self, stop: BorrowedFd) -> io::Result<bool> {
-        let timeout = self
-            .next_balance
-            .saturating_duration_since(Instant::now())
-            .min(BALANCE_INTERVAL);
+        let now = Instant::now();
+        let timeout = self.next_timeout(now).saturating_duration_since(now);
         let timeout = Timespec {
             tv_sec: timeout.as_secs() as i64,
             tv_nsec: i64::from(timeout.subsec_nanos()),
         };
         let mut fds = vec![PollFd::from_borrowed_fd(stop, PollFlags::IN)];
-        fds.extend(
-            self.listeners
-                .iter()
-                .map(|listener| PollFd::new(listener, PollFlags::IN)),
-        );
+        let listening = self.listening(now).iter();
+        fds.extend(listening.map(|listener| PollFd::new(listener, PollFlags::IN)));
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) => Ok(!fds[0].revents().is_empty()),
             Err(rustix::io::Errno::INTR) => Ok(false),
@@ -88,7 +100,7 @@ impl Supervisor {
         loop {
             let (socket, peer) = match self.listeners[index].accept() {
                 Ok(accepted) => accepted,
-                Err(error) => return refused(&error),
+                Err(error) => return self.note_refusal(&error, Instant::now()),
             };
             self.last_token += 1;
             let connection = Connection::new(
@@ -122,33 +134,97 @@ impl Supervisor {
         let loads = busy.iter().zip(&self.busy_before);
         let loads: Vec<_> = loads.map(|(now, before)| now - before).collect();
         self.busy_before = busy;
-        let busiest = (0..loads.len()).max_by_key(|&shard| loads[shard]);
-        let idlest = (0..loads.len()).min_by_key(|&shard| loads[shard]);
-        let (Some(busiest), Some(idlest)) = (busiest, idlest) else {
-            return;
-        };
-        let difference = loads[busiest] - loads[idlest];
-        let is_worth_it = Duration::from_nanos(difference) > BALANCE_THRESHOLD;
-        if is_worth_it && difference > loads[busiest] / 4 {
-            let give = Command::Give {
-                to: idlest,
-                share: difference as f64 / 2.0 / loads[busiest] as f64,
-            };
-            let _ = self.network.shard(busiest).mailbox.push(give);
+        if let Some(Gift { from, to, share }) = Gift::between(&loads) {
+            let give = Command::Give { to, share };
+            let _ = self.network.shard(from).mailbox.push(give);
         }
+    }
+
+    /// Accepting failed: there is nothing more to accept, the peer left at once, or the system is short of something, which
+    /// may pass. None of these is a reason to stop listening; for the last, accepting rests, as it would fail again at once.
+    fn note_refusal(&mut self, error: &io::Error, now: Instant) {
+        use rustix::io::Errno;
+        match Errno::from_io_error(error) {
+            Some(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return,
+            Some(Errno::MFILE | Errno::NFILE) => {
+                urtica_log::error!(about: "accepting", %error, "cannot accept more connections; raise the limit of open files (`ulimit -n`)");
+            }
+            _ => urtica_log::error!(about: "accepting", %error, "cannot accept a connection"),
+        }
+        self.rests_until = Some(now + EXHAUSTED_PAUSE);
     }
 }
 
-/// Accepting failed: there is nothing more to accept, the peer left at once, or the system is short of something, which
-/// may pass. None of these is a reason to stop listening.
-fn refused(error: &io::Error) {
-    use rustix::io::Errno;
-    match Errno::from_io_error(error) {
-        Some(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return,
-        Some(Errno::MFILE | Errno::NFILE) => {
-            urtica_log::error!(about: "accepting", %error, "cannot accept more connections; raise the limit of open files (`ulimit -n`)");
-        }
-        _ => urtica_log::error!(about: "accepting", %error, "cannot accept a connection"),
+/// What one shard is to give to another.
+#[derive(Debug, PartialEq)]
+struct Gift {
+    from: usize,
+    to: usize,
+    /// Of the load of the one that gives, 0 to 1.
+    share: f64,
+}
+
+impl Gift {
+    /// Half of the difference between the busiest shard and the idlest, if it is worth it: then both have the same. `loads`
+    /// are in nanoseconds.
+    fn between(loads: &[u64]) -> Option<Self> {
+        let from = (0..loads.len()).max_by_key(|&shard| loads[shard])?;
+        let to = (0..loads.len()).min_by_key(|&shard| loads[shard])?;
+        let difference = loads[from] - loads[to];
+        let is_worth_it = Duration::from_nanos(difference) > BALANCE_THRESHOLD;
+        let share = difference as f64 / 2.0 / loads[from] as f64;
+        (is_worth_it && difference > loads[from] / 4).then_some(Self { from, to, share })
     }
-    std::thread::sleep(EXHAUSTED_PAUSE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::Tables;
+    use rustix::io::Errno;
+
+    fn ms(loads: &[u64]) -> Vec<u64> {
+        loads.iter().map(|load| load * 1_000_000).collect()
+    }
+
+    #[test]
+    fn a_gift_makes_both_shards_equally_busy() {
+        for loads in [[800, 200], [300, 0], [1000, 500]] {
+            let gift = Gift::between(&ms(&loads)).expect("it is worth it");
+            assert_eq!((gift.from, gift.to), (0, 1));
+            let given = loads[0] as f64 * gift.share;
+            assert_eq!(loads[0] as f64 - given, loads[1] as f64 + given);
+        }
+        let gift = Gift::between(&ms(&[300, 500, 900, 100])).expect("it is worth it");
+        assert_eq!((gift.from, gift.to), (2, 3));
+    }
+
+    #[test]
+    fn small_differences_are_left_alone() {
+        for loads in [&[][..], &[900], &[0, 0], &[100, 0], &[900, 700]] {
+            assert_eq!(Gift::between(&ms(loads)), None, "{loads:?}");
+        }
+    }
+
+    #[test]
+    fn accepting_rests_when_the_system_is_short_of_something_and_then_goes_on() {
+        let network = Network::new(1, Tables::Shared).expect("a mailbox");
+        let anywhere = "ptcp:0:127.0.0.1".parse().expect("an address");
+        let listener = Listener::bind(&anywhere).expect("a port");
+        let mut supervisor = Supervisor::new(network, vec![listener], SessionConfig::default());
+        let now = Instant::now();
+        for passing in [Errno::AGAIN, Errno::INTR, Errno::CONNABORTED] {
+            supervisor.note_refusal(&passing.into(), now);
+            assert_eq!(supervisor.listening(now).len(), 1, "{passing}");
+        }
+        for lasting in [Errno::MFILE, Errno::NFILE, Errno::NOBUFS] {
+            supervisor.note_refusal(&lasting.into(), now);
+            let over = now + EXHAUSTED_PAUSE;
+            let just_before = over - Duration::from_millis(1);
+            assert_eq!(supervisor.listening(just_before).len(), 0, "{lasting}");
+            assert_eq!(supervisor.next_timeout(now), over);
+            assert_eq!(supervisor.listening(over).len(), 1, "{lasting}");
+            assert_eq!(supervisor.next_timeout(over), supervisor.next_balance);
+        }
+    }
 }

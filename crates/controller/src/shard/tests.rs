@@ -203,7 +203,7 @@ fn a_switch_that_moves_while_the_other_shard_ends_is_closed_there() {
     assert!(bench.shards[1].mailbox().push(Command::Stop).is_ok());
     bench.shards[0].give(1, 1.0);
     let [_, ending] = bench.shards;
-    ending.run().unwrap();
+    ending.run(Duration::ZERO).unwrap();
     assert!(received(&mut switch).1);
     assert!(bench.network.switches().is_empty());
 }
