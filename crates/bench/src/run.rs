@@ -1,5 +1,6 @@
 //! A whole run: starts the load threads together, gathers what they tell, and makes the [`Report`].
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -52,9 +53,10 @@ pub fn run(
                 let progress = progress.clone();
                 scope.spawn(move || {
                     let failed = progress.clone();
-                    let result =
-                        Worker::connect(config, index, ids, clock, last_answer, stop, progress)
-                            .and_then(|worker| worker.run(&started));
+                    let result = contain(|| {
+                        Worker::connect(config, index, ids, clock, last_answer, stop, progress)?
+                            .run(&started)
+                    });
                     if let Err(error) = result {
                         // The coordinator gave up and needs no reason.
                         let _ = failed.send(Progress::Failed(error));
@@ -65,6 +67,19 @@ pub fn run(
             .collect();
         drop(progress);
         Coordinator::new(config, incoming, process, stop).conduct(starts, clock, &mut tell)
+    })
+}
+
+/// Runs a load thread's part. A panic, which is a mistake of ours, becomes an error, so that nobody waits for what the thread
+/// would have told.
+fn contain(part: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        let text = text.unwrap_or_else(|| "no message".to_owned());
+        Err(Error::Invalid(format!(
+            "a load thread panicked, so that nothing was measured; this is a mistake in the benchmark: {text}"
+        )))
     })
 }
 
@@ -263,5 +278,26 @@ impl<'a> Coordinator<'a> {
     fn usage(&self) -> Option<Usage> {
         let (before, after) = (self.readings.0.as_ref()?, self.readings.1.as_ref()?);
         Some(self.process.as_ref()?.usage(before, after))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_thread_that_panics_says_so() {
+        let number = 7;
+        let formatted = contain(|| panic!("connection {number} is not there"));
+        let plain = contain(|| panic!("connection 7 is not there"));
+        for ended in [formatted, plain] {
+            let sentence = ended.expect_err("it panicked").to_string();
+            assert!(sentence.contains("a load thread panicked"), "{sentence}");
+            assert!(
+                sentence.ends_with("connection 7 is not there"),
+                "{sentence}"
+            );
+        }
+        assert!(contain(|| Ok(())).is_ok());
     }
 }
