@@ -277,14 +277,21 @@ impl Shared {
     /// Where a packet of this flow goes. A flow that has no path gets one.
     fn find_way(&self, network: &Network, at: PortId, flow: Flow) -> Way {
         let mut flows = self.flows();
-        if let Some(path) = flows.paths.get(&flow)
-            && let Some(index) = path.hops.iter().position(|hop| hop.comes_in() == at)
-        {
-            // The packet was faster than the entry, or the switch has lost it.
-            let out_port = path.hops[index].out_port;
-            let tells = index == 0;
-            Entry { out_port, tells }.add(network, &flow, at.switch);
-            return Way::Out(out_port);
+        if let Some(path) = flows.paths.get(&flow) {
+            if let Some(index) = path.hops.iter().position(|hop| hop.comes_in() == at) {
+                // The packet was faster than the entry, or the switch has lost it.
+                let out_port = path.hops[index].out_port;
+                let tells = index == 0;
+                Entry { out_port, tells }.add(network, &flow, at.switch);
+                return Way::Out(out_port);
+            }
+            // An entry of a path that the flow has left has led the packet here. Sent on along a path, it might meet such
+            // entries again.
+            if !self.hosts.is_host_port(at)
+                && let Some(to) = self.place(flow.vlan, flow.dst).or(path.end())
+            {
+                return Way::Straight(to);
+            }
         }
         let Some((from, to)) = self.ends(&flow) else {
             // What is left of an earlier run does not lead it all the way.
@@ -302,16 +309,12 @@ impl Shared {
         if from == to {
             return Way::Out(at.port_no);
         }
-        // Old entries have led a packet here that strays: those of a path that the flow has left, or of an earlier run of
-        // the controller, which the new ones overwrite.
-        if !(strays && flows.paths.contains_key(&flow)) {
-            let Some(path) = next_hops.path(from, to, flow.hash()) else {
-                return Way::Flood;
-            };
-            flows.set_path(network, flow, Some(path));
-        }
+        let Some(path) = next_hops.path(from, to, flow.hash()) else {
+            return Way::Flood;
+        };
+        flows.set_path(network, flow, Some(path));
         if strays {
-            // Sent on along a path, it might meet the old entries again.
+            // Entries of an earlier run of the controller have led it here, which the new ones overwrite.
             return Way::Straight(to);
         }
         let way_on = next_hops.path(at, to, flow.hash());

@@ -73,6 +73,8 @@ impl Bench {
         let mut net = net_with_controller(shape, controller);
         let report = net.ping_all().unwrap();
         assert!(report.is_complete(), "{shape}: {report}");
+        // The last entries are under way.
+        net.run_for(ms(100));
         let flow_mods = FlowMods::default();
         net.watch(flow_mods.clone());
         Self {

@@ -271,6 +271,12 @@ impl Hosts {
         }
     }
 
+    /// Whether a port has been judged to have no switch behind it: see
+    /// [`Discovery::is_host_port`].
+    pub fn is_host_port(&self, port: PortId) -> bool {
+        self.0.discovery.is_host_port(port)
+    }
+
     /// Whether a frame names another MAC address for an address than that of the host who has it.
     pub(super) fn is_contradicted_by(&self, frame: &Frame) -> bool {
         let vlan = frame.vlan();
