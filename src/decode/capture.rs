@@ -96,7 +96,7 @@ pub(super) fn decode(
 }
 
 /// All connections that have been seen.
-struct Connections<'p> {
+pub(super) struct Connections<'p> {
     ports: &'p [u16],
     is_verbose: bool,
     directions: HashMap<Direction, OneWay>,
@@ -120,7 +120,7 @@ struct Tally {
 }
 
 impl<'p> Connections<'p> {
-    fn new(ports: &'p [u16], is_verbose: bool) -> Self {
+    pub fn new(ports: &'p [u16], is_verbose: bool) -> Self {
         Self {
             ports,
             is_verbose,
@@ -130,7 +130,8 @@ impl<'p> Connections<'p> {
         }
     }
 
-    fn packet(
+    /// Takes a packet's segment, if it has one.
+    pub fn packet(
         &mut self,
         segment: Option<(Direction, Segment<'_>)>,
         out: &mut dyn Write,
@@ -195,7 +196,8 @@ impl<'p> Connections<'p> {
         Ok(())
     }
 
-    fn finish(&mut self, out: &mut dyn Write) -> io::Result<Outcome> {
+    /// Nothing more comes at all.
+    pub fn finish(&mut self, out: &mut dyn Write) -> io::Result<Outcome> {
         let mut directions: Vec<_> = self.directions.keys().copied().collect();
         directions.sort_unstable();
         for direction in directions {
