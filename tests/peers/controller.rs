@@ -1,11 +1,9 @@
 //! The controller under test, and one to compare it with.
 
-use std::time::Duration;
-
 use tempfile::TempDir;
 
 use crate::namespace::Namespace;
-use crate::process::{Daemon, Signal, eventually, run};
+use crate::process::{DEADLINE, Daemon, Signal, eventually, run};
 
 /// Where the controllers listen; each has its namespace to itself.
 pub const LISTEN: &str = "ptcp:6653:127.0.0.1";
@@ -18,8 +16,6 @@ const OS_KEN_SWITCH: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/crates/bench/src/os_ken_learning_switch.py"
 );
-
-const START_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A running controller; ends when dropped.
 pub struct Controller {
@@ -63,14 +59,10 @@ impl Controller {
             daemon,
             _folder: folder,
         };
-        eventually(
-            &format!("{program} listens at {LISTEN}"),
-            START_DEADLINE,
-            || {
-                assert!(controller.daemon.is_running(), "{program} ended at once");
-                is_listening(room)
-            },
-        );
+        eventually(&format!("{program} listens at {LISTEN}"), DEADLINE, || {
+            assert!(controller.daemon.is_running(), "{program} ended at once");
+            is_listening(room)
+        });
         controller
     }
 
@@ -82,7 +74,7 @@ impl Controller {
         let status = self
             .daemon
             .stop(Signal::INT)
-            .expect("the controller ends within ten seconds of SIGINT");
+            .expect("the controller ends after SIGINT");
         assert!(
             status.success(),
             "the controller ended with {status} after SIGINT\n{}",

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::process::{self, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::process::run;
+use crate::process::{DEADLINE, eventually, run};
+
+/// How long `ping` waits for the last answers.
+const PATIENCE_SECONDS: &str = "60";
 
 /// A network namespace with its loopback up and IPv6 off (its neighbour discovery would be noise).
 /// Gone when dropped.
@@ -97,7 +100,7 @@ impl Host {
         self.namespace.command(program)
     }
 
-    /// Pings `peer` five times within a second.
+    /// Pings `peer` five times within a second. Answers may take as long as they like.
     ///
     /// # Panics
     /// If any of the pings is lost.
@@ -109,7 +112,7 @@ impl Host {
             "-i",
             "0.2",
             "-W",
-            "2",
+            PATIENCE_SECONDS,
             &peer.address,
         ]));
         assert!(
@@ -117,6 +120,22 @@ impl Host {
             "{} to {}: {output}",
             self.address,
             peer.address
+        );
+    }
+
+    /// Pings `peer` until it answers: what controllers of others lose at first is theirs.
+    ///
+    /// # Panics
+    /// If it never does.
+    pub fn reach(&self, peer: &Host) {
+        eventually(
+            &format!("{} answers {}", peer.address, self.address),
+            DEADLINE,
+            || {
+                let mut ping = self.namespace.command("ping");
+                let ping = ping.args(["-n", "-c", "1", &peer.address]);
+                ping.output().is_ok_and(|output| output.status.success())
+            },
         );
     }
 }

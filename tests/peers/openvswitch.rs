@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::namespace::Namespace;
-use crate::process::{Daemon, Signal, eventually, run};
+use crate::process::{DEADLINE, Daemon, Signal, eventually, run};
 
 /// The programs it consists of.
 pub const TOOLS: &[&str] = &[
@@ -20,8 +19,6 @@ pub const TOOLS: &[&str] = &[
 ];
 
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
-const START_DEADLINE: Duration = Duration::from_secs(10);
-const CONNECT_DEADLINE: Duration = Duration::from_secs(20);
 
 /// A running ovs-vswitchd with its database, inside a namespace. Both end when this is dropped.
 pub struct OpenVswitch<'room> {
@@ -51,7 +48,7 @@ impl<'room> OpenVswitch<'room> {
             ),
             &file("ovsdb-server.out"),
         );
-        eventually("ovsdb-server listens", START_DEADLINE, || {
+        eventually("ovsdb-server listens", DEADLINE, || {
             file("db.sock").exists()
         });
         let vswitchd = Daemon::start(
@@ -66,7 +63,7 @@ impl<'room> OpenVswitch<'room> {
         };
         run(switch
             .command("ovs-vsctl")
-            .args(["--timeout=10", "--no-wait", "init"]));
+            .args(["--timeout=120", "--no-wait", "init"]));
         switch
     }
 
@@ -82,7 +79,7 @@ impl<'room> OpenVswitch<'room> {
     pub fn add_bridge(&self, name: &str, protocol: &str, target: &str, ports: &[&str]) {
         let mut command = self.command("ovs-vsctl");
         command.args([
-            "--timeout=10",
+            "--timeout=120",
             "add-br",
             name,
             "--",
@@ -120,7 +117,7 @@ impl<'room> OpenVswitch<'room> {
     pub fn wait_connected(&self) {
         eventually(
             "all bridges are connected to their controllers",
-            CONNECT_DEADLINE,
+            DEADLINE,
             || {
                 let states = run(self.command("ovs-vsctl").args([
                     "--bare",

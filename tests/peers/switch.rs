@@ -1,17 +1,14 @@
 //! Hosts in namespaces reach each other through our switch, under our controller and under others.
 
-use std::time::Duration;
-
 use tempfile::TempDir;
 
 use crate::controller::{Controller, PYTHON, TARGET};
 use crate::namespace::{Host, Namespace};
-use crate::process::{Daemon, Signal, eventually};
+use crate::process::{DEADLINE, Daemon, Signal, eventually};
 use crate::require;
 
 const HOSTS: u8 = 3;
 const TOOLS: &[&str] = &["ip", "ping", "ss"];
-const START_DEADLINE: Duration = Duration::from_secs(10);
 
 #[test]
 fn switch_under_l2_of10() {
@@ -27,17 +24,37 @@ fn switch_under_l2_of13() {
 fn switch_under_ovs_testcontroller() {
     let tools = ["ovs-testcontroller"];
     let start = Controller::ovs_testcontroller;
-    hosts_reach_each_other(&tools, start, &under_controller("1.0,1.3"));
+    hosts_reach_each_other_by(
+        "afpacket",
+        &tools,
+        start,
+        Host::reach,
+        &under_controller("1.0,1.3"),
+    );
 }
 
 #[test]
 fn switch_under_os_ken_of10() {
-    hosts_reach_each_other(&[PYTHON], Controller::os_ken, &under_controller("1.0"));
+    let start = Controller::os_ken;
+    hosts_reach_each_other_by(
+        "afpacket",
+        &[PYTHON],
+        start,
+        Host::reach,
+        &under_controller("1.0"),
+    );
 }
 
 #[test]
 fn switch_under_os_ken_of13() {
-    hosts_reach_each_other(&[PYTHON], Controller::os_ken, &under_controller("1.3"));
+    let start = Controller::os_ken;
+    hosts_reach_each_other_by(
+        "afpacket",
+        &[PYTHON],
+        start,
+        Host::reach,
+        &under_controller("1.3"),
+    );
 }
 
 #[test]
@@ -74,7 +91,7 @@ fn switch_alone_with_two_threads() {
 #[test]
 fn switch_with_af_xdp() {
     let start = Controller::urtica_l2;
-    hosts_reach_each_other_by("afxdp", &[], start, &under_controller("1.3"));
+    hosts_reach_each_other_by("afxdp", &[], start, Host::ping, &under_controller("1.3"));
 }
 
 fn under_controller(versions: &str) -> [&str; 4] {
@@ -82,7 +99,7 @@ fn under_controller(versions: &str) -> [&str; 4] {
 }
 
 fn hosts_reach_each_other<C>(tools: &[&str], start: fn(&Namespace) -> C, options: &[&str]) {
-    hosts_reach_each_other_by("afpacket", tools, start, options);
+    hosts_reach_each_other_by("afpacket", tools, start, Host::ping, options);
 }
 
 /// Through a switch with ports of this kind.
@@ -90,6 +107,7 @@ fn hosts_reach_each_other_by<C>(
     kind: &str,
     tools: &[&str],
     start: fn(&Namespace) -> C,
+    meet: fn(&Host, &Host),
     options: &[&str],
 ) {
     if !require::root_and(&[TOOLS, tools].concat()) {
@@ -103,7 +121,7 @@ fn hosts_reach_each_other_by<C>(
     let mut switch = Switch::start(&room, &ports, options);
     for from in &hosts {
         for to in hosts.iter().filter(|to| to.address != from.address) {
-            from.ping(to);
+            meet(from, to);
         }
     }
     switch.interrupt();
@@ -130,7 +148,7 @@ impl Switch {
             true => "connected",
             false => "switching",
         };
-        eventually(&format!("the switch logs: {ready}"), START_DEADLINE, || {
+        eventually(&format!("the switch logs: {ready}"), DEADLINE, || {
             assert!(switch.daemon.is_running(), "the switch ended at once");
             switch.daemon.log().contains(ready)
         });
@@ -142,7 +160,7 @@ impl Switch {
         let status = self
             .daemon
             .stop(Signal::INT)
-            .expect("the switch ends within ten seconds of SIGINT");
+            .expect("the switch ends after SIGINT");
         assert!(
             status.success(),
             "the switch ended with {status} after SIGINT\n{}",
