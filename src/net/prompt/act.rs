@@ -64,6 +64,9 @@ impl Prompt<'_> {
             let next = self.net.now() + INTERVAL;
             pings.sent = sequence;
             let report = self.net.ping_pairs(&[pair])?;
+            if report.is_interrupted {
+                return Err(NetError::Interrupted(self.net.now()));
+            }
             if report.is_complete() {
                 let ms = report.rtt_max.as_secs_f64() * 1e3;
                 pings.rtts.push(ms);
