@@ -16,6 +16,9 @@
 //! entries and told only what is another, is missing, or belongs to no path. Those that an earlier run of the controller
 //! has left stay while nothing speaks against them ([`inherited`]).
 //!
+//! **When a switch does not keep up.** What it cannot be told now is not lost: as soon as it can take more, it is asked
+//! for its entries as one that joins ([`late`]).
+//!
 //! **How.** Entries are for a flow, and not for a destination, since then a path is one decision: flows of one
 //! destination can take different ways and are repaired one by one. The price is an entry for each pair of hosts that
 //! talk. Entries are sent from the far end to the near end, and none is waited for: a packet that is faster than they
@@ -33,18 +36,25 @@ mod absence;
 mod entry;
 mod inherited;
 mod known;
+mod late;
 
 use crate::registry::Setup;
 use absence::Absences;
 use entry::Entry;
+use futures_util::future::{Either, select};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use inherited::Inherited;
 use known::Known;
+use late::Late;
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use urtica_controller::services::{HostEvent, Hosts, LeftReason, Routes};
 use urtica_controller::{
-    Background, EntryOptions, Network, Program, Switch, SwitchHandler, SwitchInfo,
+    Background, EntryOptions, Network, Program, Reply, RequestError, Switch, SwitchHandler,
+    SwitchInfo,
 };
 use urtica_topology::{Path, PortId};
 use urtica_wire::packet::Headers;
@@ -56,6 +66,9 @@ use urtica_wire::{
 
 /// What marks the program's entries: `uroutes` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0uroutes");
+
+/// How long a switch that has caught up may take to tell of its entries, before it is told all.
+const TELLS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Goes when no packet came for a minute.
 const ENTRY: EntryOptions = EntryOptions {
@@ -122,6 +135,8 @@ struct Shared {
     background: OnceLock<Background>,
     /// When the first switch joined: all entries of this run are younger.
     first_join: OnceLock<Instant>,
+    /// The table that entries go to.
+    table_id: AtomicU8,
 }
 
 /// What switches have been told, and what they are known to have.
@@ -133,6 +148,27 @@ struct Flows {
     absences: Absences,
     /// The switches that have told of all their entries since they joined.
     reported: BTreeSet<DatapathId>,
+    late: Late,
+}
+
+/// A switch that tells of its entries.
+struct Asked<'a> {
+    network: &'a Network,
+    switch: DatapathId,
+    /// The table that entries are in.
+    table_id: u8,
+    now: Instant,
+}
+
+impl<'a> From<&'a Switch<'_>> for Asked<'a> {
+    fn from(switch: &'a Switch<'_>) -> Self {
+        Self {
+            network: switch.network(),
+            switch: switch.datapath_id(),
+            table_id: switch.table(),
+            now: switch.now(),
+        }
+    }
 }
 
 impl Routing {
@@ -144,6 +180,7 @@ impl Routing {
             flows: Mutex::default(),
             background: OnceLock::new(),
             first_join: OnceLock::new(),
+            table_id: AtomicU8::new(0),
         }))
     }
 
@@ -180,6 +217,8 @@ impl Program for Routing {
         background.spawn("routing", shared.follow_routes(own));
         let (shared, own) = (Arc::clone(&self.0), background.clone());
         background.spawn("routing-hosts", shared.follow_hosts(own));
+        let (shared, own) = (Arc::clone(&self.0), background.clone());
+        background.spawn("routing-late", shared.follow_late(own));
     }
 }
 
@@ -201,13 +240,16 @@ struct Comparison {
 impl SwitchHandler for RoutingHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
         let here = switch.datapath_id();
+        self.shared
+            .table_id
+            .store(switch.table(), Ordering::Relaxed);
         self.shared.begin_comparison(here);
         let asked = switch.send(&entry::request(switch.info().version));
         let right = BTreeSet::new();
         match asked {
             Ok(xid) => self.comparison = Some(Comparison { xid, right }),
             // Both versions have the request.
-            Err(_) => self.shared.finish_comparison(switch, &right),
+            Err(_) => self.shared.finish_comparison(&(&*switch).into(), &right),
         }
     }
 
@@ -238,18 +280,20 @@ impl SwitchHandler for RoutingHandler {
         if comparison.xid != xid {
             return;
         }
+        let asked = (&*switch).into();
         self.shared
-            .compare(switch, entries.iter(), &mut comparison.right);
+            .compare(&asked, entries.iter(), &mut comparison.right);
         let is_last = !reply.flags.contains(MultipartFlags::MORE);
         if is_last && let Some(comparison) = self.comparison.take() {
-            self.shared.finish_comparison(switch, &comparison.right);
+            self.shared.finish_comparison(&asked, &comparison.right);
         }
     }
 
     fn error(&mut self, switch: &mut Switch, xid: u32, _: &ErrorMessage) {
         // It does not tell what it has, so it is told all.
         if let Some(comparison) = self.comparison.take_if(|comparison| comparison.xid == xid) {
-            self.shared.finish_comparison(switch, &comparison.right);
+            self.shared
+                .finish_comparison(&(&*switch).into(), &comparison.right);
         }
     }
 
@@ -282,7 +326,7 @@ impl Shared {
                 // The packet was faster than the entry, or the switch has lost it.
                 let out_port = path.hops[index].out_port;
                 let tells = index == 0;
-                Entry { out_port, tells }.add(network, &flow, at.switch);
+                Entry { out_port, tells }.add(network, &flows.late, &flow, at.switch);
                 return Way::Out(out_port);
             }
             // An entry of a path that the flow has left has led the packet here. Sent on along a path, it might meet such
@@ -400,6 +444,92 @@ impl Shared {
         }
     }
 
+    /// Has each switch that did not keep up catch up.
+    async fn follow_late(self: Arc<Self>, background: Background) {
+        let late = self.flows().late.clone();
+        let mut running = BTreeSet::new();
+        let mut jobs = FuturesUnordered::new();
+        let mut seen = 0;
+        loop {
+            for &switch in late.load().iter() {
+                if running.insert(switch) {
+                    jobs.push(self.catch_up(switch, &background, &late));
+                }
+            }
+            let changed = pin!(late.changed(seen));
+            if jobs.is_empty() {
+                seen = changed.await;
+                continue;
+            }
+            match select(changed, jobs.next()).await {
+                Either::Left((version, _)) => seen = version,
+                Either::Right((done, _)) => {
+                    done.map(|switch| running.remove(&switch));
+                }
+            }
+        }
+    }
+
+    /// Compares a switch with what it should have, as soon as it can take more.
+    async fn catch_up(
+        &self,
+        switch: DatapathId,
+        background: &Background,
+        late: &Late,
+    ) -> DatapathId {
+        let ready = background.network().ready(switch).await;
+        // Whatever it cannot be told from here on is for another time.
+        late.remove(switch);
+        let caught_up = match ready {
+            Ok(()) => self.compare_anew(switch, background).await,
+            left => left,
+        };
+        if let Err(error) = caught_up {
+            urtica_log::debug!(about: switch, dp_id = %switch, %error, "a switch was not told all of its entries; it is when it joins again");
+        }
+        switch
+    }
+
+    async fn compare_anew(
+        &self,
+        switch: DatapathId,
+        background: &Background,
+    ) -> Result<(), RequestError> {
+        let network = background.network();
+        let info = network.info(switch);
+        let version = info.ok_or(RequestError::UnknownSwitch(switch))?.version;
+        self.begin_comparison(switch);
+        let request = entry::request(version);
+        let ask = || network.request(switch, &request);
+        let reply = network.when_ready(switch, ask).await?;
+        let told = background.timeout(TELLS_WITHIN, reply).await;
+        let told = told.unwrap_or(Err(RequestError::Timeout(TELLS_WITHIN)));
+        let asked = Asked {
+            network,
+            switch,
+            table_id: self.table_id.load(Ordering::Relaxed),
+            now: background.now(),
+        };
+        let mut right = BTreeSet::new();
+        for message in told.iter().flat_map(Reply::messages) {
+            if let Message::MultipartReply(reply) = message
+                && let MultipartReplyBody::Flow(entries) = &reply.body
+            {
+                self.compare(&asked, entries.iter(), &mut right);
+            }
+        }
+        match told {
+            Err(error @ (RequestError::Disconnected | RequestError::UnknownSwitch(_))) => {
+                Err(error)
+            }
+            // One that does not tell what it has is told all.
+            _ => {
+                self.finish_comparison(&asked, &right);
+                Ok(())
+            }
+        }
+    }
+
     /// Deletes the entries of flows whose host is gone, unless it is back already.
     fn remove(&self, network: &Network, concerns: impl Fn(&Flow) -> bool) {
         let mut flows = self.flows();
@@ -482,18 +612,18 @@ impl Shared {
     /// Takes in what a switch says that it has: deletes what belongs to no path, and notes what is right.
     fn compare<'a>(
         &self,
-        switch: &Switch,
+        asked: &Asked,
         told: impl Iterator<Item = FlowStats<'a>>,
         right: &mut BTreeSet<Flow>,
     ) {
-        let (network, here) = (switch.network(), switch.datapath_id());
+        let (network, here) = (asked.network, asked.switch);
         let mut flows = self.flows();
-        for told in told.filter(|entry| entry.cookie == COOKIE && entry.table_id == switch.table())
+        for told in told.filter(|entry| entry.cookie == COOKIE && entry.table_id == asked.table_id)
         {
             let Some(flow) = Flow::of_entry(&told.match_) else {
                 continue;
             };
-            let found = Entry::told(&told, switch.table());
+            let found = Entry::told(&told, asked.table_id);
             let is_kept = match (flows.paths.get(&flow), found) {
                 (Some(path), found) => match entry::of_path(path).get(&here) {
                     // What is another is overwritten.
@@ -506,13 +636,13 @@ impl Shared {
                     _ => false,
                 },
                 (None, Some(found)) => {
-                    self.is_inherited(&told, switch.now())
-                        && flows.inherited.insert(flow, here, found, switch.now())
+                    self.is_inherited(&told, asked.now)
+                        && flows.inherited.insert(flow, here, found, asked.now)
                 }
                 (None, None) => false,
             };
             if !is_kept {
-                entry::delete(network, &flow, here, told.priority);
+                entry::delete(network, &flows.late, &flow, here, told.priority);
             }
         }
     }
@@ -527,13 +657,13 @@ impl Shared {
     }
 
     /// A switch has told of all that it has: sends it what is missing, or another.
-    fn finish_comparison(&self, switch: &Switch, right: &BTreeSet<Flow>) {
-        let (network, here) = (switch.network(), switch.datapath_id());
+    fn finish_comparison(&self, asked: &Asked, right: &BTreeSet<Flow>) {
+        let (network, here) = (asked.network, asked.switch);
         let mut flows = self.flows();
         flows.reported.insert(here);
         for (flow, path) in flows.paths.iter().filter(|(flow, _)| !right.contains(flow)) {
             if let Some(entry) = entry::of_path(path).get(&here) {
-                entry.add(network, flow, here);
+                entry.add(network, &flows.late, flow, here);
             }
         }
     }
@@ -580,7 +710,8 @@ impl Flows {
     fn set_path(&mut self, network: &Network, flow: Flow, path: Option<Path>) {
         let old = self.paths.remove(&flow).map(|path| entry::of_path(&path));
         let old = old.or_else(|| self.inherited.take(&flow));
-        entry::replace(network, &flow, &old.unwrap_or_default(), path.as_ref());
+        let old = old.unwrap_or_default();
+        entry::replace(network, &self.late, &flow, &old, path.as_ref());
         if let Some(path) = path {
             self.paths.insert(flow, path);
         }

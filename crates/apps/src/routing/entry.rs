@@ -1,8 +1,9 @@
 //! A flow's entries, as they are sent, and as a switch tells of them.
 
+use super::late::Late;
 use super::{COOKIE, ENTRY, Flow};
 use std::collections::BTreeMap;
-use urtica_controller::{EntryOptions, Network, RequestError};
+use urtica_controller::{EntryOptions, Network};
 use urtica_topology::Path;
 use urtica_wire::{
     Action, DatapathId, FlowMod, FlowModCommand, FlowModFlags, FlowStats, FlowStatsRequest,
@@ -56,50 +57,48 @@ impl Entry {
     }
 
     /// Adds the entry, or changes the one that is there.
-    pub fn add(self, network: &Network, flow: &Flow, at: DatapathId) {
+    pub fn add(self, network: &Network, late: &Late, flow: &Flow, at: DatapathId) {
         let flags = match self.tells {
             true => FlowModFlags::SEND_FLOW_REM,
             false => FlowModFlags::empty(),
         };
         let options = EntryOptions { flags, ..ENTRY };
         let actions = [Action::output(self.out_port)];
-        tell(at, network.install(at, flow.match_(), &actions, options));
+        late.note(at, network.install(at, flow.match_(), &actions, options));
     }
 }
 
 /// Gives a flow the entries of a path in place of those that it has: first those that are new or another, from the far end
 /// on, and then the deletion of those that have no successor. What is there already is not sent.
-pub(super) fn replace(network: &Network, flow: &Flow, old: &Entries, path: Option<&Path>) {
+pub(super) fn replace(
+    network: &Network,
+    late: &Late,
+    flow: &Flow,
+    old: &Entries,
+    path: Option<&Path>,
+) {
     let new = path.map(of_path).unwrap_or_default();
     let hops = path.map_or(&[][..], |path| &path.hops);
     for hop in hops.iter().rev() {
         let entry = new.get(&hop.switch);
         if let Some(entry) = entry.filter(|entry| old.get(&hop.switch) != Some(entry)) {
-            entry.add(network, flow, hop.switch);
+            entry.add(network, late, flow, hop.switch);
         }
     }
     for at in old.keys().filter(|at| !new.contains_key(at)) {
-        delete(network, flow, *at, ENTRY.priority);
+        delete(network, late, flow, *at, ENTRY.priority);
     }
 }
 
 /// Deletes one entry of a flow.
-pub(super) fn delete(network: &Network, flow: &Flow, at: DatapathId, priority: u16) {
+pub(super) fn delete(network: &Network, late: &Late, flow: &Flow, at: DatapathId, priority: u16) {
     let delete = Message::FlowMod(FlowMod {
         command: FlowModCommand::DeleteStrict,
         match_: flow.match_(),
         priority,
         ..ENTRY.flow_mod()
     });
-    tell(at, network.send(at, &delete));
-}
-
-/// A switch that has left is told all when it joins again; one that does not keep up sends its packets to the
-/// controller.
-fn tell(switch: DatapathId, sent: Result<(), RequestError>) {
-    if let Err(error) = sent {
-        urtica_log::debug!(about: switch, dp_id = %switch, %error, "an entry was not sent");
-    }
+    late.note(at, network.send(at, &delete));
 }
 
 /// Asks for this program's entries; of a 1.0 switch, which cannot be asked so, for all.

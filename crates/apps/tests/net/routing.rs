@@ -10,7 +10,7 @@ use urtica_controller::{Controller, SessionConfig};
 use urtica_net::simulate::{Programs, Scenario};
 use urtica_net::{Datagrams, FlowReport, Net};
 use urtica_wire::packet::{Arp, ether_type};
-use urtica_wire::{MacAddr, Version};
+use urtica_wire::{MacAddr, Message, Version};
 
 /// Routing, with a handle to it.
 fn routed(shape: &str) -> (Net, Routing) {
@@ -267,6 +267,46 @@ fn a_flow_leaves_no_entries_where_its_host_was() {
         "s1 to s3 have no part in it"
     );
     assert_eq!((routing.flows(), entries(&mut net)[3]), (2, fresh[3] + 2));
+}
+
+/// Its first switch has an entry that leads to where it was, and takes no other meanwhile.
+#[test]
+fn a_host_that_moves_while_a_switch_does_not_keep_up_is_sent_to_straight_in_the_end() {
+    let (mut net, _routing) = routed("linear,3");
+    let [h1, h3] = ["h1", "h3"].map(|name| net.host(name).unwrap());
+    assert_eq!(net.ping(h1, h3).unwrap().received, 1);
+    let datagrams = Datagrams {
+        count: 20_000,
+        payload_bytes: 64,
+        interval: ms(1),
+    };
+    let flow = net.start_datagrams(h1, h3, datagrams).unwrap();
+    let s1 = net.switch("s1").unwrap();
+    let datapath_id = net.datapath_id(s1).unwrap();
+    net.move_host(h3, s1).unwrap();
+    net.run_until(
+        |net| {
+            let network = net.controller().unwrap();
+            let much = Message::EchoReply(&[0; 60_000]);
+            while network.send(datapath_id, &much).is_ok() {}
+            false
+        },
+        ms(500),
+    );
+    net.run_for(Duration::from_secs(8));
+    let cable = net.cable("s1", "s2").unwrap();
+    let (received, carried) = (
+        net.flow_report(flow).unwrap().received,
+        frames_carried(&net, cable),
+    );
+    net.run_for(Duration::from_secs(2));
+    let received = net.flow_report(flow).unwrap().received - received;
+    assert!((1_999..=2_001).contains(&received), "{received}");
+    let astray = frames_carried(&net, cable) - carried;
+    assert!(
+        astray < 100,
+        "{astray} frames by a cable that only probes use"
+    );
 }
 
 /// Drawn networks, hosts that talk, and drawn faults: cables cut, switches off, connections and the controller lost.
