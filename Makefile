@@ -54,10 +54,10 @@ fuzz: ## Each fuzz target for ten minutes (FUZZ_SECONDS=600); needs nightly and 
 bench: ## Benchmarks
 	$(CARGO) bench --workspace --bench '*'
 
-figures: ## Measure every figure that is aimed at, and write docs/figures.md; ten minutes on a quiet machine
+figures: ## Measure every figure that is aimed at, and write docs/figures.md; twenty minutes on a quiet machine
 	python3 tools/figures
 
-network-figures: ## Programs on a network: docs/network-figures.md; root and what `make setup` installs, a quarter of an hour
+network-figures: ## Programs on a network: docs/network-figures.md; root and what `make setup` installs, twenty-five minutes
 	python3 tools/network-figures
 
 figure-16: ## McNettle's Figure 16 redrawn: fairness by the number of switches

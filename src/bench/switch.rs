@@ -7,6 +7,7 @@ mod measured_core;
 mod point;
 mod replay;
 mod report;
+mod sample;
 mod updates;
 mod workload;
 

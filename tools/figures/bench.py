@@ -5,6 +5,7 @@ failed, or whose answers were wrong, stays.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import random
@@ -67,6 +68,7 @@ class Side:
     server: Server
     mode: tuple = MAX_RATE
     switches: int = 16
+    # Which hosts there are, and in which order and frames they send.
     macs: tuple = ("-M", "100000")
     openflow: str = "1.0"
     verify: bool = True
@@ -205,6 +207,14 @@ class Bench:
             return False
         self.repeats_left -= 1
         return self.repeats_left >= 0
+
+    def on_both_cores(self):
+        """The same for servers and loads that may use every core. Its runs are kept with the others; threads of both sides wait
+        for each other all the time, which is no disturbance there, so that none is repeated."""
+        cores = f"{self.settings.server_core},{self.settings.load_core}"
+        both = Bench(dataclasses.replace(self.settings, server_core=cores, load_core=cores), self.folder)
+        both.runs, both.random, both.repeats_left = self.runs, self.random, 0
+        return both
 
     def run_or_failure(self, row, side, number, attempt):
         """A run. A rival that does not start, or breaks off, has a run that says so; where one of ours does, nothing goes on."""

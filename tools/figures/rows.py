@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import statistics
 import subprocess
 import time
 from dataclasses import replace
@@ -233,6 +234,84 @@ def load_generator(bench):
     ]
 
 
+# How a load may differ from cbench's, whose addresses count up and come in turn in one kind of frame.
+ORDERS = {"addresses that look random, drawn evenly": "random", "addresses that look random, drawn by Zipf's law": "zipf"}
+FRAMES = ("tcp", "udp", "arp", "ipv6", "vlan", "cbench,tcp,udp,arp,ipv6,vlan")
+
+
+def workloads(bench):
+    """`l2` under loads that are not what its tables and its writer of flow mods were made for."""
+    lines = compared_workloads(bench, "1.0", {what: ("--addresses", how) for what, how in ORDERS.items()})
+    frames = {f"frames: {kinds.replace(',', ', ')}": ("--frames", kinds) for kinds in FRAMES}
+    return [*lines, *compared_workloads(bench, "1.0", frames), *compared_workloads(bench, "1.3", frames)]
+
+
+def compared_workloads(bench, openflow, loads):
+    cbench = replace(BASE, name=f"l2, {openflow}", openflow=openflow)
+    sides = [replace(cbench, name=f"l2, {openflow}, {what}", macs=(*BASE.macs, *flags)) for what, flags in loads.items()]
+    base, *others = bench.take_turns("11", cbench, *sides)
+    lines = []
+    for what, runs in zip(loads, others):
+        told = f"`l2`, OpenFlow {openflow}, {what}; over cbench's load: {{}}"
+        lines.append(ratio_line("11", told.format("CPU time per packet-in"), None, "server_cpu_ns", "ns", runs, base))
+        lines.append(ratio_line("11", told.format("the rate"), None, "rate", "/s", runs, base))
+    return lines
+
+
+def windows_over_limit(bench):
+    lines = []
+    for what, mode, least in (("window 1,024", ("--window", "1024"), 0.75), ("max rate", MAX_RATE, 0.7)):
+        side = replace(BASE, mode=mode)
+        ours, limit = bench.take_turns("12", side, replace(side, name="limit", server=LIMIT))
+        told = f"packet-ins answered, 16 switches, {what}, over `limit`"
+        lines.append(ratio_line("12", told, at_least(least), "rate", "/s", ours, limit))
+    return lines
+
+
+# Outstanding packet-ins for each switch among which the best window is looked for.
+WINDOWS = {16: (256, 512, 1024, 2048, 4096), 256: (16, 32, 64, 128, 256)}
+
+
+def overload(bench):
+    """Switches that send as fast as they can, over the window in which the controller answers most."""
+    lines = []
+    for switches, windows in WINDOWS.items():
+        count = bench.settings.few(switches) if switches > 16 else switches
+        flood = replace(BASE, name=f"l2, {count}, max rate", switches=count)
+        sides = [
+            replace(flood, name=f"l2, {count}, window {window}", mode=("--window", str(window))) for window in windows
+        ]
+        flooded, *windowed = bench.take_turns("13", flood, *sides)
+        window, best = best_of(windows, windowed)
+        told = f"{count} switches at max rate over the best window ({window:,} outstanding per switch): {{}}"
+        lines.append(ratio_line("13", told.format("the rate"), at_least(0.9), "rate", "/s", flooded, best))
+        lines.append(ratio_line("13", told.format("p99"), at_most(2), "p99_us", "us", flooded, best))
+    return lines
+
+
+def best_of(windows, sides):
+    """The window with the highest median rate, and its runs."""
+    return max(zip(windows, sides), key=lambda found: statistics.median(run.rate for run in found[1]))
+
+
+def two_shards(bench):
+    """Load and controller share both cores, so that nothing else differs."""
+    both = bench.on_both_cores()
+    sides = [
+        replace(BASE, name=f"l2, {shards} shard(s)", server=replace(L2, name="l2", command=with_shards(shards)))
+        for shards in (2, 1)
+    ]
+    two, one = both.take_turns("14", *sides)
+    what = "two shards over one, load and controller on both cores: CPU time per packet-in"
+    return [ratio_line("14", what, at_most(1), "server_cpu_ns", "ns", two, one)]
+
+
+def with_shards(count):
+    command = list(L2.command)
+    command[command.index("--shards") + 1] = str(count)
+    return tuple(command)
+
+
 GROUPS = (
     Group(("1", "2"), rate_and_cpu_over_limit),
     Group(("3",), rate_over_rivals, rivals_need=("ovs-testcontroller", "os-ken")),
@@ -243,4 +322,8 @@ GROUPS = (
     Group(("8",), latency_over_limit),
     Group(("9",), new_sources),
     Group(("10",), load_generator),
+    Group(("11",), workloads),
+    Group(("12",), windows_over_limit),
+    Group(("13",), overload),
+    Group(("14",), two_shards),
 )

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 import bench
+import rows
 from bench import OS_KEN, L2, Bench, MeasureError, Run, Settings, Side, free_port, is_listening, shown
 
 
@@ -70,6 +71,19 @@ class Turns(unittest.TestCase):
         made.take_turns("1", Side("ours", L2), Side("theirs", L2))
         self.assertEqual({"ours", "theirs"}, set(order[::2]))
         self.assertTrue(all({*both} == {"ours", "theirs"} for both in zip(order[::2], order[1::2])))
+
+
+class Rows(unittest.TestCase):
+    def test_the_best_window_is_that_of_the_highest_median_rate(self):
+        def with_rates(*rates):
+            return [SimpleNamespace(rate=rate) for rate in rates]
+
+        sides = [with_rates(1, 9, 2), with_rates(4, 5, 4), with_rates(3, 3, 3)]
+        window, best = rows.best_of((64, 128, 256), sides)
+        self.assertEqual((window, best), (128, sides[1]))
+
+    def test_only_the_number_of_shards_differs(self):
+        self.assertEqual(shown(rows.with_shards(2)), shown(L2.command).replace("--shards 1", "--shards 2"))
 
 
 class Ports(unittest.TestCase):

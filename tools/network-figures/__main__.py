@@ -4,7 +4,7 @@ Controllers are measured as by `make figures`, in turn and each reply checked; w
 `urtica bench network`; topology discovery on a tree of Open vSwitches that Mininet makes. Needs Linux, two cores, and
 what tools/setup installs; the rows with Mininet need root. Run it on a quiet machine.
 
-    python3 tools/network-figures                   all rows, a quarter of an hour
+    python3 tools/network-figures                   all rows, twenty-five minutes
     python3 tools/network-figures --rows 3,7        some of them; printed, and written only with --out
     python3 tools/network-figures --rows figure-16  McNettle's Figure 16 (fairness) redrawn; figure-20 likewise
     python3 tools/network-figures --quick --rows 3  a tiny run that shows that the tool works, and nothing else

@@ -21,7 +21,8 @@ system could keep a core from others. Bars go from the least to the most of the 
 
 ![Packet-ins answered by the number of cores, for four ways to share](network-figures-shared-state.svg)
 
-Load and controller have both cores together, so the rates are lower than where each has one. Bars go from the least to
+The paper's controllers write for each packet-in, which a new source in each does here; where hosts are met again, what is shared
+is only read. Load and controller have both cores together, so the rates are lower than where each has one. Bars go from the least to
 the most of the rounds.
 """,
 }
@@ -29,7 +30,7 @@ the most of the rounds.
 
 def drawn_from(lines):
     """The pictures that there are lines for, by name."""
-    fairness = [line for line in lines if line.row == "figure-16"]
+    fairness = [line for line in lines if line.row == "figure-16" and line.ours]
     shared = [line for line in lines if line.row == "figure-20"]
     pictures = {}
     if fairness:
@@ -50,13 +51,19 @@ def fairness_chart(lines):
 
 
 def shared_chart(lines):
-    dots = {}
+    """A panel for each load, with a curve for each way to share."""
+    panels = {}
     for line in lines:
-        name, shards = re.match(r"(.*), max rate, (\d+) shard", line.what).groups()
-        dots.setdefault(name, []).append(dot(int(shards), line))
+        name, load, shards = re.match(r"(.*?), (.*), max rate, (\d+) shard", line.what).groups()
+        if line.ours:
+            panels.setdefault(load, {}).setdefault(name, []).append(dot(int(shards), line))
+    return Chart.side_by_side([shared_panel(load, dots) for load, dots in panels.items()], columns=min(2, len(panels)))
+
+
+def shared_panel(load, dots):
     curves = [Curve(name, colour, dots[name]) for name, colour in zip(dots, COLOURS)]
     x, y = Scale.from_zero_along(curves, "shards"), Scale.from_zero(curves, "packet-ins answered per second")
-    return Chart.side_by_side([Chart("Learning, by how its state is shared", x, y, curves)], columns=1)
+    return Chart(f"Learning: {load}", x, y, curves)
 
 
 def dot(x, line):

@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import replace
 
 import mininet
-from bench import L2, MAX_RATE, PING_PONG, Bench, MeasureError, Server, Side, last_line, progress, shown
+from bench import L2, MAX_RATE, PING_PONG, MeasureError, Server, Side, last_line, progress, shown
 from document import Line, at_least, at_most, figure_line, ratio_line
 from command import Group
 
@@ -14,6 +14,9 @@ LOAD_TIMEOUT_S = 300
 # Few enough hosts that each is met again and again: what is shared is read, and hardly ever written. With the datapath
 # id in its addresses, a host is at one switch only.
 READ_MOSTLY = ("-M", "1000")
+
+# A write for each packet-in, as in the paper's Figure 20, whose controllers insert each source that they see.
+WRITTEN = ("--unique-macs",)
 
 FORMS = {"lock-free": "global", "mutex": "global-mutex", "STM": "global-stm"}
 LOCAL = "local learning"
@@ -31,29 +34,27 @@ def global_learning(bench):
     ours, local = bench.take_turns("1", replace(BASE, name="lock-free", server=learning("global")), BASE)
     what = "global learning, lock-free, over local learning (`l2`), max rate, one core"
     lines = [ratio_line("1", what, at_least(0.9), "rate", "/s", ours, local)]
-    both = on_both_cores(bench)
+    both = bench.on_both_cores()
     sides = [replace(BASE, name=name, server=learning(app, 2)) for name, app in (("lock-free", "global"), (LOCAL, "l2"))]
     ours, local = both.take_turns("1", *sides)
     what = "the same with two shards, load and controller on both cores"
     return [*lines, ratio_line("1", what, at_least(0.9), "rate", "/s", ours, local)]
 
 
-def on_both_cores(bench):
-    """Runs that are kept with the others, and may use every core."""
-    cores = f"{bench.settings.server_core},{bench.settings.load_core}"
-    both = Bench(replace(bench.settings, server_core=cores, load_core=cores), bench.folder)
-    both.runs = bench.runs
-    # Threads of both sides wait for each other all the time, which is no disturbance here.
-    both.repeats_left = 0
-    return both
+def shared_over_local(bench):
+    """What it costs to share hosts that are hardly ever written, and ones that are written for each packet-in."""
+    read_mostly = over_local(bench, READ_MOSTLY, "read-mostly", {"STM": 0.6, "mutex": 0.6})
+    written = over_local(bench, WRITTEN, "a new source in each packet-in", {"STM": 0.3, "mutex": 0.5, "lock-free": 0.8})
+    return [*read_mostly, *written]
 
 
-def read_mostly(bench):
-    sides = {name: replace(BASE, name=name, server=learning(FORMS[name]), macs=READ_MOSTLY) for name in ("STM", "mutex")}
-    stm, mutex, local = bench.take_turns("2", *sides.values(), replace(BASE, macs=READ_MOSTLY))
+def over_local(bench, macs, load, least):
+    sides = [replace(BASE, name=name, server=learning(FORMS[name]), macs=macs) for name in least]
+    *shared, local = bench.take_turns("2", *sides, replace(BASE, macs=macs))
+    what = f"global learning, {{}}, over local learning, {load}, max rate"
     return [
-        ratio_line("2", f"global learning, {name}, over local learning, read-mostly, max rate", at_least(0.6), "rate", "/s", ours, local)
-        for name, ours in (("STM", stm), ("mutex", mutex))
+        ratio_line("2", what.format(name), at_least(times), "rate", "/s", runs, local)
+        for (name, times), runs in zip(least.items(), shared)
     ]
 
 
@@ -73,7 +74,7 @@ def fairness(bench):
     """McNettle's Figure 16: fairness at max rate by the number of switches, for numbers of cores."""
     lines = []
     for shards in (1, 2):
-        runner = bench if shards == 1 else on_both_cores(bench)
+        runner = bench if shards == 1 else bench.on_both_cores()
         counts = sorted({bench.settings.few(count) for count in (100, 250, 500, 1000, 1500, 2000)})
         sides = [replace(BASE, name=f"l2, {count}, {shards}", server=learning("l2", shards), switches=count, length=4) for count in counts]
         what = "Jain's index at max rate, {} switches, {} shard(s)"
@@ -85,17 +86,21 @@ def fairness(bench):
 
 
 def shared_state(bench):
-    """McNettle's Figure 20: throughput by the number of cores, for ways to share state."""
+    """McNettle's Figure 20: throughput by the number of cores, for ways to share state. The paper writes for each packet-in."""
+    loads = [(macs, how, count) for macs, how in ((WRITTEN, "a write for each packet-in"), (READ_MOSTLY, "read-mostly")) for count in (16, 1000)]
     lines = []
-    for shards in (1, 2):
-        runner = on_both_cores(bench)
-        names = {LOCAL: "l2", **FORMS}
-        sides = [replace(BASE, name=f"{name}, {shards}", server=learning(app, shards), macs=READ_MOSTLY) for name, app in names.items()]
-        what = "{}, max rate, {} shard(s), load and controller on both cores"
-        lines += [
-            figure_line("figure-20", what.format(name, shards), None, "rate", "/s", runs)
-            for name, runs in zip(names, runner.take_turns("figure-20", *sides))
-        ]
+    for macs, how, switches in loads[:1] if bench.settings.quick else loads:
+        for shards in (1, 2):
+            names = {LOCAL: "l2", **FORMS}
+            sides = [
+                replace(BASE, name=f"{name}, {shards}, {how}, {switches}", server=learning(app, shards), macs=macs, switches=switches)
+                for name, app in names.items()
+            ]
+            what = "{}, {}, {} switches, max rate, {} shard(s), load and controller on both cores"
+            lines += [
+                figure_line("figure-20", what.format(name, how, f"{switches:,}", shards), None, "rate", "/s", runs)
+                for name, runs in zip(names, bench.on_both_cores().take_turns("figure-20", *sides))
+            ]
     return lines
 
 
@@ -192,7 +197,7 @@ def discovery_over_os_ken(ours, theirs, failures):
 
 GROUPS = (
     Group(("1",), global_learning),
-    Group(("2",), read_mostly),
+    Group(("2",), shared_over_local),
     Group(
         ("3",),
         in_process(

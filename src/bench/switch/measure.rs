@@ -119,6 +119,7 @@ pub fn new_histogram() -> Histogram<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::forwarder::Departure;
     use super::super::replay::Cells;
     use super::super::workload::FRAME_SIZE;
     use super::*;
@@ -137,6 +138,10 @@ mod tests {
                 out: 31,
                 probe: u32::from(self.bursts.is_multiple_of(4)),
             }
+        }
+
+        fn departures(&mut self, _replay: &mut Replay, _now: Duration) -> Vec<Departure> {
+            Vec::new()
         }
     }
 

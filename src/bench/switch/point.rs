@@ -5,6 +5,7 @@ use super::measure::{Loop, Reading};
 use super::measured_core::MeasuredCore;
 use super::replay::{Cells, Replay};
 use super::report::{BurstCycles, Effects, Figures, Rate, Setting, UpdateFigures};
+use super::sample::Sample;
 use super::updates::{Exchange, Probes, Updates};
 use super::workload::Workload;
 use hdrhistogram::Histogram;
@@ -38,7 +39,8 @@ impl Plan {
         let cells = Cells::new(&workload.population(flows))
             .map_err(Error::system(format!("have the memory for {flows} frames")))?;
         let cells = Arc::new(cells);
-        let open = |&form| Contestant::open(self, workload, flows, form, &cells);
+        let sample = Arc::new(Sample::of(workload, &cells)?);
+        let open = |&form| Contestant::open(self, workload, flows, form, &cells, &sample);
         let mut contestants = self.forms.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         for contestant in &mut contestants {
             contestant.read()?;
@@ -71,6 +73,7 @@ struct Contestant<'a> {
     form: Form,
     sides: Sides,
     cells: Arc<Cells>,
+    sample: Arc<Sample>,
     replay: Replay,
     epoch: Instant,
     updates: Option<Updates>,
@@ -87,8 +90,10 @@ impl<'a> Contestant<'a> {
         flows: u32,
         form: Form,
         cells: &Arc<Cells>,
+        sample: &Arc<Sample>,
     ) -> Result<Self, Error> {
-        let sides = form.open(workload)?;
+        let mut sides = form.open(workload)?;
+        sample.check(form, &mut *sides.forwarder)?;
         let updates = match (
             plan.updates_per_second,
             workload.route_table(),
@@ -104,6 +109,7 @@ impl<'a> Contestant<'a> {
             form,
             sides,
             cells: Arc::clone(cells),
+            sample: Arc::clone(sample),
             replay: Replay::new(cells),
             epoch: Instant::now(),
             updates,
@@ -166,6 +172,10 @@ impl<'a> Contestant<'a> {
             true => Some(self.time_bursts()?),
             false => None,
         };
+        // After millions of packets all is as it was, unless routes have been changed.
+        if self.updates.is_none() {
+            self.sample.check(self.form, &mut *self.sides.forwarder)?;
+        }
         let quiet = self.record(figures(&self.quiet), bursts, None);
         let Some(effects) = self.time_effects()? else {
             return Ok(vec![quiet]);
@@ -277,7 +287,7 @@ fn figures(readings: &[Reading]) -> Figures {
 
 #[cfg(test)]
 mod tests {
-    use super::super::forwarder::{Control, Forwarder, Sent};
+    use super::super::forwarder::{Control, Departure, Forwarder, Sent};
     use super::super::replay::BURST;
     use super::*;
     use rustix::thread::{CpuSet, sched_getaffinity};
@@ -300,6 +310,10 @@ mod tests {
                 out: BURST as u32 - probe - self.lost,
                 probe,
             }
+        }
+
+        fn departures(&mut self, _replay: &mut Replay, _now: Duration) -> Vec<Departure> {
+            Vec::new()
         }
     }
 
@@ -325,7 +339,9 @@ mod tests {
             updates_per_second: Some(1000),
         };
         let cells = Arc::new(Cells::new(&Workload::L3.population(1)).unwrap());
-        let mut contestant = Contestant::open(&plan, Workload::L3, 1, Form::Limit, &cells)?;
+        let sample = Arc::new(Sample::of(Workload::L3, &cells)?);
+        let mut contestant =
+            Contestant::open(&plan, Workload::L3, 1, Form::Limit, &cells, &sample)?;
         contestant.updates = Some(Updates::new(0, 1000)?);
         contestant.sides = Sides {
             forwarder: Box::new(fake.clone()),

@@ -3,7 +3,7 @@
 //! The two share no lock. A frame that the compiled form does not forward itself is not sent: no workload has such
 //! frames, and the share of frames sent is checked.
 
-use super::{Control, Forwarder, Sent, Sides};
+use super::{Control, Departure, Forwarder, Sent, Sides};
 use crate::bench::switch::replay::Replay;
 use crate::bench::switch::workload::{FRAME_SIZE, IN_PORT};
 use std::time::Duration;
@@ -52,6 +52,17 @@ impl Forwarder for Compiled {
             }
         }
         sent
+    }
+
+    fn departures(&mut self, replay: &mut Replay, now: Duration) -> Vec<Departure> {
+        self.forward(replay, now);
+        let frames = self.burst.iter();
+        frames
+            .filter_map(|frame| match frame.verdict() {
+                Verdict::Output(port) => Some((port, frame.bytes().to_vec())),
+                _ => None,
+            })
+            .collect()
     }
 }
 

@@ -1,9 +1,11 @@
 //! The limit of all forms: packets are received as ever, their Ethernet addresses are swapped, and they are sent.
 
-use super::{Forwarder, Sent, Sides};
+use super::{Departure, Forwarder, Sent, Sides};
 use crate::bench::switch::replay::{BURST, Replay};
+use crate::bench::switch::workload::{FRAME_SIZE, OUT_PORT};
 use std::hint::black_box;
 use std::time::Duration;
+use urtica_wire::PortNo;
 
 /// Room before a frame for what a pipeline may push, in bytes.
 const HEADROOM: usize = 64;
@@ -46,5 +48,13 @@ impl Forwarder for Limit {
         // Nobody reads what is sent; it is to be written all the same.
         black_box(&mut self.buffers);
         sent
+    }
+
+    fn departures(&mut self, replay: &mut Replay, now: Duration) -> Vec<Departure> {
+        self.forward(replay, now);
+        let frames = self.buffers.iter().map(|Buffer(bytes)| &bytes[HEADROOM..]);
+        frames
+            .map(|bytes| (PortNo(OUT_PORT), bytes[..FRAME_SIZE].to_vec()))
+            .collect()
     }
 }

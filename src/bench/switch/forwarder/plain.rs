@@ -2,7 +2,7 @@
 //!
 //! Both sides share the pipeline under a lock, which the forwarding side takes once for each burst.
 
-use super::{Control, Forwarder, Sent, Sides};
+use super::{Control, Departure, Forwarder, Sent, Sides};
 use crate::bench::switch::replay::Replay;
 use crate::bench::switch::workload::{FRAME_SIZE, IN_PORT};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,13 +25,25 @@ struct Shared(Arc<RwLock<Pipeline>>);
 impl Forwarder for Shared {
     fn forward(&mut self, replay: &mut Replay, now: Duration) -> Sent {
         let mut sent = Sent::default();
+        self.process(replay, now, &mut sent);
+        sent
+    }
+
+    fn departures(&mut self, replay: &mut Replay, now: Duration) -> Vec<Departure> {
+        let mut departures = Departures::default();
+        self.process(replay, now, &mut departures);
+        departures.0
+    }
+}
+
+impl Shared {
+    fn process(&self, replay: &mut Replay, now: Duration, sink: &mut impl Sink) {
         // No flow mod leaves the pipeline half changed, so a panic elsewhere does not spoil it.
         let pipeline = self.0.read().unwrap_or_else(PoisonError::into_inner);
         replay.receive(|cell| {
             let packet = Packet::new(PortNo(IN_PORT), &cell[..FRAME_SIZE]);
-            pipeline.process(packet, now, &mut sent);
+            pipeline.process(packet, now, sink);
         });
-        sent
     }
 }
 
@@ -46,6 +58,19 @@ impl Control for Shared {
 impl Sink for Sent {
     fn transmit(&mut self, port: PortNo, _packet: &Packet) {
         self.count(port);
+    }
+
+    fn packet_in(&mut self, _packet: &Packet, _cause: PacketInCause) {}
+
+    fn normal(&mut self, _packet: &Packet) {}
+}
+
+#[derive(Default)]
+struct Departures(Vec<Departure>);
+
+impl Sink for Departures {
+    fn transmit(&mut self, port: PortNo, packet: &Packet) {
+        self.0.push((port, packet.frame().to_vec()));
     }
 
     fn packet_in(&mut self, _packet: &Packet, _cause: PacketInCause) {}
