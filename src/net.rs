@@ -1,5 +1,6 @@
 //! `urtica net`: a network in this process.
 
+mod need;
 mod prompt;
 mod signals;
 mod simulate;
@@ -172,6 +173,9 @@ impl ShowArgs {
         let plan = shape.plan()?;
         // Names and options that cannot be are told of before anything is built.
         let controller = with_apps(Controller::new(), &self.apps, &self.options)?;
+        if let Some(need) = need::check(&shape.to_string(), &plan, self.ping_all)? {
+            say(need);
+        }
         let mut net = Net::new(&plan, self.config())?;
         say(format!(
             "{shape}: {} switches, {} hosts, {} cables",

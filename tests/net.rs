@@ -439,6 +439,48 @@ fn pings_in_a_storm_end_when_the_time_is_over() {
 }
 
 #[test]
+fn a_network_that_does_not_fit_is_refused_before_it_is_built() {
+    let output = urtica(&["net", "single,100000", "--ping-all"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    let begin = "urtica: single,100000 with --ping-all needs about 1192 GB of memory, and ";
+    assert!(told.starts_with(begin), "{told}");
+    assert!(
+        told.ends_with("expected a smaller network, or one without --ping-all\n"),
+        "{told}"
+    );
+    assert!(output.stdout.is_empty());
+}
+
+/// The most memory that a network of one switch has taken, in kilobytes, when it is built.
+fn peak_kb(hosts: u32) -> u64 {
+    let shape = format!("single,{hosts}");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_urtica"))
+        .args(["net", &shape, "--simulated"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    assert!(stdout.read_line(&mut line).unwrap() > 0, "it ended");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = peak.unwrap().trim().trim_end_matches(" kB");
+    peak.parse().unwrap()
+}
+
+/// It was 17 KB.
+#[test]
+fn a_host_and_its_port_take_little_memory() {
+    let (few, many) = (peak_kb(100), peak_kb(1_100));
+    let bytes = 1024 * many.saturating_sub(few) / 1_000;
+    assert!(bytes < 4_000, "{bytes} bytes");
+}
+
+#[test]
 fn a_time_that_cannot_be_is_refused() {
     for time in ["-5", "-0.1", "soon", "NaN", "inf", "1e300"] {
         let output = urtica(&["net", "single,2", "--ping-all", "--seconds", time]);

@@ -43,7 +43,10 @@ pub(crate) fn seal(frame: &mut Frame, tag: Tag) {
     frame.extend_from_slice(&tag.0.to_be_bytes());
 }
 
-/// Buffers that frames were in.
+/// How many buffers are kept for later: what a few floods of a large switch take. Each flood of a larger one would leave more behind.
+const MOST_SPARE: usize = 4096;
+
+/// Buffers that frames were in, up to a bound.
 #[derive(Default)]
 pub(crate) struct Spare(Vec<Frame>);
 
@@ -67,14 +70,17 @@ impl Spare {
     /// Keeps a buffer for later.
     #[inline]
     pub fn put(&mut self, frame: Frame) {
-        self.0.push(frame);
+        if self.0.len() < MOST_SPARE {
+            self.0.push(frame);
+        }
     }
 
     /// Gives `other` what is beyond `count`, or takes from it what is lacking. Frames go through a switch by buffers of its own;
     /// only where it sends more than it receives, or less, have these to be made up for.
     pub fn level(&mut self, other: &mut Self, count: usize) {
         if self.0.len() > count {
-            other.0.extend(self.0.drain(count..));
+            let room = MOST_SPARE.saturating_sub(other.0.len());
+            other.0.extend(self.0.drain(count..).take(room));
         } else {
             let lacking = count - self.0.len();
             let from = other.0.len().saturating_sub(lacking);
@@ -84,7 +90,8 @@ impl Spare {
 
     /// Keeps all of these for later.
     pub fn append(&mut self, frames: &mut Vec<Frame>) {
-        self.0.append(frames);
+        let room = MOST_SPARE.saturating_sub(self.0.len());
+        self.0.extend(frames.drain(..).take(room));
     }
 }
 
@@ -100,6 +107,17 @@ mod tests {
             assert_eq!(Tag::of(&frame), Some(Tag(0x0123_4567_89ab_cdef)));
             assert!(frame.len() >= MIN_FRAME_LEN);
         }
+    }
+
+    #[test]
+    fn no_more_buffers_are_kept_than_are_of_use() {
+        let (mut spare, mut other) = (Spare::default(), Spare::default());
+        for _ in 0..3 {
+            spare.append(&mut vec![Frame::new(); MOST_SPARE]);
+            spare.put(Frame::new());
+            spare.level(&mut other, 10);
+        }
+        assert_eq!((spare.0.len(), other.0.len()), (10, MOST_SPARE));
     }
 
     #[test]

@@ -29,8 +29,8 @@ use udp::Udps;
 use urtica_wire::MacAddr;
 use urtica_wire::packet::{EthernetView, Ipv4View, ether_type, ip_proto};
 
-/// How many tags a host remembers, to tell second copies.
-const REMEMBERED: usize = 1024;
+/// How many tags a host remembers, to tell second copies: they come close after the first.
+const REMEMBERED: u64 = 256;
 
 /// The first port that flows are sent from.
 const FIRST_PORT: u16 = 49_152;
@@ -57,8 +57,9 @@ pub(crate) struct Host {
     tcps: Tcps,
     ports: u16,
     pub counters: HostCounters,
-    /// The tags of frames that came, each at the place that it has by its number.
-    seen: Vec<Option<Tag>>,
+    /// The tags of frames that came, each at the place that its low bits say: its other bits, and one more, so that 0 is none.
+    /// Empty until one comes.
+    seen: Vec<u32>,
 }
 
 /// Which flow of a host.
@@ -79,7 +80,7 @@ impl Host {
             tcps: Tcps::default(),
             ports: 0,
             counters: HostCounters::default(),
-            seen: vec![None; REMEMBERED],
+            seen: Vec::new(),
         }
     }
 
@@ -217,8 +218,10 @@ impl Host {
         let Some(tag) = Tag::of(frame) else {
             return;
         };
-        let place = &mut self.seen[tag.0 as usize % REMEMBERED];
-        let is_second = place.replace(tag) == Some(tag);
+        self.seen.resize(REMEMBERED as usize, 0);
+        let place = &mut self.seen[(tag.0 % REMEMBERED) as usize];
+        let rest = (tag.0 / REMEMBERED % u64::from(u32::MAX)) as u32 + 1;
+        let is_second = std::mem::replace(place, rest) == rest;
         self.counters.duplicates += u64::from(is_second);
     }
 }

@@ -3,6 +3,7 @@
 use super::{Net, NetError};
 use crate::HostId;
 use crate::host::{ANSWER_WITHIN, PingReport};
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
@@ -20,6 +21,13 @@ const STAGGER: Duration = Duration::from_micros(100);
 pub struct PingId {
     host: HostId,
     identifier: u16,
+}
+
+/// A ping of many, from when it was started until it is reported.
+struct OpenPing {
+    pair: (HostId, HostId),
+    id: PingId,
+    started: Duration,
 }
 
 /// What came of each host pinging each.
@@ -81,13 +89,14 @@ impl Net {
     ///
     /// # Errors
     /// [`NetError::Broken`] where a watcher stops the network. That it is interrupted is no error: the report says how far it came.
+    ///
+    /// Answers beside the first count for a second after the request: no more pings are remembered than are sent meanwhile.
     pub fn ping_all(&mut self) -> Result<PingAllReport, NetError> {
-        let hosts: Vec<_> = self.hosts().collect();
-        let pairs = hosts
-            .iter()
-            .flat_map(|&from| hosts.iter().map(move |&to| (from, to)));
-        let pairs: Vec<_> = pairs.filter(|(from, to)| from != to).collect();
-        self.ping_pairs(&pairs)
+        let hosts = self.hosts().len();
+        let all = self.hosts();
+        let pairs = all.flat_map(move |from| (0..hosts as u32).map(move |to| (from, HostId(to))));
+        let count = hosts * hosts.saturating_sub(1);
+        self.ping_each(count, pairs.filter(|(from, to)| from != to))
     }
 
     /// Has hosts ping others, all nearly at the same time, and waits for the answers.
@@ -96,45 +105,68 @@ impl Net {
     /// [`NetError`]: where there is no such host, or a watcher stops the network. That it is interrupted is no error: the report says
     /// how far it came.
     pub fn ping_pairs(&mut self, pairs: &[(HostId, HostId)]) -> Result<PingAllReport, NetError> {
-        let mut pings = Vec::new();
-        let ended = self.send_pings(pairs, &mut pings);
-        let is_interrupted = match ended {
+        self.ping_each(pairs.len(), pairs.iter().copied())
+    }
+
+    fn ping_each(
+        &mut self,
+        count: usize,
+        pairs: impl Iterator<Item = (HostId, HostId)>,
+    ) -> Result<PingAllReport, NetError> {
+        let mut all = PingAllReport {
+            pairs: count,
+            ..PingAllReport::default()
+        };
+        let mut open = VecDeque::new();
+        let ended = self.send_pings(pairs, &mut open, &mut all);
+        all.is_interrupted = match ended {
             Err(NetError::Interrupted(_)) => true,
             other => other.map(|()| false)?,
         };
-        let mut all = PingAllReport {
-            pairs: pairs.len(),
-            sent: pings.len(),
-            is_interrupted,
-            ..PingAllReport::default()
-        };
-        for (&pair, ping) in pairs.iter().zip(pings) {
-            let report = self.ping_report(ping)?;
-            if report.received == 0 {
-                all.failed.push(pair);
-            }
-            all.duplicates += report.duplicates;
-            all.rtt_max = all.rtt_max.max(report.rtt_max);
-            self.hosts[ping.host.place()]
-                .host
-                .pings()
-                .finish(ping.identifier);
+        for ping in open {
+            self.take_report(&ping, &mut all)?;
         }
         Ok(all)
     }
 
-    /// Has hosts ping others, and waits for the answers; notes the pings that it starts.
+    /// Has hosts ping others, and waits for the answers. What is left in `open` has been reported to nobody.
     fn send_pings(
         &mut self,
-        pairs: &[(HostId, HostId)],
-        pings: &mut Vec<PingId>,
+        pairs: impl Iterator<Item = (HostId, HostId)>,
+        open: &mut VecDeque<OpenPing>,
+        all: &mut PingAllReport,
     ) -> Result<(), NetError> {
-        for &(from, to) in pairs {
-            pings.push(self.start_ping(from, to, 1)?);
+        for pair in pairs {
+            let (started, id) = (self.now(), self.start_ping(pair.0, pair.1, 1)?);
+            open.push_back(OpenPing { pair, id, started });
+            all.sent += 1;
             self.run_for(STAGGER);
             self.check_time_passes()?;
+            while let Some(oldest) = open.pop_front_if(|oldest| self.is_over(oldest)) {
+                self.take_report(&oldest, all)?;
+            }
         }
-        self.finish_pings(pings)
+        let left: Vec<_> = open.iter().map(|ping| ping.id).collect();
+        self.finish_pings(&left)
+    }
+
+    /// Whether nothing is to come of it any more, second answers included.
+    fn is_over(&mut self, ping: &OpenPing) -> bool {
+        let now = self.now();
+        let pings = self.hosts[ping.id.host.place()].host.pings();
+        ping.started + ANSWER_WITHIN <= now && pings.is_done(ping.id.identifier, now)
+    }
+
+    fn take_report(&mut self, ping: &OpenPing, all: &mut PingAllReport) -> Result<(), NetError> {
+        let report = self.ping_report(ping.id)?;
+        if report.received == 0 {
+            all.failed.push(ping.pair);
+        }
+        all.duplicates += report.duplicates;
+        all.rtt_max = all.rtt_max.max(report.rtt_max);
+        let pings = self.hosts[ping.id.host.place()].host.pings();
+        pings.finish(ping.id.identifier);
+        Ok(())
     }
 
     /// Has a host send echo requests, one a second, while time passes.

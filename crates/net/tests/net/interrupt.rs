@@ -19,7 +19,15 @@ fn time_stands_still_while_it_is_interrupted_and_goes_on_after() {
     net.run_for(LONG);
     assert!(net.now() < LONG);
     assert!(!net.run_until(|_| false, LONG));
-    assert!(matches!(net.ping_all(), Err(NetError::Interrupted(_))));
+    let report = net.ping_all().unwrap();
+    assert!(report.is_interrupted && !report.is_complete());
+    assert_eq!((report.pairs, report.sent), (2, 1), "as far as it came");
+    assert!(report.to_string().starts_with("Interrupted: "), "{report}");
+    let host = net.host("h1").unwrap();
+    assert!(matches!(
+        net.ping(host, host),
+        Err(NetError::Interrupted(_))
+    ));
     is_interrupted.set(false);
     assert!(net.ping_all().unwrap().is_complete());
 }

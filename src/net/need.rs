@@ -1,0 +1,127 @@
+//! How much memory a network takes, and whether there is so much.
+//!
+//! **Figures.** Measured by the peak of resident memory, in November 2026 on x86-64, and rounded up: they are to tell a network that
+//! fits from one that ends the machine.
+
+use rustix::process::{Resource, getrlimit};
+use std::fs;
+use urtica_topology::shapes::Plan;
+
+/// Of the program itself.
+const PROGRAM_BYTES: u64 = 32 << 20;
+
+/// Of a switch with its control channel, of a port at either end of a cable, and of a host with its cable.
+const SWITCH_BYTES: u64 = 64 << 10;
+const LINK_BYTES: u64 = 4 << 10;
+const HOST_BYTES: u64 = 4 << 10;
+
+/// Of two hosts that have pinged each other, one way: what either remembers of the other.
+const PAIR_BYTES: u64 = 128;
+
+/// From how much on it is told before it is taken.
+const WORTH_TELLING_BYTES: u64 = 100 << 20;
+
+/// About how many bytes a network takes, with all hosts pinging each other or not.
+fn bytes(plan: &Plan, ping_all: bool) -> u64 {
+    let [switches, links, hosts] =
+        [plan.switches.len(), plan.links.len(), plan.hosts.len()].map(|count| count as u64);
+    let pairs = hosts.saturating_mul(hosts.saturating_sub(1));
+    let of_pairs = if ping_all {
+        PAIR_BYTES.saturating_mul(pairs)
+    } else {
+        0
+    };
+    let of_parts = switches * SWITCH_BYTES + links * LINK_BYTES + hosts * HOST_BYTES;
+    (PROGRAM_BYTES + of_parts).saturating_add(of_pairs)
+}
+
+/// Refuses a network for which there is not enough memory; what is worth telling of one for which there is.
+pub(super) fn check(shape: &str, plan: &Plan, ping_all: bool) -> Result<Option<String>, String> {
+    judge(shape, bytes(plan, ping_all), ping_all, available())
+}
+
+fn judge(
+    shape: &str,
+    needed: u64,
+    ping_all: bool,
+    available: Option<u64>,
+) -> Result<Option<String>, String> {
+    let pinging = if ping_all { " with --ping-all" } else { "" };
+    let needed_mb = megabytes(needed);
+    match available {
+        Some(available) if needed > available => Err(format!(
+            "{shape}{pinging} needs about {needed_mb} of memory, and {} are available; expected a smaller network{}",
+            megabytes(available),
+            if ping_all {
+                ", or one without --ping-all"
+            } else {
+                ""
+            },
+        )),
+        _ => Ok((needed >= WORTH_TELLING_BYTES)
+            .then(|| format!("{shape}{pinging} needs about {needed_mb} of memory"))),
+    }
+}
+
+/// What the machine has to spare, or what this process may take if that is less; `None` where neither can be told.
+fn available() -> Option<u64> {
+    let may_take = getrlimit(Resource::As).current;
+    let table = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    may_take.into_iter().chain(spare(&table)).min()
+}
+
+fn spare(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+fn megabytes(bytes: u64) -> String {
+    match bytes >> 20 {
+        mb @ 0..10_000 => format!("{mb} MB"),
+        mb => format!("{} GB", mb >> 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use urtica_topology::shapes::Shape;
+
+    fn judge_shape(text: &str, ping_all: bool, available: u64) -> Result<Option<String>, String> {
+        let shape: Shape = text.parse().unwrap();
+        let needed = bytes(&shape.plan().unwrap(), ping_all);
+        judge(text, needed, ping_all, Some(available))
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_what_is_large_is_told() {
+        let machine = 16 << 30;
+        assert_eq!(judge_shape("torus,10,10", true, machine), Ok(None));
+        assert_eq!(
+            judge_shape("single,2000", true, machine),
+            Ok(Some(
+                "single,2000 with --ping-all needs about 527 MB of memory".to_owned()
+            ))
+        );
+        assert_eq!(
+            judge_shape("single,100000", true, machine),
+            Err("single,100000 with --ping-all needs about 1192 GB of memory, and 16 GB are available; expected a smaller network, or \
+                 one without --ping-all".to_owned())
+        );
+        assert_eq!(
+            judge_shape("single,100000", false, 100 << 20),
+            Err("single,100000 needs about 422 MB of memory, and 100 MB are available; expected a smaller network".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_the_machine_can_spare_is_read() {
+        let meminfo = "MemTotal:       16384 kB\nMemFree:  1 kB\nMemAvailable:   8192 kB\n";
+        assert_eq!(spare(meminfo), Some(8 << 20));
+        assert_eq!(spare("MemAvailable: many\n"), None);
+        assert!(available().is_some_and(|bytes| bytes > 0));
+    }
+}
