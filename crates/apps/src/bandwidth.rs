@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
-use urtica_controller::services::{Discovery, Flow, Hosts, Provisioner};
+use urtica_controller::services::{Discovery, Flow, HostEvent, Hosts, Provisioner};
 use urtica_controller::{
     Background, EntryOptions, Network, Ports, Program, Switch, SwitchHandler, SwitchInfo,
 };
@@ -216,7 +216,7 @@ impl Bandwidth {
     }
 
     /// Reserves for all that one host sends to another that has no demand of its own; the way back is another
-    /// reservation. It lasts until it is released, or a link on its path goes.
+    /// reservation. It lasts until it is released, a link on its path goes, or one of the hosts moves.
     ///
     /// The bandwidth is reserved when this returns, and the path on its way: [`Bandwidth::find`] tells when it is
     /// there. Where a switch refuses it, the reservation goes.
@@ -247,8 +247,8 @@ impl Bandwidth {
     /// # Errors
     /// [`BandwidthError::NotReserved`].
     pub fn release(&self, from: MacAddr, to: MacAddr) -> Result<(), BandwidthError> {
-        let key = self.key_of_pair(from, to);
-        match self.0.book.release(&key) {
+        let key = self.0.book.key_of_pair(from, to);
+        match key.is_some_and(|key| self.0.book.release(&key)) {
             true => Ok(()),
             false => Err(BandwidthError::NotReserved { from, to }),
         }
@@ -256,7 +256,7 @@ impl Bandwidth {
 
     /// What [`Bandwidth::reserve`] reserved, while it is there.
     pub fn find(&self, from: MacAddr, to: MacAddr) -> Option<Reserved> {
-        self.0.book.find(&self.key_of_pair(from, to))
+        self.0.book.find(&self.0.book.key_of_pair(from, to)?)
     }
 
     /// How many reservations there are, those of flows included.
@@ -276,11 +276,6 @@ impl Bandwidth {
     /// A sentence that names the port.
     pub fn check(&self) -> Result<(), String> {
         self.0.book.check()
-    }
-
-    fn key_of_pair(&self, from: MacAddr, to: MacAddr) -> FlowKey {
-        let vlan = self.0.hosts.find(from).and_then(|host| host.vlan);
-        FlowKey::between(vlan, from, to)
     }
 }
 
@@ -312,6 +307,7 @@ impl Program for Bandwidth {
         background.spawn("bandwidth", shared.follow_topology(own));
         let (shared, network) = (Arc::clone(&self.0), background.network().clone());
         background.spawn("bandwidth-ports", shared.follow_ports(network));
+        background.spawn("bandwidth-hosts", Arc::clone(&self.0).follow_hosts());
     }
 }
 
@@ -357,8 +353,7 @@ impl Shared {
         let key = FlowKey::of(packet);
         let at = PortId::new(switch.datapath_id(), packet.in_port);
         let Some(ends) = self.ends(&key) else {
-            // Whoever comes next may find its destination.
-            return;
+            return self.keep_out(switch, key);
         };
         switch.consume();
         if let Some(reserved) = self.book.find(&key) {
@@ -371,6 +366,14 @@ impl Shared {
         match self.reserve(key, demand.bps, ends, Some(packet)) {
             Ok(_) => {}
             Err(error) => self.refuse(switch, packet, key, ends, &error),
+        }
+    }
+
+    /// A flow whose hosts are not both known. This packet is left to whoever comes next, who may find them so; those that
+    /// follow are dropped for a while.
+    fn keep_out(&self, switch: &mut Switch, key: FlowKey) {
+        if !self.config.best_effort {
+            drop_for_a_while(switch, key);
         }
     }
 
@@ -437,23 +440,13 @@ impl Shared {
         error: &BandwidthError,
     ) {
         urtica_log::info!(about: ends.0, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}");
-        let for_seconds = |hard_timeout| EntryOptions {
-            hard_timeout,
-            ..EntryOptions::PERMANENT.priority(FLOW_PRIORITY)
-        };
         let topology = self.discovery.topology().load();
         let shortest = k_shortest::paths(&topology, ends.0, ends.1).next();
         match shortest.filter(|_| self.config.best_effort) {
             Some(path) => self.book.note(key, path, |path| {
                 self.flow(key, path, for_seconds(BEST_EFFORT_S), Some(packet))
             }),
-            None => {
-                let options = EntryOptions {
-                    cookie: COOKIE,
-                    ..for_seconds(REFUSED_S)
-                };
-                let _ = switch.install(key.match_(), &[], options);
-            }
+            None => drop_for_a_while(switch, key),
         }
     }
 
@@ -478,6 +471,40 @@ impl Shared {
         }
     }
 
+    /// Whenever a host is elsewhere, gives up the paths that lead to where it was, or from there. Its next packet with a
+    /// demand gets another.
+    async fn follow_hosts(self: Arc<Self>) {
+        let mut events = self.hosts.events();
+        while let Some(event) = events.next().await {
+            let concerned = match event {
+                HostEvent::Moved { host, .. } | HostEvent::Joined(host) => Some(host.mac),
+                HostEvent::Missed(_) => None,
+                _ => continue,
+            };
+            let gone = self.book.give_up(|key, path| {
+                let is_concerned =
+                    concerned.is_none_or(|mac| key.eth_src == mac || key.eth_dst == mac);
+                is_concerned && self.leads_elsewhere(key, path)
+            });
+            if gone > 0 {
+                tracing::info!(
+                    reservations = gone,
+                    "hosts moved, and what was reserved for them is free"
+                );
+            }
+        }
+    }
+
+    /// Whether one of the hosts is known to be where the path does not begin, or end.
+    fn leads_elsewhere(&self, key: &FlowKey, path: &Path) -> bool {
+        let attached = |mac| Some(self.hosts.find_in(key.vlan(), mac)?.attached);
+        let ends = [
+            (attached(key.eth_src), path.begin()),
+            (attached(key.eth_dst), path.end()),
+        ];
+        ends.iter().any(|(is, was)| is.is_some() && is != was)
+    }
+
     fn update(&self, network: &Network) {
         let gone = self.book.update(|| {
             let capacities = capacities(network, self.config.default_capacity_bps);
@@ -491,6 +518,23 @@ impl Shared {
             );
         }
     }
+}
+
+/// An entry of a flow that goes after so many seconds.
+fn for_seconds(hard_timeout: u16) -> EntryOptions {
+    EntryOptions {
+        hard_timeout,
+        ..EntryOptions::PERMANENT.priority(FLOW_PRIORITY)
+    }
+}
+
+/// Drops a flow until it is looked at again.
+fn drop_for_a_while(switch: &mut Switch, key: FlowKey) {
+    let options = EntryOptions {
+        cookie: COOKIE,
+        ..for_seconds(REFUSED_S)
+    };
+    let _ = switch.install(key.match_(), &[], options);
 }
 
 /// Sends a packet on that was faster than its entries.

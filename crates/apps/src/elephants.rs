@@ -249,7 +249,7 @@ impl Shared {
 
     /// Whether the pair's first host is at a switch.
     fn is_at(&self, pair: &Pair, switch: DatapathId) -> bool {
-        let host = self.hosts.find_in(pair.vlan, pair.src);
+        let host = self.hosts.find_in(pair.vlan(), pair.src);
         host.is_some_and(|host| host.attached.switch == switch)
     }
 
@@ -260,8 +260,8 @@ impl Shared {
         for (pair, bps) in rates {
             let ends = self
                 .hosts
-                .find_in(pair.vlan, pair.src)
-                .zip(self.hosts.find_in(pair.vlan, pair.dst));
+                .find_in(pair.vlan(), pair.src)
+                .zip(self.hosts.find_in(pair.vlan(), pair.dst));
             let Some((near, far)) = ends else { continue };
             let Some(&capacity) = capacities.get(&near.attached) else {
                 continue;
@@ -351,7 +351,7 @@ impl Shared {
         paths.settle();
         let is_wrong = |pair: &Pair, path: &Path| {
             let (begins, ends) = (path.begin(), path.end());
-            let port_of = |mac| Some(self.hosts.find_in(pair.vlan, mac)?.attached);
+            let port_of = |mac| Some(self.hosts.find_in(pair.vlan(), mac)?.attached);
             let capacity = begins.and_then(|port| capacities.get(&port));
             // Half of what makes an elephant: one on the verge does not go to and fro.
             let is_small = rates

@@ -79,7 +79,8 @@ const ENTRY: EntryOptions = EntryOptions {
 /// What one host sends to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Flow {
-    pub vlan: Option<u16>,
+    /// The id in the outermost tag, which entries match: 0 in a tag that tells a priority alone.
+    tag: Option<u16>,
     pub src: MacAddr,
     pub dst: MacAddr,
 }
@@ -87,7 +88,7 @@ pub(crate) struct Flow {
 impl Flow {
     fn of(packet: &PacketIn) -> Self {
         Self {
-            vlan: Headers::parse(packet.data).vlan.map(|tag| tag.vid),
+            tag: Headers::parse(packet.data).vlan.map(|tag| tag.vid),
             src: packet.eth_src(),
             dst: packet.eth_dst(),
         }
@@ -98,28 +99,33 @@ impl Flow {
         let value = |field| match_.get(field).map(|(value, _)| value as u64);
         let vlan_vid = value(OxmField::VlanVid)? as u16;
         Some(Self {
-            vlan: (vlan_vid & VLAN_PRESENT != 0).then_some(vlan_vid & !VLAN_PRESENT),
+            tag: (vlan_vid & VLAN_PRESENT != 0).then_some(vlan_vid & !VLAN_PRESENT),
             src: MacAddr::from_u64(value(OxmField::EthSrc)?),
             dst: MacAddr::from_u64(value(OxmField::EthDst)?),
         })
     }
 
     pub fn match_(&self) -> Match<'static> {
-        let vlan_vid = self.vlan.map_or(0, |vid| vid | VLAN_PRESENT);
+        let vlan_vid = self.tag.map_or(0, |vid| vid | VLAN_PRESENT);
         Match::any()
             .eth_src(self.src)
             .eth_dst(self.dst)
             .with_exact(OxmField::VlanVid, vlan_vid)
     }
 
+    /// The VLAN that the hosts are in. Packets with a priority tag are for the same hosts as those without a tag.
+    pub fn vlan(&self) -> Option<u16> {
+        self.tag.filter(|&vid| vid != 0)
+    }
+
     /// By which flows spread over paths. [`NextHops::path`] mixes it.
     pub fn hash(&self) -> u64 {
-        let vlan = u64::from(self.vlan.unwrap_or(0));
+        let vlan = u64::from(self.tag.unwrap_or(0));
         self.src.to_u64().rotate_left(16) ^ self.dst.to_u64() ^ vlan << 48
     }
 
     fn has(&self, vlan: Option<u16>, host: MacAddr) -> bool {
-        self.vlan == vlan && (self.src == host || self.dst == host)
+        self.vlan() == vlan && (self.src == host || self.dst == host)
     }
 }
 
@@ -332,7 +338,7 @@ impl Shared {
             // An entry of a path that the flow has left has led the packet here. Sent on along a path, it might meet such
             // entries again.
             if !self.hosts.is_host_port(at)
-                && let Some(to) = self.place(flow.vlan, flow.dst).or(path.end())
+                && let Some(to) = self.place(flow.vlan(), flow.dst).or(path.end())
             {
                 return Way::Straight(to);
             }
@@ -381,8 +387,8 @@ impl Shared {
     /// Where the flow's hosts are, if both are known.
     fn ends(&self, flow: &Flow) -> Option<(PortId, PortId)> {
         Some((
-            self.place(flow.vlan, flow.src)?,
-            self.place(flow.vlan, flow.dst)?,
+            self.place(flow.vlan(), flow.src)?,
+            self.place(flow.vlan(), flow.dst)?,
         ))
     }
 
@@ -555,8 +561,8 @@ impl Shared {
         let mut changes = Vec::new();
         for (flow, path) in flows.paths.iter().filter(|(flow, _)| concerns(flow)) {
             if !self.is_right(flow, path, &known) {
-                let from = self.place(flow.vlan, flow.src).or(path.begin());
-                let to = self.place(flow.vlan, flow.dst).or(path.end());
+                let from = self.place(flow.vlan(), flow.src).or(path.begin());
+                let to = self.place(flow.vlan(), flow.dst).or(path.end());
                 let ends = from.zip(to);
                 let path = ends.and_then(|(from, to)| next_hops.path(from, to, flow.hash()));
                 changes.push((*flow, path));
@@ -565,7 +571,7 @@ impl Shared {
         for flow in flows.inherited.flows().filter(|flow| concerns(flow)) {
             let ends = self.ends(flow);
             let path = ends.and_then(|(from, to)| next_hops.path(from, to, flow.hash()));
-            let to = self.place(flow.vlan, flow.dst);
+            let to = self.place(flow.vlan(), flow.dst);
             if path.is_some() || flows.inherited.is_wrong(flow, to, &known) {
                 changes.push((*flow, path));
             }
@@ -582,7 +588,7 @@ impl Shared {
         let (Some(from), Some(to)) = (path.begin(), path.end()) else {
             return false;
         };
-        let holds = |(host, end)| match self.place(flow.vlan, host) {
+        let holds = |(host, end)| match self.place(flow.vlan(), host) {
             Some(place) => place == end,
             None => known.may_be_up(end),
         };

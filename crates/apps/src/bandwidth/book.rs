@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use urtica_controller::services::{Flow, Provisioner};
 use urtica_state::{Limits, Snapshot, TVar, atomically, try_atomically};
 use urtica_topology::{Hop, Path, PortId, Topology};
+use urtica_wire::MacAddr;
 
 /// What a port sends into its link.
 #[derive(Clone, Debug)]
@@ -125,6 +126,29 @@ impl Book {
             };
             list.reservations.insert(key, nothing);
         }
+    }
+
+    /// The key of what is reserved for all that one host sends to another. Their VLAN may be forgotten by now.
+    pub fn key_of_pair(&self, from: MacAddr, to: MacAddr) -> Option<FlowKey> {
+        let list = self.list();
+        let mut keys = list.reservations.keys();
+        keys.find(|key| key.is_between(from, to)).copied()
+    }
+
+    /// Gives back what was reserved on paths that are not right any more. How many reservations went.
+    pub fn give_up(&self, is_wrong: impl Fn(&FlowKey, &Path) -> bool) -> usize {
+        let mut list = self.list();
+        let wrong: Vec<_> = list
+            .paths
+            .iter()
+            .filter(|(key, path)| is_wrong(key, path))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in &wrong {
+            list.paths.remove(key);
+            list.give_back(key);
+        }
+        wrong.len()
     }
 
     /// Gives a reservation back. Whether there was one.

@@ -69,7 +69,8 @@ pub(super) fn parse_rate(text: &str) -> Result<u64, String> {
 /// What tells one flow from another: the fields that its entries match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FlowKey {
-    vlan: Option<u16>,
+    /// The id in the outermost tag, which entries match: 0 in a tag that tells a priority alone.
+    tag: Option<u16>,
     pub eth_src: MacAddr,
     pub eth_dst: MacAddr,
     eth_type: Option<u16>,
@@ -85,7 +86,7 @@ impl FlowKey {
         let addresses = headers.ip_src.zip(headers.ip_dst).zip(headers.ip_proto);
         let has_ports = matches!(headers.ip_proto, Some(ip_proto::TCP | ip_proto::UDP));
         Self {
-            vlan: headers.vlan.map(|tag| tag.vid),
+            tag: headers.vlan.map(|tag| tag.vid),
             eth_src: packet.eth_src(),
             eth_dst: packet.eth_dst(),
             eth_type: headers.eth_type,
@@ -97,7 +98,7 @@ impl FlowKey {
     /// All that one host sends to another.
     pub fn between(vlan: Option<u16>, eth_src: MacAddr, eth_dst: MacAddr) -> Self {
         Self {
-            vlan,
+            tag: vlan,
             eth_src,
             eth_dst,
             eth_type: None,
@@ -106,8 +107,14 @@ impl FlowKey {
         }
     }
 
+    /// The VLAN that the hosts are in. Packets with a priority tag are for the same hosts as those without a tag.
     pub fn vlan(&self) -> Option<u16> {
-        self.vlan
+        self.tag.filter(|&vid| vid != 0)
+    }
+
+    /// Whether this is all that these hosts send, one to the other, in whichever VLAN.
+    pub fn is_between(&self, eth_src: MacAddr, eth_dst: MacAddr) -> bool {
+        self.is_pair() && (self.eth_src, self.eth_dst) == (eth_src, eth_dst)
     }
 
     /// Whether this is all that one host sends to another.
@@ -116,7 +123,7 @@ impl FlowKey {
     }
 
     pub fn match_(&self) -> Match<'static> {
-        let vlan_vid = self.vlan.map_or(0, |vid| vid | VLAN_PRESENT);
+        let vlan_vid = self.tag.map_or(0, |vid| vid | VLAN_PRESENT);
         let mut match_ = Match::any()
             .eth_src(self.eth_src)
             .eth_dst(self.eth_dst)

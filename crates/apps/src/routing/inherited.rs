@@ -179,7 +179,7 @@ mod tests {
 
     fn flow(src: u64) -> Flow {
         Flow {
-            vlan: None,
+            tag: None,
             src: MacAddr::from_u64(src),
             dst: MacAddr::from_u64(0x99),
         }

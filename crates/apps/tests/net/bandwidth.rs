@@ -1,7 +1,8 @@
 //! Bandwidth on demand: what is granted gets through, what is not does not, and no link is promised twice.
 
-use crate::support::{hold, ms, net_of_plan, options};
+use crate::support::{PacketIns, frame, hold, inject, ms, net_of_plan, options, tagged};
 use std::cell::Cell;
+use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::{Bandwidth, BandwidthConfig, BandwidthError, Options};
@@ -10,9 +11,11 @@ use urtica_controller::services::{
     Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
 };
 use urtica_net::simulate::{Programs, Scenario};
-use urtica_net::{Datagrams, FlowId, Net};
+use urtica_net::watch::{Event, Watcher};
+use urtica_net::{Datagrams, End, FlowId, HostId, Net};
 use urtica_topology::PortId;
 use urtica_topology::shapes::{Plan, Shape};
+use urtica_wire::packet::{Headers, Ipv4, PseudoHeader, Udp, ether_type, ip_proto};
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
 const MBPS: u64 = 1_000_000;
@@ -36,8 +39,13 @@ fn config() -> BandwidthConfig {
 
 /// A controller that reserves, and routes all else.
 fn reserving(config: BandwidthConfig) -> (Controller, Bandwidth) {
+    reserving_between(HostsConfig::default(), config)
+}
+
+/// The same between hosts that are looked after like this.
+fn reserving_between(hosts: HostsConfig, config: BandwidthConfig) -> (Controller, Bandwidth) {
     let discovery = Discovery::new(options().discovery);
-    let hosts = Hosts::new(&discovery, HostsConfig::default());
+    let hosts = Hosts::new(&discovery, hosts);
     let routes = Routes::new(&discovery);
     let provisioner = Provisioner::new(ProvisionConfig::default());
     let bandwidth = Bandwidth::new(&discovery, &hosts, &provisioner, config);
@@ -59,6 +67,32 @@ fn net(shape: &str, config: BandwidthConfig) -> (Net, Bandwidth) {
     assert!(net.ping_all().unwrap().is_complete());
     bandwidth.check().unwrap();
     (net, bandwidth)
+}
+
+/// The frames with UDP datagrams that come to a host.
+#[derive(Clone)]
+struct PacketsTo(HostId, Rc<Cell<usize>>);
+
+impl PacketsTo {
+    fn new(net: &Net, host: &str) -> Self {
+        Self(net.host(host).unwrap(), Rc::default())
+    }
+
+    fn count(&self) -> usize {
+        self.1.get()
+    }
+}
+
+impl Watcher for PacketsTo {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+        if let Event::Arrived(_, End::Host(host), frame) = *event
+            && host == self.0
+            && Headers::parse(frame).dst_port == Some(5_001)
+        {
+            self.1.set(self.1.get() + 1);
+        }
+        Ok(())
+    }
 }
 
 /// A datagram each ten milliseconds for so long.
@@ -230,6 +264,118 @@ fn what_cannot_be_reserved_is_told_in_sentences() {
     );
     assert_eq!(bandwidth.count(), 1);
     bandwidth.check().unwrap();
+}
+
+/// An address for which there is no entry.
+const NOBODY: u64 = 0x0200_0000_00ff;
+
+/// A UDP datagram from one host of a line to another that asks for bandwidth.
+fn datagram(from: u8, to: u8) -> Vec<u8> {
+    let [src, dst] = [from, to].map(|host| Ipv4Addr::new(10, 0, 0, host));
+    let udp = Udp {
+        src_port: 4_000,
+        dst_port: 5_001,
+    };
+    let (mut payload, mut datagram) = (Vec::new(), Vec::new());
+    let pseudo_header = PseudoHeader::V4 { src, dst };
+    udp.write(&mut datagram, &pseudo_header, b"for somebody")
+        .unwrap();
+    let ip = Ipv4::new(src, dst, ip_proto::UDP);
+    ip.write(&mut payload, &datagram).unwrap();
+    frame(from.into(), to.into(), ether_type::IPV4, &payload)
+}
+
+#[test]
+fn priority_tags_and_service_tags_ask_for_bandwidth_like_any() {
+    for (tpid, vid) in [
+        (ether_type::VLAN, 0),
+        (ether_type::SERVICE_VLAN, 0),
+        (ether_type::SERVICE_VLAN, 7),
+    ] {
+        let (mut net, bandwidth) = net("linear,2", config());
+        let packet_ins = PacketIns::default();
+        // The switches know both hosts in this VLAN.
+        for (switch, from, to) in [("s1", 1, 2), ("s2", 2, 1)] {
+            let greeting = frame(from, to, 0x88b5, b"greeting");
+            inject(&net, switch, 1, [tagged(tpid, vid, greeting)]);
+            net.run_for(ms(100));
+        }
+        net.watch(packet_ins.clone());
+        for _ in 0..20 {
+            inject(&net, "s1", 1, [tagged(tpid, vid, datagram(1, 2))]);
+            net.run_for(ms(50));
+        }
+        let came = packet_ins.take();
+        assert!(
+            came <= 2,
+            "{tpid:#x}, VID {vid}: {came} of 20 packets came up"
+        );
+        assert_eq!(bandwidth.count(), 1, "{tpid:#x}, VID {vid}");
+    }
+}
+
+#[test]
+fn flows_to_hosts_that_have_not_spoken_are_not_let_in() {
+    let (controller, bandwidth) = reserving(config());
+    let mut net = net_of_plan(&plan("linear,2"), controller);
+    let heard = PacketsTo::new(&net, "h2");
+    net.watch(heard.clone());
+    for _ in 0..400 {
+        inject(&net, "s1", 1, [datagram(1, 2)]);
+        net.run_for(ms(10));
+    }
+    // One a second, by which its destination may be found.
+    assert!((1..=5).contains(&heard.count()), "{} of 400", heard.count());
+    assert_eq!(bandwidth.count(), 0);
+    assert!(net.ping_all().unwrap().is_complete());
+    net.run_for(ms(1_000));
+    let before = heard.count();
+    for _ in 0..10 {
+        inject(&net, "s1", 1, [datagram(1, 2)]);
+        net.run_for(ms(10));
+    }
+    assert!(heard.count() - before >= 10);
+    assert_eq!(bandwidth.count(), 1);
+}
+
+#[test]
+fn a_reservation_for_a_host_that_moves_is_given_up() {
+    let (mut net, bandwidth) = net("linear,3", config());
+    bandwidth.reserve(mac(1), mac(3), MBPS).unwrap();
+    start(&mut net, "h1", "h3", Duration::from_secs(1));
+    net.run_for(ms(1_000));
+    assert_eq!(bandwidth.count(), 2);
+    // The third host speaks behind the second switch, and not where it was: no port goes down.
+    let cable = net.cable("h3", "s3").unwrap();
+    net.set_loss(cable, 1.0).unwrap();
+    inject(&net, "s2", 1, [frame(3, NOBODY, 0x88b5, b"elsewhere")]);
+    net.run_for(ms(3_000));
+    assert_eq!(bandwidth.find(mac(1), mac(3)), None);
+    let free = bandwidth.free_bps(port(2, 3));
+    assert_eq!(free, Some(10 * MBPS), "nothing leads to the third switch");
+    bandwidth.check().unwrap();
+}
+
+#[test]
+fn what_is_reserved_in_a_vlan_can_be_released_when_the_hosts_are_forgotten() {
+    let hosts = HostsConfig {
+        max_age: Duration::from_secs(5),
+        ..HostsConfig::default()
+    };
+    let (controller, bandwidth) = reserving_between(hosts, config());
+    let mut net = net_of_plan(&plan("linear,2"), controller);
+    assert!(net.ping_all().unwrap().is_complete());
+    let (one, other) = (0x0200_0000_0001, 0x0200_0000_0002);
+    for (switch, from) in [("s1", one), ("s2", other)] {
+        let greeting = frame(from, NOBODY, 0x88b5, b"greeting");
+        inject(&net, switch, 1, [tagged(ether_type::VLAN, 7, greeting)]);
+        net.run_for(ms(100));
+    }
+    bandwidth.reserve(mac(one), mac(other), MBPS).unwrap();
+    net.run_for(Duration::from_secs(20));
+    assert!(bandwidth.find(mac(one), mac(other)).is_some());
+    bandwidth.release(mac(one), mac(other)).unwrap();
+    assert_eq!(bandwidth.count(), 0);
 }
 
 #[test]

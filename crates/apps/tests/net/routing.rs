@@ -1,7 +1,8 @@
 //! Routing over networks of many shapes, and what becomes of it when they change.
 
 use crate::support::{
-    APPS, frame, frames_carried, hold, inject, ms, net_with, net_with_controller, options,
+    APPS, PacketIns, frame, frames_carried, hold, inject, ms, net_with, net_with_controller,
+    options, tagged,
 };
 use std::time::Duration;
 use urtica_apps::Routing;
@@ -320,4 +321,29 @@ fn whatever_befalls_a_network_its_hosts_find_each_other_again() {
     // Entries of flows live for a minute after the last packet.
     scenario.entries_at_rest = 300;
     hold(&scenario, 1..=8);
+}
+
+#[test]
+fn priority_tags_and_service_tags_are_routed_by_entries() {
+    for (tpid, vid) in [
+        (ether_type::VLAN, 0),
+        (ether_type::SERVICE_VLAN, 0),
+        (ether_type::SERVICE_VLAN, 7),
+        (ether_type::VLAN, 7),
+    ] {
+        let mut net = net_with("linear,2", APPS, &options());
+        let packet_ins = PacketIns::default();
+        net.watch(packet_ins.clone());
+        for number in 0..20 {
+            for (switch, from, to) in [("s1", 1, 2), ("s2", 2, 1)] {
+                let frame = frame(from, to, 0x88b5, b"tagged");
+                inject(&net, switch, 1, [tagged(tpid, vid, frame)]);
+            }
+            net.run_for(ms(50));
+            if number == 4 {
+                packet_ins.take();
+            }
+        }
+        assert_eq!(packet_ins.take(), 0, "{tpid:#x}, VID {vid}");
+    }
 }

@@ -1,13 +1,16 @@
 //! Networks that run apps.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::Options;
 use urtica_controller::Controller;
 use urtica_net::simulate::{Scenario, simulate};
+use urtica_net::watch::{Event, Watcher};
 use urtica_net::{CableId, Net, NetConfig};
 use urtica_switch::{Forwarding, SwitchConfig};
 use urtica_topology::shapes::{Plan, Shape};
-use urtica_wire::packet::Ethernet;
+use urtica_wire::packet::{Ethernet, ether_type};
 use urtica_wire::{Action, BufferId, MacAddr, Message, PacketOut, PortNo, Version};
 
 /// Routing as it is run.
@@ -93,6 +96,40 @@ pub fn inject(net: &Net, switch: &str, port_no: u32, frames: impl IntoIterator<I
             .unwrap()
             .send(datapath_id, &message)
             .unwrap();
+    }
+}
+
+/// The same frame with a tag after its addresses: 802.1Q's or 802.1ad's.
+pub fn tagged(tpid: u16, vid: u16, mut frame: Vec<u8>) -> Vec<u8> {
+    let tag = [tpid.to_be_bytes(), vid.to_be_bytes()].concat();
+    frame.splice(12..12, tag);
+    frame
+}
+
+/// How many packet-ins come to the controller, but for those of LLDP.
+#[derive(Clone, Default)]
+pub struct PacketIns(Rc<Cell<usize>>);
+
+impl PacketIns {
+    /// How many came since this was asked last.
+    pub fn take(&self) -> usize {
+        self.0.take()
+    }
+}
+
+impl Watcher for PacketIns {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+        if let Event::ToController(_, mut bytes) = *event {
+            while let Ok(Some((frame, rest))) = urtica_wire::split_frame(bytes) {
+                if let Ok((_, Message::PacketIn(packet))) = Message::decode(frame)
+                    && packet.eth_type() != ether_type::LLDP
+                {
+                    self.0.set(self.0.get() + 1);
+                }
+                bytes = rest;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -89,6 +89,13 @@ impl VlanTag {
 }
 
 impl<'a> Headers<'a> {
+    /// The VLAN that the frame belongs to, by its outermost tag, be it 802.1Q's or 802.1ad's. `None` without a tag, or with
+    /// one that tells a priority alone, whose id is 0 (IEEE 802.1Q section 9.6): such a frame belongs where untagged ones do.
+    #[inline]
+    pub fn vlan_id(&self) -> Option<u16> {
+        self.vlan.map(|tag| tag.vid).filter(|&vid| vid != 0)
+    }
+
     /// Reads the headers of `frame`, which begins with its Ethernet header.
     #[inline]
     pub fn parse(frame: &'a [u8]) -> Self {

@@ -18,9 +18,10 @@ pub(crate) const ND_HOP_LIMIT: u8 = 255;
 pub(crate) struct Frame<'a> {
     pub eth_src: MacAddr,
     pub eth_dst: MacAddr,
-    /// The 802.1Q tag, if there is one.
+    /// The outermost tag, if there is one.
     pub tag: Option<Vlan>,
-    /// What the payload is, after the tag. A second tag is not looked into.
+    /// What the payload is, after an 802.1Q tag. A second tag is not looked into, nor is what 802.1ad's has behind it: we
+    /// would not answer with such a tag.
     pub(super) ether_type: u16,
     pub(super) payload: &'a [u8],
 }
@@ -69,15 +70,21 @@ impl<'a> Frame<'a> {
             ether_type: ethernet.ether_type(),
             payload: ethernet.payload(),
         };
-        if frame.ether_type == ether_type::VLAN {
+        if matches!(
+            frame.ether_type,
+            ether_type::VLAN | ether_type::SERVICE_VLAN
+        ) {
             let tag = VlanView::new(frame.payload).ok()?;
             frame.tag = Some(tag.to_header());
-            (frame.ether_type, frame.payload) = (tag.ether_type(), tag.payload());
+            if frame.ether_type == ether_type::VLAN {
+                (frame.ether_type, frame.payload) = (tag.ether_type(), tag.payload());
+            }
         }
         Some(frame)
     }
 
-    /// The VLAN; `None` where the frame is not tagged, or only with a priority.
+    /// The VLAN, as [`Headers::vlan_id`](urtica_wire::packet::Headers::vlan_id) reads it for all programs; `None` where the
+    /// frame is not tagged, or only with a priority.
     #[inline]
     pub fn vlan(&self) -> Option<u16> {
         self.tag.map(|tag| tag.vid).filter(|&vid| vid != 0)
@@ -200,4 +207,31 @@ fn can_be_had(address: IpAddr) -> bool {
 pub(crate) fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();
     Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use urtica_wire::packet::Headers;
+
+    #[test]
+    fn a_vlan_is_read_as_programs_read_it() {
+        let tag = |tpid: u16, vid: u16| [tpid.to_be_bytes(), vid.to_be_bytes()].concat();
+        let (vlan, service) = (ether_type::VLAN, ether_type::SERVICE_VLAN);
+        for (tags, expected) in [
+            (vec![], None),
+            (vec![tag(vlan, 5)], Some(5)),
+            (vec![tag(vlan, 0x6000)], None),
+            (vec![tag(service, 5)], Some(5)),
+            (vec![tag(service, 0)], None),
+            (vec![tag(service, 5), tag(vlan, 6)], Some(5)),
+            (vec![tag(service, 0), tag(vlan, 6)], None),
+            (vec![tag(vlan, 5), tag(vlan, 6)], Some(5)),
+        ] {
+            let bytes = [vec![2; 12], tags.concat(), vec![0x88, 0xb5], vec![0; 46]].concat();
+            let frame = Frame::parse(&bytes).unwrap();
+            assert_eq!(frame.vlan(), expected, "{tags:x?}");
+            assert_eq!(Headers::parse(&bytes).vlan_id(), expected, "{tags:x?}");
+        }
+    }
 }
