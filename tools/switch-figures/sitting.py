@@ -141,9 +141,14 @@ class Sitting:
 
 def records_of(output):
     try:
-        return [json.loads(line) for line in output.splitlines()]
+        records = [json.loads(line) for line in output.splitlines()]
     except ValueError as error:
         raise SittingError(f"it told something that is no JSON: {error}") from error
+    # On a busy machine, none of our updates may come through in a short reading.
+    timed = [record for record in records if record.get("form") and record.get("updates_per_s_asked")]
+    if any("time_to_effect_us_p50" not in record for record in timed):
+        raise SittingError("no update took effect while it was measured")
+    return records
 
 
 def output_of(command):
