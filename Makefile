@@ -2,9 +2,10 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 600
+SEEDS ?= 500
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test rivals conformance lint fmt doc fuzz bench figures network-figures figure-16 figure-20 switch-figures ci
+.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz bench figures network-figures figure-16 figure-20 switch-figures ci
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -26,6 +27,9 @@ rivals: ## Whether what measures other programs beside ours works, in tiny runs;
 	python3 tools/figures --quick --rows 3 --program target/debug/urtica
 	python3 tools/network-figures --quick --rows 4 --program target/debug/urtica
 	python3 tools/veth-figures --quick --program target/debug/urtica
+
+simulate: ## Drawn networks with drawn faults: so many seeds of each set of programs (SEEDS=500), in release
+	tools/simulate $(SEEDS)
 
 conformance: ## os-ken's OpenFlow 1.3 switch tests on our switch, and the score; needs `make setup`
 	CI=true $(CARGO) test --release --test peers conformance -- --nocapture

@@ -42,8 +42,8 @@ pub(crate) struct Cable {
     pub is_cut: bool,
     /// Whether it is not cut and both ends are switched on.
     pub has_link: bool,
-    /// The probability that a frame is lost.
-    pub loss: f64,
+    /// The probabilities that a frame is lost which was sent at each end.
+    pub loss: [f64; 2],
     delay_ns: u64,
     jitter_ns: u64,
     bandwidth_bps: Option<u64>,
@@ -75,7 +75,7 @@ impl Cable {
             links: draws.map(Link::new),
             is_cut: false,
             has_link: true,
-            loss: properties.loss,
+            loss: [properties.loss; 2],
             delay_ns: to_ns(properties.delay),
             jitter_ns: to_ns(properties.jitter.min(properties.delay)),
             bandwidth_bps: properties.bandwidth_bps,
@@ -111,7 +111,7 @@ impl Cable {
         let Some(sent_ns) = self.queue(from, frame.len(), kernel.now_ns) else {
             return self.lose(from, Loss::QueueFull, frame, kernel);
         };
-        if self.links[from].draw.happens(self.loss) {
+        if self.links[from].draw.happens(self.loss[from]) {
             return self.lose(from, Loss::Drawn, frame, kernel);
         }
         let at_ns = sent_ns + self.drawn_delay_ns(from);

@@ -60,6 +60,12 @@ pub(crate) struct Channel {
     connections: u64,
     /// Until when nothing is delivered.
     pub stalled_until_ns: u64,
+    /// How many bytes the switch reads in a second; as fast as they come where it is `None`.
+    pub read_rate: Option<u64>,
+    /// When it has taken in what it read last.
+    reads_from_ns: u64,
+    /// The controller's ends of connections that the switch has no end of any more, and of which nobody has told the controller.
+    pub half_open: Vec<urtica_controller::ConnectionId>,
     /// When the switch tries to connect; what the agenda says of other times is stale.
     pub next_attempt_ns: u64,
     failures: u32,
@@ -104,6 +110,9 @@ impl Channel {
             to_controller: Direction::new(to_controller),
             connections: 0,
             stalled_until_ns: 0,
+            read_rate: None,
+            reads_from_ns: 0,
+            half_open: Vec::new(),
             next_attempt_ns: 0,
             failures: 0,
             connected_at: Duration::ZERO,
@@ -126,6 +135,19 @@ impl Channel {
         let number = self.connections;
         self.switch_side = Some(Side { number, id });
         number
+    }
+
+    /// The switch has begun to read so many bytes.
+    pub fn note_read(&mut self, bytes: usize, now_ns: u64) {
+        if let Some(rate) = self.read_rate {
+            let time_ns = (bytes as u64).saturating_mul(1_000_000_000) / rate.max(1);
+            self.reads_from_ns = now_ns.saturating_add(time_ns);
+        }
+    }
+
+    /// Whether the switch has taken in what it read before.
+    pub fn is_read(&self, now_ns: u64) -> bool {
+        self.read_rate.is_none() || self.reads_from_ns <= now_ns
     }
 
     /// How long to wait before the switch connects again. One that held for long was no failure.

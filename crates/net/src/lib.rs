@@ -64,4 +64,4 @@ pub use frame::Tag;
 pub use host::{Datagrams, FlowReport, HostCounters, PingReport};
 pub use ids::{CableId, End, HostId, SwitchId};
 pub use kernel::Broken;
-pub use net::{FlowId, Net, NetConfig, NetError, PingAllReport, PingId};
+pub use net::{FlowId, LostEnd, Net, NetConfig, NetError, PingAllReport, PingId};

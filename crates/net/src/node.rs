@@ -16,6 +16,8 @@ pub(crate) struct Node {
     pub powered: Option<Powered>,
     /// How often it has been switched on; what the agenda says of earlier lives is stale.
     pub lives: u16,
+    /// By how much its clock is ahead of the network's.
+    pub ahead: Duration,
     pub draw: Draw,
 }
 
@@ -51,6 +53,7 @@ impl Node {
             ports: Vec::new(),
             powered: None,
             lives: 0,
+            ahead: Duration::ZERO,
             draw,
         }
     }

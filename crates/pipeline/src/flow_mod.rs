@@ -77,6 +77,9 @@ impl Pipeline {
         removed: &mut Vec<RemovedEntry>,
     ) -> Result<(), ErrorCode> {
         use FlowModCommand::*;
+        if self.is_locked {
+            return Err(ErrorCode::FlowModFailedEperm);
+        }
         check_flags(version, flow_mod.flags)?;
         let tables = self.tables_of(version, flow_mod)?;
         let selection = Selection::of_flow_mod(flow_mod)?;

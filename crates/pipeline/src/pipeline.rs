@@ -42,6 +42,7 @@ pub struct Pipeline {
     pub(crate) meters: Meters,
     pub(crate) ports: BTreeMap<PortNo, Port>,
     misses_to_controller: bool,
+    pub(crate) is_locked: bool,
     pub(crate) compiler: Option<Compiler>,
 }
 
@@ -62,6 +63,7 @@ impl Pipeline {
             meters: Meters::default(),
             ports: BTreeMap::new(),
             misses_to_controller: false,
+            is_locked: false,
             compiler: None,
         }
     }
@@ -69,6 +71,16 @@ impl Pipeline {
     /// Its bounds.
     pub fn config(&self) -> &PipelineConfig {
         &self.config
+    }
+
+    /// Changes how many entries each table can hold. Those that there are stay, however many.
+    pub fn set_max_entries(&mut self, max_entries: u32) {
+        self.config.max_entries = max_entries;
+    }
+
+    /// Has all flow mods refused with OFPFMFC_EPERM (1.3.5 section 7.5.4.5) from now on, or carried out again.
+    pub fn set_locked(&mut self, is_locked: bool) {
+        self.is_locked = is_locked;
     }
 
     /// Whether packets that no entry matches go to the controller, as 1.0 has it (1.0 section 3.4), and are not

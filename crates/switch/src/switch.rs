@@ -11,7 +11,7 @@ use std::time::Duration;
 use urtica_pipeline::{Backend, CompileConfig, Compiled, Pipeline, PipelineConfig, Reader};
 use urtica_wire::{
     DatapathId, ErrorCode, FlowStats, FlowStatsRequest, Port, PortNo, PortReason, PortState,
-    Version, split_frame,
+    PortStats, Version, split_frame,
 };
 
 /// What a switch is told before it starts.
@@ -280,6 +280,31 @@ impl Switch {
     ) -> Result<Vec<FlowStats<'static>>, ErrorCode> {
         let entries = self.shared.pipeline().flow_stats(request)?;
         Ok(entries.iter().map(|entry| entry.to_stats(now)).collect())
+    }
+
+    /// What went through each port.
+    pub fn port_stats(&self, now: Duration) -> Vec<PortStats> {
+        let ports = self.forwarder.ports.iter();
+        ports.map(|port| port.stats(now)).collect()
+    }
+
+    /// Has each table be full as soon as it has so many entries more than the one with the most has now, as where others use it, too.
+    pub fn leave_room_for(&mut self, entries: u32) {
+        let mut pipeline = self.shared.pipeline_mut();
+        let tables = pipeline.tables().iter();
+        let most = tables.map(|table| table.entries().len()).max();
+        pipeline.set_max_entries(most.map_or(0, |most| most as u32).saturating_add(entries));
+    }
+
+    /// Has each table hold as many entries as the configuration says.
+    pub fn leave_room(&mut self) {
+        let max_entries = self.config.pipeline.max_entries;
+        self.shared.pipeline_mut().set_max_entries(max_entries);
+    }
+
+    /// Has all flow mods refused from now on (OFPFMFC_EPERM), or carried out again.
+    pub fn refuse_flow_mods(&mut self, refuses: bool) {
+        self.shared.pipeline_mut().set_locked(refuses);
     }
 
     /// How many connections to controllers there are, answered or not.

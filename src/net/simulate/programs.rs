@@ -7,12 +7,14 @@ use super::super::with_apps;
 use std::error::Error;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fs, io};
 use tempfile::TempDir;
 use urtica_apps::Options;
 use urtica_controller::Controller;
-use urtica_net::simulate::{PlantedBug, Programs, Scenario};
+use urtica_net::simulate::{FaultKind, PlantedBug, Programs, Scenario};
 use urtica_topology::shapes::Plan;
+use urtica_wire::packet::{Headers, ip_proto};
 
 /// Programs that run discovery, or bring it along.
 const WITH_DISCOVERY: [&str; 10] = [
@@ -50,6 +52,23 @@ mac = "02:00:00:00:03:fe"
 /// What the datagrams of hosts ask for.
 const BANDWIDTH_DEMAND: &str = "1M udp,tp_dst=5001";
 
+/// Within which time routing recovers from what it is told of.
+const ROUTED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Programs that learn, and where they deal with loops do so by the spanning tree.
+const LEARNING: [&str; 4] = ["l2", "global", "global-mutex", "global-stm"];
+
+/// What these survive where there are loops. After other faults, entries that lead where the tree was are kept by those who try again and
+/// again: this is not cured yet.
+const LEARNING_SURVIVES: [FaultKind; 6] = [
+    FaultKind::Loss,
+    FaultKind::OneWayLoss,
+    FaultKind::Stall,
+    FaultKind::SlowSwitch,
+    FaultKind::FullTable,
+    FaultKind::Refusal,
+];
+
 /// Whether the programs deal with loops.
 pub(super) fn deal_with_loops(apps: &[String]) -> bool {
     apps.iter().any(|app| WITH_DISCOVERY.contains(&&**app))
@@ -69,7 +88,8 @@ pub(super) fn scenario(
     let mut options = options.clone();
     let files = Files::new()?;
     let is_given = options.l3.l3_config.is_some();
-    if has("firewall") && options.firewall.firewall_rules.is_none() {
+    let is_default_firewall = options.firewall.firewall_rules.is_none();
+    if has("firewall") && is_default_firewall {
         options.firewall.firewall_rules = Some(files.write("rules", FIREWALL_RULES)?);
     }
     if has("l3") && !is_given {
@@ -98,11 +118,28 @@ pub(super) fn scenario(
         true => Scenario::on_loops(programs),
         false => Scenario::on_trees(programs),
     };
+    if has("firewall") && is_default_firewall {
+        scenario.denied = Some(is_datagram);
+    }
+    // What is learnt along a spanning tree may be longer than it has to be, and l3 keeps a path while it holds, be there a shorter one again.
+    scenario.shortest_paths = has("routing") && !has("l3") || has("l2") && !has_loops;
+    if has_loops && LEARNING.iter().any(|app| has(app)) {
+        scenario.faults.kinds = LEARNING_SURVIVES.to_vec();
+    }
+    if has("routing") {
+        scenario.quickly_restored_within = Some(ROUTED_WITHIN);
+    }
     scenario.entries_at_rest += standing_entries(apps);
     if has("l3") && !is_given {
         scenario.arrange = Some(put_into_subnets);
     }
     Ok(scenario)
+}
+
+/// Whether a frame is what [`FIREWALL_RULES`] deny.
+fn is_datagram(frame: &[u8]) -> bool {
+    let headers = Headers::parse(frame);
+    (headers.ip_proto, headers.dst_port) == (Some(ip_proto::UDP), Some(5001))
 }
 
 /// How many entries programs keep in a switch, whatever goes on, beside those that every scenario allows.

@@ -14,6 +14,8 @@ pub struct FlowReport {
     pub received_bytes: u64,
     /// How many packets arrived after a later one.
     pub reordered: u64,
+    /// How many packets of a stream held other bytes than were sent.
+    pub corrupted: u64,
     /// How many packets were sent again. Datagrams never are.
     pub sent_again: u64,
     /// Whether the sender has sent everything and, of a stream, knows that it arrived.

@@ -127,6 +127,11 @@ impl Host {
         port
     }
 
+    /// The streams that it sends: the port of each, where to, and how many bytes.
+    pub fn streams(&self) -> impl Iterator<Item = (u16, Ipv4Addr, u64)> {
+        self.tcps.sent()
+    }
+
     /// Ends all pings and flows that it sends.
     pub fn stop_flows(&mut self) {
         self.pings = Pings::default();

@@ -91,6 +91,8 @@ struct Receiving {
     beyond: BTreeMap<u64, u64>,
     received: u64,
     reordered: u64,
+    /// Segments that held other bytes than belong there.
+    corrupted: u64,
 }
 
 /// What one segment says.
@@ -114,6 +116,12 @@ impl Tcps {
         self.sending.clear();
     }
 
+    /// The streams that are sent: the port of each, where to, and how many bytes.
+    pub fn sent(&self) -> impl Iterator<Item = (u16, Ipv4Addr, u64)> {
+        let sending = self.sending.iter();
+        sending.map(|(port, sending)| (*port, sending.dst, sending.bytes))
+    }
+
     /// Tells what was sent from a port.
     pub fn report_sent(&self, port: u16, report: &mut FlowReport) {
         if let Some(sending) = self.sending.get(&port) {
@@ -121,6 +129,7 @@ impl Tcps {
                 received: report.received,
                 received_bytes: report.received_bytes,
                 reordered: report.reordered,
+                corrupted: report.corrupted,
                 ..sending.report
             };
         }
@@ -132,6 +141,7 @@ impl Tcps {
             report.received = receiving.received;
             report.received_bytes = receiving.expected;
             report.reordered = receiving.reordered;
+            report.corrupted = receiving.corrupted;
         }
     }
 
@@ -301,11 +311,10 @@ impl Sending {
     }
 
     fn fill_window(&mut self, port: u16, ip: &mut Ip, now: Duration, out: &mut Outbox) {
-        const DATA: [u8; SEGMENT_BYTES as usize] = [0x5a; SEGMENT_BYTES as usize];
         let limit = self.acknowledged + self.window * SEGMENT_BYTES;
         while self.next < self.bytes && self.next < limit {
             let length = SEGMENT_BYTES.min(self.bytes - self.next);
-            let payload = &DATA[..length as usize];
+            let payload = data(self.next, length as usize);
             let seq = sequence_number(self.next);
             self.segment(port, flags::ACK, seq, payload)
                 .send(self.dst, ip, now, out);
@@ -383,6 +392,8 @@ impl Receiving {
         let ahead = segment.seq().wrapping_sub(sequence_number(self.expected)) as i32;
         self.reordered += u64::from(ahead != 0);
         let begin = self.expected.saturating_add_signed(ahead.into());
+        let is_whole = segment.payload() == data(begin, segment.payload().len());
+        self.corrupted += u64::from(!is_whole);
         let end = self.beyond.entry(begin).or_default();
         *end = (*end).max(begin + length);
         while let Some(piece) = self
@@ -415,6 +426,23 @@ impl Segment<'_> {
             ip.send(dst, ip_proto::TCP, &packet, now, out);
         }
     }
+}
+
+/// What a stream holds at a place, up to a segment: bytes that tell where they are, up to a prime that no length of a segment is a
+/// multiple of.
+fn data(place: u64, length: usize) -> &'static [u8] {
+    const PERIOD: usize = 251;
+    const DATA: [u8; SEGMENT_BYTES as usize + PERIOD] = {
+        let mut data = [0; SEGMENT_BYTES as usize + PERIOD];
+        let mut at = 0;
+        while at < data.len() {
+            data[at] = (at % PERIOD) as u8;
+            at += 1;
+        }
+        data
+    };
+    let begin = (place % PERIOD as u64) as usize;
+    &DATA[begin..begin + length.min(SEGMENT_BYTES as usize)]
 }
 
 /// The sequence number of a place in a stream: the SYN has 2^32 - 1.

@@ -23,6 +23,8 @@ pub(super) struct Control {
     is_woken: bool,
     /// When the agenda has an item for a background program's timer.
     timer_ns: u64,
+    /// By how much the controller's clock is ahead of the network's.
+    ahead: Duration,
 }
 
 impl Control {
@@ -33,6 +35,7 @@ impl Control {
             is_wanted: false,
             is_woken: false,
             timer_ns: u64::MAX,
+            ahead: Duration::ZERO,
         }
     }
 }
@@ -65,6 +68,7 @@ impl Net {
         self.kernel.tell(Event::ControllerStopped);
         for switch in self.switches() {
             self.cut_connection(switch, "the controller is gone");
+            self.channels[switch.place()].half_open.clear();
         }
         self.control.controller = None;
     }
@@ -85,8 +89,10 @@ impl Net {
         let of_switches = channels
             .clone()
             .filter(|channel| channel.switch_side.is_some());
-        let of_controller = channels.filter(|channel| channel.controller_side.is_some());
-        (of_switches.count(), of_controller.count())
+        let of_controller = channels.map(|channel| {
+            usize::from(channel.controller_side.is_some()) + channel.half_open.len()
+        });
+        (of_switches.count(), of_controller.sum())
     }
 
     /// How many bytes of control channels are under way.
@@ -131,7 +137,7 @@ impl Net {
 
     /// A switch tries to connect.
     pub(super) fn connect(&mut self, switch: SwitchId) {
-        let now = self.now();
+        let (now, switch_now) = (self.now(), self.now_at(switch));
         let channel = &mut self.channels[switch.place()];
         if channel.next_attempt_ns != self.kernel.now_ns || channel.switch_side.is_some() {
             return;
@@ -144,7 +150,7 @@ impl Net {
         if !is_reachable {
             return self.connect_later(switch);
         }
-        let id = powered.switch.connect("the controller".into(), now);
+        let id = powered.switch.connect("the controller".into(), switch_now);
         let number = channel.open(id, now);
         self.kernel.tell(Event::Connected(switch));
         self.put_segment(switch, Way::ToController, number, Content::Open);
@@ -224,7 +230,7 @@ impl Net {
         reason: &str,
     ) {
         self.send_to_controller(switch);
-        let now = self.now();
+        let now = self.now_at(switch);
         let channel = &mut self.channels[switch.place()];
         let Some(side) = channel.switch_side.take_if(|side| side.id == id) else {
             return self.close_remote(switch, reason);
@@ -239,23 +245,44 @@ impl Net {
 
     /// Both sides find the connection broken.
     pub(super) fn cut_connection(&mut self, switch: SwitchId, reason: &str) {
-        let now = self.now();
+        self.channels[switch.place()].clear();
+        self.drop_controller_side(switch);
+        self.drop_switch_side(switch, reason);
+    }
+
+    /// The controller finds a connection broken.
+    pub(super) fn drop_controller_side(&mut self, switch: SwitchId) {
+        let now = self.controller_now();
         let channel = &mut self.channels[switch.place()];
-        channel.clear();
         if let Some(side) = channel.controller_side.take()
             && let Some(controller) = &mut self.control.controller
         {
             controller.disconnect(side.id, now);
             self.wake_controller();
         }
-        let channel = &mut self.channels[switch.place()];
-        if let Some(side) = channel.switch_side.take() {
+    }
+
+    /// A switch finds its connection broken.
+    pub(super) fn drop_switch_side(&mut self, switch: SwitchId, reason: &str) {
+        let now = self.now_at(switch);
+        if let Some(side) = self.channels[switch.place()].switch_side.take() {
             if let Some(powered) = &mut self.nodes[switch.place()].powered {
                 powered.switch.disconnect(side.id, now);
             }
             self.kernel.tell(Event::Disconnected(switch, reason));
             self.connect_later(switch);
         }
+    }
+
+    /// The time by the controller's clock.
+    fn controller_now(&self) -> Duration {
+        self.now() + self.control.ahead
+    }
+
+    /// Has the controller's clock jump ahead.
+    pub(super) fn jump_controller(&mut self, by: Duration) {
+        self.control.ahead += by;
+        self.wake_controller();
     }
 
     fn connect_later(&mut self, switch: SwitchId) {
@@ -274,6 +301,7 @@ impl Net {
     fn is_delivered(&self, switch: SwitchId, way: Way) -> bool {
         let channel = &self.channels[switch.place()];
         match way {
+            Way::ToSwitch if !channel.is_read(self.kernel.now_ns) => false,
             Way::ToSwitch => match (&self.nodes[switch.place()].powered, channel.switch_side) {
                 (Some(powered), Some(side)) => powered.switch.wants_input(side.id),
                 _ => true,
@@ -286,8 +314,12 @@ impl Net {
     }
 
     fn hand_to_switch(&mut self, switch: SwitchId, segment: Segment) {
-        let now = self.now();
-        let side = self.channels[switch.place()].switch_side;
+        let (now, now_ns) = (self.now_at(switch), self.kernel.now_ns);
+        let channel = &mut self.channels[switch.place()];
+        let side = channel.switch_side;
+        if let Content::Bytes(bytes) = &segment.content {
+            channel.note_read(bytes.len(), now_ns);
+        }
         let Some(side) = side.filter(|side| side.number == segment.number) else {
             return;
         };
@@ -308,7 +340,7 @@ impl Net {
     }
 
     fn hand_to_controller(&mut self, switch: SwitchId, segment: Segment) {
-        let now = self.now();
+        let now = self.controller_now();
         let Some(controller) = &mut self.control.controller else {
             return;
         };
@@ -332,7 +364,11 @@ impl Net {
                     self.close_at_controller(side.id);
                 }
             }
-            (_, None) => {}
+            // As TCP's reset: the switch learns that nobody has the other end.
+            (Content::Bytes(_), None) => {
+                self.put_segment(switch, Way::ToSwitch, segment.number, Content::Close);
+            }
+            (Content::Close, None) => {}
         }
         self.wake_controller();
     }
@@ -348,6 +384,7 @@ impl Net {
             self.channels[switch.place()].controller_side = None;
             self.put_segment(switch, Way::ToSwitch, side.number, Content::Close);
         }
+        self.forget_half_open(id);
     }
 
     /// The controller has its turn as soon as all has come to it that does at this moment.
@@ -361,16 +398,44 @@ impl Net {
         &mut self,
         run: fn(&mut Embedded, Duration) -> Vec<(urtica_controller::ConnectionId, String)>,
     ) {
-        let now = self.now();
+        let now = self.controller_now();
         let Some(controller) = &mut self.control.controller else {
             return;
         };
         for (id, _) in run(controller, now) {
             self.close_at_controller(id);
         }
+        self.drain_half_open();
         self.switches()
             .for_each(|switch| self.send_to_switch(switch));
         self.set_timer();
+    }
+
+    /// What the controller sends into connections that have no other end is gone.
+    fn drain_half_open(&mut self) {
+        let Some(controller) = &mut self.control.controller else {
+            return;
+        };
+        for id in self.channels.iter().flat_map(|channel| &channel.half_open) {
+            if let Some(output) = controller.output(*id) {
+                output.clear();
+            }
+        }
+    }
+
+    fn forget_half_open(&mut self, id: urtica_controller::ConnectionId) {
+        let now = self.controller_now();
+        let mut lists = self
+            .channels
+            .iter_mut()
+            .map(|channel| &mut channel.half_open);
+        let list = lists.find(|list| list.contains(&id));
+        if let Some(list) = list
+            && let Some(controller) = &mut self.control.controller
+        {
+            list.retain(|half_open| *half_open != id);
+            controller.disconnect(id, now);
+        }
     }
 
     /// Puts the next timer of a background program on the agenda, unless it is there.
@@ -384,7 +449,9 @@ impl Net {
             .controller
             .as_ref()
             .and_then(Embedded::next_timeout);
-        let next_ns = next.map_or(u64::MAX, to_ns).max(now_ns + 1);
+        let ahead_ns = to_ns(self.control.ahead);
+        let next_ns = next.map_or(u64::MAX, |next| to_ns(next).saturating_sub(ahead_ns));
+        let next_ns = next_ns.max(now_ns + 1);
         if next_ns < self.control.timer_ns {
             self.control.timer_ns = next_ns;
             self.kernel.put(next_ns, Due::Controller);

@@ -48,6 +48,28 @@ impl Net {
         })
     }
 
+    /// The streams that were started and not ended since: who sends, to whom, how many bytes, and the flow.
+    pub(crate) fn streams(&self) -> Vec<(HostId, HostId, u64, FlowId)> {
+        let mut streams = Vec::new();
+        for from in self.hosts() {
+            for (port, dst, bytes) in self.hosts[from.place()].host.streams() {
+                let to = self
+                    .hosts()
+                    .find(|to| self.hosts[to.place()].host.ipv4() == dst);
+                streams.extend(to.map(|to| {
+                    let flow = FlowId {
+                        from,
+                        to,
+                        kind: FlowKind::Stream,
+                        port,
+                    };
+                    (from, to, bytes, flow)
+                }));
+            }
+        }
+        streams
+    }
+
     /// What has come of a flow by now.
     ///
     /// # Errors

@@ -48,6 +48,17 @@ impl Net {
         Ok(self.hosts[host.place()].host.counters)
     }
 
+    /// Has a host tell the network of itself, as virtual machines do when they have moved.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn announce_host(&mut self, host: HostId) -> Result<(), NetError> {
+        self.check_host(host)?;
+        self.hosts[host.place()].host.announce(&mut self.outbox);
+        self.settle_host(host);
+        Ok(())
+    }
+
     /// Has every host tell the network of itself, so that it is known before anybody asks.
     pub fn announce_hosts(&mut self) {
         for host in self.hosts() {

@@ -79,7 +79,23 @@ impl Net {
     /// [`NetError::NoSuchId`].
     pub fn set_loss(&mut self, cable: CableId, probability: f64) -> Result<(), NetError> {
         self.check_cable(cable)?;
-        self.cables[cable.place()].loss = probability;
+        self.cables[cable.place()].loss = [probability; 2];
+        Ok(())
+    }
+
+    /// The same for frames that are sent at one end of it, the first or the second of [`Net::ends`]. With 1, one way is dead, and no port
+    /// tells.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn set_loss_from(
+        &mut self,
+        cable: CableId,
+        end: usize,
+        probability: f64,
+    ) -> Result<(), NetError> {
+        self.check_cable(cable)?;
+        self.cables[cable.place()].loss[end.min(1)] = probability;
         Ok(())
     }
 

@@ -10,10 +10,12 @@ mod moves;
 mod pings;
 mod real_time;
 mod switches;
+mod trouble;
 
 pub use build::NetConfig;
 pub use flows::FlowId;
 pub use pings::{PingAllReport, PingId};
+pub use trouble::LostEnd;
 
 use crate::cable::Cable;
 use crate::channel::Channel;

@@ -20,17 +20,35 @@ impl Net {
     /// # Errors
     /// [`NetError::NoSuchId`].
     pub fn move_host(&mut self, host: HostId, to: SwitchId) -> Result<PortNo, NetError> {
+        self.move_cable(host, to, false)
+    }
+
+    /// The same, but the port that the host has left keeps its link, as where the host is a virtual one, or behind a bridge: its switch
+    /// does not notice. Frames that leave by that port are gone.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn move_host_silently(&mut self, host: HostId, to: SwitchId) -> Result<PortNo, NetError> {
+        self.move_cable(host, to, true)
+    }
+
+    fn move_cable(
+        &mut self,
+        host: HostId,
+        to: SwitchId,
+        keeps_link: bool,
+    ) -> Result<PortNo, NetError> {
         self.check_host(host)?;
         self.check_switch(to)?;
         let cable = self.hosts[host.place()].cable;
         let slot = self.free_slot(to, cable);
-        self.unplug(cable);
+        self.unplug(cable, keeps_link);
         Ok(self.plug(cable, to, slot))
     }
 
     /// The place of a port that no cable is in.
     fn free_slot(&mut self, switch: SwitchId, cable: CableId) -> usize {
-        let now = self.now();
+        let now = self.now_at(switch);
         let node = &mut self.nodes[switch.place()];
         let mut port_no = PortNo(1);
         while let Some(slot) = node.ports.iter().position(|port| port.port_no == port_no) {
@@ -49,13 +67,15 @@ impl Net {
         slot
     }
 
-    fn unplug(&mut self, cable: CableId) {
+    fn unplug(&mut self, cable: CableId, keeps_link: bool) {
         let unplugged = &mut self.cables[cable.place()];
         unplugged.lose_all(&mut self.kernel);
         let slot = unplugged.slots[FAR_END];
         if let End::Switch(switch, _) = unplugged.ends[FAR_END] {
             self.nodes[switch.place()].ports[slot].plug = None;
-            self.set_link(switch, slot, false);
+            if !keeps_link {
+                self.set_link(switch, slot, false);
+            }
         }
     }
 

@@ -98,7 +98,7 @@ impl Net {
     }
 
     pub(super) fn switch_on(&mut self, switch: SwitchId) {
-        let now = self.now();
+        let now = self.now_at(switch);
         self.nodes[switch.place()].start(&self.config.switch, now);
         self.kernel.tell(Event::SwitchStarted(switch));
         self.look_at_links(switch);
@@ -112,7 +112,7 @@ impl Net {
 
     /// A switch looks which of its ports have links, without waiting for its tick.
     pub(super) fn look_at_ports(&mut self, switch: SwitchId) {
-        let now = self.now();
+        let now = self.now_at(switch);
         if let Some(powered) = &mut self.nodes[switch.place()].powered {
             // It has no connections yet that could end.
             powered.switch.handle_timeout(now);
@@ -120,7 +120,7 @@ impl Net {
     }
 
     /// A frame has come to a port. Gives it back where the switch has no room for it.
-    pub(super) fn deliver_to_switch(
+    pub(crate) fn deliver_to_switch(
         &mut self,
         switch: SwitchId,
         slot: usize,
@@ -140,7 +140,7 @@ impl Net {
 
     /// A switch takes in what has come.
     pub(super) fn poll_switch(&mut self, switch: SwitchId) {
-        let now = self.now();
+        let now = self.now_at(switch);
         if let Some(powered) = &mut self.nodes[switch.place()].powered {
             powered.poll(now);
             self.settle_switch(switch);
@@ -156,7 +156,7 @@ impl Net {
 
     /// A switch is told the time, if it is still in this life. Returns whether it is. It looks at its ports then.
     pub(super) fn tell_switch_the_time(&mut self, switch: SwitchId, life: u16) -> bool {
-        let now = self.now();
+        let now = self.now_at(switch);
         let node = &mut self.nodes[switch.place()];
         let Some(powered) = node.powered.as_mut().filter(|_| node.lives == life) else {
             return false;

@@ -1,7 +1,8 @@
 //! What is really connected, whatever the controller believes.
 
 use crate::{CableId, End, HostId, Net};
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The pairs of hosts, both ways, between which there is a way over cables that are not cut. All switches are on.
 pub(super) fn connected_pairs(net: &Net) -> Vec<(HostId, HostId)> {
@@ -16,11 +17,54 @@ pub(super) fn connected_pairs(net: &Net) -> Vec<(HostId, HostId)> {
         .collect()
 }
 
+/// How many switches lie on a shortest way from each host to each other.
+pub(super) fn distances(net: &Net) -> BTreeMap<(HostId, HostId), usize> {
+    let mut neighbours: BTreeMap<Node, Vec<Node>> = BTreeMap::new();
+    for cable in net
+        .cables()
+        .filter(|cable| !net.is_cut(*cable).unwrap_or(true))
+    {
+        if let Ok([one, other]) = net.ends(cable).map(|ends| ends.map(Node::of)) {
+            neighbours.entry(one).or_default().push(other);
+            neighbours.entry(other).or_default().push(one);
+        }
+    }
+    let mut distances = BTreeMap::new();
+    for from in net.hosts() {
+        let mut reached = BTreeMap::from([(Node::Host(from), 0)]);
+        let mut next = VecDeque::from([Node::Host(from)]);
+        while let Some(node) = next.pop_front() {
+            let hops = reached[&node];
+            for &neighbour in neighbours.get(&node).into_iter().flatten() {
+                if let Entry::Vacant(entry) = reached.entry(neighbour) {
+                    entry.insert(hops + 1);
+                    next.push_back(neighbour);
+                }
+            }
+        }
+        for to in net.hosts().filter(|to| *to != from) {
+            if let Some(cables) = reached.get(&Node::Host(to)) {
+                distances.insert((from, to), cables - 1);
+            }
+        }
+    }
+    distances
+}
+
 /// A host or a switch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Node {
     Host(HostId),
     Switch(u32),
+}
+
+impl Node {
+    fn of(end: End) -> Self {
+        match end {
+            End::Host(host) => Self::Host(host),
+            End::Switch(switch, _) => Self::Switch(switch.0),
+        }
+    }
 }
 
 /// Each node's island, by the name of one of its nodes.
@@ -32,10 +76,7 @@ impl Islands {
         let Ok(ends) = net.ends(cable) else {
             return;
         };
-        let [one, other] = ends.map(|end| match end {
-            End::Host(host) => Node::Host(host),
-            End::Switch(switch, _) => Node::Switch(switch.0),
-        });
+        let [one, other] = ends.map(Node::of);
         let [one, other] = [one, other].map(|node| *self.0.entry(node).or_insert(node));
         if !net.is_cut(cable).unwrap_or(true) {
             let islands = self.0.values_mut();

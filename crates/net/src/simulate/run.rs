@@ -5,13 +5,13 @@ use super::invariants::{self, Invariant};
 use super::{Check, Failure, Part, Report, Scenario};
 use crate::digest::Digest;
 use crate::names::Names;
-use crate::{ChannelConfig, Datagrams, Draw, Net, NetConfig};
+use crate::{ChannelConfig, Datagrams, Draw, Net, NetConfig, NetError, SwitchId};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 use urtica_pipeline::Backend;
-use urtica_switch::{Forwarding, SwitchConfig};
+use urtica_switch::{Forwarding, Switch, SwitchConfig};
 use urtica_topology::shapes::{LinkProperties, Plan};
 use urtica_wire::Version;
 
@@ -35,6 +35,8 @@ pub(super) struct Run<'s> {
     reservations: Option<Check>,
     /// The faults and flows that were drawn.
     parts: BTreeSet<Part>,
+    /// Whether none of the faults takes long to get over.
+    is_quick: bool,
     /// What has befallen the network.
     told: Vec<String>,
 }
@@ -69,6 +71,7 @@ impl<'s> Run<'s> {
             invariants,
             reservations: None,
             parts: BTreeSet::new(),
+            is_quick: true,
             told: Vec::new(),
         }
     }
@@ -83,7 +86,8 @@ impl<'s> Run<'s> {
         self.start_controller();
         self.pass(CONNECTED_WITHIN)?;
         self.undergo_faults()?;
-        self.each(|invariant, net| invariant.after_faults(net))?;
+        let is_quick = self.is_quick;
+        self.each(|invariant, net| invariant.after_faults(net, is_quick))?;
         self.each(|invariant, net| invariant.at_peace(net))?;
         self.net.stop_flows();
         self.pass(self.scenario.rests_after)?;
@@ -112,7 +116,9 @@ impl<'s> Run<'s> {
         if let Some(only) = self.only {
             schedule.keep(only);
         }
-        self.parts = schedule.parts;
+        let mut kinds = schedule.parts.values().flatten();
+        self.is_quick = kinds.all(|kind| kind.is_quick());
+        self.parts = schedule.parts.into_keys().collect();
         for Happening { at, part, act } in schedule.happenings {
             self.pass(at.saturating_sub(self.net.now()))?;
             self.tell(at, &format!("{part}: {}", act.tell(&self.names)));
@@ -141,6 +147,23 @@ impl<'s> Run<'s> {
                 Ok(())
             }
             Act::Move(host, to) => net.move_host(host, to).map(drop),
+            Act::Announce(host) => net.announce_host(host),
+            Act::MoveSilently(host, to) => net.move_host_silently(host, to).map(drop),
+            Act::SetLossFrom(cable, end, probability) => net.set_loss_from(cable, end, probability),
+            Act::LoseEnd(switch, end) => net.lose_end(switch, end),
+            Act::SetReadRate(switch, rate) => net.set_read_rate(switch, rate),
+            Act::LeaveRoom(switch, Some(room)) => {
+                with_switch(net, switch, |switch| switch.leave_room_for(room))
+            }
+            Act::LeaveRoom(switch, None) => with_switch(net, switch, Switch::leave_room),
+            Act::RefuseFlowMods(switch, refuses) => {
+                with_switch(net, switch, |switch| switch.refuse_flow_mods(refuses))
+            }
+            Act::JumpClock(Some(switch), by) => net.jump_clock(switch, by),
+            Act::JumpClock(None, by) => {
+                net.jump_controller_clock(by);
+                Ok(())
+            }
             Act::Break(switch) => net.break_connection(switch),
             Act::Stall(switch, time) => net.stall_connection(switch, time),
             Act::Ping(from, to, count) => net.start_ping(from, to, count).map(drop),
@@ -171,8 +194,12 @@ impl<'s> Run<'s> {
             healed.expect("it is this network's cable");
         }
         for switch in net.switches() {
-            net.start_switch(switch)
-                .expect("it is this network's switch");
+            let healed = net
+                .start_switch(switch)
+                .and_then(|()| net.set_read_rate(switch, None))
+                .and_then(|()| with_switch(net, switch, Switch::leave_room))
+                .and_then(|()| with_switch(net, switch, |switch| switch.refuse_flow_mods(false)));
+            healed.expect("it is this network's switch");
         }
         if net.controller().is_none() {
             self.start_controller();
@@ -223,7 +250,7 @@ impl<'s> Run<'s> {
     /// Has each invariant look at a phase.
     fn each(
         &mut self,
-        look: fn(&mut dyn Invariant, &mut Net) -> Result<(), String>,
+        look: impl Fn(&mut dyn Invariant, &mut Net) -> Result<(), String>,
     ) -> Result<(), Box<Failure>> {
         for place in 0..self.invariants.len() {
             let looked = look(&mut *self.invariants[place], &mut self.net);
@@ -248,6 +275,18 @@ impl<'s> Run<'s> {
             last_events: Vec::new(),
         })
     }
+}
+
+/// Does something to a switch, if it is on.
+fn with_switch(
+    net: &mut Net,
+    switch: SwitchId,
+    work: impl FnOnce(&mut Switch),
+) -> Result<(), NetError> {
+    if let Some(switch) = net.switch_mut(switch)? {
+        work(switch);
+    }
+    Ok(())
 }
 
 /// Draws delay, jitter and bandwidth of the cables.

@@ -11,6 +11,9 @@ use urtica_wire::Version;
 /// Looks at a network and at programs' state, again and again. Its error is a sentence that says what is wrong.
 pub type Check = Box<dyn FnMut(&Net) -> Result<(), String>>;
 
+/// Whether a frame is one that must arrive nowhere.
+pub type Denied = fn(&[u8]) -> bool;
+
 /// What a run draws from, and what must hold in it.
 pub struct Scenario {
     /// One of these is drawn.
@@ -31,6 +34,13 @@ pub struct Scenario {
     pub flows: usize,
     /// Within which time after the last fault hosts reach each other again; also for how long a frame may be under way.
     pub restored_within: Duration,
+    /// The same after faults that are told at once, and after which nothing waits to be tried again ([`FaultKind::is_quick`]); `None` where
+    /// the programs do not promise more.
+    pub quickly_restored_within: Option<Duration>,
+    /// Whether the programs promise that paths are no longer than the shortest, in peace.
+    pub shortest_paths: bool,
+    /// Which frames never arrive at a host, whatever happens.
+    pub denied: Option<Denied>,
     /// How long after the last frame everything that was made for it is gone.
     pub rests_after: Duration,
     /// How many entries a switch has left then at most.
@@ -111,11 +121,14 @@ impl Scenario {
             arrange: None,
             programs: Box::new(programs),
             versions: Version::ALL.to_vec(),
-            faults: Faults::all().without(&[FaultKind::HostMove]),
+            faults: Faults::all().without(&[FaultKind::HostMove, FaultKind::SilentMove]),
             only: None,
             fault_time: Duration::from_secs(10),
             flows: 8,
             restored_within: Duration::from_secs(15),
+            quickly_restored_within: Some(Duration::from_secs(2)),
+            shortest_paths: false,
+            denied: None,
             rests_after: Duration::from_secs(8),
             entries_at_rest: 1,
             never_loops: true,
@@ -142,6 +155,7 @@ impl Scenario {
             rests_after: Duration::from_secs(70),
             entries_at_rest: 2,
             never_loops: false,
+            quickly_restored_within: None,
             copies: 64,
             ..Self::on_trees(programs)
         }

@@ -8,3 +8,4 @@ mod moves;
 mod reach;
 mod refusals;
 mod support;
+mod trouble;

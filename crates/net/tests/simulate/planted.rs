@@ -1,5 +1,6 @@
 //! Programs with a mistake in them, each found by the invariant that is there for it.
 
+use std::time::Duration;
 use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
 use urtica_net::simulate::{Failure, FaultKind, Faults, PlantedBug, Programs, Scenario, simulate};
 use urtica_topology::shapes::Shape;
@@ -35,7 +36,7 @@ pub fn routing(bug: Option<PlantedBug>) -> Scenario {
         }
     });
     Scenario {
-        faults: Faults::of(&[FaultKind::Cut, FaultKind::LastingCut, FaultKind::Flap]),
+        faults: Faults::of(&[FaultKind::HostMove, FaultKind::LastingCut]),
         ..scenario
     }
 }
@@ -173,4 +174,66 @@ fn what_is_reserved_is_looked_at() {
         "what is reserved never exceeds what a link carries"
     );
     assert!(failure.seen.contains("11 are reserved"));
+}
+
+/// Floods what is short.
+struct ForShortFrames;
+
+impl SwitchHandler for ForShortFrames {
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        if packet.data.len() < 1_000 {
+            switch.forward(packet, PortNo::FLOOD);
+        }
+    }
+}
+
+#[test]
+fn streams_that_lose_their_long_segments_are_found() {
+    let mut scenario = Scenario::on_trees(programs(|| ForShortFrames));
+    scenario.faults = Faults::NONE;
+    let failure = first_failure(&scenario);
+    assert_eq!(failure.sentence, "streams arrive whole", "{failure}");
+    assert!(failure.seen.contains(" bytes of h"), "{failure}");
+}
+
+#[test]
+fn what_is_denied_and_arrives_is_found() {
+    let mut scenario = Scenario::on_trees(programs(|| Hub));
+    scenario.faults = Faults::NONE;
+    scenario.denied = Some(|frame| frame.len() == 1_514);
+    let failure = first_failure(&scenario);
+    assert_eq!(failure.sentence, "no denied packet arrives", "{failure}");
+}
+
+#[test]
+fn ways_along_the_spanning_tree_are_found_to_be_long() {
+    let mut options = urtica_apps::Options::default();
+    options.discovery.secret = Some([0; 32]);
+    let mut scenario = Scenario::on_loops(move || Programs {
+        controller: urtica_apps::add_all(Controller::new(), &["discovery", "l2"], &options)
+            .unwrap(),
+        reservations: None,
+    });
+    scenario.shapes = vec![Shape::Ring { switches: 5 }];
+    scenario.faults = Faults::NONE;
+    scenario.shortest_paths = true;
+    let failure = first_failure(&scenario);
+    assert_eq!(
+        failure.sentence, "paths at peace are no longer than the shortest",
+        "{failure}"
+    );
+    assert!(failure.seen.contains(" has passed "), "{failure}");
+}
+
+#[test]
+fn who_recovers_late_from_what_it_was_told_is_found() {
+    let scenario = Scenario {
+        quickly_restored_within: Some(Duration::from_secs(2)),
+        ..routing(Some(PlantedBug::IgnorePortDown))
+    };
+    let failure = first_failure(&scenario);
+    assert!(
+        failure.seen.starts_with("after 2s, no answer from h"),
+        "{failure}"
+    );
 }

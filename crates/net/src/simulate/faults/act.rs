@@ -1,7 +1,7 @@
 //! What can happen at a time, and how it is told.
 
 use crate::names::Names;
-use crate::{CableId, HostId, SwitchId};
+use crate::{CableId, HostId, LostEnd, SwitchId};
 use std::time::Duration;
 
 /// Something that happens at a time.
@@ -15,6 +15,16 @@ pub(in crate::simulate) enum Act {
     StopController,
     StartController,
     Move(HostId, SwitchId),
+    MoveSilently(HostId, SwitchId),
+    Announce(HostId),
+    SetLossFrom(CableId, usize, f64),
+    LoseEnd(SwitchId, LostEnd),
+    SetReadRate(SwitchId, Option<u64>),
+    /// So much room beside what there is, or all there ever was.
+    LeaveRoom(SwitchId, Option<u32>),
+    RefuseFlowMods(SwitchId, bool),
+    /// The switch's, or the controller's.
+    JumpClock(Option<SwitchId>, Duration),
     Break(SwitchId),
     Stall(SwitchId, Duration),
     Ping(HostId, HostId, u32),
@@ -41,6 +51,53 @@ impl Act {
             Self::StartController => "start a controller".to_owned(),
             Self::Move(host, to) => {
                 format!("{} moves to {}", names.host(host), names.switch(to))
+            }
+            Self::MoveSilently(host, to) => {
+                let (host, to) = (names.host(host), names.switch(to));
+                format!("{host} moves to {to}, and its port keeps its link")
+            }
+            Self::Announce(host) => format!("{} announces itself", names.host(host)),
+            Self::SetLossFrom(cable, end, probability) => format!(
+                "{} loses {:.0} in 100 of what is sent at its {} end",
+                names.cable(cable),
+                100.0 * probability,
+                if end == 0 { "first" } else { "second" }
+            ),
+            Self::LoseEnd(switch, LostEnd::OfSwitch) => format!(
+                "{} loses its end of its connection, and the controller hears nothing of it",
+                names.switch(switch)
+            ),
+            Self::LoseEnd(switch, LostEnd::OfController) => format!(
+                "the controller loses its end of the connection of {}, which hears nothing of it",
+                names.switch(switch)
+            ),
+            Self::SetReadRate(switch, Some(rate)) => {
+                format!("{} reads {rate} bytes a second", names.switch(switch))
+            }
+            Self::SetReadRate(switch, None) => {
+                format!("{} reads as fast as it can", names.switch(switch))
+            }
+            Self::LeaveRoom(switch, Some(entries)) => format!(
+                "the tables of {} have room for {entries} entries more",
+                names.switch(switch)
+            ),
+            Self::LeaveRoom(switch, None) => {
+                format!("the tables of {} have room again", names.switch(switch))
+            }
+            Self::RefuseFlowMods(switch, true) => {
+                format!("{} refuses flow mods", names.switch(switch))
+            }
+            Self::RefuseFlowMods(switch, false) => {
+                format!("{} takes flow mods again", names.switch(switch))
+            }
+            Self::JumpClock(Some(switch), by) => {
+                format!(
+                    "the clock of {} jumps ahead by {by:?}",
+                    names.switch(switch)
+                )
+            }
+            Self::JumpClock(None, by) => {
+                format!("the clock of the controller jumps ahead by {by:?}")
             }
             Self::Break(switch) => format!("break the connection of {}", names.switch(switch)),
             Self::Stall(switch, time) => format!(

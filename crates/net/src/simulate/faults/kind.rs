@@ -24,6 +24,22 @@ pub enum FaultKind {
     Stall,
     /// A host is plugged in at another switch.
     HostMove,
+    /// A cable loses frames one way, up to all of them, and no port tells.
+    OneWayLoss,
+    /// One end of a control connection is lost, and the other is not told.
+    HalfOpen,
+    /// A control channel delivers nothing for longer than keep-alives wait, and then everything.
+    Silence,
+    /// A switch reads its control channel slowly for a while.
+    SlowSwitch,
+    /// A switch's tables have room for few entries more, for a while.
+    FullTable,
+    /// A switch refuses all flow mods for a while.
+    Refusal,
+    /// The clock of a switch or of the controller jumps ahead.
+    ClockJump,
+    /// A host is plugged in at another switch, and the port that it has left keeps its link. It announces itself.
+    SilentMove,
 }
 
 /// The name is not that of a kind of fault.
@@ -46,7 +62,24 @@ impl FaultKind {
         Self::Break,
         Self::Stall,
         Self::HostMove,
+        Self::OneWayLoss,
+        Self::HalfOpen,
+        Self::Silence,
+        Self::SlowSwitch,
+        Self::FullTable,
+        Self::Refusal,
+        Self::ClockJump,
+        Self::SilentMove,
     ];
+
+    /// Whether a network that was struck by it is told when it is over, so that it can recover at once. After others switches wait before
+    /// they connect again, or somebody has to miss something first.
+    pub fn is_quick(self) -> bool {
+        matches!(
+            self,
+            Self::Cut | Self::LastingCut | Self::Flap | Self::Loss | Self::HostMove
+        )
+    }
 
     /// Its name on the command line, which its draws follow from, too.
     pub fn name(self) -> &'static str {
@@ -60,6 +93,14 @@ impl FaultKind {
             Self::Break => "break",
             Self::Stall => "stall",
             Self::HostMove => "host-move",
+            Self::OneWayLoss => "one-way-loss",
+            Self::HalfOpen => "half-open",
+            Self::Silence => "silence",
+            Self::SlowSwitch => "slow-switch",
+            Self::FullTable => "full-table",
+            Self::Refusal => "refusal",
+            Self::ClockJump => "clock-jump",
+            Self::SilentMove => "silent-move",
         }
     }
 }

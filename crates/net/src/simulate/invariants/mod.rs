@@ -1,9 +1,13 @@
 //! What must hold in every run: one file for each sentence, all of one shape.
 
+mod counters;
+mod isolation;
 mod no_leaks;
 mod no_loops;
 mod no_storms;
 mod reachability;
+mod shortest_paths;
+mod streams;
 
 use super::Scenario;
 use crate::Net;
@@ -19,8 +23,8 @@ pub(super) trait Invariant {
     /// Begins to look on, where it does. What it sees that must not be begins with the sentence.
     fn attach(&mut self, _net: &mut Net) {}
 
-    /// The faults are over.
-    fn after_faults(&mut self, _net: &mut Net) -> Result<(), String> {
+    /// The faults are over. Where it is `quick`, none of them takes long to get over.
+    fn after_faults(&mut self, _net: &mut Net, _quick: bool) -> Result<(), String> {
         Ok(())
     }
 
@@ -35,12 +39,17 @@ pub(super) trait Invariant {
     }
 }
 
-/// All of them. Reachability comes last: those before it look on already while it has hosts ping in peace.
+/// All of them. Those before reachability look on already while it has hosts ping in peace; those behind it take for granted that hosts
+/// are reached.
 pub(super) fn all(scenario: &Scenario) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(no_loops::NoLoops::new(scenario)),
         Box::new(no_storms::NoStorms::new(scenario)),
         Box::new(no_leaks::NoLeaks::new(scenario)),
+        Box::new(isolation::Isolation::new(scenario)),
+        Box::new(counters::Counters::default()),
         Box::new(reachability::Reachability::new(scenario)),
+        Box::new(streams::Streams),
+        Box::new(shortest_paths::ShortestPaths::new(scenario)),
     ]
 }

@@ -7,6 +7,7 @@
 use super::Invariant;
 use crate::names::Names;
 use crate::simulate::Scenario;
+use crate::simulate::faults::LONGEST_SILENCE;
 use crate::watch::{Event, Watcher};
 use crate::{End, Net, SwitchId, Tag};
 use std::cell::RefCell;
@@ -22,7 +23,7 @@ pub(super) struct NoLoops(Rc<RefCell<Trails>>);
 
 struct Trails {
     trails: BTreeMap<Tag, Trail>,
-    /// For how long a frame may be under way.
+    /// For how long a frame may be under way: it may wait in a channel that delivers nothing.
     lifetime: Duration,
     names: Names,
     /// No frame that was sent from then on may go round.
@@ -39,7 +40,7 @@ impl NoLoops {
     pub fn new(scenario: &Scenario) -> Self {
         Self(Rc::new(RefCell::new(Trails {
             trails: BTreeMap::new(),
-            lifetime: scenario.restored_within,
+            lifetime: scenario.restored_within + LONGEST_SILENCE,
             names: Names::default(),
             forbidden_from: scenario.never_loops.then_some(Duration::ZERO),
         })))

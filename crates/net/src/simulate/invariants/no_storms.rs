@@ -6,6 +6,7 @@
 use super::Invariant;
 use crate::names::Names;
 use crate::simulate::Scenario;
+use crate::simulate::faults::LONGEST_SILENCE;
 use crate::watch::{Event, Watcher};
 use crate::{End, HostId, Net, Tag};
 use std::cell::RefCell;
@@ -43,7 +44,7 @@ impl NoStorms {
         Self(Rc::new(RefCell::new(Copies {
             frames: BTreeMap::new(),
             names: Names::default(),
-            lifetime: scenario.restored_within,
+            lifetime: scenario.restored_within + LONGEST_SILENCE,
             most_under_way: 0,
             most_delivered: scenario.copies,
             peace_from: None,

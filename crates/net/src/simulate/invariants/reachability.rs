@@ -10,12 +10,14 @@ use std::time::Duration;
 /// Looks by pinging.
 pub(super) struct Reachability {
     within: Duration,
+    quickly: Option<Duration>,
 }
 
 impl Reachability {
     pub fn new(scenario: &Scenario) -> Self {
         Self {
             within: scenario.restored_within,
+            quickly: scenario.quickly_restored_within,
         }
     }
 }
@@ -25,8 +27,16 @@ impl Invariant for Reachability {
         "hosts that cables connect reach each other within a bound after the last fault, and from then on"
     }
 
-    fn after_faults(&mut self, net: &mut Net) -> Result<(), String> {
+    fn after_faults(&mut self, net: &mut Net, quick: bool) -> Result<(), String> {
         let end = net.now() + self.within;
+        if let Some(quickly) = self.quickly.filter(|_| quick) {
+            net.run_for(quickly);
+            let pairs = connected_pairs(net);
+            let left = ping(net, &pairs)?;
+            if !left.is_empty() && net.broken().is_none() {
+                return Err(format!("after {quickly:?}, {}", tell(net, &left)));
+            }
+        }
         let mut left = connected_pairs(net);
         while !left.is_empty() && net.broken().is_none() {
             if net.now() > end {

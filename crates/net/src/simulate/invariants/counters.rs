@@ -1,0 +1,182 @@
+//! Counters add up.
+//!
+//! What is sent into a cable arrives or is lost, and a switch's ports count in peace what went through their cables.
+
+use super::Invariant;
+use crate::names::Names;
+use crate::{CableId, End, LinkCounters, Net};
+use std::collections::BTreeMap;
+use urtica_wire::{PortNo, PortStats};
+
+/// Compares what switches say they have carried with what cables did.
+#[derive(Default)]
+pub(super) struct Counters {
+    /// What there was when peace began.
+    before: BTreeMap<(End, CableId), Carried>,
+}
+
+/// What came out of a port and went into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Carried {
+    by_cable: Way,
+    by_port: Way,
+}
+
+/// Frames and bytes that left a port, and frames that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    sent: u64,
+    sent_bytes: u64,
+    received: u64,
+}
+
+impl Way {
+    fn since(self, before: Self) -> Self {
+        Self {
+            sent: self.sent.wrapping_sub(before.sent),
+            sent_bytes: self.sent_bytes.wrapping_sub(before.sent_bytes),
+            received: self.received.wrapping_sub(before.received),
+        }
+    }
+}
+
+impl Invariant for Counters {
+    fn sentence(&self) -> &'static str {
+        "counters add up"
+    }
+
+    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+        self.before = carried(net)?;
+        Ok(())
+    }
+
+    fn at_rest(&mut self, net: &mut Net) -> Result<(), String> {
+        check_cables(net)?;
+        let names = Names::of(net);
+        for ((end, cable), now) in carried(net)? {
+            let Some(before) = self.before.get(&(end, cable)) else {
+                continue;
+            };
+            let (cable, port) = (
+                now.by_cable.since(before.by_cable),
+                now.by_port.since(before.by_port),
+            );
+            if cable != port {
+                return Err(format!(
+                    "{} counts {port:?}, and its cable {cable:?}",
+                    names.end(end)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_cables(net: &Net) -> Result<(), String> {
+    let names = Names::of(net);
+    for cable in net.cables() {
+        let links = net
+            .link_counters(cable)
+            .map_err(|error| error.to_string())?;
+        for LinkCounters {
+            sent,
+            arrived,
+            lost_drawn,
+            lost_cut,
+            lost_queue_full,
+            lost_switch_busy,
+            ..
+        } in links
+        {
+            // What a busy switch does not take in has arrived before.
+            let accounted = arrived + lost_drawn + lost_cut + lost_queue_full;
+            if sent != accounted || lost_switch_busy > arrived {
+                return Err(format!(
+                    "{} was sent {sent} frames, and {accounted} arrived or were lost",
+                    names.cable(cable)
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What each port in use has carried by now.
+fn carried(net: &mut Net) -> Result<BTreeMap<(End, CableId), Carried>, String> {
+    let mut all = BTreeMap::new();
+    for cable in net.cables() {
+        let told = |error: crate::NetError| error.to_string();
+        let (ends, links) = (
+            net.ends(cable).map_err(told)?,
+            net.link_counters(cable).map_err(told)?,
+        );
+        for (place, end) in ends.into_iter().enumerate() {
+            let End::Switch(switch, port_no) = end else {
+                continue;
+            };
+            let now = net.now();
+            let Some(switch) = net.switch_mut(switch).map_err(told)? else {
+                continue;
+            };
+            let stats = switch.port_stats(now);
+            if let Some(by_port) = stats_of(&stats, port_no) {
+                let (out, back) = (links[place], links[1 - place]);
+                let by_cable = Way {
+                    sent: out.sent,
+                    sent_bytes: out.sent_bytes,
+                    received: back.arrived - back.lost_switch_busy,
+                };
+                all.insert((end, cable), Carried { by_cable, by_port });
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn stats_of(stats: &[PortStats], port_no: PortNo) -> Option<Way> {
+    let stats = stats.iter().find(|stats| stats.port_no == port_no)?;
+    Some(Way {
+        sent: stats.tx_packets,
+        sent_bytes: stats.tx_bytes,
+        received: stats.rx_packets,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NetConfig;
+    use std::time::Duration;
+    use urtica_switch::FailMode;
+    use urtica_topology::shapes::Shape;
+
+    fn net() -> Net {
+        let plan = "linear,2".parse::<Shape>().unwrap().plan().unwrap();
+        let mut config = NetConfig::default();
+        config.switch.fail_mode = FailMode::Standalone;
+        Net::new(&plan, config).unwrap()
+    }
+
+    #[test]
+    fn what_goes_through_a_network_is_counted_by_cables_and_ports_alike() {
+        let (mut net, mut counters) = (net(), Counters::default());
+        counters.at_peace(&mut net).unwrap();
+        assert!(net.ping_all().unwrap().is_complete());
+        net.run_for(Duration::from_secs(1));
+        counters.at_rest(&mut net).unwrap();
+    }
+
+    #[test]
+    fn a_frame_that_no_cable_has_carried_is_found() {
+        let (mut net, mut counters) = (net(), Counters::default());
+        counters.at_peace(&mut net).unwrap();
+        let switch = net.switch("s1").unwrap();
+        net.deliver_to_switch(switch, 0, vec![0; 60]).unwrap();
+        net.run_for(Duration::from_secs(1));
+        let error = counters.at_rest(&mut net).unwrap_err();
+        assert!(
+            error.contains("received: 1") && error.contains("received: 0"),
+            "{error}"
+        );
+    }
+}

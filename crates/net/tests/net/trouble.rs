@@ -1,0 +1,140 @@
+//! What befalls channels, clocks and tables really happens.
+
+use crate::support::{ms, net_with};
+use urtica_net::{LostEnd, Net};
+
+fn pings(net: &mut Net, from: &str, to: &str) -> bool {
+    let (from, to) = (net.host(from).unwrap(), net.host(to).unwrap());
+    net.ping(from, to).unwrap().received == 1
+}
+
+#[test]
+fn a_cable_loses_one_way_and_no_port_tells() {
+    let mut net = net_with("linear,2", "l2");
+    assert!(pings(&mut net, "h1", "h2"));
+    let cable = net.cable("s1", "s2").unwrap();
+    net.set_loss_from(cable, 0, 1.0).unwrap();
+    let before = net.link_counters(cable).unwrap();
+    assert!(!pings(&mut net, "h1", "h2"));
+    let after = net.link_counters(cable).unwrap();
+    let lost = [0, 1].map(|end: usize| after[end].lost_drawn - before[end].lost_drawn);
+    assert!(lost[0] > 0 && lost[1] == 0, "{lost:?}");
+    assert!(!net.is_cut(cable).unwrap());
+    net.set_loss_from(cable, 0, 0.0).unwrap();
+    assert!(pings(&mut net, "h1", "h2"));
+}
+
+#[test]
+fn a_controller_keeps_an_end_that_its_switch_has_lost() {
+    let mut net = net_with("linear,2", "l2");
+    let s1 = net.switch("s1").unwrap();
+    net.lose_end(s1, LostEnd::OfSwitch).unwrap();
+    assert_eq!(net.connections(), (1, 2));
+    assert_eq!(
+        net.controller().unwrap().switches().len(),
+        2,
+        "it knows of nothing"
+    );
+    // The switch is back first: the newer connection counts, and the older one is closed.
+    net.run_for(ms(2_000));
+    assert_eq!(net.connections(), (2, 2));
+    assert!(pings(&mut net, "h1", "h2"));
+}
+
+#[test]
+fn a_controller_that_has_lost_its_end_is_found_out_by_what_a_switch_sends() {
+    let mut net = net_with("linear,2", "l2");
+    let s1 = net.switch("s1").unwrap();
+    net.lose_end(s1, LostEnd::OfController).unwrap();
+    assert_eq!(net.connections(), (2, 1));
+    // A frame comes up, and nobody has the other end.
+    assert!(!pings(&mut net, "h1", "h2"));
+    net.run_for(ms(2_000));
+    assert_eq!(net.connections(), (2, 2));
+    assert!(pings(&mut net, "h1", "h2"));
+}
+
+#[test]
+fn a_switch_that_reads_slowly_holds_up_what_is_for_it() {
+    let mut net = net_with("single,2", "l2");
+    assert!(pings(&mut net, "h1", "h2"));
+    let s1 = net.switch("s1").unwrap();
+    net.run_for(ms(6_000));
+    net.set_read_rate(s1, Some(20)).unwrap();
+    assert!(
+        !pings(&mut net, "h1", "h2"),
+        "entries have gone, and their like come slowly"
+    );
+    assert!(net.control_bytes_under_way() > 0);
+    net.set_read_rate(s1, None).unwrap();
+    net.run_for(ms(100));
+    assert_eq!(net.control_bytes_under_way(), 0);
+    assert!(pings(&mut net, "h1", "h2"));
+}
+
+#[test]
+fn tables_are_full_and_flow_mods_refused() {
+    let mut net = net_with("single,2", "l2");
+    let s1 = net.switch("s1").unwrap();
+    let entries = |net: &mut Net| net.switch_mut(s1).unwrap().unwrap().entry_count();
+    for (refuse, allow) in [
+        (
+            (|switch| switch.leave_room_for(0)) as fn(&mut urtica_switch::Switch),
+            (|switch| switch.leave_room()) as fn(&mut urtica_switch::Switch),
+        ),
+        (
+            |switch| switch.refuse_flow_mods(true),
+            |switch| switch.refuse_flow_mods(false),
+        ),
+    ] {
+        net.run_for(ms(6_000));
+        assert_eq!(entries(&mut net), 1, "the table-miss entry");
+        refuse(net.switch_mut(s1).unwrap().unwrap());
+        pings(&mut net, "h1", "h2");
+        assert_eq!(entries(&mut net), 1, "nothing can be added");
+        allow(net.switch_mut(s1).unwrap().unwrap());
+        assert!(pings(&mut net, "h1", "h2"));
+        assert!(entries(&mut net) > 1);
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_makes_everything_late() {
+    let mut net = net_with("single,2", "l2");
+    let s1 = net.switch("s1").unwrap();
+    assert!(pings(&mut net, "h1", "h2"));
+    let entries = |net: &mut Net| net.switch_mut(s1).unwrap().unwrap().entry_count();
+    assert!(entries(&mut net) > 1);
+    net.jump_clock(s1, ms(6_000)).unwrap();
+    net.run_for(ms(200));
+    assert_eq!(entries(&mut net), 1, "entries of five seconds are old now");
+    net.jump_controller_clock(ms(60_000));
+    net.run_for(ms(200));
+    assert_eq!(
+        net.connections().1,
+        0,
+        "for the controller, the switch was silent for a minute"
+    );
+    net.run_for(ms(2_000));
+    assert!(pings(&mut net, "h1", "h2"));
+}
+
+#[test]
+fn a_host_that_moves_silently_leaves_its_port_as_it_was() {
+    let mut net = net_with("linear,2", "l2");
+    let (h1, s1, s2) = (
+        net.host("h1").unwrap(),
+        net.switch("s1").unwrap(),
+        net.switch("s2").unwrap(),
+    );
+    net.move_host_silently(h1, s2).unwrap();
+    net.run_for(ms(500));
+    let has_link = |net: &mut Net, switch| {
+        let switch = net.switch_mut(switch).unwrap().unwrap();
+        switch.ports().next().unwrap().1.is_up()
+    };
+    assert!(has_link(&mut net, s1), "the port that it has left");
+    net.announce_host(h1).unwrap();
+    net.run_for(ms(100));
+    assert!(pings(&mut net, "h1", "h2"));
+}
