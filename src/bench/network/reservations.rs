@@ -155,16 +155,19 @@ fn per_second<L: Links>(threads: u64, links: usize, length: Duration) -> Result<
     Ok(reserved as f64 / elapsed.as_secs_f64())
 }
 
-/// Reserves along one path after the other; returns how often.
+/// Reserves along one path after the other; returns how often. A thread that comes to a core only after the time is over
+/// reserves a batch all the same, so that there is always a rate.
 fn reserve_until(links: &impl Links, seed: u64, stop: &AtomicBool) -> u64 {
     let mut state = seed;
     let mut reserved = 0;
-    while !stop.load(Ordering::Relaxed) {
+    loop {
         for _ in 0..BATCH {
             reserved += u64::from(links.reserve(next_path(&mut state, links.count())));
         }
+        if stop.load(Ordering::Relaxed) {
+            return reserved;
+        }
     }
-    reserved
 }
 
 /// Four links anywhere, by the SplitMix64 sequence.
