@@ -2,10 +2,11 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 600
+FUZZ_QUICK_SECONDS ?= 4
 SEEDS ?= 500
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz bench figures network-figures figure-16 figure-20 switch-figures ci
+.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick bench figures network-figures figure-16 figure-20 switch-figures ci
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -54,6 +55,10 @@ fuzz: ## Each fuzz target for ten minutes (FUZZ_SECONDS=600); needs nightly and 
 		echo "fuzz: $$target for $(FUZZ_SECONDS) s"; \
 		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
+
+fuzz-quick: ## Each fuzz target for a few seconds (FUZZ_QUICK_SECONDS=4), without a sanitizer
+	fuzz/seed
+	fuzz/run $(FUZZ_QUICK_SECONDS)
 
 bench: ## Benchmarks
 	$(CARGO) bench --workspace --bench '*'

@@ -35,7 +35,7 @@ mod packet_in;
 mod patience;
 pub mod random;
 mod recorder;
-mod reply;
+pub mod reply;
 pub mod report;
 pub mod run;
 mod socket;

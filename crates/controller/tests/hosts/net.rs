@@ -18,6 +18,7 @@ pub enum Told {
     Delete { cookie: u64 },
     Barrier,
     PacketOut { out: Vec<PortNo>, data: Vec<u8> },
+    EchoReply { xid: u32 },
 }
 
 /// How many bytes the whole messages at the front have.
@@ -303,6 +304,7 @@ impl Net {
                 let out = outputs(packet_out.actions.iter());
                 self.handle_packet_out(id, &out, packet_out.data);
             }
+            Message::EchoReply(_) => self.told.push((id, Told::EchoReply { xid })),
             Message::EchoRequest(data) => self.send_message(id, xid, &Message::EchoReply(data)),
             _ => {}
         }
@@ -346,6 +348,13 @@ impl Net {
                 let table = &mut self.switches.get_mut(&id).unwrap().table;
                 table.retain(|other| {
                     !(is_same(other, &entry) && other.cookie & mask == cookie & mask)
+                });
+            }
+            FlowModCommand::Delete => {
+                let mask = flow_mod.cookie_mask;
+                let table = &mut self.switches.get_mut(&id).unwrap().table;
+                table.retain(|other| {
+                    !(includes(&entry, other) && other.cookie & mask == entry.cookie & mask)
                 });
             }
             other => panic!("no {other:?} was expected"),
@@ -467,6 +476,12 @@ fn to_entry(flow_mod: &FlowMod) -> Entry {
 
 fn is_same(a: &Entry, b: &Entry) -> bool {
     (a.priority, &a.match_) == (b.priority, &b.match_)
+}
+
+/// Whether all that `wide` asks for is in the other, word for word.
+fn includes(wide: &Entry, other: &Entry) -> bool {
+    let is_there = |field| other.match_.fields().any(|there| there == field);
+    wide.match_.fields().all(is_there)
 }
 
 fn stats(_version: Version, entry: &Entry) -> FlowStats<'static> {
