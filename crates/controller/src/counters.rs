@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// Thread-safety: only the owning shard adds to it, so it needs no atomic read-modify-write: a relaxed
 /// load and store cost the same as a plain field. What several threads count, they all add with
-/// [`Counter::add_shared`].
+/// `add_shared`.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
