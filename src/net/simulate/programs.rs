@@ -12,7 +12,7 @@ use std::{fs, io};
 use tempfile::TempDir;
 use urtica_apps::Options;
 use urtica_controller::Controller;
-use urtica_net::simulate::{FaultKind, PlantedBug, Programs, Scenario};
+use urtica_net::simulate::{PlantedBug, Programs, Scenario};
 use urtica_topology::shapes::Plan;
 use urtica_wire::packet::{Headers, ip_proto};
 
@@ -54,20 +54,6 @@ const BANDWIDTH_DEMAND: &str = "1M udp,tp_dst=5001";
 
 /// Within which time routing recovers from what it is told of.
 const ROUTED_WITHIN: Duration = Duration::from_secs(2);
-
-/// Programs that learn, and where they deal with loops do so by the spanning tree.
-const LEARNING: [&str; 4] = ["l2", "global", "global-mutex", "global-stm"];
-
-/// What these survive where there are loops. After other faults, entries that lead where the tree was are kept by those who try again and
-/// again: this is not cured yet.
-const LEARNING_SURVIVES: [FaultKind; 6] = [
-    FaultKind::Loss,
-    FaultKind::OneWayLoss,
-    FaultKind::Stall,
-    FaultKind::SlowSwitch,
-    FaultKind::FullTable,
-    FaultKind::Refusal,
-];
 
 /// Whether the programs deal with loops.
 pub(super) fn deal_with_loops(apps: &[String]) -> bool {
@@ -121,11 +107,8 @@ pub(super) fn scenario(
     if has("firewall") && is_default_firewall {
         scenario.denied = Some(is_datagram);
     }
-    // What is learnt along a spanning tree may be longer than it has to be, and l3 keeps a path while it holds, be there a shorter one again.
-    scenario.shortest_paths = has("routing") && !has("l3") || has("l2") && !has_loops;
-    if has_loops && LEARNING.iter().any(|app| has(app)) {
-        scenario.faults.kinds = LEARNING_SURVIVES.to_vec();
-    }
+    // What is learnt along a spanning tree may be longer than it has to be.
+    scenario.shortest_paths = has("routing") || has("l2") && !has_loops;
     if has("routing") {
         scenario.quickly_restored_within = Some(ROUTED_WITHIN);
     }

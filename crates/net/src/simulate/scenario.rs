@@ -37,7 +37,7 @@ pub struct Scenario {
     /// The same after faults that are told at once, and after which nothing waits to be tried again ([`FaultKind::is_quick`]); `None` where
     /// the programs do not promise more.
     pub quickly_restored_within: Option<Duration>,
-    /// Whether the programs promise that paths are no longer than the shortest, in peace.
+    /// Whether the programs promise that paths are no longer than the shortest, when what was installed before has gone.
     pub shortest_paths: bool,
     /// Which frames never arrive at a host, whatever happens.
     pub denied: Option<Denied>,

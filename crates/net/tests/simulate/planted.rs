@@ -219,7 +219,7 @@ fn ways_along_the_spanning_tree_are_found_to_be_long() {
     scenario.shortest_paths = true;
     let failure = first_failure(&scenario);
     assert_eq!(
-        failure.sentence, "paths at peace are no longer than the shortest",
+        failure.sentence, "paths after a rest are no longer than the shortest",
         "{failure}"
     );
     assert!(failure.seen.contains(" has passed "), "{failure}");

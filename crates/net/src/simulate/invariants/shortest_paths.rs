@@ -1,4 +1,6 @@
-//! Paths are no longer than the shortest, once the network is at peace and hosts are known.
+//! Paths are no longer than the shortest, once the network has been at rest and hosts are known again.
+//!
+//! Not before: what an earlier controller has put in may still lead a longer way, and lives for as long as it is used.
 
 use super::Invariant;
 use crate::names::Names;
@@ -37,7 +39,7 @@ impl ShortestPaths {
 
 impl Invariant for ShortestPaths {
     fn sentence(&self) -> &'static str {
-        "paths at peace are no longer than the shortest"
+        "paths after a rest are no longer than the shortest"
     }
 
     fn attach(&mut self, net: &mut Net) {
@@ -46,7 +48,7 @@ impl Invariant for ShortestPaths {
         }
     }
 
-    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+    fn at_rest(&mut self, net: &mut Net) -> Result<(), String> {
         if !self.is_promised {
             return Ok(());
         }
