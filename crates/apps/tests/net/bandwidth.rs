@@ -401,6 +401,8 @@ fn whatever_befalls_the_network_no_link_is_promised_twice() {
         let config = BandwidthConfig {
             demands: vec!["3M udp".parse().unwrap(), "4M tcp".parse().unwrap()],
             default_capacity_bps: 10 * MBPS,
+            // Streams arrive whole, also those for which no bandwidth is left.
+            best_effort: true,
             ..BandwidthConfig::default()
         };
         let (controller, bandwidth) = reserving(config);
