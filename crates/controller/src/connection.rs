@@ -559,11 +559,14 @@ impl<C: Channel> Connection<C> {
 
     /// Sends what waits from before.
     pub fn flush_backlog(&mut self, turn: &Turn) -> Result<(), Close> {
-        while self.is_waiting() {
-            let sent = self.write(&self.output, turn)?;
-            if sent == 0 {
-                break;
+        let mut sent = 0;
+        while sent < self.output.len() {
+            match self.write(&self.output[sent..], turn)? {
+                0 => break,
+                count => sent += count,
             }
+        }
+        if sent > 0 {
             self.output.drain(..sent);
             // Its answers to our probes come after all that is before them: a switch that reads is alive.
             self.session.heard(turn.now);

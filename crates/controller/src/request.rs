@@ -5,10 +5,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use urtica_wire::{DatapathId, EncodeError, ErrorCode, Header, Message, MultipartFlags};
+use urtica_wire::{
+    DatapathId, EncodeError, ErrorCode, Header, Message, MultipartFlags, split_frame,
+};
 
-/// The most that is kept of one reply: some 400,000 flow entries fit, and a switch whose reply never ends does not fill
-/// the memory.
+/// The most that is kept of a switch's replies before they are whole: some 400,000 flow entries fit, and a switch whose
+/// replies never end does not fill the memory, however many of them are awaited.
 const MAX_REPLY_BYTES: usize = 64 << 20;
 
 /// Why something could not be sent to a switch, or its reply did not come.
@@ -38,8 +40,8 @@ pub enum RequestError {
     /// The switch refused.
     #[error("the switch refused with {0}")]
     Refused(ErrorCode),
-    /// The reply has no end.
-    #[error("the reply has more than {MAX_REPLY_BYTES} bytes; ask for less at a time")]
+    /// The reply has no end, or too much is asked of the switch at once.
+    #[error("the switch's replies have more than {MAX_REPLY_BYTES} bytes; ask for less at a time")]
     TooLong,
     /// The reply did not come in time.
     #[error("no reply came within {0:?}")]
@@ -49,16 +51,20 @@ pub enum RequestError {
 /// A reply: one message, or the parts of a multipart reply in order.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    frames: Vec<Vec<u8>>,
+    /// Whole frames, one after the other.
+    frames: Vec<u8>,
 }
 
 impl Reply {
     /// The messages. They were checked when they came.
     pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
-        self.frames
-            .iter()
-            .filter_map(|frame| Message::decode(frame).ok())
-            .map(|(_, message)| message)
+        let mut rest = &self.frames[..];
+        std::iter::from_fn(move || {
+            let (frame, next) = split_frame(rest).ok()??;
+            rest = next;
+            let (_, message) = Message::decode(frame).ok()?;
+            Some(message)
+        })
     }
 }
 
@@ -98,14 +104,14 @@ pub(crate) type ReplySender = oneshot::Sender<Result<Reply, RequestError>>;
 pub(crate) struct Requests {
     /// In order, so that those who wait are woken in the same order each time.
     waiting: BTreeMap<u32, Waiting>,
+    /// How many bytes of replies that are not whole yet are kept.
+    kept: usize,
 }
 
 struct Waiting {
     sender: ReplySender,
     /// The parts that came so far.
-    frames: Vec<Vec<u8>>,
-    /// How many bytes they have.
-    size: usize,
+    frames: Vec<u8>,
 }
 
 impl Requests {
@@ -114,7 +120,6 @@ impl Requests {
         let waiting = Waiting {
             sender,
             frames: Vec::new(),
-            size: 0,
         };
         self.waiting.insert(xid, waiting);
     }
@@ -124,17 +129,17 @@ impl Requests {
         let Some(mut waiting) = self.waiting.remove(&header.xid) else {
             return;
         };
-        waiting.size += frame.len();
+        self.kept -= waiting.frames.len();
+        waiting.frames.extend_from_slice(frame);
         let result = if let Message::Error(error) = message {
             Err(RequestError::Refused(error.code))
-        } else if waiting.size > MAX_REPLY_BYTES {
+        } else if self.kept + waiting.frames.len() > MAX_REPLY_BYTES {
             Err(RequestError::TooLong)
+        } else if has_more(message) {
+            self.kept += waiting.frames.len();
+            self.waiting.insert(header.xid, waiting);
+            return;
         } else {
-            waiting.frames.push(frame.to_vec());
-            if has_more(message) {
-                self.waiting.insert(header.xid, waiting);
-                return;
-            }
             Ok(Reply {
                 frames: waiting.frames,
             })
@@ -153,6 +158,8 @@ impl Requests {
     pub fn sweep(&mut self) {
         self.waiting
             .retain(|_, waiting| !waiting.sender.is_closed());
+        let kept = self.waiting.values().map(|waiting| waiting.frames.len());
+        self.kept = kept.sum();
     }
 }
 

@@ -380,24 +380,31 @@ fn a_switch_that_leaves_in_the_middle_is_forgotten() {
 }
 
 #[test]
-fn a_reply_that_has_no_end_is_given_up() {
+fn replies_that_have_no_end_are_given_up_when_all_of_a_switch_are_too_long() {
     let running = hub(1);
     let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
     let request = Message::MultipartRequest(urtica_wire::MultipartRequest {
         flags: MultipartFlags::empty(),
         body: urtica_wire::MultipartRequestBody::PortDesc,
     });
-    let pending = running.network().request(DatapathId(1), &request).unwrap();
-    let xid = switch.receive().header().xid;
-    let part = encode(
-        Version::Of13,
-        xid,
-        &port_desc(MultipartFlags::MORE, &[7; 1000]),
-    );
-    for _ in 0..(64 << 20) / part.len() + 1 {
-        switch.send_bytes(&part);
+    let ask = || running.network().request(DatapathId(1), &request).unwrap();
+    let [first, second, whole] = [ask(), ask(), ask()];
+    let xids = [(); 3].map(|()| switch.receive().header().xid);
+    let part = |xid, flags| encode(Version::Of13, xid, &port_desc(flags, &[7; 1000]));
+    let endless = [xids[0], xids[1]].map(|xid| part(xid, MultipartFlags::MORE));
+    let most = (64 << 20) / endless[0].len();
+    for _ in 0..most / 2 + 1 {
+        switch.send_bytes(&endless[0]);
+        switch.send_bytes(&endless[1]);
     }
-    assert_eq!(pending.wait(DEADLINE).unwrap_err(), RequestError::TooLong);
+    // One of the two is given up, and what it had is free for the other and for all that comes later.
+    assert_eq!(first.wait(DEADLINE).unwrap_err(), RequestError::TooLong);
+    switch.send_bytes(&part(xids[2], MultipartFlags::empty()));
+    assert_eq!(whole.wait(DEADLINE).unwrap().messages().count(), 1);
+    for _ in 0..most / 2 {
+        switch.send_bytes(&endless[1]);
+    }
+    assert_eq!(second.wait(DEADLINE).unwrap_err(), RequestError::TooLong);
     switch.assert_served();
     running.stop().unwrap();
 }
