@@ -3,6 +3,7 @@
 use crate::support::court::{Court, CourtConfig};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 use urtica_pipeline::{Packet, TemplateKind};
 use urtica_wire::{FlowMod, FlowModCommand, PortNo};
 
@@ -143,6 +144,46 @@ fn an_entry_takes_over_only_what_the_one_before_counted() {
                 let entry = "priority=10,dl_dst=02:00:00:00:00:07";
                 add(&mut court, &format!("{entry},{flags},actions=output:4"));
                 assert_eq!(template(&mut court), TemplateKind::CompoundHash);
+            }
+        }
+    }
+}
+
+/// An idle timeout goes by the last packet, also where a modify comes after it, and whether that resets the counters or not:
+/// a modify gives other instructions, and all else stays (1.3.5 section 6.4). The court compares what expires, and when.
+#[test]
+fn an_idle_timeout_goes_by_the_last_packet_before_a_modify() {
+    let nothing: fn(&mut Court) = |_| {};
+    let tables = [
+        (nothing, "ip", TemplateKind::DirectCode),
+        (
+            add_hosts,
+            "dl_dst=02:00:00:00:00:3f",
+            TemplateKind::CompoundHash,
+        ),
+        (
+            add_routes,
+            "ip,nw_dst=10.3.0.63",
+            TemplateKind::LongestPrefixMatch,
+        ),
+    ];
+    for (add_others, match_, kind) in tables {
+        for flags in ["", "reset_counts,"] {
+            let mut court = Court::new(CourtConfig::default());
+            add_others(&mut court);
+            let n_others = court.plain.tables()[0].entries().len();
+            let entry = format!("priority=32,{match_}");
+            let timeout = "idle_timeout=2,send_flow_rem,actions=output:2";
+            add(&mut court, &format!("{entry},{timeout}"));
+            court.wait(Duration::from_millis(1500));
+            assert_eq!(template(&mut court), kind);
+
+            let modify = format!("{entry},{flags}actions=output:3");
+            change(&mut court, FlowModCommand::ModifyStrict, &modify);
+            for (wait_ms, n_entries) in [(1999, n_others + 1), (1, n_others)] {
+                court.wait(Duration::from_millis(wait_ms));
+                court.compare_counters();
+                assert_eq!(court.plain.tables()[0].entries().len(), n_entries);
             }
         }
     }
