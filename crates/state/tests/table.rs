@@ -101,6 +101,7 @@ fn update_changes_adds_and_removes() {
     assert_eq!(table.update(9, count), Ok(None));
     assert_eq!(table.update(9, count), Ok(Some(1)));
     assert_eq!(table.get(9), Some(2));
+    assert!(!table.is_empty());
     assert_eq!(table.update(9, |_| None), Ok(Some(2)));
     assert_eq!(table.update(8, |_| None), Ok(None));
     assert!(table.is_empty());

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use std::{pin, thread};
@@ -29,6 +29,22 @@ fn a_transaction_sees_its_own_writes_and_others_see_them_when_it_ends() {
     });
     assert_eq!(seen, (2, "one and two!".into()));
     assert_eq!((number.load(), name.load()), (2, "one and two!".into()));
+}
+
+#[test]
+fn a_transaction_sees_its_own_writes_however_many() {
+    let numbers: Vec<_> = (0..40).map(|_| TVar::new(0)).collect();
+    atomically(|tx| {
+        for (at, number) in numbers.iter().enumerate() {
+            number.write(tx, at + 1)?;
+            for (before, number) in numbers[..=at].iter().enumerate() {
+                assert_eq!(number.read(tx)?, before + 1);
+            }
+        }
+        Ok(())
+    });
+    let loaded = numbers.iter().map(TVar::load);
+    assert!(loaded.eq(1..=40));
 }
 
 #[test]
@@ -248,6 +264,32 @@ fn conflicts_are_bounded() {
     assert_eq!(refused, Err(Refused::Contention { attempts: 20 }));
     assert_eq!(runs.load(SeqCst), 20);
     assert_eq!((one.load(), other.load()), (20, 0));
+}
+
+/// After eight conflicts a transaction has the turn: who commits meanwhile waits for 20 ms, and not for ever. This one meets
+/// with a conflict each time nevertheless, as it waits for the other's commit.
+#[test]
+fn commits_are_held_back_while_a_transaction_has_the_turn() {
+    let number = TVar::new(0_u32);
+    let runs = AtomicU32::new(0);
+    let held_back = Mutex::new(Duration::ZERO);
+    let seen = atomically(|tx| {
+        let value = number.read(tx)?;
+        let run = runs.fetch_add(1, SeqCst);
+        if run <= 8 {
+            let commit = || {
+                let began = Instant::now();
+                atomically(|tx| number.write(tx, run + 1));
+                *held_back.lock().expect("no panic") = began.elapsed();
+            };
+            thread::scope(|scope| scope.spawn(commit).join().expect("no panic"));
+        }
+        number.write(tx, value)?;
+        Ok(value)
+    });
+    assert_eq!((seen, runs.into_inner()), (9, 10));
+    let held_back = held_back.into_inner().expect("no panic");
+    assert!(held_back >= Duration::from_millis(20), "{held_back:?}");
 }
 
 #[test]

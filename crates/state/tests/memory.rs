@@ -1,0 +1,48 @@
+//! What a table takes in memory: all that is asked for is counted.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use urtica_state::Table;
+
+thread_local! {
+    /// Bytes that this thread holds.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, which counts what it is asked for.
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: all is done by the system's allocator; the counter is a plain number without a destructor, which needs no
+// memory.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.set(HELD.get() + layout.size() as isize);
+        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.set(HELD.get() - layout.size() as isize);
+        // SAFETY: as above; the memory comes from the same allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// A table for a million entries takes memory for the few that it has at once, however many pass.
+#[test]
+fn entries_that_pass_leave_no_memory_behind() {
+    let before = HELD.get();
+    let table = Table::with_max_entries(1 << 20);
+    for key in 0..100_000_u64 {
+        assert_eq!(table.insert(key * 77, key), Ok(None));
+        if key >= 60 {
+            assert_eq!(table.remove((key - 60) * 77), Some(key - 60));
+        }
+    }
+    let bytes = HELD.get() - before;
+    assert_eq!(table.len(), 60);
+    assert!(bytes < 32 << 10, "{bytes} bytes");
+}
