@@ -13,6 +13,8 @@
 //! to lead to a switch, is forgotten together with the entries from and to it; so it is flooded for until it is heard
 //! again. A switch that joins loses the entries of its earlier life.
 //!
+//! A switch that refuses a deletion is swept until it has confirmed that nothing of this program is left.
+//!
 //! **Why no entry stays that is wrong.** An entry follows from what was known when its packet was handled. First what is
 //! known changes, then deletions are sent, and a switch's shard sends them after the answers to the packets that it has
 //! handled by then. So whatever was concluded from the old is deleted after it was added.
@@ -40,7 +42,7 @@ use urtica_controller::{
 };
 use urtica_state::Snapshot;
 use urtica_topology::{NextHops, PortId, Topology};
-use urtica_wire::{DatapathId, MacAddr, Match, PacketIn, PortNo};
+use urtica_wire::{DatapathId, ErrorMessage, MacAddr, Match, PacketIn, PortNo};
 
 /// What marks the program's entries: `ulearns` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0ulearns");
@@ -196,6 +198,11 @@ impl<T: HostTable> SwitchHandler for EdgeHandler<T> {
             // An entry would keep its source, which cannot be learnt yet, from being heard.
             Some(port) => switch.forward(packet, port),
         }
+    }
+
+    fn refused(&mut self, switch: &mut Switch, _: &ErrorMessage) {
+        // Nothing but deletions is sent beside the handlers: what was to go is still there.
+        self.shared.sweeper.sweep([switch.datapath_id()]);
     }
 }
 

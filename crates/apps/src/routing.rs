@@ -16,8 +16,8 @@
 //! entries and told only what is another, is missing, or belongs to no path. Those that an earlier run of the controller
 //! has left stay while nothing speaks against them ([`inherited`]).
 //!
-//! **When a switch does not keep up.** What it cannot be told now is not lost: as soon as it can take more, it is asked
-//! for its entries as one that joins ([`late`]).
+//! **When a switch does not keep up, or refuses.** What it cannot be told now is not lost: as soon as it can take more, and
+//! again and again where it refuses, it is asked for its entries as one that joins ([`late`]).
 //!
 //! **How.** Entries are for a flow, and not for a destination, since then a path is one decision: flows of one
 //! destination can take different ways and are repaired one by one. The price is an entry for each pair of hosts that
@@ -45,7 +45,7 @@ use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use inherited::Inherited;
 use known::Known;
-use late::Late;
+use late::{Late, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -59,9 +59,9 @@ use urtica_controller::{
 use urtica_topology::{Path, PortId};
 use urtica_wire::packet::Headers;
 use urtica_wire::{
-    Action, BufferId, DatapathId, ErrorMessage, FlowRemoved, FlowRemovedReason, FlowStats, MacAddr,
-    Match, Message, MultipartFlags, MultipartReplyBody, OxmField, PacketIn, PacketOut, PortNo,
-    VLAN_PRESENT,
+    Action, BufferId, DatapathId, ErrorCode, ErrorMessage, FlowRemoved, FlowRemovedReason,
+    FlowStats, MacAddr, Match, Message, MultipartFlags, MultipartReplyBody, OxmField, PacketIn,
+    PacketOut, PortNo, VLAN_PRESENT,
 };
 
 /// What marks the program's entries: `uroutes` in ASCII.
@@ -69,6 +69,12 @@ const COOKIE: u64 = u64::from_be_bytes(*b"\0uroutes");
 
 /// How long a switch that has caught up may take to tell of its entries, before it is told all.
 const TELLS_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long until a switch that has refused something is asked for its entries; each time twice as long.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
+
+/// No such pause is longer.
+const LONGEST_REFUSAL_PAUSE: Duration = Duration::from_secs(4);
 
 /// Goes when no packet came for a minute.
 const ENTRY: EntryOptions = EntryOptions {
@@ -303,6 +309,14 @@ impl SwitchHandler for RoutingHandler {
         }
     }
 
+    fn refused(&mut self, switch: &mut Switch, error: &ErrorMessage) {
+        // Where there is no room for an entry, its packets come here, and it is added again with each.
+        if error.code != ErrorCode::FlowModFailedTableFull {
+            let late = &self.shared.flows().late;
+            late.note_refusal(switch.datapath_id());
+        }
+    }
+
     fn switch_down(&mut self, info: &SwitchInfo) {
         self.shared.flows().reported.remove(&info.datapath_id);
     }
@@ -450,14 +464,14 @@ impl Shared {
         }
     }
 
-    /// Has each switch that did not keep up catch up.
+    /// Has each switch catch up that did not keep up, or refused something.
     async fn follow_late(self: Arc<Self>, background: Background) {
         let late = self.flows().late.clone();
         let mut running = BTreeSet::new();
         let mut jobs = FuturesUnordered::new();
         let mut seen = 0;
         loop {
-            for &switch in late.load().iter() {
+            for &switch in late.load().keys() {
                 if running.insert(switch) {
                     jobs.push(self.catch_up(switch, &background, &late));
                 }
@@ -476,22 +490,30 @@ impl Shared {
         }
     }
 
-    /// Compares a switch with what it should have, as soon as it can take more.
+    /// Compares a switch with what it should have, as soon as it can take more, until it refuses nothing.
     async fn catch_up(
         &self,
         switch: DatapathId,
         background: &Background,
         late: &Late,
     ) -> DatapathId {
-        let ready = background.network().ready(switch).await;
-        // Whatever it cannot be told from here on is for another time.
-        late.remove(switch);
-        let caught_up = match ready {
-            Ok(()) => self.compare_anew(switch, background).await,
-            left => left,
-        };
-        if let Err(error) = caught_up {
-            urtica_log::debug!(about: switch, dp_id = %switch, %error, "a switch was not told all of its entries; it is when it joins again");
+        let mut pause = REFUSAL_PAUSE;
+        while let Some(reason) = late.reason(switch) {
+            if reason == Reason::Refused {
+                background.sleep(pause).await;
+                pause = LONGEST_REFUSAL_PAUSE.min(2 * pause);
+            }
+            let ready = background.network().ready(switch).await;
+            // Whatever it cannot be told from here on is for another time.
+            late.remove(switch);
+            let caught_up = match ready {
+                Ok(()) => self.compare_anew(switch, background).await,
+                left => left,
+            };
+            if let Err(error) = caught_up {
+                urtica_log::debug!(about: switch, dp_id = %switch, %error, "a switch was not told all of its entries; it is when it joins again");
+                break;
+            }
         }
         switch
     }
@@ -531,9 +553,24 @@ impl Shared {
             // One that does not tell what it has is told all.
             _ => {
                 self.finish_comparison(&asked, &right);
-                Ok(())
+                self.wait_for_refusals(switch, background).await
             }
         }
+    }
+
+    /// Waits until a switch has dealt with all that it was told: what it refuses is known by then.
+    async fn wait_for_refusals(
+        &self,
+        switch: DatapathId,
+        background: &Background,
+    ) -> Result<(), RequestError> {
+        let network = background.network();
+        let barrier = network
+            .when_ready(switch, || network.barrier(switch))
+            .await?;
+        // One that says nothing has refused nothing, as far as is known.
+        let _ = background.timeout(TELLS_WITHIN, barrier).await;
+        Ok(())
     }
 
     /// Deletes the entries of flows whose host is gone, unless it is back already.

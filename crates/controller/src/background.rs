@@ -99,10 +99,10 @@ impl Background {
         (background, queue)
     }
 
-    /// The same for a program of this stage: see [`Network::for_stage`].
-    pub(crate) fn for_stage(&self, stage: Stage) -> Self {
+    /// The same for the program with this index, which is of this stage: see [`Network::for_stage`].
+    pub(crate) fn for_program(&self, index: usize, stage: Stage) -> Self {
         Self {
-            network: self.network.for_stage(stage),
+            network: self.network.for_program(index).for_stage(stage),
             ..self.clone()
         }
     }

@@ -34,8 +34,32 @@ pub(crate) struct Turn {
     /// Whole seconds since the shard started.
     pub now_s: u32,
     pub network: Network,
+    /// The same for each program.
+    networks: Vec<Network>,
     pub programs: Vec<Arc<dyn Program>>,
     pub shard: usize,
+}
+
+impl Turn {
+    /// A shard's, with this memory for replies.
+    pub fn new(
+        out: Vec<u8>,
+        now: Instant,
+        network: Network,
+        programs: Vec<Arc<dyn Program>>,
+        shard: usize,
+    ) -> Self {
+        let networks = (0..programs.len()).map(|program| network.for_program(program));
+        Self {
+            out,
+            now,
+            now_s: 0,
+            networks: networks.collect(),
+            network,
+            programs,
+            shard,
+        }
+    }
 }
 
 /// What [`Turn::now_s`] is after this time.
@@ -163,6 +187,7 @@ impl SwitchInfo {
             xids,
             counters,
             network: &turn.network,
+            networks: &turn.networks,
             now: turn.now,
             now_s: turn.now_s,
             origin: Origin::SESSION,
@@ -481,13 +506,17 @@ impl<C: Channel> Connection<C> {
                 urtica_log::warn!(about: self.subject(), peer = self.name(), code = %error.code, xid = header.xid, count, "the switch refused a message");
             }
         }
-        match Origin::of(header.xid).sender() {
+        let origin = Origin::of(header.xid);
+        match origin.sender() {
             Sender::Request if !asynchronous => self.requests.resolve(header, message, frame),
             // No program caused it: the log is the place for it.
             Sender::Session if matches!(message, Message::Error(_)) => {}
             Sender::Program(program) if !asynchronous && program < turn.programs.len() => {
-                self.call_one(program, turn, |handler, switch| {
-                    deliver(handler, switch, header.xid, message)
+                self.call_one(program, turn, |handler, switch| match message {
+                    Message::Error(error) if origin.is_xid(header.xid) => {
+                        handler.refused(switch, error);
+                    }
+                    _ => deliver(handler, switch, header.xid, message),
                 });
             }
             _ => self.call_each(turn, |handler, switch| {

@@ -202,8 +202,8 @@ impl Controller {
         let watch = Watch::new(network.clone()).map_err(Error::io("make an event"))?;
         let (background, background_threads) =
             Background::on_threads(network.clone(), &watch).map_err(Error::io("start a clock"))?;
-        for program in &programs {
-            program.start(&background.for_stage(program.stage()));
+        for (index, program) in programs.iter().enumerate() {
+            program.start(&background.for_program(index, program.stage()));
         }
         let supervisor = Supervisor::new(network.clone(), listeners, session);
         let core = |shard: usize| {

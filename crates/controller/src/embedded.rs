@@ -102,22 +102,15 @@ impl Embedded {
     ) -> Self {
         let started = Instant::now();
         let (background, queue) = Background::on_queue(network.clone(), started);
-        for program in &programs {
-            program.start(&background.for_stage(program.stage()));
+        for (index, program) in programs.iter().enumerate() {
+            program.start(&background.for_program(index, program.stage()));
         }
         Self {
             connections: BTreeMap::new(),
             waiting: BTreeSet::new(),
             last_words: BTreeMap::new(),
             session,
-            turn: Turn {
-                out: Vec::new(),
-                now: started,
-                now_s: 0,
-                network,
-                programs,
-                shard: 0,
-            },
+            turn: Turn::new(Vec::new(), started, network, programs, 0),
             started,
             background: queue,
             rest_until: Duration::ZERO,

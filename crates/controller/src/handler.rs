@@ -68,6 +68,10 @@ pub trait SwitchHandler: Send {
     /// The switch refused something that this program sent: the message that was sent with `xid`.
     fn error(&mut self, _switch: &mut Switch, _xid: u32, _error: &ErrorMessage) {}
 
+    /// The switch refused something that this program sent through its [`Network`](crate::Network), in a background program or
+    /// in another switch's handler, and for which nobody waits: which message that was is not known.
+    fn refused(&mut self, _switch: &mut Switch, _error: &ErrorMessage) {}
+
     /// Any other message: the reply to a question that this program sent with `xid`, or an experimenter's.
     fn message(&mut self, _switch: &mut Switch, _xid: u32, _message: &Message) {}
 
@@ -106,6 +110,10 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
 
     fn error(&mut self, switch: &mut Switch, xid: u32, error: &ErrorMessage) {
         (**self).error(switch, xid, error);
+    }
+
+    fn refused(&mut self, switch: &mut Switch, error: &ErrorMessage) {
+        (**self).refused(switch, error);
     }
 
     fn message(&mut self, switch: &mut Switch, xid: u32, message: &Message) {

@@ -8,6 +8,7 @@ use crate::mailbox::{Command, Mailbox, Token};
 use crate::request::{ReplySender, has_reply};
 use crate::services::flooding::{self, FloodTree};
 use crate::stage::Tables;
+use crate::xid::Origin;
 use crate::{PendingReply, RequestError, ShardCounters, Stage, SwitchCounters, SwitchInfo};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -36,6 +37,8 @@ use urtica_wire::{Action, DatapathId, EncodeError, EntryOptions, Match, Message,
 pub struct Network {
     shared: Arc<Shared>,
     stage: Stage,
+    /// Who sends.
+    origin: Origin,
 }
 
 struct Shared {
@@ -94,14 +97,23 @@ impl Network {
         Ok(Self {
             shared: Arc::new(shared),
             stage: Stage::Forward,
+            origin: Origin::SESSION,
         })
     }
 
     /// The same network for entries of this stage, whose programs may have a table of their own: see [`Stage`].
     pub fn for_stage(&self, stage: Stage) -> Self {
         Self {
-            shared: Arc::clone(&self.shared),
             stage,
+            ..self.clone()
+        }
+    }
+
+    /// The same network for the program with this index, which is told what switches refuse.
+    pub(crate) fn for_program(&self, index: usize) -> Self {
+        Self {
+            origin: Origin::program(index),
+            ..self.clone()
         }
     }
 
@@ -143,7 +155,8 @@ impl Network {
     }
 
     /// Sends a message to a switch. It leaves when the switch's shard gets to it; messages of one sender keep their
-    /// order. Where the switch refuses it, the log says so; to learn of it, ask with [`Network::request`].
+    /// order. Where the switch refuses it, the log says so, and the program that was given this network is told
+    /// ([`SwitchHandler::refused`](crate::SwitchHandler::refused)); to learn of one message, ask with [`Network::confirm`].
     ///
     /// # Errors
     /// [`RequestError::UnknownSwitch`], [`RequestError::Encode`], [`RequestError::Busy`],
@@ -356,7 +369,13 @@ impl Network {
         for message in messages {
             let spread = flooding::in_place_of(message, info.datapath_id, self);
             let message = spread.as_ref().unwrap_or(message);
-            entries::encode(message, own_table, info.version, 0, &mut bytes)?;
+            entries::encode(
+                message,
+                own_table,
+                info.version,
+                self.origin.xid(),
+                &mut bytes,
+            )?;
         }
         Ok(bytes)
     }

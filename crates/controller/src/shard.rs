@@ -74,14 +74,13 @@ impl Shard {
             epoll,
             connections: Slab::new(),
             by_token: HashMap::new(),
-            turn: Turn {
-                out: Vec::with_capacity(READ_BYTES),
+            turn: Turn::new(
+                Vec::with_capacity(READ_BYTES),
                 now,
-                now_s: 0,
                 network,
                 programs,
-                shard: index,
-            },
+                index,
+            ),
             input: vec![0; FRAGMENT_BYTES + READ_BYTES],
             commands: Vec::new(),
             started: now,

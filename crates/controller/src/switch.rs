@@ -63,6 +63,8 @@ pub struct Switch<'a> {
     pub(crate) xids: &'a mut Xids,
     pub(crate) counters: &'a SwitchCounters,
     pub(crate) network: &'a Network,
+    /// The same for each program.
+    pub(crate) networks: &'a [Network],
     pub(crate) now: Instant,
     pub(crate) now_s: u32,
     /// Whose handler is at work.
@@ -89,6 +91,7 @@ impl Switch<'_> {
     pub(crate) fn begin(&mut self, program: usize) {
         self.origin = Origin::program(program);
         self.own_table = self.own_tables[program];
+        self.network = &self.networks[program];
         self.consumed = false;
     }
 

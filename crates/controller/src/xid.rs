@@ -32,6 +32,17 @@ impl Origin {
         Self((index as u32 + 1) << COUNTER_BITS)
     }
 
+    /// The xid of all that a program sends beside its handlers, where an error tells which switch has refused something, and
+    /// not what.
+    pub fn xid(self) -> u32 {
+        self.0
+    }
+
+    /// Whether a message with this xid was sent beside the handlers. One in 16 million of theirs is taken for such.
+    pub fn is_xid(self, xid: u32) -> bool {
+        self.0 == xid
+    }
+
     /// Where a message with this xid came from.
     pub fn of(xid: u32) -> Self {
         Self(xid & !COUNTER)

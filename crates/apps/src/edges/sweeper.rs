@@ -1,7 +1,7 @@
 //! Deletes all entries of one program from switches, and nothing else that they have.
 //!
 //! OpenFlow 1.3 deletes by cookie. 1.0 cannot: such a switch is asked for its entries, and those of the program are
-//! deleted one by one.
+//! deleted one by one. Either way the switch has to confirm it, and is asked again where it does not: it may have refused.
 //!
 //! **Thread-safety.** [`Sweeper::sweep`] may be called from anywhere, and does not wait. One background program sweeps.
 
@@ -11,18 +11,22 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use urtica_controller::{Background, Network, NetworkEvent, RequestError};
+use urtica_controller::{Background, Network, NetworkEvent, PendingReply, Reply, RequestError};
 use urtica_state::Snapshot;
 use urtica_wire::{
-    DatapathId, FlowMod, FlowModCommand, FlowStatsRequest, Match, Message, MultipartFlags,
-    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, Version,
+    DatapathId, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, Match, Message,
+    MultipartFlags, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+    Version,
 };
 
-/// How long a switch has to say which entries it has.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a switch has to say which entries it has, or that it has deleted them.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long until a switch that did not keep up is tried again.
+/// How long until a switch that did not keep up, or refused, is tried again; each time twice as long.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// No pause is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
 /// Sweeps switches that it is told to.
 pub(super) struct Sweeper {
@@ -89,12 +93,14 @@ impl Sweeper {
 
     /// Deletes the entries of a switch, and tries again until that is done or the switch has left.
     async fn clean(&self, background: &Background, switch: DatapathId) -> DatapathId {
+        let mut pause = PAUSE;
         while let Err(error) = self.try_to_clean(background, switch).await {
             tracing::debug!(dp_id = %switch, %error, "entries are not deleted yet");
             if background.network().info(switch).is_none() {
                 break;
             }
-            background.sleep(PAUSE).await;
+            background.sleep(pause).await;
+            pause = LONGEST_PAUSE.min(2 * pause);
         }
         switch
     }
@@ -106,43 +112,46 @@ impl Sweeper {
     ) -> Result<(), RequestError> {
         let network = background.network();
         if version_of(network, switch)? != Version::Of10 {
-            return delete(network, switch, self.cookie, Match::any());
+            let all = deletion(self.cookie, Match::any());
+            return in_time(background, network.confirm(switch, &[all])?)
+                .await
+                .map(drop);
         }
-        let reply = background.timeout(PATIENCE, network.request(switch, &listing())?);
-        let reply = reply
-            .await
-            .unwrap_or(Err(RequestError::Timeout(PATIENCE)))?;
+        let reply = in_time(background, network.request(switch, &listing())?).await?;
         for message in reply.messages() {
-            self.delete_listed(network, switch, &message)?;
+            let deletions = self.deletions(&message);
+            if !deletions.is_empty() {
+                in_time(background, network.confirm(switch, &deletions)?).await?;
+            }
         }
         Ok(())
     }
 
-    /// Deletes those of the entries in a part of a reply that are the program's.
-    fn delete_listed(
-        &self,
-        network: &Network,
-        switch: DatapathId,
-        message: &Message,
-    ) -> Result<(), RequestError> {
+    /// What deletes those of the entries in a part of a reply that are the program's.
+    fn deletions<'a>(&self, message: &Message<'a>) -> Vec<Message<'a>> {
         let Message::MultipartReply(MultipartReply {
             body: MultipartReplyBody::Flow(entries),
             ..
         }) = message
         else {
-            return Ok(());
+            return Vec::new();
         };
-        for entry in entries.iter().filter(|entry| entry.cookie == self.cookie) {
-            let delete = FlowMod {
+        let of_ours = entries.iter().filter(|entry| entry.cookie == self.cookie);
+        let deletion = |entry: FlowStats<'a>| {
+            Message::FlowMod(FlowMod {
                 command: FlowModCommand::DeleteStrict,
                 priority: entry.priority,
                 match_: entry.match_,
                 ..FlowMod::default()
-            };
-            network.send(switch, &Message::FlowMod(delete))?;
-        }
-        Ok(())
+            })
+        };
+        of_ours.map(deletion).collect()
     }
+}
+
+async fn in_time(background: &Background, reply: PendingReply) -> Result<Reply, RequestError> {
+    let reply = background.timeout(PATIENCE, reply).await;
+    reply.unwrap_or(Err(RequestError::Timeout(PATIENCE)))
 }
 
 /// Deletes the entries with this cookie that `match_` includes; in 1.0, whoever's they are.
@@ -155,11 +164,15 @@ pub(super) fn delete(
     if version_of(network, switch)? == Version::Of10 {
         return network.delete(switch, match_);
     }
-    let delete = FlowMod {
+    network.send(switch, &deletion(cookie, match_))
+}
+
+/// What does so in 1.3.
+fn deletion(cookie: u64, match_: Match) -> Message {
+    Message::FlowMod(FlowMod {
         match_,
         ..FlowMod::delete_by_cookie(cookie)
-    };
-    network.send(switch, &Message::FlowMod(delete))
+    })
 }
 
 fn version_of(network: &Network, switch: DatapathId) -> Result<Version, RequestError> {

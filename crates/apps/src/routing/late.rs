@@ -1,12 +1,12 @@
-//! Switches that could not be told something, since they do not keep up with what they are sent.
+//! Switches that have not been told something, since they do not keep up with what they are sent, or have refused it.
 //!
-//! **What.** Handlers and whoever holds the lock of the flows cannot wait for a switch. So what is
-//! [`Busy`](urtica_controller::RequestError::Busy) is noted here, and a background program compares the switch with what
-//! it should have as soon as it can take more. That needs no memory of what was not sent.
+//! **What.** Handlers and whoever holds the lock of the flows cannot wait for a switch. So one that is
+//! [`Busy`](urtica_controller::RequestError::Busy), or refuses, is noted here, and a background program compares it with what
+//! it should have: as soon as it can take more, or a while after it refused. That needs no memory of what was not sent.
 //!
 //! Thread-safety: may be used from any thread.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use urtica_controller::RequestError;
 use urtica_state::Snapshot;
@@ -14,11 +14,20 @@ use urtica_wire::DatapathId;
 
 /// The switches that have not been told all. A clone is the same list.
 #[derive(Clone, Debug)]
-pub(super) struct Late(Arc<Snapshot<BTreeSet<DatapathId>>>);
+pub(super) struct Late(Arc<Snapshot<BTreeMap<DatapathId, Reason>>>);
+
+/// Why a switch has not been told all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// It does not keep up.
+    Busy,
+    /// It has refused something, and may do so again.
+    Refused,
+}
 
 impl Default for Late {
     fn default() -> Self {
-        Self(Arc::new(Snapshot::new(BTreeSet::new())))
+        Self(Arc::new(Snapshot::new(BTreeMap::new())))
     }
 }
 
@@ -27,28 +36,44 @@ impl Late {
     pub fn note(&self, switch: DatapathId, sent: Result<(), RequestError>) {
         match sent {
             Ok(()) => {}
-            Err(RequestError::Busy(_)) => self.insert(switch),
+            Err(RequestError::Busy(_)) => self.insert(switch, Reason::Busy),
             Err(error) => {
                 urtica_log::debug!(about: switch, dp_id = %switch, %error, "an entry was not sent")
             }
         }
     }
 
-    fn insert(&self, switch: DatapathId) {
-        if !self.0.load().contains(&switch) {
-            self.0
-                .update(|late| late.iter().copied().chain([switch]).collect());
+    /// Notes that a switch has refused what it was told.
+    pub fn note_refusal(&self, switch: DatapathId) {
+        self.insert(switch, Reason::Refused);
+    }
+
+    fn insert(&self, switch: DatapathId, reason: Reason) {
+        if !self.0.load().contains_key(&switch) {
+            self.0.update(|late| {
+                let mut late = late.clone();
+                late.insert(switch, reason);
+                late
+            });
         }
     }
 
     /// A switch is told all from now on.
     pub fn remove(&self, switch: DatapathId) {
-        self.0
-            .update(|late| late.iter().copied().filter(|at| *at != switch).collect());
+        self.0.update(|late| {
+            let mut late = late.clone();
+            late.remove(&switch);
+            late
+        });
+    }
+
+    /// Why a switch has not been told all, if it has not.
+    pub fn reason(&self, switch: DatapathId) -> Option<Reason> {
+        self.0.load().get(&switch).copied()
     }
 
     /// All of them.
-    pub fn load(&self) -> Arc<BTreeSet<DatapathId>> {
+    pub fn load(&self) -> Arc<BTreeMap<DatapathId, Reason>> {
         self.0.load()
     }
 

@@ -1,7 +1,7 @@
 //! Learning programs: what they have learnt does not outlive the network that they have learnt it from, and they flood no more than
 //! they must.
 
-use crate::support::{frame, inject, ms, net_of_plan, net_speaking, options};
+use crate::support::{frame, inject, ms, net_of_plan, net_speaking, options, refuse_flow_mods};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -129,6 +129,19 @@ fn a_move_that_a_switch_could_not_tell_of_is_found() {
         net.move_host(h1, s2).unwrap();
         net.run_for(Duration::from_secs(10));
         pinged.answered("h1 has moved while s1 had no connection");
+    });
+}
+
+#[test]
+fn a_move_is_found_where_switches_refuse_to_delete_entries_for_a_while() {
+    each("ring,4", "h3", "h1", |pinged| {
+        let net = &mut pinged.net;
+        refuse_flow_mods(net, true);
+        let (h1, s3) = (net.host("h1").unwrap(), net.switch("s3").unwrap());
+        net.move_host(h1, s3).unwrap();
+        net.run_for(ms(1_000));
+        refuse_flow_mods(&mut pinged.net, false);
+        pinged.answered("h1 has moved while switches refused all flow mods");
     });
 }
 

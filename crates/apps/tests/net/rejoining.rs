@@ -1,6 +1,6 @@
 //! Switches and controllers that go and come back, under hosts that go on talking.
 
-use crate::support::{ms, net_with_controller, options};
+use crate::support::{ms, net_with_controller, options, refuse_flow_mods};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -201,6 +201,26 @@ fn entries_of_flows_that_ended_while_a_switch_was_away_go_when_it_comes_back() {
             [before[0] - 2, before[1] - 4, before[2] - 4]
         );
         assert_eq!(bench.routing.flows(), 2);
+    }
+}
+
+#[test]
+fn switches_that_refuse_entries_for_a_while_have_the_right_ones_afterwards() {
+    for version in VERSIONS {
+        let mut bench = Bench::new("ring,5", version);
+        let net = &mut bench.net;
+        let [h1, h3] = ["h1", "h3"].map(|name| net.host(name).unwrap());
+        let ping = net.start_ping(h1, h3, u32::MAX).unwrap();
+        net.run_for(ms(2_000));
+        refuse_flow_mods(net, true);
+        net.cut(net.cable("s2", "s3").unwrap()).unwrap();
+        net.run_for(ms(4_000));
+        refuse_flow_mods(net, false);
+        net.run_for(Duration::from_secs(5));
+        let before = net.ping_report(ping).unwrap().received;
+        net.run_for(ms(10_000));
+        let received = net.ping_report(ping).unwrap().received - before;
+        assert!(received >= 9, "{version:?}: {received} of 10");
     }
 }
 

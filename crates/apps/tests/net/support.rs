@@ -76,6 +76,14 @@ pub fn hold(scenario: &Scenario, seeds: impl IntoIterator<Item = u64>) {
     }
 }
 
+/// Has all switches refuse flow mods, or carry them out again.
+pub fn refuse_flow_mods(net: &mut Net, refuse: bool) {
+    for switch in net.switches() {
+        let switch = net.switch_mut(switch).unwrap().unwrap();
+        switch.refuse_flow_mods(refuse);
+    }
+}
+
 /// How many frames a cable has carried, both ways.
 pub fn frames_carried(net: &Net, cable: CableId) -> u64 {
     let links = net.link_counters(cable).unwrap();

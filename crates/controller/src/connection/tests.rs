@@ -18,14 +18,9 @@ struct Quiet;
 impl SwitchHandler for Quiet {}
 
 fn turn() -> Turn {
-    Turn {
-        out: Vec::new(),
-        now: Instant::now(),
-        now_s: 0,
-        network: Network::new(1, Tables::Shared).unwrap(),
-        programs: vec![Arc::new(|_: &SwitchInfo| Quiet)],
-        shard: 0,
-    }
+    let network = Network::new(1, Tables::Shared).unwrap();
+    let programs: Vec<Arc<dyn Program>> = vec![Arc::new(|_: &SwitchInfo| Quiet)];
+    Turn::new(Vec::new(), Instant::now(), network, programs, 0)
 }
 
 /// The connection of a 1.0 switch that has joined.

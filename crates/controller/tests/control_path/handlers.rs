@@ -1,11 +1,13 @@
 //! Which handler is told what, and in which order.
 
 use crate::support::*;
-use urtica_controller::{Running, Switch, SwitchHandler, SwitchInfo};
+use urtica_controller::{
+    Background, Network, NetworkEvent, Program, Running, Switch, SwitchHandler, SwitchInfo,
+};
 use urtica_wire::{
-    DatapathId, ErrorCode, Experimenter, FlowRemoved, FlowRemovedReason, Match, Message,
-    MultipartFlags, MultipartReply, MultipartReplyBody, PacketIn, PortNo, PortReason, PortStatus,
-    Version,
+    DatapathId, EntryOptions, ErrorCode, Experimenter, FlowRemoved, FlowRemovedReason, Match,
+    Message, MultipartFlags, MultipartReply, MultipartReplyBody, PacketIn, PortNo, PortReason,
+    PortStatus, Version,
 };
 
 fn record<const N: usize>(names: [&'static str; N]) -> (Running, Record) {
@@ -162,6 +164,78 @@ fn errors_and_replies_go_to_the_program_that_caused_them() {
     let counters = running.network().counters(DatapathId(1)).unwrap();
     assert_eq!(counters.errors.get(), 4);
     running.stop().unwrap();
+}
+
+/// Sends an entry to switch 1 when it comes up, from beside the handlers, and when a packet comes, through another switch's.
+struct Installing(Recorder);
+
+impl Program for Installing {
+    fn handler(&self, _: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(InstallingHandler(self.0.clone()))
+    }
+
+    fn start(&self, background: &Background) {
+        let network = background.network().clone();
+        background.spawn("installing", async move {
+            let mut events = network.events();
+            while let Some(event) = events.next().await {
+                if let NetworkEvent::Up(info) = event
+                    && info.datapath_id == DatapathId(1)
+                {
+                    install(&network);
+                }
+            }
+        });
+    }
+}
+
+struct InstallingHandler(Recorder);
+
+impl SwitchHandler for InstallingHandler {
+    fn packet_in(&mut self, switch: &mut Switch, _: &PacketIn) {
+        install(switch.network());
+    }
+
+    fn error(&mut self, switch: &mut Switch, xid: u32, error: &urtica_wire::ErrorMessage) {
+        self.0.error(switch, xid, error);
+    }
+
+    fn refused(&mut self, switch: &mut Switch, error: &urtica_wire::ErrorMessage) {
+        self.0.refused(switch, error);
+    }
+}
+
+fn install(network: &Network) {
+    let any = Match::any().in_port(PortNo(1));
+    network
+        .install(DatapathId(1), any, &[], EntryOptions::PERMANENT)
+        .unwrap();
+}
+
+#[test]
+fn a_program_is_told_what_a_switch_refuses_of_what_others_than_its_handler_sent() {
+    for version in Version::ALL {
+        let ([a, b], record) = recorders(["a", "b"]);
+        let running = controller(1)
+            .program(move |_: &SwitchInfo| Asking(a.clone()))
+            .program(Installing(b))
+            .start()
+            .unwrap();
+        let mut one = FakeSwitch::join(&running, version, 1);
+        let mut refuse = |of: &str| loop {
+            let frame = one.receive();
+            if matches!(frame.message(), Message::FlowMod(_)) {
+                one.send(frame.header().xid, &error(ErrorCode::FlowModFailedEperm));
+                let told = "b: OFPFMFC_EPERM refused by 0000000000000001";
+                return assert_eq!(record.next(), told, "{version:?}, {of}");
+            }
+        };
+        refuse("a background program");
+        let mut two = FakeSwitch::join(&running, version, 2);
+        two.send(0, &Message::PacketIn(packet_in(&UDP)));
+        refuse("another switch's handler");
+        running.stop().unwrap();
+    }
 }
 
 #[test]

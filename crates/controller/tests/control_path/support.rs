@@ -453,6 +453,11 @@ impl SwitchHandler for Recorder {
         ));
     }
 
+    fn refused(&mut self, switch: &mut Switch, error: &ErrorMessage) {
+        let dp_id = switch.datapath_id();
+        self.tell(format_args!("{} refused by {dp_id}", error.code));
+    }
+
     fn message(&mut self, _: &mut Switch, _: u32, message: &Message) {
         self.tell(format_args!("{message:?}"));
     }
