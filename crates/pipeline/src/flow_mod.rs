@@ -90,6 +90,8 @@ impl Pipeline {
             Delete | DeleteStrict => self.delete(tables, &selection, removed),
             Other(_) => return Err(ErrorCode::FlowModFailedBadCommand),
         }
+        let changed_expiry = earliest_expiry(&self.tables[changed.clone()]);
+        self.next_expiry = self.next_expiry.into_iter().chain(changed_expiry).min();
         self.follow_changes(changed, removed);
         Ok(())
     }
@@ -215,9 +217,13 @@ impl Pipeline {
 
     /// Removes the entries whose time has come; those whose flags ask for word of it are appended to `removed`.
     pub fn expire(&mut self, now: Duration, removed: &mut Vec<RemovedEntry>) {
+        if self.next_expiry.is_none_or(|next| next > now) {
+            return self.follow_changes(0..0, removed);
+        }
         for table in &mut self.tables {
             announce(table.expire(now), removed);
         }
+        self.next_expiry = earliest_expiry(&self.tables);
         self.follow_changes(0..self.tables.len(), removed);
     }
 
@@ -237,6 +243,11 @@ impl Pipeline {
         let selected = tables.iter().flat_map(|table| selection.select(table));
         Ok(selected.collect())
     }
+}
+
+/// Before which time no entry of some tables expires; `None` where none ever does.
+fn earliest_expiry(tables: &[FlowTable]) -> Option<Duration> {
+    tables.iter().filter_map(FlowTable::next_expiry).min()
 }
 
 /// Entries that are gone for one reason.

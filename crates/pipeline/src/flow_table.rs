@@ -190,6 +190,11 @@ impl FlowTable {
         gone.into_iter().map(|(_, entry)| entry).collect()
     }
 
+    /// Before which time none of its entries expires; `None` where none ever does.
+    pub(crate) fn next_expiry(&self) -> Option<Duration> {
+        self.next_expiry
+    }
+
     /// Takes out the entries whose time has come, and hands them over in their order.
     pub(crate) fn expire(&mut self, now: Duration) -> Vec<RemovedEntry> {
         if self.next_expiry.is_none_or(|next| next > now) {

@@ -3,6 +3,7 @@
 use crate::fast::Compiler;
 use crate::{FlowTable, Groups, Meters};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use urtica_wire::{Port, PortNo};
 
 /// The highest number of tables: 255 stands for all (OFPTT_MAX is the last one's number).
@@ -38,6 +39,8 @@ impl Default for PipelineConfig {
 pub struct Pipeline {
     config: PipelineConfig,
     pub(crate) tables: Vec<FlowTable>,
+    /// Before this no table's entries expire; `None` where none has a timeout. There are many tables to ask.
+    pub(crate) next_expiry: Option<Duration>,
     pub(crate) groups: Groups,
     pub(crate) meters: Meters,
     pub(crate) ports: BTreeMap<PortNo, Port>,
@@ -59,6 +62,7 @@ impl Pipeline {
         Self {
             config,
             tables: tables.collect(),
+            next_expiry: None,
             groups: Groups::default(),
             meters: Meters::default(),
             ports: BTreeMap::new(),
