@@ -63,6 +63,7 @@ impl Net {
             hosts: Vec::new(),
             channels: Vec::new(),
             control: Control::none(),
+            peers: Vec::new(),
             pace: None,
             interrupt: Interrupt::default(),
             outbox: Outbox::default(),

@@ -71,6 +71,7 @@ impl Net {
             self.channels[switch.place()].half_open.clear();
         }
         self.control.controller = None;
+        self.peers.clear();
     }
 
     /// The switches that the controller knows; `None` without a controller.
@@ -385,6 +386,47 @@ impl Net {
             self.put_segment(switch, Way::ToSwitch, side.number, Content::Close);
         }
         self.forget_half_open(id);
+        self.forget_peer(id);
+    }
+
+    /// Somebody connects to the controller, if there is one.
+    pub(super) fn connect_peer(&mut self, name: &str) -> Option<urtica_controller::ConnectionId> {
+        let now = self.controller_now();
+        let id = self
+            .control
+            .controller
+            .as_mut()?
+            .connect(name.to_owned(), now);
+        self.wake_controller();
+        Some(id)
+    }
+
+    /// Bytes come to the controller from somebody who has no channel.
+    pub(super) fn say_to_controller(&mut self, id: urtica_controller::ConnectionId, bytes: &[u8]) {
+        let now = self.controller_now();
+        if let Some(controller) = &mut self.control.controller {
+            let taken = controller.handle_input(id, bytes, now);
+            self.wake_controller();
+            if taken.is_err() {
+                self.close_at_controller(id);
+            }
+        }
+    }
+
+    /// What the controller has for somebody who has no channel.
+    pub(super) fn take_output(&mut self, id: urtica_controller::ConnectionId) -> Vec<u8> {
+        let controller = self.control.controller.as_mut();
+        let output = controller.and_then(|controller| controller.output(id));
+        output.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Somebody who has no channel has ended a connection.
+    pub(super) fn disconnect_peer(&mut self, id: urtica_controller::ConnectionId) {
+        let now = self.controller_now();
+        if let Some(controller) = &mut self.control.controller {
+            controller.disconnect(id, now);
+            self.wake_controller();
+        }
     }
 
     /// The controller has its turn as soon as all has come to it that does at this moment.
@@ -406,6 +448,7 @@ impl Net {
             self.close_at_controller(id);
         }
         self.drain_half_open();
+        self.serve_peers();
         self.switches()
             .for_each(|switch| self.send_to_switch(switch));
         self.set_timer();

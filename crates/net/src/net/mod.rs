@@ -7,6 +7,7 @@ mod hosts;
 mod interrupt;
 mod links;
 mod moves;
+mod peers;
 mod pings;
 mod real_time;
 mod switches;
@@ -27,6 +28,7 @@ use crate::watch::Watcher;
 use crate::{CableId, HostId, SwitchId};
 use control::Control;
 use interrupt::Interrupt;
+use peers::Peer;
 use real_time::Pace;
 use std::time::Duration;
 
@@ -43,6 +45,8 @@ pub struct Net {
     hosts: Vec<Attached>,
     channels: Vec<Channel>,
     control: Control,
+    /// Who has connected to the controller and is no switch of this network.
+    peers: Vec<Peer>,
     /// While time passes as it does on the wall.
     pace: Option<Pace>,
     /// Who may have time stop passing.

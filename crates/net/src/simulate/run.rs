@@ -147,6 +147,11 @@ impl<'s> Run<'s> {
                 Ok(())
             }
             Act::Move(host, to) => net.move_host(host, to).map(drop),
+            Act::ConnectImpostor(switch) => net.connect_impostor(switch),
+            Act::ConnectStranger(bytes) => {
+                net.connect_stranger(&bytes);
+                Ok(())
+            }
             Act::Announce(host) => net.announce_host(host),
             Act::MoveSilently(host, to) => net.move_host_silently(host, to).map(drop),
             Act::SetLossFrom(cable, end, probability) => net.set_loss_from(cable, end, probability),
@@ -201,6 +206,7 @@ impl<'s> Run<'s> {
                 .and_then(|()| with_switch(net, switch, |switch| switch.refuse_flow_mods(false)));
             healed.expect("it is this network's switch");
         }
+        net.disconnect_peers();
         if net.controller().is_none() {
             self.start_controller();
         }

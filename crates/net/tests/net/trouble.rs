@@ -138,3 +138,41 @@ fn a_host_that_moves_silently_leaves_its_port_as_it_was() {
     net.run_for(ms(100));
     assert!(pings(&mut net, "h1", "h2"));
 }
+
+#[test]
+fn a_switch_comes_back_after_another_took_its_datapath_id() {
+    let mut net = net_with("linear,2", "l2");
+    let s1 = net.switch("s1").unwrap();
+    net.connect_impostor(s1).unwrap();
+    net.run_for(ms(300));
+    assert_eq!(
+        (net.peers(), net.connections().0),
+        (1, 1),
+        "the newer is believed"
+    );
+    net.run_for(ms(3_000));
+    assert_eq!(
+        (net.peers(), net.connections()),
+        (0, (2, 2)),
+        "and so is the next"
+    );
+    assert!(pings(&mut net, "h1", "h2"));
+}
+
+#[test]
+fn strangers_are_sent_away_and_disturb_nobody() {
+    let mut net = net_with("linear,2", "l2");
+    net.connect_stranger(b"GET / HTTP/1.1\r\n\r\n");
+    net.run_for(ms(300));
+    assert_eq!(net.peers(), 0, "this is no OpenFlow");
+    net.connect_stranger(&[4, 0, 0]);
+    net.run_for(ms(1_000));
+    assert_eq!(net.peers(), 1, "more may come");
+    assert!(pings(&mut net, "h1", "h2"));
+    net.run_for(ms(12_000));
+    assert_eq!(
+        (net.peers(), net.connections()),
+        (0, (2, 2)),
+        "but not for ever"
+    );
+}

@@ -17,6 +17,8 @@ pub(in crate::simulate) enum Act {
     Move(HostId, SwitchId),
     MoveSilently(HostId, SwitchId),
     Announce(HostId),
+    ConnectImpostor(SwitchId),
+    ConnectStranger(Vec<u8>),
     SetLossFrom(CableId, usize, f64),
     LoseEnd(SwitchId, LostEnd),
     SetReadRate(SwitchId, Option<u64>),
@@ -36,6 +38,13 @@ impl Act {
     /// In words.
     pub fn tell(&self, names: &Names) -> String {
         match *self {
+            Self::ConnectStranger(ref bytes) => {
+                format!("somebody connects to the controller and says {bytes:02x?}")
+            }
+            Self::ConnectImpostor(switch) => format!(
+                "another switch connects with the datapath id of {}",
+                names.switch(switch)
+            ),
             Self::Cut(cable) => format!("cut {}", names.cable(cable)),
             Self::Repair(cable) => format!("repair {}", names.cable(cable)),
             Self::SetLoss(cable, probability) => {

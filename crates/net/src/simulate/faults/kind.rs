@@ -40,6 +40,10 @@ pub enum FaultKind {
     ClockJump,
     /// A host is plugged in at another switch, and the port that it has left keeps its link. It announces itself.
     SilentMove,
+    /// Another switch connects that has a switch's datapath id, again and again.
+    DuplicateId,
+    /// Somebody connects to the controller who speaks no OpenFlow, or ends in the midst of it.
+    MalformedPeer,
 }
 
 /// The name is not that of a kind of fault.
@@ -70,6 +74,8 @@ impl FaultKind {
         Self::Refusal,
         Self::ClockJump,
         Self::SilentMove,
+        Self::DuplicateId,
+        Self::MalformedPeer,
     ];
 
     /// Whether a network that was struck by it is told when it is over, so that it can recover at once. After others switches wait before
@@ -77,7 +83,12 @@ impl FaultKind {
     pub fn is_quick(self) -> bool {
         matches!(
             self,
-            Self::Cut | Self::LastingCut | Self::Flap | Self::Loss | Self::HostMove
+            Self::Cut
+                | Self::LastingCut
+                | Self::Flap
+                | Self::Loss
+                | Self::HostMove
+                | Self::MalformedPeer
         )
     }
 
@@ -101,6 +112,8 @@ impl FaultKind {
             Self::Refusal => "refusal",
             Self::ClockJump => "clock-jump",
             Self::SilentMove => "silent-move",
+            Self::DuplicateId => "duplicate-id",
+            Self::MalformedPeer => "malformed-peer",
         }
     }
 }

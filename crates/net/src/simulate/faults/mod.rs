@@ -5,6 +5,7 @@
 
 mod act;
 mod kind;
+mod malformed;
 mod part;
 
 pub(super) use act::Act;
@@ -160,6 +161,18 @@ impl Drawing<'_> {
                 // Now and in the end, when somebody is sure to hear it: entries that it meets on its way may keep it from being seen.
                 self.put(at, Act::Announce(host));
                 self.put(self.to, Act::Announce(host));
+            }
+            FaultKind::DuplicateId => {
+                let switch = self.switch();
+                let mut at = at;
+                for _ in 0..self.draw.within(1..=3) {
+                    self.put(at, Act::ConnectImpostor(switch));
+                    at += self.lasting(Duration::from_millis(10), Duration::from_secs(3));
+                }
+            }
+            FaultKind::MalformedPeer => {
+                let bytes = malformed::bytes(&mut self.draw);
+                self.put(at, Act::ConnectStranger(bytes));
             }
             FaultKind::OneWayLoss => {
                 let (cable, end) = (self.cable(), self.draw.place(2));
