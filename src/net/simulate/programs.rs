@@ -115,6 +115,8 @@ pub(super) fn scenario(
     scenario.entries_at_rest += standing_entries(apps);
     if has("l3") && !is_given {
         scenario.arrange = Some(put_into_subnets);
+        // The subnets are of IPv4, and no router's interface has a VLAN.
+        (scenario.ipv6, scenario.vlans) = (false, false);
     }
     Ok(scenario)
 }

@@ -1,17 +1,18 @@
-//! A host's addresses, and how it finds its neighbours: ARP (RFC 826) and, as far as answers go, neighbour discovery (RFC 4861).
+//! A host's addresses, and how it finds its neighbours: ARP (RFC 826) and neighbour discovery (RFC 4861).
 //!
 //! Every other host is taken for a neighbour. An address that was found is believed for [`BELIEVED`]; packets for one that is not known
 //! wait, the last [`WAITING`] of them, while it is asked for [`ATTEMPTS`] times.
 
 use super::outbox::Outbox;
+use crate::frame::Frame;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 use urtica_wire::MacAddr;
 use urtica_wire::packet::checksum::PseudoHeader;
-use urtica_wire::packet::icmpv6::{NEIGHBOR_ADVERTISEMENT, nd_flags};
+use urtica_wire::packet::icmpv6::{NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATION, nd_flags};
 use urtica_wire::packet::{
-    Arp, ArpView, Ethernet, Icmpv6, Icmpv6View, Ipv4, Ipv6, Ipv6View, Nd, arp, ether_type, ip_proto,
+    Arp, ArpView, Ethernet, Icmpv6, Ipv4, Ipv6, Nd, NdView, Vlan, arp, ether_type, ip_proto,
 };
 
 /// How long an address that was found is used before it is asked for again.
@@ -32,12 +33,48 @@ pub(crate) struct Station {
     pub mac: MacAddr,
     pub ipv4: Ipv4Addr,
     pub ipv6: Ipv6Addr,
+    /// The VLAN that it is in, if its port carries tags.
+    pub vlan: Option<u16>,
 }
 
 /// A host's network layer.
 pub(crate) struct Ip {
     pub station: Station,
-    neighbours: BTreeMap<Ipv4Addr, Neighbour>,
+    neighbours: Neighbours,
+}
+
+/// What is known of neighbours. Addresses of a kind have a map of their own: those of IPv4 are small, and there are many in large networks.
+#[derive(Default)]
+struct Neighbours {
+    ipv4: BTreeMap<Ipv4Addr, Neighbour>,
+    ipv6: BTreeMap<Ipv6Addr, Neighbour>,
+}
+
+impl Neighbours {
+    fn get_mut(&mut self, address: IpAddr) -> Option<&mut Neighbour> {
+        match address {
+            IpAddr::V4(address) => self.ipv4.get_mut(&address),
+            IpAddr::V6(address) => self.ipv6.get_mut(&address),
+        }
+    }
+
+    fn insert(&mut self, address: IpAddr, neighbour: Neighbour) -> Option<Neighbour> {
+        match address {
+            IpAddr::V4(address) => self.ipv4.insert(address, neighbour),
+            IpAddr::V6(address) => self.ipv6.insert(address, neighbour),
+        }
+    }
+
+    fn values(&self) -> impl Iterator<Item = &Neighbour> {
+        self.ipv4.values().chain(self.ipv6.values())
+    }
+
+    fn into_all(self) -> impl Iterator<Item = (IpAddr, Neighbour)> {
+        let ipv4 = self.ipv4.into_iter();
+        let ipv6 = self.ipv6.into_iter();
+        let ipv4 = ipv4.map(|(address, neighbour)| (IpAddr::V4(address), neighbour));
+        ipv4.chain(ipv6.map(|(address, neighbour)| (IpAddr::V6(address), neighbour)))
+    }
 }
 
 /// What is known of an address.
@@ -65,31 +102,71 @@ impl Station {
             mac,
             ipv4,
             ipv6: ipv6.into(),
+            vlan: None,
         }
     }
 
-    fn ethernet(&self, dst: MacAddr, ether_type: u16) -> Ethernet {
-        Ethernet {
+    /// Begins a frame.
+    fn begin(&self, frame: &mut Frame, dst: MacAddr, ether_type: u16) {
+        let header = Ethernet {
             dst,
             src: self.mac,
-            ether_type,
+            ether_type: match self.vlan {
+                Some(_) => ether_type::VLAN,
+                None => ether_type,
+            },
+        };
+        header.write(frame);
+        if let Some(vid) = self.vlan {
+            let tag = Vlan {
+                pcp: 0,
+                cfi: false,
+                vid,
+                ether_type,
+            };
+            tag.write(frame);
         }
     }
 
     fn send_arp(&self, dst: MacAddr, arp: &Arp, out: &mut Outbox) {
         out.send(|frame| {
-            self.ethernet(dst, ether_type::ARP).write(frame);
+            self.begin(frame, dst, ether_type::ARP);
             arp.write(frame);
         });
     }
 
-    fn send_ipv4(&self, dst: (MacAddr, Ipv4Addr), proto: u8, payload: &[u8], out: &mut Outbox) {
-        let (mac, ipv4) = dst;
+    fn send_ip(&self, dst: (MacAddr, IpAddr), proto: u8, payload: &[u8], out: &mut Outbox) {
+        // Refused, and then the frame ends behind its header, where the payload is longer than IP can tell.
+        out.send(|frame| match dst {
+            (mac, IpAddr::V4(ipv4)) => {
+                self.begin(frame, mac, ether_type::IPV4);
+                let _ = Ipv4::new(self.ipv4, ipv4, proto).write(frame, payload);
+            }
+            (mac, IpAddr::V6(ipv6)) => {
+                self.begin(frame, mac, ether_type::IPV6);
+                let _ = Ipv6::new(self.ipv6, ipv6, proto).write(frame, payload);
+            }
+        });
+    }
+
+    /// Sends a message of neighbour discovery.
+    fn send_nd(&self, dst: (MacAddr, Ipv6Addr), icmp_type: u8, nd: &Nd, out: &mut Outbox) {
+        let (src, (mac, dst)) = (self.ipv6, dst);
+        let (mut body, mut icmp) = (Vec::new(), Vec::new());
+        nd.write(&mut body);
+        let header = Icmpv6 {
+            icmp_type,
+            icmp_code: 0,
+        };
+        header.write(&mut icmp, &PseudoHeader::V6 { src, dst }, &body);
+        let ip = Ipv6 {
+            // Neighbours believe nothing that a router may have passed on (RFC 4861 section 7.1.2).
+            hop_limit: 255,
+            ..Ipv6::new(src, dst, ip_proto::ICMPV6)
+        };
         out.send(|frame| {
-            self.ethernet(mac, ether_type::IPV4).write(frame);
-            let header = Ipv4::new(self.ipv4, ipv4, proto);
-            // Refused, and then the frame ends here, where the payload is longer than IPv4 can tell.
-            let _ = header.write(frame, payload);
+            self.begin(frame, mac, ether_type::IPV6);
+            let _ = ip.write(frame, &icmp);
         });
     }
 }
@@ -99,22 +176,22 @@ impl Ip {
     pub fn new(station: Station) -> Self {
         Self {
             station,
-            neighbours: BTreeMap::new(),
+            neighbours: Neighbours::default(),
         }
     }
 
     /// Sends a packet, at once or when the address has been found.
     pub fn send(
         &mut self,
-        dst: Ipv4Addr,
+        dst: IpAddr,
         proto: u8,
         payload: &[u8],
         now: Duration,
         out: &mut Outbox,
     ) {
-        match self.neighbours.get_mut(&dst) {
+        match self.neighbours.get_mut(dst) {
             Some(Neighbour::Found { mac, until }) if *until > now => {
-                self.station.send_ipv4((*mac, dst), proto, payload, out);
+                self.station.send_ip((*mac, dst), proto, payload, out);
             }
             Some(Neighbour::Asked { waiting, .. }) => {
                 if waiting.len() == WAITING {
@@ -140,8 +217,8 @@ impl Ip {
             return false;
         };
         let is_for_us = packet.tpa() == self.station.ipv4;
-        if is_for_us || self.neighbours.contains_key(&packet.spa()) {
-            self.learn(packet.spa(), packet.sha(), now, out);
+        if is_for_us || self.neighbours.ipv4.contains_key(&packet.spa()) {
+            self.learn(packet.spa().into(), packet.sha(), now, out);
         }
         if is_for_us && packet.op() == arp::REQUEST && packet.spa() != self.station.ipv4 {
             let reply = packet.to_header().reply(self.station.mac);
@@ -150,27 +227,39 @@ impl Ip {
         true
     }
 
-    /// Takes in an IPv6 packet: answers it where it asks for our address. Whether it was well-formed.
-    pub fn handle_ipv6(&self, src: MacAddr, bytes: &[u8], out: &mut Outbox) -> bool {
-        let Ok(ipv6) = Ipv6View::new(bytes) else {
-            return false;
-        };
-        let Ok(icmp) = Icmpv6View::new(ipv6.payload()) else {
-            return true;
-        };
-        if ipv6.next_header() == ip_proto::ICMPV6
-            && let Ok(Some(nd)) = icmp.nd()
-            && nd.target() == self.station.ipv6
-            && icmp.icmp_type() != NEIGHBOR_ADVERTISEMENT
-        {
-            self.advertise(src, ipv6.src(), out);
+    /// Takes in a message of neighbour discovery: answers it where it asks for our address, and learns from it.
+    pub fn handle_nd(
+        &mut self,
+        src: (MacAddr, Ipv6Addr),
+        icmp_type: u8,
+        nd: &NdView<'_>,
+        now: Duration,
+        out: &mut Outbox,
+    ) {
+        if icmp_type == NEIGHBOR_ADVERTISEMENT {
+            if let Some(mac) = nd.tll()
+                && self.neighbours.ipv6.contains_key(&nd.target())
+            {
+                self.learn(nd.target().into(), mac, now, out);
+            }
+        } else if nd.target() == self.station.ipv6 {
+            if let Some(mac) = nd.sll() {
+                self.learn(src.1.into(), mac, now, out);
+            }
+            let advertisement = Nd {
+                flags: nd_flags::SOLICITED | nd_flags::OVERRIDE,
+                target: self.station.ipv6,
+                sll: None,
+                tll: Some(self.station.mac),
+            };
+            self.station
+                .send_nd(src, NEIGHBOR_ADVERTISEMENT, &advertisement, out);
         }
-        true
     }
 
     /// Asks again for addresses that were not told, or gives them up.
     pub fn handle_timeout(&mut self, now: Duration, out: &mut Outbox) {
-        for (address, neighbour) in std::mem::take(&mut self.neighbours) {
+        for (address, neighbour) in std::mem::take(&mut self.neighbours).into_all() {
             match neighbour {
                 Neighbour::Asked { attempts, next, .. } if next <= now && attempts == ATTEMPTS => {}
                 Neighbour::Asked {
@@ -194,14 +283,30 @@ impl Ip {
 
     fn ask(
         &mut self,
-        address: Ipv4Addr,
+        address: IpAddr,
         attempts: u32,
         waiting: Vec<(u8, Vec<u8>)>,
         now: Duration,
         out: &mut Outbox,
     ) {
-        let request = Arp::request(self.station.mac, self.station.ipv4, address);
-        self.station.send_arp(MacAddr::BROADCAST, &request, out);
+        let Station { mac, ipv4, .. } = self.station;
+        match address {
+            IpAddr::V4(address) => {
+                let request = Arp::request(mac, ipv4, address);
+                self.station.send_arp(MacAddr::BROADCAST, &request, out);
+            }
+            IpAddr::V6(target) => {
+                let solicitation = Nd {
+                    flags: 0,
+                    target,
+                    sll: Some(mac),
+                    tll: None,
+                };
+                let group = solicited_nodes(target);
+                self.station
+                    .send_nd(group, NEIGHBOR_SOLICITATION, &solicitation, out);
+            }
+        }
         let asked = Neighbour::Asked {
             attempts,
             next: now + ANSWER_WITHIN,
@@ -210,45 +315,23 @@ impl Ip {
         self.neighbours.insert(address, asked);
     }
 
-    fn learn(&mut self, address: Ipv4Addr, mac: MacAddr, now: Duration, out: &mut Outbox) {
+    fn learn(&mut self, address: IpAddr, mac: MacAddr, now: Duration, out: &mut Outbox) {
         let found = Neighbour::Found {
             mac,
             until: now + BELIEVED,
         };
         if let Some(Neighbour::Asked { waiting, .. }) = self.neighbours.insert(address, found) {
             for (proto, payload) in waiting {
-                self.station.send_ipv4((mac, address), proto, &payload, out);
+                self.station.send_ip((mac, address), proto, &payload, out);
             }
         }
     }
+}
 
-    /// Tells who asked, in IPv6, who we are.
-    fn advertise(&self, dst_mac: MacAddr, dst: Ipv6Addr, out: &mut Outbox) {
-        let Station { mac, ipv6, .. } = self.station;
-        let mut body = Vec::new();
-        let advertisement = Nd {
-            flags: nd_flags::SOLICITED | nd_flags::OVERRIDE,
-            target: ipv6,
-            sll: None,
-            tll: Some(mac),
-        };
-        advertisement.write(&mut body);
-        let mut icmp = Vec::new();
-        let header = Icmpv6 {
-            icmp_type: NEIGHBOR_ADVERTISEMENT,
-            icmp_code: 0,
-        };
-        header.write(&mut icmp, &PseudoHeader::V6 { src: ipv6, dst }, &body);
-        let ip = Ipv6 {
-            // Neighbours believe nothing that a router may have passed on (RFC 4861 section 7.1.2).
-            hop_limit: 255,
-            ..Ipv6::new(ipv6, dst, ip_proto::ICMPV6)
-        };
-        out.send(|frame| {
-            self.station
-                .ethernet(dst_mac, ether_type::IPV6)
-                .write(frame);
-            let _ = ip.write(frame, &icmp);
-        });
-    }
+/// The group in which a host of this address listens to those who look for it (RFC 4291 section 2.7.1, RFC 2464 section 7).
+fn solicited_nodes(target: Ipv6Addr) -> (MacAddr, Ipv6Addr) {
+    let [.., a, b, c] = target.octets();
+    let [high, low] = [u16::from_be_bytes([0xff, a]), u16::from_be_bytes([b, c])];
+    let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, high, low);
+    (MacAddr::new([0x33, 0x33, 0xff, a, b, c]), group)
 }

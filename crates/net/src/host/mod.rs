@@ -22,12 +22,14 @@ pub use udp::Datagrams;
 use crate::frame::Tag;
 use ip::{Ip, Station};
 use ping::Pings;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 use tcp::Tcps;
 use udp::Udps;
 use urtica_wire::MacAddr;
-use urtica_wire::packet::{EthernetView, Ipv4View, ether_type, ip_proto};
+use urtica_wire::packet::{
+    EthernetView, Icmpv6View, Ipv4View, Ipv6View, VlanView, ether_type, ip_proto,
+};
 
 /// How many tags a host remembers, to tell second copies: they come close after the first.
 const REMEMBERED: u64 = 256;
@@ -92,6 +94,20 @@ impl Host {
         self.ip.station.ipv4
     }
 
+    pub fn ipv6(&self) -> Ipv6Addr {
+        self.ip.station.ipv6
+    }
+
+    /// The VLAN that it is in, if its port carries tags.
+    pub fn vlan(&self) -> Option<u16> {
+        self.ip.station.vlan
+    }
+
+    /// Puts it into a VLAN: its frames have a tag from then on, and those of others are not for it.
+    pub fn set_vlan(&mut self, vlan: Option<u16>) {
+        self.ip.station.vlan = vlan;
+    }
+
     /// Tells the network of itself, so that it is known before anybody asks.
     pub fn announce(&self, out: &mut Outbox) {
         self.ip.announce(out);
@@ -100,7 +116,7 @@ impl Host {
     /// Begins to ping; returns the identifier.
     pub fn start_ping(
         &mut self,
-        dst: Ipv4Addr,
+        dst: IpAddr,
         count: u32,
         interval: Duration,
         now: Duration,
@@ -167,10 +183,14 @@ impl Host {
             self.counters.for_others += 1;
             return;
         }
-        let is_expected = match ethernet.ether_type() {
-            ether_type::IPV4 => self.handle_ipv4(ethernet.payload(), now, out),
-            ether_type::ARP => self.ip.handle_arp(ethernet.payload(), now, out),
-            ether_type::IPV6 => self.ip.handle_ipv6(ethernet.src(), ethernet.payload(), out),
+        let (vlan, ether_type, payload) = untagged(&ethernet);
+        if vlan != self.vlan() {
+            return;
+        }
+        let is_expected = match ether_type {
+            ether_type::IPV4 => self.handle_ipv4(payload, now, out),
+            ether_type::ARP => self.ip.handle_arp(payload, now, out),
+            ether_type::IPV6 => self.handle_ipv6(ethernet.src(), payload, now, out),
             // What switches and controllers tell each other.
             _ => ethernet.dst().is_multicast(),
         };
@@ -213,8 +233,41 @@ impl Host {
         match packet.proto() {
             ip_proto::UDP => self.udps.handle(src, payload),
             ip_proto::TCP => self.tcps.handle(src, payload, &mut self.ip, now, out),
-            ip_proto::ICMPV4 => self.pings.handle(src, payload, &mut self.ip, now, out),
+            ip_proto::ICMPV4 => self
+                .pings
+                .handle(src.into(), payload, &mut self.ip, now, out),
             _ => false,
+        }
+    }
+
+    fn handle_ipv6(
+        &mut self,
+        src_mac: MacAddr,
+        bytes: &[u8],
+        now: Duration,
+        out: &mut Outbox,
+    ) -> bool {
+        let Ok(packet) = Ipv6View::new(bytes) else {
+            return false;
+        };
+        let (src, payload) = (packet.src(), packet.payload());
+        let Ok(icmp) = Icmpv6View::new(payload) else {
+            return true;
+        };
+        if packet.next_header() != ip_proto::ICMPV6 {
+            return packet.dst() != self.ipv6();
+        }
+        match icmp.nd() {
+            Ok(Some(nd)) => {
+                let src = (src_mac, src);
+                self.ip.handle_nd(src, icmp.icmp_type(), &nd, now, out);
+                true
+            }
+            Ok(None) if packet.dst() == self.ipv6() => {
+                self.pings
+                    .handle(src.into(), payload, &mut self.ip, now, out)
+            }
+            _ => packet.dst().is_multicast(),
         }
     }
 
@@ -231,15 +284,23 @@ impl Host {
     }
 }
 
+/// A frame's VLAN, and what it holds. A tag of VLAN 0 is for its priority alone (IEEE 802.1Q).
+fn untagged<'a>(ethernet: &EthernetView<'a>) -> (Option<u16>, u16, &'a [u8]) {
+    match VlanView::new(ethernet.payload()) {
+        Ok(tag) if ethernet.ether_type() == ether_type::VLAN => {
+            let vlan = Some(tag.vid()).filter(|vid| *vid != 0);
+            (vlan, tag.ether_type(), tag.payload())
+        }
+        _ => (None, ethernet.ether_type(), ethernet.payload()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::frame::Frame;
-    use std::net::Ipv6Addr;
     use urtica_wire::packet::checksum::PseudoHeader;
-    use urtica_wire::packet::{
-        Arp, ArpView, Ethernet, Icmpv6, Icmpv6View, Ipv6, Ipv6View, Nd, arp, icmpv6,
-    };
+    use urtica_wire::packet::{Arp, ArpView, Ethernet, Icmpv6, Ipv6, Nd, arp, icmpv6};
 
     const NOW: Duration = Duration::from_secs(5);
     const OTHER: MacAddr = MacAddr::new([2, 0, 0, 0, 0, 9]);
@@ -365,7 +426,7 @@ mod tests {
     fn packets_wait_for_an_address_and_are_given_up() {
         let mut host = host();
         let mut out = Outbox::default();
-        host.start_ping(OTHER_IPV4, 1, Duration::from_secs(1), Duration::ZERO);
+        host.start_ping(OTHER_IPV4.into(), 1, Duration::from_secs(1), Duration::ZERO);
         let mut asked = 0;
         while let Some(next) = host.next_timeout() {
             host.handle_timeout(next, &mut out);

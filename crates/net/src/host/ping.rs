@@ -1,12 +1,13 @@
-//! Echo requests and replies (RFC 792).
+//! Echo requests and replies, over IPv4 (RFC 792) and IPv6 (RFC 4443 section 4).
 
 use super::ip::Ip;
 use super::outbox::Outbox;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
-use urtica_wire::packet::{Icmpv4, Icmpv4View, icmpv4, ip_proto};
+use urtica_wire::packet::checksum::PseudoHeader;
+use urtica_wire::packet::{Icmpv4, Icmpv4View, Icmpv6, Icmpv6View, icmpv4, icmpv6, ip_proto};
 
 /// How long an answer is waited for.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(1);
@@ -85,7 +86,7 @@ pub(crate) struct Pings {
 
 /// Requests to one host, one after the other.
 struct Ping {
-    dst: Ipv4Addr,
+    dst: IpAddr,
     left: u32,
     interval: Duration,
     next: Duration,
@@ -96,7 +97,7 @@ struct Ping {
 
 impl Pings {
     /// Begins `count` requests to a host; returns the identifier.
-    pub fn start(&mut self, dst: Ipv4Addr, count: u32, interval: Duration, now: Duration) -> u16 {
+    pub fn start(&mut self, dst: IpAddr, count: u32, interval: Duration, now: Duration) -> u16 {
         let identifier = self.started;
         self.started = self.started.wrapping_add(1);
         let ping = Ping {
@@ -131,30 +132,23 @@ impl Pings {
     /// Takes in an ICMP packet, and answers requests. Whether it was well-formed, and expected.
     pub fn handle(
         &mut self,
-        src: Ipv4Addr,
+        src: IpAddr,
         bytes: &[u8],
         ip: &mut Ip,
         now: Duration,
         out: &mut Outbox,
     ) -> bool {
-        let Ok(icmp) = Icmpv4View::new(bytes) else {
-            return false;
+        let echo = match src {
+            IpAddr::V4(_) => echo_of_ipv4(bytes),
+            IpAddr::V6(_) => echo_of_ipv6(bytes),
         };
-        match icmp.icmp_type() {
-            icmpv4::ECHO_REQUEST => {
-                send(
-                    src,
-                    icmpv4::ECHO_REPLY,
-                    icmp.rest(),
-                    icmp.payload(),
-                    ip,
-                    now,
-                    out,
-                );
+        match echo {
+            Some((Echo::Request, rest, payload)) => {
+                send(src, Echo::Reply, rest, payload, ip, now, out);
                 true
             }
-            icmpv4::ECHO_REPLY => self.handle_reply(icmp.rest(), now),
-            _ => false,
+            Some((Echo::Reply, rest, _)) => self.handle_reply(rest, now),
+            None => false,
         }
     }
 
@@ -193,7 +187,7 @@ impl Ping {
         let [[a, b], [c, d]] = [identifier, sequence].map(u16::to_be_bytes);
         send(
             self.dst,
-            icmpv4::ECHO_REQUEST,
+            Echo::Request,
             [a, b, c, d],
             &PAYLOAD,
             ip,
@@ -212,21 +206,72 @@ impl Ping {
     }
 }
 
+/// What an ICMP packet of either version is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Echo {
+    Request,
+    Reply,
+}
+
+/// What it is, its identifier and number, and what it carries.
+fn echo_of_ipv4(bytes: &[u8]) -> Option<(Echo, [u8; 4], &[u8])> {
+    let icmp = Icmpv4View::new(bytes).ok()?;
+    let echo = match icmp.icmp_type() {
+        icmpv4::ECHO_REQUEST => Echo::Request,
+        icmpv4::ECHO_REPLY => Echo::Reply,
+        _ => return None,
+    };
+    Some((echo, icmp.rest(), icmp.payload()))
+}
+
+/// The same of ICMPv6.
+fn echo_of_ipv6(bytes: &[u8]) -> Option<(Echo, [u8; 4], &[u8])> {
+    let icmp = Icmpv6View::new(bytes).ok()?;
+    let echo = match icmp.icmp_type() {
+        icmpv6::ECHO_REQUEST => Echo::Request,
+        icmpv6::ECHO_REPLY => Echo::Reply,
+        _ => return None,
+    };
+    let (rest, payload) = icmp.payload().split_first_chunk()?;
+    Some((echo, *rest, payload))
+}
+
 fn send(
-    dst: Ipv4Addr,
-    icmp_type: u8,
+    dst: IpAddr,
+    echo: Echo,
     rest: [u8; 4],
     payload: &[u8],
     ip: &mut Ip,
     now: Duration,
     out: &mut Outbox,
 ) {
-    let header = Icmpv4 {
-        icmp_type,
-        icmp_code: 0,
-        rest,
-    };
     let mut packet = Vec::with_capacity(icmpv4::HEADER_LEN + payload.len());
-    header.write(&mut packet, payload);
-    ip.send(dst, ip_proto::ICMPV4, &packet, now, out);
+    let proto = match dst {
+        IpAddr::V4(_) => {
+            let header = Icmpv4 {
+                icmp_type: match echo {
+                    Echo::Request => icmpv4::ECHO_REQUEST,
+                    Echo::Reply => icmpv4::ECHO_REPLY,
+                },
+                icmp_code: 0,
+                rest,
+            };
+            header.write(&mut packet, payload);
+            ip_proto::ICMPV4
+        }
+        IpAddr::V6(dst) => {
+            let header = Icmpv6 {
+                icmp_type: match echo {
+                    Echo::Request => icmpv6::ECHO_REQUEST,
+                    Echo::Reply => icmpv6::ECHO_REPLY,
+                },
+                icmp_code: 0,
+            };
+            let src = ip.station.ipv6;
+            let body = [&rest[..], payload].concat();
+            header.write(&mut packet, &PseudoHeader::V6 { src, dst }, &body);
+            ip_proto::ICMPV6
+        }
+    };
+    ip.send(dst, proto, &packet, now, out);
 }

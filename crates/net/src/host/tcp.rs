@@ -423,7 +423,7 @@ impl Segment<'_> {
             .write(&mut packet, &PseudoHeader::V4 { src, dst }, self.payload)
             .is_ok()
         {
-            ip.send(dst, ip_proto::TCP, &packet, now, out);
+            ip.send(dst.into(), ip_proto::TCP, &packet, now, out);
         }
     }
 }

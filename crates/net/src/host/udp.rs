@@ -144,7 +144,7 @@ impl Sending {
             .write(&mut packet, &pseudo_header, &self.payload)
             .is_ok()
         {
-            ip.send(self.dst, ip_proto::UDP, &packet, now, out);
+            ip.send(self.dst.into(), ip_proto::UDP, &packet, now, out);
         }
         self.sent += 1;
         self.next += self.flow.interval;

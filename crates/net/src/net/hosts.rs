@@ -6,11 +6,15 @@ use crate::frame::Frame;
 use crate::host::HostCounters;
 use crate::kernel::{Due, to_ns};
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use urtica_wire::MacAddr;
 
 /// The time between the announcements of different hosts.
 const STAGGER: Duration = Duration::from_micros(100);
+
+/// The VLANs that hosts can be in.
+const VLANS: RangeInclusive<u16> = 1..=4094;
 
 impl Net {
     /// A host's name.
@@ -46,6 +50,29 @@ impl Net {
     pub fn host_counters(&self, host: HostId) -> Result<HostCounters, NetError> {
         self.check_host(host)?;
         Ok(self.hosts[host.place()].host.counters)
+    }
+
+    /// The VLAN that a host is in; `None` for one whose frames have no tag.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn vlan(&self, host: HostId) -> Result<Option<u16>, NetError> {
+        self.check_host(host)?;
+        Ok(self.hosts[host.place()].host.vlan())
+    }
+
+    /// Puts a host into a VLAN, from 1 to 4094: its frames have a tag from then on, and only frames with the same are for it. Switches
+    /// carry them as any others.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`], [`NetError::NoVlan`].
+    pub fn set_vlan(&mut self, host: HostId, vlan: Option<u16>) -> Result<(), NetError> {
+        self.check_host(host)?;
+        if let Some(vid) = vlan.filter(|vid| !VLANS.contains(vid)) {
+            return Err(NetError::NoVlan(vid));
+        }
+        self.hosts[host.place()].host.set_vlan(vlan);
+        Ok(())
     }
 
     /// Has a host tell the network of itself, as virtual machines do when they have moved.

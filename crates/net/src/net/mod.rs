@@ -45,6 +45,8 @@ pub struct Net {
     hosts: Vec<Attached>,
     channels: Vec<Channel>,
     control: Control,
+    /// Which addresses are pinged.
+    pings_over_ipv6: bool,
     /// Who has connected to the controller and is no switch of this network.
     peers: Vec<Peer>,
     /// While time passes as it does on the wall.
@@ -91,6 +93,9 @@ pub enum NetError {
     /// There is no cable there.
     #[error("there is no cable between '{0}' and '{1}'")]
     NoCable(String, String),
+    /// A frame's tag cannot tell this VLAN, or says by it that there is none (IEEE 802.1Q section 9.6).
+    #[error("a host cannot be in VLAN {0}; expected 1 to 4094")]
+    NoVlan(u16),
     /// A controller's address stands for nothing.
     #[error("cannot find the controller {0}: {1}; expected a host that there is")]
     Address(String, String),

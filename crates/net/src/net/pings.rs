@@ -169,6 +169,12 @@ impl Net {
         Ok(())
     }
 
+    /// Has pings that are started from now on go over IPv6, to the address that follows from a host's MAC address, or over IPv4, as in the
+    /// beginning.
+    pub fn ping_over_ipv6(&mut self, over_ipv6: bool) {
+        self.pings_over_ipv6 = over_ipv6;
+    }
+
     /// Has a host send echo requests, one a second, while time passes.
     ///
     /// # Errors
@@ -177,7 +183,11 @@ impl Net {
         self.check_host(from)?;
         self.check_host(to)?;
         let now = self.now();
-        let dst = self.hosts[to.place()].host.ipv4();
+        let dst = &self.hosts[to.place()].host;
+        let dst = match self.pings_over_ipv6 {
+            true => dst.ipv6().into(),
+            false => dst.ipv4().into(),
+        };
         let host = &mut self.hosts[from.place()].host;
         let identifier = host.start_ping(dst, count, INTERVAL, now);
         self.wake_host(from);

@@ -4,7 +4,7 @@ use crate::{CableId, End, HostId, Net};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The pairs of hosts, both ways, between which there is a way over cables that are not cut. All switches are on.
+/// The pairs of hosts of one VLAN, both ways, between which there is a way over cables that are not cut. All switches are on.
 pub(super) fn connected_pairs(net: &Net) -> Vec<(HostId, HostId)> {
     let mut islands = Islands::default();
     net.cables().for_each(|cable| islands.join(net, cable));
@@ -12,8 +12,10 @@ pub(super) fn connected_pairs(net: &Net) -> Vec<(HostId, HostId)> {
     let pairs = hosts
         .iter()
         .flat_map(|&from| hosts.iter().map(move |&to| (from, to)));
+    let are_neighbours = |from, to| net.vlan(from).ok() == net.vlan(to).ok();
     pairs
-        .filter(|(from, to)| from != to && islands.of_host(*from) == islands.of_host(*to))
+        .filter(|&(from, to)| from != to && are_neighbours(from, to))
+        .filter(|(from, to)| islands.of_host(*from) == islands.of_host(*to))
         .collect()
 }
 

@@ -54,6 +54,7 @@ impl<'s> Run<'s> {
         draw_links(&mut plan, seed);
         let config = draw_config(&scenario.versions, seed);
         let mut net = Net::new(&plan, config).expect("a shape's plan is a network");
+        draw_hosts(&mut net, scenario, seed);
         let digest = Rc::new(RefCell::new(Digest::new()));
         net.watch(Rc::clone(&digest));
         let mut invariants = invariants::all(scenario);
@@ -307,6 +308,20 @@ fn draw_links(plan: &mut Plan, seed: u64) {
             loss: 0.0,
             bandwidth_bps: is_narrow.then_some(10_000_000),
         };
+    }
+}
+
+/// Draws over what hosts ping, and which VLAN each is in: in one run of four, some are in none and some in others.
+fn draw_hosts(net: &mut Net, scenario: &Scenario, seed: u64) {
+    let over_ipv6 = Draw::of(seed, "ipv6").below(3) == 0;
+    net.ping_over_ipv6(scenario.ipv6 && over_ipv6);
+    if scenario.vlans && Draw::of(seed, "vlans").below(4) == 0 {
+        for host in net.hosts() {
+            let mut draw = Draw::of(seed, &format!("vlan of host {}", host.0));
+            let vlan = draw.choose(&[None, Some(10), Some(4_094)]).copied();
+            let set = net.set_vlan(host, vlan.unwrap_or_default());
+            set.expect("it is this network's host");
+        }
     }
 }
 

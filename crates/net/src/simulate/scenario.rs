@@ -24,6 +24,10 @@ pub struct Scenario {
     pub programs: Box<dyn Fn() -> Programs>,
     /// The versions that switches may speak: both, or one of them, is drawn.
     pub versions: Vec<Version>,
+    /// Whether hosts ping over IPv6 in some runs.
+    pub ipv6: bool,
+    /// Whether hosts are in different VLANs in some runs.
+    pub vlans: bool,
     /// What may befall the network.
     pub faults: Faults,
     /// Only these faults and flows of those that a seed has; all where it is `None`. They are what they would be among the others.
@@ -121,6 +125,8 @@ impl Scenario {
             arrange: None,
             programs: Box::new(programs),
             versions: Version::ALL.to_vec(),
+            ipv6: true,
+            vlans: true,
             faults: Faults::all().without(&[FaultKind::HostMove, FaultKind::SilentMove]),
             only: None,
             fault_time: Duration::from_secs(10),
