@@ -63,6 +63,7 @@ impl Net {
             hosts: Vec::new(),
             channels: Vec::new(),
             control: Control::none(),
+            second: None,
             pings_over_ipv6: false,
             peers: Vec::new(),
             pace: None,

@@ -200,6 +200,7 @@ impl Net {
     /// The controller is told the time.
     pub(super) fn tick_controller(&mut self) {
         self.run_controller(Embedded::handle_timeout);
+        self.tick_second_controller();
         self.kernel.put_in(TICK, Due::ControllerTick);
     }
 

@@ -10,6 +10,7 @@ mod moves;
 mod peers;
 mod pings;
 mod real_time;
+mod second;
 mod switches;
 mod trouble;
 
@@ -30,6 +31,7 @@ use control::Control;
 use interrupt::Interrupt;
 use peers::Peer;
 use real_time::Pace;
+use second::Second;
 use std::time::Duration;
 
 /// A network in one process: switches, cables, hosts and, if wanted, a controller.
@@ -45,6 +47,8 @@ pub struct Net {
     hosts: Vec<Attached>,
     channels: Vec<Channel>,
     control: Control,
+    /// A controller beside the one that there is.
+    second: Option<Second>,
     /// Which addresses are pinged.
     pings_over_ipv6: bool,
     /// Who has connected to the controller and is no switch of this network.

@@ -149,6 +149,15 @@ impl<'s> Run<'s> {
             }
             Act::Move(host, to) => net.move_host(host, to).map(drop),
             Act::ConnectImpostor(switch) => net.connect_impostor(switch),
+            Act::StartSecondController => {
+                let started = net.start_second_controller();
+                started.expect("a controller without programs can be started");
+                Ok(())
+            }
+            Act::StopSecondController => {
+                net.stop_second_controller();
+                Ok(())
+            }
             Act::ConnectStranger(bytes) => {
                 net.connect_stranger(&bytes);
                 Ok(())
@@ -208,6 +217,7 @@ impl<'s> Run<'s> {
             healed.expect("it is this network's switch");
         }
         net.disconnect_peers();
+        net.stop_second_controller();
         if net.controller().is_none() {
             self.start_controller();
         }

@@ -176,3 +176,26 @@ fn strangers_are_sent_away_and_disturb_nobody() {
         "but not for ever"
     );
 }
+
+#[test]
+fn a_second_controller_has_sessions_and_changes_nothing() {
+    let mut net = net_with("linear,2", "l2");
+    let s1 = net.switch("s1").unwrap();
+    net.start_second_controller().unwrap();
+    net.run_for(ms(1_000));
+    assert_eq!(net.switches_of_second_controller(), 2);
+    let connections = |net: &mut Net| net.switch_mut(s1).unwrap().unwrap().connection_count();
+    assert_eq!(connections(&mut net), 2);
+    let report = net.ping_all().unwrap();
+    assert!(report.is_complete() && report.duplicates == 0, "{report}");
+    net.restart_switch(s1).unwrap();
+    net.run_for(ms(20_000));
+    assert_eq!(
+        net.switches_of_second_controller(),
+        2,
+        "keep-alives are answered"
+    );
+    net.stop_second_controller();
+    assert_eq!(connections(&mut net), 1);
+    assert!(net.ping_all().unwrap().is_complete());
+}

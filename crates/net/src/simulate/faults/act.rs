@@ -19,6 +19,8 @@ pub(in crate::simulate) enum Act {
     Announce(HostId),
     ConnectImpostor(SwitchId),
     ConnectStranger(Vec<u8>),
+    StartSecondController,
+    StopSecondController,
     SetLossFrom(CableId, usize, f64),
     LoseEnd(SwitchId, LostEnd),
     SetReadRate(SwitchId, Option<u64>),
@@ -56,6 +58,8 @@ impl Act {
             }
             Self::StopSwitch(switch) => format!("switch {} off", names.switch(switch)),
             Self::StartSwitch(switch) => format!("switch {} on", names.switch(switch)),
+            Self::StartSecondController => "start a second controller".to_owned(),
+            Self::StopSecondController => "stop the second controller".to_owned(),
             Self::StopController => "stop the controller".to_owned(),
             Self::StartController => "start a controller".to_owned(),
             Self::Move(host, to) => {

@@ -44,6 +44,8 @@ pub enum FaultKind {
     DuplicateId,
     /// Somebody connects to the controller who speaks no OpenFlow, or ends in the midst of it.
     MalformedPeer,
+    /// A second controller, without programs, has sessions with all switches for a while.
+    SecondController,
 }
 
 /// The name is not that of a kind of fault.
@@ -76,6 +78,7 @@ impl FaultKind {
         Self::SilentMove,
         Self::DuplicateId,
         Self::MalformedPeer,
+        Self::SecondController,
     ];
 
     /// Whether a network that was struck by it is told when it is over, so that it can recover at once. After others switches wait before
@@ -89,6 +92,7 @@ impl FaultKind {
                 | Self::Loss
                 | Self::HostMove
                 | Self::MalformedPeer
+                | Self::SecondController
         )
     }
 
@@ -114,6 +118,7 @@ impl FaultKind {
             Self::SilentMove => "silent-move",
             Self::DuplicateId => "duplicate-id",
             Self::MalformedPeer => "malformed-peer",
+            Self::SecondController => "second-controller",
         }
     }
 }

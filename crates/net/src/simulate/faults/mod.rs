@@ -174,6 +174,10 @@ impl Drawing<'_> {
                 let bytes = malformed::bytes(&mut self.draw);
                 self.put(at, Act::ConnectStranger(bytes));
             }
+            FaultKind::SecondController => {
+                self.put(at, Act::StartSecondController);
+                self.put(back, Act::StopSecondController);
+            }
             FaultKind::OneWayLoss => {
                 let (cable, end) = (self.cable(), self.draw.place(2));
                 let lost = self.one_way_loss();
