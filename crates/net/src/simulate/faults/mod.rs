@@ -20,6 +20,9 @@ use std::time::Duration;
 /// The longest that a control channel delivers nothing.
 pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(20);
 
+/// The longest that a switch needs to find a controller that is there: the longest back-off, and the handshake.
+const LONGEST_RETURN: Duration = Duration::from_secs(11);
+
 /// Something that happens.
 pub(super) struct Happening {
     pub at: Duration,
@@ -76,8 +79,31 @@ impl Schedule {
                 None => drawing.flow(),
             }
         }
+        schedule.announce_moved_hosts();
         schedule.happenings.sort_by_key(|happening| happening.at);
         schedule
+    }
+
+    /// Hosts that have moved silently announce themselves once more when all switches are back: the entries of an earlier controller
+    /// may carry what they send, and nobody would see where they are.
+    fn announce_moved_hosts(&mut self) {
+        let happenings = self.happenings.iter();
+        let moved: Vec<_> = happenings
+            .filter_map(|happening| match happening.act {
+                Act::MoveSilently(host, _) => Some((happening.part, host)),
+                _ => None,
+            })
+            .collect();
+        if !moved.is_empty() {
+            self.end += LONGEST_RETURN;
+        }
+        for (part, host) in moved {
+            self.happenings.push(Happening {
+                at: self.end,
+                part,
+                act: Act::Announce(host),
+            });
+        }
     }
 
     /// Leaves all but these out. When all is over stays as it is: what is drawn later is not to depend on what is left out.
@@ -158,9 +184,7 @@ impl Drawing<'_> {
             FaultKind::SilentMove => {
                 let (host, to) = (self.host(), self.switch());
                 self.put(at, Act::MoveSilently(host, to));
-                // Now and in the end, when somebody is sure to hear it: entries that it meets on its way may keep it from being seen.
                 self.put(at, Act::Announce(host));
-                self.put(self.to, Act::Announce(host));
             }
             FaultKind::DuplicateId => {
                 let switch = self.switch();
