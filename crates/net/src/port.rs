@@ -119,8 +119,14 @@ impl SwitchSide {
 
     /// How many frames wait for the switch.
     pub fn waiting(&self) -> usize {
-        let waiting = |socket: &Arc<Socket>| socket.waiting.load(Relaxed);
-        self.ports.iter().map(waiting).sum()
+        (0..self.ports.len())
+            .map(|place| self.waiting_at(place))
+            .sum()
+    }
+
+    /// How many of them have come in by this port.
+    pub fn waiting_at(&self, place: usize) -> usize {
+        self.ports[place].waiting.load(Relaxed)
     }
 }
 

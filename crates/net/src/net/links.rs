@@ -6,6 +6,7 @@ use crate::frame::Frame;
 use crate::kernel::Due;
 use crate::watch::{Event, Loss};
 use crate::{CableId, End, SwitchId};
+use urtica_wire::PortNo;
 
 impl Net {
     /// The cable between two hosts or switches, given by name; of several the first of the plan.
@@ -54,6 +55,14 @@ impl Net {
         let powered = self.nodes.iter().filter_map(|node| node.powered.as_ref());
         let waiting = powered.map(|powered| powered.side.waiting());
         in_cables.sum::<usize>() + waiting.sum::<usize>()
+    }
+
+    /// How many frames have come to a switch's port that the switch has not taken in yet.
+    pub(crate) fn waiting_at(&self, switch: SwitchId, port_no: PortNo) -> usize {
+        let node = &self.nodes[switch.place()];
+        let slot = node.ports.iter().position(|port| port.port_no == port_no);
+        let waiting = slot.zip(node.powered.as_ref());
+        waiting.map_or(0, |(slot, powered)| powered.side.waiting_at(slot))
     }
 
     /// Cuts a cable: what is under way is lost, and the ports at both ends have no link, as their switches notice after

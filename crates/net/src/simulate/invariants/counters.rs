@@ -114,6 +114,8 @@ fn carried(net: &mut Net) -> Result<BTreeMap<(End, CableId), Carried>, String> {
             let End::Switch(switch, port_no) = end else {
                 continue;
             };
+            // These have left the cable, and the port has not counted them yet.
+            let waiting = net.waiting_at(switch, port_no) as u64;
             let now = net.now();
             let Some(switch) = net.switch_mut(switch).map_err(told)? else {
                 continue;
@@ -124,7 +126,7 @@ fn carried(net: &mut Net) -> Result<BTreeMap<(End, CableId), Carried>, String> {
                 let by_cable = Way {
                     sent: out.sent,
                     sent_bytes: out.sent_bytes,
-                    received: back.arrived - back.lost_switch_busy,
+                    received: back.arrived - back.lost_switch_busy - waiting,
                 };
                 all.insert((end, cable), Carried { by_cable, by_port });
             }
@@ -162,6 +164,24 @@ mod tests {
         let (mut net, mut counters) = (net(), Counters::default());
         counters.at_peace(&mut net).unwrap();
         assert!(net.ping_all().unwrap().is_complete());
+        net.run_for(Duration::from_secs(1));
+        counters.at_rest(&mut net).unwrap();
+    }
+
+    #[test]
+    fn a_frame_that_waits_for_its_switch_is_counted_by_neither() {
+        let (mut net, mut counters) = (net(), Counters::default());
+        let [h1, h2] = ["h1", "h2"].map(|name| net.host(name).unwrap());
+        let (s1, cable) = (net.switch("s1").unwrap(), net.cable("h1", "s1").unwrap());
+        net.start_ping(h1, h2, 1).unwrap();
+        let port_no = match net.ends(cable).unwrap() {
+            [End::Switch(_, port_no), _] | [_, End::Switch(_, port_no)] => port_no,
+            ends => panic!("{ends:?}"),
+        };
+        while net.waiting_at(s1, port_no) == 0 {
+            net.run_for(Duration::from_nanos(100));
+        }
+        counters.at_peace(&mut net).unwrap();
         net.run_for(Duration::from_secs(1));
         counters.at_rest(&mut net).unwrap();
     }
