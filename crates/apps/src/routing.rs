@@ -39,11 +39,11 @@ mod known;
 mod late;
 
 use crate::registry::Setup;
-use absence::Absences;
+use absence::{Absences, BACK_WITHIN};
 use entry::Entry;
 use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use inherited::Inherited;
+use inherited::{Inherited, UNHEARD_AT_ONCE};
 use known::Known;
 use late::{Late, Reason};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,6 +66,15 @@ use urtica_wire::{
 
 /// What marks the program's entries: `uroutes` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0uroutes");
+
+/// What the cookie of a path's first entry has besides. Its switch tells when it is gone, and a 1.0 switch says which cookie an
+/// entry has, but not whether it tells of it.
+const FIRST: u64 = 1 << 56;
+
+/// Whether an entry with this cookie is the program's.
+fn is_ours(cookie: u64) -> bool {
+    cookie & !FIRST == COOKIE
+}
 
 /// How long a switch that has caught up may take to tell of its entries, before it is told all.
 const TELLS_WITHIN: Duration = Duration::from_secs(10);
@@ -145,6 +154,8 @@ struct Shared {
     flows: Mutex<Flows>,
     /// From the start on.
     background: OnceLock<Background>,
+    /// When the controller began to work.
+    started: OnceLock<Instant>,
     /// When the first switch joined: all entries of this run are younger.
     first_join: OnceLock<Instant>,
     /// The table that entries go to.
@@ -191,6 +202,7 @@ impl Routing {
             routes: routes.clone(),
             flows: Mutex::default(),
             background: OnceLock::new(),
+            started: OnceLock::new(),
             first_join: OnceLock::new(),
             table_id: AtomicU8::new(0),
         }))
@@ -322,7 +334,7 @@ impl SwitchHandler for RoutingHandler {
     }
 
     fn flow_removed(&mut self, switch: &mut Switch, removed: &FlowRemoved) {
-        if removed.cookie == COOKIE {
+        if is_ours(removed.cookie) {
             switch.consume();
             self.shared.forget(switch, removed);
         }
@@ -413,6 +425,7 @@ impl Shared {
     /// Whenever there are new next hops, or a switch has had its time to come back, gives new paths to the flows whose
     /// paths are not right any more.
     async fn follow_routes(self: Arc<Self>, background: Background) {
+        self.started.get_or_init(|| background.now());
         let mut seen = 0;
         loop {
             let changed = self.routes.changed(seen);
@@ -434,8 +447,14 @@ impl Shared {
         let timeouts = [
             flows.absences.next_timeout(),
             flows.inherited.next_timeout(now),
+            self.all_back_at().filter(|at| now < *at),
         ];
         timeouts.into_iter().flatten().min()
+    }
+
+    /// When the switches of an earlier run of the controller have connected, as far as they will.
+    fn all_back_at(&self) -> Option<Instant> {
+        self.started.get().map(|started| *started + BACK_WITHIN)
     }
 
     /// Whenever a host comes, moves or leaves, does so for its flows.
@@ -593,6 +612,8 @@ impl Shared {
             next_hops: &next_hops,
             reported: &flows.reported,
             absences: &flows.absences,
+            is_host_port: &|port| self.hosts.is_host_port(port),
+            all_are_back: self.all_back_at().is_some_and(|at| at <= now),
             now,
         };
         let mut changes = Vec::new();
@@ -605,13 +626,22 @@ impl Shared {
                 changes.push((*flow, path));
             }
         }
+        let mut unheard = 0;
         for flow in flows.inherited.flows().filter(|flow| concerns(flow)) {
             let ends = self.ends(flow);
             let path = ends.and_then(|(from, to)| next_hops.path(from, to, flow.hash()));
-            let to = self.place(flow.vlan(), flow.dst);
-            if path.is_some() || flows.inherited.is_wrong(flow, to, &known) {
+            let place = |host| self.place(flow.vlan(), host);
+            let is_unheard = unheard < UNHEARD_AT_ONCE
+                && place(flow.src).is_none()
+                && flows.inherited.hides_source(flow, &known);
+            unheard += usize::from(is_unheard);
+            let to = place(flow.dst);
+            if is_unheard || path.is_some() || flows.inherited.is_wrong(flow, to, &known) {
                 changes.push((*flow, path));
             }
+        }
+        if unheard > 0 {
+            flows.inherited.pause_unheard(now);
         }
         for (flow, path) in changes {
             flows.set_path(network, flow, path);
@@ -661,8 +691,7 @@ impl Shared {
     ) {
         let (network, here) = (asked.network, asked.switch);
         let mut flows = self.flows();
-        for told in told.filter(|entry| entry.cookie == COOKIE && entry.table_id == asked.table_id)
-        {
+        for told in told.filter(|entry| is_ours(entry.cookie) && entry.table_id == asked.table_id) {
             let Some(flow) = Flow::of_entry(&told.match_) else {
                 continue;
             };

@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use urtica_wire::DatapathId;
 
-/// How long a switch may be away. As long as one may be silent; switches try to connect every 8 s at least.
+/// How long a switch may be away: as long as one may be silent.
 pub(super) const ABSENCE: Duration = Duration::from_secs(15);
+
+/// How long after the controller has started all switches have connected again that can: they try every 8 s at least.
+pub(super) const BACK_WITHIN: Duration = Duration::from_secs(9);
 
 /// How long after a switch has come back its links are found again, even where some probes are lost.
 const RETURN: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
 //! A flow's entries, as they are sent, and as a switch tells of them.
 
 use super::late::Late;
-use super::{COOKIE, ENTRY, Flow};
+use super::{COOKIE, ENTRY, FIRST, Flow};
 use std::collections::BTreeMap;
 use urtica_controller::{EntryOptions, Network};
 use urtica_topology::Path;
@@ -50,7 +50,7 @@ impl Entry {
         match (actions.next(), actions.next()) {
             (Some(Action::Output { port, .. }), None) if is_ours => Some(Self {
                 out_port: port,
-                tells: stats.flags.contains(FlowModFlags::SEND_FLOW_REM),
+                tells: stats.cookie & FIRST != 0,
             }),
             _ => None,
         }
@@ -58,11 +58,12 @@ impl Entry {
 
     /// Adds the entry, or changes the one that is there.
     pub fn add(self, network: &Network, late: &Late, flow: &Flow, at: DatapathId) {
-        let flags = match self.tells {
-            true => FlowModFlags::SEND_FLOW_REM,
-            false => FlowModFlags::empty(),
+        let first = EntryOptions {
+            cookie: COOKIE | FIRST,
+            flags: FlowModFlags::SEND_FLOW_REM,
+            ..ENTRY
         };
-        let options = EntryOptions { flags, ..ENTRY };
+        let options = if self.tells { first } else { ENTRY };
         let actions = [Action::output(self.out_port)];
         late.note(at, network.install(at, flow.match_(), &actions, options));
     }
@@ -107,7 +108,7 @@ pub(super) fn request(version: Version) -> Message<'static> {
         Version::Of10 => FlowStatsRequest::default(),
         Version::Of13 => FlowStatsRequest {
             cookie: COOKIE,
-            cookie_mask: u64::MAX,
+            cookie_mask: !FIRST,
             ..FlowStatsRequest::default()
         },
     };

@@ -8,6 +8,13 @@
 //! entries lead in a circle; the flow's destination is known to be elsewhere. While switches are still connecting
 //! ([`ABSENCE`] after one has told of an entry) what is not known speaks against nothing.
 //!
+//! **Why they do not stay for ever.** They keep the packets of their flow from coming here, so that nobody learns where its
+//! source is, and where that has moved, answers go on being led to where it was. So a flow's entries go if its source has not been
+//! heard [`UNHEARD`] after the last of them was told of, where they are known to lead all the way from the first to a host's port, and
+//! all switches have had the time to connect; where they are not, when what is not known speaks against them. The
+//! flow's next packet is flooded, and tells where it is: nothing is lost. Few flows go at once ([`UNHEARD_AT_ONCE`]), so that few
+//! packets are flooded: a source that has been heard is known for all its flows.
+//!
 //! Thread-safety: none of its own.
 
 use super::Flow;
@@ -15,9 +22,17 @@ use super::absence::ABSENCE;
 use super::entry::{Entries, Entry};
 use super::known::Known;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use urtica_topology::{PortId, Topology};
 use urtica_wire::DatapathId;
+
+/// How long a flow's entries that lead all the way to a host's port stay if its source is not heard: as long as a host may need
+/// that begins with a question.
+const UNHEARD: Duration = Duration::from_secs(2);
+
+/// How many flows whose source is not heard lose their entries at once, and how long until the next ones do.
+pub(super) const UNHEARD_AT_ONCE: usize = 64;
+const UNHEARD_PAUSE: Duration = Duration::from_millis(100);
 
 /// How many entries of one switch are kept; those beyond are deleted.
 const MAX_PER_SWITCH: usize = 16_384;
@@ -27,13 +42,15 @@ const MAX_PER_SWITCH: usize = 16_384;
 pub(super) struct Inherited {
     by_flow: BTreeMap<Flow, Record>,
     on_switch: BTreeMap<DatapathId, BTreeSet<Flow>>,
+    /// When the next flows whose source is not heard may lose their entries, if some just have.
+    next_unheard: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Record {
     entries: Entries,
-    /// Until when what is not known speaks against nothing.
-    settles: Instant,
+    /// When the last switch has told of one.
+    told: Instant,
 }
 
 impl Inherited {
@@ -44,13 +61,12 @@ impl Inherited {
             return false;
         }
         flows.insert(flow);
-        let settles = now + ABSENCE;
         let record = self.by_flow.entry(flow).or_insert_with(|| Record {
             entries: Entries::new(),
-            settles,
+            told: now,
         });
         record.entries.insert(at, entry);
-        record.settles = settles;
+        record.told = now;
         true
     }
 
@@ -107,8 +123,23 @@ impl Inherited {
 
     /// When one is to be looked at again at the latest.
     pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
-        let settles = self.by_flow.values().map(|record| record.settles);
-        settles.filter(|settles| now < *settles).min()
+        let records = self.by_flow.values();
+        let due = records.flat_map(|record| [record.told + UNHEARD, record.told + ABSENCE]);
+        due.chain(self.next_unheard).filter(|due| now < *due).min()
+    }
+
+    /// Some flows lose their entries, since their source has not been heard.
+    pub fn pause_unheard(&mut self, now: Instant) {
+        self.next_unheard = Some(now + UNHEARD_PAUSE);
+    }
+
+    /// Whether a flow's entries have kept its source, which has not been heard, from being heard for long enough.
+    pub fn hides_source(&self, flow: &Flow, known: &Known) -> bool {
+        self.next_unheard.is_none_or(|next| next <= known.now)
+            && self.by_flow.get(flow).is_some_and(|record| {
+                record.is_settled(known)
+                    || record.told + UNHEARD <= known.now && record.leads_all_the_way(known)
+            })
     }
 
     /// Whether anything speaks against a flow's entries, whose destination is at `to`, if that is known.
@@ -116,7 +147,7 @@ impl Inherited {
         let Some(record) = self.by_flow.get(flow) else {
             return false;
         };
-        let is_settled = record.settles <= known.now;
+        let is_settled = record.is_settled(known);
         let is_elsewhere = to.is_some_and(|to| record.misses(to, is_settled, known));
         is_elsewhere
             || record.leads_in_a_circle(known.topology())
@@ -154,6 +185,25 @@ impl Record {
             }
             None => is_settled && !known.sees_switch(at) && !known.believes_switch(at),
         }
+    }
+
+    /// Whether what is not known speaks against it.
+    fn is_settled(&self, known: &Known) -> bool {
+        self.told + ABSENCE <= known.now
+    }
+
+    /// Whether the first entry is there, and each is known to lead to the next, or to a host's port.
+    fn leads_all_the_way(&self, known: &Known) -> bool {
+        let has_first = self.entries.values().any(|entry| entry.tells);
+        // Until then, a port may look like a host's that leads to a switch.
+        known.all_are_back
+            && has_first
+            && self
+                .hops()
+                .all(|leaves| match known.topology().link_from(leaves) {
+                    Some(link) => self.entries.contains_key(&link.to.switch),
+                    None => (known.is_host_port)(leaves),
+                })
     }
 
     fn leads_in_a_circle(&self, topology: &Topology) -> bool {
@@ -204,10 +254,33 @@ mod tests {
         to: Option<PortId>,
         absences: u32,
     ) -> bool {
+        judge(entries, reported, ABSENCE * absences, |inherited, known| {
+            inherited.is_wrong(&flow(1), to, known)
+        })
+    }
+
+    /// Whether they hide their source for too long after this time. Third ports are hosts'.
+    fn hides_source(entries: &[(u64, u32)], after: Duration) -> bool {
+        judge(entries, &[1, 2, 3], after, |inherited, known| {
+            inherited.hides_source(&flow(1), known)
+        })
+    }
+
+    fn judge(
+        entries: &[(u64, u32)],
+        reported: &[u64],
+        after: Duration,
+        judge: impl FnOnce(&mut Inherited, &Known) -> bool,
+    ) -> bool {
         let start = Instant::now();
         let mut inherited = Inherited::default();
         for (switch, out_port) in entries {
-            assert!(inherited.insert(flow(1), DatapathId(*switch), entry(*out_port), start));
+            // Paths begin at the first switch.
+            let entry = Entry {
+                tells: *switch == 1,
+                ..entry(*out_port)
+            };
+            assert!(inherited.insert(flow(1), DatapathId(*switch), entry, start));
         }
         let around = [(1, 2), (2, 3), (3, 1)];
         let links = around.map(|(a, b)| Link::new(port(a, 2), port(b, 1)));
@@ -222,9 +295,38 @@ mod tests {
             next_hops: &NextHops::new(topology.into()),
             reported: &reported.iter().copied().map(DatapathId).collect(),
             absences: &Absences::default(),
-            now: start + ABSENCE * absences,
+            is_host_port: &|port| port.port_no == PortNo(3),
+            all_are_back: after >= UNHEARD,
+            now: start + after,
         };
-        inherited.is_wrong(&flow(1), to, &known)
+        judge(&mut inherited, &known)
+    }
+
+    #[test]
+    fn entries_that_lead_all_the_way_hide_their_source_for_a_moment_and_others_while_switches_connect()
+     {
+        let whole = [(1, 2), (2, 2), (3, 3)];
+        for (entries, most) in [
+            (&whole[..], UNHEARD),
+            (&whole[..2], ABSENCE),
+            (&whole[1..], ABSENCE),
+        ] {
+            assert!(!hides_source(entries, most - Duration::from_millis(1)));
+            assert!(hides_source(entries, most));
+        }
+    }
+
+    #[test]
+    fn flows_whose_sources_are_not_heard_take_turns() {
+        judge(&[(3, 3)], &[], ABSENCE, |inherited, known| {
+            inherited.pause_unheard(known.now - UNHEARD_PAUSE);
+            assert!(inherited.hides_source(&flow(1), known));
+            inherited.pause_unheard(known.now);
+            assert!(!inherited.hides_source(&flow(1), known));
+            let next = inherited.next_timeout(known.now);
+            assert_eq!(next, Some(known.now + UNHEARD_PAUSE));
+            true
+        });
     }
 
     #[test]

@@ -14,6 +14,10 @@ pub(super) struct Known<'a> {
     /// The switches that have told of all their entries since they joined.
     pub reported: &'a BTreeSet<DatapathId>,
     pub absences: &'a Absences,
+    /// Whether a port is known to be a host's.
+    pub is_host_port: &'a dyn Fn(PortId) -> bool,
+    /// Whether no switch is waited for that an earlier run of the controller had.
+    pub all_are_back: bool,
     pub now: Instant,
 }
 
