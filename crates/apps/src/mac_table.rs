@@ -382,6 +382,7 @@ impl Entry {
 
     /// Notes that the host was heard at another time, or behind another port.
     #[cold]
+    #[inline(never)] // one jump out of the way of hosts that were
     fn renew(&mut self, port: PortNo, now_s: u32, max_age_s: u32) -> Learned {
         let before = *self;
         self.port = port.0;

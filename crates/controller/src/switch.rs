@@ -7,9 +7,9 @@ use crate::xid::{Origin, Xids};
 use crate::{Network, Ports, SwitchCounters};
 use std::time::Instant;
 use urtica_wire::{
-    Action, BufferId, Capabilities, DatapathId, EncodeError, EntryOptions, ExactFlowMod,
-    ExactMatch, Features, FlowMod, Instruction, List, Match, Message, OutputPacket, PacketIn,
-    PacketOut, Port, PortNo, Version,
+    Action, BufferId, Capabilities, DatapathId, EncodeError, EntryOptions, ExactFlowMod, Features,
+    FlowMod, Instruction, List, Match, Message, OutputPacket, PacketIn, PacketOut, Port, PortNo,
+    Version,
 };
 
 /// What is known of a switch.
@@ -77,6 +77,27 @@ pub struct Switch<'a> {
     pub(crate) consumed: bool,
     /// Messages written and not yet counted.
     pub(crate) sent: u64,
+}
+
+/// What is needed of a packet-in to send its packet on, so that a handler's packet-in never has to lie in memory.
+struct Packet<'a> {
+    buffer_id: BufferId,
+    in_port: PortNo,
+    data: &'a [u8],
+    /// Whether `data` is all of the packet.
+    is_whole: bool,
+}
+
+impl<'a> Packet<'a> {
+    #[inline(always)]
+    fn of(packet: &PacketIn<'a>) -> Self {
+        Self {
+            buffer_id: packet.buffer_id,
+            in_port: packet.in_port,
+            data: packet.data,
+            is_whole: packet.data.len() >= usize::from(packet.total_len),
+        }
+    }
 }
 
 impl Drop for Switch<'_> {
@@ -152,23 +173,21 @@ impl Switch<'_> {
     /// ([`SwitchCounters::truncated`]).
     #[inline(always)]
     pub fn forward(&mut self, packet: &PacketIn, port: PortNo) {
-        let whole = packet.data.len() >= usize::from(packet.total_len);
-        self.output(packet.buffer_id, packet.in_port, packet.data, whole, port);
+        self.output(Packet::of(packet), port);
     }
 
-    /// Takes what it needs of a packet apart, so that a handler's packet never has to lie in memory.
-    fn output(
-        &mut self,
-        buffer_id: BufferId,
-        in_port: PortNo,
-        data: &[u8],
-        whole: bool,
-        port: PortNo,
-    ) {
-        if !buffer_id.is_some() && !whole {
+    fn output(&mut self, packet: Packet, port: PortNo) {
+        let Packet {
+            buffer_id, in_port, ..
+        } = packet;
+        if !buffer_id.is_some() && !packet.is_whole {
             return self.counters.truncated.add(1);
         }
-        let data = if buffer_id.is_some() { &[] } else { data };
+        let data = if buffer_id.is_some() {
+            &[]
+        } else {
+            packet.data
+        };
         if port == PortNo::FLOOD
             && let Some(tree) = self.network.flood_tree()
         {
@@ -215,110 +234,64 @@ impl Switch<'_> {
         port: PortNo,
         options: EntryOptions,
     ) {
-        let is_sent = if self.own_table.is_none() {
-            let (xid, buffer_id) = (self.next_xid(), packet.buffer_id);
-            match match_.into_exact() {
-                Ok(exact) => {
-                    let flow_mod = ExactFlowMod {
-                        match_: exact,
-                        port,
-                        buffer_id,
-                        options,
-                        table_id: 0,
-                    };
-                    if flow_mod.write_straight(self.info.version, xid, self.out) {
-                        self.sent += 1;
-                        buffer_id.is_some()
-                    } else {
-                        let (in_port, frame) = (exact.in_port, exact.frame);
-                        self.write_exact_rule(xid, in_port, frame, port, buffer_id, options)
-                    }
+        let xid = self.next_xid();
+        let match_ = match match_.into_exact() {
+            // What a controller spends its life on: a packet that the switch keeps, and an entry that is written straight.
+            // Nothing is left to be done after that, so that nothing has to be kept for it while it is written.
+            Ok(exact) if self.own_table.is_none() && packet.buffer_id.is_some() => {
+                let flow_mod = ExactFlowMod {
+                    match_: exact,
+                    port,
+                    buffer_id: packet.buffer_id,
+                    options,
+                    table_id: 0,
+                };
+                if flow_mod.write_straight(self.info.version, xid, self.out) {
+                    self.sent += 1;
+                    return;
                 }
-                Err(match_) => {
-                    let written = self.write_rule(xid, match_, port, buffer_id, options);
-                    // Where there is no entry, the buffer is not emptied by it.
-                    self.count(written) && buffer_id.is_some()
-                }
+                Match::exact_frame(exact.in_port, exact.frame)
             }
-        } else {
-            // One that the switch kept would go through all tables again, where no entry of a filter that looked at this
-            // packet alone lets it pass: it is sent by itself.
-            self.write_own_rule(match_, port, options);
-            false
+            Ok(exact) => Match::exact_frame(exact.in_port, exact.frame),
+            Err(match_) => match_,
         };
-        if !is_sent {
-            self.forward_beside_rule(
-                packet.in_port,
-                packet.data,
-                packet.total_len,
-                packet.buffer_id,
-                port,
-            );
-        }
+        self.forward_with_any_rule(xid, Packet::of(packet), match_, port, options);
     }
 
-    /// Adds an entry for an exact match that is not written straight. Returns whether its flow mod sends the packet. Takes
-    /// the match apart, so that it never has to lie in memory.
-    #[cold]
-    fn write_exact_rule(
+    /// The same for packets that the switch did not keep, for entries that are not written straight, and for programs that
+    /// have a table to themselves.
+    #[inline(never)]
+    fn forward_with_any_rule(
         &mut self,
         xid: u32,
-        in_port: PortNo,
-        frame: &[u8],
+        packet: Packet,
+        match_: Match,
         port: PortNo,
-        buffer_id: BufferId,
         options: EntryOptions,
-    ) -> bool {
-        let flow_mod = ExactFlowMod {
-            match_: ExactMatch { in_port, frame },
-            port,
-            buffer_id,
-            options,
-            table_id: 0,
-        };
-        let written = flow_mod.write(self.info.version, xid, self.out);
-        // Where there is no entry, the buffer is not emptied by it.
-        self.count(written) && buffer_id.is_some()
-    }
-
-    /// Sends a packet that no flow mod sends on.
-    #[cold]
-    fn forward_beside_rule(
-        &mut self,
-        in_port: PortNo,
-        data: &[u8],
-        total_len: u16,
-        buffer_id: BufferId,
-        port: PortNo,
     ) {
-        self.output(
-            buffer_id,
-            in_port,
-            data,
-            data.len() >= usize::from(total_len),
-            port,
-        );
-    }
-
-    /// Adds an entry to the table that the program has to itself.
-    #[cold]
-    fn write_own_rule(&mut self, match_: Match, port: PortNo, options: EntryOptions) {
-        let xid = self.next_xid();
+        let buffer_id = match self.own_table {
+            None => packet.buffer_id,
+            // One that the switch kept would go through all tables again, where no entry of a filter that looked at this
+            // packet alone lets it pass: it is sent by itself.
+            Some(_) => BufferId::NONE,
+        };
         let written = match match_.into_exact() {
             Ok(exact) => ExactFlowMod {
                 match_: exact,
                 port,
-                buffer_id: BufferId::NONE,
+                buffer_id,
                 options,
                 table_id: self.table(),
             }
             .write(self.info.version, xid, self.out),
-            Err(match_) => self.write_rule(xid, match_, port, BufferId::NONE, options),
+            Err(match_) => self.write_rule(xid, match_, port, buffer_id, options),
         };
-        self.count(written);
+        // Where there is no entry, the buffer is not emptied by it.
+        if !(self.count(written) && buffer_id.is_some()) {
+            self.output(packet, port);
+        }
     }
 
-    #[cold]
     fn write_rule(
         &mut self,
         xid: u32,

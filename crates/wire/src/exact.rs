@@ -44,14 +44,18 @@ impl ExactFlowMod<'_> {
     /// unfragmented IPv4, in 1.3 without what has fields of its own beyond TCP's and UDP's ports.
     #[inline(always)]
     pub fn write_straight(self, version: Version, xid: u32, out: &mut Vec<u8>) -> bool {
-        match (PlainIpv4::of(self.match_.frame), version) {
-            (Some(packet), Version::Of10) if self.fits_of10() => match packet.upper {
-                Upper::Nothing => self.of10(xid, packet.frame, None, out),
-                _ => self.of10(xid, packet.frame, Some(packet.of10_ports()), out),
+        match version {
+            Version::Of10 if self.fits_of10() => match PlainIpv4::of(self.match_.frame) {
+                Some(packet) if packet.upper == Upper::Nothing => {
+                    self.of10(xid, packet.frame, None, out);
+                }
+                Some(packet) => self.of10(xid, packet.frame, Some(packet.of10_ports()), out),
+                None => return false,
             },
-            (Some(packet), Version::Of13) if packet.upper != Upper::Icmp && self.fits_of13() => {
-                self.of13(xid, packet, out);
-            }
+            Version::Of13 if self.fits_of13() => match PlainIpv4::of(self.match_.frame) {
+                Some(packet) if packet.upper != Upper::Icmp => self.of13(xid, packet, out),
+                _ => return false,
+            },
             _ => return false,
         }
         true
@@ -363,7 +367,7 @@ impl Upper {
 
 impl<'a> PlainIpv4<'a> {
     /// Looks at the few bytes that decide; the views of [`crate::packet`] would check the rest as well.
-    #[inline]
+    #[inline(always)] // so that what is found decides by a jump what is written
     fn of(frame: &'a [u8]) -> Option<Self> {
         // EtherType, then version 4 and a header of five words: one comparison.
         const IPV4_WITHOUT_OPTIONS: [u8; 4] = [0x08, 0x00, 0x45, 0];
