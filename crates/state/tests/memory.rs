@@ -1,8 +1,8 @@
-//! What a table takes in memory: all that is asked for is counted.
+//! What tables and transactions take in memory: all that is asked for is counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use urtica_state::Table;
+use urtica_state::{TVar, Table, atomically};
 
 thread_local! {
     /// Bytes that this thread holds.
@@ -45,4 +45,23 @@ fn entries_that_pass_leave_no_memory_behind() {
     let bytes = HELD.get() - before;
     assert_eq!(table.len(), 60);
     assert!(bytes < 32 << 10, "{bytes} bytes");
+}
+
+/// A thread keeps what its transactions note for the next ones, but not for ever what a large one took.
+#[test]
+fn a_large_transaction_leaves_no_memory_behind() {
+    let numbers: Vec<_> = (0..20_000).map(TVar::new).collect();
+    let before = HELD.get();
+    let sum = atomically(|tx| {
+        numbers
+            .iter()
+            .try_fold(0, |sum, number| Ok(sum + number.read(tx)?))
+    });
+    assert_eq!(sum, (0..20_000).sum::<u64>());
+    let bytes = HELD.get() - before;
+    assert!(bytes < 128 << 10, "{bytes} bytes after reads");
+
+    atomically(|tx| numbers.iter().try_for_each(|number| number.write(tx, 0)));
+    let bytes = HELD.get() - before;
+    assert!(bytes < 128 << 10, "{bytes} bytes after writes");
 }
