@@ -355,13 +355,10 @@ impl Selection {
         }
     }
 
+    /// Whether it is for an entry of its scope.
     fn selects(&self, entry: &FlowEntry) -> bool {
-        let fits = match self.priority {
-            Some(priority) => entry.priority == priority && entry.match_ == self.match_,
-            None => self.match_.includes(&entry.match_),
-        };
         let instructions = &entry.instructions;
-        fits && (entry.cookie ^ self.cookie) & self.cookie_mask == 0
+        (entry.cookie ^ self.cookie) & self.cookie_mask == 0
             && (self.out_port == PortNo::ANY || instructions.output_to(self.out_port))
             && (self.out_group == GROUP_ANY || instructions.use_group(self.out_group))
     }
