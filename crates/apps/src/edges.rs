@@ -253,6 +253,8 @@ impl<T: HostTable> Shared<T> {
                 edge.hosts.remove(&host);
             }
             drop(edges);
+            // What it sends may go round over a cable of which nothing was known.
+            self.discovery.doubt(at);
             self.delete_entries_of(switch.network(), host);
         }
         true

@@ -1,7 +1,9 @@
 //! Learning programs: what they have learnt does not outlive the network that they have learnt it from, and they flood no more than
 //! they must.
 
-use crate::support::{frame, inject, ms, net_of_plan, net_speaking, options, refuse_flow_mods};
+use crate::support::{
+    frame, frames_carried, inject, ms, net_of_plan, net_speaking, options, refuse_flow_mods,
+};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -143,6 +145,30 @@ fn a_move_is_found_where_switches_refuse_to_delete_entries_for_a_while() {
         refuse_flow_mods(&mut pinged.net, false);
         pinged.answered("h1 has moved while switches refused all flow mods");
     });
+}
+
+/// A cable that carries nothing for a while, and of which no port tells, looks like two hosts' ports.
+#[test]
+fn packets_do_not_go_round_over_a_cable_that_carries_again_what_it_lost() {
+    for app in ["l2", "global"] {
+        let mut net = net_speaking(&Version::ALL, "ring,3", controller(&["discovery", app]));
+        let [s1, s2, s3] = ["s1", "s2", "s3"].map(|name| net.switch(name).unwrap());
+        assert!(net.ping_all().unwrap().is_complete());
+        let cable = net.cable("s1", "s3").unwrap();
+        net.set_loss(cable, 1.0).unwrap();
+        for switch in [s1, s2, s3] {
+            net.restart_switch(switch).unwrap();
+        }
+        net.run_for(Duration::from_secs(10));
+        assert!(net.ping_all().unwrap().is_complete(), "{app}");
+        let known = frames_carried(&net, cable);
+        net.set_loss(cable, 0.0).unwrap();
+        net.announce_hosts();
+        net.run_for(ms(1_000));
+        let carried = frames_carried(&net, cable) - known;
+        assert!(carried < 100, "{app}: {carried} frames in a second");
+        assert!(net.ping_all().unwrap().is_complete(), "{app}");
+    }
 }
 
 #[test]

@@ -377,6 +377,20 @@ impl Discovery {
     pub fn is_host_port(&self, port: PortId) -> bool {
         self.port_role(port) == Some(PortRole::Host)
     }
+
+    /// Has a host's port be probed at once, where something speaks against what it was judged to be: a host comes in there
+    /// that was at another port. It may have moved, or packets go round over a cable that carried no probes for a while.
+    ///
+    /// At most ten times a second for each port; elsewhere it does nothing.
+    pub fn doubt(&self, port: PortId) {
+        let Some(active) = self.0.active.get() else {
+            return;
+        };
+        let now = active.background.now();
+        if active.with_links(|links| links.handle_doubt(port, now)) {
+            self.0.bell.ring();
+        }
+    }
 }
 
 fn random_secret() -> [u8; 32] {

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! **When probes are sent.** To a port that came up: at once, and up to three times more while it settles. Back to where a probe
-//! came from, when the other way is not known: at once, since the neighbour's own probe may have been sent before this
+//! came from, when the other way is not known, and to a host's port that is in doubt: at once, in the first case since the neighbour's own probe may have been sent before this
 //! switch was there to tell of it. And regularly, each port at its own place in the interval: the places of consecutive
 //! ports are spread as evenly as can be (van der Corput's sequence), so that a thousand switches that joined together do
 //! not get their probes together.
@@ -44,6 +44,9 @@ const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 /// switch that has just joined may lose the first ones: a cache of its own may go on dropping what was dropped before there
 /// were entries, until it is looked through.
 const ASK_AGAIN_AT: [u32; 3] = [32, 8, 2];
+
+/// How often a host's port is probed because it is in doubt, at most.
+const DOUBT_PAUSE: Duration = Duration::from_millis(100);
 
 /// With how many other ports' flaps a port's are remembered. A cable has one other end; more are for whoever moves
 /// cables, or makes links up.
@@ -106,6 +109,8 @@ struct PortState {
     link: Option<PortId>,
     refusals: u64,
     next_refusal: Option<Instant>,
+    /// When it may be doubted again to be a host's.
+    next_doubt: Option<Instant>,
 }
 
 /// The latest probe that came in.
@@ -145,6 +150,7 @@ impl PortState {
             link: None,
             refusals: 0,
             next_refusal: None,
+            next_doubt: None,
         }
     }
 
@@ -273,6 +279,22 @@ impl Links {
         if self.is_owner(at.switch, owner) {
             self.refuse(at, claimed, Refusal::Authenticator, now);
         }
+    }
+
+    /// Something speaks against a port's being a host's: its next probe is due at once. Whether it is.
+    pub fn handle_doubt(&mut self, id: PortId, now: Instant) -> bool {
+        let is_doubtful = |port: &&mut PortState| {
+            port.role() == PortRole::Host && port.next_doubt.is_none_or(|next| next <= now)
+        };
+        let port = self.ports.get_mut(&id).filter(is_doubtful);
+        let is_due = port.is_some() && !is_local(id);
+        if let Some(port) = port {
+            port.next_doubt = Some(now + DOUBT_PAUSE);
+        }
+        if is_due {
+            self.timers.set(Timer::Probe(id), now);
+        }
+        is_due
     }
 
     /// Does what is due.

@@ -134,6 +134,14 @@ impl World {
         self.cables.extend([(a, b), (b, a)]);
     }
 
+    /// Something speaks against a port's being a host's.
+    fn doubt(&mut self, port: PortId) -> bool {
+        let is_due = self.links.handle_doubt(port, self.now);
+        self.links.handle_timeout(self.now);
+        self.settle();
+        is_due
+    }
+
     /// Without a word from the switches, as where a media converter is between them.
     fn unplug(&mut self, port: PortId) {
         self.cables.remove(&port);
@@ -688,4 +696,26 @@ proptest! {
             prop_assert_eq!(port.role(), expected);
         }
     }
+}
+
+#[test]
+fn a_hosts_port_that_is_in_doubt_is_probed_at_once_and_not_again_and_again() {
+    let mut world = World::new();
+    let (a, b) = (port_id(1, 1), port_id(2, 1));
+    world.join(1);
+    world.join(2);
+    world.pass(SECOND);
+    assert_eq!(world.found(), []);
+    // It has carried nothing until now, and no switch says a word of it.
+    world.plug(a, b);
+    assert!(world.doubt(a));
+    assert_eq!(world.found(), [link(a, b), link(b, a)]);
+    // What is a link's is in no doubt.
+    assert!(!world.doubt(a));
+    let hosts = port_id(1, 2);
+    assert!(world.doubt(hosts));
+    assert!(!world.doubt(hosts));
+    world.pass(DOUBT_PAUSE);
+    assert!(world.doubt(hosts));
+    assert!(!world.doubt(port_id(3, 1)), "no such port");
 }
