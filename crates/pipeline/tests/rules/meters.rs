@@ -4,7 +4,7 @@ use crate::support::{Bed, TCP, Tcp, any_frame};
 use std::time::Duration;
 use urtica_pipeline::{MAX_BANDS, MeterVerdict};
 use urtica_wire::MeterModCommand::{Add, Delete, Modify, Other};
-use urtica_wire::{ErrorCode, MeterBand, MeterFlags, MeterMod};
+use urtica_wire::{ErrorCode, METER_ALL, MeterBand, MeterFlags, MeterMod};
 
 #[track_caller]
 fn bed_of(meter: &str) -> Bed {
@@ -115,6 +115,29 @@ fn meters_and_bands_count() {
     assert_eq!((bands[0].packet_count, bands[0].byte_count), (1, 60));
     let unknown = bed.pipeline.meter_stats(2, bed.now);
     assert_eq!(unknown, Err(ErrorCode::MeterModFailedUnknownMeter));
+}
+
+#[test]
+fn all_meters_can_be_asked_for_at_once_with_as_many_bands_as_they_may_have() {
+    let mut bed = bed_of("pktps,band=type=drop,rate=1");
+    let drop_at = |rate| MeterBand::Drop {
+        rate: rate as u32,
+        burst_size: 0,
+    };
+    let meter_mod = MeterMod {
+        command: Add,
+        flags: MeterFlags::PKTPS,
+        meter_id: 7,
+        bands: (1..=MAX_BANDS).map(drop_at).collect::<Vec<_>>().into(),
+    };
+    let (now, removed) = (bed.now, &mut bed.removed);
+    assert_eq!(bed.pipeline.meter_mod(&meter_mod, now, removed), Ok(()));
+    let stats = bed.pipeline.meter_stats(METER_ALL, now).expect("two");
+    let found: Vec<_> = stats
+        .iter()
+        .map(|meter| (meter.meter_id, meter.bands.len()))
+        .collect();
+    assert_eq!(found, [(1, 1), (7, MAX_BANDS)]);
 }
 
 #[test]

@@ -90,3 +90,34 @@ fn check_advertise(port: &Port, advertise: PortFeatures) -> Result<(), ErrorCode
     }
     Err(ErrorCode::PortModFailedBadAdvertise)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use urtica_wire::{MacAddr, Message, PortNo, PortStatus};
+
+    /// A port that has all there is: its description can be written in both versions.
+    #[test]
+    fn either_version_can_be_told_of_any_port() {
+        let port = Port {
+            config: PortConfig::all(),
+            state: PortState::all(),
+            curr: PortFeatures::all(),
+            advertised: PortFeatures::all(),
+            supported: PortFeatures::all(),
+            peer: PortFeatures::all(),
+            curr_speed: 40_000_000,
+            max_speed: 100_000_000,
+            ..Port::new(PortNo(1), MacAddr::from_u64(1), "fast")
+        };
+        for version in Version::ALL {
+            let message = Message::PortStatus(PortStatus {
+                reason: PortReason::Add,
+                port: for_version(version, &port),
+            });
+            let mut out = Vec::new();
+            let written = message.encode(version, 1, &mut out);
+            assert!(written.is_ok(), "{version:?}: {written:?}");
+        }
+    }
+}

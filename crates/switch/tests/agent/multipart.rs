@@ -254,6 +254,8 @@ fn entries_over_several_messages() {
             };
             let has_more = reply.flags.contains(MultipartFlags::MORE);
             assert_eq!(has_more, at + 1 < answers.len());
+            let length = answer.header.length;
+            assert!(!has_more || length > 65_000, "only {length} bytes");
             let MultipartReplyBody::Flow(rows) = reply.body else {
                 panic!("expected entries");
             };

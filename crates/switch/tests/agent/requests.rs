@@ -127,7 +127,12 @@ fn ports_have_no_queues() {
         );
     }
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
-    bench.ask(controller, &Message::QueueGetConfigRequest(PortNo::ANY));
+    let answer = bench.ask(controller, &Message::QueueGetConfigRequest(PortNo::ANY));
+    let none = QueueConfig {
+        port: PortNo::ANY,
+        queues: List::default(),
+    };
+    assert_eq!(answer.message(), Message::QueueGetConfigReply(none));
 }
 
 #[test]
