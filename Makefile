@@ -4,9 +4,11 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 600
 FUZZ_QUICK_SECONDS ?= 4
 SEEDS ?= 500
+MUTANTS ?= urtica-state
+SHARD ?= 0/8
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick bench figures network-figures figure-16 figure-20 switch-figures ci
+.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick mutants bench figures network-figures figure-16 figure-20 switch-figures ci
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -59,6 +61,11 @@ fuzz: ## Each fuzz target for ten minutes (FUZZ_SECONDS=600); needs nightly and 
 fuzz-quick: ## Each fuzz target for a few seconds (FUZZ_QUICK_SECONDS=4), without a sanitizer
 	fuzz/seed
 	fuzz/run $(FUZZ_QUICK_SECONDS)
+
+mutants: ## Mistakes in a crate (MUTANTS=urtica-state) that its tests miss, of every eighth (SHARD=0/8); needs cargo-mutants
+	@$(CARGO) mutants --version >/dev/null 2>&1 || \
+		{ echo "mutants: needs 'cargo install --locked cargo-mutants'" >&2; exit 1; }
+	$(CARGO) mutants --package $(MUTANTS) --sharding round-robin --shard $(SHARD) --output target -- --lib --tests
 
 bench: ## Benchmarks
 	$(CARGO) bench --workspace --bench '*'
