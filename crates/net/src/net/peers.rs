@@ -53,13 +53,6 @@ impl Net {
         self.peers.len()
     }
 
-    /// They all go.
-    pub fn disconnect_peers(&mut self) {
-        for peer in std::mem::take(&mut self.peers) {
-            self.disconnect_peer(peer.id);
-        }
-    }
-
     /// The controller has ended a connection: if a peer's, it is gone.
     pub(super) fn forget_peer(&mut self, id: ConnectionId) {
         let count = self.peers.len();

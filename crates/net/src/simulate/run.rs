@@ -216,7 +216,6 @@ impl<'s> Run<'s> {
                 .and_then(|()| with_switch(net, switch, |switch| switch.refuse_flow_mods(false)));
             healed.expect("it is this network's switch");
         }
-        net.disconnect_peers();
         net.stop_second_controller();
         if net.controller().is_none() {
             self.start_controller();

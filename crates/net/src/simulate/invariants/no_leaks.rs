@@ -36,6 +36,7 @@ impl Invariant for NoLeaks {
             ));
         }
         check_connections(net)?;
+        check_peers(net)?;
         net.switches()
             .try_for_each(|switch| self.check_switch(net, switch))
     }
@@ -51,6 +52,16 @@ fn check_connections(net: &Net) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!(
             "{switches} switches have {of_switches} connections, the controller has {of_controller} and knows {known} switches"
+        )),
+    }
+}
+
+/// Whoever connects and is no switch of the network is sent away by the controller.
+fn check_peers(net: &Net) -> Result<(), String> {
+    match net.peers() {
+        0 => Ok(()),
+        peers => Err(format!(
+            "the controller still has {peers} connections to others than the switches"
         )),
     }
 }
