@@ -3,9 +3,9 @@
 use crate::support::{Bench, config, frame};
 use urtica_switch::{ConnectionId, SwitchConfig};
 use urtica_wire::{
-    Action, BufferId, CONTROLLER_NO_BUFFER, ConfigFlags, ErrorCode, Field, FlowMod, Instruction,
-    List, Message, OxmField, PacketInReason, PacketOut, PortConfig, PortFeatures, PortMod, PortNo,
-    RawField, Version,
+    Action, BufferId, CONTROLLER_NO_BUFFER, ConfigFlags, ErrorCode, Field, FlowMod, FlowModCommand,
+    Instruction, List, Match, Message, OxmField, PacketInReason, PacketOut, PortConfig,
+    PortFeatures, PortMod, PortNo, RawField, Version,
 };
 
 fn to_controller(max_len: u16) -> Action<'static> {
@@ -92,6 +92,34 @@ fn without_a_buffer_packets_go_up_whole() {
         data: frame(1, 2),
     };
     assert_eq!(take_packet_in(&mut bench, controller), expected);
+}
+
+/// What is not in the packet's bytes is in the match (1.3.5 section 7.4.1); 1.0 has the port alone.
+#[test]
+fn a_packet_goes_up_with_the_fields_of_the_pipeline() {
+    let (mut bench, controller) = Bench::with_controller(Version::Of13);
+    for flow in [
+        "actions=write_metadata:0x5,goto_table:1",
+        "table=1,actions=controller",
+    ] {
+        let flow_mod = FlowMod::parse(FlowModCommand::Add, flow).expect(flow);
+        bench.tell_quietly(controller, &Message::FlowMod(flow_mod));
+    }
+    let of_10 = bench.connect(Version::Of10);
+    bench.receive(2, &frame(1, 2));
+    let metadata = Match::any()
+        .in_port(PortNo(2))
+        .with_exact(OxmField::Metadata, 5_u64);
+    for (controller, match_) in [
+        (controller, metadata),
+        (of_10, Match::any().in_port(PortNo(2))),
+    ] {
+        let sent = bench.take_one(controller);
+        let Message::PacketIn(packet_in) = sent.message() else {
+            panic!("expected a packet-in, not {sent:?}");
+        };
+        assert_eq!(packet_in.match_, match_);
+    }
 }
 
 #[test]
