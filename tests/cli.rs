@@ -138,6 +138,7 @@ fn options_of_a_program_that_does_not_run_are_refused() {
     for (name, option) in [
         ("firewall", &rules[..]),
         ("l3", &["--l3-config", "/nowhere"]),
+        ("global", &["--global-write-each"]),
         ("bandwidth", &["--bandwidth-paths", "4"]),
         ("bandwidth", &["--bandwidth-best-effort"]),
         ("security", &["--security-ports", "100"]),
@@ -151,6 +152,11 @@ fn options_of_a_program_that_does_not_run_are_refused() {
         let net = [&["net", "single,2", "--apps", "l2"], option].concat();
         assert_eq!(refusal(&net), expected);
     }
+    let beside_discovery = refusal(&["run", "discovery,global-stm", "--global-write-each"]);
+    assert!(
+        beside_discovery.contains("one of the two"),
+        "{beside_discovery}"
+    );
     let alone = refusal(&[&["net", "single,2"], &rules[..]].concat());
     assert!(alone.contains("'firewall'"), "{alone}");
 }

@@ -15,15 +15,19 @@ LOAD_TIMEOUT_S = 300
 # id in its addresses, a host is at one switch only.
 READ_MOSTLY = ("-M", "1000")
 
-# A write for each packet-in, as in the paper's Figure 20, whose controllers insert each source that they see.
-WRITTEN = ("--unique-macs",)
+# A source that was never seen before in each packet-in: a new key, and a table that grows.
+NEW_SOURCES = ("--unique-macs",)
+
+# A write for each packet-in, as in the paper's Figures 5 and 20, whose controllers insert each source, known or not.
+WRITE_EACH = ("--global-write-each",)
 
 FORMS = {"lock-free": "global", "mutex": "global-mutex", "STM": "global-stm"}
 LOCAL = "local learning"
 
 
-def learning(app, shards=1):
-    return Server(app, ("urtica", "run", app, "--shards", str(shards), "--listen", "ptcp:{port}:{host}"))
+def learning(app, shards=1, options=()):
+    name = " ".join((app, *options))
+    return Server(name, ("urtica", "run", app, "--shards", str(shards), "--listen", "ptcp:{port}:{host}", *options))
 
 
 BASE = Side(LOCAL, L2)
@@ -43,17 +47,19 @@ def global_learning(bench):
 
 def shared_over_local(bench):
     """What it costs to share hosts that are hardly ever written, and ones that are written for each packet-in."""
+    least_written = {"STM": 0.3, "mutex": 0.5, "lock-free": 0.8}
     read_mostly = over_local(bench, READ_MOSTLY, "read-mostly", {"STM": 0.6, "mutex": 0.6})
-    written = over_local(bench, WRITTEN, "a new source in each packet-in", {"STM": 0.3, "mutex": 0.5, "lock-free": 0.8})
-    return [*read_mostly, *written]
+    overwritten = over_local(bench, READ_MOSTLY, "a known host overwritten for each packet-in", least_written, WRITE_EACH)
+    new = over_local(bench, NEW_SOURCES, "a new source in each packet-in", {name: None for name in least_written})
+    return [*read_mostly, *overwritten, *new]
 
 
-def over_local(bench, macs, load, least):
-    sides = [replace(BASE, name=name, server=learning(FORMS[name]), macs=macs) for name in least]
+def over_local(bench, macs, load, least, options=()):
+    sides = [replace(BASE, name=name, server=learning(FORMS[name], options=options), macs=macs) for name in least]
     *shared, local = bench.take_turns("2", *sides, replace(BASE, macs=macs))
     what = f"global learning, {{}}, over local learning, {load}, max rate"
     return [
-        ratio_line("2", what.format(name), at_least(times), "rate", "/s", runs, local)
+        ratio_line("2", what.format(name), at_least(times) if times else None, "rate", "/s", runs, local)
         for (name, times), runs in zip(least.items(), shared)
     ]
 
@@ -87,14 +93,16 @@ def fairness(bench):
 
 def shared_state(bench):
     """McNettle's Figure 20: throughput by the number of cores, for ways to share state. The paper writes for each packet-in."""
-    loads = [(macs, how, count) for macs, how in ((WRITTEN, "a write for each packet-in"), (READ_MOSTLY, "read-mostly")) for count in (16, 1000)]
+    uses = ((WRITE_EACH, "a write for each packet-in"), ((), "read-mostly"))
+    loads = [(options, how, count) for options, how in uses for count in (16, 1000)]
     lines = []
-    for macs, how, switches in loads[:1] if bench.settings.quick else loads:
+    for options, how, switches in loads[:1] if bench.settings.quick else loads:
         for shards in (1, 2):
             names = {LOCAL: "l2", **FORMS}
+            servers = {name: learning(app, shards, () if name == LOCAL else options) for name, app in names.items()}
             sides = [
-                replace(BASE, name=f"{name}, {shards}, {how}, {switches}", server=learning(app, shards), macs=macs, switches=switches)
-                for name, app in names.items()
+                replace(BASE, name=f"{name}, {shards}, {how}, {switches}", server=server, macs=READ_MOSTLY, switches=switches)
+                for name, server in servers.items()
             ]
             what = "{}, {}, {} switches, max rate, {} shard(s), load and controller on both cores"
             lines += [

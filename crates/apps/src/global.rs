@@ -16,7 +16,7 @@
 //! **Thread-safety.** A handler has no state of its own but its switch's number.
 
 use crate::edges::EdgeLearning;
-use crate::host_table::{Host, HostTable, Numbers, Place};
+use crate::host_table::{Host, HostTable, Numbers, Place, WrittenEachTime};
 use crate::registry::Setup;
 use std::sync::{Arc, Mutex, PoisonError};
 use urtica_controller::services::{Discovery, Routes};
@@ -58,13 +58,29 @@ impl<T: HostTable> Default for Global<T> {
     }
 }
 
+/// Options of the program, with any table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct GlobalArgs {
+    /// Write where a host is for each of its packets, also where that is known, as McNettle's Figure 5 does: to measure what
+    /// writes cost. Not together with discovery.
+    #[arg(long)]
+    pub global_write_each: bool,
+}
+
 /// How `urtica run` adds it: with a topology where one is asked for.
 pub(crate) fn add<T: HostTable>(setup: &mut Setup) -> Result<(), String> {
-    let global = if setup.is_named("discovery") {
-        Global::<T>::with_topology(&setup.discovery(), &setup.routes())
-    } else {
-        Global::<T>::new()
-    };
+    let writes_each = setup.options.global.global_write_each;
+    if !setup.is_named("discovery") {
+        match writes_each {
+            true => setup.add(Global::<WrittenEachTime<T>>::new()),
+            false => setup.add(Global::<T>::new()),
+        }
+        return Ok(());
+    }
+    if writes_each {
+        return Err("--global-write-each is not for networks with discovery, where hosts are noted at edge ports alone; expected one of the two".into());
+    }
+    let global = Global::<T>::with_topology(&setup.discovery(), &setup.routes());
     setup.add(global);
     Ok(())
 }

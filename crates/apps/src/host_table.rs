@@ -40,6 +40,9 @@ pub trait HostTable: Default + Send + Sync + 'static {
     /// Notes that `src` is at `place` unless it is known to be elsewhere, and looks `dst` up.
     fn hear(&self, src: Host, place: Place, dst: Host) -> Heard;
 
+    /// Notes that `src` is at `place`, wherever it was, with a write also where it was there already, and looks `dst` up.
+    fn write_and_find(&self, src: Host, place: Place, dst: Host) -> Heard;
+
     /// Looks a host up.
     fn find(&self, host: Host) -> Option<Place>;
 
@@ -52,6 +55,41 @@ pub trait HostTable: Default + Send + Sync + 'static {
 
     /// Has a host's entry fetched from memory, for a look that comes soon.
     fn prefetch(&self, _host: Host) {}
+}
+
+/// A table that is written for each packet, whether its source is known or not, as the program of McNettle's Figure 5 does
+/// it: to measure what writes cost.
+#[derive(Default)]
+pub struct WrittenEachTime<T>(T);
+
+impl<T: HostTable> HostTable for WrittenEachTime<T> {
+    #[inline]
+    fn hear(&self, src: Host, place: Place, dst: Host) -> Heard {
+        self.0.write_and_find(src, place, dst)
+    }
+
+    #[inline]
+    fn write_and_find(&self, src: Host, place: Place, dst: Host) -> Heard {
+        self.0.write_and_find(src, place, dst)
+    }
+
+    #[inline]
+    fn find(&self, host: Host) -> Option<Place> {
+        self.0.find(host)
+    }
+
+    fn put(&self, host: Host, place: Place) -> bool {
+        self.0.put(host, place)
+    }
+
+    fn remove(&self, host: Host) {
+        self.0.remove(host);
+    }
+
+    #[inline]
+    fn prefetch(&self, host: Host) {
+        self.0.prefetch(host);
+    }
 }
 
 /// Numbers for switches, which take less room in a table than datapath ids.
@@ -174,6 +212,16 @@ impl HostTable for LockFree {
     }
 
     #[inline]
+    fn write_and_find(&self, src: Host, place: Place, dst: Host) -> Heard {
+        let is = self.find(src);
+        self.put(src, place);
+        Heard {
+            elsewhere: is.filter(|is| *is != place),
+            dst: self.find(dst),
+        }
+    }
+
+    #[inline]
     fn find(&self, host: Host) -> Option<Place> {
         self.0.get(host)
     }
@@ -284,6 +332,20 @@ impl HostTable for Locked {
     }
 
     #[inline]
+    fn write_and_find(&self, src: Host, place: Place, dst: Host) -> Heard {
+        let mut list = self.lock(src);
+        let is = list.find(src);
+        if src.is_one() {
+            list.put(src, place);
+        }
+        drop(list);
+        Heard {
+            elsewhere: is.filter(|is| *is != place),
+            dst: self.find(dst),
+        }
+    }
+
+    #[inline]
     fn find(&self, host: Host) -> Option<Place> {
         self.lock(host).find(host)
     }
@@ -334,20 +396,12 @@ impl Default for Transactional {
 impl HostTable for Transactional {
     #[inline]
     fn hear(&self, src: Host, place: Place, dst: Host) -> Heard {
-        let heard = try_atomically(Limits::DEFAULT, |transaction| {
-            let is = self.find_in_transaction(transaction, src)?;
-            if is.is_none() && src.is_one() {
-                self.change(transaction, src, |list| list.put(src, place))?;
-            }
-            let dst = self.find_in_transaction(transaction, dst)?;
-            let elsewhere = is.filter(|is| *is != place);
-            Ok(Heard { elsewhere, dst })
-        });
-        // Where others get in the way again and again: as if nothing were known, which floods.
-        heard.unwrap_or(Heard {
-            elsewhere: None,
-            dst: None,
-        })
+        self.hear_where(src, place, dst, |is| is.is_none())
+    }
+
+    #[inline]
+    fn write_and_find(&self, src: Host, place: Place, dst: Host) -> Heard {
+        self.hear_where(src, place, dst, |_| true)
     }
 
     #[inline]
@@ -371,6 +425,31 @@ impl HostTable for Transactional {
 }
 
 impl Transactional {
+    /// Looks both up, and notes where the source is if `is_written` says so, by what is known.
+    #[inline]
+    fn hear_where(
+        &self,
+        src: Host,
+        place: Place,
+        dst: Host,
+        is_written: impl Fn(Option<Place>) -> bool,
+    ) -> Heard {
+        let heard = try_atomically(Limits::DEFAULT, |transaction| {
+            let is = self.find_in_transaction(transaction, src)?;
+            if is_written(is) && src.is_one() {
+                self.change(transaction, src, |list| list.put(src, place))?;
+            }
+            let dst = self.find_in_transaction(transaction, dst)?;
+            let elsewhere = is.filter(|is| *is != place);
+            Ok(Heard { elsewhere, dst })
+        });
+        // Where others get in the way again and again: as if nothing were known, which floods.
+        heard.unwrap_or(Heard {
+            elsewhere: None,
+            dst: None,
+        })
+    }
+
     #[cold]
     fn change<R>(
         &self,
@@ -421,6 +500,13 @@ mod tests {
             Heard { elsewhere, dst }
         }
 
+        fn write_and_find(&mut self, src: Host, place: Place, dst: Host) -> Heard {
+            let elsewhere = self.0.get(&src).copied().filter(|is| *is != place);
+            self.put(src, place);
+            let dst = self.0.get(&dst).copied();
+            Heard { elsewhere, dst }
+        }
+
         fn put(&mut self, host: Host, place: Place) -> bool {
             let mac = host.mac();
             let is_host = !mac.is_multicast() && mac != MacAddr::ZERO;
@@ -435,6 +521,7 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Use {
         Hear(Host, Place, Host),
+        Write(Host, Place, Host),
         Put(Host, Place),
         Remove(Host),
     }
@@ -442,6 +529,7 @@ mod tests {
     fn used() -> impl Strategy<Value = Use> {
         prop_oneof![
             3 => (host(), place(), host()).prop_map(|(src, place, dst)| Use::Hear(src, place, dst)),
+            1 => (host(), place(), host()).prop_map(|(src, place, dst)| Use::Write(src, place, dst)),
             1 => (host(), place()).prop_map(|(host, place)| Use::Put(host, place)),
             1 => host().prop_map(Use::Remove),
         ]
@@ -481,6 +569,14 @@ mod tests {
                 Use::Hear(src, place, dst) => {
                     table.prefetch(src);
                     assert_eq!(table.hear(src, place, dst), judge.hear(src, place, dst));
+                    seen.extend([src, dst]);
+                }
+                Use::Write(src, place, dst) => {
+                    let (ours, expected) = (
+                        table.write_and_find(src, place, dst),
+                        judge.write_and_find(src, place, dst),
+                    );
+                    assert_eq!(ours, expected);
                     seen.extend([src, dst]);
                 }
                 Use::Put(host, place) => {

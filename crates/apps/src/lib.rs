@@ -24,8 +24,10 @@ pub use elephants::{Elephants, ElephantsArgs, ElephantsConfig};
 pub use firewall::{
     Firewall, FirewallArgs, FirewallError, FirewallRules, Rule, RulesError, Verdict,
 };
-pub use global::Global;
-pub use host_table::{Heard, Host, HostTable, LockFree, Locked, Place, Transactional};
+pub use global::{Global, GlobalArgs};
+pub use host_table::{
+    Heard, Host, HostTable, LockFree, Locked, Place, Transactional, WrittenEachTime,
+};
 pub use hub::Hub;
 pub use l2::L2;
 pub use l3::{Interface, L3, L3Args, L3Config, L3ConfigError, L3Error, Subnet};

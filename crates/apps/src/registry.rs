@@ -10,9 +10,10 @@
 use crate::bandwidth::{self, BandwidthArgs};
 use crate::elephants::{self, ElephantsArgs};
 use crate::firewall::{self, FirewallArgs};
+use crate::global::{self, GlobalArgs};
 use crate::l3::{self, L3Args};
 use crate::security::{self, SecurityArgs};
-use crate::{Hub, LockFree, Locked, Transactional, global, l2, routing};
+use crate::{Hub, LockFree, Locked, Transactional, l2, routing};
 use urtica_controller::services::{
     Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner,
     Routes,
@@ -32,6 +33,9 @@ pub struct Options {
     /// Of `elephants`.
     #[command(flatten)]
     pub elephants: ElephantsArgs,
+    /// Of `global`, `global-mutex` and `global-stm`.
+    #[command(flatten)]
+    pub global: GlobalArgs,
     /// Of `l3`.
     #[command(flatten)]
     pub l3: L3Args,
@@ -280,10 +284,16 @@ impl Options {
             ("bandwidth", self.bandwidth != BandwidthArgs::default()),
             ("firewall", self.firewall != FirewallArgs::default()),
             ("elephants", self.elephants != ElephantsArgs::default()),
+            ("global", self.global != GlobalArgs::default()),
             ("l3", self.l3 != L3Args::default()),
             ("security", self.security != SecurityArgs::default()),
         ];
-        let runs = |name: &str| rows.iter().any(|row| row.name == name);
+        // A program's forms have its name before theirs.
+        let is_form = |row: &str, name: &str| {
+            let form = row.strip_prefix(name);
+            form.is_some_and(|form| form.is_empty() || form.starts_with('-'))
+        };
+        let runs = |name: &str| rows.iter().any(|row| is_form(row.name, name));
         match is_given.iter().find(|(name, given)| *given && !runs(name)) {
             None => Ok(()),
             Some(&(name, _)) => Err(SetupError::UnusedOptions { name }),
