@@ -1,6 +1,7 @@
 //! Hello, echo, and what is no OpenFlow.
 
 use crate::support::{Bench, HELLO, config, encode};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use urtica_switch::{ConnectionId, SwitchConfig};
 use urtica_wire::{ErrorCode, Message, Version};
@@ -184,11 +185,13 @@ fn a_silent_controller_is_asked_and_then_given_up() {
 #[test]
 fn a_controller_that_answers_is_kept() {
     let (mut bench, controller) = Bench::with_controller(Version::Of10);
+    let mut xids = BTreeSet::new();
     for _ in 0..10 {
         assert!(bench.pass(Duration::from_secs(5)).is_empty());
-        assert_eq!(bench.take(controller).len(), 1);
+        xids.insert(bench.take_one(controller).header.xid);
         bench.tell_quietly(controller, &Message::EchoReply(&[]));
     }
+    assert_eq!(xids.len(), 10, "each request has an xid of its own");
 }
 
 #[test]

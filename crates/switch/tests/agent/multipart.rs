@@ -28,7 +28,10 @@ fn the_description() {
 
 #[test]
 fn tables() {
-    for (version, name, max_entries) in [(Version::Of10, "table 3", 1000), (Version::Of13, "", 0)] {
+    for (version, name, max_entries, wildcards) in [
+        (Version::Of10, "table 3", 1000, 0x003f_ffff),
+        (Version::Of13, "", 0, 0),
+    ] {
         let (mut bench, controller) = Bench::with_controller(version);
         let answer = bench.ask(controller, &multipart(MultipartRequestBody::Table));
         let MultipartReplyBody::Table(rows) = body(&answer) else {
@@ -39,6 +42,7 @@ fn tables() {
         assert_eq!((rows[3].table_id, rows[3].active_count), (3, 0));
         assert_eq!(rows[3].name.to_string(), name);
         assert_eq!(rows[3].max_entries, max_entries);
+        assert_eq!(rows[3].wildcards, wildcards);
     }
 }
 
