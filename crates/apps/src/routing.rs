@@ -56,12 +56,13 @@ use urtica_controller::{
     Background, EntryOptions, Network, Program, Reply, RequestError, Switch, SwitchHandler,
     SwitchInfo,
 };
+use urtica_state::Snapshot;
 use urtica_topology::{Path, PortId};
 use urtica_wire::packet::Headers;
 use urtica_wire::{
     Action, BufferId, DatapathId, ErrorCode, ErrorMessage, FlowRemoved, FlowRemovedReason,
     FlowStats, MacAddr, Match, Message, MultipartFlags, MultipartReplyBody, OxmField, PacketIn,
-    PacketOut, PortNo, VLAN_PRESENT,
+    PacketOut, PortNo, PortStatus, VLAN_PRESENT,
 };
 
 /// What marks the program's entries: `uroutes` in ASCII.
@@ -84,6 +85,9 @@ const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// No such pause is longer.
 const LONGEST_REFUSAL_PAUSE: Duration = Duration::from_secs(4);
+
+/// How long until flows are looked at again for ports that have gone down: many may do so at once, or one again and again.
+const PORTS_PAUSE: Duration = Duration::from_millis(100);
 
 /// Goes when no packet came for a minute.
 const ENTRY: EntryOptions = EntryOptions {
@@ -160,6 +164,8 @@ struct Shared {
     first_join: OnceLock<Instant>,
     /// The table that entries go to.
     table_id: AtomicU8,
+    /// Another with each port that has gone down.
+    ports_down: Snapshot<()>,
 }
 
 /// What switches have been told, and what they are known to have.
@@ -205,6 +211,7 @@ impl Routing {
             started: OnceLock::new(),
             first_join: OnceLock::new(),
             table_id: AtomicU8::new(0),
+            ports_down: Snapshot::new(()),
         }))
     }
 
@@ -243,6 +250,8 @@ impl Program for Routing {
         background.spawn("routing-hosts", shared.follow_hosts(own));
         let (shared, own) = (Arc::clone(&self.0), background.clone());
         background.spawn("routing-late", shared.follow_late(own));
+        let (shared, own) = (Arc::clone(&self.0), background.clone());
+        background.spawn("routing-ports", shared.follow_ports(own));
     }
 }
 
@@ -326,6 +335,13 @@ impl SwitchHandler for RoutingHandler {
         if error.code != ErrorCode::FlowModFailedTableFull {
             let late = &self.shared.flows().late;
             late.note_refusal(switch.datapath_id());
+        }
+    }
+
+    fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
+        let port = switch.info().port(status.port.port_no);
+        if !port.is_some_and(known::is_up) {
+            self.shared.ports_down.update(|()| ());
         }
     }
 
@@ -483,6 +499,17 @@ impl Shared {
         }
     }
 
+    /// Whenever ports have gone down, takes away the entries of flows that began or ended there. Of hosts that are known it is
+    /// told, but one is unknown after its switch was away, for as long as entries keep what it sends from the controller.
+    async fn follow_ports(self: Arc<Self>, background: Background) {
+        let mut seen = 0;
+        loop {
+            seen = self.ports_down.changed(seen).await;
+            self.repair(background.network(), background.now(), |_| true);
+            background.sleep(PORTS_PAUSE).await;
+        }
+    }
+
     /// Has each switch catch up that did not keep up, or refused something.
     async fn follow_late(self: Arc<Self>, background: Background) {
         let late = self.flows().late.clone();
@@ -619,8 +646,11 @@ impl Shared {
         let mut changes = Vec::new();
         for (flow, path) in flows.paths.iter().filter(|(flow, _)| concerns(flow)) {
             if !self.is_right(flow, path, &known) {
-                let from = self.place(flow.vlan(), flow.src).or(path.begin());
-                let to = self.place(flow.vlan(), flow.dst).or(path.end());
+                let end = |host, end: Option<PortId>| {
+                    let place = self.place(flow.vlan(), host);
+                    place.or(end.filter(|end| known.may_be_up(*end)))
+                };
+                let (from, to) = (end(flow.src, path.begin()), end(flow.dst, path.end()));
                 let ends = from.zip(to);
                 let path = ends.and_then(|(from, to)| next_hops.path(from, to, flow.hash()));
                 changes.push((*flow, path));

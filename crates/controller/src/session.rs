@@ -17,6 +17,7 @@ use crate::stage::Tables;
 use crate::xid::{Origin, Xids};
 use std::ops::Range;
 use std::time::{Duration, Instant};
+use table_misses::TableMisses;
 use urtica_wire::{
     Action, CONTROLLER_NO_BUFFER, ConfigFlags, DatapathId, DecodeError, ErrorCode, ErrorMessage,
     FlowMod, Header, Hello, Instruction, List, Message, MultipartFlags, MultipartReplyBody,
@@ -225,6 +226,7 @@ pub struct Session {
     port_desc_xid: Option<u32>,
     /// Whether the switch is used only when that is answered.
     awaits_ports: bool,
+    table_misses: TableMisses,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,6 +257,7 @@ impl Session {
             features_xid: 0,
             port_desc_xid: None,
             awaits_ports: false,
+            table_misses: TableMisses::default(),
         }
     }
 
@@ -327,6 +330,9 @@ impl Session {
         if now.duration_since(silent_since) >= self.config.echo_interval {
             self.last_probe = Some(now);
             self.write(version, &Message::EchoRequest(&[]), out);
+        }
+        for table_id in self.table_misses.take_due(now) {
+            self.write_table_miss(version, table_id, out);
         }
         let timeout = self.config.handshake_timeout;
         if self.awaits_ports && now.duration_since(self.started) >= timeout {
@@ -450,7 +456,8 @@ impl Session {
                 self.port_desc_xid = None;
                 Ok(Event::Nothing)
             }
-            Ok((_, Message::Error(error))) => {
+            Ok((header, Message::Error(error))) => {
+                self.note_refusal(header.xid);
                 urtica_log::warn!(about: Subject::of_peer(&self.peer), peer = self.peer, code = %error.code, "the switch refused its configuration");
                 Ok(Event::Nothing)
             }
@@ -491,6 +498,10 @@ impl Session {
                 self.port_desc_xid = None;
                 Ok(self.give_up_on_ports(PortsProblem::Refused(error.code)))
             }
+            Message::Error(_) => {
+                self.note_refusal(header.xid);
+                Ok(Event::Message(header, message))
+            }
             // An echo reply to somebody else's request is theirs.
             Message::EchoReply(_) if Origin::of(header.xid) == Origin::SESSION => {
                 Ok(Event::Nothing)
@@ -501,6 +512,13 @@ impl Session {
                 Ok(Event::Nothing)
             }
             message => Ok(Event::Message(header, message)),
+        }
+    }
+
+    /// A table-miss entry that was refused is sent again, later: without it the switch drops what matches nothing else.
+    fn note_refusal(&mut self, xid: u32) {
+        if let Some(table_id) = self.table_misses.note_refused(xid) {
+            urtica_log::warn!(about: Subject::of_peer(&self.peer), peer = self.peer, table_id, "the switch refused the entry that sends packets which match no other to the controller; it is sent again until the switch takes it");
         }
     }
 
@@ -600,7 +618,8 @@ impl Session {
             instructions: List::from(&instructions),
             ..FlowMod::default()
         };
-        self.write(version, &Message::FlowMod(entry), out);
+        let xid = self.write(version, &Message::FlowMod(entry), out);
+        self.table_misses.note_sent(table_id, xid);
     }
 
     fn write_error(&mut self, version: Version, code: ErrorCode, frame: &[u8], out: &mut Vec<u8>) {
@@ -691,5 +710,6 @@ fn is_for_switches(message: &Message) -> bool {
     )
 }
 
+mod table_misses;
 #[cfg(test)]
 mod tests;

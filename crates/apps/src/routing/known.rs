@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 use urtica_controller::Network;
 use urtica_topology::{Link, NextHops, Path, PortId, Topology};
-use urtica_wire::{DatapathId, PortConfig, PortState};
+use urtica_wire::{DatapathId, Port, PortConfig, PortState};
 
 /// The network at one moment.
 pub(super) struct Known<'a> {
@@ -65,10 +65,11 @@ impl Known<'_> {
             return true;
         };
         // A 1.3 switch that has not described its ports yet has none.
-        info.ports.is_empty()
-            || info.port(port.port_no).is_some_and(|port| {
-                !port.config.contains(PortConfig::PORT_DOWN)
-                    && !port.state.contains(PortState::LINK_DOWN)
-            })
+        info.ports.is_empty() || info.port(port.port_no).is_some_and(is_up)
     }
+}
+
+/// Whether a port is switched on and has a link.
+pub(super) fn is_up(port: &Port) -> bool {
+    !port.config.contains(PortConfig::PORT_DOWN) && !port.state.contains(PortState::LINK_DOWN)
 }

@@ -293,6 +293,24 @@ fn a_host_that_moved_unseen_while_the_controller_was_away_is_found_by_what_it_se
     }
 }
 
+/// Its switch has been away, so that nobody has heard it since; the way to its new port is one that entries let its packets take.
+#[test]
+fn a_host_that_is_unplugged_after_its_switch_was_away_is_found_where_it_is_plugged_in() {
+    for version in VERSIONS {
+        let mut bench = Bench::new("linear,3", version);
+        let net = &mut bench.net;
+        let [h1, h3] = ["h1", "h3"].map(|name| net.host(name).unwrap());
+        cut_off(net, &["s3"]);
+        net.run_for(BACK);
+        net.move_host(h3, net.switch("s2").unwrap()).unwrap();
+        net.run_for(ms(1_000));
+        let ping = net.start_ping(h1, h3, 10).unwrap();
+        net.run_for(ms(12_000));
+        let report = net.ping_report(ping).unwrap();
+        assert!(report.lost() <= 1, "{version:?}: {report:?}");
+    }
+}
+
 /// All hosts are heard as soon as their switches are back.
 #[test]
 fn nothing_is_lost_and_nothing_changes_while_the_controller_is_restarted() {

@@ -398,6 +398,63 @@ fn further_tables_get_table_miss_entries_as_far_as_the_switch_has_them() {
 }
 
 #[test]
+fn table_miss_entries_that_are_refused_are_sent_again_until_the_switch_takes_them() {
+    let config = SessionConfig {
+        tables: 2,
+        echo_interval: Duration::from_secs(3600),
+        dead_interval: Duration::from_secs(7200),
+        ..SessionConfig::default()
+    };
+    let mut bench = Bench::greeted(config, Version::Of13);
+    let refusal = Message::Error(ErrorMessage {
+        code: ErrorCode::FlowModFailedTableFull,
+        data: &[],
+    });
+    let mut refuse = |bench: &mut Bench, xid| {
+        drop(bench.frame(&encode(Version::Of13, xid, &refusal)));
+    };
+    let entries = |bench: &mut Bench| -> Vec<(u8, u32)> {
+        let sent = bench.take();
+        let xids = sent.iter().map(|(header, _)| header.xid);
+        let entries = messages(&sent).into_iter().zip(xids);
+        let entry = |(message, xid)| match message {
+            Message::FlowMod(entry) => Some((entry.table_id, xid)),
+            _ => None,
+        };
+        entries.filter_map(entry).collect()
+    };
+    // The one before the switch has joined, the other after that.
+    let [(0, first)] = entries(&mut bench)[..] else {
+        panic!("expected the entry of table 0");
+    };
+    refuse(&mut bench, first);
+    bench.join(Version::Of13);
+    let [(1, mut last)] = entries(&mut bench)[..] else {
+        panic!("expected the entry of table 1");
+    };
+    refuse(&mut bench, last);
+    for (table, pause_s) in [(0, 1), (1, 2), (1, 4), (1, 8), (1, 8)] {
+        bench.pass(Duration::ZERO).unwrap();
+        bench
+            .pass(Duration::from_secs(pause_s) - Duration::from_millis(1))
+            .unwrap();
+        assert_eq!(entries(&mut bench), [], "before {pause_s} s");
+        bench.pass(Duration::from_millis(1)).unwrap();
+        let again = entries(&mut bench);
+        assert_eq!(again[0].0, table, "after {pause_s} s");
+        last = again.last().unwrap().1;
+        refuse(&mut bench, last);
+    }
+    // Taken at last: nothing more is sent.
+    bench.pass(Duration::from_secs(9)).unwrap();
+    bench.pass(Duration::from_secs(9)).unwrap();
+    assert_eq!(entries(&mut bench).len(), 1);
+    bench.pass(Duration::from_secs(60)).unwrap();
+    bench.pass(Duration::from_secs(60)).unwrap();
+    assert_eq!(entries(&mut bench), []);
+}
+
+#[test]
 fn the_table_miss_entries_can_be_switched_off() {
     let config = SessionConfig {
         table_miss: false,
