@@ -110,6 +110,8 @@ pub(crate) struct Connection<C = OwnedFd> {
     input: Vec<u8>,
     /// Bytes that the channel did not take yet.
     output: Vec<u8>,
+    /// Whether the socket had no room for all when it was last given something.
+    was_full: bool,
     /// How many of them came through the mailbox; the others are replies, which count as the first to leave.
     counted: usize,
     /// Counts these and those in the mailbox.
@@ -224,6 +226,7 @@ impl<C: Channel> Connection<C> {
             counters: Arc::default(),
             input: Vec::new(),
             output: Vec::new(),
+            was_full: false,
             counted: 0,
             backlog: Arc::default(),
             load: 0,
@@ -580,6 +583,7 @@ impl<C: Channel> Connection<C> {
         let sent = self.write(&turn.out, turn)?;
         if sent < turn.out.len() {
             self.counters.stalls.add(1);
+            self.was_full = true;
             self.output.extend_from_slice(&turn.out[sent..]);
         }
         turn.out.clear();
@@ -597,9 +601,13 @@ impl<C: Channel> Connection<C> {
         }
         if sent > 0 {
             self.output.drain(..sent);
-            // Its answers to our probes come after all that is before them: a switch that reads is alive.
-            self.session.heard(turn.now);
+            // Its answers to our probes come after all that is before them: a switch that has read what the socket had no room
+            // beside is alive. Room that there was already says nothing of it.
+            if self.was_full {
+                self.session.heard(turn.now);
+            }
         }
+        self.was_full = self.is_waiting();
         self.make_room();
         Ok(())
     }

@@ -312,6 +312,26 @@ fn a_switch_that_reads_slowly_is_alive_and_one_that_never_reads_is_not() {
     }
 }
 
+/// As one whose agent hangs, for as long as its system has room for what comes.
+#[test]
+fn a_switch_that_says_nothing_is_not_alive_though_it_is_sent_something_all_the_time() {
+    let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Quiet));
+    let mute = bench.join(Version::Of10, 1);
+    for second in 1..=15 {
+        bench.now = Duration::from_secs(second);
+        let sent = bench
+            .controller
+            .network()
+            .send(DatapathId(1), &Message::BarrierRequest);
+        assert_eq!(sent, Ok(()));
+        let ended = bench.controller.handle_timeout(bench.now);
+        let ended: Vec<_> = ended.iter().map(|(switch, _)| *switch).collect();
+        let expected = if second == 15 { vec![mute] } else { vec![] };
+        assert_eq!(ended, expected, "after {second} s");
+        bench.take_bytes(mute);
+    }
+}
+
 #[test]
 fn a_slow_switch_gets_all_and_is_heard_over_a_socket_too() {
     let ([recorder], record) = recorders(["p"]);
