@@ -410,7 +410,7 @@ fn table_miss_entries_that_are_refused_are_sent_again_until_the_switch_takes_the
         code: ErrorCode::FlowModFailedTableFull,
         data: &[],
     });
-    let mut refuse = |bench: &mut Bench, xid| {
+    let refuse = |bench: &mut Bench, xid| {
         drop(bench.frame(&encode(Version::Of13, xid, &refusal)));
     };
     let entries = |bench: &mut Bench| -> Vec<(u8, u32)> {

@@ -202,6 +202,23 @@ impl Links {
         for port in ports {
             self.handle_port(switch, owner, port, now);
         }
+        self.doubt_hosts_of_others(switch, now);
+    }
+
+    /// A switch has joined, and any port that was taken for a host's may lead to it. What its own ports send shows that only where
+    /// cables carry both ways.
+    fn doubt_hosts_of_others(&mut self, joined: DatapathId, now: Instant) {
+        let others = self.ports.iter_mut().filter(|(id, port)| {
+            id.switch != joined && port.role() == PortRole::Host && !is_local(**id)
+        });
+        for (id, port) in others {
+            // One that was in doubt a moment ago is so again as soon as it may be.
+            let due = port.next_doubt.map_or(now, |next| next.max(now));
+            if due == now {
+                port.next_doubt = Some(now + DOUBT_PAUSE);
+            }
+            self.timers.set(Timer::Probe(*id), due);
+        }
     }
 
     /// A switch has gone, unless another connection speaks for it by now.

@@ -719,3 +719,20 @@ fn a_hosts_port_that_is_in_doubt_is_probed_at_once_and_not_again_and_again() {
     assert!(world.doubt(hosts));
     assert!(!world.doubt(port_id(3, 1)), "no such port");
 }
+
+#[test]
+fn a_port_that_carries_one_way_is_no_hosts_as_soon_as_the_switch_that_it_leads_to_has_joined() {
+    let mut world = World::new();
+    let (a, b) = (port_id(1, 1), port_id(2, 1));
+    let role = |world: &World| world.links.ports[&a].role();
+    world.join(1);
+    world.plug(a, b);
+    // What the second switch sends to the first is lost.
+    world.cables.remove(&b);
+    world.pass(SECOND);
+    assert_eq!(role(&world), PortRole::Host);
+    world.join(2);
+    world.links.handle_timeout(world.now);
+    world.settle();
+    assert_ne!(role(&world), PortRole::Host);
+}
