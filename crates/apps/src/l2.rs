@@ -7,15 +7,28 @@
 
 use crate::EdgeLearning;
 use crate::host_table::LockFree;
-use crate::mac_table::{Learned, MacTable};
+use crate::mac_table::{Learned, MacEntry, MacTable, Places};
 use crate::registry::Setup;
 use urtica_controller::{IDLE_5S, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{MacAddr, Match, PacketIn, PortNo};
 
 /// One switch's part of the learning program: its own table, which no other switch sees and no lock guards.
-#[derive(Debug, Default)]
-pub struct L2 {
-    table: MacTable,
+#[derive(Debug)]
+pub struct L2<P = Vec<MacEntry>> {
+    table: MacTable<P>,
+}
+
+impl Default for L2 {
+    fn default() -> Self {
+        Self::with_table(MacTable::new())
+    }
+}
+
+impl<P> L2<P> {
+    /// One that learns into this table.
+    pub fn with_table(table: MacTable<P>) -> Self {
+        Self { table }
+    }
 }
 
 /// How `urtica run` adds it: beside a discovery, it learns at edge ports alone.
@@ -29,7 +42,7 @@ pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
     Ok(())
 }
 
-impl SwitchHandler for L2 {
+impl<P: Places + Send> SwitchHandler for L2<P> {
     // Worth it with tens of thousands of hosts, whose entries no cache holds; leave it out in a program of your own.
     fn expect(&self, packet: &PacketIn) {
         self.table.prefetch(packet.eth_src());

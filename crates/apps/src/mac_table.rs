@@ -16,6 +16,7 @@
 //!
 //! **Cost.** 16 bytes an entry; at most half of the places are taken while the table can grow.
 
+use std::ops::DerefMut;
 use urtica_wire::{MacAddr, PortNo};
 
 /// How many buckets an address may be in.
@@ -54,17 +55,33 @@ pub enum Learned {
 }
 
 /// Which port each host is behind. Times are in seconds of one clock of the caller's, which never goes back.
+///
+/// Its places lie on the heap, or wherever `P` has them.
 #[derive(Clone, Debug)]
-pub struct MacTable {
+pub struct MacTable<P = Vec<MacEntry>> {
     /// A power of two of them; empty until the first address is learnt.
-    places: Vec<Entry>,
+    places: P,
     len: usize,
     max_places: usize,
     max_age_s: u32,
 }
 
+/// Where a table's places lie.
+pub trait Places: DerefMut<Target = [MacEntry]> {
+    /// Has so many free places instead of those that there were, which it returns.
+    fn renew(&mut self, places: usize) -> Vec<MacEntry>;
+}
+
+impl Places for Vec<MacEntry> {
+    fn renew(&mut self, places: usize) -> Vec<MacEntry> {
+        std::mem::replace(self, vec![MacEntry::FREE; places])
+    }
+}
+
+/// An entry of a [`MacTable`], or a free place for one.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+#[repr(C)] // shared with the kernel, where a table lies in memory that it sees
+pub struct MacEntry {
     /// The address as a number; [`NO_MAC`] marks a free place.
     mac: u64,
     port: u32,
@@ -76,12 +93,6 @@ const LOOKED_UP: u32 = 1 << 31;
 
 /// More than 48 bits: what no address is, not even one that no host can have.
 const NO_MAC: u64 = u64::MAX;
-
-const FREE: Entry = Entry {
-    mac: NO_MAC,
-    port: 0,
-    seen: 0,
-};
 
 /// What a look at all places of an address brought.
 enum Search {
@@ -102,13 +113,13 @@ struct Victim {
     others_looked_up: bool,
 }
 
-impl Default for MacTable {
+impl Default for MacTable<Vec<MacEntry>> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl MacTable {
+impl MacTable<Vec<MacEntry>> {
     /// A table with 524,288 places (8 MiB when it has grown to that) that forgets a host after 300 seconds of silence.
     pub fn new() -> Self {
         Self::with_limits(DEFAULT_MAX_ENTRIES, DEFAULT_MAX_AGE_S)
@@ -123,6 +134,19 @@ impl MacTable {
             len: 0,
             max_places,
             max_age_s,
+        }
+    }
+}
+
+impl<P: Places> MacTable<P> {
+    /// A table in these free places, a power of two of them and at least 64, which never grows and forgets a host after 300
+    /// seconds of silence.
+    pub fn in_places(places: P) -> Self {
+        Self {
+            max_places: places.len(),
+            places,
+            len: 0,
+            max_age_s: DEFAULT_MAX_AGE_S,
         }
     }
 
@@ -188,13 +212,13 @@ impl MacTable {
 
     /// The address's entry, if it is where nearly all are: in the first place of its wishes.
     #[inline]
-    fn near(&mut self, mac: u64) -> Option<&mut Entry> {
+    fn near(&mut self, mac: u64) -> Option<&mut MacEntry> {
         let place = first_place(mac) & self.mask();
         self.places.get_mut(place).filter(|entry| entry.mac == mac)
     }
 
     #[cold]
-    fn find_further(&mut self, mac: u64) -> Option<&mut Entry> {
+    fn find_further(&mut self, mac: u64) -> Option<&mut MacEntry> {
         match self.search(mac) {
             Search::Found(place) => Some(&mut self.places[place]),
             _ => None,
@@ -256,7 +280,7 @@ impl MacTable {
         if self.len * 2 >= self.places.len() && self.can_grow() {
             self.grow();
         }
-        let new = Entry {
+        let new = MacEntry {
             mac: mac.to_u64(),
             port: port.0,
             seen: now_s,
@@ -279,7 +303,7 @@ impl MacTable {
     ///
     /// Where it displaces another, it is forgotten that the others which it might have displaced were looked up: they
     /// must be looked up again before places are short the next time.
-    fn put(&mut self, search: Search, new: Entry) {
+    fn put(&mut self, search: Search, new: MacEntry) {
         match search {
             Search::Found(place) => self.places[place] = new,
             Search::Free(place) => {
@@ -304,16 +328,16 @@ impl MacTable {
 
     /// Makes room, as much as it takes for no entry to displace another.
     fn grow(&mut self) {
-        let old = std::mem::take(&mut self.places);
-        let mut places = (old.len() * GROWTH).clamp(FIRST_PLACES, self.max_places);
-        while !self.fill(&old, places) {
+        let mut places = (self.places.len() * GROWTH).clamp(FIRST_PLACES, self.max_places);
+        let old = self.places.renew(places);
+        while !self.fill(&old) {
             places *= GROWTH;
+            self.places.renew(places);
         }
     }
 
-    /// Begins anew with so many places, and puts in what was there before. Whether all of it has found one.
-    fn fill(&mut self, old: &[Entry], places: usize) -> bool {
-        self.places = vec![FREE; places];
+    /// Puts what was there before into places that are all free. Whether all of it has found one.
+    fn fill(&mut self, old: &[MacEntry]) -> bool {
         self.len = 0;
         let mut entries = old.iter().filter(|entry| entry.mac != NO_MAC);
         entries.all(|entry| match self.search(entry.mac) {
@@ -369,7 +393,19 @@ fn spread(hash: u64) -> u64 {
     hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
 }
 
-impl Entry {
+impl MacEntry {
+    /// One that nobody has.
+    pub const FREE: Self = Self {
+        mac: NO_MAC,
+        port: 0,
+        seen: 0,
+    };
+
+    /// The port of the host whose place it is.
+    pub fn port(&self) -> Option<PortNo> {
+        (self.mac != NO_MAC).then_some(PortNo(self.port))
+    }
+
     /// Notes that the host was heard.
     #[inline]
     fn refresh(&mut self, port: PortNo, now_s: u32, max_age_s: u32) -> Learned {

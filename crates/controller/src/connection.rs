@@ -2,6 +2,7 @@
 
 use crate::backlog::Backlog;
 use crate::handler::PacketIns;
+use crate::kernel_half::{Hand, Turns};
 use crate::mailbox::Token;
 use crate::network::{Entry, Network};
 use crate::request::{ReplySender, Requests};
@@ -38,6 +39,8 @@ pub(crate) struct Turn {
     networks: Vec<Network>,
     pub programs: Vec<Arc<dyn Program>>,
     pub shard: usize,
+    /// When the shard started.
+    pub started: Instant,
 }
 
 impl Turn {
@@ -58,6 +61,7 @@ impl Turn {
             network,
             programs,
             shard,
+            started: now,
         }
     }
 }
@@ -86,6 +90,11 @@ pub(crate) enum Close {
 pub(crate) trait Channel {
     /// Takes as many bytes off the front as there is room for now, and says how many; none where that is to wait.
     fn send(&self, bytes: &[u8]) -> Result<usize, Errno>;
+
+    /// The socket, where it is one that the kernel can answer at.
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 impl Channel for OwnedFd {
@@ -94,6 +103,10 @@ impl Channel for OwnedFd {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
             sent => sent,
         }
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
     }
 }
 
@@ -120,6 +133,8 @@ pub(crate) struct Connection<C = OwnedFd> {
     load: u64,
     /// Messages received when `load` was last brought up to date.
     received_before: u64,
+    /// The part of its program that answers in the kernel.
+    kernel: Option<Turns>,
 }
 
 /// A switch that has said who it is, and its handlers, one per program.
@@ -208,6 +223,91 @@ impl Connection {
     }
 }
 
+/// Turns with the kernel half: see `kernel_half.rs`.
+impl<C: Channel> Connection<C> {
+    /// A read brought so many bytes, all that there was where `is_drained`. Returns whether there is something to handle:
+    /// the kernel half wakes the shard also for what it answers itself.
+    pub fn note_read(&mut self, count: usize, is_drained: bool, turn: &Turn) -> bool {
+        let Some(kernel) = &mut self.kernel else {
+            return true;
+        };
+        kernel.note_read(count, is_drained);
+        if count > 0 {
+            self.take_turn(turn);
+            return true;
+        }
+        kernel.is_ours()
+    }
+
+    /// Takes the turn where the kernel half has it. To be done before anything is done with the connection.
+    pub fn take_turn(&mut self, turn: &Turn) {
+        let Some(kernel) = &mut self.kernel else {
+            return;
+        };
+        let Some(taken) = kernel.take(&mut self.input) else {
+            return;
+        };
+        self.session.xids.go_on_after(taken.xid);
+        if taken.answered > 0 {
+            self.session.heard(turn.now);
+        }
+        self.counters.received.add(taken.answered);
+        self.counters.packet_ins.add(taken.answered);
+        self.counters.answered_in_kernel.add(taken.answered);
+        self.counters.sent.add(taken.sent);
+        self.counters.sent_bytes.add(taken.sent_bytes);
+        self.counters.passed_by_kernel.add(taken.passed);
+        self.counters.fell_back.add(taken.fell_back);
+    }
+
+    /// Gives the turn away where nothing is left to do, until something comes that the kernel half does not answer.
+    pub fn give_turn(&mut self, turn: &Turn) {
+        let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
+            return;
+        };
+        if !self.output.is_empty() {
+            return;
+        }
+        let hand = Hand {
+            fragment: &self.input,
+            xid: self.session.xids.last(),
+            started: turn.started,
+        };
+        match kernel.give(socket, hand) {
+            Ok(true) => self.input.clear(),
+            Ok(false) => {}
+            Err(error) => {
+                urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the kernel half cannot take part; the program answers alone");
+                self.kernel = None;
+            }
+        }
+    }
+
+    /// Whether the program may write to the socket now: not before what the kernel half has answered is written.
+    fn may_write(&mut self) -> bool {
+        match (&mut self.kernel, self.channel.socket()) {
+            (Some(kernel), Some(socket)) => kernel.may_write(socket),
+            _ => true,
+        }
+    }
+
+    fn note_written(&mut self, count: usize) {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.note_written(count);
+        }
+    }
+
+    /// The switch is up: has its program's kernel half begin, where the program is the only one and has one.
+    fn begin_turns(&mut self) {
+        if self.channel.socket().is_some()
+            && let Some(switch) = &mut self.switch
+            && let [handler] = &mut switch.handlers[..]
+        {
+            self.kernel = handler.kernel_half().map(Turns::new);
+        }
+    }
+}
+
 impl<C: Channel> Connection<C> {
     /// A new connection.
     pub fn new(
@@ -231,6 +331,7 @@ impl<C: Channel> Connection<C> {
             backlog: Arc::default(),
             load: 0,
             received_before: 0,
+            kernel: None,
         }
     }
 
@@ -430,6 +531,7 @@ impl<C: Channel> Connection<C> {
             switch.is_up = true;
             turn.network.announce(switch.info.datapath_id, self.token);
         }
+        self.begin_turns();
     }
 
     /// Takes in a part of the port description. What comes of it when the switch is up already is news, as if it came
@@ -580,7 +682,13 @@ impl<C: Channel> Connection<C> {
             turn.out.clear();
             return Ok(());
         }
+        if !self.may_write() {
+            self.output.extend_from_slice(&turn.out);
+            turn.out.clear();
+            return Ok(());
+        }
         let sent = self.write(&turn.out, turn)?;
+        self.note_written(sent);
         if sent < turn.out.len() {
             self.counters.stalls.add(1);
             self.was_full = true;
@@ -592,6 +700,9 @@ impl<C: Channel> Connection<C> {
 
     /// Sends what waits from before.
     pub fn flush_backlog(&mut self, turn: &Turn) -> Result<(), Close> {
+        if !self.may_write() {
+            return Ok(());
+        }
         let mut sent = 0;
         while sent < self.output.len() {
             match self.write(&self.output[sent..], turn)? {
@@ -600,6 +711,7 @@ impl<C: Channel> Connection<C> {
             }
         }
         if sent > 0 {
+            self.note_written(sent);
             self.output.drain(..sent);
             // Its answers to our probes come after all that is before them: a switch that has read what the socket had no room
             // beside is alive. Room that there was already says nothing of it.

@@ -74,6 +74,12 @@ counters! {
         refused,
         /// Ports that are not known, since the switch has too many ([`MAX_PORTS`](crate::MAX_PORTS)).
         ports_refused,
+        /// Packet-ins that were answered in the kernel; they count among the received ones, too.
+        answered_in_kernel,
+        /// How often the kernel passed input on since it held something that is not answered there.
+        passed_by_kernel,
+        /// How often the kernel passed input on since the queue was long, or the switch did not read its replies as fast.
+        fell_back,
     }
 }
 

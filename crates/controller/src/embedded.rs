@@ -86,7 +86,6 @@ pub struct Embedded {
     last_words: BTreeMap<Token, Vec<u8>>,
     session: SessionConfig,
     turn: Turn,
-    started: Instant,
     background: Arc<TaskQueue>,
     /// Until when programs that did not come to rest are left alone.
     rest_until: Duration,
@@ -111,7 +110,6 @@ impl Embedded {
             last_words: BTreeMap::new(),
             session,
             turn: Turn::new(Vec::new(), started, network, programs, 0),
-            started,
             background: queue,
             rest_until: Duration::ZERO,
             commands: Vec::new(),
@@ -233,7 +231,7 @@ impl Embedded {
             return Some(self.now().max(self.rest_until));
         }
         let deadline = self.background.clock.next_deadline()?;
-        Some(deadline.saturating_duration_since(self.started))
+        Some(deadline.saturating_duration_since(self.turn.started))
     }
 
     /// Ends: background programs are dropped, then handlers are told that their switches are gone. So does dropping it.
@@ -241,7 +239,7 @@ impl Embedded {
 
     fn set_time(&mut self, now: Duration) {
         let clock = &self.background.clock;
-        if let Some(now) = self.started.checked_add(now) {
+        if let Some(now) = self.turn.started.checked_add(now) {
             clock.set(now);
         }
         self.turn.now = clock.now();
@@ -249,7 +247,7 @@ impl Embedded {
     }
 
     fn now(&self) -> Duration {
-        self.turn.now.duration_since(self.started)
+        self.turn.now.duration_since(self.turn.started)
     }
 
     fn tokens(&self) -> Vec<Token> {

@@ -1,6 +1,6 @@
 //! What a control program is: a handler per switch.
 
-use crate::{Background, Stage, Switch, SwitchInfo};
+use crate::{Background, KernelHalf, Stage, Switch, SwitchInfo};
 use std::mem::ManuallyDrop;
 use urtica_wire::{ErrorMessage, FlowRemoved, Header, Message, PacketIn, PortStatus, Version};
 
@@ -77,6 +77,12 @@ pub trait SwitchHandler: Send {
 
     /// The connection is gone. Nothing can be sent any more.
     fn switch_down(&mut self, _info: &SwitchInfo) {}
+
+    /// The part of it that answers in the kernel, where it has one: see [`KernelHalf`]. Asked once, after
+    /// [`SwitchHandler::switch_up`], where this program is the only one.
+    fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
+        None
+    }
 }
 
 impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
@@ -122,6 +128,10 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
 
     fn switch_down(&mut self, info: &SwitchInfo) {
         (**self).switch_down(info);
+    }
+
+    fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
+        (**self).kernel_half()
     }
 }
 

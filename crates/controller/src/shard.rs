@@ -50,7 +50,6 @@ pub(crate) struct Shard {
     /// Where reads go.
     input: Vec<u8>,
     commands: Vec<Command>,
-    started: Instant,
     next_tick: Instant,
 }
 
@@ -83,7 +82,6 @@ impl Shard {
             ),
             input: vec![0; FRAGMENT_BYTES + READ_BYTES],
             commands: Vec::new(),
-            started: now,
             next_tick: now + TICK,
         })
     }
@@ -139,7 +137,7 @@ impl Shard {
             Err(error) => return Err(error.into()),
         }
         self.turn.now = Instant::now();
-        self.turn.now_s = whole_seconds(self.turn.now.duration_since(self.started));
+        self.turn.now_s = whole_seconds(self.turn.now.duration_since(self.turn.started));
         Ok(())
     }
 
@@ -172,7 +170,9 @@ impl Shard {
         if let Err(close) = result {
             return self.close(key, &close);
         }
-        let interest = interest(&self.connections[key]);
+        let connection = &mut self.connections[key];
+        connection.give_turn(&self.turn);
+        let interest = interest(connection);
         if interest != watched {
             self.watch(key, interest);
         }
@@ -241,6 +241,7 @@ impl Shard {
     ) -> Option<usize> {
         let connection = &mut self.connections[key];
         let was_waiting = connection.is_waiting();
+        connection.take_turn(&self.turn);
         connection.send(bytes, count, reply);
         (!was_waiting).then_some(key)
     }
@@ -300,6 +301,7 @@ impl Shard {
 
     fn close(&mut self, key: usize, close: &Close) {
         let mut connection = self.detach(key);
+        connection.take_turn(&self.turn);
         // The last words, such as an OFPT_ERROR, where the socket takes them.
         let _ = connection.flush(&mut self.turn);
         self.turn.out.clear();
@@ -330,6 +332,7 @@ impl Shard {
             let watched = interest(connection);
             let turn = &mut self.turn;
             let result = contain(|| {
+                connection.take_turn(turn);
                 connection.handle_timeout(turn)?;
                 connection.flush(turn)
             });
@@ -411,8 +414,6 @@ fn interest(connection: &Connection) -> epoll::EventFlags {
 
 /// One read, after the beginning of a frame that the last one may have left.
 fn read(connection: &mut Connection, buffer: &mut [u8], turn: &mut Turn) -> Result<(), Close> {
-    let start = FRAGMENT_BYTES - connection.input_len();
-    connection.drain_input(&mut buffer[start..FRAGMENT_BYTES]);
     turn.network.shard(turn.shard).counters.reads.add(1);
     let count = match rustix::io::read(connection.socket(), &mut buffer[FRAGMENT_BYTES..]) {
         Ok(0) => return Err(Close::ByPeer),
@@ -425,6 +426,11 @@ fn read(connection: &mut Connection, buffer: &mut [u8], turn: &mut Turn) -> Resu
         .counters
         .received_bytes
         .add(count as u64);
+    if !connection.note_read(count, count < READ_BYTES, turn) {
+        return Ok(());
+    }
+    let start = FRAGMENT_BYTES - connection.input_len();
+    connection.drain_input(&mut buffer[start..FRAGMENT_BYTES]);
     connection.handle_input(&buffer[start..FRAGMENT_BYTES + count], turn)?;
     connection.flush(turn)
 }

@@ -65,6 +65,16 @@ pub(crate) struct Xids {
 }
 
 impl Xids {
+    /// The counter of the last xid.
+    pub fn last(&self) -> u32 {
+        self.last
+    }
+
+    /// Goes on after the xid with this counter, where somebody else has used some.
+    pub fn go_on_after(&mut self, last: u32) {
+        self.last = last;
+    }
+
     /// A new xid. Repeats after 16 million messages, long after any reply.
     #[inline]
     pub fn next(&mut self, origin: Origin) -> u32 {

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
+/* What the kernel and the program share of one switch's connection. src/session.rs has the same in Rust.
+ *
+ * Whose turn it is decides who may touch the rest: see `enum turn`.
+ */
+#pragma once
+
+#include "bytes.h"
+
+/* No longer message is kept while only its beginning is there. */
+#define CARRY_BYTES 2048
+
+/* Longer input is the program's: it comes in such pieces when queues are long, and batches are faster there. */
+#define INPUT_BYTES 16384
+
+/* Room for the input and what was carried before it; a power of two. */
+#define INPUT_ROOM 32768
+
+/* Room for replies on their way; a power of two. */
+#define REPLY_ROOM 65536
+
+/* The most places that a table of hosts has; a power of two. */
+#define MAX_PLACES 65536
+
+/* Nothing that is read or written as a whole at any place of a buffer is longer. */
+#define SLACK (CARRY_BYTES + 256)
+
+/* Who answers what comes next: the low two bits of `session.turn`. Above them is how many bytes were passed to the
+ * program, so that it can give the turn back only if it has seen them all: one compare-and-exchange decides.
+ *
+ *            from_switch() begins          from_switch() has answered
+ *   KERNEL ───────────────────────► BUSY ─────────────────────────────► KERNEL
+ *      │ ▲                            │ it does not answer: bytes are passed
+ *      │ └──── the program gives ── PROGRAM ◄──┘
+ *      └────── the program takes ────►│
+ */
+enum turn {
+	TURN_PROGRAM,
+	TURN_KERNEL,
+	TURN_BUSY,
+};
+
+#define TURN_MASK 3
+#define PASSED_SHIFT 2
+
+/* A place in the table of hosts: `Entry` of mac_table.rs. */
+struct place {
+	u64 mac;
+	u32 port;
+	u32 seen;
+};
+
+struct session {
+	u64 turn;
+
+	/* Set by the program before its first turn ends. */
+	u32 slot;
+	u32 version;         /* the wire version */
+	u64 clock_ns;        /* the kernel's monotonic clock when the table's clock was 0 */
+	u32 max_age_s;
+	u32 place_mask;      /* the number of places less one */
+
+	/* Whoever has the turn reads and writes these. */
+	u32 xid;             /* the last one used, without its sender */
+	u32 places_taken;
+	u32 carried;         /* so many bytes of a message that is not whole are at the front of `input` */
+	u32 is_fresh;        /* the kernel has answered nothing since it was given the turn */
+	u32 is_retired;      /* the program's: something came that only it can ever answer rightly, and it keeps the turn */
+
+	/* The kernel's alone. */
+	u32 write_seq;       /* where the socket's output stood when the turn was given */
+	u32 unwritten_base;  /* low bits of `reply_bytes` at that time */
+	u32 padding;
+
+	/* Where replies that have not left `replies` begin (low 32 bits) and end. */
+	u64 span;
+
+	/* What was done, since the beginning. The kernel adds, the program reads. */
+	u64 reply_bytes;
+	u64 replies_sent;
+	u64 answered;        /* packet-ins */
+	u64 passed_other;    /* input passed since it held something else than packet-ins of the kind that is answered here */
+	u64 passed_long;     /* input passed since it was long: the queue is */
+	u64 passed_full;     /* input passed since the switch does not read its replies as fast */
+
+	u8 input[INPUT_ROOM + SLACK];
+	u8 replies[REPLY_ROOM + SLACK];
+	struct place places[MAX_PLACES] __attribute__((aligned(64)));
+};

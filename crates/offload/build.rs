@@ -1,0 +1,72 @@
+//! Compiles the BPF programs in `bpf/` with clang, for the crate to carry in itself.
+//!
+//! Where there is no clang that can do so, the crate is built without them, and says so at run time.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The source with the programs; the headers beside it belong to it.
+const SOURCE: &str = "bpf/learning_switch.bpf.c";
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(without_programs)");
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-env-changed=CLANG");
+    if let Err(reason) = compile() {
+        println!("cargo::rustc-cfg=without_programs");
+        println!("cargo::rustc-env=URTICA_WITHOUT_PROGRAMS={reason}");
+        println!("cargo::warning=the kernel half is left out: {reason}");
+    }
+}
+
+fn compile() -> Result<(), String> {
+    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    let object = out_dir().join("programs.o");
+    let mut command = Command::new(&clang);
+    command
+        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g"])
+        .args(["-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-std=gnu11"])
+        .arg(format!("-D__TARGET_ARCH_{}", target_arch()))
+        .arg(format!("-I{}", libbpf_headers()?));
+    // Debian's headers for C programs are in a folder for each architecture, which a BPF target does not look into.
+    for folder in ["x86_64-linux-gnu", "aarch64-linux-gnu"] {
+        let include = Path::new("/usr/include").join(folder);
+        if include.exists() {
+            command.arg("-idirafter").arg(include);
+        }
+    }
+    command.arg("-c").arg(SOURCE).arg("-o").arg(&object);
+    let output = command
+        .output()
+        .map_err(|error| format!("{clang} cannot be run ({error})"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+    if is_our_fault(&output.stderr) {
+        // The compiler works and refuses our source: that is a mistake of ours, and not to be passed over.
+        panic!("{clang} refuses {SOURCE}; see above");
+    }
+    Err(format!("{clang} cannot compile for BPF"))
+}
+
+/// Whether the compiler names our source rather than itself.
+fn is_our_fault(stderr: &[u8]) -> bool {
+    String::from_utf8_lossy(stderr).contains("bpf/")
+}
+
+/// Where libbpf-sys has put libbpf's headers.
+fn libbpf_headers() -> Result<String, String> {
+    std::env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf's headers were not found".into())
+}
+
+fn target_arch() -> &'static str {
+    match std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
+        Ok("aarch64") => "arm64",
+        _ => "x86",
+    }
+}
+
+fn out_dir() -> PathBuf {
+    std::env::var_os("OUT_DIR").expect("cargo sets it").into()
+}

@@ -1,0 +1,101 @@
+//! `l2` with a kernel half.
+
+use crate::kernel::Kernel;
+use crate::link::Link;
+use crate::session::{MAX_PLACES, Memory, SharedPlaces};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use urtica_apps::{L2, MacTable};
+use urtica_controller::{KernelHalf, Program, Switch, SwitchHandler, SwitchInfo};
+use urtica_wire::{PacketIn, PortNo, Version};
+
+/// The learning switch, answering in the kernel as far as it can: `l2`'s replies, byte for byte.
+///
+/// Each switch has a table of [`LearningSwitch::places`], in memory that kernel and program share. A switch for which
+/// there is no room in the kernel has `l2` alone.
+pub struct LearningSwitch {
+    kernel: Kernel,
+    places: usize,
+}
+
+impl LearningSwitch {
+    /// The program, with tables of 65,536 places.
+    pub fn new(kernel: Kernel) -> Self {
+        Self {
+            kernel,
+            places: MAX_PLACES,
+        }
+    }
+
+    /// The same with tables of so many places, rounded up to a power of two: 64 to 65,536.
+    pub fn places(self, places: usize) -> Self {
+        let places = places.clamp(64, MAX_PLACES).next_power_of_two();
+        Self { places, ..self }
+    }
+}
+
+impl Program for LearningSwitch {
+    fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        let Some((slot, memory)) = self.kernel.open_session() else {
+            return Box::new(L2::default());
+        };
+        let memory = Arc::new(memory);
+        prepare(&memory, info.version, self.places);
+        let places = SharedPlaces::new(Arc::clone(&memory), self.places);
+        Box::new(Offloaded {
+            l2: L2::with_table(MacTable::in_places(places)),
+            link: Some(Link::new(self.kernel.clone(), slot, Arc::clone(&memory))),
+            first_unanswered_port: match info.version {
+                Version::Of10 => PortNo(FIRST_UNANSWERED_PORT),
+                Version::Of13 => PortNo::ANY,
+            },
+            memory,
+        })
+    }
+}
+
+/// Of 1.0's ports, the kernel writes those below: others may be reserved, and mean something else then.
+const FIRST_UNANSWERED_PORT: u32 = 0x8000;
+
+/// One switch's learning switch, and its kernel half until the connection has that.
+struct Offloaded {
+    l2: L2<SharedPlaces>,
+    link: Option<Link>,
+    memory: Arc<Memory>,
+    first_unanswered_port: PortNo,
+}
+
+impl SwitchHandler for Offloaded {
+    fn expect(&self, packet: &PacketIn) {
+        self.l2.expect(packet);
+    }
+
+    fn wants_announcements(&self) -> bool {
+        self.l2.wants_announcements()
+    }
+
+    #[inline(always)] // as in L2
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        if packet.in_port() >= self.first_unanswered_port {
+            // The table may lead there from now on.
+            self.memory.shared().is_retired.store(1, Relaxed);
+        }
+        self.l2.packet_in(switch, packet);
+    }
+
+    fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
+        let link = self.link.take()?;
+        Some(Box::new(link))
+    }
+}
+
+/// What stays for the time of a session.
+fn prepare(memory: &Memory, version: Version, places: usize) {
+    let shared = memory.shared();
+    shared.version.store(version.to_wire().into(), Relaxed);
+    shared.place_mask.store(places as u32 - 1, Relaxed);
+    shared.max_age_s.store(MAX_AGE_S, Relaxed);
+}
+
+/// After how long a silence a host is forgotten: as in [`MacTable::in_places`].
+const MAX_AGE_S: u32 = 300;

@@ -1,0 +1,54 @@
+//! What is asked of sockets beyond what libraries have.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// How many bytes were written to a TCP socket since it was connected, those that have not left included. May be less than
+/// that while acknowledgements come in, but never more.
+pub fn written_bytes(socket: BorrowedFd) -> io::Result<u64> {
+    // In this order: what is acknowledged in between is missed, and not counted twice.
+    let acknowledged = acknowledged_bytes(socket)?;
+    Ok(acknowledged + unacknowledged_bytes(socket)?)
+}
+
+/// `struct tcp_info` of linux/tcp.h, as far as it is read; libc's ends before this.
+#[repr(C)]
+#[derive(Default)]
+struct TcpInfo {
+    before: [u64; 15],
+    bytes_acked: u64,
+}
+
+fn acknowledged_bytes(socket: BorrowedFd) -> io::Result<u64> {
+    let mut info = TcpInfo::default();
+    let mut length = size_of::<TcpInfo>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `info`, which has as many and is made of numbers.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            std::ptr::from_mut(&mut info).cast(),
+            &mut length,
+        )
+    };
+    match result {
+        0 => Ok(info.bytes_acked),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn unacknowledged_bytes(socket: BorrowedFd) -> io::Result<u64> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: SIOCOUTQ, as TIOCOUTQ is called for sockets, writes one int.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut count) };
+    match result {
+        0 => Ok(u64::try_from(count).unwrap_or(0)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The kernel's number for a socket, which no other has.
+pub fn cookie(socket: BorrowedFd) -> io::Result<u64> {
+    Ok(rustix::net::sockopt::socket_cookie(socket)?)
+}

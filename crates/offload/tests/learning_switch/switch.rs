@@ -1,0 +1,174 @@
+//! A switch as far as a controller sees it, on a socket or in memory.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+use urtica_controller::{ConnectionId, Controller, Embedded, Running, SessionConfig};
+use urtica_offload::{Kernel, LearningSwitch};
+use urtica_wire::{
+    Capabilities, DatapathId, Features, Header, List, Message, MultipartFlags, MultipartReply,
+    MultipartReplyBody, Version,
+};
+
+/// How long anything may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+const MULTIPART_REQUEST: u8 = 18;
+
+/// A controller that runs the learning switch in the kernel.
+pub fn offloaded(kernel: &Kernel, places: usize) -> Running {
+    controller(LearningSwitch::new(kernel.clone()).places(places))
+        .listen("ptcp:0:127.0.0.1".parse().unwrap())
+        .shards(1)
+        .start()
+        .unwrap()
+}
+
+/// One that asks no switch whether it is there: tests say all that is said.
+fn controller(program: impl urtica_controller::Program + 'static) -> Controller {
+    let session = SessionConfig {
+        echo_interval: Duration::from_secs(3000),
+        dead_interval: Duration::from_secs(6000),
+        ..SessionConfig::default()
+    };
+    Controller::new().session(session).program(program)
+}
+
+/// What a switch and its controller say to each other.
+pub trait Channel {
+    fn send(&mut self, bytes: &[u8]);
+
+    /// At least one more byte.
+    fn receive(&mut self) -> Vec<u8>;
+}
+
+impl Channel for TcpStream {
+    fn send(&mut self, bytes: &[u8]) {
+        self.write_all(bytes).unwrap();
+    }
+
+    fn receive(&mut self) -> Vec<u8> {
+        let mut bytes = vec![0; 65536];
+        let count = self.read(&mut bytes).expect("something comes in time");
+        assert!(count > 0, "the controller has closed the connection");
+        bytes.truncate(count);
+        bytes
+    }
+}
+
+/// A controller in memory, and its one switch.
+pub struct InMemory {
+    controller: Embedded,
+    connection: ConnectionId,
+}
+
+impl InMemory {
+    pub fn new(program: impl urtica_controller::Program + 'static) -> Self {
+        let mut controller = controller(program).embed().unwrap();
+        let connection = controller.connect("a switch".into(), Duration::ZERO);
+        Self {
+            controller,
+            connection,
+        }
+    }
+
+    /// All that has come.
+    pub fn take(&mut self) -> Vec<u8> {
+        self.controller.poll(Duration::ZERO);
+        let output = self.controller.output(self.connection);
+        output.map(std::mem::take).unwrap_or_default()
+    }
+}
+
+impl Channel for InMemory {
+    fn send(&mut self, bytes: &[u8]) {
+        self.controller
+            .handle_input(self.connection, bytes, Duration::ZERO)
+            .unwrap();
+    }
+
+    fn receive(&mut self) -> Vec<u8> {
+        let bytes = self.take();
+        assert!(!bytes.is_empty(), "the controller has something to say");
+        bytes
+    }
+}
+
+/// Connects a switch over loopback.
+pub fn connect(controller: &Running) -> TcpStream {
+    let address = controller.addresses()[0].to_string();
+    let address = address.strip_prefix("ptcp:").unwrap();
+    let (port, host) = address.split_once(':').unwrap();
+    let socket = TcpStream::connect((host, port.parse().unwrap())).unwrap();
+    socket.set_nodelay(true).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+/// Joins as a switch of this version. Returns when the controller has told what it tells every switch.
+pub fn join(channel: &mut impl Channel, version: Version, id: u64) {
+    let wire = version.to_wire();
+    channel.send(&[wire, 0, 0, 8, 0, 0, 0, 1]);
+    let features = Message::FeaturesReply(Features {
+        datapath_id: DatapathId(id),
+        n_buffers: 256,
+        n_tables: 1,
+        auxiliary_id: 0,
+        capabilities: Capabilities::empty(),
+        actions: 0,
+        ports: List::default(),
+    });
+    let mut said = Vec::new();
+    wait_for(channel, &mut said, |header| header.message_type == 5);
+    let mut reply = Vec::new();
+    features.encode(version, 2, &mut reply).unwrap();
+    channel.send(&reply);
+    if version == Version::Of13 {
+        let request = wait_for(channel, &mut said, |header| {
+            header.message_type == MULTIPART_REQUEST
+        });
+        let ports = Message::MultipartReply(MultipartReply {
+            flags: MultipartFlags::empty(),
+            body: MultipartReplyBody::PortDesc(List::default()),
+        });
+        let mut reply = Vec::new();
+        ports.encode(version, request.xid, &mut reply).unwrap();
+        channel.send(&reply);
+    }
+    settle(channel, &mut said, version);
+}
+
+/// Sends an echo request and waits for its reply: all before it has been dealt with.
+pub fn settle(channel: &mut impl Channel, said: &mut Vec<u8>, version: Version) {
+    const XID: u32 = 0x5e77_1e00;
+    let mut echo = Vec::new();
+    Message::EchoRequest(&[]).encode(version, XID, &mut echo).unwrap();
+    channel.send(&echo);
+    wait_for(channel, said, |header| {
+        header.message_type == 3 && header.xid == XID
+    });
+}
+
+/// Receives until a message like this has come; all that came goes to `said`.
+fn wait_for(
+    channel: &mut impl Channel,
+    said: &mut Vec<u8>,
+    is_it: impl Fn(&Header) -> bool,
+) -> Header {
+    loop {
+        if let Some(header) = headers(said).find(&is_it) {
+            return header;
+        }
+        said.extend(channel.receive());
+    }
+}
+
+/// The headers of the whole messages in `bytes`.
+pub fn headers(bytes: &[u8]) -> impl Iterator<Item = Header> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let header = Header::peek(rest)?;
+        rest = rest.get(usize::from(header.length)..)?;
+        Some(header)
+    })
+}
