@@ -67,8 +67,8 @@ struct session_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct session);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct session));
 };
 
 struct {

@@ -103,7 +103,7 @@ impl Kernel {
     /// Has what comes from a switch's socket go through the programs.
     pub(crate) fn attach(&self, slot: u32, way: &Way) -> libbpf_rs::Result<()> {
         let loaded = self.lock();
-        for cookie in [way.switch_cookie, way.exit_cookie] {
+        for cookie in [way.switch_cookie, way.relay_cookie] {
             let (key, value) = (cookie.to_ne_bytes(), slot.to_ne_bytes());
             loaded.slots.update(&key, &value, MapFlags::ANY)?;
         }
@@ -137,13 +137,14 @@ impl Kernel {
     }
 }
 
-/// The sockets that a switch's bytes go through, and the cookies by which programs know those whose input they see.
+/// The sockets that a switch's bytes go through, and the cookies by which programs know whose input they see: data between
+/// Unix sockets belongs to the one that sent it.
 pub(crate) struct Way<'a> {
     pub switch: BorrowedFd<'a>,
     pub switch_cookie: u64,
     pub relay: BorrowedFd<'a>,
     pub exit: BorrowedFd<'a>,
-    pub exit_cookie: u64,
+    pub relay_cookie: u64,
 }
 
 impl Loaded {

@@ -83,9 +83,9 @@ impl KernelHalf for Link {
             switch_cookie: cookie(socket)?,
             relay: relay.as_fd(),
             exit: exit.as_fd(),
-            exit_cookie: cookie(exit.as_fd())?,
+            relay_cookie: cookie(relay.as_fd())?,
         };
-        let cookies = [way.switch_cookie, way.exit_cookie];
+        let cookies = [way.switch_cookie, way.relay_cookie];
         let written = written_bytes(socket)?;
         self.shared().slot.store(self.slot, Relaxed);
         let entered = self.kernel.attach(self.slot, &way);

@@ -44,7 +44,7 @@ fn first() {
             let bytes = packet_in(version, i.into(), i % 7 + 1, i % 5 + 1, u32::from(i % 7) + 1);
             judge.send(&bytes);
             b.extend(judge.take());
-            real.send(&bytes);
+            real.send(&bytes); println!("{i} {}", b.len());
             while a.len() < b.len() { a.extend(real.receive()); }
             assert_eq!(a, b, "{i}");
         }
