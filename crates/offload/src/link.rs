@@ -2,7 +2,7 @@
 
 use crate::kernel::{Kernel, Way};
 use crate::session::{CARRY_BYTES, Memory, Shared};
-use crate::socket::{cookie, written_bytes};
+use crate::socket::{bound_queues, cookie, written_bytes};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -85,6 +85,7 @@ impl KernelHalf for Link {
             exit: exit.as_fd(),
             relay_cookie: cookie(relay.as_fd())?,
         };
+        bound_queues(socket)?;
         let cookies = [way.switch_cookie, way.relay_cookie];
         let written = written_bytes(socket)?;
         self.shared().slot.store(self.slot, Relaxed);

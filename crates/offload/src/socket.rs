@@ -48,6 +48,35 @@ fn unacknowledged_bytes(socket: BorrowedFd) -> io::Result<u64> {
     }
 }
 
+/// How much the kernel may keep of what came from a switch and of what goes to it, in bytes of its memory. Queues that are
+/// longer make nothing faster, and a switch that does not read costs as much.
+const RECEIVE_BYTES: libc::c_int = 4 << 20;
+const SEND_BYTES: libc::c_int = 2 << 20;
+
+/// Bounds a switch's queues in the kernel, whatever the system's settings allow.
+pub fn bound_queues(socket: BorrowedFd) -> io::Result<()> {
+    // The system doubles what it is asked for.
+    set_option(socket, libc::SO_RCVBUFFORCE, RECEIVE_BYTES / 2)?;
+    set_option(socket, libc::SO_SNDBUFFORCE, SEND_BYTES / 2)
+}
+
+fn set_option(socket: BorrowedFd, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: the kernel reads one int, which is there.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            std::ptr::from_ref(&value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// The kernel's number for a socket, which no other has.
 pub fn cookie(socket: BorrowedFd) -> io::Result<u64> {
     Ok(rustix::net::sockopt::socket_cookie(socket)?)

@@ -1,1 +1,100 @@
-//! A switch that never reads.
+//! A switch that never reads: what the kernel holds for it is bounded, and nothing is lost when it reads after all.
+
+use crate::packets::Packet;
+use crate::support::kernel;
+use crate::switch::{connect, headers, join, offloaded};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use urtica_wire::{DatapathId, Header, Version};
+
+/// The most that the kernel may hold for a switch that does not read, in bytes of messages.
+const MOST_HELD: usize = 16 << 20;
+
+/// After so long a silence a socket that takes nothing is taken for full.
+const FULL_AFTER: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+
+/// Sends packet-ins until the socket takes no more. Returns the whole and the bytes sent.
+fn fill(socket: &mut TcpStream, version: Version) -> usize {
+    let message = packet_in(version);
+    let several = message.repeat(20);
+    let mut sent = 0;
+    socket.set_nonblocking(true).unwrap();
+    loop {
+        // Goes on in the middle of a message where the last write ended there.
+        match socket.write(&several[sent % message.len()..]) {
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let mut fds = [PollFd::new(&*socket, PollFlags::OUT)];
+                if poll(&mut fds, Some(&FULL_AFTER)).unwrap() == 0 {
+                    return sent;
+                }
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert!(sent < 8 * MOST_HELD, "the socket takes more and more");
+    }
+}
+
+/// One that is answered with a flow mod, once the other host is known.
+fn packet_in(version: Version) -> Vec<u8> {
+    let mut message = Vec::new();
+    Packet::udp(1, 2).encode(version, 1, &mut message);
+    message
+}
+
+/// How many bytes the other side's kernel has not taken yet.
+fn unacknowledged_bytes(socket: &TcpStream) -> usize {
+    let mut count: libc::c_int = 0;
+    // SAFETY: the system writes one int.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut count) };
+    assert_eq!(result, 0);
+    count as usize
+}
+
+/// Reads until so many messages came. Returns their headers.
+fn read_messages(socket: &mut TcpStream, count: usize) -> Vec<Header> {
+    let mut said = Vec::new();
+    let mut bytes = vec![0; 1 << 20];
+    socket.set_nonblocking(false).unwrap();
+    while headers(&said).count() < count {
+        let read = socket.read(&mut bytes).expect("something comes in time");
+        assert!(read > 0, "the controller has closed the connection");
+        said.extend(&bytes[..read]);
+    }
+    headers(&said).collect()
+}
+
+#[test]
+fn a_switch_that_never_reads_costs_a_bounded_amount_of_memory() {
+    let Some(kernel) = kernel() else { return };
+    for version in Version::ALL {
+        let controller = offloaded(&kernel, 1024);
+        let mut socket = connect(&controller);
+        join(&mut socket, version, 1);
+        let mut introduction = Vec::new();
+        Packet::udp(2, 1).encode(version, 1, &mut introduction);
+        socket.write_all(&introduction).unwrap();
+        read_messages(&mut socket, 1);
+        let sent = fill(&mut socket, version);
+        let taken = sent - unacknowledged_bytes(&socket);
+        println!("{version}: {taken} bytes of packet-ins were taken");
+        let counters = controller.network().counters(DatapathId(1)).unwrap();
+        println!("{:?}", counters.iter().collect::<Vec<_>>());
+        // Each is held as it came or as its answer, which is no longer than twice as long.
+        assert!(2 * taken < MOST_HELD, "{taken} bytes of packet-ins were taken");
+
+        // It reads after all: all whole messages are answered, in order.
+        let answers = sent / packet_in(version).len();
+        let xids: Vec<_> = read_messages(&mut socket, answers).iter().map(|header| header.xid).collect();
+        assert!(xids.windows(2).all(|pair| pair[1] == pair[0] + 1), "replies are lost or out of order");
+        assert!(counters.answered_in_kernel.get() > 0);
+        assert!(counters.fell_back.get() > 0, "the program has not been asked");
+        drop(socket);
+        controller.stop().unwrap();
+    }
+}
