@@ -35,6 +35,7 @@ struct DiscoveryGuide;
 pub use urtica_apps as apps;
 pub use urtica_controller as controller;
 pub use urtica_log as log;
+pub use urtica_offload as offload;
 pub use urtica_state as state;
 pub use urtica_topology as topology;
 pub use urtica_wire as wire;

@@ -15,17 +15,35 @@ fn main() {
     if let Err(reason) = compile() {
         println!("cargo::rustc-cfg=without_programs");
         println!("cargo::rustc-env=URTICA_WITHOUT_PROGRAMS={reason}");
-        println!("cargo::warning=the kernel half is left out: {reason}");
+        if is_wanted() {
+            println!("cargo::warning=the kernel half is left out: {reason}");
+        }
     }
 }
 
+/// Whether the programs are to be built at all.
+fn is_wanted() -> bool {
+    std::env::var_os("CARGO_FEATURE_LIBBPF").is_some()
+}
+
 fn compile() -> Result<(), String> {
+    if !is_wanted() {
+        return Err(
+            "the feature kernel-half was not asked for: build with --features kernel-half".into(),
+        );
+    }
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let object = out_dir().join("programs.o");
     let mut command = Command::new(&clang);
     command
         .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g"])
-        .args(["-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-std=gnu11"])
+        .args([
+            "-Wall",
+            "-Wextra",
+            "-Wno-unused-parameter",
+            "-Werror",
+            "-std=gnu11",
+        ])
         .arg(format!("-D__TARGET_ARCH_{}", target_arch()))
         .arg(format!("-I{}", libbpf_headers()?));
     // Debian's headers for C programs are in a folder for each architecture, which a BPF target does not look into.

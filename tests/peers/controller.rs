@@ -29,6 +29,11 @@ impl Controller {
         Self::urtica(room, "l2")
     }
 
+    /// The same, answering in the kernel.
+    pub fn urtica_l2_in_the_kernel(room: &Namespace) -> Self {
+        Self::urtica_with(room, "l2", &["--offload", "kernel"])
+    }
+
     /// `urtica run` with these apps.
     pub fn urtica(room: &Namespace, apps: &str) -> Self {
         Self::urtica_with(room, apps, &[])
@@ -70,7 +75,24 @@ impl Controller {
     ///
     /// # Panics
     /// If it does not end in time or does not end with status 0.
-    pub fn interrupt(mut self) {
+    pub fn interrupt(self) {
+        self.interrupt_and_read();
+    }
+
+    /// The same for a controller that answers in the kernel.
+    ///
+    /// # Panics
+    /// If it has answered nothing there, too.
+    pub fn interrupt_offloaded(self) {
+        let log = self.interrupt_and_read();
+        let answered = log.lines().any(|line| {
+            line.contains("answered_in_kernel=") && !line.contains("answered_in_kernel=0")
+        });
+        assert!(answered, "expected answers in the kernel:\n{log}");
+    }
+
+    /// Ends it, and returns what it has logged.
+    fn interrupt_and_read(mut self) -> String {
         let status = self
             .daemon
             .stop(Signal::INT)
@@ -80,6 +102,7 @@ impl Controller {
             "the controller ended with {status} after SIGINT\n{}",
             self.daemon.log()
         );
+        self.daemon.log()
     }
 }
 

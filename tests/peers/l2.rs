@@ -29,6 +29,27 @@ fn ovs_l2_of13() {
     );
 }
 
+#[test]
+fn ovs_l2_of10_in_the_kernel() {
+    in_the_kernel("OpenFlow10");
+}
+
+#[test]
+fn ovs_l2_of13_in_the_kernel() {
+    in_the_kernel("OpenFlow13");
+}
+
+fn in_the_kernel(protocol: &str) {
+    if require::kernel_half() {
+        hosts_reach_each_other(
+            protocol,
+            Controller::urtica_l2_in_the_kernel,
+            Host::ping,
+            Controller::interrupt_offloaded,
+        );
+    }
+}
+
 /// The control experiment: the same under Open vSwitch's own controller.
 #[test]
 fn the_test_bed_itself_works() {

@@ -25,6 +25,14 @@ pub fn all(tools: &[&str]) -> bool {
         .is_none_or(|missing| skip(missing))
 }
 
+/// Whether the kernel takes the programs that answer in it. Otherwise as [`root_and`].
+pub fn kernel_half() -> bool {
+    match urtica_offload::Kernel::start() {
+        Ok(_) => true,
+        Err(reason) => skip(&format!("a kernel half, but {reason}")),
+    }
+}
+
 fn skip(missing: &str) -> bool {
     let skipped = format!("skipped: needs {missing} (tools/setup)");
     assert!(env::var("CI").as_deref() != Ok("true"), "{skipped}");

@@ -258,6 +258,12 @@ impl<C: Channel> Connection<C> {
         self.counters.sent_bytes.add(taken.sent_bytes);
         self.counters.passed_by_kernel.add(taken.passed);
         self.counters.fell_back.add(taken.fell_back);
+        let shard = &turn.network.shard(turn.shard).counters;
+        shard.received.add(taken.answered);
+        shard.sent_bytes.add(taken.sent_bytes);
+        shard.answered_in_kernel.add(taken.answered);
+        shard.passed_by_kernel.add(taken.passed);
+        shard.fell_back.add(taken.fell_back);
     }
 
     /// Gives the turn away where nothing is left to do, until something comes that the kernel half does not answer.

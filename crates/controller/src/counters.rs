@@ -106,6 +106,12 @@ counters! {
         busy_ns,
         /// Handlers that panicked.
         panics,
+        /// Packet-ins that were answered in the kernel.
+        answered_in_kernel,
+        /// How often the kernel passed input on since it held something that is not answered there.
+        passed_by_kernel,
+        /// How often the kernel passed input on since the queue was long, or the switch did not read its replies as fast.
+        fell_back,
     }
 }
 

@@ -1,14 +1,10 @@
 //! The programs in the kernel: whether it takes them, and what of it connections share.
 
-use crate::session::{Memory, SESSION_BYTES};
-use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use crate::loaded::Loaded;
+use crate::session::Memory;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The programs, as clang has compiled them.
-#[cfg(not(without_programs))]
-const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/programs.o"));
 
 /// How many connections can have a kernel half at a time: `MAX_SESSIONS` of `bpf/learning_switch.bpf.c`.
 const MAX_SESSIONS: u32 = 4096;
@@ -20,7 +16,7 @@ const OLDEST: (u32, u32) = (6, 6);
 #[derive(Debug, thiserror::Error)]
 pub enum Unavailable {
     /// It was not built.
-    #[error("it was built without the kernel's programs: {0}; install clang and build anew")]
+    #[error("it was built without the kernel's programs, since {0}")]
     NotBuilt(&'static str),
     /// The system is too old.
     #[error("Linux {found} is too old: expected {}.{} or later", OLDEST.0, OLDEST.1)]
@@ -32,109 +28,29 @@ pub enum Unavailable {
     #[error("the kernel's JIT compiler is off: type `sysctl net.core.bpf_jit_enable=1`")]
     NoJit,
     /// The process may not.
-    #[error("the process may not load programs: expected CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, or root")]
+    #[error(
+        "the process may not load programs: expected root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON"
+    )]
     NotPermitted,
     /// The kernel refuses the programs.
     #[error("the kernel refuses its programs: {0}")]
-    Refused(String),
+    Refused(io::Error),
 }
 
-/// The programs, loaded, and the tables that they share. They are in the kernel until this is dropped or the process ends.
+/// The programs, loaded, and the tables that they share. They are in the kernel until the last copy of this is dropped or the
+/// process ends.
 #[derive(Clone)]
 pub struct Kernel {
-    loaded: Arc<Mutex<Loaded>>,
+    shared: Arc<Mutex<Slots>>,
 }
 
-struct Loaded {
-    /// Keeps the programs in the kernel.
-    _object: Object,
-    slots: MapHandle,
-    sessions: MapHandle,
-    switches: MapHandle,
-    relays: MapHandle,
-    exits: MapHandle,
+/// The programs, and which slots are in use.
+struct Slots {
+    loaded: Loaded,
     /// Slots that were used and are free again.
     free: Vec<u32>,
     /// Slots from here on were never used.
     unused: u32,
-}
-
-// SAFETY: what is in here are file descriptors and memory of libbpf's, which is used under the mutex alone, and bound to no
-// thread.
-unsafe impl Send for Loaded {}
-
-impl Kernel {
-    /// Loads the programs.
-    ///
-    /// # Errors
-    /// [`Unavailable`] where there are none, or the kernel does not take them.
-    pub fn start() -> Result<Self, Unavailable> {
-        check_kernel()?;
-        let loaded = Loaded::load().map_err(|error| match error.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => Unavailable::NotPermitted,
-            _ => Unavailable::Refused(format!("{error:#}")),
-        })?;
-        Ok(Self {
-            loaded: Arc::new(Mutex::new(loaded)),
-        })
-    }
-
-    /// A session with memory of its own; `None` where there are too many.
-    pub(crate) fn open_session(&self) -> Option<(u32, Memory)> {
-        let mut loaded = self.lock();
-        let slot = match loaded.free.pop() {
-            Some(slot) => slot,
-            None if loaded.unused < MAX_SESSIONS => {
-                loaded.unused += 1;
-                loaded.unused - 1
-            }
-            None => return None,
-        };
-        match loaded.new_session(slot) {
-            Ok(memory) => Some((slot, memory)),
-            Err(error) => {
-                loaded.free.push(slot);
-                tracing::warn!(%error, "the kernel half cannot take one more switch; the program answers it alone");
-                None
-            }
-        }
-    }
-
-    /// Has what comes from a switch's socket go through the programs.
-    pub(crate) fn attach(&self, slot: u32, way: &Way) -> libbpf_rs::Result<()> {
-        let loaded = self.lock();
-        for cookie in [way.switch_cookie, way.relay_cookie] {
-            let (key, value) = (cookie.to_ne_bytes(), slot.to_ne_bytes());
-            loaded.slots.update(&key, &value, MapFlags::ANY)?;
-        }
-        let enter = |map: &MapHandle, socket: BorrowedFd| {
-            let value = (socket.as_raw_fd() as u64).to_ne_bytes();
-            map.update(&slot.to_ne_bytes(), &value, MapFlags::ANY)
-        };
-        enter(&loaded.exits, way.exit)?;
-        enter(&loaded.relays, way.relay)?;
-        // Last: from here on the switch's input takes this way.
-        enter(&loaded.switches, way.switch)
-    }
-
-    /// Gives a session back. Its sockets have left the maps, or do so when they are closed.
-    pub(crate) fn close_session(&self, slot: u32, cookies: &[u64]) {
-        let mut loaded = self.lock();
-        for cookie in cookies {
-            // Fails only where it is not there, which is what is wanted.
-            let _ = loaded.slots.delete(&cookie.to_ne_bytes());
-        }
-        for map in [&loaded.switches, &loaded.relays, &loaded.exits] {
-            let _ = map.delete(&slot.to_ne_bytes());
-        }
-        let _ = loaded.sessions.delete(&slot.to_ne_bytes());
-        loaded.free.push(slot);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Loaded> {
-        // What it guards is whole between any two statements.
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The sockets that a switch's bytes go through, and the cookies by which programs know whose input they see: data between
@@ -147,52 +63,70 @@ pub(crate) struct Way<'a> {
     pub relay_cookie: u64,
 }
 
-impl Loaded {
-    fn load() -> libbpf_rs::Result<Self> {
-        let mut builder = ObjectBuilder::default();
-        let object = builder.open_memory(PROGRAMS)?.load()?;
-        let map = |name: &str| {
-            let map = object.maps().find(|map| map.name() == name);
-            MapHandle::try_from(&map.expect("the programs have this map"))
-        };
-        let (slots, sessions) = (map("slots")?, map("sessions")?);
-        let (switches, relays, exits) = (map("switches")?, map("relays")?, map("exits")?);
-        for (name, map) in [("from_switch", &switches), ("to_switch", &exits)] {
-            let program = object.progs_mut().find(|program| program.name() == name);
-            program
-                .expect("the programs have this one")
-                .attach_sockmap(map.as_fd().as_raw_fd())?;
-        }
-        Ok(Self {
-            _object: object,
-            slots,
-            sessions,
-            switches,
-            relays,
-            exits,
+impl Kernel {
+    /// Loads the programs.
+    ///
+    /// # Errors
+    /// [`Unavailable`] where there are none, or the kernel does not take them.
+    pub fn start() -> Result<Self, Unavailable> {
+        check_kernel()?;
+        let loaded = Loaded::load().map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => Unavailable::NotPermitted,
+            _ => Unavailable::Refused(error),
+        })?;
+        let slots = Slots {
+            loaded,
             free: Vec::new(),
             unused: 0,
+        };
+        Ok(Self {
+            shared: Arc::new(Mutex::new(slots)),
         })
     }
 
-    fn new_session(&self, slot: u32) -> libbpf_rs::Result<Memory> {
-        let options = bpf_map_create_opts {
-            sz: size_of::<bpf_map_create_opts>() as _,
-            map_flags: BPF_F_MMAPABLE,
-            ..Default::default()
-        };
-        let map = MapHandle::create(
-            MapType::Array,
-            Some("session"),
-            size_of::<u32>() as u32,
-            SESSION_BYTES as u32,
-            1,
-            &options,
-        )?;
-        let value = map.as_fd().as_raw_fd().to_ne_bytes();
-        self.sessions
-            .update(&slot.to_ne_bytes(), &value, MapFlags::ANY)?;
-        Ok(Memory::map(map.as_fd())?)
+    /// A session with memory of its own; `None` where there are too many.
+    pub(crate) fn open_session(&self) -> Option<(u32, Memory)> {
+        let mut slots = self.lock();
+        let slot = slots.take()?;
+        match slots.loaded.new_session(slot) {
+            Ok(memory) => Some((slot, memory)),
+            Err(error) => {
+                slots.free.push(slot);
+                tracing::warn!(%error, "the kernel half cannot take one more switch; the program answers it alone");
+                None
+            }
+        }
+    }
+
+    /// Has what comes from a switch's socket go through the programs.
+    pub(crate) fn attach(&self, slot: u32, way: &Way) -> io::Result<()> {
+        self.lock().loaded.attach(slot, way)
+    }
+
+    /// Gives a session back. Its sockets leave the maps now, and the switch's is about to be closed.
+    pub(crate) fn close_session(&self, slot: u32, cookies: &[u64]) {
+        let mut slots = self.lock();
+        slots.loaded.forget(slot, cookies);
+        slots.free.push(slot);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        // What it guards is whole between any two statements.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slots {
+    /// A slot that nobody has.
+    fn take(&mut self) -> Option<u32> {
+        if let Some(slot) = self.free.pop() {
+            return Some(slot);
+        }
+        let slot = self.unused;
+        (slot < MAX_SESSIONS).then(|| {
+            self.unused += 1;
+            slot
+        })
     }
 }
 
@@ -214,9 +148,6 @@ fn check_kernel() -> Result<(), Unavailable> {
 fn check_kernel() -> Result<(), Unavailable> {
     Err(Unavailable::NotBuilt(env!("URTICA_WITHOUT_PROGRAMS")))
 }
-
-#[cfg(without_programs)]
-const PROGRAMS: &[u8] = &[];
 
 /// The first two numbers of a release such as `6.18.44-amd64`.
 #[cfg_attr(without_programs, expect(dead_code, reason = "nothing is loaded"))]

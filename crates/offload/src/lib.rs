@@ -13,6 +13,11 @@
 mod kernel;
 mod learning_switch;
 mod link;
+#[cfg(not(without_programs))]
+mod loaded;
+#[cfg(without_programs)]
+#[path = "absent.rs"]
+mod loaded;
 mod session;
 mod socket;
 

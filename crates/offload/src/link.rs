@@ -167,7 +167,8 @@ impl KernelHalf for Link {
 impl Drop for Link {
     fn drop(&mut self) {
         let cookies = self.attached.as_ref().map(|attached| attached.cookies);
-        self.kernel.close_session(self.slot, cookies.as_slice().as_flattened());
+        self.kernel
+            .close_session(self.slot, cookies.as_slice().as_flattened());
     }
 }
 

@@ -4,9 +4,9 @@ use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
-use std::sync::Arc;
 use urtica_apps::{MacEntry, Places};
 
 /// The longest beginning of a message that is carried over.
@@ -102,7 +102,12 @@ impl Shared {
     /// Appends the beginning of a message that the kernel has kept. In the program's turn.
     pub fn take_fragment(&self, to: &mut Vec<u8>) {
         let carried = self.carried.swap(0, Relaxed) as usize;
-        to.extend(self.input.iter().take(carried).map(|byte| byte.load(Relaxed)));
+        to.extend(
+            self.input
+                .iter()
+                .take(carried)
+                .map(|byte| byte.load(Relaxed)),
+        );
     }
 }
 

@@ -86,14 +86,26 @@ fn a_switch_that_never_reads_costs_a_bounded_amount_of_memory() {
         let counters = controller.network().counters(DatapathId(1)).unwrap();
         println!("{:?}", counters.iter().collect::<Vec<_>>());
         // Each is held as it came or as its answer, which is no longer than twice as long.
-        assert!(2 * taken < MOST_HELD, "{taken} bytes of packet-ins were taken");
+        assert!(
+            2 * taken < MOST_HELD,
+            "{taken} bytes of packet-ins were taken"
+        );
 
         // It reads after all: all whole messages are answered, in order.
         let answers = sent / packet_in(version).len();
-        let xids: Vec<_> = read_messages(&mut socket, answers).iter().map(|header| header.xid).collect();
-        assert!(xids.windows(2).all(|pair| pair[1] == pair[0] + 1), "replies are lost or out of order");
+        let xids: Vec<_> = read_messages(&mut socket, answers)
+            .iter()
+            .map(|header| header.xid)
+            .collect();
+        assert!(
+            xids.windows(2).all(|pair| pair[1] == pair[0] + 1),
+            "replies are lost or out of order"
+        );
         assert!(counters.answered_in_kernel.get() > 0);
-        assert!(counters.fell_back.get() > 0, "the program has not been asked");
+        assert!(
+            counters.fell_back.get() > 0,
+            "the program has not been asked"
+        );
         drop(socket);
         controller.stop().unwrap();
     }

@@ -1,9 +1,7 @@
 //! Packets, and what else a switch says, drawn from a seed.
 
 use rand_mt::Mt64;
-use urtica_wire::{
-    BufferId, Match, Message, PacketIn, PacketInReason, PortNo, Version,
-};
+use urtica_wire::{BufferId, Match, Message, PacketIn, PacketInReason, PortNo, Version};
 
 /// A packet that a switch sends up.
 #[derive(Clone, Debug)]
@@ -46,8 +44,12 @@ impl Packet {
         let start = out.len();
         Message::PacketIn(packet).encode(version, xid, out).unwrap();
         match version {
-            Version::Of10 => out[start + 14..start + 16].copy_from_slice(&(self.in_port as u16).to_be_bytes()),
-            Version::Of13 => out[start + 32..start + 36].copy_from_slice(&self.in_port.to_be_bytes()),
+            Version::Of10 => {
+                out[start + 14..start + 16].copy_from_slice(&(self.in_port as u16).to_be_bytes())
+            }
+            Version::Of13 => {
+                out[start + 32..start + 36].copy_from_slice(&self.in_port.to_be_bytes())
+            }
         }
     }
 }
@@ -151,9 +153,13 @@ impl Draw {
     fn other(&mut self, version: Version, xid: u32, stream: &mut Vec<u8>) {
         let start = stream.len();
         match self.below(5) {
-            0 => Message::EchoRequest(b"are you there?").encode(version, xid, stream).unwrap(),
+            0 => Message::EchoRequest(b"are you there?")
+                .encode(version, xid, stream)
+                .unwrap(),
             1 => Message::BarrierReply.encode(version, xid, stream).unwrap(),
-            2 => Message::EchoReply(&[1; 3000]).encode(version, xid, stream).unwrap(),
+            2 => Message::EchoReply(&[1; 3000])
+                .encode(version, xid, stream)
+                .unwrap(),
             // A packet-in that is too short to be one.
             3 => stream.extend([version.to_wire(), 10, 0, 12, 0, 0, 0, xid as u8, 0, 0, 0, 0]),
             // Of another version.

@@ -24,9 +24,8 @@ struct Pair {
 impl Pair {
     fn new(kernel: &Kernel, version: Version, places: usize) -> Self {
         let controller = offloaded(kernel, places);
-        let program = move |_: &SwitchInfo| {
-            L2::with_table(MacTable::in_places(vec![MacEntry::FREE; places]))
-        };
+        let program =
+            move |_: &SwitchInfo| L2::with_table(MacTable::in_places(vec![MacEntry::FREE; places]));
         let (mut real, mut judge) = (connect(&controller), InMemory::new(program));
         join(&mut real, version, 1);
         join(&mut judge, version, 1);
@@ -59,7 +58,10 @@ impl Pair {
 
     fn counters(&self) -> std::sync::Arc<SwitchCounters> {
         let id = DatapathId(self.id);
-        self.controller.network().counters(id).expect("it is connected")
+        self.controller
+            .network()
+            .counters(id)
+            .expect("it is connected")
     }
 
     /// Nothing more is said than was expected.
@@ -80,7 +82,12 @@ fn assert_same(said: &[u8], expected: &[u8]) {
     }
     let at = said.iter().zip(expected).position(|(a, b)| a != b);
     let at = at.unwrap_or(said.len().min(expected.len()));
-    let around = |bytes: &[u8]| format!("{:02x?}", &bytes[at.saturating_sub(80)..bytes.len().min(at + 80)]);
+    let around = |bytes: &[u8]| {
+        format!(
+            "{:02x?}",
+            &bytes[at.saturating_sub(80)..bytes.len().min(at + 80)]
+        )
+    };
     panic!(
         "byte {at} of {}, expected {} bytes:\n{}\nexpected\n{}",
         said.len(),
@@ -120,7 +127,8 @@ fn hosts_that_displace_each_other() {
         for version in Version::ALL {
             let mut runs = 0..50;
             while !displace(&kernel, version, seed) {
-                runs.next().expect("the machine does this in less than a second");
+                runs.next()
+                    .expect("the machine does this in less than a second");
             }
         }
     }
@@ -171,7 +179,10 @@ fn packet_ins_alone_are_answered_in_the_kernel() {
         pair.judge.take();
         let counters = pair.counters();
         let (all, kernel) = (counters.packet_ins.get(), counters.answered_in_kernel.get());
-        assert!(kernel * 10 > all * 9, "{kernel} of {all} packet-ins were answered in the kernel");
+        assert!(
+            kernel * 10 > all * 9,
+            "{kernel} of {all} packet-ins were answered in the kernel"
+        );
         assert_eq!(counters.fell_back.get(), 0);
         pair.finish();
     }
@@ -179,7 +190,9 @@ fn packet_ins_alone_are_answered_in_the_kernel() {
 
 fn echo_of_settle(version: Version) -> Vec<u8> {
     let mut echo = Vec::new();
-    urtica_wire::Message::EchoRequest(&[]).encode(version, 0x5e77_1e00, &mut echo).unwrap();
+    urtica_wire::Message::EchoRequest(&[])
+        .encode(version, 0x5e77_1e00, &mut echo)
+        .unwrap();
     echo
 }
 
@@ -211,8 +224,16 @@ fn a_stream_cut_at_every_byte() {
 fn a_port_that_may_be_reserved_is_the_programs_from_then_on() {
     let Some(kernel) = kernel() else { return };
     let mut pair = Pair::new(&kernel, Version::Of10, 64);
-    for (at, port) in [0xfffe, 1, 0x8000, 2, 0xff00].into_iter().cycle().take(50).enumerate() {
-        let packet = Packet { in_port: port, ..Packet::udp(at as u8 % 7 + 1, at as u8 % 5 + 1) };
+    for (at, port) in [0xfffe, 1, 0x8000, 2, 0xff00]
+        .into_iter()
+        .cycle()
+        .take(50)
+        .enumerate()
+    {
+        let packet = Packet {
+            in_port: port,
+            ..Packet::udp(at as u8 % 7 + 1, at as u8 % 5 + 1)
+        };
         let mut bytes = Vec::new();
         packet.encode(Version::Of10, at as u32, &mut bytes);
         pair.send(&bytes);

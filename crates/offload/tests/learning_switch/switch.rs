@@ -142,7 +142,9 @@ pub fn join(channel: &mut impl Channel, version: Version, id: u64) {
 pub fn settle(channel: &mut impl Channel, said: &mut Vec<u8>, version: Version) {
     const XID: u32 = 0x5e77_1e00;
     let mut echo = Vec::new();
-    Message::EchoRequest(&[]).encode(version, XID, &mut echo).unwrap();
+    Message::EchoRequest(&[])
+        .encode(version, XID, &mut echo)
+        .unwrap();
     channel.send(&echo);
     wait_for(channel, said, |header| {
         header.message_type == 3 && header.xid == XID
