@@ -232,11 +232,34 @@ impl<C: Channel> Connection<C> {
             return true;
         };
         kernel.note_read(count, is_drained);
-        if count > 0 {
+        if count > 0 || kernel.has_passed() {
             self.take_turn(turn);
             return true;
         }
         kernel.is_ours()
+    }
+
+    /// Whether the kernel half has the turn, and wakes the shard when it ends.
+    pub fn is_kernels(&self) -> bool {
+        self.kernel.as_ref().is_some_and(|kernel| !kernel.is_ours())
+    }
+
+    /// What else than the socket is to be watched for this connection, and is not yet.
+    pub fn unwatched(&mut self) -> Option<BorrowedFd<'_>> {
+        let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
+            return None;
+        };
+        if let Err(error) = kernel.attach(socket) {
+            urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the kernel half cannot take part; the program answers alone");
+            self.kernel = None;
+            return None;
+        }
+        self.kernel.as_mut()?.unwatched()
+    }
+
+    /// What else is watched for this connection, and is not to be any more.
+    pub fn watched(&mut self) -> Option<BorrowedFd<'_>> {
+        self.kernel.as_mut()?.watched()
     }
 
     /// Takes the turn where the kernel half has it. To be done before anything is done with the connection.
@@ -279,13 +302,8 @@ impl<C: Channel> Connection<C> {
             xid: self.session.xids.last(),
             started: turn.started,
         };
-        match kernel.give(socket, hand) {
-            Ok(true) => self.input.clear(),
-            Ok(false) => {}
-            Err(error) => {
-                urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the kernel half cannot take part; the program answers alone");
-                self.kernel = None;
-            }
+        if kernel.give(socket, hand) {
+            self.input.clear();
         }
     }
 

@@ -20,6 +20,13 @@ pub trait KernelHalf: Send {
     /// Where it cannot; the program goes on alone then.
     fn attach(&mut self, socket: BorrowedFd) -> io::Result<()>;
 
+    /// Becomes readable when its turn ends since something is passed to the program; an edge for each time. The socket need not
+    /// be watched for input while it has the turn.
+    fn wakeup(&self) -> BorrowedFd<'_>;
+
+    /// Whether its turn has ended since something is passed to the program, which may not have come yet.
+    fn has_passed(&self) -> bool;
+
     /// Gives it the turn, unless it cannot have it now, be it that more has come for the program. Returns whether it has it.
     fn give(&mut self, hand: Hand) -> bool;
 
@@ -71,6 +78,8 @@ pub struct Taken {
 pub(crate) struct Turns {
     half: Box<dyn KernelHalf>,
     is_attached: bool,
+    /// Whether a shard watches what wakes it.
+    is_watched: bool,
     /// Whether the last read brought all that there was.
     is_drained: bool,
     is_ours: bool,
@@ -81,6 +90,7 @@ impl Turns {
         Self {
             half,
             is_attached: false,
+            is_watched: false,
             is_drained: false,
             is_ours: true,
         }
@@ -120,20 +130,45 @@ impl Turns {
         Some(self.half.take(input))
     }
 
-    /// Gives the turn away where that can be.
+    /// Whether the turn is there to be taken, as something is on its way to the program.
+    pub fn has_passed(&self) -> bool {
+        !self.is_ours && self.half.has_passed()
+    }
+
+    /// Attaches it to the socket, if that can be now and has not been done.
     ///
     /// # Errors
-    /// Where the kernel half cannot be attached; it is to be dropped then.
-    pub fn give(&mut self, socket: BorrowedFd, hand: Hand) -> io::Result<bool> {
-        if !self.is_ours || !self.is_drained || hand.fragment.len() > self.half.max_fragment() {
-            return Ok(false);
-        }
-        if !self.is_attached {
+    /// Where it cannot be; it is to be dropped then.
+    pub fn attach(&mut self, socket: BorrowedFd) -> io::Result<()> {
+        if !self.is_attached && self.is_drained {
             self.half.attach(socket)?;
             self.is_attached = true;
         }
-        let is_given = self.half.may_write(socket) && self.half.give(hand);
-        self.is_ours = !is_given;
-        Ok(is_given)
+        Ok(())
+    }
+
+    /// What is to be watched and is not yet; it counts as watched from now on.
+    pub fn unwatched(&mut self) -> Option<BorrowedFd<'_>> {
+        if !self.is_attached || self.is_watched {
+            return None;
+        }
+        self.is_watched = true;
+        Some(self.half.wakeup())
+    }
+
+    /// What is watched; it counts as unwatched from now on.
+    pub fn watched(&mut self) -> Option<BorrowedFd<'_>> {
+        std::mem::take(&mut self.is_watched).then(|| self.half.wakeup())
+    }
+
+    /// Gives the turn away where that can be. Returns whether it was.
+    pub fn give(&mut self, socket: BorrowedFd, hand: Hand) -> bool {
+        let can_be =
+            self.is_ours && self.is_watched && hand.fragment.len() <= self.half.max_fragment();
+        let is_given = can_be && self.half.may_write(socket) && self.half.give(hand);
+        if is_given {
+            self.is_ours = false;
+        }
+        is_given
     }
 }

@@ -154,7 +154,10 @@ impl Shard {
             }
             if !connection.is_stalled()
                 && ready.intersects(
-                    epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR,
+                    epoll::EventFlags::IN
+                        | epoll::EventFlags::RDHUP
+                        | epoll::EventFlags::HUP
+                        | epoll::EventFlags::ERR,
                 )
             {
                 read(connection, input, turn)?;
@@ -171,6 +174,13 @@ impl Shard {
             return self.close(key, &close);
         }
         let connection = &mut self.connections[key];
+        if let Some(wakeup) = connection.unwatched() {
+            let data = epoll::EventData::new_u64(key as u64);
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            if let Err(error) = epoll::add(&self.epoll, wakeup, data, flags) {
+                return self.close(key, &Close::Io(error));
+            }
+        }
         connection.give_turn(&self.turn);
         let interest = interest(connection);
         if interest != watched {
@@ -310,7 +320,7 @@ impl Shard {
 
     /// Takes a connection out of everything that knows it.
     fn detach(&mut self, key: usize) -> Box<Connection> {
-        let connection = self.connections.remove(key);
+        let mut connection = self.connections.remove(key);
         self.by_token.remove(&connection.token);
         self.turn
             .network
@@ -320,6 +330,9 @@ impl Shard {
             .add(1);
         // Fails only for sockets that are not watched, which is what is wanted.
         let _ = epoll::delete(&self.epoll, connection.socket());
+        if let Some(wakeup) = connection.watched() {
+            let _ = epoll::delete(&self.epoll, wakeup);
+        }
         connection
     }
 
@@ -405,6 +418,9 @@ impl Shard {
 fn interest(connection: &Connection) -> epoll::EventFlags {
     if connection.is_stalled() {
         epoll::EventFlags::OUT
+    } else if connection.is_kernels() {
+        // What there is to read is told by what wakes the kernel half's program.
+        epoll::EventFlags::RDHUP
     } else if connection.is_waiting() {
         epoll::EventFlags::IN | epoll::EventFlags::OUT
     } else {

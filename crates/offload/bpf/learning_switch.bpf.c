@@ -29,6 +29,9 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define MAX_SESSIONS 4096
 
+/* The least that a ring can have: a page. */
+#define WAKER_BYTES 4096
+
 /* More messages than fit into a piece of input. */
 #define MAX_MESSAGES ((INPUT_BYTES + CARRY_BYTES) / HEADER_BYTES)
 
@@ -78,6 +81,20 @@ struct {
 	__array(values, struct session_map);
 } sessions SEC(".maps");
 
+/* Each slot's ring wakes the program when its turn begins. Without it the program would have to be woken for all input, since
+ * a socket wakes who waits for input also when that is answered here. */
+struct waker_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, WAKER_BYTES);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MAX_SESSIONS);
+	__type(key, u32);
+	__array(values, struct waker_map);
+} wakers SEC(".maps");
+
 /* Switches' sockets: what comes in goes through from_switch(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_SOCKMAP);
@@ -113,6 +130,16 @@ INLINE struct session *session_of(struct __sk_buff *skb)
 		return NULL;
 	map = bpf_map_lookup_elem(&sessions, slot);
 	return map ? bpf_map_lookup_elem(map, &only) : NULL;
+}
+
+/* Wakes the program, which finds input or, for the moment that it takes to get there, its turn. */
+INLINE void wake_program(u32 slot)
+{
+	void *waker = bpf_map_lookup_elem(&wakers, &slot);
+	u64 nothing = 0;
+
+	if (waker)
+		bpf_ringbuf_output(waker, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
 }
 
 /* Replies that have not left the session: where they begin and end. */
@@ -413,6 +440,7 @@ int from_switch(struct __sk_buff *skb)
 	at = answer_input(skb, session, carried, bytes);
 	if (at < 0) {
 		end_turn(session, bytes);
+		wake_program(slot);
 		return SK_PASS;
 	}
 	carry(session, at, carried + bytes);

@@ -2,6 +2,7 @@
 
 use crate::kernel::Way;
 use crate::session::Memory;
+use crate::waker::Waker;
 use std::convert::Infallible;
 use std::io;
 
@@ -22,7 +23,7 @@ impl Loaded {
         match self.0 {}
     }
 
-    pub fn new_session(&self, _slot: u32) -> io::Result<Memory> {
+    pub fn new_session(&self, _slot: u32) -> io::Result<(Memory, Waker)> {
         match self.0 {}
     }
 }

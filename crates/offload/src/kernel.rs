@@ -2,6 +2,7 @@
 
 use crate::loaded::Loaded;
 use crate::session::Memory;
+use crate::waker::Waker;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,6 +64,13 @@ pub(crate) struct Way<'a> {
     pub relay_cookie: u64,
 }
 
+/// A session that has just been made.
+pub(crate) struct Opened {
+    pub slot: u32,
+    pub memory: Arc<Memory>,
+    pub waker: Waker,
+}
+
 impl Kernel {
     /// Loads the programs.
     ///
@@ -84,12 +92,16 @@ impl Kernel {
         })
     }
 
-    /// A session with memory of its own; `None` where there are too many.
-    pub(crate) fn open_session(&self) -> Option<(u32, Memory)> {
+    /// A session with memory of its own, and what wakes its program; `None` where there are too many.
+    pub(crate) fn open_session(&self) -> Option<Opened> {
         let mut slots = self.lock();
         let slot = slots.take()?;
         match slots.loaded.new_session(slot) {
-            Ok(memory) => Some((slot, memory)),
+            Ok((memory, waker)) => Some(Opened {
+                slot,
+                memory: Arc::new(memory),
+                waker,
+            }),
             Err(error) => {
                 slots.free.push(slot);
                 tracing::warn!(%error, "the kernel half cannot take one more switch; the program answers it alone");

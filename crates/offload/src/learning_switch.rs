@@ -36,15 +36,15 @@ impl LearningSwitch {
 
 impl Program for LearningSwitch {
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
-        let Some((slot, memory)) = self.kernel.open_session() else {
+        let Some(opened) = self.kernel.open_session() else {
             return Box::new(L2::default());
         };
-        let memory = Arc::new(memory);
+        let memory = Arc::clone(&opened.memory);
         prepare(&memory, info.version, self.places);
         let places = SharedPlaces::new(Arc::clone(&memory), self.places);
         Box::new(Offloaded {
             l2: L2::with_table(MacTable::in_places(places)),
-            link: Some(Link::new(self.kernel.clone(), slot, Arc::clone(&memory))),
+            link: Some(Link::new(self.kernel.clone(), opened)),
             first_unanswered_port: match info.version {
                 Version::Of10 => PortNo(FIRST_UNANSWERED_PORT),
                 Version::Of13 => PortNo::ANY,

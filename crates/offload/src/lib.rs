@@ -20,6 +20,7 @@ mod loaded;
 mod loaded;
 mod session;
 mod socket;
+mod waker;
 
 pub use kernel::{Kernel, Unavailable};
 pub use learning_switch::LearningSwitch;

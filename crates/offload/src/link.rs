@@ -1,9 +1,10 @@
 //! One connection's kernel half: its session, and the pair of sockets that its replies go through.
 
-use crate::kernel::{Kernel, Way};
+use crate::kernel::{Kernel, Opened, Way};
 use crate::session::{CARRY_BYTES, Memory, Shared};
 use crate::socket::{bound_queues, cookie, written_bytes};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use crate::waker::Waker;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub(crate) struct Link {
     kernel: Kernel,
     slot: u32,
     memory: Arc<Memory>,
+    waker: Waker,
     attached: Option<Attached>,
     /// What had been done in the kernel when the program last took its turn.
     before: Done,
@@ -59,11 +61,12 @@ impl Done {
 }
 
 impl Link {
-    pub fn new(kernel: Kernel, slot: u32, memory: Arc<Memory>) -> Self {
+    pub fn new(kernel: Kernel, opened: Opened) -> Self {
         Self {
             kernel,
-            slot,
-            memory,
+            slot: opened.slot,
+            memory: opened.memory,
+            waker: opened.waker,
             attached: None,
             before: Done::default(),
         }
@@ -98,7 +101,17 @@ impl KernelHalf for Link {
             written,
             drained: 0,
         });
-        entered.map_err(io::Error::other)
+        entered?;
+        have_queue_looked_at(socket);
+        Ok(())
+    }
+
+    fn wakeup(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
+    }
+
+    fn has_passed(&self) -> bool {
+        self.shared().is_programs()
     }
 
     fn give(&mut self, hand: Hand) -> bool {
@@ -118,6 +131,7 @@ impl KernelHalf for Link {
     fn take(&mut self, input: &mut Vec<u8>) -> Taken {
         let shared = self.memory.shared();
         shared.take_turn();
+        self.waker.clear();
         shared.take_fragment(input);
         let (before, now) = (self.before, Done::of(shared));
         self.before = now;
@@ -170,6 +184,13 @@ impl Drop for Link {
         self.kernel
             .close_session(self.slot, cookies.as_slice().as_flattened());
     }
+}
+
+/// Has the kernel pass what came after the last read and before the socket was attached: it does so when somebody looks for
+/// input, or when more comes, which may be never.
+fn have_queue_looked_at(socket: BorrowedFd) {
+    // What is found stays there, and is seen when it is read.
+    let _ = recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
 }
 
 /// What the kernel's monotonic clock showed at a time in the past, in nanoseconds.

@@ -2,6 +2,7 @@
 
 use crate::kernel::Way;
 use crate::session::{Memory, SESSION_BYTES};
+use crate::waker::{Waker, ring_bytes};
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
 use std::io;
@@ -16,6 +17,7 @@ pub(crate) struct Loaded {
     _object: Object,
     slots: MapHandle,
     sessions: MapHandle,
+    wakers: MapHandle,
     switches: MapHandle,
     relays: MapHandle,
     exits: MapHandle,
@@ -38,7 +40,7 @@ impl Loaded {
             let map = object.maps().find(|map| map.name() == name);
             MapHandle::try_from(&map.expect("the programs have this map"))
         };
-        let (slots, sessions) = (map("slots")?, map("sessions")?);
+        let (slots, sessions, wakers) = (map("slots")?, map("sessions")?, map("wakers")?);
         let (switches, relays, exits) = (map("switches")?, map("relays")?, map("exits")?);
         for (name, map) in [("from_switch", &switches), ("to_switch", &exits)] {
             let program = object.progs_mut().find(|program| program.name() == name);
@@ -50,6 +52,7 @@ impl Loaded {
             _object: object,
             slots,
             sessions,
+            wakers,
             switches,
             relays,
             exits,
@@ -81,37 +84,82 @@ impl Loaded {
         for cookie in cookies {
             let _ = self.slots.delete(&cookie.to_ne_bytes());
         }
-        for map in [&self.switches, &self.relays, &self.exits, &self.sessions] {
+        let maps = [
+            &self.switches,
+            &self.relays,
+            &self.exits,
+            &self.sessions,
+            &self.wakers,
+        ];
+        for map in maps {
             let _ = map.delete(&slot.to_ne_bytes());
         }
     }
 
-    /// A session with memory of its own, for this slot.
-    pub fn new_session(&self, slot: u32) -> io::Result<Memory> {
-        let map = self.new_map(slot).map_err(to_io)?;
-        Memory::map(map.as_fd())
+    /// A session with memory of its own, for this slot, and what wakes its program.
+    pub fn new_session(&self, slot: u32) -> io::Result<(Memory, Waker)> {
+        let session = self.new_map(slot, &SESSION).map_err(to_io)?;
+        let waker = Kind {
+            entries: ring_bytes() as u32,
+            ..WAKER
+        };
+        let waker = self.new_map(slot, &waker).map_err(to_io)?;
+        let memory = Memory::map(session.as_fd())?;
+        Ok((memory, Waker::map(waker.as_fd().try_clone_to_owned()?)?))
     }
 
-    fn new_map(&self, slot: u32) -> libbpf_rs::Result<MapHandle> {
+    /// A map of this kind, for this slot.
+    fn new_map(&self, slot: u32, kind: &Kind) -> libbpf_rs::Result<MapHandle> {
         let options = bpf_map_create_opts {
             sz: size_of::<bpf_map_create_opts>() as _,
-            map_flags: BPF_F_MMAPABLE,
+            map_flags: kind.flags,
             ..Default::default()
         };
         let map = MapHandle::create(
-            MapType::Array,
-            Some("session"),
-            size_of::<u32>() as u32,
-            SESSION_BYTES as u32,
-            1,
+            kind.map_type,
+            Some(kind.name),
+            kind.key_bytes,
+            kind.value_bytes,
+            kind.entries,
             &options,
         )?;
         let value = map.as_fd().as_raw_fd().to_ne_bytes();
-        self.sessions
-            .update(&slot.to_ne_bytes(), &value, MapFlags::ANY)?;
+        let all = match kind.map_type {
+            MapType::RingBuf => &self.wakers,
+            _ => &self.sessions,
+        };
+        all.update(&slot.to_ne_bytes(), &value, MapFlags::ANY)?;
         Ok(map)
     }
 }
+
+/// A kind of map that each session has one of.
+struct Kind {
+    map_type: MapType,
+    name: &'static str,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries: u32,
+    flags: u32,
+}
+
+const SESSION: Kind = Kind {
+    map_type: MapType::Array,
+    name: "session",
+    key_bytes: size_of::<u32>() as u32,
+    value_bytes: SESSION_BYTES as u32,
+    entries: 1,
+    flags: BPF_F_MMAPABLE,
+};
+
+const WAKER: Kind = Kind {
+    map_type: MapType::RingBuf,
+    name: "waker",
+    key_bytes: 0,
+    value_bytes: 0,
+    entries: 0, // as many bytes as a page has
+    flags: 0,
+};
 
 /// An error of libbpf's, with all that it tells.
 fn to_io(error: libbpf_rs::Error) -> io::Error {

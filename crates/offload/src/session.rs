@@ -82,6 +82,11 @@ impl Shared {
         unreachable!("the loop ends only with the turn")
     }
 
+    /// Whether it is the program's turn.
+    pub fn is_programs(&self) -> bool {
+        self.turn.load(Acquire) & TURN_MASK == PROGRAM
+    }
+
     /// Gives the turn to the kernel, if it has passed `seen` bytes and not more. Returns whether it did.
     pub fn give_turn(&self, seen: u64) -> bool {
         let ours = seen << PASSED_SHIFT | PROGRAM;

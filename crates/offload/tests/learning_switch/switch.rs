@@ -11,7 +11,7 @@ use urtica_wire::{
 };
 
 /// How long anything may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 const MULTIPART_REQUEST: u8 = 18;
 
