@@ -59,6 +59,8 @@ fn add_offloaded(
         )
         .into());
     }
+    // Also what else is wrong with the options.
+    apps::add_all(Controller::new(), &args.apps, &args.options)?;
     match Kernel::start() {
         Ok(kernel) => {
             tracing::info!("the kernel half is active: l2 answers in the kernel what it can");

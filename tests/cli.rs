@@ -46,6 +46,11 @@ impl Running {
 
     /// Also returns what it said before it listened.
     fn start_programs(programs: &str) -> (Self, String) {
+        Self::start_with(programs, &[])
+    }
+
+    /// The same with these options.
+    fn start_with(programs: &str, options: &[&str]) -> (Self, String) {
         let arguments = [
             "run",
             programs,
@@ -54,6 +59,7 @@ impl Running {
             "--shards",
             "1",
         ];
+        let arguments = [&arguments, options].concat();
         let mut child = urtica(&arguments).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
@@ -119,6 +125,33 @@ fn an_unknown_program_is_refused_with_the_known_ones() {
             known.join(", ")
         )
     );
+}
+
+#[test]
+fn only_l2_alone_answers_in_the_kernel() {
+    for programs in ["hub", "l2,hub", "discovery,l2"] {
+        assert_eq!(
+            refusal(&["run", programs, "--offload", "kernel"])
+                .lines()
+                .last(),
+            Some(&*format!(
+                "urtica: --offload kernel: {programs} has no kernel form; expected l2, alone, or --offload none"
+            ))
+        );
+    }
+    let refused = refusal(&["run", "l2", "--offload", "kernel", "--bandwidth-paths", "4"]);
+    assert!(refused.contains("but it does not run"), "{refused}");
+}
+
+#[test]
+fn one_line_tells_whether_the_kernel_half_is_active() {
+    let (running, said) = Running::start_with("l2", &["--offload", "kernel"]);
+    let lines = said.matches("the kernel half is").count();
+    assert_eq!(lines, 1, "{said}");
+    running.end_by(Signal::INT);
+    let (running, said) = Running::start_with("l2", &[]);
+    assert!(!said.contains("kernel half"), "{said}");
+    running.end_by(Signal::INT);
 }
 
 #[test]

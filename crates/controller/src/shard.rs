@@ -230,8 +230,8 @@ impl Shard {
             }
         }
         self.commands = commands;
-        for key in touched {
-            self.send_enqueued(key);
+        for (key, watched) in touched {
+            self.send_enqueued(key, watched);
         }
         // Last, so that a connection takes along what this batch had for it.
         if let Some((to, share)) = give {
@@ -240,29 +240,29 @@ impl Shard {
         stop
     }
 
-    /// Adds a message to what waits for a switch. Returns the key where nothing waited before, so that one write
-    /// sends all that this batch of commands brings.
+    /// Adds a message to what waits for a switch. Returns the key, and for what the connection is watched, where nothing waited
+    /// before, so that one write sends all that this batch of commands brings.
     fn enqueue(
         &mut self,
         key: usize,
         bytes: Vec<u8>,
         count: u64,
         reply: Option<crate::request::ReplySender>,
-    ) -> Option<usize> {
+    ) -> Option<(usize, epoll::EventFlags)> {
         let connection = &mut self.connections[key];
-        let was_waiting = connection.is_waiting();
+        let (was_waiting, watched) = (connection.is_waiting(), interest(connection));
         connection.take_turn(&self.turn);
         connection.send(bytes, count, reply);
-        (!was_waiting).then_some(key)
+        (!was_waiting).then_some((key, watched))
     }
 
     /// Sends what was put to a connection for which nothing waited.
-    fn send_enqueued(&mut self, key: usize) {
+    fn send_enqueued(&mut self, key: usize, watched: epoll::EventFlags) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
         let result = connection.flush_backlog(&self.turn);
-        self.settle(key, epoll::EventFlags::IN, result);
+        self.settle(key, watched, result);
     }
 
     fn adopt(&mut self, connection: Box<Connection>) {

@@ -7,3 +7,4 @@ mod packets;
 mod same_replies;
 mod support;
 mod switch;
+mod turns;
