@@ -162,7 +162,6 @@ fn check_kernel() -> Result<(), Unavailable> {
 }
 
 /// The first two numbers of a release such as `6.18.44-amd64`.
-#[cfg_attr(without_programs, expect(dead_code, reason = "nothing is loaded"))]
 fn version_of(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|char: char| !char.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

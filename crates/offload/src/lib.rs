@@ -10,6 +10,11 @@
 //! **How.** `bpf/learning_switch.bpf.c` opens with the way of the bytes; `bpf/session.h` has what kernel and program share, and
 //! who may touch it when.
 
+#![cfg_attr(
+    without_programs,
+    allow(dead_code, reason = "without programs nothing is ever loaded")
+)]
+
 mod kernel;
 mod learning_switch;
 mod link;
