@@ -202,14 +202,15 @@ impl Links {
         for port in ports {
             self.handle_port(switch, owner, port, now);
         }
-        self.doubt_hosts_of_others(switch, now);
+        self.doubt_ports_of_others(switch, now);
     }
 
-    /// A switch has joined, and any port that was taken for a host's may lead to it. What its own ports send shows that only where
-    /// cables carry both ways.
-    fn doubt_hosts_of_others(&mut self, joined: DatapathId, now: Instant) {
+    /// A switch has joined, and any port that is not known to lead to another may lead to it. What its own ports send shows
+    /// that only where cables carry both ways.
+    fn doubt_ports_of_others(&mut self, joined: DatapathId, now: Instant) {
         let others = self.ports.iter_mut().filter(|(id, port)| {
-            id.switch != joined && port.role() == PortRole::Host && !is_local(**id)
+            let is_doubtful = matches!(port.role(), PortRole::Host | PortRole::Unjudged);
+            id.switch != joined && is_doubtful && !is_local(**id)
         });
         for (id, port) in others {
             // One that was in doubt a moment ago is so again as soon as it may be.
