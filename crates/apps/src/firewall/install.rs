@@ -49,8 +49,11 @@ const CHUNK: usize = 1_000;
 /// How long a switch may take to confirm them.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
 
-/// After how long a switch that did not take the rules is told them again.
-const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// After how long a switch that did not take the rules is told them again; each time twice as long.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The longest such pause.
+const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(60);
 
 /// Why a switch does not have the rules.
 #[derive(Debug, thiserror::Error)]
@@ -147,29 +150,43 @@ impl Installer {
     /// One switch's job: has it obey the rules as they are, again and again.
     async fn keep(self, switch: DatapathId) {
         let mut has_failed = false;
+        let mut pause = RETRY_AFTER;
         loop {
             let version = self.rules.version();
             let rules = self.rules.load();
-            let installed = self.install(switch, &rules).await;
+            let attempt = self.attempt(switch, &rules);
+            // Newer rules do not wait for a switch that does not answer: all begins anew with them.
+            let Either::Left((succeeded, _)) =
+                select(pin!(attempt), pin!(self.rules.changed(version))).await
+            else {
+                continue;
+            };
             let changed = self.rules.changed(version);
-            match installed {
-                Ok(()) => {
-                    if std::mem::take(&mut has_failed) {
-                        urtica_log::info!(about: switch, dp_id = %switch, "the switch has the firewall rules now");
-                    }
-                    changed.await;
+            if succeeded {
+                if std::mem::take(&mut has_failed) {
+                    urtica_log::info!(about: switch, dp_id = %switch, "the switch has the firewall rules now");
                 }
-                Err(error) => {
-                    if !error.is_departure() {
-                        urtica_log::error!(about: switch, dp_id = %switch, %error, "the switch did not take the firewall rules: every packet comes to the controller, which judges it");
-                    }
-                    has_failed = true;
-                    // Where this is refused as well, no rule that allows is left in any case.
-                    let _ = self.confirm(switch, &closing()).await;
-                    self.background.timeout(RETRY_AFTER, changed).await;
-                }
+                pause = RETRY_AFTER;
+                changed.await;
+            } else {
+                has_failed = true;
+                self.background.timeout(pause, changed).await;
+                pause = RETRY_AFTER_AT_MOST.min(2 * pause);
             }
         }
+    }
+
+    /// Whether the switch has the rules now. Where it does not, it has been told to send every packet to the controller.
+    async fn attempt(&self, switch: DatapathId, rules: &FirewallRules) -> bool {
+        let Err(error) = self.install(switch, rules).await else {
+            return true;
+        };
+        if !error.is_departure() {
+            urtica_log::error!(about: switch, dp_id = %switch, %error, "the switch did not take the firewall rules: every packet comes to the controller, which judges it");
+        }
+        // Where this is refused as well, no rule that allows is left in any case.
+        let _ = self.confirm(switch, &closing()).await;
+        false
     }
 
     async fn install(&self, switch: DatapathId, rules: &FirewallRules) -> Result<(), InstallError> {
