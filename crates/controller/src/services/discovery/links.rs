@@ -111,6 +111,8 @@ struct PortState {
     next_refusal: Option<Instant>,
     /// When it may be doubted again to be a host's.
     next_doubt: Option<Instant>,
+    /// Whether its probe is due at that moment.
+    is_doubted_again: bool,
 }
 
 /// The latest probe that came in.
@@ -151,11 +153,18 @@ impl PortState {
             refusals: 0,
             next_refusal: None,
             next_doubt: None,
+            is_doubted_again: false,
         }
     }
 
     fn is_link_port(&self) -> bool {
         self.heard.is_some() || self.heard_by.is_some()
+    }
+
+    /// It is probed now since it is in doubt.
+    fn note_doubt(&mut self, now: Instant) {
+        self.next_doubt = Some(now + DOUBT_PAUSE);
+        self.is_doubted_again = false;
     }
 
     fn role(&self) -> PortRole {
@@ -214,10 +223,14 @@ impl Links {
         });
         for (id, port) in others {
             // One that was in doubt a moment ago is so again as soon as it may be.
-            let due = port.next_doubt.map_or(now, |next| next.max(now));
-            if due == now {
-                port.next_doubt = Some(now + DOUBT_PAUSE);
-            }
+            let due = match port.next_doubt.filter(|next| *next > now) {
+                Some(_) if std::mem::replace(&mut port.is_doubted_again, true) => continue,
+                Some(next) => next,
+                None => {
+                    port.note_doubt(now);
+                    now
+                }
+            };
             self.timers.set(Timer::Probe(*id), due);
         }
     }
@@ -307,7 +320,7 @@ impl Links {
         let port = self.ports.get_mut(&id).filter(is_doubtful);
         let is_due = port.is_some() && !is_local(id);
         if let Some(port) = port {
-            port.next_doubt = Some(now + DOUBT_PAUSE);
+            port.note_doubt(now);
         }
         if is_due {
             self.timers.set(Timer::Probe(id), now);
