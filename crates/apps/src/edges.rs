@@ -2,7 +2,9 @@
 //!
 //! **What.** A host is where an edge port hears it, for all switches at once. A packet to a known host gets an entry
 //! towards it and goes to the next hop: along the spanning tree ([`EdgeLearning::along_tree`]), or by a shortest path
-//! ([`EdgeLearning::by_shortest_paths`]). A packet to any other is flooded along the spanning tree.
+//! ([`EdgeLearning::by_shortest_paths`]). A packet to any other is flooded: along the spanning tree as well, or without
+//! taking a link. (Where the ways of known hosts leave the tree, a copy that is on its way along it when its host is heard
+//! would leave it, too, and come twice.)
 //!
 //! **Why not learn from every port.** What comes in by a link says where a host is only as long as packets take the same
 //! links. When the tree changes, frames that are under way along the old one teach what is wrong by then, and a packet
@@ -189,7 +191,7 @@ impl<T: HostTable> SwitchHandler for EdgeHandler<T> {
         };
         let place = self.shared.hosts.find(Host::new(dst));
         match place.and_then(|place| self.port_towards(at.switch, place)) {
-            None => switch.forward(packet, PortNo::FLOOD),
+            None => self.shared.flood(switch, at, packet),
             // Both hosts are behind this port and have heard each other already.
             Some(port) if port == in_port => {}
             Some(port) if is_known => {
@@ -258,6 +260,22 @@ impl<T: HostTable> Shared<T> {
             self.delete_entries_of(switch.network(), host);
         }
         true
+    }
+
+    /// Sends a packet to all hosts that its sender can reach.
+    fn flood(&self, switch: &mut Switch, at: PortId, packet: &PacketIn) {
+        let is_whole = packet.data.len() >= usize::from(packet.total_len);
+        match &self.ways {
+            Ways::Shortest(routes) if is_whole => {
+                let next_hops = routes.next_hops().load();
+                let reaches =
+                    |there| there == at.switch || next_hops.distance(at.switch, there).is_some();
+                self.discovery
+                    .flood(switch.network(), at, packet.data, reaches);
+            }
+            // Of a packet that the switch keeps, only the switch has all.
+            _ => switch.forward(packet, PortNo::FLOOD),
+        }
     }
 
     fn forget(&self, edge: &Edge) {

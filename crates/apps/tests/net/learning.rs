@@ -171,6 +171,24 @@ fn packets_do_not_go_round_over_a_cable_that_carries_again_what_it_lost() {
     }
 }
 
+/// Copies of a packet to an unknown host are on their way when that host is heard.
+#[test]
+fn a_flooded_packet_comes_once_though_its_host_is_heard_meanwhile() {
+    for app in ["l2"].into_iter().chain(GLOBALS) {
+        let mut net = net_speaking(&Version::ALL, "ring,3", controller(&["discovery", app]));
+        let h2 = net.host("h2").unwrap();
+        let received = |net: &Net| net.host_counters(h2).unwrap().received;
+        let before = received(&net);
+        net.stall_connection(net.switch("s3").unwrap(), ms(200))
+            .unwrap();
+        inject(&mut net, "s1", 1, [frame(1, 2, 0x88b5, b"to h2")]);
+        net.run_for(ms(100));
+        net.announce_host(h2).unwrap();
+        net.run_for(ms(1_000));
+        assert_eq!(received(&net) - before, 1, "{app}");
+    }
+}
+
 #[test]
 fn a_receiver_that_was_silent_for_long_and_moves_goes_on_receiving() {
     let mut net = net_speaking(&Version::ALL, "single,3", controller(&["l2"]));

@@ -34,9 +34,9 @@ mod probe;
 pub use damping::DampingConfig;
 
 use super::bucket::PortBuckets;
-use super::flooding::{FloodTree, PortRole};
+use super::flooding::{FloodTree, PortRole, packet_out};
 use super::{Announcer, Events};
-use crate::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
+use crate::{Background, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use bell::Bell;
 use links::{Findings, Links, Owner};
 use probe::{Probe, Prober, Sighting};
@@ -348,6 +348,22 @@ impl Discovery {
         &self.0.flood_tree
     }
 
+    /// Floods a frame without taking a link: sends it out of all hosts' ports of these switches, but for the port that it came in by.
+    /// That costs a packet-out a switch, and no packet-in. Nothing is sent where that port is one that flooded packets may not come
+    /// in by ([`FloodTree::is_open`]).
+    pub fn flood(
+        &self,
+        network: &Network,
+        from: PortId,
+        frame: &[u8],
+        to: impl Fn(DatapathId) -> bool,
+    ) {
+        let tree = self.0.flood_tree.load();
+        if tree.accepts(from) {
+            tree.send_to_hosts(network, from, frame, to);
+        }
+    }
+
     /// What happens from now on. The topology is always at least as new as the event.
     pub fn events(&self) -> Events<DiscoveryEvent> {
         self.0.announcer.events()
@@ -550,15 +566,6 @@ fn install_entry(switch: &mut Switch) {
     let options = EntryOptions::PERMANENT.priority(ENTRY_PRIORITY);
     // Both versions have all of this.
     let _ = switch.install(lldp, &[Action::controller()], options);
-}
-
-fn packet_out<'a>(frame: &'a [u8], actions: &'a [Action<'a>]) -> Message<'a> {
-    Message::PacketOut(PacketOut {
-        buffer_id: BufferId::NONE,
-        in_port: PortNo::CONTROLLER,
-        actions: List::from(actions),
-        data: frame,
-    })
 }
 
 impl Shared {

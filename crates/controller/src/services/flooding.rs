@@ -21,7 +21,10 @@
 use crate::Network;
 use std::collections::BTreeMap;
 use urtica_topology::{PortId, SpanningTree};
-use urtica_wire::{Action, DatapathId, Message, PacketOut, PortNo};
+use urtica_wire::{Action, BufferId, DatapathId, List, Message, PacketOut, PortNo};
+
+/// How many outputs go into one packet-out, so that it never grows beyond what a message can hold.
+const OUTPUTS: usize = 1024;
 
 /// What is behind a port, as far as discovery knows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -133,6 +136,23 @@ impl FloodTree {
         })
     }
 
+    /// Sends a frame out of the ports that [`FloodTree::host_ports`] says, of these switches.
+    pub(crate) fn send_to_hosts(
+        &self,
+        network: &Network,
+        from: PortId,
+        frame: &[u8],
+        to: impl Fn(DatapathId) -> bool,
+    ) {
+        for (switch, ports) in self.host_ports(from).filter(|(switch, _)| to(*switch)) {
+            for ports in ports.chunks(OUTPUTS) {
+                let actions: Vec<_> = ports.iter().copied().map(Action::output).collect();
+                // A switch that has left, or does not keep up, has no host that hears it.
+                let _ = network.send(switch, &packet_out(frame, &actions));
+            }
+        }
+    }
+
     /// Whether a packet is flooded that came in at a port: one that comes from the controller always is.
     pub(crate) fn accepts(&self, from: PortId) -> bool {
         let is_port = !from.port_no.is_reserved() || from.port_no == PortNo::LOCAL;
@@ -148,6 +168,16 @@ impl FloodTree {
         let place = ports.binary_search_by_key(&port.port_no, |port| port.port_no);
         place.ok().map(|place| &ports[place])
     }
+}
+
+/// A packet-out of a frame that we made.
+pub(super) fn packet_out<'a>(frame: &'a [u8], actions: &'a [Action<'a>]) -> Message<'a> {
+    Message::PacketOut(PacketOut {
+        buffer_id: BufferId::NONE,
+        in_port: PortNo::CONTROLLER,
+        actions: List::from(actions),
+        data: frame,
+    })
 }
 
 /// What to send in place of `message`, if that is a packet-out to FLOOD and a Discovery runs.
@@ -200,7 +230,6 @@ fn is_flood(action: &Action) -> bool {
 mod tests {
     use super::*;
     use urtica_topology::{Link, Topology};
-    use urtica_wire::{BufferId, List};
 
     const S1: DatapathId = DatapathId(1);
     const S2: DatapathId = DatapathId(2);

@@ -41,6 +41,7 @@ pub use event::{HostEvent, LeftReason};
 pub use host::Host;
 
 use super::bucket::PortBuckets;
+use super::flooding::packet_out;
 use super::{Announcer, Discovery, Events, FloodTree, PortRole};
 use crate::session::{expect_some, expect_time};
 use crate::{Background, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo};
@@ -55,9 +56,6 @@ use urtica_wire::{
     Action, BufferId, DatapathId, List, MacAddr, Message, PacketIn, PacketOut, PortConfig, PortNo,
     PortReason, PortState, PortStatus,
 };
-
-/// How many outputs go into one packet-out, so that it never grows beyond what a message can hold.
-const OUTPUTS: usize = 1024;
 
 /// How many sightings a second are looked at from each port that tell something new, beside those of a burst that makes
 /// as many hosts known as there may be at a port. What is beyond costs nobody but its own port anything.
@@ -267,7 +265,7 @@ impl Hosts {
     ) {
         let tree = self.0.discovery.flood_tree().load();
         if tree.accepts(from) && self.is_new(frame, now) {
-            send_to_hosts(network, &tree, from, frame, to);
+            tree.send_to_hosts(network, from, frame, to);
         }
     }
 
@@ -506,33 +504,6 @@ impl Shared {
             self.carry_out(effects, background.network());
         }
     }
-}
-
-/// Sends a frame out of the ports that [`FloodTree::host_ports`] says, of these switches.
-pub(super) fn send_to_hosts(
-    network: &Network,
-    tree: &FloodTree,
-    from: PortId,
-    frame: &[u8],
-    to: impl Fn(DatapathId) -> bool,
-) {
-    for (switch, ports) in tree.host_ports(from).filter(|(switch, _)| to(*switch)) {
-        for ports in ports.chunks(OUTPUTS) {
-            let actions: Vec<_> = ports.iter().copied().map(Action::output).collect();
-            // A switch that has left, or does not keep up, has no host that hears it.
-            let _ = network.send(switch, &packet_out(frame, &actions));
-        }
-    }
-}
-
-/// A packet-out of a frame that we made.
-pub(super) fn packet_out<'a>(frame: &'a [u8], actions: &'a [Action<'a>]) -> Message<'a> {
-    Message::PacketOut(PacketOut {
-        buffer_id: BufferId::NONE,
-        in_port: PortNo::CONTROLLER,
-        actions: List::from(actions),
-        data: frame,
-    })
 }
 
 fn log(event: &HostEvent) {

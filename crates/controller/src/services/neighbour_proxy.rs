@@ -43,8 +43,9 @@
 mod answer;
 
 use super::bucket::{Bucket, PortBuckets};
+use super::flooding::packet_out;
 use super::hosts::frame::{Frame, Neighbour};
-use super::hosts::{Edges, Host, HostEvent, Hosts, packet_out, send_to_hosts};
+use super::hosts::{Edges, Host, HostEvent, Hosts};
 use crate::session::expect_some;
 use crate::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use std::net::IpAddr;
@@ -269,13 +270,8 @@ impl Handler {
             return count(&proxy.dropped);
         }
         let from = PortId::new(self.switch, packet.in_port);
-        send_to_hosts(
-            switch.network(),
-            self.edges.tree(),
-            from,
-            packet.data,
-            |_| true,
-        );
+        let tree = self.edges.tree();
+        tree.send_to_hosts(switch.network(), from, packet.data, |_| true);
         count(&self.proxy.asked_on);
     }
 }
@@ -316,7 +312,7 @@ impl Shared {
                 let tree = self.hosts.discovery().flood_tree().load();
                 let frame = answer::announcement(&to, address);
                 let network = background.network();
-                send_to_hosts(network, &tree, to.attached, &frame, |_| true);
+                tree.send_to_hosts(network, to.attached, &frame, |_| true);
                 count(&self.announced);
             }
         }
