@@ -47,10 +47,7 @@ use std::time::{Duration, Instant};
 use urtica_state::Snapshot;
 use urtica_topology::{Link, PortId, SpanningTree, Topology};
 use urtica_wire::packet::{ether_type, lldp};
-use urtica_wire::{
-    Action, BufferId, DatapathId, EntryOptions, List, Match, Message, PacketIn, PacketOut, Port,
-    PortNo, PortStatus,
-};
+use urtica_wire::{Action, DatapathId, EntryOptions, Match, PacketIn, Port, PortStatus};
 
 /// How long at least lies between two publications, for each port of the network: some ten times what making the topology
 /// takes, so that it never takes more than a tenth of a core.

@@ -53,8 +53,7 @@ use std::time::{Duration, Instant};
 use table::{Effects, HostTable, Sighting};
 use urtica_topology::PortId;
 use urtica_wire::{
-    Action, BufferId, DatapathId, List, MacAddr, Message, PacketIn, PacketOut, PortConfig, PortNo,
-    PortReason, PortState, PortStatus,
+    Action, DatapathId, MacAddr, PacketIn, PortConfig, PortNo, PortReason, PortState, PortStatus,
 };
 
 /// How many sightings a second are looked at from each port that tell something new, beside those of a burst that makes
