@@ -20,8 +20,12 @@
 //!
 //! urtica::main!(|_: &SwitchInfo| Learning::default());
 //! ```
-//! The crates behind it: [`wire`] (messages), [`controller`] (the framework), [`state`] (what programs share), [`topology`]
-//! (paths), [`apps`] (programs to copy from).
+//! The crates behind it: [`wire`] (messages), [`controller`] (the framework), [`services`] (links, hosts, routes),
+//! [`state`] (what programs share), [`topology`] (paths), [`apps`] (programs to copy from).
+//!
+//! Others come with a feature of their own, since few programs need them: `net` (a whole network in the program's own process, to
+//! test with), `switch` (the software switch, with its pipeline), `bench` (emulated switches, and what they measure), `kernel-half`
+//! (what answers packet-ins in the kernel; to build it takes clang, libelf and zlib).
 
 /// The examples of the guide, compiled with the tests.
 #[cfg(doctest)]
@@ -33,10 +37,20 @@ struct Guide;
 struct DiscoveryGuide;
 
 pub use urtica_apps as apps;
+#[cfg(feature = "bench")]
+pub use urtica_bench as bench;
 pub use urtica_controller as controller;
 pub use urtica_log as log;
+#[cfg(feature = "net")]
+pub use urtica_net as net;
+#[cfg(feature = "kernel-half")]
 pub use urtica_offload as offload;
+#[cfg(feature = "switch")]
+pub use urtica_pipeline as pipeline;
+pub use urtica_services as services;
 pub use urtica_state as state;
+#[cfg(feature = "switch")]
+pub use urtica_switch as switch;
 pub use urtica_topology as topology;
 pub use urtica_wire as wire;
 

@@ -6,7 +6,7 @@
 
 #![no_main]
 
-#[path = "../../crates/controller/tests/hosts/net.rs"]
+#[path = "../../crates/services/tests/hosts/net.rs"]
 #[allow(
     dead_code,
     reason = "the tests that this is shared with use more of it"
@@ -24,7 +24,7 @@ use libfuzzer_sys::fuzz_target;
 use net::{Net, Told, port};
 use std::time::Duration;
 use urtica_apps::{EdgeLearning, L2, LockFree, Routing};
-use urtica_controller::services::{
+use urtica_services::{
     Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, Routes,
 };
 use urtica_controller::{Controller, SwitchInfo};

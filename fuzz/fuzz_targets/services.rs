@@ -7,7 +7,7 @@
 
 #![no_main]
 
-#[path = "../../crates/controller/tests/hosts/net.rs"]
+#[path = "../../crates/services/tests/hosts/net.rs"]
 #[allow(
     dead_code,
     reason = "the tests that this is shared with use more of it"
@@ -18,7 +18,7 @@ use libfuzzer_sys::fuzz_target;
 use net::{Net, port};
 use std::time::Duration;
 use urtica_controller::Controller;
-use urtica_controller::services::{
+use urtica_services::{
     Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, Routes,
 };
 use urtica_topology::{Link, PortId};

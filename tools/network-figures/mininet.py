@@ -17,7 +17,7 @@ LINKS = 24
 DEADLINE_S = 120
 
 # Links are told of when the topology that has them is there for programs to see.
-LOG = "info,urtica_controller::services::discovery=debug"
+LOG = "info,urtica_services::discovery=debug"
 
 
 def ours(port):

@@ -35,10 +35,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
-use urtica_controller::services::{Discovery, Flow, HostEvent, Hosts, Provisioner};
 use urtica_controller::{
     Background, EntryOptions, Network, Ports, Program, Switch, SwitchHandler, SwitchInfo,
 };
+use urtica_services::{Discovery, Flow, HostEvent, Hosts, Provisioner};
 use urtica_topology::{Path, PortId, k_shortest};
 use urtica_wire::{
     Action, FlowMod, MacAddr, Message, PacketIn, Port, PortConfig, PortFeatures, PortState, Version,

@@ -38,10 +38,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use sweeper::{Sweeper, delete};
-use urtica_controller::services::{Discovery, FloodTree, PortRole, Routes};
 use urtica_controller::{
     Background, EntryOptions, IDLE_5S, Network, Program, Switch, SwitchHandler, SwitchInfo,
 };
+use urtica_services::{Discovery, FloodTree, PortRole, Routes};
 use urtica_state::Snapshot;
 use urtica_topology::{NextHops, PortId, Topology};
 use urtica_wire::{DatapathId, ErrorMessage, MacAddr, Match, PacketIn, PortNo};

@@ -30,10 +30,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use urtica_controller::services::{Flow, Hosts, Provisioner, Routes};
 use urtica_controller::{
     Background, EntryOptions, Network, Program, Reply, Switch, SwitchHandler, SwitchInfo,
 };
+use urtica_services::{Flow, Hosts, Provisioner, Routes};
 use urtica_topology::{Path, PortId, k_shortest};
 use urtica_wire::{
     DatapathId, FlowStatsRequest, Message, MultipartFlags, MultipartReplyBody, MultipartRequest,

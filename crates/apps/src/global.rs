@@ -19,8 +19,8 @@ use crate::edges::EdgeLearning;
 use crate::host_table::{Host, HostTable, Numbers, Place, WrittenEachTime};
 use crate::registry::Setup;
 use std::sync::{Arc, Mutex, PoisonError};
-use urtica_controller::services::{Discovery, Routes};
 use urtica_controller::{Background, IDLE_5S, Program, Switch, SwitchHandler, SwitchInfo};
+use urtica_services::{Discovery, Routes};
 use urtica_wire::{MacAddr, Match, PacketIn, PortNo};
 
 /// The program, with this table.

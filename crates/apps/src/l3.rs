@@ -37,10 +37,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io};
-use urtica_controller::services::{Discovery, Flow, Host, Hosts, PortRole, Provisioner, Routes};
 use urtica_controller::{
     Background, EntryOptions, Network, Ports, Program, Switch, SwitchHandler, SwitchInfo,
 };
+use urtica_services::{Discovery, Flow, Host, Hosts, PortRole, Provisioner, Routes};
 use urtica_topology::{Path, PortId};
 use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, arp, ether_type, ip_proto};
 use urtica_wire::{

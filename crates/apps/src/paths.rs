@@ -7,7 +7,7 @@
 
 use futures_util::FutureExt;
 use std::collections::BTreeMap;
-use urtica_controller::services::{Flow, Provisioned, Provisioner, Provisioning};
+use urtica_services::{Flow, Provisioned, Provisioner, Provisioning};
 use urtica_topology::{Path, Topology};
 
 /// Provisioned paths.

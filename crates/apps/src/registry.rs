@@ -14,11 +14,11 @@ use crate::global::{self, GlobalArgs};
 use crate::l3::{self, L3Args};
 use crate::security::{self, SecurityArgs};
 use crate::{Hub, LockFree, Locked, Transactional, l2, routing};
-use urtica_controller::services::{
+use urtica_controller::{Controller, Program, SwitchInfo};
+use urtica_services::{
     Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner,
     Routes,
 };
-use urtica_controller::{Controller, Program, SwitchInfo};
 
 /// Options of all bundled programs; each has its own, named after it.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -23,7 +23,7 @@
 //! destination can take different ways and are repaired one by one. The price is an entry for each pair of hosts that
 //! talk. Entries are sent from the far end to the near end, and none is waited for: a packet that is faster than they
 //! are comes to the controller, which sends it on along the path. (A path that must be there before its first packet is
-//! a matter for [`Provisioner`](urtica_controller::services::Provisioner).)
+//! a matter for [`Provisioner`](urtica_services::Provisioner).)
 //!
 //! **Cost.** The first packet of a flow: a lock, two hosts looked up, one flow mod a hop. A change of the network: a
 //! look at each hop of each flow, and a flow mod for each entry that becomes another; first packets of flows wait
@@ -51,11 +51,11 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use urtica_controller::services::{HostEvent, Hosts, LeftReason, Routes};
 use urtica_controller::{
     Background, EntryOptions, Network, Program, Reply, RequestError, Switch, SwitchHandler,
     SwitchInfo,
 };
+use urtica_services::{HostEvent, Hosts, LeftReason, Routes};
 use urtica_state::Snapshot;
 use urtica_topology::{Path, PortId};
 use urtica_wire::packet::Headers;

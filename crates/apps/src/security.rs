@@ -40,11 +40,11 @@ use record::{Attempt, Begun, SwitchRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use urtica_controller::services::Discovery;
 use urtica_controller::{
     Background, EntryOptions, Network, Program, RequestError, Stage, Switch, SwitchHandler,
     SwitchInfo,
 };
+use urtica_services::Discovery;
 use urtica_state::Snapshot;
 use urtica_topology::PortId;
 use urtica_wire::packet::{Headers, ether_type, ip_proto};
@@ -212,7 +212,7 @@ impl Security {
     /// Watches hosts; where there are links, `discovery` knows, which must run in the same controller.
     ///
     /// Where something answers questions for addresses, such as a
-    /// [`NeighbourProxy`](urtica_controller::services::NeighbourProxy), [`Security::questions`] must be added before it.
+    /// [`NeighbourProxy`](urtica_services::NeighbourProxy), [`Security::questions`] must be added before it.
     pub fn new(discovery: &Discovery, config: SecurityConfig) -> Self {
         Self(Arc::new(Shared {
             config,

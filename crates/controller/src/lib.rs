@@ -9,7 +9,6 @@
 //! - [`Background`] is what programs beside the handlers have at hand.
 //! - [`Controller`] starts shards and listeners and stops them in order.
 //! - [`Embedded`] is a controller without threads, sockets and clock, for a network in one process.
-//! - [`services`] are what programs that look at the whole network have in common: link discovery, loop-free flooding.
 //! - [`session`] is the protocol without sockets and clock, for whoever brings their own.
 //!
 //! A controller inside a larger program starts, is asked, and stops:
@@ -66,6 +65,7 @@ mod counters;
 mod embedded;
 mod entries;
 mod events;
+mod flooding;
 mod handler;
 mod kernel_half;
 mod mailbox;
@@ -73,7 +73,6 @@ mod network;
 mod on_packet;
 mod ports;
 mod request;
-pub mod services;
 pub mod session;
 mod shard;
 mod stage;
@@ -88,6 +87,7 @@ pub use controller::{Controller, Error, Running};
 pub use counters::{BackgroundCounters, Counter, ShardCounters, SwitchCounters};
 pub use embedded::{ConnectionId, Embedded};
 pub use events::{NetworkEvent, NetworkEvents};
+pub use flooding::FloodPorts;
 pub use handler::{PacketIns, Program, SwitchHandler};
 pub use kernel_half::{Hand, KernelHalf, Taken};
 pub use network::Network;

@@ -4,16 +4,17 @@ use crate::backlog::Backlog;
 use crate::connection::Connection;
 use crate::entries;
 use crate::events::{Events, NetworkEvent, NetworkEvents};
+use crate::flooding::{self, FloodPorts};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::request::{ReplySender, has_reply};
-use crate::services::flooding::{self, FloodTree};
 use crate::stage::Tables;
 use crate::xid::Origin;
 use crate::{PendingReply, RequestError, ShardCounters, Stage, SwitchCounters, SwitchInfo};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use urtica_state::Snapshot;
-use urtica_wire::{Action, DatapathId, EncodeError, EntryOptions, Match, Message, PortStatus};
+use urtica_wire::{
+    Action, DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus,
+};
 
 /// The connected switches, and the way to them.
 ///
@@ -48,8 +49,8 @@ struct Shared {
     changes: Mutex<()>,
     events: Events,
     tables: Tables,
-    /// Where flooded packets go, if a Discovery runs.
-    flood_tree: OnceLock<Arc<Snapshot<FloodTree>>>,
+    /// Says where flooded packets go, if something does.
+    flood_ports: OnceLock<Arc<dyn FloodPorts>>,
 }
 
 pub(crate) struct Shard {
@@ -92,7 +93,7 @@ impl Network {
             changes: Mutex::default(),
             events: Events::new(),
             tables,
-            flood_tree: OnceLock::new(),
+            flood_ports: OnceLock::new(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -321,14 +322,16 @@ impl Network {
         }
     }
 
-    /// From now on, packet-outs to FLOOD go along this tree. Returns `false` where they go along another one already.
-    pub(crate) fn flood_along(&self, tree: &Arc<Snapshot<FloodTree>>) -> bool {
-        self.shared.flood_tree.set(Arc::clone(tree)).is_ok()
+    /// From now on, packet-outs to FLOOD go to the ports that this names. Returns `false`, and changes nothing, where something else
+    /// names them already.
+    pub fn flood_by(&self, ports: Arc<dyn FloodPorts>) -> bool {
+        self.shared.flood_ports.set(ports).is_ok()
     }
 
-    /// Where flooded packets go, if a Discovery runs.
-    pub(crate) fn flood_tree(&self) -> Option<Arc<FloodTree>> {
-        self.shared.flood_tree.get().map(|tree| tree.load())
+    /// Where packets are flooded to that came in at this port; `None` where that is left to the switch.
+    pub(crate) fn flood_ports(&self, switch: DatapathId, in_port: PortNo) -> Option<Vec<PortNo>> {
+        let ports = self.shared.flood_ports.get()?;
+        Some(ports.flood_ports(switch, in_port))
     }
 
     fn push(

@@ -102,7 +102,7 @@ impl SessionConfig {
 }
 
 /// Refuses a time of zero, in a sentence that names the setting.
-pub(crate) fn expect_time(setting: &str, time: Duration) -> Result<(), String> {
+pub fn expect_time(setting: &str, time: Duration) -> Result<(), String> {
     match time.is_zero() {
         true => Err(format!("{setting} is 0: expected a time longer than that")),
         false => Ok(()),
@@ -110,7 +110,7 @@ pub(crate) fn expect_time(setting: &str, time: Duration) -> Result<(), String> {
 }
 
 /// Refuses a bound of zero, in a sentence that names the setting.
-pub(crate) fn expect_some(setting: &str, bound: usize) -> Result<(), String> {
+pub fn expect_some(setting: &str, bound: usize) -> Result<(), String> {
     match bound {
         0 => Err(format!("{setting} is 0: expected 1 or more")),
         _ => Ok(()),

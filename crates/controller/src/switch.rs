@@ -2,7 +2,7 @@
 
 use crate::connection::FLUSH_BYTES;
 use crate::entries;
-use crate::services::flooding::{self, FloodTree};
+use crate::flooding;
 use crate::xid::{Origin, Xids};
 use crate::{Network, Ports, SwitchCounters};
 use std::time::Instant;
@@ -165,9 +165,9 @@ impl Switch<'_> {
 
     /// Sends a packet out of a port, or to [`PortNo::FLOOD`] (McNettle Figure 4, `forward`).
     ///
-    /// While a [`Discovery`](crate::services::Discovery) runs, a flooded packet goes along the network's spanning tree and to
-    /// hosts, also where it is sent with [`Switch::send`] or [`Network::send`]. A flow entry that outputs to FLOOD cannot be
-    /// made safe like that: where links form loops, install none.
+    /// Where a service knows the network's loops ([`Network::flood_by`]), a flooded packet goes to the ports that it names, also
+    /// where it is sent with [`Switch::send`] or [`Network::send`]. A flow entry that outputs to FLOOD cannot be made safe
+    /// like that: where links form loops, install none.
     ///
     /// A packet that the switch neither kept nor sent whole cannot be sent on; it is counted as lost
     /// ([`SwitchCounters::truncated`]).
@@ -189,9 +189,9 @@ impl Switch<'_> {
             packet.data
         };
         if port == PortNo::FLOOD
-            && let Some(tree) = self.network.flood_tree()
+            && let Some(ports) = self.network.flood_ports(self.info.datapath_id, in_port)
         {
-            return self.flood(&tree, buffer_id, in_port, data);
+            return self.flood(&ports, buffer_id, in_port, data);
         }
         let xid = self.next_xid();
         let output = OutputPacket {
@@ -204,12 +204,11 @@ impl Switch<'_> {
         self.count(written);
     }
 
-    /// Sends a packet to the open ports. One that goes nowhere is sent all the same if the switch keeps it: that frees
+    /// Sends a packet to these ports. One that goes nowhere is sent all the same if the switch keeps it: that frees
     /// its buffer.
     #[inline(never)] // out of the way of packets that go to one port
-    fn flood(&mut self, tree: &FloodTree, buffer_id: BufferId, in_port: PortNo, data: &[u8]) {
-        let ports = tree.flood_ports(self.info.datapath_id, in_port);
-        let actions: Vec<_> = ports.map(Action::output).collect();
+    fn flood(&mut self, ports: &[PortNo], buffer_id: BufferId, in_port: PortNo, data: &[u8]) {
+        let actions: Vec<_> = ports.iter().copied().map(Action::output).collect();
         if actions.is_empty() && !buffer_id.is_some() {
             return;
         }

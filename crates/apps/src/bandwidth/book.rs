@@ -6,7 +6,7 @@ use super::reserve::{release_path, reserve_any};
 use crate::paths::{Paths, is_in};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use urtica_controller::services::{Flow, Provisioner};
+use urtica_services::{Flow, Provisioner};
 use urtica_state::{Limits, Snapshot, TVar, atomically, try_atomically};
 use urtica_topology::{Hop, Path, PortId, Topology};
 use urtica_wire::MacAddr;

@@ -4,8 +4,8 @@ use super::lock;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
-use urtica_controller::services::{Discovery, PortRole};
 use urtica_controller::{Network, SwitchInfo};
+use urtica_services::{Discovery, PortRole};
 use urtica_topology::PortId;
 use urtica_wire::{PortNo, PortReason, PortState, PortStatus};
 

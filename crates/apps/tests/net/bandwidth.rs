@@ -7,12 +7,12 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::{Bandwidth, BandwidthConfig, BandwidthError, Options};
 use urtica_controller::Controller;
-use urtica_controller::services::{
-    Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
-};
 use urtica_net::simulate::{Programs, Scenario};
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Datagrams, End, FlowId, HostId, Net};
+use urtica_services::{
+    Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
+};
 use urtica_topology::PortId;
 use urtica_topology::shapes::{Plan, Shape};
 use urtica_wire::packet::{Headers, Ipv4, PseudoHeader, Udp, ether_type, ip_proto};

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::{Elephants, ElephantsConfig, Routing};
 use urtica_controller::Controller;
-use urtica_controller::services::{
-    Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
-};
 use urtica_net::simulate::{Programs, Scenario};
 use urtica_net::{Datagrams, FlowId, Net, NetConfig};
+use urtica_services::{
+    Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
+};
 use urtica_switch::{Forwarding, SwitchConfig};
 use urtica_topology::shapes::{LinkProperties, Shape};
 

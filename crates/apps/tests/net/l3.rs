@@ -7,12 +7,10 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::{L3, L3Config, Routing};
-use urtica_controller::services::{
-    Discovery, Hosts, HostsConfig, ProvisionConfig, Provisioner, Routes,
-};
 use urtica_controller::{Controller, SessionConfig};
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Datagrams, End, HostId, Net};
+use urtica_services::{Discovery, Hosts, HostsConfig, ProvisionConfig, Provisioner, Routes};
 use urtica_topology::shapes::{Plan, Shape};
 use urtica_wire::packet::{
     Arp, EthernetView, Icmpv4, Icmpv4View, Ipv4, Ipv4View, PseudoHeader, Udp, ether_type, icmpv4,

@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::{EdgeLearning, FULL_PORT_KEPT_FOR, LockFree, MAX_HOSTS_PER_PORT};
 use urtica_controller::Controller;
-use urtica_controller::services::Discovery;
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Datagrams, Net, PingId};
+use urtica_services::Discovery;
 use urtica_topology::shapes::Shape;
 use urtica_wire::{Action, Message, PortNo, Version};
 
@@ -181,7 +181,7 @@ fn a_flooded_packet_comes_once_though_its_host_is_heard_meanwhile() {
         let before = received(&net);
         net.stall_connection(net.switch("s3").unwrap(), ms(200))
             .unwrap();
-        inject(&mut net, "s1", 1, [frame(1, 2, 0x88b5, b"to h2")]);
+        inject(&net, "s1", 1, [frame(1, 2, 0x88b5, b"to h2")]);
         net.run_for(ms(100));
         net.announce_host(h2).unwrap();
         net.run_for(ms(1_000));

@@ -3,10 +3,8 @@
 use crate::support::{frame, ms, options};
 use std::time::Duration;
 use urtica_apps::{Elephants, ElephantsConfig};
-use urtica_controller::services::{
-    Discovery, Hosts, HostsConfig, ProvisionConfig, Provisioner, Routes,
-};
 use urtica_controller::{ConnectionId, Controller, Embedded};
+use urtica_services::{Discovery, Hosts, HostsConfig, ProvisionConfig, Provisioner, Routes};
 use urtica_wire::packet::ether_type;
 use urtica_wire::{
     Action, BufferId, Capabilities, DatapathId, Features, FlowModFlags, FlowStats, List, MacAddr,

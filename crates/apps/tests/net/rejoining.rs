@@ -5,10 +5,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::Routing;
-use urtica_controller::services::{Discovery, Hosts, HostsConfig, Routes};
 use urtica_controller::{Controller, SessionConfig};
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Datagrams, FlowReport, Net, PingReport};
+use urtica_services::{Discovery, Hosts, HostsConfig, Routes};
 use urtica_wire::{FlowModCommand, Message, Version, split_frame};
 
 /// Routing's mark: `uroutes`, after a byte that tells entries apart.

@@ -6,10 +6,10 @@ use crate::support::{
 };
 use std::time::Duration;
 use urtica_apps::Routing;
-use urtica_controller::services::{Discovery, Hosts, HostsConfig, Routes};
 use urtica_controller::{Controller, SessionConfig};
 use urtica_net::simulate::{Programs, Scenario};
 use urtica_net::{Datagrams, FlowReport, Net};
+use urtica_services::{Discovery, Hosts, HostsConfig, Routes};
 use urtica_wire::packet::{Arp, ether_type};
 use urtica_wire::{MacAddr, Message, Version};
 

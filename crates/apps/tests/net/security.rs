@@ -4,10 +4,10 @@ use crate::support::{frame, hold, inject, ms, net_with, net_with_controller, opt
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 use urtica_apps::{Offence, Options, Routing, Security, SecurityConfig};
-use urtica_controller::services::{Discovery, Hosts, HostsConfig, NeighbourProxy, Routes};
 use urtica_controller::{Controller, SessionConfig};
 use urtica_net::simulate::{Programs, Scenario};
 use urtica_net::{Datagrams, Net};
+use urtica_services::{Discovery, Hosts, HostsConfig, NeighbourProxy, Routes};
 use urtica_topology::PortId;
 use urtica_wire::packet::{
     Arp, Icmpv4, Icmpv6, Ipv4, Ipv6, Nd, PseudoHeader, Tcp, ether_type, icmpv4, icmpv6, ip_proto,

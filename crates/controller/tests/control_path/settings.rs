@@ -2,10 +2,6 @@
 
 use crate::support::*;
 use std::time::Duration;
-use urtica_controller::services::{
-    Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, NeighbourProxyConfig,
-    ProvisionConfig, Provisioner,
-};
 use urtica_controller::{Controller, SessionConfig, SwitchInfo};
 
 /// What the controller says, started or embedded.
@@ -74,54 +70,4 @@ fn there_are_shards_but_not_too_many() {
         let refused = refusal(|| controller(shards).program(|_: &SwitchInfo| Quiet));
         assert_eq!(refused, format!("expected 1 to 1024 shards, not {shards}"));
     }
-}
-
-#[test]
-fn services_need_room_and_time() {
-    let hosts = |config| {
-        let discovery = Discovery::new(DiscoveryConfig::default());
-        Hosts::new(&discovery, config)
-    };
-    let of_hosts = |config: HostsConfig| refusal(|| controller(1).program(hosts(config.clone())));
-    let default = HostsConfig::default;
-    for (config, expected) in [
-        (
-            HostsConfig {
-                max_hosts: 0,
-                ..default()
-            },
-            "HostsConfig::max_hosts is 0: expected 1 or more",
-        ),
-        (
-            HostsConfig {
-                probe_timeout: Duration::ZERO,
-                ..default()
-            },
-            "HostsConfig::probe_timeout is 0: expected a time longer than that",
-        ),
-    ] {
-        assert_eq!(of_hosts(config), expected);
-    }
-    let refused = refusal(|| {
-        let config = NeighbourProxyConfig {
-            burst: 0,
-            ..NeighbourProxyConfig::default()
-        };
-        let proxy = NeighbourProxy::with_config(&hosts(default()), config);
-        controller(1).program(proxy)
-    });
-    assert_eq!(
-        refused,
-        "NeighbourProxyConfig::burst is 0: expected 1 or more"
-    );
-    let refused = refusal(|| {
-        controller(1).program(Provisioner::new(ProvisionConfig {
-            timeout: Duration::ZERO,
-            ..ProvisionConfig::default()
-        }))
-    });
-    assert_eq!(
-        refused,
-        "ProvisionConfig::timeout is 0: expected a time longer than that"
-    );
 }

@@ -1,0 +1,70 @@
+//! How long discovery takes to know a large network of real switches, all in this process and on one thread.
+
+use super::{Effort, Reading, config, failed};
+use std::time::{Duration, Instant};
+use urtica_bench::Error;
+use urtica_controller::Controller;
+use urtica_net::Net;
+use urtica_services::{Discovery, DiscoveryConfig};
+use urtica_topology::PortId;
+use urtica_topology::shapes::{LinkPlan, LinkProperties, Plan, SwitchPlan};
+use urtica_wire::{DatapathId, PortNo};
+
+/// The time, by the network's clock, after which it must be known.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// From the first switch's hello to the last link. Bytes take no time, but everything that switches and controller do is done.
+pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
+    let switches = effort.either(1000, 20);
+    let plan = circles(switches);
+    let mut net = Net::new(&plan, config()).map_err(failed)?;
+    let discovery = Discovery::new(DiscoveryConfig::default());
+    let links = 2 * plan.links.len();
+    let started = Instant::now();
+    net.start_controller(Controller::new().program(discovery.clone()))
+        .map_err(failed)?;
+    let is_known = |_: &mut Net| discovery.topology().load().links().len() == links;
+    if !net.run_until(is_known, BOUND) {
+        let found = discovery.topology().load().links().len();
+        return Err(Error::invalid(format!(
+            "{found} of {links} links were found"
+        )));
+    }
+    let what = format!(
+        "topology discovery in process, {switches} switches and {} cables ({links} links), from the first hello",
+        plan.links.len()
+    );
+    Ok(vec![Reading::new(
+        "discovery-1000",
+        what,
+        "s",
+        started.elapsed().as_secs_f64(),
+    )])
+}
+
+/// Each switch has cables to three that follow it, near and far.
+fn circles(switches: u64) -> Plan {
+    let distances = [1, switches / 7, switches / 3];
+    let cable = |switch: u64, place: usize| {
+        let other = (switch - 1 + distances[place]) % switches + 1;
+        let port = |switch, number: usize| PortId::new(DatapathId(switch), PortNo(number as u32));
+        LinkPlan {
+            a: port(switch, place + 1),
+            b: port(other, place + 1 + distances.len()),
+            properties: LinkProperties::default(),
+        }
+    };
+    let cable = &cable;
+    Plan {
+        switches: (1..=switches)
+            .map(|number| SwitchPlan {
+                name: format!("s{number}"),
+                datapath_id: DatapathId(number),
+            })
+            .collect(),
+        links: (1..=switches)
+            .flat_map(|switch| (0..distances.len()).map(move |place| cable(switch, place)))
+            .collect(),
+        hosts: Vec::new(),
+    }
+}

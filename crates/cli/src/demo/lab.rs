@@ -1,0 +1,416 @@
+//! The network of the demonstration, the controller in it, and what can be done to them and seen of them.
+//!
+//! Time passes in [`Lab::step`] and nowhere else, and whoever calls it decides whether to wait for it: the same shape, seed and calls
+//! have the same run.
+
+use super::map::ends;
+use super::meter::{Losses, Meter, Pair, percentile};
+use super::names::Names;
+use super::pings::PingRound;
+use super::traffic::Traffic;
+use std::cell::{Ref, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use urtica_apps::Routing;
+use urtica_controller::Controller;
+use urtica_net::{CableId, HostId, LinkCounters, Net, NetConfig, SwitchId};
+use urtica_services::{
+    Discovery, DiscoveryConfig, DiscoveryEvent, Events, HostEvent, Hosts, HostsConfig,
+    NeighbourProxy, Routes,
+};
+use urtica_topology::shapes::{LinkProperties, Plan, Shape};
+
+/// What can go wrong beside the network's being broken: only what a user has asked for.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// How much time passes in a step.
+pub const STEP: Duration = Duration::from_millis(1);
+
+/// How often figures are taken.
+pub const SAMPLE: Duration = Duration::from_millis(500);
+
+/// How long a packet is on its way in a cable.
+const CABLE_DELAY: Duration = Duration::from_micros(100);
+
+/// How long a switch takes to notice that a cable was cut: long enough for something to be lost.
+const CARRIER_DELAY: Duration = Duration::from_millis(60);
+
+/// The most hosts that are shown.
+const MAX_HOSTS: usize = 64;
+
+/// The most switches that are shown.
+const MAX_SWITCHES: usize = 100;
+
+/// The network, and who looks on.
+pub struct Lab {
+    net: Net,
+    plan: Plan,
+    names: Names,
+    switches: Vec<SwitchId>,
+    hosts: Vec<HostId>,
+    /// Those between switches.
+    cables: Vec<CableId>,
+    ends: Vec<[usize; 2]>,
+    controller: Services,
+    meter: Rc<RefCell<Meter>>,
+    pings: PingRound,
+    traffic: Option<Traffic>,
+    seed: u64,
+    sampler: Sampler,
+}
+
+/// What the controller tells.
+struct Services {
+    discovery: Discovery,
+    hosts: Hosts,
+    link_events: Events<DiscoveryEvent>,
+    host_events: Events<HostEvent>,
+}
+
+/// What was measured in the last [`SAMPLE`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Flows begun, per second.
+    pub flows_per_s: u64,
+    /// Packets that came to the hosts that they were for, per second.
+    pub packets_per_s: u64,
+    /// Half of them took no longer.
+    pub latency_p50: Option<Duration>,
+    /// 99 of 100 took no longer.
+    pub latency_p99: Option<Duration>,
+    /// Frames in each cable between switches, both ways, per second.
+    pub cables_per_s: Vec<u64>,
+    /// Frames that came to each switch from others, per second.
+    pub switches_per_s: Vec<u64>,
+    /// Entries in each switch.
+    pub entries: Vec<usize>,
+}
+
+/// Makes figures of counters.
+#[derive(Default)]
+struct Sampler {
+    taken_at: Duration,
+    flows: u64,
+    cables: Vec<[LinkCounters; 2]>,
+    last: Figures,
+}
+
+impl Lab {
+    /// A network of this shape, with a controller that its switches look for at once.
+    ///
+    /// # Errors
+    /// A sentence where the network has too few hosts, is larger than can be shown, or cannot be.
+    pub fn new(shape: &Shape, seed: u64) -> Result<Self> {
+        let mut plan = shape.plan()?;
+        check_size(shape, &plan)?;
+        plan.links
+            .iter_mut()
+            .for_each(|link| slow_down(&mut link.properties));
+        let mut net = Net::new(&plan, config(seed))?;
+        let hosts: Vec<_> = net.hosts().collect();
+        let macs = plan.hosts.iter().map(|host| host.mac);
+        let meter = Rc::new(RefCell::new(Meter::new(macs.zip(hosts.clone()))));
+        net.watch(Rc::clone(&meter));
+        Ok(Self {
+            controller: start_controller(&mut net)?,
+            names: Names::of(&plan),
+            switches: net.switches().collect(),
+            cables: net.cables().take(plan.links.len()).collect(),
+            ends: ends(&plan),
+            pings: PingRound::default(),
+            traffic: None,
+            seed,
+            sampler: Sampler::default(),
+            hosts,
+            meter,
+            plan,
+            net,
+        })
+    }
+
+    /// Lets a [`STEP`] pass.
+    ///
+    /// # Errors
+    /// What the network refuses; none is expected.
+    pub fn step(&mut self) -> Result<()> {
+        self.pings.advance(&mut self.net)?;
+        self.advance_traffic()?;
+        self.net.run_for(STEP);
+        if let Some(broken) = self.net.broken() {
+            return Err(broken.clone().into());
+        }
+        if self.now() >= self.sampler.taken_at + SAMPLE {
+            self.sample()?;
+        }
+        Ok(())
+    }
+
+    /// The network's time.
+    pub fn now(&self) -> Duration {
+        self.net.now()
+    }
+
+    /// What the network is built of.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Whether each switch is connected to the controller.
+    pub fn joined(&self) -> impl Iterator<Item = bool> + '_ {
+        let switches = self.switches.iter();
+        switches.map(|&switch| self.net.has_controller(switch).unwrap_or(false))
+    }
+
+    /// Whether the controller knows each host.
+    pub fn known_hosts(&self) -> impl Iterator<Item = bool> + '_ {
+        let hosts = self.plan.hosts.iter();
+        hosts.map(|host| self.controller.hosts.find(host.mac).is_some())
+    }
+
+    /// Whether the controller knows a cable: both its links.
+    pub fn is_discovered(&self, cable: usize) -> bool {
+        let topology = self.controller.discovery.topology().load();
+        topology.is_link_port(self.plan.links[cable].a)
+    }
+
+    /// How many cables the controller knows.
+    pub fn discovered(&self) -> usize {
+        let cables = 0..self.cables.len();
+        cables.filter(|&cable| self.is_discovered(cable)).count()
+    }
+
+    /// Has each host ping each, in place of the round before.
+    pub fn ping_all(&mut self) {
+        self.pings = PingRound::new(&self.net);
+    }
+
+    /// The round of pings that was begun last.
+    pub fn pings(&self) -> &PingRound {
+        &self.pings
+    }
+
+    /// Whether the round of pings goes on.
+    pub fn is_pinging(&self) -> bool {
+        !self.pings.is_done(self.now())
+    }
+
+    /// Has hosts talk to each other from now on.
+    pub fn start_traffic(&mut self) {
+        let now = self.now();
+        self.traffic
+            .get_or_insert_with(|| Traffic::new(self.seed, now));
+    }
+
+    /// What was measured last.
+    pub fn figures(&self) -> &Figures {
+        &self.sampler.last
+    }
+
+    /// What was lost of what hosts have sent since then.
+    pub fn lost_since(&self, since: Duration) -> Losses {
+        self.meter().lost_since(since, self.now())
+    }
+
+    /// Cuts a cable between switches, or repairs it.
+    ///
+    /// # Errors
+    /// What the network refuses; none is expected.
+    pub fn set_cut(&mut self, cable: usize, is_cut: bool) -> Result<()> {
+        let id = self.cables[cable];
+        match is_cut {
+            true => self.net.cut(id)?,
+            false => self.net.repair(id)?,
+        }
+        Ok(())
+    }
+
+    /// Whether a cable is cut.
+    pub fn is_cut(&self, cable: usize) -> bool {
+        self.net.is_cut(self.cables[cable]).unwrap_or(false)
+    }
+
+    /// The cable with the most traffic of those that can be spared: all switches still reach each other without it.
+    pub fn busiest_spare(&self) -> Option<usize> {
+        let rate = |cable: usize| self.figures().cables_per_s.get(cable).copied();
+        let spare = (0..self.cables.len()).filter(|&cable| self.is_spare(cable));
+        // The first of those with the most.
+        spare.rev().max_by_key(|&cable| rate(cable))
+    }
+
+    /// A pair of hosts that talk over a cable.
+    pub fn pair_over(&self, cable: usize) -> Option<Pair> {
+        let ends = self.ends[cable].map(|end| self.switches[end]);
+        self.meter().pairs_over(ends).next()
+    }
+
+    /// The names of the switches that the last packet from one host to the other went through.
+    pub fn path(&self, pair: Pair) -> Option<String> {
+        let meter = self.meter();
+        let name = |&switch: &SwitchId| self.net.switch_name(switch).unwrap_or("?");
+        let names: Vec<_> = meter.path(pair)?.iter().map(name).collect();
+        Some(names.join(" "))
+    }
+
+    /// A host's name.
+    pub fn host_name(&self, host: HostId) -> &str {
+        self.net.host_name(host).unwrap_or("?")
+    }
+
+    /// What people call a cable between switches.
+    pub fn cable_name(&self, cable: usize) -> String {
+        let [one, other] = self.ends[cable].map(|end| &self.plan.switches[end].name);
+        format!("{one}-{other}")
+    }
+
+    /// What the controller has found out since this was asked last, in words.
+    pub fn take_news(&mut self) -> Vec<String> {
+        let mut news = Vec::new();
+        while let Some(event) = self.controller.link_events.try_next() {
+            news.extend(self.names.tell_link(&event));
+        }
+        while let Some(event) = self.controller.host_events.try_next() {
+            news.extend(self.names.tell_host(&event));
+        }
+        news
+    }
+
+    fn meter(&self) -> Ref<'_, Meter> {
+        self.meter.borrow()
+    }
+
+    /// Whether switches that reach each other do so without this cable, too.
+    fn is_spare(&self, cable: usize) -> bool {
+        let whole: Vec<_> = (0..self.cables.len())
+            .filter(|&other| other != cable && !self.is_cut(other))
+            .map(|other| self.ends[other])
+            .collect();
+        let [from, to] = self.ends[cable];
+        !self.is_cut(cable) && reaches(from, to, &whole)
+    }
+
+    fn advance_traffic(&mut self) -> Result<()> {
+        let (now, is_pinging) = (self.now(), self.is_pinging());
+        if let Some(traffic) = &mut self.traffic {
+            traffic.advance(&mut self.net, &self.hosts)?;
+            if !is_pinging && traffic.clear_away(&mut self.net) {
+                self.meter.borrow_mut().forget(now);
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self) -> Result<()> {
+        let mut times = self.meter.borrow_mut().take_times();
+        let flows = self.traffic.as_ref().map_or(0, Traffic::started);
+        let counters: std::result::Result<Vec<_>, _> = self
+            .cables
+            .iter()
+            .map(|&cable| self.net.link_counters(cable))
+            .collect();
+        let counters = counters?;
+        let mut entries = Vec::new();
+        for &switch in &self.switches {
+            let switch = self.net.switch_mut(switch)?;
+            entries.push(switch.map_or(0, |switch| switch.entry_count()));
+        }
+        let passed = self.now() - self.sampler.taken_at;
+        let per_s = |count: u64| (count as f64 / passed.as_secs_f64()).round() as u64;
+        let arrived = arrivals(&self.sampler.cables, &counters);
+        let mut to_switches = vec![0; self.switches.len()];
+        for (ends, arrived) in self.ends.iter().zip(&arrived) {
+            (0..2).for_each(|end| to_switches[ends[1 - end]] += arrived[end]);
+        }
+        self.sampler.last = Figures {
+            flows_per_s: per_s(flows - self.sampler.flows),
+            packets_per_s: per_s(times.len() as u64),
+            latency_p50: percentile(&mut times, 0.5),
+            latency_p99: percentile(&mut times, 0.99),
+            cables_per_s: arrived
+                .iter()
+                .map(|both| per_s(both.iter().sum()))
+                .collect(),
+            switches_per_s: to_switches.into_iter().map(per_s).collect(),
+            entries,
+        };
+        self.sampler.taken_at = self.now();
+        self.sampler.flows = flows;
+        self.sampler.cables = counters;
+        Ok(())
+    }
+}
+
+fn check_size(shape: &Shape, plan: &Plan) -> Result<()> {
+    let (switches, hosts) = (plan.switches.len(), plan.hosts.len());
+    if (2..=MAX_HOSTS).contains(&hosts) && switches <= MAX_SWITCHES {
+        return Ok(());
+    }
+    Err(format!(
+        "{shape} has {switches} switches and {hosts} hosts; expected 2 to {MAX_HOSTS} hosts and at most {MAX_SWITCHES} \
+         switches, so that they can be seen (urtica net has larger networks)"
+    )
+    .into())
+}
+
+fn slow_down(properties: &mut LinkProperties) {
+    if properties.delay.is_zero() {
+        properties.delay = CABLE_DELAY;
+    }
+}
+
+fn config(seed: u64) -> NetConfig {
+    let mut config = NetConfig {
+        seed,
+        carrier_delay: CARRIER_DELAY,
+        ..NetConfig::default()
+    };
+    slow_down(&mut config.host_cables);
+    config
+}
+
+/// The programs of `urtica run discovery,hosts,routing`, and handles to what they know.
+fn start_controller(net: &mut Net) -> Result<Services> {
+    let discovery = Discovery::new(DiscoveryConfig::default());
+    let hosts = Hosts::new(&discovery, HostsConfig::default());
+    let routes = Routes::new(&discovery);
+    let (link_events, host_events) = (discovery.events(), hosts.events());
+    let controller = Controller::new()
+        .program(discovery.clone())
+        .program(hosts.clone())
+        .program(NeighbourProxy::new(&hosts))
+        .program(routes.clone())
+        .program(Routing::new(&hosts, &routes));
+    net.start_controller(controller)?;
+    Ok(Services {
+        discovery,
+        hosts,
+        link_events,
+        host_events,
+    })
+}
+
+/// How many frames came through each cable's links between two readings of the counters.
+fn arrivals(before: &[[LinkCounters; 2]], now: &[[LinkCounters; 2]]) -> Vec<[u64; 2]> {
+    let cables = now.iter().enumerate();
+    let arrived = cables.map(|(cable, now)| {
+        let before = before.get(cable).copied().unwrap_or_default();
+        [0, 1].map(|end| now[end].arrived - before[end].arrived)
+    });
+    arrived.collect()
+}
+
+/// Whether one switch reaches another over these cables.
+fn reaches(from: usize, to: usize, cables: &[[usize; 2]]) -> bool {
+    let mut reached = vec![from];
+    let mut next = 0;
+    while let Some(&here) = reached.get(next) {
+        for &[one, other] in cables {
+            for (near, far) in [(one, other), (other, one)] {
+                if near == here && !reached.contains(&far) {
+                    reached.push(far);
+                }
+            }
+        }
+        next += 1;
+    }
+    reached.contains(&to)
+}

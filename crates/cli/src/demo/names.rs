@@ -1,0 +1,107 @@
+//! What the controller tells, in words: it knows switches and hosts by their addresses, people by their names.
+
+use std::collections::BTreeMap;
+use urtica_services::{DiscoveryEvent, DownReason, HostEvent};
+use urtica_topology::shapes::{LinkPlan, Plan};
+use urtica_topology::{Link, PortId};
+use urtica_wire::{DatapathId, MacAddr};
+
+/// What people call what the controller knows by address.
+pub struct Names {
+    switches: BTreeMap<DatapathId, String>,
+    hosts: BTreeMap<MacAddr, String>,
+    /// By their ends, in the plan's order.
+    cables: BTreeMap<[PortId; 2], String>,
+}
+
+impl Names {
+    /// The names of a plan.
+    pub fn of(plan: &Plan) -> Self {
+        let switches = plan.switches.iter();
+        let hosts = plan.hosts.iter();
+        let switches: BTreeMap<_, _> = switches
+            .map(|switch| (switch.datapath_id, switch.name.clone()))
+            .collect();
+        let cable = |link: &LinkPlan| {
+            let ends = [link.a, link.b];
+            let [one, other] = ends.map(|end| &switches[&end.switch]);
+            (ends, format!("{one}-{other}"))
+        };
+        Self {
+            cables: plan.links.iter().map(cable).collect(),
+            switches,
+            hosts: hosts.map(|host| (host.mac, host.name.clone())).collect(),
+        }
+    }
+
+    /// What discovery tells, where it is worth telling. A cable is told of once, not once for each of its links.
+    pub fn tell_link(&self, event: &DiscoveryEvent) -> Option<String> {
+        match event {
+            DiscoveryEvent::LinkUp(link) if link.from < link.to => {
+                let link = self.link(link);
+                Some(format!("the controller has found the link {link}"))
+            }
+            DiscoveryEvent::LinkDown { link, reason } if link.from < link.to => {
+                let (link, because) = (self.link(link), because(*reason));
+                Some(format!(
+                    "the controller has lost the link {link}: {because}"
+                ))
+            }
+            DiscoveryEvent::Flapping { link, held_for } => {
+                let (link, seconds) = (self.link(link), held_for.as_secs_f64());
+                Some(format!(
+                    "the link {link} flaps: not used for {seconds:.0} s"
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// What became of a host, where it is worth telling.
+    pub fn tell_host(&self, event: &HostEvent) -> Option<String> {
+        match event {
+            HostEvent::Joined(host) => {
+                let (name, port) = (self.host(host.mac), self.port(host.attached));
+                Some(format!(
+                    "the controller has found the host {name} at {port}"
+                ))
+            }
+            HostEvent::Left { host, .. } => Some(format!(
+                "the controller has lost the host {}",
+                self.host(host.mac)
+            )),
+            _ => None,
+        }
+    }
+
+    fn host(&self, mac: MacAddr) -> String {
+        self.hosts
+            .get(&mac)
+            .map_or_else(|| mac.to_string(), Clone::clone)
+    }
+
+    /// As [`Lab::cable_name`](super::lab::Lab::cable_name) has it, whichever way the controller has found it.
+    fn link(&self, link: &Link) -> String {
+        let ends = [link.from, link.to];
+        let cable = self
+            .cables
+            .get(&ends)
+            .or_else(|| self.cables.get(&[link.to, link.from]));
+        cable.map_or_else(|| link.to_string(), Clone::clone)
+    }
+
+    fn port(&self, port: PortId) -> String {
+        let switch = self.switches.get(&port.switch);
+        let switch = switch.map_or_else(|| port.switch.to_string(), Clone::clone);
+        format!("{switch}:{}", port.port_no)
+    }
+}
+
+fn because(reason: DownReason) -> &'static str {
+    match reason {
+        DownReason::Port => "its port is down",
+        DownReason::Switch => "its switch has left",
+        DownReason::TimedOut => "probes do not come through",
+        DownReason::Moved => "it was plugged in elsewhere",
+    }
+}

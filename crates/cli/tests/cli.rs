@@ -1,0 +1,479 @@
+//! The command line as scripts and operators meet it: exit status, and a sentence where something is wrong.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+fn urtica(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_urtica"));
+    command
+        .args(arguments)
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// What it prints on standard error when it refuses to work.
+fn refusal(arguments: &[&str]) -> String {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = urtica(arguments).output().unwrap();
+    assert!(!status.success(), "{arguments:?} was accepted");
+    assert!(
+        stdout.is_empty(),
+        "an error was printed as if it were output"
+    );
+    String::from_utf8(stderr).unwrap()
+}
+
+/// A controller that listens at a port of the system's choice.
+struct Running {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    port: u16,
+}
+
+impl Running {
+    fn start() -> Self {
+        Self::start_programs("l2").0
+    }
+
+    /// Also returns what it said before it listened.
+    fn start_programs(programs: &str) -> (Self, String) {
+        Self::start_with(programs, &[])
+    }
+
+    /// The same with these options.
+    fn start_with(programs: &str, options: &[&str]) -> (Self, String) {
+        let arguments = [
+            "run",
+            programs,
+            "--listen",
+            "ptcp:0:127.0.0.1",
+            "--shards",
+            "1",
+        ];
+        let arguments = [&arguments, options].concat();
+        let mut child = urtica(&arguments).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        let port = loop {
+            let before = said.len();
+            let read = stderr.read_line(&mut said).unwrap();
+            assert!(read > 0, "expected to be told where it listens: {said}");
+            let port = said[before..]
+                .split_once("ptcp:")
+                .and_then(|(_, rest)| rest.split(':').next()?.parse().ok());
+            if let Some(port) = port {
+                break port;
+            }
+        };
+        let running = Self {
+            child,
+            stderr,
+            port,
+        };
+        (running, said)
+    }
+
+    /// Ends it by a signal; returns what it said in the end.
+    fn end_by(mut self, signal: Signal) -> String {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(
+            status.success(),
+            "it ended with {status} after {signal:?}: {said}"
+        );
+        said
+    }
+}
+
+#[test]
+fn signals_end_the_controller_in_order() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let running = Running::start();
+        let mut switch = TcpStream::connect(("127.0.0.1", running.port)).unwrap();
+        let mut hello = [0; 8];
+        switch.read_exact(&mut hello).unwrap();
+        assert_eq!(hello[..2], [4, 0]);
+        let said = running.end_by(signal);
+        assert!(said.contains("stopping"), "{said}");
+        assert!(
+            said.contains("connections=1"),
+            "what it did is told: {said}"
+        );
+        // A switch is told by the end of its connection.
+        switch.read_to_end(&mut Vec::new()).unwrap();
+    }
+}
+
+#[test]
+fn an_unknown_program_is_refused_with_the_known_ones() {
+    let known: Vec<_> = urtica_apps::names().collect();
+    assert_eq!(
+        refusal(&["run", "l2,l2000"]),
+        format!(
+            "urtica: there is no control program 'l2000'; expected one of: {}\n",
+            known.join(", ")
+        )
+    );
+}
+
+#[test]
+fn only_l2_alone_answers_in_the_kernel() {
+    for programs in ["hub", "l2,hub", "discovery,l2"] {
+        assert_eq!(
+            refusal(&["run", programs, "--offload", "kernel"])
+                .lines()
+                .last(),
+            Some(&*format!(
+                "urtica: --offload kernel: {programs} has no kernel form; expected l2, alone, or --offload none"
+            ))
+        );
+    }
+    let refused = refusal(&["run", "l2", "--offload", "kernel", "--bandwidth-paths", "4"]);
+    assert!(refused.contains("but it does not run"), "{refused}");
+}
+
+#[test]
+fn one_line_tells_whether_the_kernel_half_is_active() {
+    let (running, said) = Running::start_with("l2", &["--offload", "kernel"]);
+    let lines = said.matches("the kernel half is").count();
+    assert_eq!(lines, 1, "{said}");
+    running.end_by(Signal::INT);
+    let (running, said) = Running::start_with("l2", &[]);
+    assert!(!said.contains("kernel half"), "{said}");
+    running.end_by(Signal::INT);
+}
+
+#[test]
+fn a_program_says_which_option_it_lacks() {
+    assert_eq!(
+        refusal(&["run", "routing,firewall"]).lines().last(),
+        Some(
+            "urtica: the control program 'firewall' cannot run: it needs its rules; expected --firewall-rules FILE"
+        )
+    );
+    assert!(refusal(&["run", "l2,l2"]).contains("was named twice"));
+}
+
+#[test]
+fn options_of_a_program_that_does_not_run_are_refused() {
+    let rules = ["--firewall-rules", "/nowhere"];
+    for (name, option) in [
+        ("firewall", &rules[..]),
+        ("l3", &["--l3-config", "/nowhere"]),
+        ("global", &["--global-write-each"]),
+        ("bandwidth", &["--bandwidth-paths", "4"]),
+        ("bandwidth", &["--bandwidth-best-effort"]),
+        ("security", &["--security-ports", "100"]),
+        ("elephants", &["--elephants-share", "10"]),
+    ] {
+        let expected = format!(
+            "urtica: options of the control program '{name}' (--{name}-…) were given, but it does not run; expected {name} \
+             among the programs, or none of its options\n"
+        );
+        assert_eq!(refusal(&[&["run", "l2"], option].concat()), expected);
+        let net = [&["net", "single,2", "--apps", "l2"], option].concat();
+        assert_eq!(refusal(&net), expected);
+    }
+    let beside_discovery = refusal(&["run", "discovery,global-stm", "--global-write-each"]);
+    assert!(
+        beside_discovery.contains("one of the two"),
+        "{beside_discovery}"
+    );
+    let alone = refusal(&[&["net", "single,2"], &rules[..]].concat());
+    assert!(alone.contains("'firewall'"), "{alone}");
+}
+
+#[test]
+fn programs_of_which_none_forwards_say_so() {
+    for (programs, expected) in [
+        ("security", Some("nothing forwards packets: hosts will")),
+        ("discovery,hosts", Some("nothing forwards packets: hosts")),
+        (
+            "bandwidth",
+            Some("nothing forwards packets but flows with a demand (bandwidth): hosts will"),
+        ),
+        ("bandwidth,l2", None),
+        ("security,routing", None),
+    ] {
+        let (running, said) = Running::start_programs(programs);
+        running.end_by(Signal::TERM);
+        assert_eq!(
+            said.contains("nothing forwards"),
+            expected.is_some(),
+            "{said}"
+        );
+        assert!(said.contains(expected.unwrap_or_default()), "{said}");
+        if expected.is_some() {
+            assert!(
+                said.contains("expected one of these programs, too: hub, l2, global"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_missing_program_is_asked_for() {
+    assert!(refusal(&["run"]).contains("<APP>"));
+}
+
+#[test]
+fn an_unknown_flag_or_command_is_refused_by_name() {
+    assert!(refusal(&["run", "l2", "--spanning-tree"]).contains("'--spanning-tree'"));
+    assert!(refusal(&["dance"]).contains("'dance'"));
+}
+
+#[test]
+fn bad_values_are_refused_with_what_was_expected() {
+    for (arguments, expected) in [
+        (["--listen", "6653"], "ptcp:[PORT][:HOST]"),
+        (["--listen", "pssl:6653"], "use ptcp:"),
+        (
+            ["--listen", "tcp:127.0.0.1"],
+            "which is an address to connect to; to listen there say ptcp:6653:127.0.0.1",
+        ),
+        (["--listen", "tcp:6653"], "to listen there say ptcp:6653\n"),
+        (["--listen", "tcp:[::1]:7"], "say ptcp:7:[::1]"),
+        (["--listen", "unix:/s"], "say punix:/s"),
+        (["--openflow", "1.4"], "expected 1.0 or 1.3"),
+        (["--shards", "0"], "1..=1024"),
+        (["--shards", "many"], "invalid digit"),
+    ] {
+        let sentence = refusal(&[&["run", "l2"][..], &arguments].concat());
+        assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let other = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = format!("ptcp:{}:127.0.0.1", other.local_addr().unwrap().port());
+    let sentence = refusal(&["run", "l2", "--listen", &address]);
+    let expected = format!("urtica: cannot listen at {address}: the address is in use;");
+    assert!(sentence.starts_with(&expected), "{sentence}");
+}
+
+#[test]
+fn help_names_the_programs() {
+    let output = urtica(&["run", "--help"]).output().unwrap();
+    assert!(output.status.success());
+    let help = String::from_utf8(output.stdout).unwrap();
+    for name in ["hub", "l2"] {
+        assert!(help.contains(&format!("  {name} ")), "{help}");
+    }
+}
+
+#[test]
+fn flows_are_refused_with_what_was_expected() {
+    for (arguments, expected) in [
+        (
+            &["add", "tcp:127.0.0.1:1"][..],
+            "nothing to add; expected a text or --file",
+        ),
+        (
+            &["add", "tcp:127.0.0.1:1", "in_port=one,actions=drop"],
+            "'in_port=one,actions=drop': column 9",
+        ),
+        (&["add", "tcp:127.0.0.1:1", "in_port=1"], "actions="),
+        (
+            &["add", "tcp:127.0.0.1:1", "--file", "/nowhere"],
+            "/nowhere: ",
+        ),
+        (
+            &["add-group", "tcp:127.0.0.1:1", "group_id=1,type=some"],
+            "type",
+        ),
+        (
+            &["dump", "tcp:127.0.0.1:1", "nw_dst=10.0.0.256"],
+            "10.0.0.256",
+        ),
+        (&["dump", "ptcp:6653"], "expected one to connect to"),
+        (&["dump", "nobridge"], "there is no bridge 'nobridge' in "),
+        (&["dump-flows", "ptcp:6653"], "expected one to connect to"),
+        (
+            &["add-flow", "tcp:127.0.0.1:1", "in_port=eth1,actions=drop"],
+            "'eth1' is not a port; expected a number",
+        ),
+        (
+            &["add-flow", "tcp:127.0.0.1:1", "actions=output:eth1"],
+            "if it is a port's name, the switch has to tell its number, and: cannot connect to tcp:127.0.0.1:1",
+        ),
+        (
+            &["show", "tcp:127.0.0.1:1"],
+            "expected a switch that listens there",
+        ),
+        (
+            &["show", "-O", "1.4", "tcp:127.0.0.1:1"],
+            "expected 1.0 or 1.3",
+        ),
+    ] {
+        let sentence = refusal(&[&["flows"], arguments].concat());
+        assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+    }
+}
+
+/// Ends like other tools do whose reader has gone away, as in `| head`, and says nothing of it.
+#[test]
+fn a_pipe_that_nobody_reads_ends_every_command_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let flows = file("flows.txt", "in_port=1,actions=output:2\n");
+    for arguments in [
+        &["net", "single,2", "--ping-all", "--simulated"][..],
+        &[
+            "net",
+            "single,2",
+            "--apps",
+            "l2",
+            "--trace",
+            "--simulated",
+            "--seconds",
+            "9",
+        ],
+        &["net", "simulate", "--seed", "1", "--topology", "single,2"],
+        &[
+            "net",
+            "simulate",
+            "--seed",
+            "1",
+            "--topology",
+            "single,2",
+            "--trace",
+        ],
+        &["demo", "--plain", "--simulated", "--topology", "ring,3"],
+        &["decode", "04000008 00000001"],
+        &["trace", "--flows", &flows, "in_port=1"],
+        &["switch", "--explain", &flows],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let Output { status, stderr, .. } = urtica(arguments).stdout(writer).output().unwrap();
+        let stderr = String::from_utf8(stderr).unwrap();
+        assert_eq!(
+            status.signal(),
+            Some(Signal::PIPE.as_raw()),
+            "{arguments:?}: {status}: {stderr}"
+        );
+        assert!(!stderr.contains("pipe"), "{arguments:?}: {stderr}");
+    }
+}
+
+/// A controller goes on when nobody reads its log any more.
+#[test]
+fn a_log_that_nobody_reads_is_no_end() {
+    let running = Running::start();
+    let Running {
+        mut child,
+        stderr,
+        port,
+    } = running;
+    drop(stderr);
+    for _ in 0..3 {
+        let mut switch = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        switch.write_all(&[4, 0, 0, 3, 0, 0, 0, 0]).unwrap();
+        switch.read_to_end(&mut Vec::new()).unwrap();
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let status = child.wait().unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn entries_are_explained_from_a_file_or_standard_input() {
+    let mut command = urtica(&["switch", "--explain", "-"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let entries = b"# two ports\n\nin_port=1,actions=output:2\nin_port=2,actions=output:1\n";
+    child.stdin.take().unwrap().write_all(entries).unwrap();
+    let Output { status, stdout, .. } = child.wait_with_output().unwrap();
+    assert!(status.success());
+    let told = String::from_utf8(stdout).unwrap();
+    assert!(
+        told.contains("table 0: direct code\n  why: 2 entries;"),
+        "{told}"
+    );
+    assert!(told.contains("actions: output:* (2 entries)"), "{told}");
+    assert!(!told.contains("code of"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_explained_is_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bad.txt");
+    std::fs::write(&file, "in_port=1,actions=output:2\nin_prt=1,actions=drop\n").unwrap();
+    let bad = file.to_str().unwrap();
+    for (arguments, expected) in [
+        (
+            &["switch", "--explain", bad][..],
+            "bad.txt:2: column 1: 'in_prt'",
+        ),
+        (&["switch", "--explain", "/nowhere"], "/nowhere: "),
+        (&["switch", "--explain-code"], "<FILE|->"),
+        (
+            &["switch", "--explain-code", bad, "--explain", bad],
+            "cannot be used with",
+        ),
+        (&["switch", "--explain", bad, "eth1"], "cannot be used with"),
+    ] {
+        let sentence = refusal(arguments);
+        assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+    }
+}
+
+/// A capture of a barrier request of 1.3 to port 6653.
+fn capture() -> Vec<u8> {
+    let ip = "450000300001000040060000 0a000001 0a000002";
+    let tcp = "a8ca 19fd 00000064 00000001 5018ffff00000000";
+    let frame = format!("{}0800{ip}{tcp}0414000800000001", "00".repeat(12));
+    let digits: Vec<u8> = frame.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let (pairs, _) = digits.as_chunks::<2>();
+    let frame: Vec<u8> = pairs
+        .iter()
+        .map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect();
+    let mut file = pcap_file::pcap::PcapWriter::new(Vec::new()).unwrap();
+    let packet = pcap_file::pcap::PcapPacket::new(Default::default(), frame.len() as u32, &frame);
+    file.write_packet(&packet).unwrap();
+    file.into_writer()
+}
+
+#[test]
+fn a_capture_is_decoded_and_what_cannot_be_is_no_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, part) = (folder.path().join("whole"), folder.path().join("part"));
+    std::fs::write(&whole, capture()).unwrap();
+    std::fs::write(&part, &capture()[..90]).unwrap();
+    let (whole, part) = (whole.to_str().unwrap(), part.to_str().unwrap());
+
+    let output = urtica(&["decode", whole]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        printed,
+        "10.0.0.1:43210 > 10.0.0.2:6653: OFPT_BARRIER_REQUEST (OF1.3) (xid=0x1):\n"
+    );
+    for (arguments, expected) in [
+        (
+            &["decode", "--port", "6633", whole][..],
+            "is from or to port 6633; its connections are from and to port 6653 (1 segment)",
+        ),
+        (&["decode", part], "(packets read: 0; bytes read: 24 of 90)"),
+    ] {
+        let sentence = refusal(arguments);
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+}

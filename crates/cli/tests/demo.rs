@@ -1,0 +1,249 @@
+//! `urtica demo`, the README's first command: in lines of text, and on a terminal; and `urtica demo throughput`, in short.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// What all shapes but those without a loop are told, in this order.
+const SCENES: [&str; 7] = [
+    "\n1. Switches join",
+    "\n2. Every host pings every other. Nobody knows the way yet.",
+    "\n3. The same again",
+    "\n4. Hosts talk",
+    "\n5. The busiest cable, ",
+    "\n6. Every host pings every other, around the cut.",
+    "\n7. ",
+];
+
+/// How long the live view may take. Only a test that fails waits for so long.
+const PATIENCE_S: u32 = 60;
+
+fn urtica(arguments: &[&str]) -> Output {
+    let mut urtica = Command::new(env!("CARGO_BIN_EXE_urtica"));
+    urtica.arg("demo").args(arguments).stdin(Stdio::null());
+    urtica.output().unwrap()
+}
+
+/// What it tells without waiting, where all goes well.
+fn told(arguments: &[&str]) -> String {
+    let output = urtica(&[&["--simulated"], arguments].concat());
+    let told = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{arguments:?}\n{told}{errors}");
+    assert_eq!(errors, "");
+    told
+}
+
+/// The number before some words.
+fn number_before(told: &str, words: &str) -> f64 {
+    let (before, _) = told
+        .split_once(words)
+        .unwrap_or_else(|| panic!("no '{words}' in\n{told}"));
+    let number = before.rsplit([' ', '\n']).next().unwrap();
+    number
+        .parse()
+        .unwrap_or_else(|_| panic!("'{number}' before '{words}' in\n{told}"))
+}
+
+#[test]
+fn the_scenes_come_in_order_and_their_figures_make_sense() {
+    let told = told(&[]);
+    let places: Vec<_> = SCENES.iter().map(|scene| told.find(scene)).collect();
+    assert!(
+        places.is_sorted() && places[0].is_some(),
+        "{places:?}\n{told}"
+    );
+    assert_eq!(told.matches("72 of 72 pings answered").count(), 3, "{told}");
+    assert!(
+        told.contains("9 of 9 switches have joined and 18 of 18 cables are found"),
+        "{told}"
+    );
+    assert!(number_before(&told, " flows/s") > 0.0);
+    assert!(number_before(&told, " packets/s") > number_before(&told, " flows/s"));
+    assert!(number_before(&told, " flow entries") > 0.0);
+    let lost = number_before(&told, " packets lost; all traffic flowed again after");
+    assert!(lost < number_before(&told, " packets/s"));
+    assert!(
+        told.contains("the controller has found the link again"),
+        "{told}"
+    );
+    let next = told.rfind("\nWhat to try next:");
+    assert!(next > places[6], "{told}");
+    let hints = &told[next.unwrap()..];
+    assert!(hints.lines().all(|line| line.len() <= 80), "{hints}");
+}
+
+#[test]
+fn the_first_packet_takes_longer_than_those_after_it() {
+    let told = told(&[]);
+    let medians: Vec<f64> = told
+        .lines()
+        .filter_map(|line| line.strip_prefix("   median round trip")?.rsplit_once(": "))
+        .map(|(_, median)| median.trim_end_matches(" ms").parse().unwrap())
+        .collect();
+    assert!(
+        medians.len() == 2 && medians[0] > medians[1] && medians[1] > 0.0,
+        "{medians:?}"
+    );
+}
+
+#[test]
+fn the_same_seed_tells_the_same() {
+    let [one, again] = [told(&["--seed", "7"]), told(&["--seed", "7"])];
+    assert_eq!(one, again);
+}
+
+#[test]
+fn other_shapes_are_shown_too() {
+    for shape in ["ring,5", "mesh,4", "fattree,4", "torus,3,4"] {
+        let told = told(&["--topology", shape]);
+        assert!(
+            told.starts_with(shape) && told.contains("all traffic flowed again"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn where_there_is_no_loop_nothing_is_cut() {
+    for shape in ["single,3", "linear,4", "tree,depth=2,fanout=2"] {
+        let told = told(&["--topology", shape]);
+        assert!(told.contains("No cable is cut"), "{told}");
+        assert!(!told.contains("busiest"), "{told}");
+    }
+}
+
+#[test]
+fn a_network_that_cannot_be_shown_is_a_sentence() {
+    for (shape, expected) in [
+        ("single,1", "expected 2 to 64 hosts"),
+        ("linear,90", "expected 2 to 64 hosts"),
+        ("star,4", "is not a topology"),
+    ] {
+        let output = urtica(&["--topology", shape]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && output.stdout.is_empty(),
+            "{shape}"
+        );
+        assert!(errors.contains(expected), "{shape}: {errors}");
+    }
+}
+
+#[test]
+fn the_readme_shows_what_is_told() {
+    let readme = include_str!("../../../README.md");
+    let (_, shown) = readme.split_once("$ cargo run -- demo\n").unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    let without_figures = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "#");
+    let told = without_figures(&told(&[]));
+    // Which cable is the busiest, and so which way packets go, may be another one day.
+    let is_fixed = |line: &&str| *line != "…" && !line.contains("went by");
+    for line in shown.lines().filter(is_fixed) {
+        let start = line.trim_end_matches('…');
+        assert!(
+            told.contains(&without_figures(start)),
+            "not told: {line}\n{told}"
+        );
+    }
+}
+
+/// The live view in a terminal of util-linux's `script`; `None` where there is none.
+fn live(keys: &[u8]) -> Option<(String, Option<i32>)> {
+    let command = format!(
+        "stty cols 80 rows 24; exec timeout --foreground {PATIENCE_S} {} demo",
+        env!("CARGO_BIN_EXE_urtica")
+    );
+    let child = Command::new("script")
+        .args(["-qefc", &command, "/dev/null"])
+        .env("TERM", "xterm-256color")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        println!("skipped: there is no script(1)");
+        return None;
+    };
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let (mut shown, mut block) = (Vec::new(), [0; 4096]);
+    // Keys are pressed once the view is there. Blanks are not written anew, so one word is looked for.
+    while !String::from_utf8_lossy(&shown).contains("network") {
+        let count = stdout.read(&mut block).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&shown));
+        shown.extend_from_slice(&block[..count]);
+    }
+    stdin.write_all(keys).unwrap();
+    stdout.read_to_end(&mut shown).unwrap();
+    let status = child.wait().unwrap();
+    Some((String::from_utf8_lossy(&shown).into_owned(), status.code()))
+}
+
+#[test]
+fn the_live_view_ends_at_a_key_and_gives_the_terminal_back() {
+    for keys in ["q", "c \u{1b}[C?q", "\u{3}"] {
+        let Some((shown, status)) = live(keys.as_bytes()) else {
+            return;
+        };
+        assert_eq!(status, Some(0), "{shown}");
+        let [entered, left] = ["\u{1b}[?1049h", "\u{1b}[?1049l"].map(|code| shown.find(code));
+        assert!(entered.is_some() && left > entered, "{shown:?}");
+        assert!(
+            shown.contains("s1x1") && shown.contains("flows/s"),
+            "{shown:?}"
+        );
+        let next = shown.find("What to try next:");
+        assert!(next > left, "{shown:?}");
+    }
+}
+
+fn throughput(report: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_urtica"))
+        .args([
+            "demo",
+            "throughput",
+            "--seconds",
+            "1",
+            "--switches",
+            "2",
+            "--report",
+        ])
+        .arg(report)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn every_answer_is_right_and_the_report_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let report = directory.path().join("demo.html");
+    let output = throughput(&report);
+    let (told, errors) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{told}{errors}");
+    assert_eq!(
+        told.matches("answers checked: all right").count(),
+        2,
+        "{told}"
+    );
+    assert!(told.contains("the bottleneck"), "{told}");
+    assert!(told.contains("ovs-vsctl set-controller"), "{told}");
+    assert_eq!(errors, "");
+    let page = std::fs::read_to_string(report).unwrap();
+    assert!(page.contains("2 switches against tcp:127.0.0.1:"));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_a_sentence_and_a_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = throughput(&directory.path().join("missing").join("demo.html"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        errors.starts_with("urtica: cannot write ") && errors.contains("demo.html"),
+        "{errors}"
+    );
+}

@@ -1,0 +1,111 @@
+//! The controller under test, and one to compare it with.
+
+use tempfile::TempDir;
+
+use crate::namespace::Namespace;
+use crate::process::{DEADLINE, Daemon, Signal, eventually, run};
+
+/// Where the controllers listen; each has its namespace to itself.
+pub const LISTEN: &str = "ptcp:6653:127.0.0.1";
+/// The same place, as a switch connects to it.
+pub const TARGET: &str = "tcp:127.0.0.1:6653";
+
+/// The Python that has os-ken.
+pub const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python");
+const OS_KEN_SWITCH: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../bench/src/os_ken_learning_switch.py"
+);
+
+/// A running controller; ends when dropped.
+pub struct Controller {
+    daemon: Daemon,
+    _folder: TempDir,
+}
+
+impl Controller {
+    /// `urtica run l2`.
+    pub fn urtica_l2(room: &Namespace) -> Self {
+        Self::urtica(room, "l2")
+    }
+
+    /// The same, answering in the kernel.
+    pub fn urtica_l2_in_the_kernel(room: &Namespace) -> Self {
+        Self::urtica_with(room, "l2", &["--offload", "kernel"])
+    }
+
+    /// `urtica run` with these apps.
+    pub fn urtica(room: &Namespace, apps: &str) -> Self {
+        Self::urtica_with(room, apps, &[])
+    }
+
+    /// The same with these options.
+    pub fn urtica_with(room: &Namespace, apps: &str, options: &[&str]) -> Self {
+        let arguments = [&["run", apps, "--listen", LISTEN], options].concat();
+        Self::start(room, env!("CARGO_BIN_EXE_urtica"), &arguments)
+    }
+
+    /// Open vSwitch's learning switch: where a test fails under it too, the test bed is at fault.
+    pub fn ovs_testcontroller(room: &Namespace) -> Self {
+        Self::start(room, "ovs-testcontroller", &[LISTEN])
+    }
+
+    /// A learning switch on os-ken, which answers as its simple_switch did.
+    pub fn os_ken(room: &Namespace) -> Self {
+        Self::start(room, PYTHON, &[OS_KEN_SWITCH, "6653"])
+    }
+
+    fn start(room: &Namespace, program: &str, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let mut command = room.command(program);
+        command.args(arguments).env("OVS_RUNDIR", folder.path());
+        let daemon = Daemon::start(&mut command, &folder.path().join("controller.out"));
+        let mut controller = Self {
+            daemon,
+            _folder: folder,
+        };
+        eventually(&format!("{program} listens at {LISTEN}"), DEADLINE, || {
+            assert!(controller.daemon.is_running(), "{program} ended at once");
+            is_listening(room)
+        });
+        controller
+    }
+
+    /// Ends it as an operator would, with Ctrl-C.
+    ///
+    /// # Panics
+    /// If it does not end in time or does not end with status 0.
+    pub fn interrupt(self) {
+        self.interrupt_and_read();
+    }
+
+    /// The same for a controller that answers in the kernel.
+    ///
+    /// # Panics
+    /// If it has answered nothing there, too.
+    pub fn interrupt_offloaded(self) {
+        let log = self.interrupt_and_read();
+        let answered = log.lines().any(|line| {
+            line.contains("answered_in_kernel=") && !line.contains("answered_in_kernel=0")
+        });
+        assert!(answered, "expected answers in the kernel:\n{log}");
+    }
+
+    /// Ends it, and returns what it has logged.
+    fn interrupt_and_read(mut self) -> String {
+        let status = self
+            .daemon
+            .stop(Signal::INT)
+            .expect("the controller ends after SIGINT");
+        assert!(
+            status.success(),
+            "the controller ended with {status} after SIGINT\n{}",
+            self.daemon.log()
+        );
+        self.daemon.log()
+    }
+}
+
+fn is_listening(room: &Namespace) -> bool {
+    run(room.command("ss").args(["-H", "-l", "-t", "-n"])).contains("127.0.0.1:6653")
+}

@@ -1,0 +1,90 @@
+//! Where packets go that are sent to FLOOD: to the ports that a service names, if one runs that knows the network's loops.
+//!
+//! **Why not leave it to the switch.** A switch floods to all its ports. In a network with loops the packet comes back,
+//! is flooded again, and never ends; 802.1D's spanning tree prevents it where switches decide for themselves, and here
+//! they don't.
+//!
+//! **What this cannot make safe.** A flow entry that outputs to FLOOD, and packet-outs to ALL: the switch carries them out
+//! by itself.
+//!
+//! **Cost.** Without a service a comparison; with one, what it takes to name the ports, and one action a port.
+
+use crate::Network;
+use urtica_wire::{Action, DatapathId, Message, PacketOut, PortNo};
+
+/// Names the ports that packets are flooded to, for all switches: see [`Network::flood_by`].
+pub trait FloodPorts: Send + Sync {
+    /// The ports of a switch to which a packet is flooded that came in at `in_port`: none if it is to be dropped. Called for each
+    /// packet that is flooded, from any thread.
+    fn flood_ports(&self, switch: DatapathId, in_port: PortNo) -> Vec<PortNo>;
+}
+
+/// What to send in place of `message`, if that is a packet-out to FLOOD and a service names the ports.
+pub(crate) fn in_place_of<'a>(
+    message: &Message<'a>,
+    switch: DatapathId,
+    network: &Network,
+) -> Option<Message<'a>> {
+    let Message::PacketOut(packet_out) = message else {
+        return None;
+    };
+    packet_out.actions.iter().find(is_flood)?;
+    let ports = network.flood_ports(switch, packet_out.in_port)?;
+    Some(Message::PacketOut(spread(packet_out, &ports)))
+}
+
+/// The packet-out with outputs to these ports in place of each to FLOOD.
+fn spread<'a>(packet_out: &PacketOut<'a>, ports: &[PortNo]) -> PacketOut<'a> {
+    let mut actions = Vec::new();
+    for action in &packet_out.actions {
+        match is_flood(&action) {
+            true => actions.extend(ports.iter().copied().map(Action::output)),
+            false => actions.push(action),
+        }
+    }
+    PacketOut {
+        actions: actions.into(),
+        ..*packet_out
+    }
+}
+
+fn is_flood(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Output {
+            port: PortNo::FLOOD,
+            ..
+        }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use urtica_wire::{BufferId, List};
+
+    #[test]
+    fn other_actions_stay_where_they_are() {
+        let actions = [
+            Action::PopVlan,
+            Action::output(PortNo::FLOOD),
+            Action::controller(),
+        ];
+        let packet_out = PacketOut {
+            buffer_id: BufferId::NONE,
+            in_port: PortNo(3),
+            actions: List::from(&actions),
+            data: b"frame",
+        };
+        let spread = spread(&packet_out, &[PortNo(1), PortNo(7)]);
+        let actions: Vec<_> = spread.actions.iter().collect();
+        let expected = [
+            Action::PopVlan,
+            Action::output(PortNo(1)),
+            Action::output(PortNo(7)),
+            Action::controller(),
+        ];
+        assert_eq!(actions, expected);
+        assert_eq!(spread.data, b"frame");
+    }
+}

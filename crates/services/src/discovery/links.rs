@@ -1,0 +1,770 @@
+//! What discovery knows: switches, ports, who heard whose probes, and what follows from that.
+//!
+//! **What.** [`Links`] has no socket, no lock and no clock: what happens goes in with its time (`handle_…`), and
+//! probes to send, events and [`Findings`] come out (`poll_…`).
+//!
+//! **How.** Each port that is up remembers whose probe it heard last ([`PortState::heard`]) and who heard its own
+//! ([`PortState::heard_by`]); the two are kept in step, so that one port has at most one neighbour each way. A link is up
+//! when both ports have heard each other. That makes a cable of which one fibre is broken no link, and one made-up or
+//! relayed frame none either.
+//!
+//! ```text
+//!             a probe heard, or its own was                    both heard each other, and not flapping
+//!  unjudged ───────────────────────────────► link port, blocked ◄───────────────────────────► link
+//!   │   ▲ ▲                                      │
+//!   │   │ └──────────────────────────────────────┘ neither any more: port or switch down, or time-out
+//!   │   │ port up
+//!   ▼   │
+//!  host port: quiet for the settle time
+//! ```
+//!
+//! **When probes are sent.** To a port that came up: at once, and up to three times more while it settles. Back to where a probe
+//! came from, when the other way is not known, and to a host's port that is in doubt: at once, in the first case since the neighbour's own probe may have been sent before this
+//! switch was there to tell of it. And regularly, each port at its own place in the interval: the places of consecutive
+//! ports are spread as evenly as can be (van der Corput's sequence), so that a thousand switches that joined together do
+//! not get their probes together.
+//!
+//! **Cost.** Each call: a few look-ups in ordered maps. 250 bytes a port.
+
+use super::damping::Damping;
+use super::probe::Probe;
+use super::{DiscoveryConfig, DiscoveryEvent, DownReason, Refusal};
+use crate::flooding::{PortRole, SeenPort};
+use crate::timers::Timers;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+use urtica_topology::{Link, PortId};
+use urtica_wire::{DatapathId, MacAddr, Port, PortConfig, PortNo, PortState as PortStateBits};
+
+/// How often the events tell of refused frames at one port, at most: whoever sends them by the thousand shall not drown
+/// what else happens.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
+
+/// After which shares of the settle time an unjudged port gets another probe: 9 ms, 38 ms and 150 ms where that is 0.3 s. A
+/// switch that has just joined may lose the first ones: a cache of its own may go on dropping what was dropped before there
+/// were entries, until it is looked through.
+const ASK_AGAIN_AT: [u32; 3] = [32, 8, 2];
+
+/// How often a host's port is probed because it is in doubt, at most.
+const DOUBT_PAUSE: Duration = Duration::from_millis(100);
+
+/// With how many other ports' flaps a port's are remembered. A cable has one other end; more are for whoever moves
+/// cables, or makes links up.
+const MAX_DAMPINGS_PER_PORT: usize = 16;
+
+/// Names a connection of a switch: of two with one datapath id, the one that came up last speaks for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Owner(pub u64);
+
+/// What is known at one moment, to be published.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Findings {
+    pub switches: Vec<DatapathId>,
+    /// The links, if they or the switches have changed.
+    pub links: Option<Vec<Link>>,
+    /// All ports that are up, sorted.
+    pub ports: Vec<SeenPort>,
+}
+
+/// Who hears whom. See the module.
+pub(super) struct Links {
+    config: DiscoveryConfig,
+    /// When stamps begin.
+    started: Instant,
+    last_stamp: u64,
+    last_place: u32,
+    switches: BTreeMap<DatapathId, Owner>,
+    /// The ports that are up.
+    ports: BTreeMap<PortId, PortState>,
+    /// By the ends of the link, the lower one first.
+    dampings: BTreeMap<(PortId, PortId), Damping>,
+    timers: Timers<Timer>,
+    probes: Vec<Probe>,
+    events: VecDeque<DiscoveryEvent>,
+    has_new_links: bool,
+    has_new_ports: bool,
+}
+
+/// A port that is up.
+struct PortState {
+    hw_addr: MacAddr,
+    /// Whether the switch is to flood there: 1.0 can be told not to.
+    takes_floods: bool,
+    /// Its place in the probe interval.
+    place: u32,
+    /// Stamps below this were sent before the port came up.
+    first_stamp: u64,
+    /// When it is to be judged; `None` once it has been.
+    judged_at: Option<Instant>,
+    /// Whether it was once judged to be a host's.
+    was_host: bool,
+    /// Whether it is to be neither a link's nor a host's until it has been down.
+    is_blocked: bool,
+    heard: Option<Heard>,
+    /// The port at which its own probes come in.
+    heard_by: Option<PortId>,
+    /// The highest stamp of its own probes that came in anywhere.
+    heard_stamp: u64,
+    /// The other end of the link that is up.
+    link: Option<PortId>,
+    refusals: u64,
+    next_refusal: Option<Instant>,
+    /// When it may be doubted again to be a host's.
+    next_doubt: Option<Instant>,
+    /// Whether its probe is due at that moment.
+    is_doubted_again: bool,
+}
+
+/// The latest probe that came in.
+#[derive(Clone, Copy)]
+struct Heard {
+    from: PortId,
+    at: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Timer {
+    /// The port's regular probe.
+    Probe(PortId),
+    /// Asks an unjudged port once more: which of [`ASK_AGAIN_AT`] it is.
+    AskAgain(PortId, usize),
+    /// Has the port been quiet, and is the link one way only?
+    Judge(PortId),
+    /// Has what the port heard grown too old?
+    Expire(PortId),
+    /// A link is not held down any longer, or has been quiet for so long that nothing needs to be remembered.
+    Damping(PortId, PortId),
+}
+
+impl PortState {
+    fn new(port: &Port, place: u32, first_stamp: u64) -> Self {
+        Self {
+            hw_addr: port.hw_addr,
+            takes_floods: takes_floods(port),
+            place,
+            first_stamp,
+            judged_at: None,
+            was_host: false,
+            is_blocked: false,
+            heard: None,
+            heard_by: None,
+            heard_stamp: 0,
+            link: None,
+            refusals: 0,
+            next_refusal: None,
+            next_doubt: None,
+            is_doubted_again: false,
+        }
+    }
+
+    fn is_link_port(&self) -> bool {
+        self.heard.is_some() || self.heard_by.is_some()
+    }
+
+    /// It is probed now since it is in doubt.
+    fn note_doubt(&mut self, now: Instant) {
+        self.next_doubt = Some(now + DOUBT_PAUSE);
+        self.is_doubted_again = false;
+    }
+
+    fn role(&self) -> PortRole {
+        match (self.link, self.judged_at) {
+            (Some(_), _) => PortRole::Link,
+            (None, _) if self.is_blocked || self.is_link_port() => PortRole::Blocked,
+            (None, Some(_)) => PortRole::Unjudged,
+            (None, None) => PortRole::Host,
+        }
+    }
+}
+
+impl Links {
+    /// Knows of nothing yet.
+    pub fn new(config: DiscoveryConfig, now: Instant) -> Self {
+        Self {
+            config,
+            started: now,
+            last_stamp: 0,
+            last_place: 0,
+            switches: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            dampings: BTreeMap::new(),
+            timers: Timers::default(),
+            probes: Vec::new(),
+            events: VecDeque::new(),
+            has_new_links: false,
+            has_new_ports: false,
+        }
+    }
+
+    /// A switch is there, with these ports. Where one with this id was there, it is as if that had gone.
+    pub fn handle_switch_up(
+        &mut self,
+        switch: DatapathId,
+        owner: Owner,
+        ports: &[Port],
+        now: Instant,
+    ) {
+        self.remove_switch(switch, now);
+        self.switches.insert(switch, owner);
+        self.has_new_links = true;
+        self.events.push_back(DiscoveryEvent::SwitchUp(switch));
+        for port in ports {
+            self.handle_port(switch, owner, port, now);
+        }
+        self.doubt_ports_of_others(switch, now);
+    }
+
+    /// A switch has joined, and any port that is not known to lead to another may lead to it. What its own ports send shows
+    /// that only where cables carry both ways.
+    fn doubt_ports_of_others(&mut self, joined: DatapathId, now: Instant) {
+        let others = self.ports.iter_mut().filter(|(id, port)| {
+            let is_doubtful = matches!(port.role(), PortRole::Host | PortRole::Unjudged);
+            id.switch != joined && is_doubtful && !is_local(**id)
+        });
+        for (id, port) in others {
+            // One that was in doubt a moment ago is so again as soon as it may be.
+            let due = match port.next_doubt.filter(|next| *next > now) {
+                Some(_) if std::mem::replace(&mut port.is_doubted_again, true) => continue,
+                Some(next) => next,
+                None => {
+                    port.note_doubt(now);
+                    now
+                }
+            };
+            self.timers.set(Timer::Probe(*id), due);
+        }
+    }
+
+    /// A switch has gone, unless another connection speaks for it by now.
+    pub fn handle_switch_down(&mut self, switch: DatapathId, owner: Owner, now: Instant) {
+        if self.is_owner(switch, owner) {
+            self.remove_switch(switch, now);
+        }
+    }
+
+    /// A port was added, or is not as it was.
+    pub fn handle_port(&mut self, switch: DatapathId, owner: Owner, port: &Port, now: Instant) {
+        let id = PortId::new(switch, port.port_no);
+        if !self.is_owner(switch, owner) || (port.port_no.is_reserved() && !is_local(id)) {
+            return;
+        }
+        if !is_up(port) {
+            return self.remove_port(id, DownReason::Port, now);
+        }
+        match self.ports.get_mut(&id) {
+            Some(state) => {
+                state.hw_addr = port.hw_addr;
+                self.has_new_ports |= state.takes_floods != takes_floods(port);
+                state.takes_floods = takes_floods(port);
+                self.send_probe(id, now);
+            }
+            None => self.add_port(id, port, now),
+        }
+    }
+
+    /// A port was removed.
+    pub fn handle_port_removed(
+        &mut self,
+        switch: DatapathId,
+        owner: Owner,
+        port_no: PortNo,
+        now: Instant,
+    ) {
+        if self.is_owner(switch, owner) {
+            self.remove_port(PortId::new(switch, port_no), DownReason::Port, now);
+        }
+    }
+
+    /// One of our probes, which left `from` with this stamp, came in at `at`.
+    pub fn handle_probe(
+        &mut self,
+        owner: Owner,
+        at: PortId,
+        from: PortId,
+        stamp: u64,
+        now: Instant,
+    ) {
+        if !self.is_owner(at.switch, owner) || !self.ports.contains_key(&at) {
+            return;
+        }
+        match self.check_probe(at, from, stamp, now) {
+            Check::Good => self.hear(at, from, stamp, now),
+            Check::Old => {}
+            Check::Refused(refusal) => {
+                if refusal == Refusal::Late {
+                    self.block([at, from]);
+                }
+                self.refuse(at, Some(from), refusal, now);
+            }
+        }
+    }
+
+    /// A frame that pretends to be a probe came in.
+    pub fn handle_forged(
+        &mut self,
+        owner: Owner,
+        at: PortId,
+        claimed: Option<PortId>,
+        now: Instant,
+    ) {
+        if self.is_owner(at.switch, owner) {
+            self.refuse(at, claimed, Refusal::Authenticator, now);
+        }
+    }
+
+    /// Something speaks against a port's being a host's: its next probe is due at once. Whether it is.
+    pub fn handle_doubt(&mut self, id: PortId, now: Instant) -> bool {
+        let is_doubtful = |port: &&mut PortState| {
+            port.role() == PortRole::Host && port.next_doubt.is_none_or(|next| next <= now)
+        };
+        let port = self.ports.get_mut(&id).filter(is_doubtful);
+        let is_due = port.is_some() && !is_local(id);
+        if let Some(port) = port {
+            port.note_doubt(now);
+        }
+        if is_due {
+            self.timers.set(Timer::Probe(id), now);
+        }
+        is_due
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            match timer {
+                Timer::Probe(port) => self.probe_regularly(port, now),
+                Timer::AskAgain(port, _) => self.ask_again(port, now),
+                Timer::Judge(port) => self.judge(port, now),
+                Timer::Expire(port) => self.expire(port, now),
+                Timer::Damping(a, b) => self.release(a, b, now),
+            }
+        }
+    }
+
+    /// When [`Links::handle_timeout`] has something to do next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// The probes that are to be sent now, in order. What a call about a switch has brought up is for that switch.
+    pub fn poll_probes(&mut self) -> Vec<Probe> {
+        std::mem::take(&mut self.probes)
+    }
+
+    /// What has happened, in order.
+    pub fn poll_events(&mut self) -> VecDeque<DiscoveryEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether there is anything that [`Links::poll_findings`] or [`Links::poll_events`] would tell.
+    pub fn has_news(&self) -> bool {
+        self.has_new_links || self.has_new_ports || !self.events.is_empty()
+    }
+
+    /// What is known, if it has changed since this was last asked.
+    pub fn poll_findings(&mut self) -> Option<Findings> {
+        let has_new_links = std::mem::take(&mut self.has_new_links);
+        if !std::mem::take(&mut self.has_new_ports) && !has_new_links {
+            return None;
+        }
+        Some(Findings {
+            switches: self.switches.keys().copied().collect(),
+            links: has_new_links.then(|| self.links().collect()),
+            ports: self.seen_ports().collect(),
+        })
+    }
+
+    /// Whether a connection speaks for the switch.
+    pub fn knows(&self, switch: DatapathId) -> bool {
+        self.switches.contains_key(&switch)
+    }
+
+    /// How many ports are up.
+    pub fn port_count(&self) -> usize {
+        self.ports.len()
+    }
+
+    fn links(&self) -> impl Iterator<Item = Link> {
+        let ports = self.ports.iter();
+        ports.filter_map(|(&from, state)| state.link.map(|to| Link::new(from, to)))
+    }
+
+    fn seen_ports(&self) -> impl Iterator<Item = SeenPort> {
+        self.ports.iter().map(|(&port, state)| SeenPort {
+            port,
+            role: state.role(),
+            takes_floods: state.takes_floods,
+        })
+    }
+
+    fn is_owner(&self, switch: DatapathId, owner: Owner) -> bool {
+        self.switches.get(&switch) == Some(&owner)
+    }
+
+    fn remove_switch(&mut self, switch: DatapathId, now: Instant) {
+        if self.switches.remove(&switch).is_none() {
+            return;
+        }
+        let all = PortId::new(switch, PortNo(0))..=PortId::new(switch, PortNo(u32::MAX));
+        let ports: Vec<_> = self.ports.range(all).map(|(&port, _)| port).collect();
+        for port in ports {
+            self.remove_port(port, DownReason::Switch, now);
+        }
+        self.has_new_links = true;
+        self.events.push_back(DiscoveryEvent::SwitchDown(switch));
+    }
+
+    fn add_port(&mut self, id: PortId, port: &Port, now: Instant) {
+        self.last_place = self.last_place.wrapping_add(1);
+        let first_stamp = self.stamp(now);
+        let state = PortState::new(port, self.last_place, first_stamp);
+        self.ports.insert(id, state);
+        self.has_new_ports = true;
+        // The switch's own network stack is a host, and nothing else can be behind it.
+        if !is_local(id) {
+            self.settle(id, now);
+            self.send_probe(id, now);
+            self.schedule_probe(id, now);
+        }
+    }
+
+    fn remove_port(&mut self, port: PortId, reason: DownReason, now: Instant) {
+        if !self.ports.contains_key(&port) {
+            return;
+        }
+        self.forget_heard(port, reason, now);
+        self.forget_heard_by(port, reason, now);
+        self.ports.remove(&port);
+        self.has_new_ports = true;
+        self.cancel_timers(port);
+    }
+
+    fn cancel_timers(&mut self, port: PortId) {
+        for timer in [Timer::Probe(port), Timer::Judge(port), Timer::Expire(port)] {
+            self.timers.cancel(timer);
+        }
+        for which in 0..ASK_AGAIN_AT.len() {
+            self.timers.cancel(Timer::AskAgain(port, which));
+        }
+    }
+
+    /// Ends what `at` heard: the link is down, and the port that it heard is not heard by it any more.
+    fn forget_heard(&mut self, at: PortId, reason: DownReason, now: Instant) {
+        self.take_down(at, reason);
+        let heard = self.ports.get_mut(&at).and_then(|port| port.heard.take());
+        if let Some(Heard { from, .. }) = heard {
+            if let Some(port) = self.ports.get_mut(&from) {
+                port.heard_by = None;
+            }
+            self.has_new_ports = true;
+            self.settle(at, now);
+            self.settle(from, now);
+        }
+    }
+
+    /// Ends what is known of where the probes of `from` come in.
+    fn forget_heard_by(&mut self, from: PortId, reason: DownReason, now: Instant) {
+        let heard_by = self.ports.get(&from).and_then(|port| port.heard_by);
+        if let Some(port) = heard_by {
+            self.forget_heard(port, reason, now);
+        }
+    }
+
+    /// What is known of the port has changed: it is judged when it has had time for probes.
+    fn settle(&mut self, id: PortId, now: Instant) {
+        let judged_at = now + self.config.settle_time;
+        if let Some(port) = self.ports.get_mut(&id) {
+            port.judged_at = Some(judged_at);
+            self.timers.set(Timer::Judge(id), judged_at);
+            for (which, share) in ASK_AGAIN_AT.into_iter().enumerate() {
+                let at = now + self.config.settle_time / share;
+                self.timers.set(Timer::AskAgain(id, which), at);
+            }
+        }
+    }
+
+    fn take_down(&mut self, port: PortId, reason: DownReason) {
+        let Some(other) = self.ports.get_mut(&port).and_then(|port| port.link.take()) else {
+            return;
+        };
+        if let Some(other) = self.ports.get_mut(&other) {
+            other.link = None;
+        }
+        self.has_new_links = true;
+        for link in both_ways(port, other) {
+            self.events
+                .push_back(DiscoveryEvent::LinkDown { link, reason });
+        }
+    }
+
+    fn check_probe(&self, at: PortId, from: PortId, stamp: u64, now: Instant) -> Check {
+        let Some(sender) = self.ports.get(&from) else {
+            // The port went down while the probe was under way.
+            return Check::Old;
+        };
+        let age = Duration::from_nanos(self.elapsed_ns(now).saturating_sub(stamp));
+        if at == from {
+            Check::Refused(Refusal::Reflected)
+        } else if stamp < sender.first_stamp {
+            Check::Old
+        } else if age > self.config.timeout() {
+            Check::Refused(Refusal::Replayed)
+        } else if stamp <= sender.heard_stamp {
+            match sender.heard_by == Some(at) {
+                true => Check::Old,
+                false => Check::Refused(Refusal::Duplicated),
+            }
+        } else if self.config.refuse_late_links && (self.was_host(at) || self.was_host(from)) {
+            Check::Refused(Refusal::Late)
+        } else {
+            Check::Good
+        }
+    }
+
+    /// A switch may be behind these ports, and they are to be no link: flooding into them could close a loop.
+    fn block(&mut self, ports: [PortId; 2]) {
+        for port in ports {
+            if let Some(port) = self.ports.get_mut(&port) {
+                self.has_new_ports |= !port.is_blocked;
+                port.is_blocked = true;
+            }
+        }
+    }
+
+    fn was_host(&self, port: PortId) -> bool {
+        self.ports.get(&port).is_some_and(|port| port.was_host)
+    }
+
+    /// Takes in a probe that has passed all checks. Where the other way is not known, it is asked.
+    fn hear(&mut self, at: PortId, from: PortId, stamp: u64, now: Instant) {
+        let is_new = !self.hears(at, from);
+        if is_new {
+            self.forget_heard(at, DownReason::Moved, now);
+            self.forget_heard_by(from, DownReason::Moved, now);
+            self.has_new_ports = true;
+            self.settle(at, now);
+            self.timers
+                .set(Timer::Expire(at), now + self.config.timeout());
+        }
+        if let Some(port) = self.ports.get_mut(&at) {
+            port.heard = Some(Heard { from, at: now });
+        }
+        if let Some(port) = self.ports.get_mut(&from) {
+            port.heard_by = Some(at);
+            port.heard_stamp = stamp;
+        }
+        if self.hears(from, at) {
+            self.bring_up(at, from, now);
+        } else if is_new {
+            // Once: where one-way cables form a circle, answers to answers would go round without end.
+            self.send_probe(at, now);
+        }
+    }
+
+    /// Whether what `at` heard last came from `from`.
+    fn hears(&self, at: PortId, from: PortId) -> bool {
+        let heard = self.ports.get(&at).and_then(|port| port.heard);
+        heard.is_some_and(|heard| heard.from == from)
+    }
+
+    /// Both ports have heard each other: the link is up, unless it is up already or is held down.
+    fn bring_up(&mut self, a: PortId, b: PortId, now: Instant) {
+        if self.is_up(a, b) {
+            return;
+        }
+        let ends = (a.min(b), a.max(b));
+        self.make_room_for_damping(ends);
+        let damping = self.dampings.entry(ends).or_default();
+        if damping.is_holding(now) {
+            return;
+        }
+        let hold = damping.note_up(&self.config.damping, now);
+        let expiry = damping.expires_at(&self.config.damping);
+        let due = hold.map(|hold| now + hold).or(expiry);
+        if let Some(due) = due {
+            self.timers.set(Timer::Damping(ends.0, ends.1), due);
+        }
+        match hold {
+            Some(held_for) => self.events.push_back(DiscoveryEvent::Flapping {
+                link: Link::new(ends.0, ends.1),
+                held_for,
+            }),
+            None => self.establish(a, b),
+        }
+    }
+
+    /// Has another of the lower end's be forgotten, where there are too many.
+    fn make_room_for_damping(&mut self, ends: (PortId, PortId)) {
+        if self.dampings.contains_key(&ends) {
+            return;
+        }
+        let (least, most) = (DatapathId(0), DatapathId(u64::MAX));
+        let least = (ends.0, PortId::new(least, PortNo(0)));
+        let most = (ends.0, PortId::new(most, PortNo(u32::MAX)));
+        let mut known = self.dampings.range(least..=most).map(|(&ends, _)| ends);
+        if let Some(first) = known.next()
+            && known.count() + 1 >= MAX_DAMPINGS_PER_PORT
+        {
+            self.dampings.remove(&first);
+            self.timers.cancel(Timer::Damping(first.0, first.1));
+        }
+    }
+
+    fn establish(&mut self, a: PortId, b: PortId) {
+        for link in both_ways(a, b) {
+            if let Some(port) = self.ports.get_mut(&link.from) {
+                port.link = Some(link.to);
+                port.judged_at = None;
+            }
+            self.events.push_back(DiscoveryEvent::LinkUp(link));
+        }
+        self.has_new_links = true;
+    }
+
+    fn refuse(&mut self, at: PortId, claimed: Option<PortId>, refusal: Refusal, now: Instant) {
+        let Some(port) = self.ports.get_mut(&at) else {
+            return;
+        };
+        port.refusals += 1;
+        if port.next_refusal.is_some_and(|next| now < next) {
+            return;
+        }
+        port.next_refusal = Some(now + REFUSAL_PAUSE);
+        self.events.push_back(DiscoveryEvent::Refused {
+            at,
+            claimed,
+            refusal,
+            count: port.refusals,
+        });
+    }
+
+    fn probe_regularly(&mut self, port: PortId, now: Instant) {
+        self.send_probe(port, now);
+        self.schedule_probe(port, now);
+    }
+
+    fn ask_again(&mut self, port: PortId, now: Instant) {
+        let is_unsure =
+            |state: &PortState| state.judged_at.is_some_and(|at| now < at) && state.link.is_none();
+        if self.ports.get(&port).is_some_and(is_unsure) {
+            self.send_probe(port, now);
+        }
+    }
+
+    fn judge(&mut self, id: PortId, now: Instant) {
+        let is_due = |port: &&mut PortState| port.judged_at.is_some_and(|at| at <= now);
+        let Some(port) = self.ports.get_mut(&id).filter(is_due) else {
+            return;
+        };
+        port.judged_at = None;
+        if !port.is_link_port() {
+            port.was_host = true;
+            self.has_new_ports = true;
+        } else if let Some(Heard { from, .. }) = port.heard
+            && !self.hears(from, id)
+        {
+            let link = Link::new(from, id);
+            self.events.push_back(DiscoveryEvent::OneWay(link));
+        }
+    }
+
+    fn expire(&mut self, port: PortId, now: Instant) {
+        let Some(heard) = self.ports.get(&port).and_then(|port| port.heard) else {
+            return;
+        };
+        let due = heard.at + self.config.timeout();
+        if due > now {
+            self.timers.set(Timer::Expire(port), due);
+        } else {
+            self.forget_heard(port, DownReason::TimedOut, now);
+        }
+    }
+
+    fn release(&mut self, a: PortId, b: PortId, now: Instant) {
+        let Some(damping) = self.dampings.get(&(a, b)) else {
+            return;
+        };
+        if damping.is_holding(now) {
+            return;
+        }
+        match damping.expires_at(&self.config.damping) {
+            Some(expiry) if expiry > now => {
+                self.timers.set(Timer::Damping(a, b), expiry);
+                if self.hears(a, b) && self.hears(b, a) && !self.is_up(a, b) {
+                    self.establish(a, b);
+                }
+            }
+            _ => drop(self.dampings.remove(&(a, b))),
+        }
+    }
+
+    fn is_up(&self, a: PortId, b: PortId) -> bool {
+        self.ports.get(&a).is_some_and(|port| port.link == Some(b))
+    }
+
+    fn send_probe(&mut self, from: PortId, now: Instant) {
+        if is_local(from) {
+            return;
+        }
+        let stamp = self.stamp(now);
+        if let Some(port) = self.ports.get(&from) {
+            self.probes.push(Probe {
+                from,
+                hw_addr: port.hw_addr,
+                stamp,
+            });
+        }
+    }
+
+    /// The next time at the port's place in the interval.
+    fn schedule_probe(&mut self, id: PortId, now: Instant) {
+        let Some(port) = self.ports.get(&id) else {
+            return;
+        };
+        let interval = self.config.probe_interval.as_nanos() as u64;
+        let place = (u128::from(port.place.reverse_bits()) * u128::from(interval)) >> 32;
+        let elapsed = now.saturating_duration_since(self.started).as_nanos() as u64;
+        let into_interval = (elapsed + interval - place as u64) % interval;
+        let due = now + Duration::from_nanos(interval - into_interval);
+        self.timers.set(Timer::Probe(id), due);
+    }
+
+    /// A stamp that no probe had yet.
+    fn stamp(&mut self, now: Instant) -> u64 {
+        self.last_stamp = self.elapsed_ns(now).max(self.last_stamp + 1);
+        self.last_stamp
+    }
+
+    fn elapsed_ns(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.started).as_nanos() as u64
+    }
+}
+
+/// What is to be done with a probe.
+enum Check {
+    Good,
+    /// It tells nothing new.
+    Old,
+    Refused(Refusal),
+}
+
+/// The links of a cable, that from the lower port first.
+fn both_ways(a: PortId, b: PortId) -> [Link; 2] {
+    let link = Link::new(a.min(b), a.max(b));
+    [link, link.reversed()]
+}
+
+fn is_local(port: PortId) -> bool {
+    port.port_no == PortNo::LOCAL
+}
+
+fn is_up(port: &Port) -> bool {
+    !port.config.contains(PortConfig::PORT_DOWN) && !port.state.contains(PortStateBits::LINK_DOWN)
+}
+
+fn takes_floods(port: &Port) -> bool {
+    !port.config.contains(PortConfig::NO_FLOOD)
+}
+
+#[cfg(test)]
+mod tests;

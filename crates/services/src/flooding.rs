@@ -1,0 +1,260 @@
+//! Flooding that no loop multiplies.
+//!
+//! **What.** While a [`Discovery`](crate::Discovery) runs, a packet-out to FLOOD is written as outputs to the switch's *open*
+//! ports: those of links in the network's spanning tree, and those of hosts. A packet that came in at a port that is not open
+//! is not flooded at all: whoever sent it has flooded it along the tree, too.
+//!
+//! **A new port waits.** A port is not open until it has been quiet for the settle time (0.3 s): another switch may be
+//! behind it. It is as long in 802.1D's listening state, where it takes 15 s. What a user sees: a host's broadcasts in the first
+//! 0.3 s after its port came up are lost, as at any switch that is careful.
+//!
+//! **What this cannot make safe.** A flow entry that outputs to FLOOD, and packet-outs to ALL: the switch carries them out
+//! by itself. And loops through switches that forward packets and are not ours to see.
+//!
+//! **Cost.** Nothing without a Discovery but a comparison. With one, a flooded packet costs a look-up by datapath id and one action
+//! a port. Making the tree costs some tens of nanoseconds a port.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use urtica_controller::{FloodPorts, Network};
+use urtica_state::Snapshot;
+use urtica_topology::{PortId, SpanningTree};
+use urtica_wire::{Action, BufferId, DatapathId, List, Message, PacketOut, PortNo};
+
+/// How many outputs go into one packet-out, so that it never grows beyond what a message can hold.
+const OUTPUTS: usize = 1024;
+
+/// What is behind a port, as far as discovery knows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum PortRole {
+    /// It has come up lately: it may turn out to be anything.
+    Unjudged,
+    /// No switch of ours.
+    Host,
+    /// Another switch's port, and a link that is not up: only one way is known, it flaps, or it is refused.
+    Blocked,
+    /// Another switch's port, and a link that is up.
+    Link,
+}
+
+/// A port that is up, and what discovery found out about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SeenPort {
+    pub port: PortId,
+    pub role: PortRole,
+    /// Whether the switch may flood there (1.0 section 5.2.1, OFPPC_NO_FLOOD).
+    pub takes_floods: bool,
+}
+
+/// Where each switch floods to. Ports that are down are not in it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FloodTree {
+    /// Each switch's ports, by number.
+    switches: BTreeMap<DatapathId, Vec<FloodPort>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct FloodPort {
+    port_no: PortNo,
+    role: PortRole,
+    /// Whether flooded packets may come in, and go out.
+    is_open: bool,
+    takes_floods: bool,
+}
+
+impl FloodTree {
+    /// The open ports among `ports`, which are sorted.
+    pub(crate) fn new(tree: &SpanningTree, ports: &[SeenPort]) -> Self {
+        let mut switches = BTreeMap::<_, Vec<_>>::new();
+        for seen in ports {
+            let port = FloodPort {
+                port_no: seen.port.port_no,
+                role: seen.role,
+                is_open: match seen.role {
+                    PortRole::Host => true,
+                    PortRole::Link => tree.is_flood_port(seen.port),
+                    PortRole::Unjudged | PortRole::Blocked => false,
+                },
+                takes_floods: seen.takes_floods,
+            };
+            switches.entry(seen.port.switch).or_default().push(port);
+        }
+        Self { switches }
+    }
+
+    /// All ports of a role, by switch and number.
+    pub fn ports_of(&self, role: PortRole) -> impl Iterator<Item = PortId> + '_ {
+        let switches = self.switches.iter();
+        switches.flat_map(move |(&switch, ports)| {
+            let ports = ports.iter().filter(move |port| port.role == role);
+            ports.map(move |port| PortId::new(switch, port.port_no))
+        })
+    }
+
+    /// What is behind a port; `None` if it is down or not there.
+    pub fn role(&self, port: PortId) -> Option<PortRole> {
+        self.find(port).map(|port| port.role)
+    }
+
+    /// Whether flooded packets may come in at a port, and go out there.
+    pub fn is_open(&self, port: PortId) -> bool {
+        self.find(port).is_some_and(|port| port.is_open)
+    }
+
+    /// The ports of a switch to which a packet is flooded that came in at `in_port`, in order: none if it is to be
+    /// dropped. A packet that comes from no port but the controller goes to all that are open.
+    pub fn flood_ports(
+        &self,
+        switch: DatapathId,
+        in_port: PortNo,
+    ) -> impl Iterator<Item = PortNo> + '_ {
+        let accepted = self.accepts(PortId::new(switch, in_port));
+        let ports = self.ports(switch).iter();
+        ports
+            .filter(move |port| {
+                accepted && port.is_open && port.takes_floods && port.port_no != in_port
+            })
+            .map(|port| port.port_no)
+    }
+
+    /// The ports of hosts to which a packet goes that is flooded without taking a link: by switch, without the port that it came in
+    /// by.
+    pub(crate) fn host_ports(
+        &self,
+        from: PortId,
+    ) -> impl Iterator<Item = (DatapathId, Vec<PortNo>)> {
+        self.switches.iter().map(move |(&switch, ports)| {
+            let takes = |port: &&FloodPort| {
+                port.role == PortRole::Host
+                    && port.takes_floods
+                    && PortId::new(switch, port.port_no) != from
+            };
+            let ports = ports.iter().filter(takes);
+            (switch, ports.map(|port| port.port_no).collect())
+        })
+    }
+
+    /// Sends a frame out of the ports that [`FloodTree::host_ports`] says, of these switches.
+    pub(crate) fn send_to_hosts(
+        &self,
+        network: &Network,
+        from: PortId,
+        frame: &[u8],
+        to: impl Fn(DatapathId) -> bool,
+    ) {
+        for (switch, ports) in self.host_ports(from).filter(|(switch, _)| to(*switch)) {
+            for ports in ports.chunks(OUTPUTS) {
+                let actions: Vec<_> = ports.iter().copied().map(Action::output).collect();
+                // A switch that has left, or does not keep up, has no host that hears it.
+                let _ = network.send(switch, &packet_out(frame, &actions));
+            }
+        }
+    }
+
+    /// Whether a packet is flooded that came in at a port: one that comes from the controller always is.
+    pub(crate) fn accepts(&self, from: PortId) -> bool {
+        let is_port = !from.port_no.is_reserved() || from.port_no == PortNo::LOCAL;
+        !is_port || self.is_open(from)
+    }
+
+    fn ports(&self, switch: DatapathId) -> &[FloodPort] {
+        self.switches.get(&switch).map_or(&[], Vec::as_slice)
+    }
+
+    fn find(&self, port: PortId) -> Option<&FloodPort> {
+        let ports = self.ports(port.switch);
+        let place = ports.binary_search_by_key(&port.port_no, |port| port.port_no);
+        place.ok().map(|place| &ports[place])
+    }
+}
+
+/// The tree that is published, as the controller asks it.
+pub(crate) struct LatestTree(pub Arc<Snapshot<FloodTree>>);
+
+impl FloodPorts for LatestTree {
+    fn flood_ports(&self, switch: DatapathId, in_port: PortNo) -> Vec<PortNo> {
+        self.0.load().flood_ports(switch, in_port).collect()
+    }
+}
+
+/// A packet-out of a frame that we made.
+pub(crate) fn packet_out<'a>(frame: &'a [u8], actions: &'a [Action<'a>]) -> Message<'a> {
+    Message::PacketOut(PacketOut {
+        buffer_id: BufferId::NONE,
+        in_port: PortNo::CONTROLLER,
+        actions: List::from(actions),
+        data: frame,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use urtica_topology::{Link, Topology};
+
+    const S1: DatapathId = DatapathId(1);
+    const S2: DatapathId = DatapathId(2);
+
+    fn port(switch: DatapathId, port_no: u32, role: PortRole) -> SeenPort {
+        SeenPort {
+            port: PortId::new(switch, PortNo(port_no)),
+            role,
+            takes_floods: true,
+        }
+    }
+
+    /// Two cables between two switches, and one port of every other kind at the first.
+    fn tree() -> FloodTree {
+        let cable = |port_no| {
+            let [a, b] = [S1, S2].map(|switch| PortId::new(switch, PortNo(port_no)));
+            [Link::new(a, b), Link::new(b, a)]
+        };
+        let topology = Topology::new([S1, S2], [cable(1), cable(2)].concat());
+        let no_flood = SeenPort {
+            takes_floods: false,
+            ..port(S1, 6, PortRole::Host)
+        };
+        let ports = [
+            port(S1, 1, PortRole::Link),
+            port(S1, 2, PortRole::Link),
+            port(S1, 3, PortRole::Host),
+            port(S1, 4, PortRole::Unjudged),
+            port(S1, 5, PortRole::Blocked),
+            no_flood,
+            port(S2, 1, PortRole::Link),
+            port(S2, 2, PortRole::Link),
+        ];
+        FloodTree::new(&SpanningTree::new(&topology), &ports)
+    }
+
+    fn flooded(in_port: PortNo) -> Vec<u32> {
+        let tree = tree();
+        tree.flood_ports(S1, in_port).map(|port| port.0).collect()
+    }
+
+    #[test]
+    fn packets_go_along_the_tree_and_to_hosts() {
+        assert_eq!(flooded(PortNo(3)), [1]);
+        assert_eq!(flooded(PortNo(1)), [3]);
+        assert_eq!(flooded(PortNo(6)), [1, 3]);
+        assert_eq!(flooded(PortNo::CONTROLLER), [1, 3]);
+        assert_eq!(flooded(PortNo::ANY), [1, 3]);
+    }
+
+    #[test]
+    fn packets_from_ports_that_are_not_open_are_dropped() {
+        for port_no in [2, 4, 5, 7] {
+            assert_eq!(flooded(PortNo(port_no)), [], "port {port_no}");
+        }
+    }
+
+    #[test]
+    fn a_switch_that_is_not_known_floods_nowhere() {
+        let tree = tree();
+        assert_eq!(
+            tree.flood_ports(DatapathId(9), PortNo::CONTROLLER).count(),
+            0
+        );
+        assert_eq!(tree.role(PortId::new(DatapathId(9), PortNo(1))), None);
+    }
+}

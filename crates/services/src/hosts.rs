@@ -1,0 +1,540 @@
+//! Host tracking: which end stations there are, where, and with which addresses ("endpoint tracking", Shalimov and
+//! Ivashchenko, section IV).
+//!
+//! **What.** [`Hosts`] learns from packet-ins, tells what changes ([`HostEvent`]), and finds hosts by MAC, IPv4 and
+//! IPv6 address. [docs/services.md](../../../../docs/services.md) is the same for users.
+//!
+//! **What teaches what.** Only a frame that comes in by an edge port teaches anything: at a port with a switch behind
+//! it ([`Discovery`]) frames of hosts elsewhere come in. Until a port is known to be such, it may teach what is wrong;
+//! when it is found out, that is corrected: a host that was somewhere else before goes back there, any other is gone.
+//!
+//! - Every frame teaches where its sender's MAC address is. Group addresses, and frames for bridges (01:80:c2:00:00:0x), do
+//!   not.
+//! - ARP and neighbour discovery teach addresses, if the sender names the MAC address that it sends from, and, in IPv6, hop limit
+//!   and checksum are right. Other packets teach addresses only if asked to ([`HostsConfig::learns_from_data`]), and only
+//!   such that nobody has said to have: a router sends on packets of far hosts.
+//!
+//! **Who wins.** By default, who was there first ([`ConflictPolicy::OwnerWhileAlive`]). When a host is seen at a second
+//! port, or a second host says that it has an address, the first is asked at its port. If it is not heard within
+//! [`HostsConfig::probe_timeout`], the newer one is believed; if it is heard, nothing moves. Either way an event tells.
+//! So nobody takes a live host's place or address by saying so, and a host that was moved without its port going down
+//! is found within a second. Where a port goes down or a switch leaves, its hosts are gone at once, and a move costs
+//! nothing.
+//!
+//! **Bounds.** Hosts in all and per port, and addresses of each family per host. A host that is known is never given up
+//! for a new one: a flood of made-up senders fills its own port and nothing else, and ages.
+//!
+//! **Cost.** A sighting that tells nothing new: a look-up in a hash map and two stores. A new host: a lock, and some
+//! microseconds. About 500 bytes a host.
+//!
+//! **Thread-safety.** Look-ups take no lock. Changes take one, under which nothing else is called.
+
+mod binding;
+mod event;
+mod flooded;
+pub(crate) mod frame;
+mod host;
+pub(crate) mod probe;
+mod table;
+
+pub use event::{HostEvent, LeftReason};
+pub use host::Host;
+
+use crate::bucket::PortBuckets;
+use crate::flooding::packet_out;
+use crate::{Announcer, Discovery, Events, FloodTree, PortRole};
+use flooded::Flooded;
+use frame::Frame;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use table::{Effects, HostTable, Sighting};
+use urtica_controller::session::{expect_some, expect_time};
+use urtica_controller::{Background, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo};
+use urtica_topology::PortId;
+use urtica_wire::{
+    Action, DatapathId, MacAddr, PacketIn, PortConfig, PortNo, PortReason, PortState, PortStatus,
+};
+
+/// How many sightings a second are looked at from each port that tell something new, beside those of a burst that makes
+/// as many hosts known as there may be at a port. What is beyond costs nobody but its own port anything.
+const NEWS_RATE_PER_PORT: u32 = 1000;
+
+/// No time in a configuration is longer: a hundred years, which are as good as for ever, and which clocks can tell.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// How often at most an event is told that somebody could cause again and again.
+pub const EVENT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How [`Hosts`] goes about it. Times longer than a hundred years count as a hundred years.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostsConfig {
+    /// The most hosts in all. 131,072.
+    pub max_hosts: usize,
+    /// The most hosts at one port. 4,096.
+    pub max_hosts_per_port: usize,
+    /// The most IPv4 and the most IPv6 addresses of one host; beyond that, the oldest goes. 16.
+    pub max_addresses: usize,
+    /// How long a host may be silent before it is asked whether it is there. 300 s.
+    pub max_age: Duration,
+    /// How long a host has to answer. 1 s.
+    pub probe_timeout: Duration,
+    /// Who has a place or an address that two want.
+    pub on_conflict: ConflictPolicy,
+    /// How often a host may move within `flap_window`; once more, and it stays where it is for `hold`. 5.
+    pub max_moves: usize,
+    /// 10 s.
+    pub flap_window: Duration,
+    /// 30 s.
+    pub hold: Duration,
+    /// Whether the source address of any IP packet is learnt, if nobody else has it. Off: a router sends on packets of
+    /// hosts far away.
+    pub learns_from_data: bool,
+    /// The MAC address that hosts are asked from; it must be nobody's. 02:75:72:74:69:63 by default.
+    pub our_mac: MacAddr,
+}
+
+impl Default for HostsConfig {
+    fn default() -> Self {
+        Self {
+            max_hosts: 1 << 17,
+            max_hosts_per_port: 4096,
+            max_addresses: 16,
+            max_age: Duration::from_secs(300),
+            probe_timeout: Duration::from_secs(1),
+            on_conflict: ConflictPolicy::default(),
+            max_moves: 5,
+            flap_window: Duration::from_secs(10),
+            hold: Duration::from_secs(30),
+            learns_from_data: false,
+            our_mac: MacAddr::new(*b"\x02urtic"),
+        }
+    }
+}
+
+impl HostsConfig {
+    /// Refuses what no host can be followed with, in a sentence.
+    fn check(&self) -> Result<(), String> {
+        expect_some("HostsConfig::max_hosts", self.max_hosts)?;
+        expect_some("HostsConfig::max_hosts_per_port", self.max_hosts_per_port)?;
+        expect_some("HostsConfig::max_addresses", self.max_addresses)?;
+        expect_time("HostsConfig::max_age", self.max_age)?;
+        expect_time("HostsConfig::probe_timeout", self.probe_timeout)
+    }
+
+    /// As it is used: nothing is so small that timers never rest, or so long that there is no such time.
+    fn sound(self) -> Self {
+        let least = Duration::from_millis(1);
+        Self {
+            max_age: self.max_age.clamp(least, LONGEST),
+            probe_timeout: self.probe_timeout.clamp(least, LONGEST),
+            flap_window: self.flap_window.min(LONGEST),
+            hold: self.hold.min(LONGEST),
+            max_addresses: self.max_addresses.max(1),
+            ..self
+        }
+    }
+
+    /// How many sightings at once are looked at from each port that tell something new.
+    fn news_burst_per_port(&self) -> u32 {
+        let hosts = u32::try_from(self.max_hosts_per_port).unwrap_or(u32::MAX);
+        hosts.saturating_add(NEWS_RATE_PER_PORT)
+    }
+}
+
+/// Who has a place or an address that two want.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConflictPolicy {
+    /// Whoever has it, while it answers. Safe: nobody can take over what a live host has.
+    #[default]
+    OwnerWhileAlive,
+    /// Whoever came last. Quicker by [`HostsConfig::probe_timeout`] where hosts move without their ports going down;
+    /// anybody can take over anything. A host that moves too often is held where it is.
+    NewestWins,
+}
+
+/// The hosts of the network: a program, and a handle to what it knows. Cheap to clone. See the module.
+///
+/// ```
+/// use urtica_controller::Controller;
+/// use urtica_services::{Discovery, DiscoveryConfig, Hosts, HostsConfig};
+///
+/// let discovery = Discovery::new(DiscoveryConfig::default());
+/// let hosts = Hosts::new(&discovery, HostsConfig::default());
+/// let controller = Controller::new()
+///     .program(discovery)
+///     .program(hosts.clone());
+///
+/// if let Some(host) = hosts.find_ipv4([10, 0, 0, 1].into()) {
+///     println!("{} is at {}", host.mac, host.attached);
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Hosts(Arc<Shared>);
+
+struct Shared {
+    /// What is wrong with the settings, which `table` has mended.
+    is_sound: Result<(), String>,
+    table: HostTable,
+    discovery: Discovery,
+    /// Locked for a look alone.
+    flooded: Mutex<Flooded>,
+    announcer: Announcer<HostEvent>,
+    /// From the start on.
+    background: OnceLock<Background>,
+}
+
+impl Hosts {
+    /// Nobody is known yet. Where hosts can be, `discovery` says, which runs in the same controller.
+    pub fn new(discovery: &Discovery, config: HostsConfig) -> Self {
+        Self(Arc::new(Shared {
+            is_sound: config.check(),
+            table: HostTable::new(config.sound()),
+            discovery: discovery.clone(),
+            flooded: Mutex::default(),
+            announcer: Announcer::new(HostEvent::Missed),
+            background: OnceLock::new(),
+        }))
+    }
+
+    /// The host with this MAC address; in several VLANs, the untagged one, or that of the lowest.
+    #[inline]
+    pub fn find(&self, mac: MacAddr) -> Option<Arc<Host>> {
+        self.0.table.find(mac)
+    }
+
+    /// The host with this MAC address in a VLAN.
+    #[inline]
+    pub fn find_in(&self, vlan: Option<u16>, mac: MacAddr) -> Option<Arc<Host>> {
+        self.0.table.find_in(vlan, mac)
+    }
+
+    /// The host with this address; in several VLANs, the untagged one, or that of the lowest.
+    #[inline]
+    pub fn find_ipv4(&self, address: Ipv4Addr) -> Option<Arc<Host>> {
+        self.0.table.find_address(address.into())
+    }
+
+    /// The host with this address; in several VLANs, the untagged one, or that of the lowest.
+    #[inline]
+    pub fn find_ipv6(&self, address: Ipv6Addr) -> Option<Arc<Host>> {
+        self.0.table.find_address(address.into())
+    }
+
+    /// The host with this address in a VLAN.
+    #[inline]
+    pub fn find_address_in(
+        &self,
+        vlan: Option<u16>,
+        address: std::net::IpAddr,
+    ) -> Option<Arc<Host>> {
+        self.0.table.find_address_in(vlan, address)
+    }
+
+    /// All hosts, by MAC address and VLAN. Costs time in proportion to their number.
+    pub fn all(&self) -> Vec<Arc<Host>> {
+        self.0.table.all()
+    }
+
+    /// How many hosts are known.
+    pub fn count(&self) -> usize {
+        self.0.table.count()
+    }
+
+    /// How often a host was not learnt since there were too many, or since too much that is new came from its port.
+    pub fn refused(&self) -> u64 {
+        self.0.table.refused()
+    }
+
+    /// What happens from now on. [`Hosts::find`] shows it already when the event comes.
+    pub fn events(&self) -> Events<HostEvent> {
+        self.0.announcer.events()
+    }
+
+    /// Floods a frame without taking a link: sends it out of all hosts' ports of these switches, but for the port that it came in by.
+    /// That costs a packet-out a switch, and no packet-in. Nothing is sent where that port is one that flooded packets may not come
+    /// in by ([`FloodTree::is_open`]), nor where the same frame was sent to all less than 100 ms before: it has come back.
+    pub fn flood(
+        &self,
+        network: &Network,
+        from: PortId,
+        frame: &[u8],
+        now: Instant,
+        to: impl Fn(DatapathId) -> bool,
+    ) {
+        let tree = self.0.discovery.flood_tree().load();
+        if tree.accepts(from) && self.is_new(frame, now) {
+            tree.send_to_hosts(network, from, frame, to);
+        }
+    }
+
+    /// Whether a port has been judged to have no switch behind it: see
+    /// [`Discovery::is_host_port`].
+    pub fn is_host_port(&self, port: PortId) -> bool {
+        self.0.discovery.is_host_port(port)
+    }
+
+    /// Whether a frame names another MAC address for an address than that of the host who has it.
+    pub(crate) fn is_contradicted_by(&self, frame: &Frame) -> bool {
+        let vlan = frame.vlan();
+        frame.bindings().into_iter().any(|binding| {
+            let owner = self.find_address_in(vlan, binding.address);
+            owner.is_some_and(|owner| owner.mac != binding.mac)
+        })
+    }
+
+    /// Whether a frame is to be sent to all hosts: not if it was just now.
+    pub(crate) fn is_new(&self, frame: &[u8], now: Instant) -> bool {
+        let flooded = self.0.flooded.lock();
+        let mut flooded = flooded.unwrap_or_else(PoisonError::into_inner);
+        flooded.is_new(frame, now)
+    }
+
+    /// Which ports hosts may be at.
+    pub(crate) fn discovery(&self) -> &Discovery {
+        &self.0.discovery
+    }
+}
+
+impl Program for Hosts {
+    fn check(&self) -> Result<(), String> {
+        self.0.is_sound.clone()
+    }
+
+    fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(Handler {
+            hosts: Arc::clone(&self.0),
+            switch: info.datapath_id,
+            edges: Edges::new(&self.0.discovery),
+            news: PortBuckets::new(
+                NEWS_RATE_PER_PORT,
+                self.0.table.config().news_burst_per_port(),
+            ),
+        })
+    }
+
+    fn start(&self, background: &Background) {
+        // A second controller would have switches of its own; the first keeps it.
+        if self.0.background.set(background.clone()).is_ok() {
+            let (shared, own) = (Arc::clone(&self.0), background.clone());
+            background.spawn("hosts", async move { shared.run(own).await });
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Observe
+    }
+}
+
+/// Where hosts can be, as a handler asks for each packet-in: loaded again only when it has changed.
+pub(crate) struct Edges {
+    discovery: Discovery,
+    tree: Arc<FloodTree>,
+    version: u64,
+}
+
+impl Edges {
+    pub fn new(discovery: &Discovery) -> Self {
+        Self {
+            discovery: discovery.clone(),
+            version: discovery.flood_tree().version(),
+            tree: discovery.flood_tree().load(),
+        }
+    }
+
+    /// Whether a host can be at a port of this switch: the port exists, and no switch is known to be behind it.
+    pub fn contains(&mut self, port_no: PortNo, info: &SwitchInfo) -> bool {
+        let port = PortId::new(info.datapath_id, port_no);
+        !port_no.is_reserved() && info.port(port_no).is_some() && !is_link_port(self.tree(), port)
+    }
+
+    pub fn tree(&mut self) -> &FloodTree {
+        let version = self.discovery.flood_tree().version();
+        if version != self.version {
+            self.version = version;
+            self.tree = self.discovery.flood_tree().load();
+        }
+        &self.tree
+    }
+}
+
+fn is_link_port(tree: &FloodTree, port: PortId) -> bool {
+    matches!(tree.role(port), Some(PortRole::Link | PortRole::Blocked))
+}
+
+/// One switch's part.
+struct Handler {
+    hosts: Arc<Shared>,
+    switch: DatapathId,
+    edges: Edges,
+    /// How much that is new each port may tell.
+    news: PortBuckets,
+}
+
+impl SwitchHandler for Handler {
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        let Some(frame) = Frame::parse(packet.data) else {
+            return;
+        };
+        let our_mac = self.hosts.table.config().our_mac;
+        if frame.eth_dst == our_mac || frame.eth_src == our_mac {
+            // An answer to us, or a question of ours that came back.
+            switch.consume();
+        }
+        if frame.eth_src == our_mac
+            || is_for_bridges(frame.eth_dst)
+            || !self.edges.contains(packet.in_port, switch.info())
+        {
+            return;
+        }
+        let port = PortId::new(self.switch, packet.in_port);
+        let (sighting, now) = (self.hosts.sighting(port, &frame), switch.now());
+        if !self.hosts.table.is_news(&sighting, now) {
+            return;
+        }
+        if !self.news.take(packet.in_port, now) {
+            return self.hosts.table.refuse_unread();
+        }
+        self.hosts.see(&sighting, switch.network(), now);
+    }
+
+    fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
+        let is_down = status.reason == PortReason::Delete
+            || status.port.config.contains(PortConfig::PORT_DOWN)
+            || status.port.state.contains(PortState::LINK_DOWN);
+        if status.reason == PortReason::Delete {
+            self.news.forget(status.port.port_no);
+        }
+        if is_down {
+            let port = PortId::new(self.switch, status.port.port_no);
+            let effects = self.hosts.table.port_down(port, switch.now());
+            self.hosts.carry_out(effects, switch.network());
+        }
+    }
+
+    fn switch_down(&mut self, info: &SwitchInfo) {
+        self.hosts.switch_left(info.datapath_id);
+    }
+}
+
+/// Frames that bridges speak to each other with, and do not pass on (IEEE 802.1D section 7.12.6): LLDP, spanning tree.
+fn is_for_bridges(mac: MacAddr) -> bool {
+    matches!(mac.octets(), [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f])
+}
+
+impl Shared {
+    fn sighting(&self, port: PortId, frame: &Frame) -> Sighting {
+        let ip_src = if self.table.config().learns_from_data {
+            frame.ip_src()
+        } else {
+            None
+        };
+        Sighting {
+            port,
+            mac: frame.eth_src,
+            vlan: frame.vlan(),
+            neighbour: frame.neighbour(),
+            ip_src,
+        }
+    }
+
+    fn see(&self, sighting: &Sighting, network: &Network, now: Instant) {
+        let effects = self.table.see(sighting, now);
+        if effects.is_empty() {
+            return;
+        }
+        self.carry_out(effects, network);
+        // The port may have been found to lead to a switch after we had looked, and the correction may have come before
+        // us.
+        if self.discovery.is_link_port(sighting.port) {
+            self.correct(network, now);
+        }
+    }
+
+    fn switch_left(&self, switch: DatapathId) {
+        let Some(background) = self.background.get() else {
+            return;
+        };
+        // Where a newer connection has taken this one's place, the switch is there still, and so are its hosts.
+        if background.network().info(switch).is_none() {
+            let effects = self.table.switch_left(switch, background.now());
+            self.carry_out(effects, background.network());
+        }
+    }
+
+    /// Sends what is to be sent, and tells what is to be told.
+    fn carry_out(&self, effects: Effects, network: &Network) {
+        for probe in &effects.probes {
+            let frame = probe::frame(probe, self.table.config().our_mac);
+            let actions = [Action::output(probe.port.port_no)];
+            let message = packet_out(&frame, &actions);
+            // A switch that has left, or does not keep up, does not answer for its host.
+            let _ = network.send(probe.port.switch, &message);
+        }
+        for event in effects.events {
+            log(&event);
+            self.announcer.announce(event);
+        }
+    }
+
+    fn correct(&self, network: &Network, now: Instant) {
+        let tree = self.discovery.flood_tree().load();
+        let effects = self.table.correct(|port| is_link_port(&tree, port), now);
+        self.carry_out(effects, network);
+    }
+
+    /// The background program: timers, and corrections when ports turn out to lead to switches.
+    async fn run(&self, background: Background) {
+        let tree = self.discovery.flood_tree();
+        let mut seen = tree.version();
+        loop {
+            // What is claimed meanwhile is decided after `probe_timeout` at the earliest.
+            let latest = background.now() + self.table.config().probe_timeout;
+            let due = self
+                .table
+                .next_timeout()
+                .map_or(latest, |due| due.min(latest));
+            let pause = due.saturating_duration_since(background.now());
+            if let Some(version) = background.timeout(pause, tree.changed(seen)).await {
+                seen = version;
+                self.correct(background.network(), background.now());
+            }
+            let effects = self.table.handle_timeout(background.now());
+            self.carry_out(effects, background.network());
+        }
+    }
+}
+
+fn log(event: &HostEvent) {
+    match event {
+        HostEvent::Joined(host) => {
+            urtica_log::debug!(about: host.attached, mac = %host.mac, at = %host.attached, "host joined")
+        }
+        HostEvent::Changed(_) | HostEvent::Missed(_) => {}
+        HostEvent::Moved { host, from } => {
+            urtica_log::info!(about: host.attached, mac = %host.mac, %from, to = %host.attached, "host moved");
+        }
+        HostEvent::Left { host, reason } => {
+            urtica_log::debug!(about: host.attached, mac = %host.mac, at = %host.attached, ?reason, "host left");
+        }
+        HostEvent::AddressConflict {
+            address,
+            owner,
+            claimant,
+        } => {
+            urtica_log::warn!(about: claimant.attached, %address, owner = %owner.mac, at = %owner.attached, claimant = %claimant.mac, claimant_at = %claimant.attached, "two hosts say that they have one address");
+        }
+        HostEvent::AddressMoved { address, from, to } => {
+            urtica_log::warn!(about: to.attached, %address, from = %from.mac, to = %to.mac, to_at = %to.attached, "an address has another owner");
+        }
+        HostEvent::Contested { host, port } => {
+            urtica_log::warn!(about: port, mac = %host.mac, at = %host.attached, %port, "a host is seen at a second port and answers at the first: two hosts with one MAC address, a loop, or a forged sender");
+        }
+        HostEvent::Flapping { host, .. } => {
+            urtica_log::warn!(about: host.attached, mac = %host.mac, at = %host.attached, "a host moves to and fro; it stays where it is for a while");
+        }
+        HostEvent::Refused { port, known } => {
+            urtica_log::warn!(about: port, %port, known, "too many hosts; new ones are not learnt");
+        }
+    }
+}

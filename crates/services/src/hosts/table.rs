@@ -1,0 +1,713 @@
+//! The hosts that are known: no network and no clock; times are arguments.
+//!
+//! **How.** Two concurrent maps lead from MAC and IP addresses to hosts, and are read without a lock. Whatever changes
+//! a host takes the writer's lock, under which is all that only changes need: who is at which port, who claims what,
+//! and what is due when.
+//!
+//! A sighting that tells nothing new, which is nearly every one, only sets the host's time.
+
+use super::frame::Neighbour;
+use super::host::{Host, HostId};
+use super::{ConflictPolicy, EVENT_INTERVAL, HostEvent, HostsConfig, LeftReason};
+use crate::timers::Timers;
+use papaya::HashMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use urtica_topology::PortId;
+use urtica_wire::MacAddr;
+
+/// How often a silent host is asked before it counts as gone.
+const AGE_PROBES: u8 = 3;
+
+/// A frame came in by a port where hosts may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sighting {
+    pub port: PortId,
+    pub mac: MacAddr,
+    pub vlan: Option<u16>,
+    /// What it tells of addresses.
+    pub neighbour: Option<Neighbour>,
+    /// The address that its IP packet comes from, where that is to be learnt.
+    pub ip_src: Option<IpAddr>,
+}
+
+/// What follows from something that happened.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    pub events: Vec<HostEvent>,
+    pub probes: Vec<HostProbe>,
+}
+
+impl Effects {
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.probes.is_empty()
+    }
+}
+
+/// A host is to be asked whether it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HostProbe {
+    pub port: PortId,
+    pub vlan: Option<u16>,
+    pub mac: MacAddr,
+    pub address: IpAddr,
+}
+
+/// Hosts under one key, by VLAN. Mostly one.
+type Shelf = Arc<[Arc<Host>]>;
+
+pub(super) struct HostTable {
+    config: HostsConfig,
+    by_mac: HashMap<MacAddr, Shelf>,
+    by_address: HashMap<IpAddr, Shelf>,
+    writer: Mutex<Writer>,
+    /// Sightings that told something new and were not looked at.
+    unread: AtomicU64,
+}
+
+/// What changes need beside the maps.
+#[derive(Default)]
+struct Writer {
+    at_port: BTreeMap<PortId, BTreeSet<HostId>>,
+    count: usize,
+    timers: Timers<Timer>,
+    /// Hosts that are seen elsewhere than where they are, by the port where they are.
+    moves: BTreeMap<HostId, Claim<PortId>>,
+    /// Addresses that another host than who has it says that it has.
+    claims: BTreeMap<(Option<u16>, IpAddr), Claim<HostId>>,
+    /// How often silent hosts have been asked.
+    asked: BTreeMap<HostId, u8>,
+    /// When hosts moved of late.
+    moved: BTreeMap<HostId, VecDeque<Instant>>,
+    /// Hosts that moved too often, and until when they stay.
+    held: BTreeMap<HostId, Instant>,
+    /// When events were told that are told rarely.
+    told: BTreeMap<Subject, Instant>,
+    refused: u64,
+}
+
+/// Somebody wants what a host has.
+#[derive(Clone, Copy)]
+struct Claim<T> {
+    by: T,
+    /// When it is decided.
+    due: Instant,
+    /// How often the host had been heard until then.
+    heard: u64,
+}
+
+/// What is to be looked at when its time has come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Age(HostId),
+    Move(HostId),
+    Claim(Option<u16>, IpAddr),
+}
+
+/// What an event is about that is told rarely.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Conflict(Option<u16>, IpAddr),
+    Contested(HostId),
+    Refused(PortId),
+}
+
+impl HostTable {
+    pub fn new(config: HostsConfig) -> Self {
+        Self {
+            config,
+            by_mac: HashMap::new(),
+            by_address: HashMap::new(),
+            writer: Mutex::default(),
+            unread: AtomicU64::new(0),
+        }
+    }
+
+    pub fn config(&self) -> &HostsConfig {
+        &self.config
+    }
+
+    pub fn find(&self, mac: MacAddr) -> Option<Arc<Host>> {
+        first(&self.by_mac, &mac)
+    }
+
+    pub fn find_in(&self, vlan: Option<u16>, mac: MacAddr) -> Option<Arc<Host>> {
+        within(&self.by_mac, &mac, vlan)
+    }
+
+    pub fn find_address(&self, address: IpAddr) -> Option<Arc<Host>> {
+        first(&self.by_address, &address)
+    }
+
+    pub fn find_address_in(&self, vlan: Option<u16>, address: IpAddr) -> Option<Arc<Host>> {
+        within(&self.by_address, &address, vlan)
+    }
+
+    /// All hosts, by MAC address and VLAN.
+    pub fn all(&self) -> Vec<Arc<Host>> {
+        let by_mac = self.by_mac.pin();
+        let mut hosts: Vec<_> = by_mac
+            .values()
+            .flat_map(|shelf| shelf.iter().cloned())
+            .collect();
+        hosts.sort_unstable_by_key(|host| (host.mac, host.vlan));
+        hosts
+    }
+
+    pub fn count(&self) -> usize {
+        self.lock().count
+    }
+
+    pub fn refused(&self) -> u64 {
+        self.lock().refused + self.unread.load(Ordering::Relaxed)
+    }
+
+    /// Whether a sighting tells something new, for [`HostTable::see`]. One that does not shows that its host is alive, and
+    /// takes no lock.
+    pub fn is_news(&self, sighting: &Sighting, now: Instant) -> bool {
+        if sighting.mac.is_multicast() || sighting.mac == MacAddr::ZERO {
+            return false;
+        }
+        match self.find_in(sighting.vlan, sighting.mac) {
+            Some(host) if tells_nothing_new(&host, sighting) => {
+                // Whether it is heard before a claim on it is decided, the timer finds out.
+                host.touch(now);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Takes in a sighting that tells something new.
+    pub fn see(&self, sighting: &Sighting, now: Instant) -> Effects {
+        self.change(now, |change| change.see(sighting))
+    }
+
+    /// A sighting is not looked at: there were too many.
+    pub fn refuse_unread(&self) {
+        self.unread.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&self, now: Instant) -> Effects {
+        self.change(now, |change| change.handle_timeout())
+    }
+
+    /// When something is due next.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.lock().timers.next()
+    }
+
+    /// A port has no link any more, or is gone.
+    pub fn port_down(&self, port: PortId, now: Instant) -> Effects {
+        self.change(now, |change| change.clear(port, LeftReason::PortDown))
+    }
+
+    /// A switch has left.
+    pub fn switch_left(&self, switch: urtica_wire::DatapathId, now: Instant) -> Effects {
+        self.change(now, |change| {
+            for port in change.ports() {
+                if port.switch == switch {
+                    change.clear(port, LeftReason::SwitchLeft);
+                }
+            }
+        })
+    }
+
+    /// The topology has changed: corrects what was learnt at ports that lead to other switches. A host that was
+    /// somewhere else before it seemed to be there goes back.
+    pub fn correct(&self, is_link_port: impl Fn(PortId) -> bool, now: Instant) -> Effects {
+        self.change(now, |change| {
+            for port in change.ports() {
+                if is_link_port(port) {
+                    change.correct(port, &is_link_port);
+                }
+            }
+            change
+                .writer
+                .moves
+                .retain(|_, claim| !is_link_port(claim.by));
+        })
+    }
+
+    fn change(&self, now: Instant, work: impl FnOnce(&mut Change)) -> Effects {
+        let mut change = Change {
+            table: self,
+            writer: self.lock(),
+            now,
+            effects: Effects::default(),
+        };
+        work(&mut change);
+        change.effects
+    }
+
+    /// The lock guards what is whole between any two calls of [`HostTable::change`], and nothing in between panics.
+    fn lock(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tells_nothing_new(host: &Host, sighting: &Sighting) -> bool {
+    let claim = sighting.neighbour.and_then(|neighbour| neighbour.claim());
+    let is_router = sighting
+        .neighbour
+        .and_then(|neighbour| neighbour.is_router());
+    host.attached == sighting.port
+        && claim.is_none_or(|address| host.has(address))
+        && sighting.ip_src.is_none_or(|address| host.has(address))
+        && is_router.is_none_or(|is_router| host.is_router == is_router)
+}
+
+/// A change under the writer's lock.
+struct Change<'t> {
+    table: &'t HostTable,
+    writer: MutexGuard<'t, Writer>,
+    now: Instant,
+    effects: Effects,
+}
+
+impl Change<'_> {
+    fn see(&mut self, sighting: &Sighting) {
+        let id = (sighting.vlan, sighting.mac);
+        match self.find(id) {
+            None => {
+                if !self.join(id, sighting.port) {
+                    return;
+                }
+            }
+            Some(host) if host.attached != sighting.port => {
+                if !self.claim_place(&host, sighting.port) {
+                    return;
+                }
+            }
+            Some(host) => host.touch(self.now),
+        }
+        self.learn_addresses(id, sighting);
+    }
+
+    /// A host that is not known yet. Returns whether it is now.
+    fn join(&mut self, id: HostId, port: PortId) -> bool {
+        let config = &self.table.config;
+        if self.writer.count >= config.max_hosts || !self.has_room(port) {
+            self.refuse(port);
+            return false;
+        }
+        let host = Arc::new(Host::new(id, port, self.now));
+        self.writer.at_port.entry(port).or_default().insert(id);
+        self.writer.count += 1;
+        self.set_age(id, self.now + config.max_age);
+        self.put(Arc::clone(&host));
+        self.tell(HostEvent::Joined(host));
+        true
+    }
+
+    fn has_room(&self, port: PortId) -> bool {
+        self.known_at(port) < self.table.config.max_hosts_per_port
+    }
+
+    fn known_at(&self, port: PortId) -> usize {
+        self.writer.at_port.get(&port).map_or(0, BTreeSet::len)
+    }
+
+    fn refuse(&mut self, port: PortId) {
+        self.writer.refused += 1;
+        if self.is_worth_telling(Subject::Refused(port)) {
+            let known = self.known_at(port);
+            self.tell(HostEvent::Refused { port, known });
+        }
+    }
+
+    /// A host is seen elsewhere than where it is. Returns whether it is there from now on.
+    fn claim_place(&mut self, host: &Arc<Host>, port: PortId) -> bool {
+        let id = host.id();
+        if self
+            .writer
+            .held
+            .get(&id)
+            .is_some_and(|until| self.now < *until)
+        {
+            return false;
+        }
+        if !self.has_room(port) {
+            self.refuse(port);
+            return false;
+        }
+        if self.table.config.on_conflict == ConflictPolicy::NewestWins {
+            self.move_to(host, port);
+            return true;
+        }
+        if self.writer.moves.contains_key(&id) {
+            return false;
+        }
+        let claim = self.claim(port, host);
+        self.writer.moves.insert(id, claim);
+        self.writer.timers.set(Timer::Move(id), claim.due);
+        self.probe(host);
+        false
+    }
+
+    /// What a host says of addresses.
+    fn learn_addresses(&mut self, id: HostId, sighting: &Sighting) {
+        if let Some(neighbour) = sighting.neighbour {
+            if let Some(address) = neighbour.claim() {
+                self.claim_address(id, address);
+            }
+            if let Some(is_router) = neighbour.is_router() {
+                self.set_router(id, is_router);
+            }
+        }
+        // A packet's sender may be far away: what a router sends on teaches only what nobody else says.
+        if let Some(address) = sighting.ip_src
+            && self.owner(id.0, address).is_none()
+        {
+            self.add_address(id, address);
+        }
+    }
+
+    fn claim_address(&mut self, id: HostId, address: IpAddr) {
+        let Some(owner) = self.owner(id.0, address) else {
+            return self.add_address(id, address);
+        };
+        if owner.id() == id {
+            return;
+        }
+        if self.is_worth_telling(Subject::Conflict(id.0, address))
+            && let Some(claimant) = self.find(id)
+        {
+            self.tell(HostEvent::AddressConflict {
+                address,
+                owner: Arc::clone(&owner),
+                claimant,
+            });
+        }
+        if self.table.config.on_conflict == ConflictPolicy::NewestWins {
+            return self.move_address(&owner, id, address);
+        }
+        if !self.writer.claims.contains_key(&(id.0, address)) {
+            let claim = self.claim(id, &owner);
+            self.writer.claims.insert((id.0, address), claim);
+            let timer = Timer::Claim(id.0, address);
+            self.writer.timers.set(timer, claim.due);
+            self.probe_for(&owner, address);
+        }
+    }
+
+    fn claim<T>(&self, by: T, host: &Host) -> Claim<T> {
+        Claim {
+            by,
+            due: self.now + self.table.config.probe_timeout,
+            heard: host.heard(),
+        }
+    }
+
+    fn set_router(&mut self, id: HostId, is_router: bool) {
+        if let Some(host) = self.find(id)
+            && host.is_router != is_router
+        {
+            let host = self.update(&host, |host| host.is_router = is_router);
+            self.tell(HostEvent::Changed(host));
+        }
+    }
+
+    fn handle_timeout(&mut self) {
+        while let Some(timer) = self.writer.timers.pop_due(self.now) {
+            match timer {
+                Timer::Age(id) => self.age(id),
+                Timer::Move(id) => self.decide_move(id),
+                Timer::Claim(vlan, address) => self.decide_claim(vlan, address),
+            }
+        }
+        let now = self.now;
+        self.writer
+            .told
+            .retain(|_, told| now < *told + EVENT_INTERVAL);
+        self.writer.held.retain(|_, until| now < *until);
+    }
+
+    /// A host that has been silent for its time is asked, and if it stays silent it is gone.
+    fn age(&mut self, id: HostId) {
+        let Some(host) = self.find(id) else {
+            return;
+        };
+        let due = host.last_seen() + self.table.config.max_age;
+        if due > self.now {
+            self.writer.asked.remove(&id);
+            return self.set_age(id, due);
+        }
+        let asked = self.writer.asked.entry(id).or_default();
+        *asked += 1;
+        let is_given_up = *asked > AGE_PROBES;
+        if is_given_up || host.addresses().next().is_none() {
+            return self.remove(&host, LeftReason::Silent);
+        }
+        self.set_age(id, self.now + self.table.config.probe_timeout);
+        self.probe(&host);
+    }
+
+    fn set_age(&mut self, id: HostId, due: Instant) {
+        self.writer.timers.set(Timer::Age(id), due);
+    }
+
+    /// A host that was seen elsewhere has had its time to answer where it is.
+    fn decide_move(&mut self, id: HostId) {
+        let (Some(claim), Some(host)) = (self.writer.moves.get(&id).copied(), self.find(id)) else {
+            return;
+        };
+        if claim.due > self.now {
+            return;
+        }
+        self.writer.moves.remove(&id);
+        let port = claim.by;
+        if host.heard() == claim.heard {
+            return match self.has_room(port) {
+                true => self.move_to(&host, port),
+                false => self.refuse(port),
+            };
+        }
+        if self.is_worth_telling(Subject::Contested(id)) {
+            self.tell(HostEvent::Contested { host, port });
+        }
+    }
+
+    /// The owner of an address that another claims has had its time to answer.
+    fn decide_claim(&mut self, vlan: Option<u16>, address: IpAddr) {
+        let Some(claim) = self.writer.claims.get(&(vlan, address)).copied() else {
+            return;
+        };
+        if claim.due > self.now {
+            return;
+        }
+        self.writer.claims.remove(&(vlan, address));
+        let claimant = claim.by;
+        if self.find(claimant).is_none() {
+            return;
+        }
+        match self.owner(vlan, address) {
+            Some(owner) if owner.id() == claimant || owner.heard() != claim.heard => {}
+            Some(owner) => self.move_address(&owner, claimant, address),
+            None => self.add_address(claimant, address),
+        }
+    }
+
+    fn move_to(&mut self, host: &Arc<Host>, port: PortId) {
+        let (id, from, now) = (host.id(), host.attached, self.now);
+        self.leave_port(id, from);
+        self.writer.at_port.entry(port).or_default().insert(id);
+        let host = self.update(host, |host| {
+            host.attached = port;
+            host.came_from = Some(from);
+            host.touch(now);
+        });
+        self.tell(HostEvent::Moved {
+            host: Arc::clone(&host),
+            from,
+        });
+        self.hold_if_flapping(&host);
+    }
+
+    fn hold_if_flapping(&mut self, host: &Arc<Host>) {
+        let (id, now) = (host.id(), self.now);
+        let config = &self.table.config;
+        let moved = self.writer.moved.entry(id).or_default();
+        moved.retain(|at| now < *at + config.flap_window);
+        moved.push_back(now);
+        if moved.len() > config.max_moves {
+            moved.clear();
+            let until = now + config.hold;
+            self.writer.held.insert(id, until);
+            self.tell(HostEvent::Flapping {
+                host: Arc::clone(host),
+                until,
+            });
+        }
+    }
+
+    /// Adds an address that nobody has; the oldest goes where there are too many.
+    fn add_address(&mut self, id: HostId, address: IpAddr) {
+        let Some(host) = self.find(id) else {
+            return;
+        };
+        if let Some(oldest) = host.surplus(address, self.table.config.max_addresses) {
+            take_off(&self.table.by_address, &oldest, id);
+            let host = self.update(&host, |host| host.remove(oldest));
+            return self.add_address(host.id(), address);
+        }
+        let host = self.update(&host, |host| host.add(address));
+        self.tell(HostEvent::Changed(host));
+    }
+
+    fn move_address(&mut self, owner: &Arc<Host>, to: HostId, address: IpAddr) {
+        take_off(&self.table.by_address, &address, owner.id());
+        let from = self.update(owner, |host| host.remove(address));
+        self.add_address(to, address);
+        if let Some(to) = self.find(to) {
+            self.tell(HostEvent::AddressMoved { address, from, to });
+        }
+    }
+
+    /// All hosts of a port are gone.
+    fn clear(&mut self, port: PortId, reason: LeftReason) {
+        for id in self.writer.at_port.get(&port).cloned().unwrap_or_default() {
+            if let Some(host) = self.find(id) {
+                self.remove(&host, reason);
+            }
+        }
+    }
+
+    /// The hosts of a port, which leads to another switch, go back to where they were, or are gone.
+    fn correct(&mut self, port: PortId, is_link_port: &impl Fn(PortId) -> bool) {
+        for id in self.writer.at_port.get(&port).cloned().unwrap_or_default() {
+            let Some(host) = self.find(id) else {
+                continue;
+            };
+            match host.came_from {
+                Some(before) if !is_link_port(before) && self.has_room(before) => {
+                    self.move_back(&host, before);
+                }
+                _ => self.remove(&host, LeftReason::NotAnEdge),
+            }
+        }
+    }
+
+    fn move_back(&mut self, host: &Arc<Host>, before: PortId) {
+        let (id, from) = (host.id(), host.attached);
+        self.leave_port(id, from);
+        self.writer.at_port.entry(before).or_default().insert(id);
+        let host = self.update(host, |host| {
+            host.attached = before;
+            host.came_from = None;
+        });
+        self.tell(HostEvent::Moved { host, from });
+    }
+
+    fn remove(&mut self, host: &Arc<Host>, reason: LeftReason) {
+        let id = host.id();
+        for address in host.addresses() {
+            take_off(&self.table.by_address, &address, id);
+        }
+        take_off(&self.table.by_mac, &host.mac, id);
+        self.leave_port(id, host.attached);
+        self.writer.count -= 1;
+        self.writer.timers.cancel(Timer::Age(id));
+        self.writer.timers.cancel(Timer::Move(id));
+        self.writer.moves.remove(&id);
+        self.writer.asked.remove(&id);
+        self.writer.moved.remove(&id);
+        self.writer.held.remove(&id);
+        self.tell(HostEvent::Left {
+            host: Arc::clone(host),
+            reason,
+        });
+    }
+
+    fn leave_port(&mut self, id: HostId, port: PortId) {
+        if let Some(hosts) = self.writer.at_port.get_mut(&port) {
+            hosts.remove(&id);
+            if hosts.is_empty() {
+                self.writer.at_port.remove(&port);
+            }
+        }
+    }
+
+    fn ports(&self) -> Vec<PortId> {
+        self.writer.at_port.keys().copied().collect()
+    }
+
+    fn find(&self, (vlan, mac): HostId) -> Option<Arc<Host>> {
+        self.table.find_in(vlan, mac)
+    }
+
+    fn owner(&self, vlan: Option<u16>, address: IpAddr) -> Option<Arc<Host>> {
+        self.table.find_address_in(vlan, address)
+    }
+
+    /// Puts a changed host in the place of the one that it was.
+    fn update(&self, host: &Host, change: impl FnOnce(&mut Host)) -> Arc<Host> {
+        let mut host = host.clone();
+        change(&mut host);
+        let host = Arc::new(host);
+        self.put(Arc::clone(&host));
+        host
+    }
+
+    fn put(&self, host: Arc<Host>) {
+        put_on(&self.table.by_mac, host.mac, &host);
+        for address in host.addresses() {
+            put_on(&self.table.by_address, address, &host);
+        }
+    }
+
+    fn probe(&mut self, host: &Host) {
+        if let Some(address) = host.addresses().next() {
+            self.probe_for(host, address);
+        }
+    }
+
+    fn probe_for(&mut self, host: &Host, address: IpAddr) {
+        self.effects.probes.push(HostProbe {
+            port: host.attached,
+            vlan: host.vlan,
+            mac: host.mac,
+            address,
+        });
+    }
+
+    fn tell(&mut self, event: HostEvent) {
+        self.effects.events.push(event);
+    }
+
+    fn is_worth_telling(&mut self, subject: Subject) -> bool {
+        let now = self.now;
+        let told = self.writer.told.get(&subject);
+        if told.is_some_and(|told| now < *told + EVENT_INTERVAL) {
+            return false;
+        }
+        self.writer.told.insert(subject, now);
+        true
+    }
+}
+
+/// The first host of a shelf: the untagged one, or that of the lowest VLAN.
+fn first<K: Hash + Eq>(map: &HashMap<K, Shelf>, key: &K) -> Option<Arc<Host>> {
+    map.pin().get(key)?.first().cloned()
+}
+
+fn within<K: Hash + Eq>(map: &HashMap<K, Shelf>, key: &K, vlan: Option<u16>) -> Option<Arc<Host>> {
+    let map = map.pin();
+    map.get(key)?.iter().find(|host| host.vlan == vlan).cloned()
+}
+
+/// Puts a host on a shelf, in the place of one with the same identity or VLAN. For writers.
+fn put_on<K: Hash + Eq>(map: &HashMap<K, Shelf>, key: K, host: &Arc<Host>) {
+    let map = map.pin();
+    let shelf = map.get(&key).map_or(&[][..], |shelf| shelf);
+    let others = shelf.iter().filter(|other| other.vlan != host.vlan);
+    let mut hosts: Vec<_> = others.chain([host]).cloned().collect();
+    hosts.sort_unstable_by_key(|host| host.vlan);
+    map.insert(key, hosts.into());
+}
+
+/// Takes a host off a shelf. For writers.
+fn take_off<K: Hash + Eq + Copy>(map: &HashMap<K, Shelf>, key: &K, id: HostId) {
+    let map = map.pin();
+    let Some(shelf) = map.get(key) else {
+        return;
+    };
+    let hosts: Vec<_> = shelf
+        .iter()
+        .filter(|host| host.id() != id)
+        .cloned()
+        .collect();
+    if hosts.is_empty() {
+        map.remove(key);
+    } else {
+        map.insert(*key, hosts.into());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! What is to be provisioned: a path, the packets that take it, and what its entries are like.
+
+use super::ProvisionError;
+use std::collections::BTreeSet;
+use urtica_topology::{Hop, Path, PortId};
+use urtica_wire::{
+    Action, BufferId, DatapathId, Element, EntryOptions, Field, FlowMod, FlowModCommand,
+    FlowModFlags, Instruction, List, Match, Message, OxmField, PacketIn, PacketOut, PortNo,
+    Version,
+};
+
+/// Packets that are to take a path: what [`Provisioner::provision`](super::Provisioner::provision) makes of it is an
+/// entry in every switch on the way.
+///
+/// ```
+/// use urtica_services::Flow;
+/// use urtica_topology::{Hop, Path};
+/// use urtica_wire::{DatapathId, EntryOptions, Match, PortNo};
+///
+/// let path = Path {
+///     hops: vec![Hop { switch: DatapathId(1), in_port: PortNo(1), out_port: PortNo(2) }],
+/// };
+/// let flow = Flow::new(path, Match::any().eth_dst("02:00:00:00:00:02".parse()?))
+///     .options(EntryOptions::idle(30).priority(100));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Flow {
+    pub(super) path: Path,
+    match_: Match<'static>,
+    options: EntryOptions,
+    table_id: u8,
+    matches_in_port: bool,
+    at_each_switch: Vec<Action<'static>>,
+    at_far_end: Vec<Action<'static>>,
+    waiting: Option<WaitingPacket>,
+}
+
+/// A packet that is to take the path as soon as it is there.
+#[derive(Clone, Debug)]
+struct WaitingPacket {
+    buffer_id: BufferId,
+    in_port: PortNo,
+    data: Vec<u8>,
+}
+
+impl Flow {
+    /// Packets that match `match_` take `path`. The entries stay until they are removed, at the middle priority, in
+    /// table 0.
+    pub fn new(path: Path, match_: Match<'static>) -> Self {
+        Self {
+            path,
+            match_,
+            options: EntryOptions::PERMANENT,
+            table_id: 0,
+            matches_in_port: false,
+            at_each_switch: Vec::new(),
+            at_far_end: Vec::new(),
+            waiting: None,
+        }
+    }
+
+    /// The entries' priority, time-outs and flags. The cookie is the provisioner's; the one given here is not used.
+    ///
+    /// With a time-out, the path goes as a whole when its first entry does.
+    pub fn options(self, options: EntryOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// The table that the entries are in. 1.0 has only table 0.
+    pub fn table(self, table_id: u8) -> Self {
+        Self { table_id, ..self }
+    }
+
+    /// Each entry matches, too, the port by which the path comes to its switch.
+    pub fn matching_in_ports(self) -> Self {
+        Self {
+            matches_in_port: true,
+            ..self
+        }
+    }
+
+    /// What each switch does before it sends a packet on. A change to a field of the match would keep the next switch's
+    /// entry from matching.
+    pub fn at_each_switch(self, actions: Vec<Action<'static>>) -> Self {
+        Self {
+            at_each_switch: actions,
+            ..self
+        }
+    }
+
+    /// What the last switch does, too, before it sends a packet out: the place to rewrite headers.
+    pub fn at_far_end(self, actions: Vec<Action<'static>>) -> Self {
+        Self {
+            at_far_end: actions,
+            ..self
+        }
+    }
+
+    /// Sends this packet, which came to the near end and waits there, on its way once the path is there. Where
+    /// provisioning fails, the packet is not sent.
+    ///
+    /// A packet that the switch neither kept nor sent whole cannot be sent on, and is not.
+    pub fn releasing(self, packet: &PacketIn) -> Self {
+        let is_whole = packet.data.len() >= usize::from(packet.total_len);
+        let is_kept = packet.buffer_id.is_some();
+        let waiting = WaitingPacket {
+            buffer_id: packet.buffer_id,
+            in_port: packet.in_port,
+            data: if is_kept {
+                Vec::new()
+            } else {
+                packet.data.to_vec()
+            },
+        };
+        Self {
+            waiting: (is_kept || is_whole).then_some(waiting),
+            ..self
+        }
+    }
+
+    /// Checks what can be told without looking at the network.
+    pub(super) fn check(&self) -> Result<(), ProvisionError> {
+        if self.path.hops.is_empty() {
+            return Err(ProvisionError::EmptyPath);
+        }
+        let mut seen = BTreeSet::new();
+        match self.path.hops.iter().find(|hop| !seen.insert(hop.switch)) {
+            Some(hop) => Err(ProvisionError::Circle { switch: hop.switch }),
+            None => Ok(()),
+        }
+    }
+
+    /// The ports that the path uses.
+    pub(super) fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
+        let hops = self.path.hops.iter();
+        hops.flat_map(|hop| [hop.comes_in(), hop.goes_out()])
+    }
+
+    /// The entries, from the near end to the far end.
+    pub(super) fn entries(&self, cookie: u64) -> Vec<PathEntry> {
+        let last = self.path.hops.len().saturating_sub(1);
+        let hops = self.path.hops.iter().enumerate();
+        hops.map(|(index, hop)| self.entry(hop, index == last, cookie))
+            .collect()
+    }
+
+    fn entry(&self, hop: &Hop, is_last: bool, cookie: u64) -> PathEntry {
+        let mut actions = self.at_each_switch.clone();
+        if is_last {
+            actions.extend(&self.at_far_end);
+        }
+        actions.push(Action::output(out_port(hop)));
+        let match_ = match self.matches_in_port {
+            true => self
+                .match_
+                .clone()
+                .with_exact(OxmField::InPort, hop.in_port.0),
+            false => self.match_.clone(),
+        };
+        let mut flow_mod = FlowMod {
+            cookie,
+            table_id: self.table_id,
+            match_,
+            instructions: List::from(vec![Instruction::apply(actions)]),
+            ..self.options.flow_mod()
+        };
+        if flow_mod.idle_timeout > 0 || flow_mod.hard_timeout > 0 {
+            flow_mod.flags |= FlowModFlags::SEND_FLOW_REM;
+        }
+        PathEntry {
+            switch: hop.switch,
+            flow_mod,
+        }
+    }
+
+    /// The packet-out that sends the waiting packet through the near end's actions.
+    pub(super) fn release(&self) -> Option<(DatapathId, Message<'_>)> {
+        let (waiting, hop) = (self.waiting.as_ref()?, self.path.hops.first()?);
+        let entry = self.entry(hop, self.path.hops.len() == 1, 0);
+        let packet_out = PacketOut {
+            buffer_id: waiting.buffer_id,
+            in_port: waiting.in_port,
+            actions: List::from(entry.actions()),
+            data: &waiting.data,
+        };
+        Some((hop.switch, Message::PacketOut(packet_out)))
+    }
+}
+
+/// A packet leaves by the port that it came in by only where that is said so (1.3.5 section 4.5, `OFPP_IN_PORT`).
+fn out_port(hop: &Hop) -> PortNo {
+    if hop.out_port == hop.in_port {
+        PortNo::IN_PORT
+    } else {
+        hop.out_port
+    }
+}
+
+/// One switch's entry of a path.
+#[derive(Clone, Debug)]
+pub(super) struct PathEntry {
+    pub switch: DatapathId,
+    flow_mod: FlowMod<'static>,
+}
+
+/// Where an entry is: a switch has one at most for each table, priority and match.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    switch: DatapathId,
+    table_id: u8,
+    priority: u16,
+    /// The match's fields as TLVs, sorted.
+    fields: Vec<Vec<u8>>,
+}
+
+impl Place {
+    pub fn new(switch: DatapathId, table_id: u8, priority: u16, match_: &Match) -> Self {
+        let mut fields: Vec<_> = match_.fields().map(|field| to_tlv(&field)).collect();
+        fields.sort_unstable();
+        Self {
+            switch,
+            table_id,
+            priority,
+            fields,
+        }
+    }
+
+    pub fn switch(&self) -> DatapathId {
+        self.switch
+    }
+}
+
+fn to_tlv(field: &Field) -> Vec<u8> {
+    let mut tlv = Vec::new();
+    // What cannot be written is refused when the entry is sent; until then it is known by its name.
+    if field.encode(Version::Of13, &mut tlv).is_err() {
+        tlv = format!("{field:?}").into_bytes();
+    }
+    tlv
+}
+
+impl PathEntry {
+    pub fn place(&self) -> Place {
+        let FlowMod {
+            table_id,
+            priority,
+            match_,
+            ..
+        } = &self.flow_mod;
+        Place::new(self.switch, *table_id, *priority, match_)
+    }
+
+    /// Whether it stays until it is deleted.
+    pub fn is_permanent(&self) -> bool {
+        self.flow_mod.idle_timeout == 0 && self.flow_mod.hard_timeout == 0
+    }
+
+    pub fn add(&self) -> Message<'static> {
+        Message::FlowMod(self.flow_mod.clone())
+    }
+
+    pub fn delete(&self, version: Version) -> Message<'static> {
+        let FlowMod {
+            cookie,
+            table_id,
+            priority,
+            ref match_,
+            ..
+        } = self.flow_mod;
+        delete_strict(version, cookie, table_id, priority, match_.clone())
+    }
+
+    fn actions(&self) -> Vec<Action<'static>> {
+        let applied = self.flow_mod.instructions.iter().next();
+        match applied {
+            Some(Instruction::ApplyActions(actions)) => actions.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Deletes one entry; in 1.3 only if it has this cookie, in 1.0 whichever is there.
+pub(super) fn delete_strict(
+    version: Version,
+    cookie: u64,
+    table_id: u8,
+    priority: u16,
+    match_: Match<'_>,
+) -> Message<'_> {
+    Message::FlowMod(FlowMod {
+        cookie,
+        cookie_mask: if version == Version::Of13 {
+            u64::MAX
+        } else {
+            0
+        },
+        table_id,
+        command: FlowModCommand::DeleteStrict,
+        priority,
+        match_,
+        ..FlowMod::default()
+    })
+}

@@ -1,0 +1,497 @@
+//! What the program does: set up, remove, clean.
+
+use super::flow::{Flow, PathEntry, Place, delete_strict};
+use super::ledger::Reserved;
+use super::{COOKIE_TAG, COOKIE_TAG_MASK, ProvisionError, Provisioned, Shared};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use urtica_controller::{Background, Network, PendingReply, Reply, RequestError, Stage};
+use urtica_wire::{
+    DatapathId, FlowStats, FlowStatsRequest, Message, MultipartFlags, MultipartReplyBody,
+    MultipartRequest, MultipartRequestBody, Version,
+};
+
+/// How often a switch that does not answer is asked for its entries.
+const CLEANING_ATTEMPTS: u32 = 3;
+
+/// How long to wait before it is asked again.
+const CLEANING_PAUSE: Duration = Duration::from_secs(1);
+
+/// How many messages go to a switch before it is waited for, when it is cleaned: few enough for its backlog.
+const CLEANING_BATCH: usize = 1024;
+
+type Answer<T> = oneshot::Sender<Result<T, ProvisionError>>;
+
+/// Something to do.
+pub(super) enum Job {
+    SetUp(Box<SetUp>),
+    /// Remove the path of this cookie.
+    Remove {
+        cookie: u64,
+        answer: Answer<()>,
+    },
+    /// Take back these entries of a path that is being removed, since one of them has gone.
+    TakeDown {
+        cookie: u64,
+        entries: Arc<[PathEntry]>,
+    },
+    /// Make a switch have the entries that it should.
+    Clean(DatapathId),
+}
+
+pub(super) struct SetUp {
+    flow: Flow,
+    replaces: Option<u64>,
+    answer: Answer<Provisioned>,
+}
+
+impl Job {
+    pub fn set_up(flow: Flow, replaces: Option<u64>, answer: Answer<Provisioned>) -> Self {
+        Self::SetUp(Box::new(SetUp {
+            flow,
+            replaces,
+            answer,
+        }))
+    }
+
+    pub fn remove(cookie: u64, answer: Answer<()>) -> Self {
+        Self::Remove { cookie, answer }
+    }
+}
+
+/// Works on jobs.
+#[derive(Clone)]
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    background: Background,
+    /// For entries that forward: where a program filters, what it does not let pass does not come to them.
+    network: Network,
+}
+
+impl Worker {
+    pub fn new(shared: Arc<Shared>, background: Background) -> Self {
+        let network = background.network().for_stage(Stage::Forward);
+        Self {
+            shared,
+            background,
+            network,
+        }
+    }
+
+    /// Does a job, and answers whoever still wants to know.
+    pub async fn work(&self, job: Job) {
+        match job {
+            Job::SetUp(job) => {
+                let outcome = self.set_up(&job.flow, job.replaces).await;
+                self.count(|counts| match outcome {
+                    Ok(_) => counts.provisioned += 1,
+                    Err(_) => counts.failed += 1,
+                });
+                let _ = job.answer.send(outcome);
+                self.shared.queue().asked -= 1;
+            }
+            Job::Remove { cookie, answer } => {
+                let outcome = self.remove(cookie).await;
+                let _ = answer.send(outcome);
+                self.shared.queue().asked -= 1;
+            }
+            Job::TakeDown { cookie, entries } => self.finish_removal(cookie, &entries).await,
+            Job::Clean(switch) => self.clean(switch).await,
+        }
+    }
+
+    async fn set_up(
+        &self,
+        flow: &Flow,
+        replaces: Option<u64>,
+    ) -> Result<Provisioned, ProvisionError> {
+        flow.check()?;
+        self.check_ports(flow)?;
+        let reserved = self.reserve(flow, replaces)?;
+        self.install(&reserved).await?;
+        if let Some((switch, message)) = flow.release() {
+            // The path is there even where the packet is lost.
+            let _ = self.release(switch, &message).await;
+        }
+        self.take_back(&reserved.leftovers()).await;
+        Ok(Provisioned {
+            cookie: reserved.cookie,
+            path: Arc::new(flow.path.clone()),
+        })
+    }
+
+    async fn release(&self, switch: DatapathId, message: &Message<'_>) -> Result<(), RequestError> {
+        let send = || self.network.send(switch, message);
+        self.in_time(self.network.when_ready(switch, send)).await
+    }
+
+    fn check_ports(&self, flow: &Flow) -> Result<(), ProvisionError> {
+        for port in flow.ports() {
+            let switch = port.switch;
+            let info = self.network.info(switch);
+            let info = info.ok_or(ProvisionError::NotConnected { switch })?;
+            // A 1.3 switch that has not described its ports yet has none; it will be waited for.
+            if !info.ports.is_empty() && info.port(port.port_no).is_none() {
+                return Err(ProvisionError::NoSuchPort { port });
+            }
+        }
+        Ok(())
+    }
+
+    fn reserve(&self, flow: &Flow, replaces: Option<u64>) -> Result<Reserved, ProvisionError> {
+        let max_flows = self.shared.config.max_flows;
+        let mut ledger = self.shared.ledger();
+        if ledger.live_paths() >= max_flows {
+            return Err(ProvisionError::TooManyFlows { max_flows });
+        }
+        ledger.reserve(flow, replaces)
+    }
+
+    /// Installs from the far end to the near end, or takes back what was installed.
+    async fn install(&self, reserved: &Reserved) -> Result<(), ProvisionError> {
+        for (index, entry) in reserved.entries.iter().enumerate().rev() {
+            if let Err(error) = self.install_entry(reserved.cookie, entry).await {
+                return Err(self.undo(reserved, index, error).await);
+            }
+        }
+        let completed = self.shared.ledger().complete(reserved);
+        match completed {
+            Ok(()) => {
+                self.take_down_if_half(reserved.cookie);
+                Ok(())
+            }
+            Err(error) => Err(self.undo(reserved, 0, error).await),
+        }
+    }
+
+    async fn install_entry(&self, cookie: u64, entry: &PathEntry) -> Result<(), ProvisionError> {
+        self.until_clean(entry.switch).await?;
+        self.shared.ledger().check_complete(cookie)?;
+        self.confirm(entry.switch, &[entry.add()]).await
+    }
+
+    /// Takes back the entries from the one of index `from` on, which may or may not be there, and puts back those that
+    /// they have replaced: the nearest first, so that each step leads back to where an earlier one was.
+    async fn undo(
+        &self,
+        reserved: &Reserved,
+        from: usize,
+        error: ProvisionError,
+    ) -> ProvisionError {
+        self.shared.ledger().begin_undoing(reserved.cookie);
+        for entry in &reserved.entries[from..] {
+            match reserved.replaced_by(entry) {
+                Some(old) => self.put_right(entry.switch, old.add()).await,
+                None => self.delete(entry).await,
+            }
+        }
+        self.shared.ledger().give_up(reserved);
+        if let Some((old, _)) = &reserved.replaced {
+            self.take_down_if_half(*old);
+        }
+        if let ProvisionError::Left { switch } = error {
+            // If it is back already, it was cleaned while the replaced path was not there.
+            self.shared.ask_to_clean(switch);
+        }
+        error
+    }
+
+    /// A path that has just come to be there may have lost an entry meanwhile.
+    fn take_down_if_half(&self, cookie: u64) {
+        let is_half = self.shared.ledger().is_half(cookie);
+        if is_half {
+            self.shared.take_down(cookie);
+        }
+    }
+
+    async fn remove(&self, cookie: u64) -> Result<(), ProvisionError> {
+        let entries = self.shared.ledger().begin_removal(cookie)?;
+        if let Some(entries) = entries {
+            self.finish_removal(cookie, &entries).await;
+        }
+        Ok(())
+    }
+
+    async fn finish_removal(&self, cookie: u64, entries: &[PathEntry]) {
+        self.take_back(entries).await;
+        self.shared.ledger().forget(cookie);
+        self.count(|counts| counts.removed += 1);
+    }
+
+    /// Deletes entries, in this order: from the near end on.
+    async fn take_back(&self, entries: &[PathEntry]) {
+        for entry in entries {
+            self.delete(entry).await;
+        }
+    }
+
+    async fn delete(&self, entry: &PathEntry) {
+        if let Some(info) = self.network.info(entry.switch) {
+            self.put_right(entry.switch, entry.delete(info.version))
+                .await;
+        }
+    }
+
+    /// Sends what must not be lost. Where the switch does not confirm it, the switch is compared with what it should
+    /// have; where it has left, that is done when it joins again.
+    async fn put_right(&self, switch: DatapathId, message: Message<'_>) {
+        let sent = self.confirm(switch, &[message]).await;
+        if sent.is_err() && self.network.info(switch).is_some() {
+            self.shared.ask_to_clean(switch);
+        }
+    }
+
+    /// Sends messages to a switch and waits until it has dealt with them.
+    async fn confirm(
+        &self,
+        switch: DatapathId,
+        messages: &[Message<'_>],
+    ) -> Result<(), ProvisionError> {
+        let limit = self.shared.config.timeout;
+        let send = || self.network.confirm(switch, messages);
+        let confirmed = self.reply(switch, send).await.map(drop);
+        confirmed.map_err(|error| ProvisionError::of_request(switch, error, limit))
+    }
+
+    /// The reply to what is sent as soon as the switch can take it, if it comes in time.
+    async fn reply(
+        &self,
+        switch: DatapathId,
+        send: impl FnMut() -> Result<PendingReply, RequestError>,
+    ) -> Result<Reply, RequestError> {
+        self.in_time(async { self.network.when_ready(switch, send).await?.await })
+            .await
+    }
+
+    async fn in_time<T>(
+        &self,
+        pending: impl Future<Output = Result<T, RequestError>>,
+    ) -> Result<T, RequestError> {
+        let limit = self.shared.config.timeout;
+        let reply = self.background.timeout(limit, pending).await;
+        reply.unwrap_or(Err(RequestError::Timeout(limit)))
+    }
+
+    /// Waits until a switch has only entries that belong there.
+    async fn until_clean(&self, switch: DatapathId) -> Result<(), ProvisionError> {
+        let after = self.shared.config.timeout;
+        let clean = async {
+            loop {
+                // Read before looking, so that whoever cleans it meanwhile wakes us.
+                let seen = self.shared.cleaned.version();
+                if self.shared.ledger().is_clean(switch) {
+                    return Ok(());
+                }
+                if self.network.info(switch).is_none() {
+                    return Err(ProvisionError::NotConnected { switch });
+                }
+                self.shared.cleaned.changed(seen).await;
+            }
+        };
+        let outcome = self.background.timeout(after, clean).await;
+        outcome.unwrap_or(Err(ProvisionError::Timeout { switch, after }))
+    }
+
+    /// Makes a switch have the entries that it should, and again if that is asked for meanwhile.
+    async fn clean(&self, switch: DatapathId) {
+        loop {
+            self.shared.ledger().begin_cleaning(switch);
+            self.try_to_clean(switch).await;
+            let is_there = self.network.info(switch).is_some();
+            let is_done = self.shared.ledger().end_cleaning(switch, is_there);
+            if is_done {
+                break;
+            }
+        }
+        self.shared.cleaned.publish(());
+    }
+
+    async fn try_to_clean(&self, switch: DatapathId) {
+        let mut attempt = 1;
+        while let Err(error) = self.compare(switch).await {
+            let has_joined_again = self.shared.ledger().is_asked_again(switch);
+            if has_joined_again || self.network.info(switch).is_none() {
+                return;
+            }
+            if attempt == CLEANING_ATTEMPTS {
+                urtica_log::warn!(about: switch, dp_id = %switch, %error, "old entries of provisioned paths may be left on a switch");
+                return;
+            }
+            attempt += 1;
+            self.background.sleep(CLEANING_PAUSE).await;
+        }
+    }
+
+    /// Asks a switch for its entries, deletes those that are stale, and installs those that are missing.
+    async fn compare(&self, switch: DatapathId) -> Result<(), ProvisionError> {
+        let limit = self.shared.config.timeout;
+        let of_request = |error| ProvisionError::of_request(switch, error, limit);
+        let network = &self.network;
+        let info = network.info(switch);
+        let version = info.ok_or(ProvisionError::NotConnected { switch })?.version;
+        let request = entries_request(version);
+        let reply = self.reply(switch, || network.request(switch, &request));
+        let reply = reply.await.map_err(of_request)?;
+        let entries: Vec<_> = reply.messages().flat_map(entries_of).collect();
+        for entries in entries.chunks(CLEANING_BATCH) {
+            self.delete_stale(switch, version, entries).await?;
+        }
+        let found = entries.iter().map(|entry| entry.cookie).collect();
+        self.install_missing(switch, &found).await
+    }
+
+    async fn delete_stale(
+        &self,
+        switch: DatapathId,
+        version: Version,
+        entries: &[FlowStats<'_>],
+    ) -> Result<(), ProvisionError> {
+        let is_by_place = version == Version::Of10;
+        let deletes: Vec<_> = {
+            let ledger = self.shared.ledger();
+            let place = |entry: &FlowStats| {
+                Place::new(switch, entry.table_id, entry.priority, &entry.match_)
+            };
+            let stale = entries
+                .iter()
+                .filter(|entry| ledger.is_stale(entry.cookie, &place(entry), is_by_place));
+            stale.map(|entry| delete_entry(version, entry)).collect()
+        };
+        if deletes.is_empty() {
+            return Ok(());
+        }
+        self.count(|counts| counts.stale_entries += deletes.len() as u64);
+        self.confirm(switch, &deletes).await
+    }
+
+    async fn install_missing(
+        &self,
+        switch: DatapathId,
+        found: &BTreeSet<u64>,
+    ) -> Result<(), ProvisionError> {
+        let missing = self.shared.ledger().missing(switch, found);
+        for entries in missing.chunks(CLEANING_BATCH) {
+            let adds: Vec<_> = entries.iter().map(PathEntry::add).collect();
+            self.confirm(switch, &adds).await?;
+        }
+        Ok(())
+    }
+
+    fn count(&self, count: impl FnOnce(&mut super::ProvisionCounts)) {
+        count(&mut self.shared.queue().counts);
+    }
+}
+
+/// Asks for entries: in 1.3 for ours, in 1.0, which cannot say so, for all.
+fn entries_request(version: Version) -> Message<'static> {
+    let ours = match version {
+        Version::Of10 => FlowStatsRequest::default(),
+        Version::Of13 => FlowStatsRequest {
+            cookie: COOKIE_TAG,
+            cookie_mask: COOKIE_TAG_MASK,
+            ..FlowStatsRequest::default()
+        },
+    };
+    Message::MultipartRequest(MultipartRequest {
+        flags: MultipartFlags::empty(),
+        body: MultipartRequestBody::Flow(ours),
+    })
+}
+
+fn entries_of(message: Message<'_>) -> Vec<FlowStats<'_>> {
+    match message {
+        Message::MultipartReply(reply) => match reply.body {
+            MultipartReplyBody::Flow(entries) => entries.iter().collect(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn delete_entry<'a>(version: Version, entry: &FlowStats<'a>) -> Message<'a> {
+    let FlowStats {
+        cookie,
+        table_id,
+        priority,
+        match_,
+        ..
+    } = entry.clone();
+    delete_strict(version, cookie, table_id, priority, match_)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ProvisionConfig, Provisioner};
+    use std::pin::pin;
+    use std::sync::OnceLock;
+    use std::task::{Context, Wake, Waker};
+    use urtica_controller::{Controller, Program, SwitchHandler, SwitchInfo};
+
+    /// Hands out what programs run with.
+    #[derive(Clone, Default)]
+    struct Catch(Arc<OnceLock<Background>>);
+
+    struct Nobody;
+
+    impl SwitchHandler for Nobody {}
+
+    impl Program for Catch {
+        fn handler(&self, _: &SwitchInfo) -> Box<dyn SwitchHandler> {
+            Box::new(Nobody)
+        }
+
+        fn start(&self, background: &Background) {
+            self.0.get_or_init(|| background.clone());
+        }
+    }
+
+    struct Count;
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn who_waits_for_a_switch_to_be_clean_leaves_nothing_behind() {
+        let (provisioner, catch) = (
+            Provisioner::new(ProvisionConfig::default()),
+            Catch::default(),
+        );
+        let controller = Controller::new()
+            .program(provisioner.clone())
+            .program(catch.clone());
+        let _controller = controller.embed().unwrap();
+        let worker = Worker::new(Arc::clone(&provisioner.0), catch.0.get().unwrap().clone());
+        let [clean, missing] = [DatapathId(1), DatapathId(2)];
+        provisioner.0.ledger().end_cleaning(clean, true);
+        let woken = Arc::new(Count);
+        let waker = Waker::from(Arc::clone(&woken));
+        for _ in 0..1_000 {
+            for switch in [clean, missing] {
+                let waiting = pin!(worker.until_clean(switch));
+                let outcome = waiting.poll(&mut Context::from_waker(&waker));
+                assert!(outcome.is_ready());
+            }
+        }
+        drop(waker);
+        assert_eq!(Arc::strong_count(&woken), 1, "somebody has a waker still");
+    }
+
+    #[test]
+    fn switches_that_come_and_go_are_forgotten() {
+        let provisioner = Provisioner::new(ProvisionConfig::default());
+        let mut ledger = provisioner.0.ledger();
+        for id in (1..=10_000).map(DatapathId) {
+            ledger.mark_unclean(id);
+            assert!(ledger.ask_to_clean(id));
+            assert!(!ledger.ask_to_clean(id), "one is enough");
+            ledger.begin_cleaning(id);
+            assert!(ledger.end_cleaning(id, true));
+            assert!(ledger.is_clean(id));
+            ledger.forget_switch(id);
+        }
+        assert_eq!(ledger.known_switches(), 0);
+    }
+}
