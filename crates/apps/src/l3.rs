@@ -12,7 +12,7 @@
 //!
 //! **OpenFlow 1.0** cannot count hops. Where a switch of a path speaks it, the controller sends every packet on.
 //!
-//! **Bounds.** Packets wait for at most 1,024 next hops, four for each; a switch's hosts get at most 100 ICMP errors a
+//! **Bounds.** Packets wait for at most 1,024 next hops, 32 for each; a switch's hosts get at most 100 ICMP errors a
 //! second.
 //!
 //! **Cost.** The first packet of a flow: a look at each interface and route, a search in the next hops, two messages.
@@ -66,7 +66,7 @@ const ARP_TIMEOUT: Duration = Duration::from_millis(333);
 
 /// For how many next hops packets wait, and how many for each.
 const MAX_UNRESOLVED: usize = 1024;
-const MAX_WAITING: usize = 4;
+const MAX_WAITING: usize = 32;
 
 /// How many ICMP errors a switch's hosts get in a second (RFC 1812 section 4.3.2.8).
 const MAX_ERRORS_PER_S: u32 = 100;

@@ -12,11 +12,14 @@ use urtica_wire::{
     MultipartRequest, MultipartRequestBody, Version,
 };
 
-/// How often a switch that does not answer is asked for its entries.
-const CLEANING_ATTEMPTS: u32 = 3;
+/// After so many attempts to clean a switch, new paths do not wait for it any longer.
+const ATTEMPTS_WAITED_FOR: u32 = 3;
 
-/// How long to wait before it is asked again.
+/// How long until a switch that refused, or did not answer, is asked for its entries again: twice as long each time.
 const CLEANING_PAUSE: Duration = Duration::from_secs(1);
+
+/// No pause is longer.
+const LONGEST_CLEANING_PAUSE: Duration = Duration::from_secs(3);
 
 /// How many messages go to a switch before it is waited for, when it is cleaned: few enough for its backlog.
 const CLEANING_BATCH: usize = 1024;
@@ -307,19 +310,22 @@ impl Worker {
         self.shared.cleaned.publish(());
     }
 
+    /// Compares a switch with what it should have until that was done, it is to be cleaned once more, or has left.
     async fn try_to_clean(&self, switch: DatapathId) {
-        let mut attempt = 1;
+        let (mut attempt, mut pause) = (1, CLEANING_PAUSE);
         while let Err(error) = self.compare(switch).await {
-            let has_joined_again = self.shared.ledger().is_asked_again(switch);
-            if has_joined_again || self.network.info(switch).is_none() {
+            let is_asked_again = self.shared.ledger().is_asked_again(switch);
+            if is_asked_again || self.network.info(switch).is_none() {
                 return;
             }
-            if attempt == CLEANING_ATTEMPTS {
-                urtica_log::warn!(about: switch, dp_id = %switch, %error, "old entries of provisioned paths may be left on a switch");
-                return;
+            if attempt == ATTEMPTS_WAITED_FOR {
+                urtica_log::warn!(about: switch, dp_id = %switch, %error, "old entries of provisioned paths may be left on a switch; it is asked again every 3 s");
+                self.shared.ledger().use_unclean(switch);
+                self.shared.cleaned.publish(());
             }
             attempt += 1;
-            self.background.sleep(CLEANING_PAUSE).await;
+            self.background.sleep(pause).await;
+            pause = LONGEST_CLEANING_PAUSE.min(2 * pause);
         }
     }
 

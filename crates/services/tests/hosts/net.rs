@@ -58,6 +58,7 @@ struct FakeSwitch {
     connection: Option<urtica_controller::ConnectionId>,
     table: Vec<Entry>,
     fault: Option<Fault>,
+    refuses_deletes: bool,
     silent_until: Option<Duration>,
     /// The barriers that it has not answered.
     held: Vec<u32>,
@@ -101,6 +102,7 @@ impl Net {
             connection: None,
             table: Vec::new(),
             fault: None,
+            refuses_deletes: false,
             silent_until: None,
             held: Vec::new(),
         };
@@ -151,6 +153,11 @@ impl Net {
 
     pub fn set_fault(&mut self, id: u64, fault: Fault) {
         self.switches.get_mut(&id).unwrap().fault = Some(fault);
+    }
+
+    /// From now on, a switch refuses to delete entries one by one, or does so again.
+    pub fn refuse_deletes(&mut self, id: u64, refuses: bool) {
+        self.switches.get_mut(&id).unwrap().refuses_deletes = refuses;
     }
 
     /// From now on, a switch does what it is told and answers no barrier.
@@ -344,6 +351,9 @@ impl Net {
             FlowModCommand::DeleteStrict => {
                 let cookie = entry.cookie;
                 self.told.push((id, Told::Delete { cookie }));
+                if self.switches[&id].refuses_deletes {
+                    return self.send_message(id, xid, &error(ErrorCode::FlowModFailedEperm));
+                }
                 let mask = flow_mod.cookie_mask;
                 let table = &mut self.switches.get_mut(&id).unwrap().table;
                 table.retain(|other| {

@@ -505,6 +505,24 @@ fn a_job_waits_until_its_switch_is_clean_and_no_longer() {
 }
 
 #[test]
+fn a_switch_that_refuses_deletions_for_long_is_cleaned_in_the_end() {
+    for version in VERSIONS {
+        let (mut net, provisioner) = line(version, 2);
+        let path = provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(1)));
+        net.refuse_deletes(2, true);
+        let removing = provisioner.remove(&path);
+        net.advance(Duration::from_secs(60));
+        outcome(removing).unwrap();
+        assert_eq!(net.switches_with(path.cookie()), [2].into());
+        // Others need not wait for that.
+        provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(2)));
+        net.refuse_deletes(2, false);
+        net.advance(Duration::from_secs(5));
+        assert!(net.switches_with(path.cookie()).is_empty(), "{version:?}");
+    }
+}
+
+#[test]
 fn a_switch_that_joins_again_and_again_is_asked_once_at_a_time() {
     let (mut net, provisioner) = line(Version::Of13, 2);
     let path = provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(1)));
