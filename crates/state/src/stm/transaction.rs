@@ -9,6 +9,7 @@ use crate::wait::Waiter;
 use crossbeam_epoch::Guard;
 use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::task::Waker;
@@ -18,6 +19,10 @@ thread_local! {
     static IS_RUNNING: Cell<bool> = const { Cell::new(false) };
     /// The log of the last transaction, for the next.
     static SPARE_LOG: Cell<Option<Box<Log>>> = const { Cell::new(None) };
+    /// Whether a [`Series`] runs in this thread.
+    static IN_SERIES: Cell<bool> = const { Cell::new(false) };
+    /// What keeps the thread pinned between the transactions of a series.
+    static PINNED: Cell<Option<Guard>> = const { Cell::new(None) };
 }
 
 /// Whether the calling code runs inside a transaction, where it must have no other effects than on [`TVar`](crate::TVar)s:
@@ -26,10 +31,10 @@ pub fn in_transaction() -> bool {
     IS_RUNNING.get()
 }
 
-/// While it lives, transactions of its thread begin with an atomic exchange less: for loops with one in each round, such as
-/// a controller's over packet-ins.
+/// While it lives, transactions of its thread after the first begin with an atomic exchange less: for loops with one in each
+/// round, such as a controller's over packet-ins. It costs nearly nothing where there is none.
 ///
-/// **Memory.** What any thread overwrites is dropped when the series has ended: keep it short.
+/// **Memory.** What any thread overwrites after its first transaction is dropped when the series has ended: keep it short.
 ///
 /// ```
 /// use urtica_state::{Series, TVar, atomically};
@@ -43,8 +48,10 @@ pub fn in_transaction() -> bool {
 /// ```
 #[must_use = "it lasts as long as this value"]
 pub struct Series {
-    /// Transactions pin the thread again, which costs little where it is pinned.
-    _pinned: Guard,
+    /// One inside another ends with that.
+    is_outermost: bool,
+    /// It belongs to the thread.
+    _not_send: PhantomData<*mut ()>,
 }
 
 impl Series {
@@ -53,7 +60,19 @@ impl Series {
     #[inline]
     pub fn new() -> Self {
         Self {
-            _pinned: crossbeam_epoch::pin(),
+            is_outermost: !IN_SERIES.replace(true),
+            _not_send: PhantomData,
+        }
+    }
+}
+
+impl Drop for Series {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_outermost {
+            IN_SERIES.set(false);
+            // Where the thread ends, it is not pinned any more either.
+            drop(PINNED.try_with(Cell::take));
         }
     }
 }
@@ -109,7 +128,8 @@ pub fn check(condition: bool) -> Result<(), Abort> {
 /// **Thread-safety.** It belongs to the thread that runs it.
 pub struct Transaction {
     log: ManuallyDrop<Box<Log>>,
-    _pinned: Guard,
+    /// There until it is dropped.
+    pinned: Option<Guard>,
 }
 
 impl Transaction {
@@ -124,9 +144,10 @@ impl Transaction {
         );
         let spare = SPARE_LOG.try_with(Cell::take).ok().flatten();
         let mut log = ManuallyDrop::new(spare.unwrap_or_default());
-        let _pinned = crossbeam_epoch::pin();
+        let pinned = PINNED.try_with(Cell::take).ok().flatten();
+        let pinned = Some(pinned.unwrap_or_else(crossbeam_epoch::pin));
         log.begin(&CLOCK, limits);
-        Self { log, _pinned }
+        Self { log, pinned }
     }
 
     /// Runs `first`, or if that calls [`retry`], takes back what it has written and runs `second`.
@@ -230,6 +251,9 @@ impl Drop for Transaction {
         IS_RUNNING.set(false);
         // Where the thread ends, the log ends as well.
         let _ = SPARE_LOG.try_with(|spare| spare.set(Some(log)));
+        if IN_SERIES.get() {
+            let _ = PINNED.try_with(|pinned| pinned.set(self.pinned.take()));
+        }
     }
 }
 
