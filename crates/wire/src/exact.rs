@@ -170,7 +170,7 @@ impl ExactFlowMod<'_> {
 }
 
 /// Appends a template and lends its copy, to be filled in where it lies.
-#[inline]
+#[inline(always)] // its call costs a quarter of what it does
 fn append<'o, const N: usize>(out: &'o mut Vec<u8>, template: &[u8; N]) -> &'o mut [u8; N] {
     out.extend_from_slice(template);
     out.last_chunk_mut()
