@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 use urtica_switch::PortSpec;
-use urtica_wire::Address;
+use urtica_socket::Address;
 
 fuzz_target!(|text: &str| {
     read_twice::<Address>(text);

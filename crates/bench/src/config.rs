@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urtica_wire::Address;
+use urtica_socket::Address;
 
 use crate::Error;
 use crate::frame::FrameKind;

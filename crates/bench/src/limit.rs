@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, accept_with, getsockname, recv, send, sockopt,
 };
-use urtica_wire::Address;
+use urtica_socket::Address;
 
 use crate::Error;
 use crate::socket::{allow_open_files, listen_at, local_port};

@@ -13,7 +13,7 @@ use rustix::net::{
     sockopt,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use urtica_wire::Address;
+use urtica_socket::Address;
 
 use crate::Error;
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
-use urtica_wire::Address;
+use urtica_socket::Address;
 
 use crate::Error;
 use crate::analysis::{Ratio, Spread};

@@ -18,7 +18,7 @@ use urtica_bench::config::{Expect, LoadConfig, Mode, Version};
 use urtica_bench::limit::Limit;
 use urtica_bench::report::{Ended, html, json, text};
 use urtica_bench::run::{Live, run};
-use urtica_wire::Address;
+use urtica_socket::Address;
 
 fn limit() -> Address {
     let limit = Limit::listen(&"ptcp:0:127.0.0.1".parse().unwrap()).unwrap();

@@ -21,7 +21,7 @@ use urtica_bench::report::{Ended, html, json, text};
 use urtica_bench::run::{Live, run as run_load};
 use urtica_bench::versus::{Contender, VersusConfig, versus};
 use urtica_bench::{Error, Report};
-use urtica_wire::Address;
+use urtica_socket::Address;
 
 use output::Output;
 

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use urtica_apps as apps;
 use urtica_controller::Controller;
 use urtica_net::{Net, NetConfig, NetError, PingAllReport};
+use urtica_socket::Address;
 use urtica_switch::FailMode;
 use urtica_topology::shapes::{Plan, Shape, ShapeError};
-use urtica_wire::Address;
 
 const EXAMPLES: &str = "\
 Examples:

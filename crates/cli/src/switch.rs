@@ -10,11 +10,12 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 use urtica_pipeline::Backend;
+use urtica_socket::Address;
 use urtica_switch::{
     Description, FailMode, Forwarding, PortIo, PortSpec, Runner, StopHandle, Switch, SwitchConfig,
     Threads,
 };
-use urtica_wire::{Address, DatapathId, PortNo, Version};
+use urtica_wire::{DatapathId, PortNo, Version};
 
 // Not doc comments, since rustdoc would take the brackets for links.
 const CONTROLLER_HELP: &str = "Connect to this controller, or let controllers connect: tcp:HOST[:PORT], unix:FILE, \

@@ -3,7 +3,8 @@
 use crate::Controller;
 use crate::session::SessionConfig;
 use clap::Parser;
-use urtica_wire::{Address, Version};
+use urtica_socket::Address;
+use urtica_wire::Version;
 
 /// Not a doc comment, since rustdoc would take the brackets for links.
 const LISTEN_HELP: &str = "Listen here, in Open vSwitch's form: ptcp:[PORT][:HOST] or punix:FILE. May be repeated \
@@ -12,7 +13,7 @@ const LISTEN_HELP: &str = "Listen here, in Open vSwitch's form: ptcp:[PORT][:HOS
 /// Options of a controller: where to listen, how many shards, which versions.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Where to listen; without any, at [`urtica_wire::DEFAULT_PORT`] and the port that was used before it.
+    /// Where to listen; without any, at [`urtica_socket::DEFAULT_PORT`] and the port that was used before it.
     #[arg(long, value_name = "ADDR", help = LISTEN_HELP)]
     pub listen: Vec<Address>,
     /// How many shards (threads, each with a core of its own) serve the switches [default: one per core].

@@ -13,8 +13,8 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use urtica_socket::{Address, DEFAULT_PORT};
 use urtica_socket::{ListenError, Listener};
-use urtica_wire::{Address, DEFAULT_PORT};
 
 /// How long a stopping shard waits for switches to read what is still to be sent.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);

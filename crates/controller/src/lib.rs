@@ -97,5 +97,5 @@ pub use request::{PendingReply, Reply, RequestError};
 pub use session::SessionConfig;
 pub use stage::Stage;
 pub use switch::{IDLE_5S, Switch, SwitchInfo};
-pub use urtica_socket::ListenError;
+pub use urtica_socket::{Address, AddressError, ListenError};
 pub use urtica_wire::EntryOptions;

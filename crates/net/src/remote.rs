@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
 use std::time::Duration;
+use urtica_socket::Address;
 use urtica_switch::{ConnectionId, Switch, Target};
-use urtica_wire::Address;
 
 /// The most that is read from one socket in one turn.
 const READ_BYTES: usize = 64 << 10;

@@ -1,10 +1,11 @@
-//! Sockets of the OpenFlow channel: what stands behind an [`Address`](urtica_wire::Address).
+//! Sockets of the OpenFlow channel: addresses, and what stands behind them.
 //!
-//! The crate stands apart because controllers listen and switches connect, and both do the other as well; and because
-//! `urtica_wire`, which knows the addresses, opens no socket.
+//! The crate stands apart because controllers listen and switches connect, and both do the other as well.
 
+mod address;
 mod listener;
 mod look_up;
 
+pub use address::{Address, AddressError, DEFAULT_PORT};
 pub use listener::{ListenError, Listener};
 pub use look_up::look_up;

@@ -1,12 +1,12 @@
 //! Listening sockets: `ptcp:` and `punix:`.
 
+use crate::Address;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use urtica_wire::Address;
 
 /// Connections that may wait to be accepted. cbench connects all its switches before it says a word; a short queue
 /// costs those that do not fit a second.

@@ -1,9 +1,9 @@
 //! From an address to the places that it stands for.
 
+use crate::Address;
 use socket2::SockAddr;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use urtica_wire::Address;
 
 /// All places that an address to connect to stands for, those of IPv4 first: a name like localhost has addresses of both
 /// kinds, and controllers mostly listen at the IPv4 one.

@@ -28,8 +28,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use target::Target;
+use urtica_socket::Address;
 use urtica_socket::{ListenError, Listener};
-use urtica_wire::Address;
 use worker::{Crew, Worker};
 
 /// How many bursts of each port are taken in before controllers have their turn.

@@ -80,7 +80,6 @@
 //! them all in one go.
 
 mod action;
-mod address;
 mod codec;
 mod config;
 mod error;
@@ -115,7 +114,6 @@ mod of13;
 pub mod text;
 
 pub use action::Action;
-pub use address::{Address, AddressError, DEFAULT_PORT};
 pub use codec::{Element, Iter, List, Reader, Write};
 pub use config::{ConfigFlags, SwitchConfig};
 pub use error::{DecodeError, EncodeError};

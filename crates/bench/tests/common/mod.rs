@@ -12,7 +12,7 @@ use std::time::Duration;
 use urtica_bench::config::{Expect, LoadConfig, Version};
 use urtica_bench::run::run;
 use urtica_bench::{Error, Report};
-use urtica_wire::Address;
+use urtica_socket::Address;
 
 pub fn tcp(port: u16) -> Address {
     Address::Tcp {

@@ -13,7 +13,7 @@ use urtica_bench::report::{html, text};
 use urtica_bench::run::{Live, run as run_load};
 use urtica_bench::{Error, Report};
 use urtica_controller::{Controller, Running};
-use urtica_wire::Address;
+use urtica_socket::Address;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 

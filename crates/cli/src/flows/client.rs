@@ -3,10 +3,11 @@
 use socket2::{SockAddr, Socket, Type};
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
+use urtica_socket::Address;
 use urtica_socket::look_up;
 use urtica_wire::{
-    Address, DecodeError, EncodeError, ErrorCode, ErrorMessage, Header, Hello, Message,
-    MultipartFlags, MultipartRequest, MultipartRequestBody, Version, split_frame,
+    DecodeError, EncodeError, ErrorCode, ErrorMessage, Header, Hello, Message, MultipartFlags,
+    MultipartRequest, MultipartRequestBody, Version, split_frame,
 };
 
 const READ_BYTES: usize = 64 << 10;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use urtica_wire::{Address, AddressError};
+use urtica_socket::{Address, AddressError};
 
 /// Where Open vSwitch has the sockets of its bridges, unless `OVS_RUNDIR` says otherwise.
 const OVS_RUN_DIR: &str = "/var/run/openvswitch";

@@ -8,7 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
-use urtica_wire::{Address, Capabilities, DatapathId, Features, List, Message, Version};
+use urtica_socket::Address;
+use urtica_wire::{Capabilities, DatapathId, Features, List, Message, Version};
 
 /// Longer than anything takes, also where the machine is busy.
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -4,7 +4,8 @@ use crate::support::*;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use urtica_controller::{Controller, Error, ListenError, SwitchInfo};
-use urtica_wire::{Address, Message, Version};
+use urtica_socket::Address;
+use urtica_wire::{Message, Version};
 
 /// A name for a socket in a folder of its own, which goes with it.
 struct Place(PathBuf);

@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
+use urtica_controller::Address;
 use urtica_controller::{
     Background, Controller, Program, Running, Switch, SwitchHandler, SwitchInfo,
 };
 use urtica_wire::{
-    Address, BufferId, Capabilities, DatapathId, ErrorCode, ErrorMessage, Features, FlowRemoved,
-    Header, List, MacAddr, Match, Message, MultipartFlags, MultipartReply, MultipartReplyBody,
-    PacketIn, PacketInReason, Port, PortNo, PortStatus, Version, split_frame,
+    BufferId, Capabilities, DatapathId, ErrorCode, ErrorMessage, Features, FlowRemoved, Header,
+    List, MacAddr, Match, Message, MultipartFlags, MultipartReply, MultipartReplyBody, PacketIn,
+    PacketInReason, Port, PortNo, PortStatus, Version, split_frame,
 };
 
 /// Longer than anything takes, also where the machine is busy; a test that waits this long has failed.

@@ -7,7 +7,7 @@ use super::{Net, NetError};
 use crate::SwitchId;
 use crate::remote::{Ready, Remotes, Wants};
 use std::time::{Duration, Instant};
-use urtica_wire::Address;
+use urtica_socket::Address;
 
 /// How long sockets are left alone at most, however much there is to do.
 const SERVED_EVERY: Duration = Duration::from_millis(1);

@@ -5,8 +5,8 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
 use std::time::Duration;
+use urtica_socket::Address;
 use urtica_socket::look_up;
-use urtica_wire::Address;
 
 /// How long a host may take to answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

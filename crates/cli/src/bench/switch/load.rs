@@ -10,10 +10,11 @@ use crate::flows::client::{Client, ClientError};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use urtica_bench::Error;
+use urtica_socket::Address;
 use urtica_switch::port::memory;
 use urtica_switch::{Runner, Switch, SwitchConfig};
 use urtica_wire::{
-    Address, FlowMod, FlowModCommand, FlowStatsRequest, MacAddr, Message, MultipartReplyBody,
+    FlowMod, FlowModCommand, FlowStatsRequest, MacAddr, Message, MultipartReplyBody,
     MultipartRequestBody, PortNo, TABLE_ALL, Version,
 };
 
