@@ -23,19 +23,28 @@
 //! The crates behind it: [`wire`] (messages), [`controller`] (the framework), [`services`] (links, hosts, routes),
 //! [`state`] (what programs share), [`topology`] (paths), [`apps`] (programs to copy from).
 //!
-//! Others come with a feature of their own, since few programs need them: `net` (a whole network in the program's own process, to
-//! test with), `switch` (the software switch, with its pipeline), `bench` (emulated switches, and what they measure), `kernel-half`
-//! (what answers packet-ins in the kernel; to build it takes clang, libelf and zlib).
+//! # Features
+//!
+//! | feature | what it brings | by default |
+//! | --- | --- | --- |
+//! | `args` | [`main!`] and [`Controller::from_args`]: the options of a command line | yes |
+//! | `services` | [`services`] and [`topology`] | yes |
+//! | `apps` | [`apps`], and `MacTable` in the [`prelude`] | yes |
+//! | `net` | a whole network in the program's own process, to test with | |
+//! | `switch` | the software switch, with its pipeline | |
+//! | `bench` | emulated switches, and what they measure | |
+//! | `kernel-half` | what answers packet-ins in the kernel; to build it takes clang, libelf and zlib | |
 
 /// The examples of the guide, compiled with the tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "apps", feature = "args"))]
 #[doc = include_str!("../docs/controller.md")]
 struct Guide;
 
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "services"))]
 #[doc = include_str!("../docs/discovery.md")]
 struct DiscoveryGuide;
 
+#[cfg(feature = "apps")]
 pub use urtica_apps as apps;
 #[cfg(feature = "bench")]
 pub use urtica_bench as bench;
@@ -47,10 +56,12 @@ pub use urtica_net as net;
 pub use urtica_offload as offload;
 #[cfg(feature = "switch")]
 pub use urtica_pipeline as pipeline;
+#[cfg(feature = "services")]
 pub use urtica_services as services;
 pub use urtica_state as state;
 #[cfg(feature = "switch")]
 pub use urtica_switch as switch;
+#[cfg(feature = "services")]
 pub use urtica_topology as topology;
 pub use urtica_wire as wire;
 
@@ -66,6 +77,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 ///
 /// urtica::main!(|_: &SwitchInfo| on_packet(|switch, packet| switch.forward(packet, PortNo::ALL)));
 /// ```
+#[cfg(feature = "args")]
 #[macro_export]
 macro_rules! main {
     ($program:expr) => {
@@ -77,6 +89,7 @@ macro_rules! main {
 
 /// What nearly every control program uses.
 pub mod prelude {
+    #[cfg(feature = "apps")]
     pub use urtica_apps::{Learned, MacTable};
     pub use urtica_controller::{
         Controller, EntryOptions, IDLE_5S, Network, Switch, SwitchHandler, SwitchInfo, on_packet,

@@ -8,7 +8,7 @@ use crate::stage::Tables;
 use crate::supervisor::Supervisor;
 use crate::watch::{Watch, contain_thread};
 use crate::xid::MAX_PROGRAMS;
-use crate::{Args, Background, BackgroundCounters, Embedded, Program};
+use crate::{Background, BackgroundCounters, Embedded, Program};
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -112,10 +112,11 @@ impl Controller {
         Self::default()
     }
 
-    /// A controller with the options of the command line: see [`Args`]. Prints help and exits where that is asked
-    /// for or the options are wrong.
+    /// A controller with the options of the command line: see [`Args`](crate::Args). Prints help and exits where that is
+    /// asked for or the options are wrong.
+    #[cfg(feature = "args")]
     pub fn from_args() -> Self {
-        Args::parse_or_exit().into_controller()
+        crate::Args::parse_or_exit().into_controller()
     }
 
     /// Listens at this address too. Without any: on ports 6653 and 6633 of every address.

@@ -56,6 +56,7 @@
 //! ([`Stage`]). Each is logged through `tracing` and counted in [`SwitchCounters`], [`ShardCounters`] and
 //! [`BackgroundCounters`].
 
+#[cfg(feature = "args")]
 mod args;
 mod background;
 mod backlog;
@@ -81,6 +82,7 @@ mod switch;
 mod watch;
 mod xid;
 
+#[cfg(feature = "args")]
 pub use args::Args;
 pub use background::{Background, STALL, Sleep};
 pub use controller::{Controller, Error, Running};
