@@ -33,9 +33,10 @@
 mod sweeper;
 
 use crate::host_table::{Host, HostTable, Numbers, Place};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use sweeper::{Sweeper, delete};
 use urtica_controller::{
@@ -346,12 +347,12 @@ impl<T: HostTable> Shared<T> {
     }
 
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.numbers.lock()
     }
 
     /// Taken before the lock of the numbers.
     fn edges(&self) -> MutexGuard<'_, Edges> {
-        self.edges.lock().unwrap_or_else(PoisonError::into_inner)
+        self.edges.lock()
     }
 }
 

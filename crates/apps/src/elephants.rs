@@ -26,9 +26,10 @@ use crate::paths::{Paths, is_in};
 use crate::registry::Setup;
 use crate::routing::Flow as Pair;
 use demand::{WHOLE, estimate};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use urtica_controller::{
     Background, EntryOptions, Network, Program, Reply, Switch, SwitchHandler, SwitchInfo,
@@ -373,7 +374,7 @@ impl Shared {
     }
 
     fn paths(&self) -> MutexGuard<'_, Paths<Pair>> {
-        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
+        self.paths.lock()
     }
 }
 

@@ -18,7 +18,8 @@
 use crate::edges::EdgeLearning;
 use crate::host_table::{Host, HostTable, Numbers, Place, WrittenEachTime};
 use crate::registry::Setup;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use urtica_controller::{Background, IDLE_5S, Program, Switch, SwitchHandler, SwitchInfo};
 use urtica_services::{Discovery, Routes};
 use urtica_wire::{MacAddr, Match, PacketIn, PortNo};
@@ -89,10 +90,7 @@ impl<T: HostTable> Program for Global<T> {
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
         match &self.0 {
             Kind::Alone(shared) => {
-                let mut numbers = shared
-                    .numbers
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut numbers = shared.numbers.lock();
                 Box::new(GlobalHandler {
                     number: numbers.of(info.datapath_id),
                     shared: Arc::clone(shared),

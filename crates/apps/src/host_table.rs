@@ -10,8 +10,8 @@
 //! time, either may be believed.
 
 use crate::mac_table::prefetch;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use urtica_state::{
     Abort, Limits, TVar, Table, Transaction, Word, atomically, neighbourly, try_atomically,
 };
@@ -379,7 +379,7 @@ impl Locked {
     #[inline]
     fn lock(&self, host: Host) -> MutexGuard<'_, List> {
         let list = &self.0[list_of(host)];
-        list.lock().unwrap_or_else(PoisonError::into_inner)
+        list.lock()
     }
 }
 

@@ -30,11 +30,12 @@ use crate::paths::{Paths, is_in};
 use crate::registry::Setup;
 use config::NextHop;
 use frames::Failure;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 use urtica_controller::{
@@ -602,7 +603,7 @@ impl Shared {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -46,10 +46,11 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use inherited::{Inherited, UNHEARD_AT_ONCE};
 use known::Known;
 use late::{Late, Reason};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use urtica_controller::{
     Background, EntryOptions, Network, Program, Reply, RequestError, Switch, SwitchHandler,
@@ -787,7 +788,7 @@ impl Shared {
     }
 
     fn flows(&self) -> MutexGuard<'_, Flows> {
-        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.flows.lock()
     }
 }
 

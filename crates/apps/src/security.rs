@@ -35,10 +35,11 @@ mod record;
 pub use record::Offence;
 
 use crate::registry::Setup;
+use parking_lot::Mutex;
 use ports::Ports;
 use record::{Attempt, Begun, SwitchRecord};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use urtica_controller::{
     Background, EntryOptions, Network, Program, RequestError, Stage, Switch, SwitchHandler,
@@ -237,8 +238,8 @@ impl Security {
     /// How many notes are kept.
     pub fn notes(&self) -> usize {
         let of_switches = self.0.live_records();
-        let of_switches = of_switches.iter().map(|(_, record)| lock(record).len());
-        of_switches.sum::<usize>() + lock(&self.0.begun).len()
+        let of_switches = of_switches.iter().map(|(_, record)| record.lock().len());
+        of_switches.sum::<usize>() + self.0.begun.lock().len()
     }
 }
 
@@ -371,9 +372,9 @@ impl SwitchHandler for SecurityHandler {
 impl SecurityHandler {
     fn note(&self, port_no: PortNo, attempt: &Attempt) {
         let config = &self.shared.config;
-        let is_answer = lock(&self.shared.begun).is_answer(attempt);
+        let is_answer = self.shared.begun.lock().is_answer(attempt);
         if !is_answer && !config.allowed.contains(&attempt.source) {
-            lock(&self.record).note(port_no, attempt, config);
+            self.record.lock().note(port_no, attempt, config);
         }
     }
 }
@@ -381,7 +382,7 @@ impl SecurityHandler {
 impl Shared {
     /// What is noted of a switch: the same for all its handlers, also those of a connection that takes another's place.
     fn record(&self, switch: DatapathId) -> Arc<Mutex<SwitchRecord>> {
-        let mut records = lock(&self.records);
+        let mut records = self.records.lock();
         let known = records.get(&switch).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
             let new = Arc::default();
@@ -393,7 +394,7 @@ impl Shared {
     /// The records of switches that are there; those of others are forgotten.
     fn live_records(&self) -> Vec<(DatapathId, Arc<Mutex<SwitchRecord>>)> {
         let mut live = Vec::new();
-        lock(&self.records).retain(|switch, record| {
+        self.records.lock().retain(|switch, record| {
             let record = record.upgrade();
             let is_live = record.is_some();
             live.extend(record.map(|record| (*switch, record)));
@@ -432,7 +433,7 @@ impl Shared {
         let until = now + Duration::from_secs(self.config.drop_s.into());
         for (switch, record) in self.live_records() {
             let side = |port_no| self.ports.side(PortId::new(switch, port_no), is_settled);
-            let offences = lock(&record).take_offences(&self.config, side);
+            let offences = record.lock().take_offences(&self.config, side);
             for (port_no, source, offence) in offences {
                 let port = PortId::new(switch, port_no);
                 self.drop_packets(
@@ -480,7 +481,7 @@ impl Shared {
         match network.install(port.switch, match_, &[], options) {
             Ok(()) => {}
             Err(RequestError::Busy(_)) => {
-                lock(&self.untold).insert((port, dropped.source));
+                self.untold.lock().insert((port, dropped.source));
             }
             Err(error) => {
                 urtica_log::error!(about: port, %port, %error, "the switch could not be told to drop");
@@ -489,7 +490,7 @@ impl Shared {
     }
 
     fn tell_again(&self, network: &Network, now: Instant) {
-        let untold = std::mem::take(&mut *lock(&self.untold));
+        let untold = std::mem::take(&mut *self.untold.lock());
         let dropped = self.dropped.load();
         for dropped in untold.iter().filter_map(|key| dropped.get(key)) {
             self.tell(network, dropped, now);
@@ -543,9 +544,9 @@ impl Shared {
     /// Half a window has passed.
     fn turn(&self) {
         for (_, record) in self.live_records() {
-            lock(&record).turn();
+            record.lock().turn();
         }
-        lock(&self.begun).turn();
+        self.begun.lock().turn();
     }
 }
 
@@ -600,9 +601,4 @@ fn options(options: EntryOptions) -> EntryOptions {
         cookie: COOKIE,
         ..options
     }
-}
-
-/// What locks here guard is whole between any two statements, so a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

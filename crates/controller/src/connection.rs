@@ -10,13 +10,14 @@ use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError, 
 use crate::stage::Tables;
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Program, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
+use parking_lot::Mutex;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_state::Series;
 use urtica_wire::{

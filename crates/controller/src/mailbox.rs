@@ -4,9 +4,9 @@
 
 use crate::connection::Connection;
 use crate::request::ReplySender;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Names a connection for as long as the controller runs, whichever shard has it.
 pub(crate) type Token = u64;
@@ -122,7 +122,7 @@ impl Mailbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     fn wake(&self) {

@@ -10,8 +10,9 @@ use crate::request::{ReplySender, has_reply};
 use crate::stage::Tables;
 use crate::xid::Origin;
 use crate::{PendingReply, RequestError, ShardCounters, Stage, SwitchCounters, SwitchInfo};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use urtica_wire::{
     Action, DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus,
 };
@@ -74,7 +75,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     fn info(&self) -> Arc<SwitchInfo> {
-        Arc::clone(&lock(&self.info))
+        Arc::clone(&self.info.lock())
     }
 }
 
@@ -147,7 +148,7 @@ impl Network {
     pub fn events(&self) -> NetworkEvents {
         // No event is told meanwhile, so that none comes twice or not at all.
         let switches = self.read();
-        let _unchanged = lock(&self.shared.changes);
+        let _unchanged = self.shared.changes.lock();
         let up = switches.values().filter(|entry| entry.is_up);
         let mut up: Vec<_> = up.map(Entry::info).collect();
         up.sort_by_key(|info| info.datapath_id);
@@ -461,8 +462,8 @@ impl Network {
         let Some(entry) = entry.filter(|entry| entry.token == token) else {
             return;
         };
-        let _change = lock(&self.shared.changes);
-        *lock(&entry.info) = Arc::clone(info);
+        let _change = self.shared.changes.lock();
+        *entry.info.lock() = Arc::clone(info);
         if entry.is_up {
             for status in ports {
                 let event = NetworkEvent::Port(info.clone(), *status);
@@ -483,22 +484,11 @@ impl Network {
         &self.shared.shards
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<DatapathId, Entry>> {
-        self.shared
-            .switches
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<DatapathId, Entry>> {
+        self.shared.switches.read()
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<DatapathId, Entry>> {
-        self.shared
-            .switches
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<DatapathId, Entry>> {
+        self.shared.switches.write()
     }
-}
-
-/// What these locks guard is whole between any two statements, so a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

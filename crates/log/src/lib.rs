@@ -35,8 +35,8 @@ pub use limit::{
 #[doc(hidden)]
 pub use tracing;
 
+use parking_lot::Mutex;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tracing::Level;
 
@@ -64,8 +64,7 @@ pub fn admit(level: Level, about: impl Hash) -> Option<Suppressed> {
     let mut subject = DefaultHasher::new();
     about.hash(&mut subject);
     let now = Instant::now();
-    // It is whole between any two statements, so a panic elsewhere does not spoil it.
-    let mut limit = LIMITS[at].lock().unwrap_or_else(PoisonError::into_inner);
+    let mut limit = LIMITS[at].lock();
     let limit = limit.get_or_insert_with(|| Limit::new(bounds, now));
     limit.admit(subject.finish(), now)
 }

@@ -13,12 +13,13 @@
 //! **Thread-safety.** A back end has to be `Send`; network and switch are on one thread, and the locks are never waited for.
 
 use crate::frame::{Frame, Spare};
+use parking_lot::Mutex;
 use rustix::fd::BorrowedFd;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use urtica_switch::PortIo;
 use urtica_wire::MacAddr;
 
@@ -105,14 +106,14 @@ impl SwitchSide {
         if waiting >= QUEUE_FRAMES {
             return Err(frame);
         }
-        lock(&socket.queue).push_back(frame);
+        socket.queue.lock().push_back(frame);
         socket.waiting.store(waiting + 1, Relaxed);
         Ok(())
     }
 
     /// Exchanges the frames that were sent since the last time, in order, for buffers to use for the next ones.
     pub fn exchange(&self, frames: &mut Vec<(u32, Frame)>, spare: &mut Spare) {
-        let mut sent = lock(&self.sent);
+        let mut sent = self.sent.lock();
         std::mem::swap(&mut sent.frames, frames);
         sent.spare.level(spare, RESERVE_FRAMES);
     }
@@ -153,10 +154,10 @@ impl PortIo for NetPort {
         if count == 0 {
             return Ok(0);
         }
-        self.burst.extend(lock(&self.socket.queue).drain(..count));
+        self.burst.extend(self.socket.queue.lock().drain(..count));
         self.socket.waiting.store(waiting - count, Relaxed);
         self.burst.iter().for_each(|frame| handle(frame));
-        lock(&self.sent).spare.append(&mut self.burst);
+        self.sent.lock().spare.append(&mut self.burst);
         Ok(count)
     }
 
@@ -164,7 +165,7 @@ impl PortIo for NetPort {
         if !self.is_up() {
             return false;
         }
-        let mut sent = lock(&self.sent);
+        let mut sent = self.sent.lock();
         let frame = sent.spare.copy(frame);
         sent.frames.push((self.place, frame));
         true
@@ -175,11 +176,6 @@ impl PortIo for NetPort {
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
-}
-
-/// All is whole between any two statements, so a panic elsewhere spoils nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use crate::loaded::Loaded;
 use crate::session::Memory;
 use crate::waker::Waker;
+use parking_lot::{Mutex, MutexGuard};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// How many connections can have a kernel half at a time: `MAX_SESSIONS` of `bpf/learning_switch.bpf.c`.
 const MAX_SESSIONS: u32 = 4096;
@@ -124,7 +125,7 @@ impl Kernel {
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
         // What it guards is whole between any two statements.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()
     }
 }
 

@@ -38,10 +38,11 @@ use crate::flooding::{FloodTree, LatestTree, PortRole, packet_out};
 use crate::{Announcer, Events};
 use bell::Bell;
 use links::{Findings, Links, Owner};
+use parking_lot::Mutex;
 use probe::{Probe, Prober, Sighting};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use urtica_controller::{Background, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use urtica_state::Snapshot;
@@ -662,7 +663,7 @@ impl Active {
     /// What the lock guards may be half changed after a panic, and is used nevertheless: what is wrong in it is put right when
     /// probes come or time out.
     fn with_links<R>(&self, work: impl FnOnce(&mut Links) -> R) -> R {
-        work(&mut self.links.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.links.lock())
     }
 }
 

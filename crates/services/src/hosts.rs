@@ -45,8 +45,9 @@ use crate::flooding::packet_out;
 use crate::{Announcer, Discovery, Events, FloodTree, PortRole};
 use flooded::Flooded;
 use frame::Frame;
+use parking_lot::Mutex;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use table::{Effects, HostTable, Sighting};
 use urtica_controller::session::{expect_some, expect_time};
@@ -285,9 +286,7 @@ impl Hosts {
 
     /// Whether a frame is to be sent to all hosts: not if it was just now.
     pub(crate) fn is_new(&self, frame: &[u8], now: Instant) -> bool {
-        let flooded = self.0.flooded.lock();
-        let mut flooded = flooded.unwrap_or_else(PoisonError::into_inner);
-        flooded.is_new(frame, now)
+        self.0.flooded.lock().is_new(frame, now)
     }
 
     /// Which ports hosts may be at.

@@ -46,9 +46,10 @@ use crate::bucket::{Bucket, PortBuckets};
 use crate::flooding::packet_out;
 use crate::hosts::frame::{Frame, Neighbour};
 use crate::hosts::{Edges, Host, HostEvent, Hosts};
+use parking_lot::Mutex;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use urtica_controller::session::expect_some;
 use urtica_controller::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
@@ -320,8 +321,7 @@ impl Shared {
 
     fn may_ask_on(&self, now: Instant) -> bool {
         let NeighbourProxyConfig { rate, burst, .. } = self.config;
-        // A bucket is whole between any two statements, so a panic elsewhere does not spoil it.
-        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = self.bucket.lock();
         let bucket = bucket.get_or_insert_with(|| Bucket::new(burst, now));
         bucket.take(rate, burst, now)
     }

@@ -37,10 +37,11 @@ pub use flow::Flow;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use job::Job;
 use ledger::Ledger;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use urtica_controller::session::{expect_some, expect_time};
@@ -309,13 +310,12 @@ impl Shared {
         job
     }
 
-    /// The locks guard what is whole between any two statements, so a panic elsewhere does not spoil it.
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock()
     }
 }
 

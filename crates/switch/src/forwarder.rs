@@ -15,9 +15,10 @@ use crate::parcel::Parcel;
 use crate::port_table::{PortTable, SwitchPort};
 use crate::shared::{Modes, Shared};
 use crate::uplink::Controllers;
+use parking_lot::RwLockReadGuard;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::Arc;
 use std::time::Duration;
 use urtica_pipeline::{BURST, Burst, Packet, Pipeline, Processed, Reader, Sink, Verdict};
 

@@ -9,10 +9,10 @@
 //! **Limits.** Each thing has a weight, and there is room for so much in all. What finds none is refused; the sender counts
 //! it.
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A queue of `T`s.
 pub(crate) struct Mailbox<T> {
@@ -97,9 +97,8 @@ impl<T> Mailbox<T> {
         let _ = rustix::io::read(&self.bell, &mut [0_u8; 8]);
     }
 
-    /// A queue is whole between any two statements, so a panic elsewhere does not spoil it.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

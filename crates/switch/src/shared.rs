@@ -6,9 +6,9 @@
 //! asks for one, so that a change can wait for bursts while it has the pipeline to itself.
 
 use crate::normal::MacTable;
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use urtica_pipeline::Pipeline;
 
 /// The pipeline, and what else packets meet.
@@ -51,19 +51,17 @@ impl Shared {
 
     /// The pipeline, as it is. A change that panicked halfway ends the switch; until then packets go on.
     pub fn pipeline(&self) -> RwLockReadGuard<'_, Pipeline> {
-        self.pipeline.read().unwrap_or_else(PoisonError::into_inner)
+        self.pipeline.read()
     }
 
     /// The pipeline, to be changed.
     pub fn pipeline_mut(&self) -> RwLockWriteGuard<'_, Pipeline> {
-        self.pipeline
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.pipeline.write()
     }
 
     /// The hosts that were learnt: a table that is whole between any two statements.
     pub fn hosts(&self) -> MutexGuard<'_, MacTable> {
-        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.hosts.lock()
     }
 
     /// What applies from now on, to the next burst of each thread at the latest.

@@ -4,8 +4,9 @@ use super::BandwidthError;
 use super::demand::FlowKey;
 use super::reserve::{release_path, reserve_any};
 use crate::paths::{Paths, is_in};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use urtica_services::{Flow, Provisioner};
 use urtica_state::{Limits, Snapshot, TVar, atomically, try_atomically};
 use urtica_topology::{Hop, Path, PortId, Topology};
@@ -244,7 +245,7 @@ impl Book {
     }
 
     fn list(&self) -> MutexGuard<'_, List> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock()
     }
 }
 

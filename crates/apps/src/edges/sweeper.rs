@@ -7,9 +7,10 @@
 
 use futures_util::future::{Either, pending, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use urtica_controller::{Background, Network, NetworkEvent, PendingReply, Reply, RequestError};
 use urtica_state::Snapshot;
@@ -47,10 +48,7 @@ impl Sweeper {
 
     /// Has the program's entries deleted from these switches, soon.
     pub fn sweep(&self, switches: impl IntoIterator<Item = DatapathId>) {
-        self.due
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(switches);
+        self.due.lock().extend(switches);
         self.bell.publish(());
     }
 
@@ -85,7 +83,7 @@ impl Sweeper {
 
     /// What is due, but for switches that are at work.
     fn take_due(&self, at_work: &BTreeSet<DatapathId>) -> BTreeSet<DatapathId> {
-        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut due = self.due.lock();
         let later = due.intersection(at_work).copied().collect();
         let all = std::mem::replace(&mut *due, later);
         all.difference(at_work).copied().collect()

@@ -1,8 +1,7 @@
 //! Which ports are at the network's edge.
 
-use super::lock;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::time::Duration;
 use urtica_controller::{Network, SwitchInfo};
 use urtica_services::{Discovery, PortRole};
@@ -54,7 +53,7 @@ impl Ports {
     /// Notes where there are links, if that has changed.
     pub fn learn(&self, network: &Network) {
         let version = self.discovery.topology().version();
-        let mut trunks = lock(&self.trunks);
+        let mut trunks = self.trunks.lock();
         if trunks.version == Some(version) {
             return;
         }
@@ -76,18 +75,18 @@ impl Ports {
     pub fn forget_unplugged(&self, info: &SwitchInfo) {
         let is_known =
             |port: &PortId| port.switch != info.datapath_id || is_plugged(info, port.port_no);
-        lock(&self.trunks).ports.retain(is_known);
+        self.trunks.lock().ports.retain(is_known);
     }
 
     /// Takes in that a port has changed. Returns whether it was a link's and is down now: what is plugged in next may be
     /// anything.
     pub fn forget_where_down(&self, port: PortId, status: &PortStatus) -> bool {
         let is_down = status.port.state.contains(PortState::LINK_DOWN);
-        (is_down || status.reason == PortReason::Delete) && lock(&self.trunks).ports.remove(&port)
+        (is_down || status.reason == PortReason::Delete) && self.trunks.lock().ports.remove(&port)
     }
 
     pub fn is_trunk(&self, port: PortId) -> bool {
-        self.discovery.is_link_port(port) || lock(&self.trunks).ports.contains(&port)
+        self.discovery.is_link_port(port) || self.trunks.lock().ports.contains(&port)
     }
 
     /// What is behind a port; `is_settled` says whether all switches have had the time to connect.

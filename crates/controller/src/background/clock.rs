@@ -4,12 +4,13 @@
 //! timers themselves.
 
 use crate::connection::panic_text;
+use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -78,7 +79,7 @@ impl Clock {
 
     /// When the next timer is due.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let timers = self.lock();
+        let timers = self.timers.lock();
         timers
             .waiting
             .first_key_value()
@@ -89,7 +90,7 @@ impl Clock {
     /// panics keeps nobody else asleep.
     pub fn fire(&self) {
         let now = self.now();
-        let mut timers = self.lock();
+        let mut timers = self.timers.lock();
         let later = timers.waiting.split_off(&(now, u64::MAX));
         let due = std::mem::replace(&mut timers.waiting, later);
         drop(timers);
@@ -103,25 +104,25 @@ impl Clock {
 
     /// Waits until the next timer is due, at most for `limit`.
     pub fn wait(&self, limit: Duration) {
-        let timers = self.lock();
+        let mut timers = self.timers.lock();
         let next = timers
             .waiting
             .first_key_value()
             .map(|((deadline, _), _)| deadline.saturating_duration_since(self.now()));
         let duration = next.unwrap_or(limit).min(limit);
         // An early return is as good as one in time: the caller looks at the clock.
-        let _ = self.earlier.wait_timeout(timers, duration);
+        let _ = self.earlier.wait_for(&mut timers, duration);
     }
 
     /// Ends a [`Clock::wait`].
     pub fn interrupt(&self) {
-        let _timers = self.lock();
+        let _timers = self.timers.lock();
         self.earlier.notify_all();
     }
 
     /// Sets a timer, which comes after those that were set for the same time before.
     fn insert(&self, deadline: Instant, waker: Waker) -> Key {
-        let mut timers = self.lock();
+        let mut timers = self.timers.lock();
         timers.last_id += 1;
         let key = (deadline, timers.last_id);
         timers.waiting.insert(key, waker);
@@ -137,7 +138,7 @@ impl Clock {
 
     /// Has a timer wake somebody else; it keeps its place. Whether it is still set.
     fn update(&self, key: &Key, waker: &Waker) -> bool {
-        let mut timers = self.lock();
+        let mut timers = self.timers.lock();
         let Some(waiting) = timers.waiting.get_mut(key) else {
             return false;
         };
@@ -150,13 +151,8 @@ impl Clock {
     }
 
     fn remove(&self, key: &Key) {
-        let removed = self.lock().waiting.remove(key);
+        let removed = self.timers.lock().waiting.remove(key);
         drop(removed);
-    }
-
-    /// Timers are whole between any two statements, so a panic elsewhere does not spoil them.
-    fn lock(&self) -> MutexGuard<'_, Timers> {
-        self.timers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

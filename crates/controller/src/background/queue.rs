@@ -3,9 +3,10 @@
 use super::clock::Clock;
 use super::{Task, drop_contained, poll_contained};
 use crate::counters::BackgroundCounters;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// The programs of an embedded controller.
@@ -48,7 +49,7 @@ impl TaskQueue {
 
     /// Adds a program; it has its first turn when the queue is run next. After [`TaskQueue::stop`] it is dropped.
     pub fn spawn(&self, name: &str, task: Task) {
-        let mut programs = lock(&self.programs);
+        let mut programs = self.programs.lock();
         if programs.is_stopped {
             drop(programs);
             return drop_contained(name, task, &self.counters);
@@ -74,7 +75,7 @@ impl TaskQueue {
     pub fn run(&self, turns: &mut usize) {
         self.clock.fire();
         while *turns > 0 {
-            let Some(number) = lock(&self.ready).pop_front() else {
+            let Some(number) = self.ready.lock().pop_front() else {
                 return;
             };
             *turns -= 1;
@@ -84,12 +85,12 @@ impl TaskQueue {
 
     /// Whether all programs wait.
     pub fn is_idle(&self) -> bool {
-        lock(&self.ready).is_empty()
+        self.ready.lock().is_empty()
     }
 
     /// Drops all programs, and those that are added from now on.
     pub fn stop(&self) {
-        let mut programs = lock(&self.programs);
+        let mut programs = self.programs.lock();
         programs.is_stopped = true;
         let all = std::mem::take(&mut programs.by_number);
         drop(programs);
@@ -111,7 +112,7 @@ impl TaskQueue {
         if matches!(polled, Ok(Poll::Pending)) {
             return self.put_back(number, task);
         }
-        let program = lock(&self.programs).by_number.remove(&number);
+        let program = self.programs.lock().by_number.remove(&number);
         let name = program.map_or_else(String::new, |program| program.name);
         if let Err(reason) = polled {
             self.counters.tell_of_panic(&name, &reason);
@@ -120,14 +121,14 @@ impl TaskQueue {
     }
 
     fn take_out(&self, number: u64) -> Option<(Task, Arc<ProgramWaker>)> {
-        let mut programs = lock(&self.programs);
+        let mut programs = self.programs.lock();
         let program = programs.by_number.get_mut(&number)?;
         Some((program.task.take()?, Arc::clone(&program.waker)))
     }
 
     /// A program waits again.
     fn put_back(&self, number: u64, task: Task) {
-        if let Some(program) = lock(&self.programs).by_number.get_mut(&number) {
+        if let Some(program) = self.programs.lock().by_number.get_mut(&number) {
             program.task = Some(task);
         }
     }
@@ -148,12 +149,7 @@ impl Wake for ProgramWaker {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.is_queued.swap(true, Ordering::AcqRel) {
-            lock(&self.ready).push_back(self.number);
+            self.ready.lock().push_back(self.number);
         }
     }
-}
-
-/// What these locks guard is whole between any two statements, so a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,9 +5,10 @@ use super::{STALL, Task, drop_contained, poll_contained};
 use crate::connection::is_worth_telling;
 use crate::counters::BackgroundCounters;
 use crate::watch::Watch;
+use parking_lot::Mutex;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
@@ -61,7 +62,7 @@ impl Threads {
             keeper.keep_clock();
             Ok(())
         })?;
-        *lock(&threads.keeper) = Some(keeper);
+        *threads.keeper.lock() = Some(keeper);
         Ok(threads)
     }
 
@@ -78,7 +79,7 @@ impl Threads {
             .spawn(move || threads.run(&known, task));
         match thread {
             Ok(thread) => {
-                let mut running = lock(&self.running);
+                let mut running = self.running.lock();
                 running.retain(|other| !other.thread.is_finished());
                 running.push(Running { program, thread });
             }
@@ -93,11 +94,11 @@ impl Threads {
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.clock.interrupt();
-        if let Some(keeper) = lock(&self.keeper).take() {
+        if let Some(keeper) = self.keeper.lock().take() {
             // Whatever it ended by, the watch knows.
             let _ = keeper.join();
         }
-        let running = std::mem::take(&mut *lock(&self.running));
+        let running = std::mem::take(&mut *self.running.lock());
         for program in &running {
             program.thread.thread().unpark();
         }
@@ -149,7 +150,7 @@ impl Threads {
         while !self.is_stopping() {
             self.clock.wait(STALL / 4);
             self.clock.fire();
-            for running in lock(&self.running).iter() {
+            for running in self.running.lock().iter() {
                 running.program.tell_of_stall(&self.counters);
             }
         }
@@ -158,13 +159,13 @@ impl Threads {
 
 impl Program {
     fn begin(&self) {
-        let mut poll = lock(&self.poll);
+        let mut poll = self.poll.lock();
         poll.since = Some(Instant::now());
         poll.is_counted = false;
     }
 
     fn end(&self) {
-        lock(&self.poll).since = None;
+        self.poll.lock().since = None;
     }
 
     /// Counts it, once, when it has been at work for too long, and tells of it: ever more rarely, since a program that
@@ -186,7 +187,7 @@ impl Program {
 
     /// For how long it has been at work and the how-manieth time this is, when it is too long and was not counted yet.
     fn stalled(&self) -> Option<(Duration, u64)> {
-        let mut poll = lock(&self.poll);
+        let mut poll = self.poll.lock();
         let worked = poll.since?.elapsed();
         if worked < STALL || poll.is_counted {
             return None;
@@ -220,9 +221,4 @@ impl Wake for Alarm {
         self.is_rung.store(true, Ordering::Release);
         self.thread.unpark();
     }
-}
-
-/// What these locks guard is whole between any two statements, so a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

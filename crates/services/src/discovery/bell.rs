@@ -1,7 +1,7 @@
 //! Wakes the background program when there is something to do.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::future::poll_fn;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// Rung from any thread; one waits for it. Rings that nobody waited for are one ring.
@@ -38,8 +38,7 @@ impl Bell {
         Poll::Pending
     }
 
-    /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -11,11 +11,12 @@ use super::host::{Host, HostId};
 use super::{ConflictPolicy, EVENT_INTERVAL, HostEvent, HostsConfig, LeftReason};
 use crate::timers::Timers;
 use papaya::HashMap;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::Hash;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use urtica_topology::PortId;
 use urtica_wire::MacAddr;
@@ -247,7 +248,7 @@ impl HostTable {
 
     /// The lock guards what is whole between any two calls of [`HostTable::change`], and nothing in between panics.
     fn lock(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock()
     }
 }
 

@@ -9,11 +9,12 @@
 //! **Limits.** A frame that finds the queue full is refused. An end is up as long as the other one exists.
 
 use super::PortIo;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use urtica_wire::MacAddr;
 
 /// One end of the cable.
@@ -116,9 +117,8 @@ impl Direction {
         })
     }
 
-    /// A queue is whole between any two statements, so a panic elsewhere does not spoil it.
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// Moves at most `max` frames into `burst`, and silences the bell where none is left.

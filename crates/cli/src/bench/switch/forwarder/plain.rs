@@ -5,7 +5,8 @@
 use super::{Control, Departure, Forwarder, Sent, Sides};
 use crate::bench::switch::replay::Replay;
 use crate::bench::switch::workload::{FRAME_SIZE, IN_PORT};
-use std::sync::{Arc, PoisonError, RwLock};
+use parking_lot::RwLock;
+use std::sync::Arc;
 use std::time::Duration;
 use urtica_pipeline::{Packet, PacketInCause, Pipeline, Sink};
 use urtica_wire::{ErrorCode, FlowMod, PortNo};
@@ -38,8 +39,7 @@ impl Forwarder for Shared {
 
 impl Shared {
     fn process(&self, replay: &mut Replay, now: Duration, sink: &mut impl Sink) {
-        // No flow mod leaves the pipeline half changed, so a panic elsewhere does not spoil it.
-        let pipeline = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let pipeline = self.0.read();
         replay.receive(|cell| {
             let packet = Packet::new(PortNo(IN_PORT), &cell[..FRAME_SIZE]);
             pipeline.process(packet, now, sink);
@@ -49,7 +49,7 @@ impl Shared {
 
 impl Control for Shared {
     fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, now: Duration) -> Result<(), ErrorCode> {
-        let mut pipeline = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut pipeline = self.0.write();
         pipeline.flow_mod(flow_mod, now, &mut Vec::new())
     }
 }
