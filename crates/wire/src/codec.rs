@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Appends big-endian values and padding to an output buffer. Implemented for `Vec<u8>`, the one buffer that we write.
-pub trait Write {
+pub trait Put {
     /// Appends one byte.
     fn put_u8(&mut self, value: u8);
     /// Appends two bytes.
@@ -242,7 +242,7 @@ pub trait Write {
     ) -> Result<(), EncodeError>;
 }
 
-impl Write for Vec<u8> {
+impl Put for Vec<u8> {
     #[inline]
     fn put_u8(&mut self, value: u8) {
         self.push(value);

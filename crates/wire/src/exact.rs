@@ -7,8 +7,8 @@
 use crate::packet::{Headers, Icmpv4View, Ipv4View, TcpView, UdpView, ip_proto};
 use crate::{
     Action, BufferId, EncodeError, EntryOptions, ExactMatch, Field, FlowMod, FlowModFlags,
-    Instruction, List, MacAddr, Match, Message, OxmField, PacketOut, PortNo, VLAN_PRESENT, Version,
-    Write,
+    Instruction, List, MacAddr, Match, Message, OxmField, PacketOut, PortNo, Put, VLAN_PRESENT,
+    Version,
 };
 use std::net::IpAddr;
 

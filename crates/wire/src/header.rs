@@ -1,6 +1,6 @@
 //! The eight bytes that open every message, and the versions that they may name.
 
-use crate::{DecodeError, Reader, Write};
+use crate::{DecodeError, Put, Reader};
 use std::fmt;
 
 /// A version of the protocol that we speak.

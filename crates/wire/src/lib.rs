@@ -114,7 +114,7 @@ mod of13;
 pub mod text;
 
 pub use action::Action;
-pub use codec::{Element, Iter, List, Reader, Write};
+pub use codec::{Element, Iter, List, Put, Reader};
 pub use config::{ConfigFlags, SwitchConfig};
 pub use error::{DecodeError, EncodeError};
 pub use error_code::ErrorCode;

@@ -3,8 +3,8 @@
 use crate::{
     AsyncConfig, DecodeError, EncodeError, ErrorMessage, Experimenter, Features, FlowMod,
     FlowRemoved, GroupMod, Header, Hello, MeterMod, MultipartReply, MultipartRequest, PacketIn,
-    PacketOut, PortMod, PortNo, PortStatus, QueueConfig, Reader, Role, SwitchConfig, TableMod,
-    Version, Write, of10, of13,
+    PacketOut, PortMod, PortNo, PortStatus, Put, QueueConfig, Reader, Role, SwitchConfig, TableMod,
+    Version, of10, of13,
 };
 
 /// The type of a hello, in all versions.

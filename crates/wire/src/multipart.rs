@@ -3,8 +3,8 @@
 use crate::port::FixedName;
 use crate::{
     Bucket, DecodeError, Element, EncodeError, FlowModFlags, GroupCapabilities, GroupType,
-    Instruction, List, Match, MeterBand, MeterFlags, Port, PortNo, Reader, TableFeatures, Version,
-    Write, of10, of13,
+    Instruction, List, Match, MeterBand, MeterFlags, Port, PortNo, Put, Reader, TableFeatures,
+    Version, of10, of13,
 };
 use bitflags::bitflags;
 

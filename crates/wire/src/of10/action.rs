@@ -8,8 +8,8 @@
 
 use super::{fits, lacks, port, unsupported};
 use crate::{
-    Action, DecodeError, EncodeError, ErrorCode, Field, Instruction, List, OxmField, Reader,
-    VLAN_PRESENT, Version, Write,
+    Action, DecodeError, EncodeError, ErrorCode, Field, Instruction, List, OxmField, Put, Reader,
+    VLAN_PRESENT, Version,
 };
 
 /// Action types (`ofp_action_type`).

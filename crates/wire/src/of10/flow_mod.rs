@@ -3,7 +3,7 @@
 use super::{lacks, matching, port, unsupported};
 use crate::{
     BufferId, DecodeError, EncodeError, ErrorCode, FlowMod, FlowModCommand, FlowModFlags,
-    FlowRemoved, GROUP_ANY, List, Reader, TABLE_ALL, Version, Write,
+    FlowRemoved, GROUP_ANY, List, Put, Reader, TABLE_ALL, Version,
 };
 
 /// OFPFF_EMERG, which is [`FlowModFlags::EMERG`] in the numbering of 1.3.

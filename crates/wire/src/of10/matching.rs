@@ -16,7 +16,7 @@ use super::{MATCH_SIZE, fits, port, unsupported};
 use crate::matching::Repr;
 use crate::packet::{ether_type, ip_proto};
 use crate::{
-    DecodeError, EncodeError, Field, Match, OxmField, PortNo, Reader, VLAN_PRESENT, Version, Write,
+    DecodeError, EncodeError, Field, Match, OxmField, PortNo, Put, Reader, VLAN_PRESENT, Version,
 };
 
 /// Wildcard bits (`ofp_flow_wildcards`). A set bit means that the field does not count.

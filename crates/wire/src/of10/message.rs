@@ -4,7 +4,7 @@
 use super::{features, flow_mod, multipart, packet_in, packet_out, port, queue, unsupported};
 use crate::{
     ConfigFlags, DecodeError, EncodeError, ErrorCode, ErrorMessage, Experimenter, Hello, Message,
-    Reader, SwitchConfig, Version, Write,
+    Put, Reader, SwitchConfig, Version,
 };
 
 /// Message types (`ofp_type`).

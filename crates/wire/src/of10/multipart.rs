@@ -5,8 +5,8 @@ use crate::port::FixedName;
 use crate::{
     AggregateStats, DecodeError, Desc, EncodeError, ErrorCode, ExperimenterMultipart, FlowModFlags,
     FlowStats, FlowStatsRequest, GROUP_ANY, List, MultipartFlags, MultipartReply,
-    MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortStats, QueueStats, Reader,
-    TableStats, Version, Write,
+    MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortStats, Put, QueueStats, Reader,
+    TableStats, Version,
 };
 
 /// Statistics types (`ofp_stats_types`).

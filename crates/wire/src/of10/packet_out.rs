@@ -1,7 +1,7 @@
 //! Packet-out, `ofp_packet_out` (section 5.3.6).
 
 use super::{action, port};
-use crate::{BufferId, DecodeError, EncodeError, PacketOut, Reader, Version, Write};
+use crate::{BufferId, DecodeError, EncodeError, PacketOut, Put, Reader, Version};
 
 pub(super) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketOut<'a>, DecodeError> {
     let buffer_id = BufferId(reader.u32()?);

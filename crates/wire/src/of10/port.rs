@@ -4,7 +4,7 @@ use super::{lacks, unsupported};
 use crate::port::FixedName;
 use crate::{
     DecodeError, EncodeError, MacAddr, Port, PortConfig, PortFeatures, PortMod, PortNo, PortState,
-    PortStatus, Reader, Version, Write,
+    PortStatus, Put, Reader, Version,
 };
 
 /// The lowest of 1.0's reserved numbers (OFPP_IN_PORT). They are those of 1.3 cut down to 16 bits, OFPP_NONE being

@@ -2,8 +2,8 @@
 
 use super::{port, unsupported};
 use crate::{
-    DecodeError, EncodeError, List, PacketQueue, PortNo, QueueConfig, QueueProperty, Reader,
-    Version, Write,
+    DecodeError, EncodeError, List, PacketQueue, PortNo, Put, QueueConfig, QueueProperty, Reader,
+    Version,
 };
 
 /// Property types (`ofp_queue_properties`).

@@ -1,7 +1,7 @@
 //! Actions (1.3.5 section 7.2.4). Every action is a multiple of eight bytes long.
 
 use super::{lacks, oxm, unsupported};
-use crate::{Action, DecodeError, EncodeError, ErrorCode, Field, PortNo, Reader, Write};
+use crate::{Action, DecodeError, EncodeError, ErrorCode, Field, PortNo, Put, Reader};
 
 const OFPAT_OUTPUT: u16 = 0;
 const OFPAT_COPY_TTL_OUT: u16 = 11;

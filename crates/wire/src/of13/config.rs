@@ -1,6 +1,6 @@
 //! The switch configuration, `ofp_switch_config` (1.3.5 section 7.3.2).
 
-use crate::{ConfigFlags, DecodeError, Reader, SwitchConfig, Write};
+use crate::{ConfigFlags, DecodeError, Put, Reader, SwitchConfig};
 
 pub(crate) fn decode(reader: &mut Reader) -> Result<SwitchConfig, DecodeError> {
     Ok(SwitchConfig {

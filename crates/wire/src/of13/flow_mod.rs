@@ -3,7 +3,7 @@
 use super::{lacks, matching};
 use crate::{
     AggregateStats, BufferId, DecodeError, EncodeError, ErrorCode, FlowMod, FlowModFlags,
-    FlowRemoved, FlowStats, FlowStatsRequest, List, PortNo, Reader, Version, Write,
+    FlowRemoved, FlowStats, FlowStatsRequest, List, PortNo, Put, Reader, Version,
 };
 
 /// The size of `ofp_flow_stats` with an empty match.

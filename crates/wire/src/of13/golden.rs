@@ -1,7 +1,7 @@
 //! The shared helpers of the tests, for this version.
 
 use crate::golden;
-use crate::{DecodeError, Element, EncodeError, Header, Message, Version, Write};
+use crate::{DecodeError, Element, EncodeError, Header, Message, Put, Version};
 use std::fmt::Debug;
 
 pub(super) use crate::golden::{decode_error, hex, message};

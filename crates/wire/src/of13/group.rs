@@ -2,7 +2,7 @@
 
 use crate::{
     Bucket, BucketCounter, DecodeError, EncodeError, GroupCapabilities, GroupDesc, GroupFeatures,
-    GroupMod, GroupStats, List, PortNo, Reader, Version, Write,
+    GroupMod, GroupStats, List, PortNo, Put, Reader, Version,
 };
 
 /// The size of `ofp_bucket` without actions.

@@ -3,7 +3,7 @@
 use super::unsupported;
 use crate::{
     DecodeError, EncodeError, ErrorCode, ErrorMessage, Experimenter, Hello, HelloElement, List,
-    Reader, Version, Write,
+    Put, Reader, Version,
 };
 
 /// OFPHET_VERSIONBITMAP.

@@ -1,8 +1,6 @@
 //! Instructions (1.3.5 section 7.2.5). Every instruction is a multiple of eight bytes long.
 
-use crate::{
-    Action, DecodeError, EncodeError, ErrorCode, Instruction, List, Reader, Version, Write,
-};
+use crate::{Action, DecodeError, EncodeError, ErrorCode, Instruction, List, Put, Reader, Version};
 
 const OFPIT_GOTO_TABLE: u16 = 1;
 const OFPIT_WRITE_METADATA: u16 = 2;

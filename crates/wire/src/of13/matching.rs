@@ -3,7 +3,7 @@
 
 use super::oxm;
 use crate::matching::Repr;
-use crate::{DecodeError, EncodeError, ErrorCode, Field, List, Match, Reader, Version, Write};
+use crate::{DecodeError, EncodeError, ErrorCode, Field, List, Match, Put, Reader, Version};
 
 /// OFPMT_OXM; the only type that is not deprecated.
 const OFPMT_OXM: u16 = 1;

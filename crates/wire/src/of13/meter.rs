@@ -2,7 +2,7 @@
 
 use crate::{
     DecodeError, EncodeError, ErrorCode, List, MeterBand, MeterConfig, MeterFeatures, MeterFlags,
-    MeterMod, MeterStats, Reader, Version, Write,
+    MeterMod, MeterStats, Put, Reader, Version,
 };
 
 const OFPMBT_DROP: u16 = 1;

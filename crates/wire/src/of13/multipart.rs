@@ -3,8 +3,8 @@
 use super::{flow_mod, group, meter};
 use crate::{
     DecodeError, Desc, EncodeError, ErrorCode, ExperimenterMultipart, List, MultipartFlags,
-    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, Reader,
-    Version, Write,
+    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, Put,
+    Reader, Version,
 };
 
 const OFPMP_DESC: u16 = 0;

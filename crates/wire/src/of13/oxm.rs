@@ -6,9 +6,7 @@
 //!   that is acceptable is the switch's to say (OFPBMC_BAD_FIELD), and so are duplicates and prerequisites.
 
 use super::unsupported;
-use crate::{
-    DecodeError, EncodeError, ErrorCode, Field, OxmField, RawField, Reader, Version, Write,
-};
+use crate::{DecodeError, EncodeError, ErrorCode, Field, OxmField, Put, RawField, Reader, Version};
 
 /// OFPXMC_OPENFLOW_BASIC.
 pub(crate) const OFPXMC_OPENFLOW_BASIC: u16 = 0x8000;

@@ -6,8 +6,8 @@
 use super::{matching, oxm};
 use crate::matching::Repr;
 use crate::{
-    BufferId, DecodeError, EncodeError, Field, List, Match, OxmField, PacketIn, PortNo, Reader,
-    Version, Write,
+    BufferId, DecodeError, EncodeError, Field, List, Match, OxmField, PacketIn, PortNo, Put,
+    Reader, Version,
 };
 
 /// A match of `in_port` alone, before the value: OFPMT_OXM, length 12; OFPXMC_OPENFLOW_BASIC, field 0, length 4.

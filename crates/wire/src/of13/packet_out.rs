@@ -1,6 +1,6 @@
 //! The packet-out (1.3.5 section 7.3.7).
 
-use crate::{BufferId, DecodeError, EncodeError, List, PacketOut, PortNo, Reader, Version, Write};
+use crate::{BufferId, DecodeError, EncodeError, List, PacketOut, PortNo, Put, Reader, Version};
 
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketOut<'a>, DecodeError> {
     let buffer_id = BufferId(reader.u32()?);

@@ -7,7 +7,7 @@ use super::lacks;
 use crate::port::FixedName;
 use crate::{
     DecodeError, EncodeError, ErrorCode, MacAddr, Port, PortConfig, PortFeatures, PortMod, PortNo,
-    PortState, PortStats, PortStatus, Reader, Write,
+    PortState, PortStats, PortStatus, Put, Reader,
 };
 
 /// Bits of `ofp_port_config` that only 1.0 has.

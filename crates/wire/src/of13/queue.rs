@@ -2,8 +2,8 @@
 
 use super::unsupported;
 use crate::{
-    DecodeError, EncodeError, List, PacketQueue, PortNo, QueueConfig, QueueProperty, QueueStats,
-    Reader, Version, Write,
+    DecodeError, EncodeError, List, PacketQueue, PortNo, Put, QueueConfig, QueueProperty,
+    QueueStats, Reader, Version,
 };
 
 const OFPQT_MIN_RATE: u16 = 1;

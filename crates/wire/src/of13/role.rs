@@ -1,6 +1,6 @@
 //! Role (1.3.5 section 7.3.9) and asynchronous configuration (7.3.10).
 
-use crate::{AsyncConfig, DecodeError, Reader, Role, Write};
+use crate::{AsyncConfig, DecodeError, Put, Reader, Role};
 
 pub(crate) fn decode(reader: &mut Reader) -> Result<Role, DecodeError> {
     let role = reader.u32()?.into();

@@ -6,8 +6,8 @@ use super::lacks;
 use super::oxm::OFPXMC_EXPERIMENTER;
 use crate::port::FixedName;
 use crate::{
-    DecodeError, EncodeError, List, Reader, TableFeatureKind, TableFeatureProperty, TableFeatures,
-    TableMod, TableStats, Version, Write,
+    DecodeError, EncodeError, List, Put, Reader, TableFeatureKind, TableFeatureProperty,
+    TableFeatures, TableMod, TableStats, Version,
 };
 
 /// The size of `ofp_table_features` without properties.

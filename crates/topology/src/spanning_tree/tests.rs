@@ -1,0 +1,167 @@
+//! Trees in drawn graphs, against a packet that is flooded.
+
+use super::*;
+use crate::testing::{any_link, any_topology, host_port, petgraph_of, switch};
+use petgraph::unionfind::UnionFind;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// The parts of a network that are connected by links that lead both ways: each switch's part.
+fn parts(topology: &Topology) -> UnionFind<usize> {
+    let graph = petgraph_of(topology);
+    let mut parts = UnionFind::new(graph.node_count());
+    for edge in graph
+        .edge_indices()
+        .filter(|&edge| topology.contains(&graph[edge].reversed()))
+    {
+        let (from, to) = graph.edge_endpoints(edge).expect("the edge is there");
+        parts.union(from.index(), to.index());
+    }
+    parts
+}
+
+/// How often each switch sees a packet that a host at `from` floods, if ports are as the tree says.
+fn flooded(
+    topology: &Topology,
+    tree: &SpanningTree,
+    from: DatapathId,
+) -> BTreeMap<DatapathId, u32> {
+    let mut seen = BTreeMap::new();
+    let mut arriving = VecDeque::from([host_port(from)]);
+    while let Some(port) = arriving.pop_front() {
+        if !tree.is_flood_port(port) {
+            continue;
+        }
+        *seen.entry(port.switch).or_default() += 1;
+        assert!(seen[&port.switch] < 3, "the packet goes round");
+        let ports = topology
+            .link_ports()
+            .iter()
+            .filter(|other| other.switch == port.switch);
+        for port_no in tree.flood_ports(port, ports.map(|port| port.port_no)) {
+            let out = PortId::new(port.switch, port_no);
+            let links = topology.links().iter().filter(|link| link.from == out);
+            arriving.extend(links.map(|link| link.to));
+        }
+    }
+    seen
+}
+
+proptest! {
+    /// Each link joins two parts that were apart, and at last there are as many parts as without the tree.
+    #[test]
+    fn it_spans_every_part_without_a_cycle(topology in any_topology()) {
+        let tree = SpanningTree::new(&topology);
+        let expected = parts(&topology);
+        let mut joined = UnionFind::new(topology.switches().len());
+        for link in tree.links() {
+            prop_assert!(topology.contains(link) && topology.contains(&link.reversed()));
+            let ends = [link.from, link.to].map(|port| topology.index_of(port.switch).unwrap().to_usize());
+            prop_assert!(joined.union(ends[0], ends[1]), "{link} closes a cycle");
+        }
+        let (joined, expected) = (joined.into_labeling(), expected.into_labeling());
+        for (a, b) in (0..joined.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
+            prop_assert_eq!(joined[a] == joined[b], expected[a] == expected[b]);
+        }
+        let lowest = (0..expected.len()).filter(|&at| (0..at).all(|other| expected[other] != expected[at]));
+        let roots: Vec<_> = lowest.map(|at| topology.switches()[at]).collect();
+        prop_assert_eq!(tree.roots(), &roots);
+    }
+
+    /// A link outside of the tree may come and go.
+    #[test]
+    fn links_outside_of_the_tree_change_nothing_else(topology in any_topology(), number: usize) {
+        let tree = SpanningTree::new(&topology);
+        let outside = |link: &&Link| !tree.links().contains(link) && !tree.links().contains(&link.reversed());
+        let links: Vec<_> = topology.links().iter().filter(outside).collect();
+        if !links.is_empty() {
+            let without = SpanningTree::new(&topology.without_link(*links[number % links.len()]));
+            prop_assert_eq!(without.links(), tree.links());
+        }
+    }
+
+    /// A switch keeps its parent unless it is at an end of the new cable, or it or a neighbour comes nearer to the root.
+    #[test]
+    fn a_new_cable_changes_only_what_comes_nearer(topology in any_topology(), link in any_link()) {
+        let after = topology.with_link(link).with_link(link.reversed());
+        let (old, new) = (Places::new(&topology), Places::new(&after));
+        for at in topology.indices() {
+            let switch = topology.datapath_id(at);
+            let ends = [link.from.switch, link.to.switch];
+            let stays = old.depths[at.to_usize()] == new.depths[at.to_usize()] && old.roots == new.roots;
+            let near = topology.neighbours(at).iter().any(|end| old.depths[end.to_usize()] != new.depths[end.to_usize()]);
+            if stays && !near && !ends.contains(&switch) {
+                prop_assert_eq!(old.link_to_parent(at), new.link_to_parent(at));
+            }
+        }
+    }
+}
+
+/// A packet from each switch comes to each switch once, in networks of cables without hubs.
+#[test]
+fn floods_come_everywhere_once() {
+    for shape in ["ring,5", "mesh,6", "torus,3,4", "fattree,4", "tree,3,2"] {
+        let shape: crate::shapes::Shape = shape.parse().unwrap();
+        let topology = shape.plan().unwrap().topology();
+        let tree = SpanningTree::new(&topology);
+        for &from in topology.switches() {
+            let seen = flooded(&topology, &tree, from);
+            assert!(seen.values().all(|&times| times == 1), "{shape}: {seen:?}");
+            assert_eq!(seen.len(), topology.switches().len(), "{shape}");
+        }
+    }
+}
+
+/// IEEE 802.1D-2004 section 17.5: the lowest neighbour first, then its lowest port, then the switch's own.
+#[test]
+fn of_equal_ways_to_the_root_one_is_always_taken() {
+    let port = |number, port_no| PortId::new(switch(number), PortNo(port_no));
+    let cables = [
+        Link::new(port(1, 1), port(0, 1)),
+        Link::new(port(2, 1), port(0, 2)),
+        Link::new(port(3, 1), port(2, 2)),
+        Link::new(port(3, 2), port(1, 5)),
+        Link::new(port(3, 3), port(1, 4)),
+    ];
+    let links = cables.iter().flat_map(|link| [*link, link.reversed()]);
+    let tree = SpanningTree::new(&Topology::new([0, 1, 2, 3].map(switch), links));
+    assert_eq!(tree.links(), [cables[0], cables[1], cables[4]]);
+}
+
+/// Three switches at one hub: any two are linked, over a port each.
+#[test]
+fn a_hub_carries_a_flood_once() {
+    let ports = [0, 1, 2].map(|number| PortId::new(switch(number), PortNo(1)));
+    let links = ports
+        .iter()
+        .flat_map(|&from| ports.map(|to| Link::new(from, to)));
+    let topology = Topology::new(
+        ports.map(|port| port.switch),
+        links.filter(|link| link.from != link.to),
+    );
+    let tree = SpanningTree::new(&topology);
+    assert_eq!(tree.links().len(), 2);
+    let seen = flooded(&topology, &tree, switch(1));
+    assert_eq!(seen.into_values().collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+#[test]
+fn nothing_is_flooded_into_a_looped_cable_or_a_link_that_leads_one_way() {
+    let port = |number, port_no| PortId::new(switch(number), PortNo(port_no));
+    let looped = Link::new(port(0, 1), port(0, 2));
+    let one_way = Link::new(port(0, 3), port(1, 3));
+    let topology = Topology::new([switch(0), switch(1)], [looped, one_way]);
+    let tree = SpanningTree::new(&topology);
+    assert!(tree.links().is_empty());
+    for blocked in [looped.from, looped.to, one_way.from, one_way.to] {
+        assert!(!tree.is_flood_port(blocked), "{blocked}");
+    }
+    let host = port(0, 9);
+    let ports = [1, 2, 3, 8, 9].map(PortNo);
+    assert!(tree.flood_ports(host, ports).eq([PortNo(8)]));
+    assert_eq!(
+        tree.flood_ports(looped.to, ports).count(),
+        0,
+        "it has come round"
+    );
+}
