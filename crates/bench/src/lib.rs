@@ -16,6 +16,8 @@
 //! report    text like cbench's, JSON, HTML; analysis: the figures drawn from the counts
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod actions;
 pub mod analysis;
 mod checker;

@@ -27,6 +27,8 @@
 //!
 //! **Thread-safety.** Any thread writes. No lock is held while a line is written.
 
+#![forbid(unsafe_code)]
+
 mod limit;
 
 pub use limit::{

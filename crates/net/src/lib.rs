@@ -32,6 +32,8 @@
 //!
 //! **Thread-safety.** A network belongs to one thread. Several may run side by side, and know nothing of each other.
 
+#![forbid(unsafe_code)]
+
 /// The example of the guide, run with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/net.md")]

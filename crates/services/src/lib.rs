@@ -10,6 +10,8 @@
 //! - [`Routes`] keeps next hops between all switches up to date.
 //! - [`Provisioner`] sets up flow paths across switches, whole or not at all.
 
+#![forbid(unsafe_code)]
+
 #[cfg(doc)]
 use urtica_controller::{Program, Stage};
 

@@ -2,6 +2,8 @@
 //!
 //! The crate stands apart because controllers listen and switches connect, and both do the other as well.
 
+#![forbid(unsafe_code)]
+
 mod address;
 mod listener;
 mod look_up;

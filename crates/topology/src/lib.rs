@@ -47,6 +47,8 @@
 //! | [`SpanningTree::new`] | by distance from the root, as 802.1D | `n + m log d` | petgraph's `UnionFind`; a packet flooded hop by hop |
 //! | [`shapes`] | | linear | Mininet |
 
+#![forbid(unsafe_code)]
+
 mod link;
 mod next_hops;
 mod path;
