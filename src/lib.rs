@@ -35,6 +35,8 @@
 //! | `bench` | emulated switches, and what they measure | |
 //! | `kernel-half` | what answers packet-ins in the kernel; to build it takes clang, libelf and zlib | |
 
+#![forbid(unsafe_code)]
+
 /// The examples of the guide, compiled with the tests.
 #[cfg(all(doctest, feature = "apps", feature = "args"))]
 #[doc = include_str!("../docs/controller.md")]

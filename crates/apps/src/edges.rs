@@ -175,7 +175,7 @@ struct EdgeHandler<T> {
 }
 
 impl<T: HostTable> SwitchHandler for EdgeHandler<T> {
-    fn expect(&self, packet: &PacketIn) {
+    fn prefetch(&self, packet: &PacketIn) {
         self.shared.hosts.prefetch(Host::new(packet.eth_src()));
     }
 

@@ -114,7 +114,7 @@ struct GlobalHandler<T> {
 }
 
 impl<T: HostTable> SwitchHandler for GlobalHandler<T> {
-    fn expect(&self, packet: &PacketIn) {
+    fn prefetch(&self, packet: &PacketIn) {
         self.shared.hosts.prefetch(Host::new(packet.eth_src()));
     }
 

@@ -44,11 +44,11 @@ pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
 
 impl<P: Places + Send> SwitchHandler for L2<P> {
     // Worth it with tens of thousands of hosts, whose entries no cache holds; leave it out in a program of your own.
-    fn expect(&self, packet: &PacketIn) {
+    fn prefetch(&self, packet: &PacketIn) {
         self.table.prefetch(packet.eth_src());
     }
 
-    fn wants_announcements(&self) -> bool {
+    fn wants_prefetch(&self) -> bool {
         self.table.is_large()
     }
 

@@ -5,7 +5,7 @@ use crate::handler::PacketIns;
 use crate::kernel_half::{Hand, Turns};
 use crate::mailbox::Token;
 use crate::network::{Entry, Network};
-use crate::request::{ReplySender, Requests};
+use crate::request::{Asker, Requests};
 use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError, Subject};
 use crate::stage::Tables;
 use crate::xid::{Origin, Sender, Xids};
@@ -146,6 +146,26 @@ struct Joined {
     own_tables: Vec<Option<u8>>,
     /// Whether handlers were told that it is up.
     is_up: bool,
+    /// Those of handlers that have an interval.
+    timers: Vec<TickTimer>,
+}
+
+/// When a handler's [`SwitchHandler::tick`] is due.
+struct TickTimer {
+    program: usize,
+    interval: Duration,
+    due: Instant,
+}
+
+impl TickTimer {
+    /// `None` where that is beyond what an [`Instant`] can say.
+    fn start(program: usize, interval: Duration, now: Instant) -> Option<Self> {
+        Some(Self {
+            program,
+            interval,
+            due: now.checked_add(interval)?,
+        })
+    }
 }
 
 /// Where a connection ends without [`Connection::close`], as its shard has: a handler may panic even when it is dropped.
@@ -160,6 +180,25 @@ impl Drop for Joined {
 }
 
 impl Joined {
+    fn start_timers(&mut self, now: Instant) {
+        let intervals = self.handlers.iter().map(|handler| handler.tick_interval());
+        let timers = intervals
+            .enumerate()
+            .filter_map(|(program, interval)| TickTimer::start(program, interval?, now));
+        self.timers = timers.collect();
+    }
+
+    /// The programs whose handlers' time has come; their next begins now.
+    fn take_due(&mut self, now: Instant) -> Vec<usize> {
+        let due = self.timers.extract_if(.., |timer| timer.due <= now);
+        let due: Vec<_> = due.collect();
+        let next = due
+            .iter()
+            .filter_map(|timer| TickTimer::start(timer.program, timer.interval, now));
+        self.timers.extend(next);
+        due.iter().map(|timer| timer.program).collect()
+    }
+
     /// Calls the handlers of the programs in `range`, in order, until one consumes the message.
     fn call(
         &mut self,
@@ -521,6 +560,7 @@ impl<C: Channel> Connection<C> {
             handlers: Vec::with_capacity(turn.programs.len()),
             own_tables,
             is_up: false,
+            timers: Vec::new(),
         });
         for program in &turn.programs {
             joined.handlers.push(program.handler(&info));
@@ -554,6 +594,7 @@ impl<C: Channel> Connection<C> {
         self.call_each(turn, |handler, switch| handler.switch_up(switch));
         if let Some(switch) = &mut self.switch {
             switch.is_up = true;
+            switch.start_timers(turn.now);
             turn.network.announce(switch.info.datapath_id, self.token);
         }
         self.begin_turns();
@@ -685,11 +726,11 @@ impl<C: Channel> Connection<C> {
 
     /// Sends `count` messages that came through the mailbox; with `reply` they get an xid of their own, by which the reply
     /// finds back. They were counted when they were let in.
-    pub fn send(&mut self, mut bytes: Vec<u8>, count: u64, reply: Option<ReplySender>) {
-        if let Some(reply) = reply {
+    pub fn send(&mut self, mut bytes: Vec<u8>, count: u64, reply: Option<Asker>, now: Instant) {
+        if let Some(asker) = reply {
             let xid = self.session.xids.next(Origin::REQUEST);
             set_xids(&mut bytes, xid);
-            self.requests.insert(xid, reply);
+            self.requests.insert(xid, asker, now);
         }
         self.counters.sent.add(count);
         self.counted += bytes.len();
@@ -767,7 +808,7 @@ impl<C: Channel> Connection<C> {
 
     /// Time has passed: keep-alive, time-outs, and buffers that a quiet switch does not need. May call handlers.
     pub fn handle_timeout(&mut self, turn: &mut Turn) -> Result<(), Close> {
-        self.requests.sweep();
+        self.requests.sweep(turn.now);
         self.age_load();
         if self.input.is_empty() {
             self.input.shrink_to(0);
@@ -780,7 +821,22 @@ impl<C: Channel> Connection<C> {
         {
             self.do_without_ports(&problem, turn);
         }
+        self.tick(turn);
         Ok(())
+    }
+
+    /// Calls the handlers whose time has come; later, where the switch does not read what they would send.
+    fn tick(&mut self, turn: &mut Turn) {
+        if self.is_waiting() {
+            return;
+        }
+        let due = self
+            .switch
+            .as_mut()
+            .map_or(Vec::new(), |switch| switch.take_due(turn.now));
+        for program in due {
+            self.call_one(program, turn, |handler, switch| handler.tick(switch));
+        }
     }
 
     /// The switch's identity, once it has said who it is.

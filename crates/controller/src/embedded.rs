@@ -318,7 +318,7 @@ impl Embedded {
                     reply,
                 } => {
                     let result = self.with(token, |connection, turn| {
-                        connection.send(bytes, count, reply);
+                        connection.send(bytes, count, reply, turn.now);
                         connection.flush_backlog(turn)
                     });
                     self.settle(token, result, ended);

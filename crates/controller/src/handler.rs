@@ -2,14 +2,15 @@
 
 use crate::{Background, KernelHalf, Stage, Switch, SwitchInfo};
 use std::mem::ManuallyDrop;
+use std::time::Duration;
 use urtica_wire::{ErrorMessage, FlowRemoved, Header, Message, PacketIn, PortStatus, Version};
 
 /// `OFPT_PACKET_IN`, the same in both versions.
 const PACKET_IN: u8 = 10;
 
-/// How many packet-ins are announced before the first of them has its turn: enough for memory to answer meanwhile, and
+/// How many packet-ins are prefetched for before the first of them has its turn: enough for memory to answer meanwhile, and
 /// few enough for the first cache to keep what it answers.
-const ANNOUNCED: usize = 64;
+const PREFETCHED: usize = 64;
 
 /// One switch's part of a control program, with state of its own.
 ///
@@ -20,8 +21,9 @@ const ANNOUNCED: usize = 64;
 /// Several programs on one switch see each message in the order of their [`Stage`]s, and then in that in which they were
 /// given; one that calls [`Switch::consume`] keeps it from those after it.
 ///
-/// Handlers have no timers: what happens without a message belongs in a background program, which [`Program::start`]
-/// spawns and which shares state with handlers.
+/// What happens at intervals and concerns one switch is done in [`SwitchHandler::tick`], with the handler's own state. What waits for
+/// replies or looks at the whole network belongs in a background program, which [`Program::start`] spawns and which shares
+/// state with handlers.
 ///
 /// A handler must not block: it would hold up every switch of its shard. One that panics loses its switch, whose
 /// connection is closed; the controller and the other switches live on.
@@ -30,6 +32,16 @@ pub trait SwitchHandler: Send {
     ///
     /// Packet-ins may come before this: they are handed over from the moment on at which the switch said who it is.
     fn switch_up(&mut self, _switch: &mut Switch) {}
+
+    /// How long after [`SwitchHandler::switch_up`], and then after each call, [`SwitchHandler::tick`] is called; `None` for never. Asked
+    /// once, after [`SwitchHandler::switch_up`].
+    fn tick_interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// [`SwitchHandler::tick_interval`] has passed, and up to a quarter of a second more; in simulated time as in real time. It comes
+    /// late to a switch that does not read what was sent to it, and once after a pause, however long that was.
+    fn tick(&mut self, _switch: &mut Switch) {}
 
     /// A packet that no entry matched, or that an entry sent here.
     fn packet_in(&mut self, _switch: &mut Switch, _packet: &PacketIn) {}
@@ -47,15 +59,15 @@ pub trait SwitchHandler: Send {
         }
     }
 
-    /// Word of a packet-in that is handed over soon, after a few others: a program with a large table can have the
-    /// packet's entry fetched from memory meanwhile. Not every packet-in is announced.
+    /// A prefetch hint: this packet-in is handed over soon, after a few others. A program with a large table can have the packet's
+    /// entry fetched from memory meanwhile. Not every packet-in has one.
     #[inline]
-    fn expect(&self, _packet: &PacketIn) {}
+    fn prefetch(&self, _packet: &PacketIn) {}
 
-    /// Whether packet-ins should be announced to [`SwitchHandler::expect`] now. Asked once for those that came together: a
-    /// program whose table is in the near caches spares itself the announcements.
+    /// Whether [`SwitchHandler::prefetch`] should be called now. Asked once for packet-ins that came together: a program whose
+    /// table is in the near caches spares itself the hints.
     #[inline]
-    fn wants_announcements(&self) -> bool {
+    fn wants_prefetch(&self) -> bool {
         true
     }
 
@@ -90,6 +102,14 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
         (**self).switch_up(switch);
     }
 
+    fn tick_interval(&self) -> Option<Duration> {
+        (**self).tick_interval()
+    }
+
+    fn tick(&mut self, switch: &mut Switch) {
+        (**self).tick(switch);
+    }
+
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         (**self).packet_in(switch, packet);
     }
@@ -98,12 +118,12 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
         (**self).packet_ins(switch, packets);
     }
 
-    fn expect(&self, packet: &PacketIn) {
-        (**self).expect(packet);
+    fn prefetch(&self, packet: &PacketIn) {
+        (**self).prefetch(packet);
     }
 
-    fn wants_announcements(&self) -> bool {
-        (**self).wants_announcements()
+    fn wants_prefetch(&self) -> bool {
+        (**self).wants_prefetch()
     }
 
     fn flow_removed(&mut self, switch: &mut Switch, removed: &FlowRemoved) {
@@ -197,8 +217,8 @@ impl<'a> PacketIns<'a> {
         version: Version,
         switch: &mut Switch,
     ) {
-        if handler.wants_announcements() {
-            self.announce_and_hand_to(handler, version, switch);
+        if handler.wants_prefetch() {
+            self.prefetch_and_hand_to(handler, version, switch);
         } else {
             self.hand_over(handler, version, switch);
         }
@@ -216,7 +236,7 @@ impl<'a> PacketIns<'a> {
         let (mut rest, mut taken) = (self.bytes, 0);
         while let Some((_, packet, after)) = split_packet_in(version, rest) {
             // Asked now and then: a shard's output has room for more than the replies to a few packet-ins.
-            if taken % ANNOUNCED as u64 == 0 && !switch.has_room() {
+            if taken % PREFETCHED as u64 == 0 && !switch.has_room() {
                 break;
             }
             handler.packet_in(switch, &packet);
@@ -227,19 +247,19 @@ impl<'a> PacketIns<'a> {
         self.taken += taken;
     }
 
-    /// Hands all to a handler, [`ANNOUNCED`] at a time: first announces them, in a loop so short that all its state is
-    /// in registers, then hands them over.
+    /// Hands all to a handler, [`PREFETCHED`] at a time: first the prefetch hints, in a loop so short that all its state is
+    /// in registers, then the packet-ins.
     #[inline(always)]
-    fn announce_and_hand_to<H: SwitchHandler + ?Sized>(
+    fn prefetch_and_hand_to<H: SwitchHandler + ?Sized>(
         &mut self,
         handler: &mut H,
         version: Version,
         switch: &mut Switch,
     ) {
-        let mut bodies = [&[][..]; ANNOUNCED];
-        let mut count = ANNOUNCED;
-        while count == ANNOUNCED && switch.has_room() {
-            count = self.announce(handler, version, &mut bodies);
+        let mut bodies = [&[][..]; PREFETCHED];
+        let mut count = PREFETCHED;
+        while count == PREFETCHED && switch.has_room() {
+            count = self.prefetch_block(handler, version, &mut bodies);
             for body in &bodies[..count] {
                 if let Some(packet) = decode(version, body) {
                     handler.packet_in(switch, &packet);
@@ -248,13 +268,13 @@ impl<'a> PacketIns<'a> {
         }
     }
 
-    /// Announces as many as there is room for in `bodies`, where their bodies are put. Returns how many those are.
+    /// Gives hints for as many as there is room for in `bodies`, where their bodies are put. Returns how many those are.
     #[inline(always)]
-    fn announce<H: SwitchHandler + ?Sized>(
+    fn prefetch_block<H: SwitchHandler + ?Sized>(
         &mut self,
         handler: &H,
         version: Version,
-        bodies: &mut [&'a [u8]; ANNOUNCED],
+        bodies: &mut [&'a [u8]; PREFETCHED],
     ) -> usize {
         // A copy, which the compiler can keep in registers.
         let mut rest = self.bytes;
@@ -263,7 +283,7 @@ impl<'a> PacketIns<'a> {
             let Some((body, packet, after)) = split_packet_in(version, rest) else {
                 break;
             };
-            handler.expect(&packet);
+            handler.prefetch(&packet);
             (*place, rest) = (body, after);
             count += 1;
         }

@@ -56,6 +56,8 @@
 //! ([`Stage`]). Each is logged through `tracing` and counted in [`SwitchCounters`], [`ShardCounters`] and
 //! [`BackgroundCounters`].
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "args")]
 mod args;
 mod background;
@@ -77,6 +79,7 @@ mod request;
 pub mod session;
 mod shard;
 mod stage;
+mod statistics;
 mod supervisor;
 mod switch;
 mod watch;
@@ -98,6 +101,7 @@ pub use ports::{MAX_PORTS, Ports};
 pub use request::{PendingReply, Reply, RequestError};
 pub use session::SessionConfig;
 pub use stage::Stage;
+pub use statistics::{Description, Row, Rows};
 pub use switch::{IDLE_5S, Switch, SwitchInfo};
 pub use urtica_socket::{Address, AddressError, ListenError};
 pub use urtica_wire::EntryOptions;

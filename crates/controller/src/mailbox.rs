@@ -3,7 +3,7 @@
 //! What messages wait in it is bounded for each switch, by its [`Backlog`](crate::backlog::Backlog).
 
 use crate::connection::Connection;
-use crate::request::ReplySender;
+use crate::request::Asker;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,7 +22,7 @@ pub(crate) enum Command {
         token: Token,
         bytes: Vec<u8>,
         count: u64,
-        reply: Option<ReplySender>,
+        reply: Option<Asker>,
     },
     /// Close a connection, because of `reason`.
     Close { token: Token, reason: &'static str },

@@ -6,13 +6,14 @@ use crate::entries;
 use crate::events::{Events, NetworkEvent, NetworkEvents};
 use crate::flooding::{self, FloodPorts};
 use crate::mailbox::{Command, Mailbox, Token};
-use crate::request::{ReplySender, has_reply};
+use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
 use crate::stage::Tables;
 use crate::xid::Origin;
 use crate::{PendingReply, RequestError, ShardCounters, Stage, SwitchCounters, SwitchInfo};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use urtica_wire::{
     Action, DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus,
 };
@@ -41,6 +42,8 @@ pub struct Network {
     stage: Stage,
     /// Who sends.
     origin: Origin,
+    /// How long switches have to answer.
+    deadline: Duration,
 }
 
 struct Shared {
@@ -100,6 +103,7 @@ impl Network {
             shared: Arc::new(shared),
             stage: Stage::Forward,
             origin: Origin::SESSION,
+            deadline: DEADLINE,
         })
     }
 
@@ -115,6 +119,16 @@ impl Network {
     pub(crate) fn for_program(&self, index: usize) -> Self {
         Self {
             origin: Origin::program(index),
+            ..self.clone()
+        }
+    }
+
+    /// The same network with another time for switches to answer what they are asked: 60 s where nobody says so. It counts from
+    /// when the question is handed to the switch's connection; what waits there for the switch to read comes first. Whoever
+    /// waits learns of it within a second.
+    pub fn with_deadline(&self, deadline: Duration) -> Self {
+        Self {
+            deadline,
             ..self.clone()
         }
     }
@@ -240,7 +254,7 @@ impl Network {
         let (sender, receiver) = oneshot::channel();
         let mut messages = messages.to_vec();
         messages.push(Message::BarrierRequest);
-        self.push(datapath_id, &messages, Some(sender))?;
+        self.push(datapath_id, &messages, Some(self.asker(sender)))?;
         Ok(PendingReply(receiver))
     }
 
@@ -257,8 +271,16 @@ impl Network {
             return Err(RequestError::NoReply);
         }
         let (sender, receiver) = oneshot::channel();
-        self.push(datapath_id, std::slice::from_ref(message), Some(sender))?;
+        let message = std::slice::from_ref(message);
+        self.push(datapath_id, message, Some(self.asker(sender)))?;
         Ok(PendingReply(receiver))
+    }
+
+    fn asker(&self, sender: ReplySender) -> Asker {
+        Asker {
+            sender,
+            deadline: self.deadline,
+        }
     }
 
     /// Resolves once the switch has dealt with everything that was sent to it before.
@@ -339,7 +361,7 @@ impl Network {
         &self,
         datapath_id: DatapathId,
         messages: &[Message],
-        reply: Option<ReplySender>,
+        reply: Option<Asker>,
     ) -> Result<(), RequestError> {
         if urtica_state::in_transaction() {
             return Err(RequestError::InTransaction);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use urtica_wire::{
     DatapathId, EncodeError, ErrorCode, Header, Message, MultipartFlags, split_frame,
 };
@@ -13,8 +13,13 @@ use urtica_wire::{
 /// replies never end does not fill the memory, however many of them are awaited.
 const MAX_REPLY_BYTES: usize = 64 << 20;
 
+/// How long a switch has to answer, where nobody says otherwise ([`Network::with_deadline`](crate::Network::with_deadline)): long
+/// enough for what waits before the question.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
 /// Why something could not be sent to a switch, or its reply did not come.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RequestError {
     /// No switch with this id is connected.
     #[error("no switch with datapath id {0} is connected")]
@@ -46,6 +51,9 @@ pub enum RequestError {
     /// The reply did not come in time.
     #[error("no reply came within {0:?}")]
     Timeout(Duration),
+    /// It answered something else than what it was asked.
+    #[error("the switch's reply is not about what it was asked: expected {0}")]
+    WrongReply(&'static str),
 }
 
 /// A reply: one message, or the parts of a multipart reply in order.
@@ -69,6 +77,9 @@ impl Reply {
 }
 
 /// A reply on its way: await it, or block with [`PendingReply::wait`]. Dropping it gives up on the reply.
+///
+/// It resolves in any case: to [`RequestError::Timeout`] within a second after the deadline of the
+/// [`Network`](crate::Network) that asked, to [`RequestError::Disconnected`] when the switch leaves.
 #[must_use = "dropping it gives up on the reply"]
 pub struct PendingReply(pub(crate) oneshot::Receiver<Result<Reply, RequestError>>);
 
@@ -98,8 +109,14 @@ impl Future for PendingReply {
 
 pub(crate) type ReplySender = oneshot::Sender<Result<Reply, RequestError>>;
 
+/// Who waits for a reply, and for how long.
+pub(crate) struct Asker {
+    pub sender: ReplySender,
+    pub deadline: Duration,
+}
+
 /// The requests of one connection that await replies, by xid. Those that nobody waits for any more are forgotten by
-/// [`Requests::sweep`]; when the table is dropped, all who wait learn [`RequestError::Disconnected`].
+/// [`Requests::sweep`], and those whose time is over end there; when the table is dropped, all who wait learn [`RequestError::Disconnected`].
 #[derive(Default)]
 pub(crate) struct Requests {
     /// In order, so that those who wait are woken in the same order each time.
@@ -109,16 +126,18 @@ pub(crate) struct Requests {
 }
 
 struct Waiting {
-    sender: ReplySender,
+    asker: Asker,
+    since: Instant,
     /// The parts that came so far.
     frames: Vec<u8>,
 }
 
 impl Requests {
-    /// Awaits the reply to the message that was sent with `xid`.
-    pub fn insert(&mut self, xid: u32, sender: ReplySender) {
+    /// Awaits the reply to the message that is sent with `xid` now.
+    pub fn insert(&mut self, xid: u32, asker: Asker, now: Instant) {
         let waiting = Waiting {
-            sender,
+            asker,
+            since: now,
             frames: Vec::new(),
         };
         self.waiting.insert(xid, waiting);
@@ -145,7 +164,7 @@ impl Requests {
             })
         };
         // Fails where nobody waits any more, which is their right.
-        let _ = waiting.sender.send(result);
+        let _ = waiting.asker.sender.send(result);
     }
 
     /// Those that await replies.
@@ -154,10 +173,19 @@ impl Requests {
         self.waiting.keys().copied()
     }
 
-    /// Forgets requests whose askers have given up.
-    pub fn sweep(&mut self) {
+    /// Forgets requests whose askers have given up, and ends those that have waited for too long.
+    pub fn sweep(&mut self, now: Instant) {
         self.waiting
-            .retain(|_, waiting| !waiting.sender.is_closed());
+            .retain(|_, waiting| !waiting.asker.sender.is_closed());
+        let is_over = |waiting: &Waiting| {
+            now.saturating_duration_since(waiting.since) >= waiting.asker.deadline
+        };
+        let over = self.waiting.iter().filter(|(_, waiting)| is_over(waiting));
+        let over: Vec<u32> = over.map(|(xid, _)| *xid).collect();
+        for waiting in over.iter().filter_map(|xid| self.waiting.remove(xid)) {
+            let Asker { sender, deadline } = waiting.asker;
+            let _ = sender.send(Err(RequestError::Timeout(deadline)));
+        }
         let kept = self.waiting.values().map(|waiting| waiting.frames.len());
         self.kept = kept.sum();
     }

@@ -247,12 +247,12 @@ impl Shard {
         key: usize,
         bytes: Vec<u8>,
         count: u64,
-        reply: Option<crate::request::ReplySender>,
+        reply: Option<crate::request::Asker>,
     ) -> Option<(usize, epoll::EventFlags)> {
         let connection = &mut self.connections[key];
         let (was_waiting, watched) = (connection.is_waiting(), interest(connection));
         connection.take_turn(&self.turn);
-        connection.send(bytes, count, reply);
+        connection.send(bytes, count, reply, self.turn.now);
         (!was_waiting).then_some((key, watched))
     }
 

@@ -66,12 +66,12 @@ struct Offloaded {
 }
 
 impl SwitchHandler for Offloaded {
-    fn expect(&self, packet: &PacketIn) {
-        self.l2.expect(packet);
+    fn prefetch(&self, packet: &PacketIn) {
+        self.l2.prefetch(packet);
     }
 
-    fn wants_announcements(&self) -> bool {
-        self.l2.wants_announcements()
+    fn wants_prefetch(&self) -> bool {
+        self.l2.wants_prefetch()
     }
 
     #[inline(always)] // as in L2

@@ -1,6 +1,7 @@
 //! What a connection keeps, where it cannot be seen from outside.
 
 use super::*;
+use crate::RequestError;
 use urtica_wire::{Capabilities, Features, List};
 
 /// Takes everything.
@@ -53,9 +54,15 @@ fn encoded(message: &Message, xid: u32) -> Vec<u8> {
 fn requests_that_nobody_waits_for_any_more_are_forgotten() {
     let mut turn = turn();
     let mut connection = joined(&mut turn);
+    let start = turn.now;
     let ask = |connection: &mut Connection<Taking>| {
         let (sender, receiver) = oneshot::channel();
-        connection.send(encoded(&Message::BarrierRequest, 0), 1, Some(sender));
+        let asker = Asker {
+            sender,
+            deadline: Duration::from_secs(60),
+        };
+        let bytes = encoded(&Message::BarrierRequest, 0);
+        connection.send(bytes, 1, Some(asker), start);
         receiver
     };
     for _ in 0..1000 {
@@ -70,4 +77,13 @@ fn requests_that_nobody_waits_for_any_more_are_forgotten() {
     let reply = encoded(&Message::BarrierReply, xid);
     connection.handle_input(&reply, &mut turn).unwrap();
     assert!(awaited.recv().unwrap().is_ok());
+    // One that is not answered ends.
+    let awaited = ask(&mut connection);
+    turn.now = start + Duration::from_secs(59);
+    connection.requests.sweep(turn.now);
+    assert!(awaited.try_recv().is_err(), "there is time left");
+    connection.requests.sweep(start + Duration::from_secs(60));
+    let timeout = RequestError::Timeout(Duration::from_secs(60));
+    assert_eq!(awaited.recv().unwrap().err(), Some(timeout));
+    assert_eq!(connection.requests.xids().count(), 0);
 }

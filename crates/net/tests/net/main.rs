@@ -7,5 +7,6 @@ mod interrupt;
 mod moves;
 mod reach;
 mod refusals;
+mod statistics;
 mod support;
 mod trouble;

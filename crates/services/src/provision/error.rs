@@ -121,8 +121,8 @@ impl ProvisionError {
             RequestError::Timeout(after) => Self::Timeout { switch, after },
             RequestError::Busy(_) | RequestError::TooLong => Self::Busy { switch },
             RequestError::InTransaction => Self::InTransaction,
-            // A barrier has a reply.
-            RequestError::NoReply => Self::Timeout {
+            // A barrier has a reply, and nothing is asked whose reply could be another's.
+            _ => Self::Timeout {
                 switch,
                 after: limit,
             },

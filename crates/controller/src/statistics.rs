@@ -1,0 +1,318 @@
+//! Questions that have an answer of their own: counters, descriptions, roles. Each resolves within the [`Network`]'s deadline.
+//!
+//! What is asked for otherwise, an experimenter's statistics above all, is a message for [`Network::request`].
+
+use crate::{Network, Reply, RequestError};
+use std::marker::PhantomData;
+#[cfg(doc)]
+use urtica_wire::ControllerRole;
+use urtica_wire::{
+    AggregateStats, DatapathId, Desc, FlowStats, FlowStatsRequest, GROUP_ALL, GroupDesc,
+    GroupFeatures, GroupStats, List, METER_ALL, Message, MeterConfig, MeterFeatures, MeterStats,
+    MultipartFlags, MultipartReplyBody, MultipartRequest, MultipartRequestBody, Port, PortNo,
+    PortStats, QUEUE_ALL, QueueStats, Role, TableFeatures, TableStats, Version,
+};
+
+/// Who made a switch, and what it is called (1.3.5 section 7.3.5.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Description {
+    /// The manufacturer.
+    pub manufacturer: String,
+    /// The hardware.
+    pub hardware: String,
+    /// The software.
+    pub software: String,
+    /// The serial number.
+    pub serial_number: String,
+    /// The datapath, for people.
+    pub datapath: String,
+}
+
+impl From<Desc<'_>> for Description {
+    fn from(desc: Desc<'_>) -> Self {
+        Self {
+            manufacturer: desc.mfr_desc.to_str_lossy().into_owned(),
+            hardware: desc.hw_desc.to_str_lossy().into_owned(),
+            software: desc.sw_desc.to_str_lossy().into_owned(),
+            serial_number: desc.serial_num.to_str_lossy().into_owned(),
+            datapath: desc.dp_desc.to_str_lossy().into_owned(),
+        }
+    }
+}
+
+/// The rows of a reply, decoded as they are looked at: a switch may have hundreds of thousands.
+///
+/// ```
+/// # use urtica_controller::{Network, RequestError};
+/// # use urtica_wire::{DatapathId, FlowStatsRequest};
+/// async fn bytes_matched(network: &Network, id: DatapathId) -> Result<u64, RequestError> {
+///     let entries = network.flow_stats(id, FlowStatsRequest::default()).await?;
+///     Ok(entries.iter().map(|entry| entry.byte_count).sum())
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rows<T> {
+    reply: Reply,
+    row: PhantomData<T>,
+}
+
+impl<T: Row> Rows<T> {
+    /// Each row, in the switch's order.
+    pub fn iter(&self) -> impl Iterator<Item = T::Of<'_>> {
+        bodies(&self.reply).flat_map(T::rows)
+    }
+
+    /// How many there are. Looks at each.
+    pub fn count(&self) -> usize {
+        self.iter().count()
+    }
+}
+
+/// What a multipart reply can have rows of; `Self` stands for the type with any lifetime.
+pub trait Row: 'static {
+    /// The row, which borrows from the reply.
+    type Of<'a>;
+
+    /// The rows of a part of a reply; none where it is about something else.
+    #[doc(hidden)]
+    fn rows(body: MultipartReplyBody<'_>) -> Vec<Self::Of<'_>>;
+}
+
+/// A row, and the kind of reply that has it.
+macro_rules! row {
+    ($row:ident, $kind:ident) => {
+        impl Row for $row<'static> {
+            type Of<'a> = $row<'a>;
+
+            fn rows(body: MultipartReplyBody<'_>) -> Vec<$row<'_>> {
+                match body {
+                    MultipartReplyBody::$kind(rows) => rows.iter().collect(),
+                    _ => Vec::new(),
+                }
+            }
+        }
+    };
+}
+
+row!(FlowStats, Flow);
+row!(GroupStats, Group);
+row!(GroupDesc, GroupDesc);
+row!(MeterStats, Meter);
+row!(MeterConfig, MeterConfig);
+row!(TableFeatures, TableFeatures);
+
+/// # Questions with an answer of their own
+///
+/// All fail as [`Network::request`] does, and as a [`PendingReply`](crate::PendingReply): with [`RequestError::Timeout`] after
+/// [`Network::with_deadline`]'s time, above all. Those about groups and meters are for OpenFlow 1.3.
+impl Network {
+    /// The counters of all ports.
+    pub async fn port_stats(&self, switch: DatapathId) -> Result<Vec<PortStats>, RequestError> {
+        let asked = MultipartRequestBody::PortStats(PortNo::ANY);
+        self.list(switch, asked, |body| match body {
+            MultipartReplyBody::PortStats(rows) => rows.iter().collect(),
+            _ => Vec::new(),
+        })
+        .await
+    }
+
+    /// What all ports are: names, speeds, whether they are up. Asked anew in 1.3; in 1.0, which tells it with its features, as it is
+    /// known ([`SwitchInfo::ports`](crate::SwitchInfo::ports)).
+    pub async fn port_descriptions(&self, switch: DatapathId) -> Result<Vec<Port>, RequestError> {
+        let info = self
+            .info(switch)
+            .ok_or(RequestError::UnknownSwitch(switch))?;
+        if info.version == Version::Of10 {
+            return Ok(info.ports.iter().cloned().collect());
+        }
+        self.list(switch, MultipartRequestBody::PortDesc, |body| match body {
+            MultipartReplyBody::PortDesc(rows) => rows.iter().collect(),
+            _ => Vec::new(),
+        })
+        .await
+    }
+
+    /// The flow entries that are asked for: [`FlowStatsRequest::default`] asks for all.
+    pub async fn flow_stats(
+        &self,
+        switch: DatapathId,
+        asked: FlowStatsRequest<'_>,
+    ) -> Result<Rows<FlowStats<'static>>, RequestError> {
+        self.rows(switch, MultipartRequestBody::Flow(asked)).await
+    }
+
+    /// How many flow entries there are of those that are asked for, and what they matched.
+    pub async fn aggregate_stats(
+        &self,
+        switch: DatapathId,
+        asked: FlowStatsRequest<'_>,
+    ) -> Result<AggregateStats, RequestError> {
+        let asked = MultipartRequestBody::Aggregate(asked);
+        self.one(switch, asked, "sums of flow entries", |body| match body {
+            MultipartReplyBody::Aggregate(stats) => Some(stats),
+            _ => None,
+        })
+        .await
+    }
+
+    /// How full each table is, and how often it was looked into.
+    pub async fn table_stats(&self, switch: DatapathId) -> Result<Vec<TableStats>, RequestError> {
+        self.list(switch, MultipartRequestBody::Table, |body| match body {
+            MultipartReplyBody::Table(rows) => rows.iter().collect(),
+            _ => Vec::new(),
+        })
+        .await
+    }
+
+    /// What each table can do. 1.3 only.
+    pub async fn table_features(
+        &self,
+        switch: DatapathId,
+    ) -> Result<Rows<TableFeatures<'static>>, RequestError> {
+        let asked = MultipartRequestBody::TableFeatures(List::default());
+        self.rows(switch, asked).await
+    }
+
+    /// The counters of all queues of all ports.
+    pub async fn queue_stats(&self, switch: DatapathId) -> Result<Vec<QueueStats>, RequestError> {
+        let version = self.info(switch).map(|info| info.version);
+        // The versions name all ports differently.
+        let port = match version {
+            Some(Version::Of10) => PortNo::ALL,
+            _ => PortNo::ANY,
+        };
+        let asked = MultipartRequestBody::Queue {
+            port,
+            queue_id: QUEUE_ALL,
+        };
+        self.list(switch, asked, |body| match body {
+            MultipartReplyBody::Queue(rows) => rows.iter().collect(),
+            _ => Vec::new(),
+        })
+        .await
+    }
+
+    /// The counters of all groups. 1.3 only.
+    pub async fn group_stats(
+        &self,
+        switch: DatapathId,
+    ) -> Result<Rows<GroupStats<'static>>, RequestError> {
+        self.rows(switch, MultipartRequestBody::Group(GROUP_ALL))
+            .await
+    }
+
+    /// The types and buckets of all groups. 1.3 only.
+    pub async fn groups(
+        &self,
+        switch: DatapathId,
+    ) -> Result<Rows<GroupDesc<'static>>, RequestError> {
+        self.rows(switch, MultipartRequestBody::GroupDesc).await
+    }
+
+    /// What groups can do here. 1.3 only.
+    pub async fn group_features(&self, switch: DatapathId) -> Result<GroupFeatures, RequestError> {
+        let asked = MultipartRequestBody::GroupFeatures;
+        self.one(switch, asked, "what groups can do", |body| match body {
+            MultipartReplyBody::GroupFeatures(features) => Some(features),
+            _ => None,
+        })
+        .await
+    }
+
+    /// The counters of all meters. 1.3 only.
+    pub async fn meter_stats(
+        &self,
+        switch: DatapathId,
+    ) -> Result<Rows<MeterStats<'static>>, RequestError> {
+        self.rows(switch, MultipartRequestBody::Meter(METER_ALL))
+            .await
+    }
+
+    /// The bands of all meters. 1.3 only.
+    pub async fn meters(
+        &self,
+        switch: DatapathId,
+    ) -> Result<Rows<MeterConfig<'static>>, RequestError> {
+        self.rows(switch, MultipartRequestBody::MeterConfig(METER_ALL))
+            .await
+    }
+
+    /// What meters can do here. 1.3 only.
+    pub async fn meter_features(&self, switch: DatapathId) -> Result<MeterFeatures, RequestError> {
+        let asked = MultipartRequestBody::MeterFeatures;
+        self.one(switch, asked, "what meters can do", |body| match body {
+            MultipartReplyBody::MeterFeatures(features) => Some(features),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Who made the switch, and what it is called.
+    pub async fn description(&self, switch: DatapathId) -> Result<Description, RequestError> {
+        let asked = MultipartRequestBody::Desc;
+        self.one(switch, asked, "a description", |body| match body {
+            MultipartReplyBody::Desc(desc) => Some(Description::from(desc)),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Takes a role for this controller, or with [`ControllerRole::NoChange`] asks for it; the switch says which it has. 1.3 only.
+    pub async fn role(&self, switch: DatapathId, role: Role) -> Result<Role, RequestError> {
+        let reply = self.request(switch, &Message::RoleRequest(role))?.await?;
+        let role = reply.messages().find_map(|message| match message {
+            Message::RoleReply(role) => Some(role),
+            _ => None,
+        });
+        role.ok_or(RequestError::WrongReply("a role"))
+    }
+
+    async fn rows<T: Row>(
+        &self,
+        switch: DatapathId,
+        asked: MultipartRequestBody<'_>,
+    ) -> Result<Rows<T>, RequestError> {
+        let reply = self.request(switch, &question(asked))?;
+        Ok(Rows {
+            reply: reply.await?,
+            row: PhantomData,
+        })
+    }
+
+    async fn list<T>(
+        &self,
+        switch: DatapathId,
+        asked: MultipartRequestBody<'_>,
+        rows: impl Fn(MultipartReplyBody<'_>) -> Vec<T>,
+    ) -> Result<Vec<T>, RequestError> {
+        let reply = self.request(switch, &question(asked))?.await?;
+        Ok(bodies(&reply).flat_map(rows).collect())
+    }
+
+    async fn one<T>(
+        &self,
+        switch: DatapathId,
+        asked: MultipartRequestBody<'_>,
+        expected: &'static str,
+        one: impl Fn(MultipartReplyBody<'_>) -> Option<T>,
+    ) -> Result<T, RequestError> {
+        let reply = self.request(switch, &question(asked))?.await?;
+        let found = bodies(&reply).find_map(one);
+        found.ok_or(RequestError::WrongReply(expected))
+    }
+}
+
+fn question(body: MultipartRequestBody<'_>) -> Message<'_> {
+    Message::MultipartRequest(MultipartRequest {
+        flags: MultipartFlags::empty(),
+        body,
+    })
+}
+
+fn bodies(reply: &Reply) -> impl Iterator<Item = MultipartReplyBody<'_>> {
+    reply.messages().filter_map(|message| match message {
+        Message::MultipartReply(part) => Some(part.body),
+        _ => None,
+    })
+}
