@@ -271,15 +271,21 @@ def plain(line):
 def machine_facts():
     cpu = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     memory = re.search(r"^MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude", "*"], cwd=ROOT, capture_output=True, text=True
-    )
     return {
         "date": datetime.date.today().isoformat(),
-        "commit": commit.stdout.strip() or "an unknown commit",
+        "commit": commit() or "an unknown commit",
         "cpu": cpu[1] if cpu else platform.machine(),
         "cores": os.cpu_count(),
         "memory_gib": int(memory[1]) / 2**20,
         "kernel": platform.release(),
         "load_average": "{:.2f} {:.2f} {:.2f} at the start".format(*os.getloadavg()),
     }
+
+
+def commit():
+    """What is measured; nothing where there is no git, or the sources did not come with it."""
+    describe = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    try:
+        return subprocess.run(describe, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    except FileNotFoundError:
+        return None

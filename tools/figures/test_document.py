@@ -2,8 +2,9 @@
 
 import unittest
 from types import SimpleNamespace
+from unittest import mock
 
-from document import at_least, at_most, cells, figure_line, plain, ratio_line, summary
+from document import at_least, at_most, cells, figure_line, machine_facts, plain, ratio_line, summary
 
 
 def run(side, value, **facts):
@@ -80,6 +81,12 @@ class Tables(unittest.TestCase):
     def test_what_is_reached_and_what_may_be_are_counted_apart(self):
         lines = [ratio(runs("ours", 1, 3), runs("theirs", 1, 1), at_least(least)) for least in (0.5, 2, 5)]
         self.assertEqual(summary(lines), "**1 of 3 targets reached, 1 inconclusive.**")
+
+
+class Machine(unittest.TestCase):
+    def test_git_need_not_be_there(self):
+        with mock.patch.dict("os.environ", PATH="/nonexistent"):
+            self.assertEqual(machine_facts()["commit"], "an unknown commit")
 
 
 if __name__ == "__main__":
