@@ -6,21 +6,21 @@
 
 #![no_main]
 
-#[path = "../../src/decode/boundary.rs"]
+#[path = "../../crates/cli/src/decode/boundary.rs"]
 mod boundary;
-#[path = "../../src/decode/capture.rs"]
+#[path = "../../crates/cli/src/decode/capture.rs"]
 #[allow(dead_code, reason = "the program uses all of it")]
 mod capture;
-#[path = "../../src/decode/outcome.rs"]
+#[path = "../../crates/cli/src/decode/outcome.rs"]
 mod outcome;
-#[path = "../../src/decode/packets.rs"]
+#[path = "../../crates/cli/src/decode/packets.rs"]
 #[allow(dead_code, reason = "the program uses all of it")]
 mod packets;
-#[path = "../../src/decode/reassembly.rs"]
+#[path = "../../crates/cli/src/decode/reassembly.rs"]
 mod reassembly;
-#[path = "../../src/decode/segment.rs"]
+#[path = "../../crates/cli/src/decode/segment.rs"]
 mod segment;
-#[path = "../../src/decode/stream.rs"]
+#[path = "../../crates/cli/src/decode/stream.rs"]
 mod stream;
 
 use capture::Connections;
