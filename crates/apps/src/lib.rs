@@ -1,7 +1,20 @@
-//! The control programs that come with Urtica: each one readable file.
+//! The control programs that come with Urtica: learning switches, routing, a firewall, L3 forwarding and others.
 //!
-//! They use nothing that a program of your own could not; copy one to begin. `docs/apps.md` tells what each does, how
-//! to run it, and what it does not do. [`add_all`] puts them into a controller by name, as `urtica run` does.
+//! **Why it exists apart.** The programs use nothing that a program of your own could not use; each is one file, to read
+//! and to copy. `docs/apps.md` says what each does and does not do.
+//!
+//! [`add_all`] adds programs to a controller by name, with the services that they need, as `urtica run` does:
+//!
+//! ```
+//! use urtica_apps::{Options, add_all};
+//! use urtica_controller::Controller;
+//!
+//! # fn main() -> Result<(), urtica_apps::SetupError> {
+//! let controller = add_all(Controller::new(), &["discovery", "l2"], &Options::default())?;
+//! # let _ = controller;
+//! # Ok(())
+//! # }
+//! ```
 
 mod bandwidth;
 mod edges;

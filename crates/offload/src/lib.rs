@@ -1,14 +1,56 @@
-//! The kernel half: what answers packet-ins in the kernel, while the program is busy, starved or stopped.
+//! The kernel half: eBPF programs that answer packet-ins in the kernel, while the program is busy, starved or stopped.
 //!
-//! **Why it exists apart.** The controller does not know how its sockets' input can be answered before it reaches it; it
-//! states what it needs of that ([`KernelHalf`](urtica_controller::KernelHalf)), and this crate has it in eBPF. Without
-//! this crate, or where the kernel allows no eBPF, everything works as it did before.
+//! **Why it exists apart.** The controller does not know how input can be answered before it reaches it; it states
+//! what it needs of that ([`KernelHalf`](urtica_controller::KernelHalf)), and this crate implements it with eBPF. Without
+//! this crate, or where the kernel allows no eBPF, everything works as before.
 //!
 //! **What.** [`Kernel::start`] loads the programs of `bpf/`; [`LearningSwitch`] is `l2` with a kernel half. Nothing is
-//! pinned: what is in the kernel goes with the process.
+//! pinned: what is in the kernel goes away with the process.
 //!
-//! **How.** `bpf/learning_switch.bpf.c` opens with the way of the bytes; `bpf/session.h` has what kernel and program share, and
-//! who may touch it when.
+//! ```no_run
+//! use urtica_controller::Controller;
+//! use urtica_offload::{Kernel, LearningSwitch};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! Controller::new().run(LearningSwitch::new(Kernel::start()?))?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # One packet-in, answered in the kernel
+//!
+//! ```text
+//!  switch ══► socket ──► from_switch() ───── what is not answered here ─────► Shard::serve
+//!                        bpf/learning_switch.bpf.c                            of the controller
+//!                           │ look_at_message: can all of this be answered?      │ Connection::take_turn
+//!                           │ has_room: does the switch read?                    ▼
+//!                           │ answer_message: the table, the replies       KernelHalf for Link ──► Shared::take_turn
+//!                           ▼                                              link.rs                 session.rs
+//!                    session.replies ◄─────── memory that both see ─────────────►  SharedPlaces: the handler's table
+//!                           │
+//!                           ▼
+//!                    relay, a pair of Unix sockets ──► to_switch()
+//!                                                         │ as many bytes as there are replies
+//!  switch ◄══ socket ◄────────────────────────────────────┘
+//! ```
+//!
+//! 1. **`from_switch`** runs for every segment of a switch's input, on whichever processor receives it. It first looks at all
+//!    messages and changes nothing (`look_at_message`), then answers. A segment is answered as a whole or passed on
+//!    unchanged. The start of a message at its end is kept in `session.input`, and the next segment is appended to it.
+//! 2. **`answer_packet_in`** is `L2::packet_in`, `mac_table.h` is `mac_table.rs`, and `replies.h` is `exact.rs` of
+//!    `urtica-wire`, in C; tests compare both, byte by byte.
+//! 3. **Ownership.** One word of the session, `turn`, says who answers, the kernel or the program, and how many bytes were
+//!    passed. A segment that is passed hands ownership to the program, which gives it back when it has handled all that it
+//!    was passed and has written all its replies: one compare-and-exchange that fails if more was passed meanwhile. Before
+//!    it writes anything of its own, such as an echo request, the program takes ownership. The owner alone uses the
+//!    table, the xid counter and the partial message, and writes to the socket; the program waits until the kernel's
+//!    replies are written (`Link::may_write`), so that no message is inserted into another.
+//! 4. **The relay.** The kernel counts what a verdict program takes from a TCP socket by the length that the data has after
+//!    the verdict. Replies longer than their requests would count more than arrived, and the socket would never wake
+//!    anybody again. So the unchanged input goes to one end of a pair of Unix sockets, which count nothing, and becomes
+//!    replies at the other end (`to_switch`).
+//! 5. **Back-pressure** (`has_room`). What is redirected to a socket queues without a bound, so replies are held back
+//!    beforehand: what was sent less what the socket has taken (`write_seq`) has a bound, and so has the send queue.
 
 #![cfg_attr(
     without_programs,

@@ -1,19 +1,47 @@
-//! What happens to a packet: OpenFlow 1.3's pipeline of tables, groups and meters (1.3.5 section 5).
+//! OpenFlow 1.3's pipeline of flow tables, groups and meters (1.3.5 section 5): what happens to a packet.
 //!
-//! The crate stands apart from the switch so that the same pipeline serves a switch of its own, a network in one
-//! process, and tests: it has no ports, no sockets, no threads and no clock. Packets and times come in as arguments,
-//! what is to be sent goes out through a [`Sink`].
+//! **Why it exists apart.** The same pipeline serves the switch, a network in one process, and tests. It has no ports,
+//! sockets, threads or clock: packets and times are arguments, and what is to be sent goes to a [`Sink`].
 //!
-//! - [`Pipeline`] is the state that a controller changes: flow entries, groups, meters, ports.
-//! - [`Pipeline::process`] takes one packet through it, plainly: table by table, action by action. This form is the
-//!   judge of every faster one. [`Sink::step`] shows each step of a packet's way to whoever wants to see.
-//! - [`FlowTable::find`] finds a packet's entry by one hash table for each sort of match; its judge is
-//!   [`FlowTable::find_plainly`], which looks at one entry after the other.
-//! - [`Pipeline::flow_mod`], [`Pipeline::group_mod`] and [`Pipeline::meter_mod`] change the state, or refuse with the
-//!   specification's error and change nothing. Time passes by [`Pipeline::expire`].
+//! - [`Pipeline`] is what a controller changes: flow entries, groups, meters, ports.
+//! - [`Pipeline::flow_mod`], [`Pipeline::group_mod`] and [`Pipeline::meter_mod`] change it, or refuse with the
+//!   specification's error and change nothing. [`Pipeline::expire`] removes entries whose time has passed.
+//! - [`Pipeline::process`] takes one packet through it, table by table, action by action. It is the reference model
+//!   that tests compare every faster form with. [`Sink::step`] shows each step.
+//! - [`FlowTable::find`] finds a packet's entry with a hash table for each set of masks; its reference is
+//!   [`FlowTable::find_plainly`], a linear search.
+//! - [`Compiled`] and [`Reader`] process bursts of frames in a form compiled from the entries.
 //!
-//! Thread-safety: packets may be processed by several threads at once, as they change nothing but counters and what
-//! meters measure. Changes need the pipeline to themselves.
+//! ```
+//! use std::time::Duration;
+//! use urtica_pipeline::{Packet, PacketInCause, Pipeline, PipelineConfig, Sink};
+//! use urtica_wire::{FlowMod, FlowModCommand, MacAddr, Port, PortNo};
+//!
+//! #[derive(Default)]
+//! struct Sent(Vec<PortNo>);
+//!
+//! impl Sink for Sent {
+//!     fn transmit(&mut self, port: PortNo, _: &Packet) {
+//!         self.0.push(port);
+//!     }
+//!     fn packet_in(&mut self, _: &Packet, _: PacketInCause) {}
+//!     fn normal(&mut self, _: &Packet) {}
+//! }
+//!
+//! let mut pipeline = Pipeline::new(PipelineConfig::default());
+//! for number in [1, 2] {
+//!     pipeline.set_port(Port::new(PortNo(number), MacAddr::from_u64(number.into()), "port"));
+//! }
+//! let flow_mod = FlowMod::parse(FlowModCommand::Add, "in_port=1,actions=output:2").unwrap();
+//! pipeline.flow_mod(&flow_mod, Duration::ZERO, &mut Vec::new()).unwrap();
+//!
+//! let mut sent = Sent::default();
+//! pipeline.process(Packet::new(PortNo(1), &[0; 60]), Duration::ZERO, &mut sent);
+//! assert_eq!(sent.0, [PortNo(2)]);
+//! ```
+//!
+//! **Thread-safety.** Several threads may process packets at once, since that changes only counters and meters. Changes
+//! need the pipeline to themselves.
 
 mod action_set;
 mod check;

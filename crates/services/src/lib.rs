@@ -1,14 +1,28 @@
-//! What programs that look at the whole network have in common: the services (Shalimov and Ivashchenko, section III,
-//! "service layer").
+//! Services: control programs that other programs build on, for those that see the whole network (Shalimov and
+//! Ivashchenko, section III, "service layer").
 //!
-//! A service is a [`Program`] like any other, in [`Stage::Observe`]: it sees messages before those that filter
-//! and forward. It is also a handle: cheap to clone, and handed to the programs that build on it.
+//! **Why it exists apart.** The controller's core knows none of them: it states interfaces, such as
+//! [`FloodPorts`](urtica_controller::FloodPorts), and services implement them. A program that only has handlers does
+//! without this crate.
+//!
+//! A service is a [`Program`] like any other, in [`Stage::Observe`]: it sees messages before the programs that filter
+//! and forward. It is also a handle, cheap to clone, that is given to the programs that build on it.
 //!
 //! - [`Discovery`] finds links between switches by LLDP, and makes flooding safe where they form loops.
 //! - [`Hosts`] knows which end stations there are, where, and with which addresses.
-//! - [`NeighbourProxy`] answers ARP and neighbour solicitations in their names.
+//! - [`NeighbourProxy`] answers ARP and neighbour solicitations on their behalf.
 //! - [`Routes`] keeps next hops between all switches up to date.
 //! - [`Provisioner`] sets up flow paths across switches, whole or not at all.
+//!
+//! ```
+//! use urtica_controller::Controller;
+//! use urtica_services::{Discovery, DiscoveryConfig, Hosts, HostsConfig};
+//!
+//! let discovery = Discovery::new(DiscoveryConfig::default());
+//! let hosts = Hosts::new(&discovery, HostsConfig::default());
+//! let controller = Controller::new().program(discovery).program(hosts);
+//! # let _ = controller;
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,18 @@
-//! A software switch: ports, and the agent through which controllers change its pipeline.
+//! A software switch: ports, forwarding threads, and the agent through which controllers change its pipeline.
 //!
-//! [`Switch`] is the whole switch without a thread, a socket or a clock: frames, bytes of controllers and times go
-//! in, frames and bytes come out. [`Runner`] gives it those: real ports, real connections, real time. A network in
-//! one process gives it others.
+//! **Why it exists apart.** [`Switch`] is the whole switch without a thread, socket or clock: frames, controllers' bytes
+//! and times go in, frames and bytes come out. [`Runner`] connects it to real ports, real connections and real time; a
+//! network in one process connects it to others.
+//!
+//! ```
+//! use std::time::Duration;
+//! use urtica_switch::{Switch, SwitchConfig};
+//!
+//! let mut switch = Switch::new(SwitchConfig::default());
+//! let controller = switch.connect("a test".to_owned(), Duration::ZERO);
+//! let hello = switch.output(controller).expect("it has just connected");
+//! assert_eq!(hello[..2], [4, 0]); // OpenFlow 1.3, OFPT_HELLO
+//! ```
 
 mod agent;
 mod buffers;
