@@ -30,6 +30,14 @@ struct Alone {
     args: Args,
 }
 
+impl Controller {
+    /// A controller with the options of the command line: see [`Args`]. Prints help and exits where that is asked for or the
+    /// options are wrong.
+    pub fn from_args() -> Self {
+        Args::parse_or_exit().into_controller()
+    }
+}
+
 impl Args {
     /// Reads the command line of a program that has no options but these. Prints help and exits where that is asked
     /// for or an option is wrong.

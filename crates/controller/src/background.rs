@@ -15,31 +15,26 @@
 
 mod clock;
 mod queue;
+mod task;
 mod threads;
 
 pub use clock::Sleep;
 pub(crate) use queue::TaskQueue;
+pub use task::STALL;
 pub(crate) use threads::Threads;
 
-use crate::connection::panic_text;
 use crate::watch::Watch;
-use crate::{BackgroundCounters, Network, Stage};
+use crate::{Network, Stage};
 use clock::Clock;
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::{Duration, Instant};
-
-/// How long a program may be at work without waiting for anything before the log tells of it.
-pub const STALL: Duration = Duration::from_secs(1);
+use task::Task;
 
 /// What stands for times that no clock can show.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-
-/// What a spawned program is, once its type does not matter any more.
-type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The way to start background programs, and what they have at hand: the network, the time, timers.
 ///
@@ -167,17 +162,5 @@ impl Background {
             Pin::new(&mut sleep).poll(context).map(|()| None)
         })
         .await
-    }
-}
-
-/// Lets a program work until it waits; a panic becomes what it said.
-fn poll_contained(task: &mut Task, context: &mut Context) -> Result<Poll<()>, String> {
-    catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context))).map_err(panic_text)
-}
-
-/// Drops a program, which may hold anything, and so may panic even now.
-fn drop_contained(name: &str, task: Task, counters: &BackgroundCounters) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
-        counters.tell_of_panic(name, &panic_text(panic));
     }
 }

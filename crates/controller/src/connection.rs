@@ -1,20 +1,22 @@
 //! One switch's connection: bytes to frames, frames to the session and the handlers, replies to bytes.
 
 use crate::backlog::Backlog;
+use crate::counters::is_worth_telling;
 use crate::handler::PacketIns;
 use crate::kernel_half::{Hand, Turns};
 use crate::mailbox::Token;
 use crate::network::{Entry, Network};
+use crate::panics::panic_text;
 use crate::request::{Asker, Requests};
 use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError, Subject};
 use crate::stage::Tables;
+use crate::switch::FLUSH_BYTES;
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Program, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use parking_lot::Mutex;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
-use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,10 +25,6 @@ use urtica_state::Series;
 use urtica_wire::{
     DatapathId, DecodeError, Header, Message, PacketIn, PortStatus, Version, split_frame,
 };
-
-/// Replies leave when this many bytes have gathered, or when the batch has been handled: about as many as one full read
-/// brings, so that a batch costs one system call each way, and still within the core's second cache.
-pub(crate) const FLUSH_BYTES: usize = 256 << 10;
 
 /// What a shard lends a connection while it handles a batch; the same for all its turns.
 pub(crate) struct Turn {
@@ -943,12 +941,6 @@ fn warn_if_unguarded(info: &SwitchInfo, tables: Tables) {
     }
 }
 
-/// Whether the log tells of something that has happened `count` times on a connection: ever more rarely, so that a
-/// switch that refuses everything does not drown the rest.
-pub(crate) fn is_worth_telling(count: u64) -> bool {
-    count.is_power_of_two()
-}
-
 /// Runs code that calls handlers; a panic in one becomes the end of its connection.
 pub(crate) fn contain(run: impl FnOnce() -> Result<(), Close>) -> Result<(), Close> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(Close::Panic(panic_text(panic))))
@@ -960,17 +952,6 @@ fn drop_contained(handler: Box<dyn SwitchHandler>) -> Result<(), Close> {
         drop(handler);
         Ok(())
     })
-}
-
-/// What a panic said.
-pub(crate) fn panic_text(panic: Box<dyn Any + Send>) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        // What was thrown throws when it is dropped, and so may what that has thrown.
-        std::mem::forget(another);
-    }
-    text.unwrap_or_else(|| "no message".to_owned())
 }
 
 /// Hands a message to the handler's method for it.

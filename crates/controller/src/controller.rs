@@ -1,20 +1,15 @@
-//! The controller as a whole: from its options to its end.
+//! The controller as it is set up: its settings, and what it is started with.
 
-use crate::background::Threads;
+use crate::error::Error;
 use crate::network::Network;
+use crate::running::{Plan, Running};
 use crate::session::SessionConfig;
-use crate::shard::Shard;
 use crate::stage::Tables;
-use crate::supervisor::Supervisor;
-use crate::watch::{Watch, contain_thread};
 use crate::xid::MAX_PROGRAMS;
-use crate::{Background, BackgroundCounters, Embedded, Program};
-use std::io;
+use crate::{Embedded, Program};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
-use urtica_socket::{Address, DEFAULT_PORT};
-use urtica_socket::{ListenError, Listener};
+use urtica_socket::{Address, DEFAULT_PORT, Listener};
 
 /// How long a stopping shard waits for switches to read what is still to be sent.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -24,47 +19,6 @@ const MAX_SHARDS: usize = 1024;
 
 /// The port that OpenFlow used before IANA gave it one. Mininet and old switches still try it.
 const OLD_PORT: u16 = 6633;
-
-/// Why the controller could not start, or ended.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// An address cannot be listened at.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// There is nothing to run.
-    #[error("no control program was given; expected at least one")]
-    NoProgram,
-    /// There is too much to run.
-    #[error("{0} control programs were given; at most {MAX_PROGRAMS} fit into one controller")]
-    TooManyPrograms(usize),
-    /// A setting with which it cannot work.
-    #[error("{0}")]
-    Setting(String),
-    /// A thread that it cannot do without has ended, and so it has stopped by itself.
-    #[error(
-        "the controller has stopped, since its thread {thread} ended: {reason}; no switch is served any more: start it anew"
-    )]
-    Ended {
-        /// The thread's name.
-        thread: String,
-        /// By what it ended.
-        reason: String,
-    },
-    /// The system refused something.
-    #[error("the controller cannot {what}: {error}")]
-    Io {
-        /// What was attempted.
-        what: &'static str,
-        /// Why it failed.
-        error: io::Error,
-    },
-}
-
-impl Error {
-    fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self::Io { what, error }
-    }
-}
 
 /// A controller that is being set up.
 ///
@@ -110,13 +64,6 @@ impl Controller {
     /// A controller with default options: a shard per core, listening on ports 6653 and 6633 of every address.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// A controller with the options of the command line: see [`Args`](crate::Args). Prints help and exits where that is
-    /// asked for or the options are wrong.
-    #[cfg(feature = "args")]
-    pub fn from_args() -> Self {
-        crate::Args::parse_or_exit().into_controller()
     }
 
     /// Listens at this address too. Without any: on ports 6653 and 6633 of every address.
@@ -192,50 +139,18 @@ impl Controller {
         let cores = usable_cores();
         let shards = self.shards.unwrap_or(cores.len().max(1));
         let pin = self.pin.unwrap_or(shards <= cores.len());
-        let listeners = self.bind()?;
-        let addresses: Vec<_> = listeners
-            .iter()
-            .map(|listener| listener.address().clone())
-            .collect();
-        let tables = Tables::of(&programs);
-        let network = Network::new(shards, tables).map_err(Error::io("make a mailbox"))?;
-        let (session, drain_timeout) = (self.session.for_tables(tables), self.drain_timeout);
-        let watch = Watch::new(network.clone()).map_err(Error::io("make an event"))?;
-        let (background, background_threads) =
-            Background::on_threads(network.clone(), &watch).map_err(Error::io("start a clock"))?;
-        for (index, program) in programs.iter().enumerate() {
-            program.start(&background.for_program(index, program.stage()));
-        }
-        let supervisor = Supervisor::new(network.clone(), listeners, session);
         let core = |shard: usize| {
             let core = cores.get(shard % cores.len().max(1)).copied();
             core.filter(|_| pin)
         };
-        let threads = (0..shards)
-            .map(|shard| {
-                spawn_shard(
-                    &watch,
-                    shard,
-                    core(shard),
-                    &network,
-                    &programs,
-                    drain_timeout,
-                )
-            })
-            .chain(std::iter::once_with(|| {
-                spawn_supervisor(&watch, supervisor)
-            }))
-            .collect::<Result<_, _>>()
-            .inspect_err(|_| background_threads.stop())?;
-        for address in &addresses {
-            tracing::info!(%address, shards, "listening");
-        }
-        Ok(Running {
-            network,
-            background: background_threads,
-            addresses,
-            watch,
-            threads,
+        let tables = tables_of(&programs);
+        Running::start(Plan {
+            listeners: self.bind()?,
+            cores: (0..shards).map(core).collect(),
+            session: self.session.for_tables(tables),
+            drain_timeout: self.drain_timeout,
+            tables,
+            programs,
         })
     }
 
@@ -247,7 +162,7 @@ impl Controller {
     pub fn embed(self) -> Result<Embedded, Error> {
         let programs = self.programs_in_order()?;
         self.check(&programs)?;
-        let tables = Tables::of(&programs);
+        let tables = tables_of(&programs);
         let network = Network::new(1, tables).map_err(Error::io("make a mailbox"))?;
         let session = self.session.for_tables(tables);
         Ok(Embedded::new(network, session, programs))
@@ -291,108 +206,8 @@ impl Controller {
     }
 }
 
-/// A controller at work. Dropping it leaves it at work until the process ends; [`Running::stop`] ends it in order.
-pub struct Running {
-    network: Network,
-    background: Arc<Threads>,
-    addresses: Vec<Address>,
-    watch: Arc<Watch>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Running {
-    /// The connected switches.
-    pub fn network(&self) -> &Network {
-        &self.network
-    }
-
-    /// Where it listens, with the ports that the system chose.
-    pub fn addresses(&self) -> &[Address] {
-        &self.addresses
-    }
-
-    /// What happened to background programs.
-    pub fn background_counters(&self) -> &BackgroundCounters {
-        &self.background.counters
-    }
-
-    /// Why it has stopped by itself, if it has: a thread that it cannot do without has ended. Nobody is served any more then,
-    /// and the switches were let go; what is left is to call [`Running::stop`].
-    pub fn failure(&self) -> Option<Error> {
-        self.watch.failure()
-    }
-
-    /// Calls `tell` once the controller has stopped by itself, on any thread, or at once where it has: see
-    /// [`Running::failure`].
-    pub fn on_failure(&self, tell: impl FnOnce() + Send + 'static) {
-        self.watch.on_failure(tell);
-    }
-
-    /// Stops in order: background programs end, there are no new connections, what waits to be sent is sent, handlers are
-    /// told, sockets are closed.
-    ///
-    /// Background programs end first, so that none takes the switches that leave now for a network that falls apart; what
-    /// they have sent still leaves. Those that wait are dropped; one that is at work has 2 s, and is left to itself then.
-    ///
-    /// # Errors
-    /// [`Error::Ended`] where a thread ended by an error or a panic, before or now.
-    pub fn stop(self) -> Result<(), Error> {
-        self.background.stop();
-        self.watch.stop();
-        for thread in self.threads {
-            // Whatever it ended by, the watch knows.
-            let _ = thread.join();
-        }
-        for (shard, counters) in self.network.shard_counters().enumerate() {
-            let counts: Vec<_> = counters
-                .iter()
-                .map(|(name, count)| format!("{name}={count}"))
-                .collect();
-            tracing::info!(shard, "stopped: {}", counts.join(" "));
-        }
-        self.watch.failure().map_or(Ok(()), Err)
-    }
-}
-
-fn spawn_shard(
-    watch: &Arc<Watch>,
-    index: usize,
-    core: Option<usize>,
-    network: &Network,
-    programs: &[Arc<dyn Program>],
-    drain_timeout: Duration,
-) -> Result<JoinHandle<()>, Error> {
-    let (network, programs) = (network.clone(), programs.to_vec());
-    let run = move || {
-        if let Some(core) = core
-            && let Err(error) = pin_to(core)
-        {
-            tracing::warn!(shard = index, core, %error, "cannot pin the shard to its core; it runs anywhere");
-        }
-        let shard = || Shard::new(index, network.clone(), programs)?.run(drain_timeout);
-        let served = contain_thread(shard);
-        // Also where it did not get that far: nobody takes what is put in there any more.
-        drop(network.end_shard(index));
-        served
-    };
-    watch
-        .spawn(format!("shard-{index}"), run)
-        .map_err(Error::io("start a shard"))
-}
-
-fn spawn_supervisor(watch: &Arc<Watch>, supervisor: Supervisor) -> Result<JoinHandle<()>, Error> {
-    let known = Arc::clone(watch);
-    watch
-        .spawn("supervisor".into(), move || {
-            supervisor.run(known.stop_event())
-        })
-        .map_err(Error::io("start the supervisor"))
-}
-
-fn pin_to(core: usize) -> rustix::io::Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(core);
-    rustix::thread::sched_setaffinity(None, &set)
+fn tables_of(programs: &[Arc<dyn Program>]) -> Tables {
+    Tables::of(programs.iter().map(|program| program.stage()))
 }
 
 /// The cores that the process may use, as `taskset` and control groups leave them.

@@ -152,3 +152,9 @@ impl BackgroundCounters {
         self.stalls.fetch_add(1, Ordering::Relaxed);
     }
 }
+
+/// Whether the log tells of something that has happened `count` times on a connection: ever more rarely, so that a
+/// switch that refuses everything does not drown the rest.
+pub(crate) fn is_worth_telling(count: u64) -> bool {
+    count.is_power_of_two()
+}

@@ -1,11 +1,11 @@
 //! A controller that somebody else drives.
 
 use crate::background::{Background, TaskQueue};
-use crate::connection::{
-    Channel, Close, Connection, FLUSH_BYTES, Turn, contain, is_worth_telling, whole_seconds,
-};
+use crate::connection::{Channel, Close, Connection, Turn, contain, whole_seconds};
+use crate::counters::is_worth_telling;
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::session::SessionConfig;
+use crate::switch::FLUSH_BYTES;
 use crate::{BackgroundCounters, Network, Program};
 use rustix::io::Errno;
 use std::cell::RefCell;
@@ -327,7 +327,7 @@ impl Embedded {
                     self.settle(token, Err(Close::Asked(reason)), ended);
                 }
                 // What shards say to each other; here is only one.
-                Command::Adopt(_) | Command::Give { .. } | Command::Stop => {}
+                Command::Adopt | Command::Give { .. } | Command::Stop => {}
             }
         }
         self.commands = commands;

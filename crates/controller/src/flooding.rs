@@ -9,27 +9,26 @@
 //!
 //! **Cost.** Without a service a comparison; with one, what it takes to name the ports, and one action a port.
 
-use crate::Network;
 use urtica_wire::{Action, DatapathId, Message, PacketOut, PortNo};
 
-/// Names the ports that packets are flooded to, for all switches: see [`Network::flood_by`].
+/// Names the ports that packets are flooded to, for all switches: see [`Network::flood_by`](crate::Network::flood_by).
 pub trait FloodPorts: Send + Sync {
     /// The ports of a switch to which a packet is flooded that came in at `in_port`: none if it is to be dropped. Called for each
     /// packet that is flooded, from any thread.
     fn flood_ports(&self, switch: DatapathId, in_port: PortNo) -> Vec<PortNo>;
 }
 
-/// What to send in place of `message`, if that is a packet-out to FLOOD and a service names the ports.
+/// What to send in place of `message`, if that is a packet-out to FLOOD and `flood_ports` names the ports for packets that came
+/// in at a port.
 pub(crate) fn in_place_of<'a>(
     message: &Message<'a>,
-    switch: DatapathId,
-    network: &Network,
+    flood_ports: impl FnOnce(PortNo) -> Option<Vec<PortNo>>,
 ) -> Option<Message<'a>> {
     let Message::PacketOut(packet_out) = message else {
         return None;
     };
     packet_out.actions.iter().find(is_flood)?;
-    let ports = network.flood_ports(switch, packet_out.in_port)?;
+    let ports = flood_ports(packet_out.in_port)?;
     Some(Message::PacketOut(spread(packet_out, &ports)))
 }
 

@@ -2,7 +2,6 @@
 //!
 //! What messages wait in it is bounded for each switch, by its [`Backlog`](crate::backlog::Backlog).
 
-use crate::connection::Connection;
 use crate::request::Asker;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
@@ -13,8 +12,8 @@ pub(crate) type Token = u64;
 
 /// What a shard can be asked to do.
 pub(crate) enum Command {
-    /// Take on a connection: a new one, or one that another shard gave away.
-    Adopt(Box<Connection>),
+    /// Take on the connections that wait in the shard's queue: new ones, and those that another shard gave away.
+    Adopt,
     /// Give a connection that makes up about `share` (0 to 1) of the shard's load to another shard.
     Give { to: usize, share: f64 },
     /// Send these bytes, `count` whole messages, to a switch; where a reply is awaited, give them an xid for it.

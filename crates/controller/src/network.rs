@@ -1,7 +1,6 @@
 //! All connected switches, as seen from anywhere: handlers, background programs, the northbound.
 
 use crate::backlog::Backlog;
-use crate::connection::Connection;
 use crate::entries;
 use crate::events::{Events, NetworkEvent, NetworkEvents};
 use crate::flooding::{self, FloodPorts};
@@ -393,7 +392,9 @@ impl Network {
         let own_table = self.shared.tables.own_table(self.stage);
         let mut bytes = Vec::new();
         for message in messages {
-            let spread = flooding::in_place_of(message, info.datapath_id, self);
+            let spread = flooding::in_place_of(message, |in_port| {
+                self.flood_ports(info.datapath_id, in_port)
+            });
             let message = spread.as_ref().unwrap_or(message);
             entries::encode(
                 message,
@@ -422,21 +423,29 @@ impl Network {
         Some(older)
     }
 
-    /// Gives a connection to another shard, with all that waits for it in the mailbox of the one that had it.
-    pub(crate) fn hand_over(&self, connection: Box<Connection>, from: usize, to: usize) {
+    /// Tells a shard to adopt a connection of another, and hands it all that waits for the connection in the other's mailbox.
+    /// Returns `false`, and changes nothing, where that shard has ended.
+    pub(crate) fn hand_over(
+        &self,
+        token: Token,
+        datapath_id: Option<DatapathId>,
+        from: usize,
+        to: usize,
+    ) -> bool {
         let mut switches = self.write();
-        let (token, datapath_id) = (connection.token, connection.datapath_id());
-        let mut commands = vec![Command::Adopt(connection)];
+        let mut commands = vec![Command::Adopt];
         commands.extend(self.shard(from).mailbox.take_for(token));
-        if let Err(commands) = self.shard(to).mailbox.push_moved(commands) {
-            // That shard has ended. This one will be told to soon; until then it keeps the connection.
+        if let Err(mut commands) = self.shard(to).mailbox.push_moved(commands) {
+            commands.remove(0);
+            // Refused only where this shard has ended as well, and nobody waits for it.
             let _ = self.shard(from).mailbox.push_moved(commands);
-            return;
+            return false;
         }
         let entry = datapath_id.and_then(|id| switches.get_mut(&id));
         if let Some(entry) = entry.filter(|entry| entry.token == token) {
             entry.shard = to;
         }
+        true
     }
 
     /// Removes a switch, unless a newer connection has taken its place.
@@ -451,14 +460,14 @@ impl Network {
         }
     }
 
-    /// Nobody drains a shard's mailbox any more. Returns what was in it; switches that the shard has not taken leave of are
-    /// gone with it.
-    pub(crate) fn end_shard(&self, index: usize) -> Vec<Command> {
+    /// Nobody drains a shard's mailbox any more: what is in it is dropped, and switches that the shard has not closed are gone
+    /// with it.
+    pub(crate) fn end_shard(&self, index: usize) {
         let mut switches = self.write();
         for (_, entry) in switches.extract_if(|_, entry| entry.shard == index) {
             self.tell_of_departure(&entry);
         }
-        self.shard(index).mailbox.close()
+        drop(self.shard(index).mailbox.close());
     }
 
     fn tell_of_departure(&self, entry: &Entry) {

@@ -14,9 +14,10 @@
 
 use crate::Program;
 use crate::connection::{Close, Connection, Turn, contain, whole_seconds};
+use crate::connection_queue::ConnectionQueue;
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
-use crate::watch::contain_thread;
+use crate::panics::contain_thread;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -44,6 +45,8 @@ const MAILBOX: u64 = u64::MAX;
 
 pub(crate) struct Shard {
     epoll: OwnedFd,
+    /// The ways of connections into the shards, this one's among them.
+    queues: Arc<[ConnectionQueue]>,
     connections: Slab<Box<Connection>>,
     by_token: HashMap<Token, usize>,
     turn: Turn,
@@ -58,6 +61,7 @@ impl Shard {
     pub fn new(
         index: usize,
         network: Network,
+        queues: Arc<[ConnectionQueue]>,
         programs: Vec<Arc<dyn Program>>,
     ) -> std::io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -71,6 +75,7 @@ impl Shard {
         let now = Instant::now();
         Ok(Self {
             epoll,
+            queues,
             connections: Slab::new(),
             by_token: HashMap::new(),
             turn: Turn::new(
@@ -208,7 +213,7 @@ impl Shard {
         let mut give = None;
         for command in commands.drain(..) {
             match command {
-                Command::Adopt(connection) => self.adopt(connection),
+                Command::Adopt => self.adopt_all(),
                 Command::Give { to, share } => give = Some((to, share)),
                 Command::Send {
                     token,
@@ -265,6 +270,12 @@ impl Shard {
         self.settle(key, watched, result);
     }
 
+    fn adopt_all(&mut self) {
+        for connection in self.queues[self.turn.shard].take_all() {
+            self.adopt(connection);
+        }
+    }
+
     fn adopt(&mut self, connection: Box<Connection>) {
         let token = connection.token;
         let key = self.connections.insert(connection);
@@ -305,8 +316,15 @@ impl Shard {
             to,
             "switch moved to a less busy shard"
         );
-        let network = &self.turn.network;
-        network.hand_over(connection, self.turn.shard, to);
+        let (network, from) = (&self.turn.network, self.turn.shard);
+        let (token, datapath_id) = (connection.token, connection.datapath_id());
+        let given = self.queues[to].put(connection, || {
+            network.hand_over(token, datapath_id, from, to)
+        });
+        if let Err(connection) = given {
+            // That shard has ended. This one will be told to soon; until then it keeps the connection.
+            self.adopt(connection);
+        }
     }
 
     fn close(&mut self, key: usize, close: &Close) {
@@ -378,10 +396,9 @@ impl Shard {
     /// Closes all connections, and those that others have handed over meanwhile. No more come.
     fn let_go(&mut self) {
         self.stop_where(|_| true);
-        for command in self.turn.network.end_shard(self.turn.shard) {
-            if let Command::Adopt(mut connection) = command {
-                connection.close(&STOPPED, &mut self.turn);
-            }
+        self.turn.network.end_shard(self.turn.shard);
+        for mut connection in self.queues[self.turn.shard].take_all() {
+            connection.close(&STOPPED, &mut self.turn);
         }
     }
 

@@ -14,9 +14,6 @@
 //! forwarding programs are refused, by the encoder or by the switch, and each packet comes to the controller, where the
 //! filter sees it: slow, and guarded.
 
-use crate::Program;
-use std::sync::Arc;
-
 /// The order in which programs see a message: by stage, and within a stage as they were added.
 ///
 /// It also decides which tables a program's entries go to. Where no program filters, all use the same. Where one does,
@@ -43,12 +40,11 @@ pub(crate) enum Tables {
 }
 
 impl Tables {
-    pub fn of(programs: &[Arc<dyn Program>]) -> Self {
-        let filters = |program: &Arc<dyn Program>| program.stage() == Stage::Filter;
-        if programs.iter().any(filters) {
-            Self::ByStage
-        } else {
-            Self::Shared
+    /// Those of a controller whose programs have these stages.
+    pub fn of(mut stages: impl Iterator<Item = Stage>) -> Self {
+        match stages.any(|stage| stage == Stage::Filter) {
+            true => Self::ByStage,
+            false => Self::Shared,
         }
     }
 

@@ -1,12 +1,14 @@
 //! The thread beside the shards: accepts connections, hands them out, and evens out the shards' load.
 
 use crate::connection::Connection;
+use crate::connection_queue::ConnectionQueue;
 use crate::mailbox::{Command, Token};
 use crate::network::Network;
 use crate::session::SessionConfig;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_socket::Listener;
 
@@ -20,9 +22,11 @@ const BALANCE_THRESHOLD: Duration = Duration::from_millis(100);
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) struct Supervisor {
-    pub network: Network,
-    pub listeners: Vec<Listener>,
-    pub session: SessionConfig,
+    network: Network,
+    /// The ways of connections into the shards.
+    queues: Arc<[ConnectionQueue]>,
+    listeners: Vec<Listener>,
+    session: SessionConfig,
     /// How long each shard had been busy when load was last compared, in nanoseconds.
     busy_before: Vec<u64>,
     next_balance: Instant,
@@ -32,11 +36,17 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    pub fn new(network: Network, listeners: Vec<Listener>, session: SessionConfig) -> Self {
+    pub fn new(
+        network: Network,
+        queues: Arc<[ConnectionQueue]>,
+        listeners: Vec<Listener>,
+        session: SessionConfig,
+    ) -> Self {
         let busy_before = vec![0; network.shards().len()];
         let next_balance = Instant::now() + BALANCE_INTERVAL;
         Self {
             network,
+            queues,
             listeners,
             session,
             busy_before,
@@ -111,12 +121,11 @@ impl Supervisor {
                 Instant::now(),
             );
             let shard = self.next_shard();
+            let mailbox = &self.network.shard(shard).mailbox;
             // Refused only where the shard has ended, and dropped then: the controller stops.
-            let _ = self
-                .network
-                .shard(shard)
-                .mailbox
-                .push(Command::Adopt(Box::new(connection)));
+            let _ = self.queues[shard].put(Box::new(connection), || {
+                mailbox.push(Command::Adopt).is_ok()
+            });
         }
     }
 
@@ -211,7 +220,9 @@ mod tests {
         let network = Network::new(1, Tables::Shared).expect("a mailbox");
         let anywhere = "ptcp:0:127.0.0.1".parse().expect("an address");
         let listener = Listener::bind(&anywhere).expect("a port");
-        let mut supervisor = Supervisor::new(network, vec![listener], SessionConfig::default());
+        let queues = ConnectionQueue::for_shards(1);
+        let session = SessionConfig::default();
+        let mut supervisor = Supervisor::new(network, queues, vec![listener], session);
         let now = Instant::now();
         for passing in [Errno::AGAIN, Errno::INTR, Errno::CONNABORTED] {
             supervisor.note_refusal(&passing.into(), now);

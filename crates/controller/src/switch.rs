@@ -1,54 +1,18 @@
 //! What a handler can do to its switch.
 
-use crate::connection::FLUSH_BYTES;
 use crate::entries;
 use crate::flooding;
 use crate::xid::{Origin, Xids};
-use crate::{Network, Ports, SwitchCounters};
+use crate::{Network, SwitchCounters, SwitchInfo};
 use std::time::Instant;
 use urtica_wire::{
-    Action, BufferId, Capabilities, DatapathId, EncodeError, EntryOptions, ExactFlowMod, Features,
-    FlowMod, Instruction, List, Match, Message, OutputPacket, PacketIn, PacketOut, Port, PortNo,
-    Version,
+    Action, BufferId, DatapathId, EncodeError, EntryOptions, ExactFlowMod, FlowMod, Instruction,
+    List, Match, Message, OutputPacket, PacketIn, PacketOut, PortNo,
 };
 
-/// What is known of a switch.
-#[derive(Clone, Debug)]
-pub struct SwitchInfo {
-    /// Its identity.
-    pub datapath_id: DatapathId,
-    /// The version that it and we speak.
-    pub version: Version,
-    /// Where its connection comes from, as people read it.
-    pub peer: String,
-    /// How many packets it can keep for us.
-    pub n_buffers: u32,
-    /// How many tables it has.
-    pub n_tables: u8,
-    /// What it can do.
-    pub capabilities: Capabilities,
-    /// Its ports. Empty until a 1.3 switch has described them.
-    pub ports: Ports,
-}
-
-impl SwitchInfo {
-    pub(crate) fn new(version: Version, peer: String, features: &Features) -> Self {
-        Self {
-            datapath_id: features.datapath_id,
-            version,
-            peer,
-            n_buffers: features.n_buffers,
-            n_tables: features.n_tables,
-            capabilities: features.capabilities,
-            ports: features.ports.iter().collect(),
-        }
-    }
-
-    /// The port with this number.
-    pub fn port(&self, port_no: PortNo) -> Option<&Port> {
-        self.ports.get(port_no)
-    }
-}
+/// Replies leave when this many bytes have gathered, or when the batch has been handled: about as many as one full read
+/// brings, so that a batch costs one system call each way, and still within the core's second cache.
+pub(crate) const FLUSH_BYTES: usize = 256 << 10;
 
 /// Goes when no packet came for five seconds.
 pub const IDLE_5S: EntryOptions = EntryOptions::idle(5);
@@ -350,7 +314,9 @@ impl Switch<'_> {
     /// [`EncodeError`] where the switch's version cannot express it; nothing is sent then.
     pub fn send(&mut self, message: &Message) -> Result<u32, EncodeError> {
         let xid = self.next_xid();
-        let spread = flooding::in_place_of(message, self.info.datapath_id, self.network);
+        let spread = flooding::in_place_of(message, |in_port| {
+            self.network.flood_ports(self.info.datapath_id, in_port)
+        });
         let message = spread.as_ref().unwrap_or(message);
         entries::encode(message, self.own_table, self.info.version, xid, self.out)?;
         self.sent += 1;

@@ -9,14 +9,13 @@
 //! is told. Nothing is started anew: after a mistake of ours, nobody knows what else is wrong.
 
 use crate::Network;
-use crate::connection::panic_text;
-use crate::controller::Error;
+use crate::error::Error;
 use crate::mailbox::Command;
+use crate::panics::contain_thread;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -116,14 +115,6 @@ impl Watch {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
-}
-
-/// Runs what a thread is there for; a panic becomes an error.
-pub(crate) fn contain_thread(run: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        let text = panic_text(panic);
-        Err(io::Error::other(format!("it panicked: {text}")))
-    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Thread-safety: any thread sets timers; wakers are called and dropped without the lock, since they may set or remove
 //! timers themselves.
 
-use crate::connection::panic_text;
+use crate::panics::panic_text;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::future::Future;

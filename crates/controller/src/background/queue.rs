@@ -1,7 +1,7 @@
 //! Background programs that take turns on the thread of whoever drives an embedded controller.
 
 use super::clock::Clock;
-use super::{Task, drop_contained, poll_contained};
+use super::task::{Task, drop_contained, poll_contained};
 use crate::counters::BackgroundCounters;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,9 +1,8 @@
 //! Background programs on threads of their own.
 
 use super::clock::Clock;
-use super::{STALL, Task, drop_contained, poll_contained};
-use crate::connection::is_worth_telling;
-use crate::counters::BackgroundCounters;
+use super::task::{STALL, Task, drop_contained, poll_contained};
+use crate::counters::{BackgroundCounters, is_worth_telling};
 use crate::watch::Watch;
 use parking_lot::Mutex;
 use std::io;

@@ -24,7 +24,11 @@ impl Bench {
     fn new() -> Self {
         let network = Network::new(2, Tables::Shared).unwrap();
         let program: Arc<dyn Program> = Arc::new(|_: &SwitchInfo| Quiet);
-        let shard = |index| Shard::new(index, network.clone(), vec![program.clone()]).unwrap();
+        let queues = ConnectionQueue::for_shards(2);
+        let shard = |index| {
+            let (network, programs) = (network.clone(), vec![program.clone()]);
+            Shard::new(index, network, Arc::clone(&queues), programs).unwrap()
+        };
         let shards = [shard(0), shard(1)];
         Self { network, shards }
     }

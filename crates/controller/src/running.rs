@@ -1,0 +1,163 @@
+//! The controller at work: its threads, from their start to their end.
+
+use crate::background::Threads;
+use crate::connection_queue::ConnectionQueue;
+use crate::error::Error;
+use crate::network::Network;
+use crate::panics::contain_thread;
+use crate::session::SessionConfig;
+use crate::shard::Shard;
+use crate::stage::Tables;
+use crate::supervisor::Supervisor;
+use crate::watch::Watch;
+use crate::{Background, BackgroundCounters, Program};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use urtica_socket::{Address, Listener};
+
+/// A controller at work. Dropping it leaves it at work until the process ends; [`Running::stop`] ends it in order.
+pub struct Running {
+    network: Network,
+    background: Arc<Threads>,
+    addresses: Vec<Address>,
+    watch: Arc<Watch>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What a controller is started with.
+pub(crate) struct Plan {
+    pub listeners: Vec<Listener>,
+    /// For each shard, the core that it is pinned to, if it is.
+    pub cores: Vec<Option<usize>>,
+    pub session: SessionConfig,
+    pub drain_timeout: Duration,
+    pub tables: Tables,
+    /// In the order in which they see messages.
+    pub programs: Vec<Arc<dyn Program>>,
+}
+
+impl Running {
+    /// Starts all threads.
+    pub(crate) fn start(plan: Plan) -> Result<Self, Error> {
+        let addresses = plan.listeners.iter().map(Listener::address);
+        let addresses: Vec<_> = addresses.cloned().collect();
+        let shards = plan.cores.len();
+        let network = Network::new(shards, plan.tables).map_err(Error::io("make a mailbox"))?;
+        let watch = Watch::new(network.clone()).map_err(Error::io("make an event"))?;
+        let (background, background_threads) =
+            Background::on_threads(network.clone(), &watch).map_err(Error::io("start a clock"))?;
+        for (index, program) in plan.programs.iter().enumerate() {
+            program.start(&background.for_program(index, program.stage()));
+        }
+        let threads =
+            spawn_threads(&watch, &network, plan).inspect_err(|_| background_threads.stop())?;
+        for address in &addresses {
+            tracing::info!(%address, shards, "listening");
+        }
+        Ok(Self {
+            network,
+            background: background_threads,
+            addresses,
+            watch,
+            threads,
+        })
+    }
+
+    /// The connected switches.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Where it listens, with the ports that the system chose.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// What happened to background programs.
+    pub fn background_counters(&self) -> &BackgroundCounters {
+        &self.background.counters
+    }
+
+    /// Why it has stopped by itself, if it has: a thread that it cannot do without has ended. Nobody is served any more then,
+    /// and the switches were let go; what is left is to call [`Running::stop`].
+    pub fn failure(&self) -> Option<Error> {
+        self.watch.failure()
+    }
+
+    /// Calls `tell` once the controller has stopped by itself, on any thread, or at once where it has: see
+    /// [`Running::failure`].
+    pub fn on_failure(&self, tell: impl FnOnce() + Send + 'static) {
+        self.watch.on_failure(tell);
+    }
+
+    /// Stops in order: background programs end, there are no new connections, what waits to be sent is sent, handlers are
+    /// told, sockets are closed.
+    ///
+    /// Background programs end first, so that none takes the switches that leave now for a network that falls apart; what
+    /// they have sent still leaves. Those that wait are dropped; one that is at work has 2 s, and is left to itself then.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] where a thread ended by an error or a panic, before or now.
+    pub fn stop(self) -> Result<(), Error> {
+        self.background.stop();
+        self.watch.stop();
+        for thread in self.threads {
+            // Whatever it ended by, the watch knows.
+            let _ = thread.join();
+        }
+        for (shard, counters) in self.network.shard_counters().enumerate() {
+            let counts: Vec<_> = counters
+                .iter()
+                .map(|(name, count)| format!("{name}={count}"))
+                .collect();
+            tracing::info!(shard, "stopped: {}", counts.join(" "));
+        }
+        self.watch.failure().map_or(Ok(()), Err)
+    }
+}
+
+/// Starts the shards and the supervisor.
+fn spawn_threads(
+    watch: &Arc<Watch>,
+    network: &Network,
+    plan: Plan,
+) -> Result<Vec<JoinHandle<()>>, Error> {
+    let queues = ConnectionQueue::for_shards(plan.cores.len());
+    let mut threads = Vec::new();
+    for (index, core) in plan.cores.into_iter().enumerate() {
+        let (network, queues) = (network.clone(), Arc::clone(&queues));
+        let (programs, drain_timeout) = (plan.programs.clone(), plan.drain_timeout);
+        let run = move || {
+            pin_shard(index, core);
+            let shard = || Shard::new(index, network.clone(), queues, programs)?.run(drain_timeout);
+            let served = contain_thread(shard);
+            // Also where it did not get that far: nobody takes what is put in there any more.
+            network.end_shard(index);
+            served
+        };
+        let thread = watch.spawn(format!("shard-{index}"), run);
+        threads.push(thread.map_err(Error::io("start a shard"))?);
+    }
+    let supervisor = Supervisor::new(network.clone(), queues, plan.listeners, plan.session);
+    let known = Arc::clone(watch);
+    let run = move || supervisor.run(known.stop_event());
+    let thread = watch.spawn("supervisor".into(), run);
+    threads.push(thread.map_err(Error::io("start the supervisor"))?);
+    Ok(threads)
+}
+
+fn pin_shard(index: usize, core: Option<usize>) {
+    let Some(core) = core else {
+        return;
+    };
+    if let Err(error) = pin_to(core) {
+        tracing::warn!(shard = index, core, %error, "cannot pin the shard to its core; it runs anywhere");
+    }
+}
+
+fn pin_to(core: usize) -> rustix::io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(core);
+    rustix::thread::sched_setaffinity(None, &set)
+}
