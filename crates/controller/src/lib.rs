@@ -62,6 +62,7 @@
 mod args;
 mod background;
 mod backlog;
+mod broadcast;
 mod connection;
 mod connection_queue;
 mod controller;
@@ -93,11 +94,12 @@ mod xid;
 #[cfg(feature = "args")]
 pub use args::Args;
 pub use background::{Background, STALL, Sleep};
+pub use broadcast::{Broadcast, Events};
 pub use controller::Controller;
 pub use counters::{BackgroundCounters, Counter, ShardCounters, SwitchCounters};
 pub use embedded::{ConnectionId, Embedded};
 pub use error::Error;
-pub use events::{NetworkEvent, NetworkEvents};
+pub use events::NetworkEvent;
 pub use flooding::FloodPorts;
 pub use handler::{PacketIns, Program, SwitchHandler};
 pub use kernel_half::{Hand, KernelHalf, Taken};

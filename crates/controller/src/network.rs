@@ -1,8 +1,9 @@
 //! All connected switches, as seen from anywhere: handlers, background programs, the northbound.
 
 use crate::backlog::Backlog;
+use crate::broadcast::{Broadcast, Events};
 use crate::entries;
-use crate::events::{Events, NetworkEvent, NetworkEvents};
+use crate::events::NetworkEvent;
 use crate::flooding::{self, FloodPorts};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
@@ -50,7 +51,7 @@ struct Shared {
     switches: RwLock<HashMap<DatapathId, Entry>>,
     /// Held while a switch's ports change and that is told.
     changes: Mutex<()>,
-    events: Events,
+    events: Broadcast<NetworkEvent>,
     tables: Tables,
     /// Says where flooded packets go, if something does.
     flood_ports: OnceLock<Arc<dyn FloodPorts>>,
@@ -94,7 +95,7 @@ impl Network {
             shards,
             switches: RwLock::default(),
             changes: Mutex::default(),
-            events: Events::new(),
+            events: Broadcast::new(NetworkEvent::Missed),
             tables,
             flood_ports: OnceLock::new(),
         };
@@ -158,7 +159,7 @@ impl Network {
 
     /// What happens to switches from now on, for a program beside the handlers. It begins with an
     /// [`Up`](NetworkEvent::Up) for each switch that is up, in the order of their ids.
-    pub fn events(&self) -> NetworkEvents {
+    pub fn events(&self) -> Events<NetworkEvent> {
         // No event is told meanwhile, so that none comes twice or not at all.
         let switches = self.read();
         let _unchanged = self.shared.changes.lock();
@@ -166,7 +167,7 @@ impl Network {
         let mut up: Vec<_> = up.map(Entry::info).collect();
         up.sort_by_key(|info| info.datapath_id);
         let before: VecDeque<_> = up.into_iter().map(NetworkEvent::Up).collect();
-        self.shared.events.listen(before)
+        self.shared.events.subscribe_after(before)
     }
 
     /// Sends a message to a switch. It leaves when the switch's shard gets to it; messages of one sender keep their
@@ -472,7 +473,7 @@ impl Network {
 
     fn tell_of_departure(&self, entry: &Entry) {
         if entry.is_up {
-            self.shared.events.tell(NetworkEvent::Down(entry.info()));
+            self.shared.events.send(NetworkEvent::Down(entry.info()));
         }
     }
 
@@ -482,7 +483,7 @@ impl Network {
         let entry = switches.get_mut(&datapath_id);
         if let Some(entry) = entry.filter(|entry| entry.token == token) {
             entry.is_up = true;
-            self.shared.events.tell(NetworkEvent::Up(entry.info()));
+            self.shared.events.send(NetworkEvent::Up(entry.info()));
         }
     }
 
@@ -498,7 +499,7 @@ impl Network {
         if entry.is_up {
             for status in ports {
                 let event = NetworkEvent::Port(info.clone(), *status);
-                self.shared.events.tell(event);
+                self.shared.events.send(event);
             }
         }
     }

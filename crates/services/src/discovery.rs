@@ -11,7 +11,7 @@
 //!  switch up, port up ──► Links ──► probes, at once
 //!  LLDP ──► Prober::read ──► Links ──► probe back           timers ──► Links ──► regular probes
 //!                              │
-//!                              └── news ──► bell ──────────► findings ──► Topology, FloodTree, then events
+//!                              └── news ──► wakeup ────────► findings ──► Topology, FloodTree, then events
 //! ```
 //!
 //! What is to be sent to the switch whose message is handled leaves with its other replies, in the same write: after the last
@@ -26,7 +26,6 @@
 //! **Thread-safety.** One lock around `Links`, held for one message or one round of timers; nothing else is called under it.
 //! Readers of the snapshots and of events never wait for it.
 
-mod bell;
 mod damping;
 mod links;
 mod probe;
@@ -35,8 +34,7 @@ pub use damping::DampingConfig;
 
 use crate::bucket::PortBuckets;
 use crate::flooding::{FloodTree, LatestTree, PortRole, packet_out};
-use crate::{Announcer, Events};
-use bell::Bell;
+use crate::notify::Notify;
 use links::{Findings, Links, Owner};
 use parking_lot::Mutex;
 use probe::{Probe, Prober, Sighting};
@@ -44,7 +42,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use urtica_controller::{Background, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo};
+use urtica_controller::{
+    Background, Broadcast, Events, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo,
+};
 use urtica_state::Snapshot;
 use urtica_topology::{Link, PortId, SpanningTree, Topology};
 use urtica_wire::packet::{ether_type, lldp};
@@ -300,9 +300,9 @@ struct Shared {
     prober: Prober,
     topology: Snapshot<Topology>,
     flood_tree: Arc<Snapshot<FloodTree>>,
-    announcer: Announcer<DiscoveryEvent>,
+    events: Broadcast<DiscoveryEvent>,
     counters: DiscoveryCounters,
-    bell: Bell,
+    wakeup: Notify,
     last_owner: AtomicU64,
     /// From the start on.
     active: OnceLock<Active>,
@@ -328,9 +328,9 @@ impl Discovery {
             config,
             topology: Snapshot::new(Topology::default()),
             flood_tree: Arc::new(Snapshot::new(FloodTree::default())),
-            announcer: Announcer::new(DiscoveryEvent::Missed),
+            events: Broadcast::new(DiscoveryEvent::Missed),
             counters: DiscoveryCounters::default(),
-            bell: Bell::default(),
+            wakeup: Notify::default(),
             last_owner: AtomicU64::new(0),
             active: OnceLock::new(),
         }))
@@ -364,7 +364,7 @@ impl Discovery {
 
     /// What happens from now on. The topology is always at least as new as the event.
     pub fn events(&self) -> Events<DiscoveryEvent> {
-        self.0.announcer.events()
+        self.0.events.subscribe()
     }
 
     /// What is counted.
@@ -402,7 +402,7 @@ impl Discovery {
         };
         let now = active.background.now();
         if active.with_links(|links| links.handle_doubt(port, now)) {
-            self.0.bell.ring();
+            self.0.wakeup.notify();
         }
     }
 }
@@ -582,7 +582,7 @@ impl Shared {
             (links.poll_probes(), links.has_news())
         });
         if has_news {
-            self.bell.ring();
+            self.wakeup.notify();
         }
         probes
     }
@@ -595,9 +595,9 @@ impl Shared {
             match due {
                 Some(due) => {
                     let pause = due.saturating_duration_since(background.now());
-                    background.timeout(pause, self.bell.rung()).await;
+                    background.timeout(pause, self.wakeup.notified()).await;
                 }
-                None => self.bell.rung().await,
+                None => self.wakeup.notified().await,
             }
         }
     }
@@ -654,7 +654,7 @@ impl Shared {
         }
         for event in events {
             log(&event);
-            self.announcer.announce(event);
+            self.events.send(event);
         }
     }
 }

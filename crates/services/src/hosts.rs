@@ -42,7 +42,7 @@ pub use host::Host;
 
 use crate::bucket::PortBuckets;
 use crate::flooding::packet_out;
-use crate::{Announcer, Discovery, Events, FloodTree, PortRole};
+use crate::{Discovery, FloodTree, PortRole};
 use flooded::Flooded;
 use frame::Frame;
 use parking_lot::Mutex;
@@ -51,7 +51,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use table::{Effects, HostTable, Sighting};
 use urtica_controller::session::{expect_some, expect_time};
-use urtica_controller::{Background, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo};
+use urtica_controller::{
+    Background, Broadcast, Events, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo,
+};
 use urtica_topology::PortId;
 use urtica_wire::{
     Action, DatapathId, MacAddr, PacketIn, PortConfig, PortNo, PortReason, PortState, PortStatus,
@@ -180,7 +182,7 @@ struct Shared {
     discovery: Discovery,
     /// Locked for a look alone.
     flooded: Mutex<Flooded>,
-    announcer: Announcer<HostEvent>,
+    events: Broadcast<HostEvent>,
     /// From the start on.
     background: OnceLock<Background>,
 }
@@ -193,7 +195,7 @@ impl Hosts {
             table: HostTable::new(config.sound()),
             discovery: discovery.clone(),
             flooded: Mutex::default(),
-            announcer: Announcer::new(HostEvent::Missed),
+            events: Broadcast::new(HostEvent::Missed),
             background: OnceLock::new(),
         }))
     }
@@ -249,7 +251,7 @@ impl Hosts {
 
     /// What happens from now on. [`Hosts::find`] shows it already when the event comes.
     pub fn events(&self) -> Events<HostEvent> {
-        self.0.announcer.events()
+        self.0.events.subscribe()
     }
 
     /// Floods a frame without taking a link: sends it out of all hosts' ports of these switches, but for the port that it came in by.
@@ -472,7 +474,7 @@ impl Shared {
         }
         for event in effects.events {
             log(&event);
-            self.announcer.announce(event);
+            self.events.send(event);
         }
     }
 

@@ -34,18 +34,16 @@ use urtica_controller::{Program, Stage};
 #[doc = include_str!("../../../docs/services.md")]
 struct Guide;
 
-mod broadcast;
 mod bucket;
 mod discovery;
 mod flooding;
 mod hosts;
 mod neighbour_proxy;
+mod notify;
 mod provision;
 mod routes;
 mod timers;
 
-pub(crate) use broadcast::Announcer;
-pub use broadcast::Events;
 pub use discovery::{
     DampingConfig, Discovery, DiscoveryConfig, DiscoveryCounters, DiscoveryEvent, DownReason,
     HostLldp, Refusal,
@@ -58,3 +56,4 @@ pub use provision::{
     Provisioned, Provisioner, Provisioning, Removing,
 };
 pub use routes::{NoPath, Routes};
+pub use urtica_controller::Events;

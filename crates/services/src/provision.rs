@@ -34,6 +34,7 @@ mod ledger;
 pub use error::ProvisionError;
 pub use flow::Flow;
 
+use crate::notify::Notify;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use job::Job;
 use ledger::Ledger;
@@ -42,7 +43,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use urtica_controller::session::{expect_some, expect_time};
 use urtica_controller::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
@@ -147,6 +148,8 @@ struct Shared {
     /// Set when the controller starts.
     background: OnceLock<Background>,
     queue: Mutex<Queue>,
+    /// There are jobs in the queue for the program.
+    has_jobs: Notify,
     ledger: Mutex<Ledger>,
     /// Told whenever a switch has been cleaned, or has left. Who waits for that leaves nothing behind.
     cleaned: Snapshot<()>,
@@ -157,8 +160,6 @@ struct Queue {
     waiting: VecDeque<Job>,
     /// Jobs that somebody asked for and that are not done.
     asked: usize,
-    /// The program, where it waits for jobs.
-    program: Option<Waker>,
     counts: ProvisionCounts,
 }
 
@@ -169,6 +170,7 @@ impl Provisioner {
             config,
             background: OnceLock::new(),
             queue: Mutex::default(),
+            has_jobs: Notify::default(),
             ledger: Mutex::default(),
             cleaned: Snapshot::new(()),
         }))
@@ -268,8 +270,8 @@ impl Program for Provisioner {
 async fn run(shared: Arc<Shared>, worker: job::Worker) {
     let mut jobs = FuturesUnordered::new();
     poll_fn(|context| {
-        while let Some(job) = shared.next_job(context.waker()) {
-            jobs.push(worker.work(job));
+        while shared.has_jobs.poll_notified(context).is_ready() {
+            jobs.extend(shared.take_jobs().into_iter().map(|job| worker.work(job)));
         }
         while let Poll::Ready(Some(())) = jobs.poll_next_unpin(context) {}
         Poll::<()>::Pending
@@ -296,18 +298,20 @@ impl Shared {
             return Outcome(Err(ProvisionError::TooManyJobs { max_jobs }));
         }
         queue.asked += 1;
-        queue.push(job);
+        queue.waiting.push_back(job);
+        drop(queue);
+        self.has_jobs.notify();
         Outcome(Ok(receiver))
     }
 
-    /// The next job; where there is none, `waker` is woken when there is.
-    fn next_job(&self, waker: &Waker) -> Option<Job> {
-        let mut queue = self.queue();
-        let job = queue.waiting.pop_front();
-        if job.is_none() {
-            queue.program = Some(waker.clone());
-        }
-        job
+    /// Puts a job in that nobody asked for.
+    fn push(&self, job: Job) {
+        self.queue().waiting.push_back(job);
+        self.has_jobs.notify();
+    }
+
+    fn take_jobs(&self) -> VecDeque<Job> {
+        std::mem::take(&mut self.queue().waiting)
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -316,15 +320,6 @@ impl Shared {
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock()
-    }
-}
-
-impl Queue {
-    fn push(&mut self, job: Job) {
-        self.waiting.push_back(job);
-        if let Some(program) = self.program.take() {
-            program.wake();
-        }
     }
 }
 
@@ -365,7 +360,7 @@ impl Shared {
     fn ask_to_clean(&self, switch: DatapathId) {
         let is_asked_first = self.ledger().ask_to_clean(switch);
         if is_asked_first {
-            self.queue().push(Job::Clean(switch));
+            self.push(Job::Clean(switch));
         }
     }
 
@@ -381,7 +376,7 @@ impl Shared {
     fn take_down(&self, cookie: u64) {
         let removal = self.ledger().begin_removal(cookie);
         if let Ok(Some(entries)) = removal {
-            self.queue().push(Job::TakeDown { cookie, entries });
+            self.push(Job::TakeDown { cookie, entries });
         }
     }
 }

@@ -59,7 +59,7 @@ impl Sweeper {
             match event {
                 NetworkEvent::Up(info) => self.sweep([info.datapath_id]),
                 NetworkEvent::Missed(_) => self.sweep(network.switches()),
-                NetworkEvent::Port(..) | NetworkEvent::Down(_) => {}
+                _ => {}
             }
         }
     }

@@ -127,7 +127,6 @@ impl Installer {
         let mut end = |switch: &DatapathId| running.remove(switch).inspect(AbortHandle::abort);
         let network = self.background.network();
         let infos = match event {
-            NetworkEvent::Port(..) => return Vec::new(),
             NetworkEvent::Down(info) => {
                 end(&info.datapath_id);
                 return Vec::new();
@@ -142,6 +141,7 @@ impl Installer {
                 let all = network.switches().into_iter();
                 all.filter_map(|switch| network.info(switch)).collect()
             }
+            _ => return Vec::new(),
         };
         let guarded = infos.iter().filter(|info| takes_entries(info));
         guarded.map(|info| info.datapath_id).collect()

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use urtica_controller::{Background, EntryOptions, NetworkEvent, NetworkEvents, RequestError};
+use urtica_controller::{Background, EntryOptions, Events, NetworkEvent, RequestError};
 use urtica_state::{TVar, atomically};
 use urtica_wire::{DatapathId, Experimenter, Match, Message, PortReason, PortStatus, Version};
 
@@ -406,7 +406,7 @@ async fn chatter(background: Background, number: u32) {
 }
 
 /// What has happened since the last call.
-fn happened(bench: &mut Bench, events: &mut NetworkEvents) -> Vec<String> {
+fn happened(bench: &mut Bench, events: &mut Events<NetworkEvent>) -> Vec<String> {
     bench.poll();
     let mut happened = Vec::new();
     while let Some(Some(event)) = now_or_never(events.next()) {
@@ -422,6 +422,7 @@ fn happened(bench: &mut Bench, events: &mut NetworkEvents) -> Vec<String> {
             }
             NetworkEvent::Down(info) => format!("down {}", info.datapath_id.0),
             NetworkEvent::Missed(count) => format!("missed {count}"),
+            other => format!("{other:?}"),
         });
     }
     happened
