@@ -128,7 +128,7 @@ impl Controller {
         running.stop()
     }
 
-    /// Starts, and returns at once.
+    /// Starts, and returns at once. The controller is at work until the value is [stopped](Running::stop) or dropped.
     ///
     /// # Errors
     /// [`Error`] where it cannot.

@@ -9,14 +9,17 @@ use crate::session::SessionConfig;
 use crate::shard::Shard;
 use crate::stage::Tables;
 use crate::supervisor::Supervisor;
-use crate::watch::Watch;
+use crate::watch::{Watch, join_other};
 use crate::{Background, BackgroundCounters, Program};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use urtica_socket::{Address, Listener};
 
-/// A controller at work. Dropping it leaves it at work until the process ends; [`Running::stop`] ends it in order.
+/// A controller at work: see [`Controller::start`](crate::Controller::start).
+///
+/// Dropping it stops it in order and waits until it has ended, as [`Running::stop`] does, which also says whether it ended well.
+#[must_use = "dropping it stops the controller"]
 pub struct Running {
     network: Network,
     background: Arc<Threads>,
@@ -99,13 +102,20 @@ impl Running {
     ///
     /// # Errors
     /// [`Error::Ended`] where a thread ended by an error or a panic, before or now.
-    pub fn stop(self) -> Result<(), Error> {
+    pub fn stop(mut self) -> Result<(), Error> {
+        self.end();
+        self.watch.failure().map_or(Ok(()), Err)
+    }
+
+    /// Does nothing where it was done before.
+    fn end(&mut self) {
+        let threads = std::mem::take(&mut self.threads);
+        if threads.is_empty() {
+            return;
+        }
         self.background.stop();
         self.watch.stop();
-        for thread in self.threads {
-            // Whatever it ended by, the watch knows.
-            let _ = thread.join();
-        }
+        threads.into_iter().for_each(join_other);
         for (shard, counters) in self.network.shard_counters().enumerate() {
             let counts: Vec<_> = counters
                 .iter()
@@ -113,7 +123,12 @@ impl Running {
                 .collect();
             tracing::info!(shard, "stopped: {}", counts.join(" "));
         }
-        self.watch.failure().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -117,5 +117,14 @@ impl Watch {
     }
 }
 
+/// Waits until a thread has ended, unless it is the calling one: a handler or a background program may be what stops the
+/// controller.
+pub(crate) fn join_other(thread: JoinHandle<()>) {
+    if thread.thread().id() != thread::current().id() {
+        // Whatever it ended by, the watch knows.
+        let _ = thread.join();
+    }
+}
+
 #[cfg(test)]
 mod tests;

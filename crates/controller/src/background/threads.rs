@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::task::{STALL, Task, drop_contained, poll_contained};
 use crate::counters::{BackgroundCounters, is_worth_telling};
-use crate::watch::Watch;
+use crate::watch::{Watch, join_other};
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
@@ -94,8 +94,7 @@ impl Threads {
         self.stopping.store(true, Ordering::Release);
         self.clock.interrupt();
         if let Some(keeper) = self.keeper.lock().take() {
-            // Whatever it ended by, the watch knows.
-            let _ = keeper.join();
+            join_other(keeper);
         }
         let running = std::mem::take(&mut *self.running.lock());
         for program in &running {

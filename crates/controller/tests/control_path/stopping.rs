@@ -1,9 +1,10 @@
 //! The orderly end: what waits is sent, handlers are told, sockets are closed.
 
 use crate::support::*;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
-use urtica_controller::{Controller, Switch, SwitchHandler, SwitchInfo};
-use urtica_wire::{Experimenter, Message, PacketIn, Version};
+use urtica_controller::{Controller, Running, Switch, SwitchHandler, SwitchInfo};
+use urtica_wire::{DatapathId, Experimenter, Message, PacketIn, Version};
 
 #[test]
 fn handlers_are_told_and_connections_closed() {
@@ -41,6 +42,51 @@ fn handlers_are_told_and_connections_closed() {
         .pin(false)
         .program(|_: &SwitchInfo| Hub);
     again.start().unwrap().stop().unwrap();
+}
+
+#[test]
+fn dropping_it_stops_it() {
+    let ([recorder], record) = recorders(["p"]);
+    let running = controller(2)
+        .program(move |_: &SwitchInfo| recorder.clone())
+        .start()
+        .unwrap();
+    let network = running.network().clone();
+    let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
+    assert_eq!(record.next(), "p: up, 3 ports");
+    drop(running);
+    assert_eq!(record.next(), "p: down 0000000000000001");
+    assert!(network.switches().is_empty());
+    assert!(switch.try_receive().is_none());
+}
+
+/// Drops the controller that it runs in when a packet comes, and tells when its switch has gone.
+struct Ending(Arc<Mutex<Option<Running>>>, mpsc::Sender<DatapathId>);
+
+impl SwitchHandler for Ending {
+    fn packet_in(&mut self, _: &mut Switch, _: &PacketIn) {
+        drop(self.0.lock().unwrap().take());
+    }
+
+    fn switch_down(&mut self, info: &SwitchInfo) {
+        self.1.send(info.datapath_id).unwrap();
+    }
+}
+
+#[test]
+fn a_handler_may_drop_the_controller_that_it_runs_in() {
+    let slot = Arc::new(Mutex::new(None));
+    let (sender, gone) = mpsc::channel();
+    let held = Arc::clone(&slot);
+    let running = controller(2)
+        .program(move |_: &SwitchInfo| Ending(Arc::clone(&held), sender.clone()))
+        .start()
+        .unwrap();
+    let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
+    *slot.lock().unwrap() = Some(running);
+    switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+    assert_eq!(gone.recv_timeout(DEADLINE).unwrap(), DatapathId(1));
+    assert!(switch.try_receive().is_none());
 }
 
 /// Answers a packet with more than sockets take at once.
