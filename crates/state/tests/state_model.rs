@@ -8,23 +8,11 @@
 #[path = "../src/stm"]
 #[allow(dead_code, reason = "the models use a part of it")]
 mod stm {
+    pub mod cause;
     pub mod core;
     pub mod log;
     pub mod versioned;
     pub mod waiting;
-
-    use crate::sync;
-
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Cause {
-        Retry,
-        Conflict,
-        TooLong,
-    }
-
-    pub struct Limits {
-        pub operations: u64,
-    }
 
     /// What tables ask before they change: transactions are apart here.
     pub fn in_transaction() -> bool {
@@ -32,8 +20,10 @@ mod stm {
     }
 
     /// What other threads may look at stays.
-    unsafe fn retire(drop_it: impl FnOnce()) {
-        std::mem::forget(drop_it);
+    pub mod reclaim {
+        pub unsafe fn retire(drop_it: impl FnOnce()) {
+            std::mem::forget(drop_it);
+        }
     }
 }
 
@@ -176,11 +166,11 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 use std::task::Waker;
+use stm::cause::Cause;
 use stm::core::{Core, Handle};
 use stm::log::Log;
 use stm::versioned::Clock;
 use stm::waiting::Waiting;
-use stm::{Cause, Limits};
 use table::Table;
 
 /// Some variables, all of them 0 at first, and their clock.
@@ -200,20 +190,20 @@ impl World {
 
     fn begin(&self) -> Log {
         let mut log = Log::default();
-        log.begin(&self.clock, &Limits { operations: 100 });
+        // SAFETY: nothing is ever given back here, as by a thread that stays pinned for ever.
+        unsafe { log.begin(&self.clock, 100) };
         log
     }
 
     fn read(&self, log: &mut Log, variable: usize) -> Result<usize, Cause> {
-        let raw = log.read(&self.clock, self.variables[variable].as_ptr())?;
+        let raw = log.read(&self.clock, &self.variables[variable])?;
         Ok(raw.addr())
     }
 
     fn write(&self, log: &mut Log, variable: usize, value: usize) -> Result<(), Cause> {
-        log.write(
-            self.variables[variable].as_ptr(),
-            ptr::without_provenance_mut(value),
-        )
+        let raw = ptr::without_provenance_mut(value);
+        // SAFETY: the variables hold plain numbers.
+        unsafe { log.write(&self.variables[variable], raw) }
     }
 
     /// Commits, and wakes those who wait.

@@ -4,7 +4,7 @@
 //! runs can still have come upon it: so a transaction notes the cores that it met without counting itself among
 //! the handles, which would have readers write.
 
-use super::retire;
+use super::reclaim::retire;
 use super::versioned::{Raw, Versioned};
 use crate::sync::AtomicUsize;
 use crate::wait::Waiters;

@@ -12,12 +12,13 @@
 //! a few writes, or into a hash map where there are more. What is only read is noted and looked at again by each read that
 //! finds a newer word, but not at the end.
 //!
-//! **Thread-safety.** A log belongs to one thread, which is pinned (`crossbeam_epoch`) from before its first read until
-//! after [`Log::clear`]: so the cores that it refers to are there.
+//! **Thread-safety.** A log belongs to one thread, which is pinned (`crossbeam_epoch`) from [`Log::begin`] to [`Log::clear`]. A
+//! core is noted while there is a handle of it, and freed no earlier than all threads that were pinned then: so the cores that
+//! the log refers to are there. This is what "pinned since `begin`" stands for below.
 
+use super::cause::Cause;
 use super::core::{Core, Handle};
-use super::versioned::{Clock, Raw, Stamp};
-use super::{Cause, Limits};
+use super::versioned::{Clock, Raw, Stamp, Versioned};
 use crate::sync::{FEW, prefetch_to_write};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -76,41 +77,56 @@ pub(crate) struct Branch {
 }
 
 impl Log {
-    /// Starts a transaction, with an empty log.
+    /// Starts a transaction, with an empty log, of at most so many reads and writes.
+    ///
+    /// # Safety
+    /// The calling thread is pinned, and stays so until after [`Log::clear`], or until the log is dropped. After that the log is
+    /// not used before it begins anew.
     #[inline]
-    pub fn begin(&mut self, clock: &Clock, limits: &Limits) {
+    pub unsafe fn begin(&mut self, clock: &Clock, max_operations: u64) {
         self.now = clock.now();
-        self.operations_left = limits.operations;
+        self.operations_left = max_operations;
     }
 
     /// The value of a variable as this transaction sees it.
     #[inline(always)]
-    pub fn read(&mut self, clock: &Clock, core: NonNull<Core>) -> Result<Raw, Cause> {
-        // SAFETY: the caller has a handle.
-        if let Some((version, raw)) = unsafe { core.as_ref() }.versioned.try_read()
-            && version <= self.now
+    pub fn read(&mut self, clock: &Clock, variable: &Handle) -> Result<Raw, Cause> {
+        let core = variable.as_ptr();
+        match variable.core().versioned.try_read() {
+            Some((version, raw)) if self.can_note_read(core, version) => {
+                self.operations_left -= 1;
+                self.reads.push(Read { core, version });
+                Ok(raw)
+            }
+            // SAFETY: `variable` is a handle of the core.
+            _ => unsafe { self.read_with_care(clock, core) },
+        }
+    }
+
+    /// Whether to read this version takes no more than to note it.
+    #[inline(always)]
+    fn can_note_read(&self, core: NonNull<Core>, version: u64) -> bool {
+        version <= self.now
             && self.operations_left > 0
             && self.written & bit(core) == 0
             && self.reads.len() < self.reads.capacity()
-        {
-            self.operations_left -= 1;
-            self.reads.push(Read { core, version });
-            return Ok(raw);
-        }
-        self.read_with_care(clock, core)
     }
 
-    /// The same where there may be more to it than to note what is there.
+    /// Reads a variable where there may be more to it than to note what is there.
+    ///
+    /// # Safety
+    /// There is a handle of the core during the call.
     #[inline(never)]
-    fn read_with_care(&mut self, clock: &Clock, core: NonNull<Core>) -> Result<Raw, Cause> {
+    unsafe fn read_with_care(&mut self, clock: &Clock, core: NonNull<Core>) -> Result<Raw, Cause> {
         self.count_operation()?;
         if let Some(at) = self.find_write(core) {
             return Ok(self.writes[at].raw);
         }
-        // SAFETY: the caller has a handle.
-        let (mut version, mut raw) = unsafe { core.as_ref() }.versioned.read();
+        // SAFETY: the core is there as long as a handle of it, and the caller sees to one.
+        let versioned = &unsafe { core.as_ref() }.versioned;
+        let (mut version, mut raw) = versioned.read();
         if version > self.now {
-            (version, raw) = self.catch_up(clock, core, (version, raw))?;
+            (version, raw) = self.catch_up(clock, versioned, (version, raw))?;
         }
         self.reads.push(Read { core, version });
         Ok(raw)
@@ -121,7 +137,7 @@ impl Log {
     fn catch_up(
         &mut self,
         clock: &Clock,
-        core: NonNull<Core>,
+        versioned: &Versioned,
         mut newer: (u64, Raw),
     ) -> Result<(u64, Raw), Cause> {
         if self.reads.len() < FEW {
@@ -133,8 +149,7 @@ impl Log {
             let now = clock.raise(newer.0);
             self.check_reads()?;
             self.now = now;
-            // SAFETY: the caller has a handle.
-            newer = unsafe { core.as_ref() }.versioned.read();
+            newer = versioned.read();
         }
         Ok(newer)
     }
@@ -153,18 +168,24 @@ impl Log {
     /// Looks whether all that was read still holds.
     #[inline]
     fn check_reads(&mut self) -> Result<(), Cause> {
-        match self.reads.iter().all(Read::holds) {
+        // SAFETY: we are pinned since `begin`, and reads are noted after it.
+        let holds = |read: &Read| unsafe { read.holds() };
+        match self.reads.iter().all(holds) {
             true => Ok(()),
             false => Err(self.doom(Cause::Conflict)),
         }
     }
 
     /// Notes a new value for a variable.
+    ///
+    /// # Safety
+    /// The value is of the variable's type, and the log's from now on.
     #[inline]
-    pub fn write(&mut self, core: NonNull<Core>, raw: Raw) -> Result<(), Cause> {
+    pub unsafe fn write(&mut self, variable: &Handle, raw: Raw) -> Result<(), Cause> {
+        let core = variable.as_ptr();
         let counted = self.count_operation();
         if let Err(cause) = counted {
-            // SAFETY: the caller has a handle, and gave the value away.
+            // SAFETY: the core is there, as `variable` is a handle of it; the value is ours, by this function's contract.
             unsafe { drop_raw(core, raw) };
             return Err(cause);
         }
@@ -180,7 +201,7 @@ impl Log {
         if at < self.branch {
             self.undo.push((at, old));
         } else {
-            // SAFETY: we are pinned, and own what is not yet written.
+            // SAFETY: we are pinned since `begin`; the value came by `write`, and was never visible to others.
             unsafe { drop_raw(self.writes[at].core, old) };
         }
     }
@@ -271,14 +292,14 @@ impl Log {
         while self.undo.len() > branch.undo {
             if let Some((at, old)) = self.undo.pop() {
                 let new = mem::replace(&mut self.writes[at].raw, old);
-                // SAFETY: we are pinned, and own what is not yet written.
+                // SAFETY: we are pinned since `begin`; the value came by `write`, and was never visible to others.
                 unsafe { drop_raw(self.writes[at].core, new) };
             }
         }
         while self.writes.len() > branch.writes {
             if let Some(write) = self.writes.pop() {
                 self.index.remove(&write.core);
-                // SAFETY: as above.
+                // SAFETY: as above; `write` is in the log no more, so that nothing drops its value again.
                 unsafe { drop_raw(write.core, write.raw) };
             }
         }
@@ -306,7 +327,7 @@ impl Log {
         let version = self.lock_all(clock)?;
         let mut is_done = self.undo.is_empty();
         for write in &mut self.writes {
-            // SAFETY: we are pinned.
+            // SAFETY: we are pinned since `begin`, and the write was noted after it.
             let core = unsafe { write.core.as_ref() };
             write.raw = core.versioned.replace_and_unlock(write.raw, version);
             is_done &= core.drop_raw.is_none() && !write.stamp.is_awaited();
@@ -335,7 +356,7 @@ impl Log {
         let (mut newest, mut checked) = (0, 0);
         for at in 0..self.writes.len() {
             let write = &mut self.writes[at];
-            // SAFETY: we are pinned.
+            // SAFETY: we are pinned since `begin`, and the write was noted after it.
             let Some(stamp) = (unsafe { write.core.as_ref() }).versioned.try_lock() else {
                 return Err(self.unlock(at));
             };
@@ -349,7 +370,8 @@ impl Log {
             }
         }
         let version = newest.max(clock.now()) + 1;
-        let holds = |read: &Read| read.holds() || self.holds_locked(read);
+        // SAFETY: we are pinned since `begin`, and reads are noted after it.
+        let holds = |read: &Read| unsafe { read.holds() } || self.holds_locked(read);
         if checked < self.reads.len() && !self.reads.iter().all(holds) {
             return Err(self.unlock(self.writes.len()));
         }
@@ -360,7 +382,7 @@ impl Log {
     #[cold]
     fn unlock(&mut self, count: usize) -> Cause {
         for write in &self.writes[..count] {
-            // SAFETY: we are pinned.
+            // SAFETY: we are pinned since `begin`, and the write was noted after it.
             unsafe { write.core.as_ref() }.versioned.unlock(write.stamp);
         }
         Cause::Conflict
@@ -376,11 +398,11 @@ impl Log {
     /// for them; the values are the callee's.
     pub fn drain_written(&mut self, mut each: impl FnMut(&Core, Raw, bool)) {
         for (at, old) in self.undo.drain(..) {
-            // SAFETY: we are pinned, and own what was never visible.
+            // SAFETY: we are pinned since `begin`; the value came by `write`, and was overwritten before it was ever visible.
             unsafe { drop_raw(self.writes[at].core, old) };
         }
         for write in self.writes.drain(..) {
-            // SAFETY: we are pinned.
+            // SAFETY: we are pinned since `begin`, and the write was noted after it.
             let core = unsafe { write.core.as_ref() };
             each(core, write.raw, write.stamp.is_awaited());
         }
@@ -389,7 +411,7 @@ impl Log {
     /// Shares in all variables that were read, to wait for them. Those that nobody else has will not change.
     pub fn read_handles(&self) -> impl Iterator<Item = (Handle, u64)> {
         self.reads.iter().filter_map(|read| {
-            // SAFETY: we have been pinned since before the reads.
+            // SAFETY: we are pinned since `begin`, and the read was noted after it.
             let handle = unsafe { Handle::of(read.core) };
             handle.map(|handle| (handle, read.version))
         })
@@ -428,9 +450,12 @@ impl Log {
 
 impl Read {
     /// Whether the variable has not changed since, and no commit holds it.
+    ///
+    /// # Safety
+    /// The calling thread has been pinned since before the read.
     #[inline]
-    fn holds(&self) -> bool {
-        // SAFETY: the log's thread is pinned.
+    unsafe fn holds(&self) -> bool {
+        // SAFETY: there was a handle of the core when it was read, and the caller has been pinned since: it is not freed.
         let stamp = unsafe { self.core.as_ref() }.versioned.stamp();
         !stamp.is_locked() && stamp.version() == self.version
     }
@@ -439,11 +464,12 @@ impl Read {
 /// Drops a value that nobody else has seen.
 ///
 /// # Safety
-/// The caller is pinned or has a handle, and owns the value, which is of the core's type.
+/// There is a handle of the core, or the calling thread has been pinned since there was one. The caller owns the value, which is
+/// of the core's type.
 unsafe fn drop_raw(core: NonNull<Core>, raw: Raw) {
-    // SAFETY: the core is there.
+    // SAFETY: a core is freed when there is no handle and no thread that was pinned while there was one.
     if let Some(drop_raw) = unsafe { core.as_ref() }.drop_raw {
-        // SAFETY: the value is the core's type's, and ours.
+        // SAFETY: `drop_raw` is that of the value's type, and whoever owns the value may drop it once.
         unsafe { drop_raw(raw) };
     }
 }

@@ -8,7 +8,8 @@
 //! still holds. From the bottom up:
 //!
 //! - `versioned`: a word with its version and lock, and the clock that versions come from. Why it is right stands there.
-//! - `core`, `repr`: a variable without its type, and how values of a type are kept in a word.
+//! - `core`, `repr`: a variable without its type, and how values of a type are kept in a word; `reclaim`: when old values are
+//!   dropped.
 //! - `log`: what a transaction has read and will write; the commit.
 //! - `waiting`: how it waits for a change; `gate`: how it gets its way where there are many conflicts.
 //! - `transaction`, `tvar`, `run`: what programs see.
@@ -22,9 +23,11 @@
 //! **Thread-safety.** All of it may be used from any thread. In one thread alone there are no conflicts, and everything is
 //! deterministic, but for when overwritten values are dropped.
 
+mod cause;
 mod core;
 mod gate;
 mod log;
+mod reclaim;
 mod repr;
 mod run;
 mod transaction;
@@ -35,46 +38,3 @@ mod waiting;
 pub use run::{Limits, Refused, atomically, atomically_async, try_atomically};
 pub use transaction::{Abort, Series, Transaction, check, in_transaction, retry};
 pub use tvar::TVar;
-
-use crate::sync;
-use gate::Gate;
-use std::cell::Cell;
-use versioned::Clock;
-
-/// The clock of all variables.
-static CLOCK: Clock = Clock(sync::AtomicU64::new(0));
-
-/// What all commits pass.
-static GATE: Gate = Gate::new();
-
-/// Why a transaction does not end well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// It called `retry`.
-    Retry,
-    /// Something it has read was changed.
-    Conflict,
-    /// It made too many reads and writes.
-    TooLong,
-}
-
-/// After so many values that a thread has retired it drops what earlier ones may be dropped.
-const RETIRED_BETWEEN_DROPS: u32 = 64;
-
-/// Calls `drop_it` when no transaction that runs now runs any more.
-///
-/// # Safety
-/// `drop_it` may be called on any thread.
-unsafe fn retire(drop_it: impl FnOnce()) {
-    thread_local! {
-        static RETIRED: Cell<u32> = const { Cell::new(0) };
-    }
-    let pinned = crossbeam_epoch::pin();
-    // SAFETY: the caller's promise.
-    unsafe { pinned.defer_unchecked(drop_it) };
-    RETIRED.set((RETIRED.get() + 1) % RETIRED_BETWEEN_DROPS);
-    if RETIRED.get() == 0 {
-        // It is done now and then where a thread is pinned anew, which in a series it is not.
-        pinned.flush();
-    }
-}

@@ -1,8 +1,9 @@
 //! Running transactions: until they end well, until they cannot, or as a future.
 
-use super::gate::Turn;
+use super::cause::Cause;
+use super::gate::{GATE, Turn};
+use super::transaction::{Abort, Transaction};
 use super::waiting::Waiting;
-use super::{Abort, Cause, GATE, Transaction};
 use crate::wait::thread_waker;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -244,7 +245,7 @@ fn attempt<T>(
     limits: &Limits,
     has_turn: bool,
 ) -> Outcome<T> {
-    let mut running = Transaction::begin(limits);
+    let mut running = Transaction::begin(limits.operations);
     let result = transaction(&mut running);
     let cause = match (result, running.doomed()) {
         (Ok(value), None) => match running.commit(has_turn) {

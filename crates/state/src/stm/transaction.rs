@@ -1,10 +1,13 @@
 //! What a transaction can do while it runs.
 
+use super::cause::Cause;
 use super::core::Handle;
+use super::gate::GATE;
 use super::log::{Branch, Log};
-use super::versioned::Raw;
+use super::reclaim::retire;
+use super::versioned::{Clock, Raw};
 use super::waiting::Waiting;
-use super::{CLOCK, Cause, GATE, Limits};
+use crate::sync::AtomicU64;
 use crate::wait::Waiter;
 use crossbeam_epoch::Guard;
 use std::cell::Cell;
@@ -13,6 +16,9 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::task::Waker;
+
+/// The clock of all variables.
+static CLOCK: Clock = Clock(AtomicU64::new(0));
 
 thread_local! {
     /// Whether a transaction runs in this thread.
@@ -85,7 +91,7 @@ impl fmt::Debug for Series {
 
 /// Why a transaction does not end well: pass it on with `?`.
 ///
-/// Either it called [`retry`] or [`check`], or what it read has changed meanwhile, or it has done more than its [`Limits`] allow. Only
+/// Either it called [`retry`] or [`check`], or what it read has changed meanwhile, or it has done more than its [`Limits`](crate::Limits) allow. Only
 /// [`Transaction::or_else`] catches the first; what catches it otherwise is not noticed. The others come again from each
 /// read and write, and at the end.
 #[derive(Debug)]
@@ -136,7 +142,7 @@ impl Transaction {
     /// # Panics
     /// In a transaction.
     #[inline]
-    pub(crate) fn begin(limits: &Limits) -> Self {
+    pub(crate) fn begin(max_operations: u64) -> Self {
         assert!(
             !IS_RUNNING.replace(true),
             "a transaction was started inside another: hand the `&mut Transaction` on to the functions that take part, \
@@ -146,7 +152,8 @@ impl Transaction {
         let mut log = ManuallyDrop::new(spare.unwrap_or_default());
         let pinned = PINNED.try_with(Cell::take).ok().flatten();
         let pinned = Some(pinned.unwrap_or_else(crossbeam_epoch::pin));
-        log.begin(&CLOCK, limits);
+        // SAFETY: `pinned` stays with the log until `drop` has cleared it, and what gets the log next begins here.
+        unsafe { log.begin(&CLOCK, max_operations) };
         Self { log, pinned }
     }
 
@@ -176,14 +183,15 @@ impl Transaction {
 
     #[inline]
     pub(crate) fn read(&mut self, variable: &Handle) -> Result<Raw, Abort> {
-        self.log.read(&CLOCK, variable.as_ptr()).map_err(Abort)
+        self.log.read(&CLOCK, variable).map_err(Abort)
     }
 
     /// # Safety
-    /// The value is of the variable's type.
+    /// The value is of the variable's type, and the transaction's from now on.
     #[inline]
     pub(crate) unsafe fn write(&mut self, variable: &Handle, raw: Raw) -> Result<(), Abort> {
-        self.log.write(variable.as_ptr(), raw).map_err(Abort)
+        // SAFETY: the log asks for what this function asks for.
+        unsafe { self.log.write(variable, raw) }.map_err(Abort)
     }
 
     /// Makes all that was written visible, or nothing. Wakes those who wait for it.
@@ -216,8 +224,9 @@ impl Transaction {
         let mut woken = Vec::new();
         self.log.drain_written(|core, old, is_awaited| {
             if let Some(drop_raw) = core.drop_raw {
-                // SAFETY: the value is of the core's type and nobody finds it any more; it is Send.
-                unsafe { super::retire(move || drop_raw(old)) };
+                // SAFETY: the value is of the core's type, which `TVar::new` has asked to be Send. The commit has put another in its
+                // place, so that only transactions which run now may still look at it, and it is given away here alone.
+                unsafe { retire(move || drop_raw(old)) };
             }
             if is_awaited {
                 woken.append(&mut core.waiters.take());
@@ -246,7 +255,7 @@ impl Drop for Transaction {
     #[inline]
     fn drop(&mut self) {
         self.log.clear();
-        // SAFETY: nobody uses it after this.
+        // SAFETY: this is `drop`, after which nobody uses the field; and it is not taken out anywhere else.
         let log = unsafe { ManuallyDrop::take(&mut self.log) };
         IS_RUNNING.set(false);
         // Where the thread ends, the log ends as well.

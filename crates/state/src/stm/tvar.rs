@@ -1,7 +1,8 @@
 //! Transactional variables.
 
 use super::core::{Core, Handle};
-use super::{Abort, Transaction, repr};
+use super::repr;
+use super::transaction::{Abort, Transaction};
 use crate::sync::prefetch;
 use std::fmt;
 use std::marker::PhantomData;
@@ -63,7 +64,7 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
     /// As of [`TVar::read`].
     #[inline]
     pub fn write(&self, transaction: &mut Transaction, value: T) -> Result<(), Abort> {
-        // SAFETY: it is of this type.
+        // SAFETY: what a handle of a `TVar<T>` leads to holds values of T, and this one is given away.
         unsafe { transaction.write(&self.handle, repr::into_raw(value)) }
     }
 

@@ -16,7 +16,7 @@
 //!
 //! Versions of one word only grow, though two commits may have the same: a commit goes beyond those of its words, too.
 
-use super::sync::{AtomicPtr, AtomicU64, spin};
+use crate::sync::{AtomicPtr, AtomicU64, spin};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 /// A value as it is kept in a word: itself, or where it lies.

@@ -29,7 +29,7 @@ mod places;
 use crate::Word;
 use crate::stm::in_transaction;
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, MutexGuard, STRIPES, prefetch};
-use places::{Entry, FIRST_PLACES, FREE, NOTHING, Places};
+use places::{Entry, FIRST_PLACES, FREE, NOTHING, OwnLine, Places};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -94,10 +94,6 @@ struct Current {
     places: AtomicPtr<Places>,
     generation: AtomicU64,
 }
-
-/// Something with cache lines of its own; two of them, as processors fetch lines in pairs.
-#[repr(align(128))]
-struct OwnLine<T>(T);
 
 /// How an attempt to change an entry ended.
 enum Exchange {

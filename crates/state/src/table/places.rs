@@ -11,7 +11,6 @@
 //! **Thread-safety.** Any number of threads search while others claim and write, provided that of those who write the same
 //! key, one does at a time.
 
-use super::OwnLine;
 use crate::sync::{AtomicU64, AtomicUsize, NEIGHBOURHOOD};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -30,6 +29,10 @@ pub(super) const NOTHING: u64 = u64::MAX;
 
 /// The key of a free place; and the one word that no key may be.
 pub(super) const FREE: u64 = u64::MAX;
+
+/// Something with cache lines of its own; two of them, as processors fetch lines in pairs.
+#[repr(align(128))]
+pub(super) struct OwnLine<T>(pub T);
 
 /// Some places, a power of two.
 pub(super) struct Places {
