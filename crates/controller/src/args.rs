@@ -12,6 +12,7 @@ const LISTEN_HELP: &str = "Listen here, in Open vSwitch's form: ptcp:[PORT][:HOS
 
 /// Options of a controller: where to listen, how many shards, which versions.
 #[derive(Clone, Debug, clap::Args)]
+#[non_exhaustive]
 pub struct Args {
     /// Where to listen; without any, at [`urtica_socket::DEFAULT_PORT`] and the port that was used before it.
     #[arg(long, value_name = "ADDR", help = LISTEN_HELP)]

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::network::Network;
 use crate::running::{Plan, Running};
 use crate::session::SessionConfig;
+use crate::setting::SettingError;
 use crate::stage::Tables;
 use crate::xid::MAX_PROGRAMS;
 use crate::{Embedded, Program};
@@ -185,11 +186,11 @@ impl Controller {
             && !(1..=MAX_SHARDS).contains(&shards)
         {
             let refused = format!("expected 1 to {MAX_SHARDS} shards, not {shards}");
-            return Err(Error::Setting(refused));
+            return Err(SettingError::new(refused).into());
         }
-        self.session.check().map_err(Error::Setting)?;
+        self.session.check()?;
         let mut programs = programs.iter();
-        programs.try_for_each(|program| program.check().map_err(Error::Setting))
+        Ok(programs.try_for_each(|program| program.check())?)
     }
 
     fn bind(&self) -> Result<Vec<Listener>, Error> {

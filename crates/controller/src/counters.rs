@@ -34,6 +34,7 @@ macro_rules! counters {
     ($(#[$meta:meta])* $name:ident { $($(#[$fmeta:meta])* $field:ident,)+ }) => {
         $(#[$meta])*
         #[derive(Debug, Default)]
+        #[non_exhaustive]
         pub struct $name {
             $($(#[$fmeta])* pub $field: Counter,)+
         }

@@ -1,11 +1,13 @@
 //! Why the controller could not start, or ended.
 
+use crate::setting::SettingError;
 use crate::xid::MAX_PROGRAMS;
 use std::io;
 use urtica_socket::ListenError;
 
 /// Why the controller could not start, or ended.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// An address cannot be listened at.
     #[error(transparent)]
@@ -17,8 +19,8 @@ pub enum Error {
     #[error("{0} control programs were given; at most {MAX_PROGRAMS} fit into one controller")]
     TooManyPrograms(usize),
     /// A setting with which it cannot work.
-    #[error("{0}")]
-    Setting(String),
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// A thread that it cannot do without has ended, and so it has stopped by itself.
     #[error(
         "the controller has stopped, since its thread {thread} ended: {reason}; no switch is served any more: start it anew"

@@ -1,5 +1,6 @@
 //! What a control program is: a handler per switch.
 
+use crate::setting::SettingError;
 use crate::{Background, KernelHalf, Stage, Switch, SwitchInfo};
 use std::mem::ManuallyDrop;
 use std::time::Duration;
@@ -167,12 +168,11 @@ pub trait Program: Send + Sync {
     /// ([`Network::events`](crate::Network::events)).
     fn start(&self, _background: &Background) {}
 
-    /// Whether it can work with its settings: a sentence that names what is wrong and what was expected, where not. Asked once,
-    /// before the controller starts, which then does not.
+    /// Checks the program's settings. Called once, before the controller starts.
     ///
     /// # Errors
-    /// Where it cannot.
-    fn check(&self) -> Result<(), String> {
+    /// Where it cannot work with them: [`Controller::start`](crate::Controller::start) fails with this error then.
+    fn check(&self) -> Result<(), SettingError> {
         Ok(())
     }
 

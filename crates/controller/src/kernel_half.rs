@@ -48,6 +48,7 @@ pub trait KernelHalf: Send {
 
 /// What the program gives away with its turn.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Hand<'a> {
     /// The beginning of a message that has not come as a whole.
     pub fragment: &'a [u8],

@@ -82,6 +82,7 @@ mod ports;
 mod request;
 mod running;
 pub mod session;
+pub mod setting;
 mod shard;
 mod stage;
 mod statistics;

@@ -13,6 +13,7 @@
 //! goes to whoever asked, as every reply does, and the session neither keeps the role nor holds messages back for it.
 
 use crate::SwitchInfo;
+use crate::setting::{SettingError, expect_time};
 use crate::stage::Tables;
 use crate::xid::{Origin, Xids};
 use std::ops::Range;
@@ -36,7 +37,17 @@ const OFPT_MULTIPART_REPLY: u8 = 19;
 const HELLO_PATIENCE: Duration = Duration::from_millis(200);
 
 /// How sessions behave.
+///
+/// ```
+/// use std::time::Duration;
+/// use urtica_controller::SessionConfig;
+///
+/// let mut session = SessionConfig::default();
+/// session.echo_interval = Duration::from_secs(1);
+/// session.dead_interval = Duration::from_secs(3);
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SessionConfig {
     /// The versions that we speak; at least one.
     pub versions: Vec<Version>,
@@ -68,8 +79,8 @@ impl Default for SessionConfig {
 }
 
 impl SessionConfig {
-    /// Refuses what no session can work with, in a sentence.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Refuses what no session can work with.
+    pub(crate) fn check(&self) -> Result<(), SettingError> {
         let Self {
             versions,
             handshake_timeout,
@@ -78,17 +89,16 @@ impl SessionConfig {
             ..
         } = self;
         if versions.is_empty() {
-            return Err(
-                "SessionConfig::versions is empty: expected OpenFlow 1.0, 1.3 or both".into(),
-            );
+            let sentence = "SessionConfig::versions is empty: expected OpenFlow 1.0, 1.3 or both";
+            return Err(SettingError::new(sentence));
         }
         expect_time("SessionConfig::handshake_timeout", *handshake_timeout)?;
         expect_time("SessionConfig::echo_interval", *echo_interval)?;
         if dead_interval <= echo_interval {
-            return Err(format!(
+            return Err(SettingError::new(format!(
                 "SessionConfig::dead_interval is {dead_interval:?}: expected more than echo_interval, {echo_interval:?}, or \
                  a quiet switch is taken for dead before it is asked whether it is there"
-            ));
+            )));
         }
         Ok(())
     }
@@ -98,22 +108,6 @@ impl SessionConfig {
             tables: tables.count(),
             ..self
         }
-    }
-}
-
-/// Refuses a time of zero, in a sentence that names the setting.
-pub fn expect_time(setting: &str, time: Duration) -> Result<(), String> {
-    match time.is_zero() {
-        true => Err(format!("{setting} is 0: expected a time longer than that")),
-        false => Ok(()),
-    }
-}
-
-/// Refuses a bound of zero, in a sentence that names the setting.
-pub fn expect_some(setting: &str, bound: usize) -> Result<(), String> {
-    match bound {
-        0 => Err(format!("{setting} is 0: expected 1 or more")),
-        _ => Ok(()),
     }
 }
 
@@ -135,6 +129,7 @@ impl<'a> Subject<'a> {
 
 /// Why a session ends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SessionError {
     /// The bytes are not OpenFlow, or not any more.
     #[error("{0}")]
@@ -176,6 +171,7 @@ impl SessionError {
 
 /// Why not all ports of a switch are known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PortsProblem {
     /// It refused to describe them.
     #[error("it refused to describe its ports with {0}")]
@@ -190,6 +186,7 @@ pub enum PortsProblem {
 
 /// What a frame meant, beyond what the session dealt with itself.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Event<'a> {
     /// Nothing: the session dealt with it.
     Nothing,

@@ -21,6 +21,7 @@
 /// [`Forward`](Self::Forward) to table 1, which packets reach through [`Switch::let_pass`](crate::Switch::let_pass)
 /// alone. Both have a table-miss entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Stage {
     /// Looks on, and takes what is its own: discovery, host tracking.
     Observe,

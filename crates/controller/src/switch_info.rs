@@ -5,6 +5,7 @@ use urtica_wire::{Capabilities, DatapathId, Features, Port, PortNo, Version};
 
 /// What is known of a switch.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SwitchInfo {
     /// Its identity.
     pub datapath_id: DatapathId,

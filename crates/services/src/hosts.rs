@@ -50,7 +50,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use table::{Effects, HostTable, Sighting};
-use urtica_controller::session::{expect_some, expect_time};
+use urtica_controller::setting::{SettingError, expect_some, expect_time};
 use urtica_controller::{
     Background, Broadcast, Events, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo,
 };
@@ -117,7 +117,7 @@ impl Default for HostsConfig {
 
 impl HostsConfig {
     /// Refuses what no host can be followed with, in a sentence.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), SettingError> {
         expect_some("HostsConfig::max_hosts", self.max_hosts)?;
         expect_some("HostsConfig::max_hosts_per_port", self.max_hosts_per_port)?;
         expect_some("HostsConfig::max_addresses", self.max_addresses)?;
@@ -177,7 +177,7 @@ pub struct Hosts(Arc<Shared>);
 
 struct Shared {
     /// What is wrong with the settings, which `table` has mended.
-    is_sound: Result<(), String>,
+    is_sound: Result<(), SettingError>,
     table: HostTable,
     discovery: Discovery,
     /// Locked for a look alone.
@@ -298,7 +298,7 @@ impl Hosts {
 }
 
 impl Program for Hosts {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), SettingError> {
         self.0.is_sound.clone()
     }
 

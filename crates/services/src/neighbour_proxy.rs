@@ -51,7 +51,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
-use urtica_controller::session::expect_some;
+use urtica_controller::setting::{SettingError, expect_some};
 use urtica_controller::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use urtica_topology::PortId;
 use urtica_wire::{Action, DatapathId, PacketIn, PortReason, PortStatus};
@@ -159,7 +159,7 @@ impl NeighbourProxy {
 }
 
 impl Program for NeighbourProxy {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), SettingError> {
         let config = &self.0.config;
         for (setting, bound) in [
             ("NeighbourProxyConfig::rate_per_port", config.rate_per_port),

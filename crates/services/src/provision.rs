@@ -45,7 +45,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use urtica_controller::session::{expect_some, expect_time};
+use urtica_controller::setting::{SettingError, expect_some, expect_time};
 use urtica_controller::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
 use urtica_state::Snapshot;
 use urtica_topology::Path;
@@ -241,7 +241,7 @@ impl<T> Future for Outcome<T> {
 }
 
 impl Program for Provisioner {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), SettingError> {
         let config = &self.0.config;
         expect_time("ProvisionConfig::timeout", config.timeout)?;
         expect_some("ProvisionConfig::max_jobs", config.max_jobs)?;

@@ -125,10 +125,7 @@ impl<T: Kept> Run<'_, T> {
 
 fn run<T: Kept>(variables: &[TVar<T>], program: &[Step]) -> Outcome {
     let reads = Mutex::new(Vec::new());
-    let limits = Limits {
-        attempts: u32::MAX,
-        ..Limits::DEFAULT
-    };
+    let limits = Limits::DEFAULT.attempts(u32::MAX);
     let result = try_atomically(limits, |tx| {
         reads.lock().expect("nobody panics").clear();
         Run {

@@ -222,10 +222,7 @@ fn a_transaction_that_loops_is_refused() {
         while balance.read(tx)? == 0 {}
         Ok(())
     };
-    let limits = Limits {
-        operations,
-        ..Limits::default()
-    };
+    let limits = Limits::DEFAULT.operations(operations);
     let refused = try_atomically(limits, wait_for_ever);
     assert_eq!(refused, Err(Refused::TooLong { operations }));
     let message = panic_message(|| atomically(wait_for_ever));
@@ -248,10 +245,7 @@ fn a_transaction_that_loops_is_refused() {
 #[test]
 fn conflicts_are_bounded() {
     let (one, other) = (TVar::new(0_u32), TVar::new(0_u32));
-    let limits = Limits {
-        attempts: 20,
-        ..Limits::default()
-    };
+    let limits = Limits::DEFAULT.attempts(20);
     let runs = AtomicU32::new(0);
     let refused = try_atomically(limits, |tx| {
         runs.fetch_add(1, SeqCst);

@@ -156,10 +156,8 @@ fn it_is_not_passed_by_fragmenting() {
 
 #[test]
 fn it_is_not_passed_by_fragmenting_where_the_controller_judges() {
-    let session = SessionConfig {
-        versions: vec![Version::Of10],
-        ..SessionConfig::default()
-    };
+    let mut session = SessionConfig::default();
+    session.versions = vec![Version::Of10];
     let controller = Controller::new()
         .session(session)
         .program(Firewall::new(NO_SSH_AND_DNS.parse().unwrap()));
@@ -249,10 +247,8 @@ fn a_switch_that_was_restarted_is_guarded_again() {
 
 #[test]
 fn openflow_1_0_is_guarded_by_the_controller() {
-    let session = SessionConfig {
-        versions: vec![Version::Of10],
-        ..SessionConfig::default()
-    };
+    let mut session = SessionConfig::default();
+    session.versions = vec![Version::Of10];
     let rules = "deny icmp,nw_src=10.0.0.1\ndefault allow".parse().unwrap();
     let controller = Controller::new()
         .session(session)

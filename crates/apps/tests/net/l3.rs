@@ -45,10 +45,8 @@ fn routed(shape: &str, version: Version) -> (Net, L3) {
     let provisioner = Provisioner::new(ProvisionConfig::default());
     let config: L3Config = CONFIG.parse().unwrap();
     let l3 = L3::new(&discovery, &hosts, &routes, &provisioner, config);
-    let session = SessionConfig {
-        versions: vec![version],
-        ..SessionConfig::default()
-    };
+    let mut session = SessionConfig::default();
+    session.versions = vec![version];
     let controller = Controller::new()
         .session(session)
         .program(discovery)

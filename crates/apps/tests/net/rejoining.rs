@@ -25,10 +25,8 @@ fn controller(version: Version) -> (Controller, Routing) {
     let hosts = Hosts::new(&discovery, HostsConfig::default());
     let routes = Routes::new(&discovery);
     let routing = Routing::new(&hosts, &routes);
-    let session = SessionConfig {
-        versions: vec![version],
-        ..SessionConfig::default()
-    };
+    let mut session = SessionConfig::default();
+    session.versions = vec![version];
     let controller = Controller::new()
         .session(session)
         .program(discovery)

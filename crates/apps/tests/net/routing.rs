@@ -181,10 +181,8 @@ fn flows_spread_over_equal_paths() {
 
 #[test]
 fn openflow_1_0_will_do() {
-    let session = SessionConfig {
-        versions: vec![Version::Of10],
-        ..SessionConfig::default()
-    };
+    let mut session = SessionConfig::default();
+    session.versions = vec![Version::Of10];
     let controller = Controller::new().session(session);
     let controller = urtica_apps::add_all(controller, APPS, &options()).unwrap();
     let mut net = net_with_controller("ring,5", controller);

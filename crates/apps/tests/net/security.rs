@@ -480,10 +480,8 @@ fn a_switch_that_was_restarted_drops_again() {
 
 #[test]
 fn openflow_1_0_is_watched_by_the_controller() {
-    let session = SessionConfig {
-        versions: vec![Version::Of10],
-        ..SessionConfig::default()
-    };
+    let mut session = SessionConfig::default();
+    session.versions = vec![Version::Of10];
     let (mut net, security) = watched_with(session, "linear,3", SecurityConfig::default());
     for _ in 0..3 {
         assert!(net.ping_all().unwrap().is_complete());

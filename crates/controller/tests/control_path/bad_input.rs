@@ -16,12 +16,11 @@ fn hub(shards: usize) -> Running {
 
 /// Sessions that give up soon.
 fn impatient() -> SessionConfig {
-    SessionConfig {
-        handshake_timeout: Duration::from_millis(500),
-        echo_interval: Duration::from_millis(200),
-        dead_interval: Duration::from_millis(600),
-        ..SessionConfig::default()
-    }
+    let mut session = SessionConfig::default();
+    session.handshake_timeout = Duration::from_millis(500);
+    session.echo_interval = Duration::from_millis(200);
+    session.dead_interval = Duration::from_millis(600);
+    session
 }
 
 #[test]
@@ -135,10 +134,8 @@ fn lengths_inside_that_are_zero_or_overrun_are_refused() {
 #[test]
 fn a_thousand_silent_connections_are_closed_and_disturb_nobody() {
     let program = |_: &SwitchInfo| Hub;
-    let session = SessionConfig {
-        handshake_timeout: Duration::from_secs(2),
-        ..SessionConfig::default()
-    };
+    let mut session = SessionConfig::default();
+    session.handshake_timeout = Duration::from_secs(2);
     let running = controller(2)
         .session(session)
         .program(program)

@@ -22,40 +22,29 @@ fn refusal(controller: impl Fn() -> Controller) -> String {
 
 #[test]
 fn sessions_need_a_version_and_time() {
-    let default = SessionConfig::default;
     let second = Duration::from_secs(1);
-    for (session, expected) in [
+    let cases: [(fn(&mut SessionConfig, Duration), &str); 4] = [
         (
-            SessionConfig {
-                versions: vec![],
-                ..default()
-            },
+            |session, _| session.versions.clear(),
             "SessionConfig::versions is empty: expected OpenFlow 1.0, 1.3 or both",
         ),
         (
-            SessionConfig {
-                handshake_timeout: Duration::ZERO,
-                ..default()
-            },
+            |session, _| session.handshake_timeout = Duration::ZERO,
             "SessionConfig::handshake_timeout is 0: expected a time longer than that",
         ),
         (
-            SessionConfig {
-                echo_interval: Duration::ZERO,
-                ..default()
-            },
+            |session, _| session.echo_interval = Duration::ZERO,
             "SessionConfig::echo_interval is 0: expected a time longer than that",
         ),
         (
-            SessionConfig {
-                echo_interval: second,
-                dead_interval: second,
-                ..default()
-            },
+            |session, second| (session.echo_interval, session.dead_interval) = (second, second),
             "SessionConfig::dead_interval is 1s: expected more than echo_interval, 1s, or a quiet switch is taken for dead \
              before it is asked whether it is there",
         ),
-    ] {
+    ];
+    for (change, expected) in cases {
+        let mut session = SessionConfig::default();
+        change(&mut session, second);
         let refused = refusal(|| {
             let controller = controller(1).session(session.clone());
             controller.program(|_: &SwitchInfo| Quiet)

@@ -26,11 +26,9 @@ pub fn offloaded(kernel: &Kernel, places: usize) -> Running {
 
 /// One that asks no switch whether it is there: tests say all that is said.
 fn controller(program: impl urtica_controller::Program + 'static) -> Controller {
-    let session = SessionConfig {
-        echo_interval: Duration::from_secs(3000),
-        dead_interval: Duration::from_secs(6000),
-        ..SessionConfig::default()
-    };
+    let mut session = SessionConfig::default();
+    session.echo_interval = Duration::from_secs(3000);
+    session.dead_interval = Duration::from_secs(6000);
     Controller::new().session(session).program(program)
 }
 

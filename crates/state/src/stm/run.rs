@@ -16,7 +16,15 @@ const CONFLICTS_BEFORE_TURN: u32 = 8;
 const CONFLICTS_BEFORE_YIELD: u32 = 3;
 
 /// What a transaction may do before it is refused.
+///
+/// ```
+/// use urtica_state::Limits;
+///
+/// const FEW: Limits = Limits::DEFAULT.attempts(3).operations(1000);
+/// assert_eq!((FEW.attempts, FEW.operations), (3, 1000));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// How often [`try_atomically`] runs it, where each time something that it has read is changed meanwhile.
     pub attempts: u32,
@@ -30,6 +38,16 @@ impl Limits {
         attempts: 64,
         operations: 1 << 20,
     };
+
+    /// The same with so many attempts.
+    pub const fn attempts(self, attempts: u32) -> Self {
+        Self { attempts, ..self }
+    }
+
+    /// The same with so many reads and writes in each attempt.
+    pub const fn operations(self, operations: u64) -> Self {
+        Self { operations, ..self }
+    }
 }
 
 impl Default for Limits {
@@ -40,6 +58,7 @@ impl Default for Limits {
 
 /// Why [`try_atomically`] did not carry out a transaction: nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Refused {
     /// It called [`retry`](crate::retry).
     #[error(

@@ -43,6 +43,7 @@ const MOST_ENTRIES: usize = 1 << 48;
 
 /// Why a [`Table`] did not take an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TableError {
     /// It is full.
     #[error(
