@@ -4,11 +4,11 @@
 //! [`Background::network`], awaits replies and timers, and may use files and sockets.
 //!
 //! **How.** In a controller with threads of its own, each program has one: it may block there without holding up anybody
-//! else. In an [embedded](crate::Embedded) controller, programs take turns on the thread of whoever drives it, in the
+//! else. In an [embedded](crate::Embedded) controller, programs run interleaved on the thread of whoever drives it, in the
 //! order in which they were woken, so that a run can be repeated exactly; one that blocks there blocks everything.
 //!
-//! **Containment.** A program that panics is reported, counted and gone; everything else lives. One that has not come
-//! back from a poll for [`STALL`] is reported. When the controller stops, programs that wait are dropped where they wait,
+//! **Containment.** A program that panics is logged, counted and dropped; everything else goes on. One that has not returned
+//! from a poll for [`STALL`] is logged. When the controller stops, programs that wait are dropped where they wait,
 //! before handlers are told that their switches are gone.
 //!
 //! **Thread-safety.** Everything here may be used from any thread. No lock is held while a program runs.
@@ -33,18 +33,18 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use task::Task;
 
-/// What stands for times that no clock can show.
+/// Stands for deadlines beyond what an [`Instant`] can express.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// The way to start background programs, and what they have at hand: the network, the time, timers.
+/// Starts background programs, and gives them what they need: the network, the time, timers.
 ///
-/// Cheap to clone; programs take a clone along.
+/// Cheap to clone; each program takes a clone along.
 ///
 /// ```
 /// use std::time::Duration;
 /// use urtica_controller::Background;
 ///
-/// /// Says every ten seconds how many switches there are.
+/// /// Prints every ten seconds how many switches there are.
 /// async fn census(background: Background) {
 ///     loop {
 ///         background.sleep(Duration::from_secs(10)).await;
@@ -59,7 +59,7 @@ pub struct Background {
     spawner: Spawner,
 }
 
-/// Where programs run.
+/// What runs the programs.
 #[derive(Clone)]
 enum Spawner {
     Threads(Arc<Threads>),
@@ -94,7 +94,7 @@ impl Background {
         (background, queue)
     }
 
-    /// The same for the program with this index, which is of this stage: see [`Network::for_stage`].
+    /// The same for the program with this index and stage: see [`Network::for_stage`].
     pub(crate) fn for_program(&self, index: usize, stage: Stage) -> Self {
         Self {
             network: self.network.for_program(index).for_stage(stage),
@@ -105,7 +105,7 @@ impl Background {
     /// Starts a program. `name` is for logs, and the name of its thread.
     ///
     /// It ends when its future does, or when the controller stops: then it is dropped where it waits. Inside a transaction,
-    /// which may run again or be in vain, it is not started; that is logged, and counted as a panic.
+    /// which may run again or be aborted, it is not started; that is logged, and counted as a panic.
     pub fn spawn(&self, name: &str, program: impl Future<Output = ()> + Send + 'static) {
         if urtica_state::in_transaction() {
             return self.refuse(name);
@@ -126,32 +126,32 @@ impl Background {
         urtica_log::error!(
             about: name,
             program = name,
-            "a background program cannot be started inside a transaction, which may run again or be in vain; start it afterwards"
+            "a background program cannot be started inside a transaction, which may run again or be aborted; start it afterwards"
         );
     }
 
-    /// The connected switches, and the way to them.
+    /// The connected switches.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// The time; simulated where the network is.
+    /// The current time; simulated in a simulated network.
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
 
-    /// Waits for a while.
+    /// Waits for this long.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let now = self.now();
         self.sleep_until(now.checked_add(duration).unwrap_or(now + FOR_EVER))
     }
 
-    /// Waits until a time; not at all for one that has passed.
+    /// Waits until this time; resolves at once if it has passed.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         Sleep::new(Arc::clone(&self.clock), deadline)
     }
 
-    /// Awaits `future`, but no longer than `duration`: `None` where that was not enough.
+    /// Awaits `future` for at most `duration`; `None` if it did not resolve by then.
     pub async fn timeout<F: Future>(&self, duration: Duration, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut sleep = self.sleep(duration);

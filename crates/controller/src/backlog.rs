@@ -1,11 +1,11 @@
 //! The bytes that wait for a switch, counted where they are sent.
 //!
 //! **What.** Messages from outside of handlers wait in a shard's mailbox first, then in the connection, until the socket
-//! takes them. A [`Backlog`] counts a switch's bytes over the whole way. What it lets in is written, unless the
-//! connection ends; whoever finds it full is refused at once, and may wait for room.
+//! takes them. A [`Backlog`] counts a switch's bytes in both places. What it admits is written, unless the
+//! connection ends; a sender that finds it full is refused at once, and may wait for room.
 //!
 //! **Cost.** An atomic addition to send, a subtraction when the socket has taken bytes. Replies of handlers are not
-//! counted: they are bounded by what is read from the switch, and their way has no atomic operation in it.
+//! counted: they are bounded by what is read from the switch, and take no atomic operation.
 //!
 //! **Thread-safety.** Any thread adds, the connection's owner alone subtracts.
 
@@ -15,23 +15,23 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// How many bytes may wait for a switch before more are refused.
 const FULL_BYTES: usize = 4 << 20;
 
-/// Senders that wait for room are woken when only so many bytes are left: one wake-up is worth many messages then.
+/// Senders that wait for room are woken when only so many bytes are left, so that one wake-up serves many messages.
 const ROOM_BYTES: usize = FULL_BYTES / 2;
 
-/// How many bytes wait for a switch, and who waits for room.
+/// How many bytes wait for a switch, and the senders that wait for room.
 #[derive(Default)]
 pub(crate) struct Backlog {
     bytes: AtomicUsize,
     /// The connection has ended.
     is_closed: AtomicBool,
-    /// There is room again, or there will never be.
+    /// Notified when there is room again, or the connection has ended.
     room: Event,
 }
 
 impl Backlog {
     /// Counts bytes that are to be sent. Where too many wait already, it counts none and returns `false`.
     ///
-    /// Messages that are sent together come in together: as long as there is any room, there is room for all of them.
+    /// Messages that are sent together are admitted together: as long as there is any room, there is room for all of them.
     /// Otherwise those that are longer than the bound would be refused for ever.
     pub fn add(&self, count: usize) -> bool {
         self.bytes

@@ -1,18 +1,19 @@
 //! One switch's connection: bytes to frames, frames to the session and the handlers, replies to bytes.
 
 use crate::backlog::Backlog;
-use crate::counters::is_worth_telling;
+use crate::batch::BatchContext;
+use crate::counters::is_worth_logging;
 use crate::handler::PacketIns;
-use crate::kernel_half::{Hand, Turns};
+use crate::kernel_half::{Handover, Ownership};
 use crate::mailbox::Token;
-use crate::network::{Entry, Network};
+use crate::network::Entry;
 use crate::panics::panic_text;
 use crate::request::{Asker, Requests};
 use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError, Subject};
 use crate::stage::Tables;
 use crate::switch::FLUSH_BYTES;
 use crate::xid::{Origin, Sender, Xids};
-use crate::{MAX_PORTS, Program, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
+use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use parking_lot::Mutex;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -25,50 +26,6 @@ use urtica_state::Series;
 use urtica_wire::{
     DatapathId, DecodeError, Header, Message, PacketIn, PortStatus, Version, split_frame,
 };
-
-/// What a shard lends a connection while it handles a batch; the same for all its turns.
-pub(crate) struct Turn {
-    /// Where replies gather; empty between turns.
-    pub out: Vec<u8>,
-    pub now: Instant,
-    /// Whole seconds since the shard started.
-    pub now_s: u32,
-    pub network: Network,
-    /// The same for each program.
-    networks: Vec<Network>,
-    pub programs: Vec<Arc<dyn Program>>,
-    pub shard: usize,
-    /// When the shard started.
-    pub started: Instant,
-}
-
-impl Turn {
-    /// A shard's, with this memory for replies.
-    pub fn new(
-        out: Vec<u8>,
-        now: Instant,
-        network: Network,
-        programs: Vec<Arc<dyn Program>>,
-        shard: usize,
-    ) -> Self {
-        let networks = (0..programs.len()).map(|program| network.for_program(program));
-        Self {
-            out,
-            now,
-            now_s: 0,
-            networks: networks.collect(),
-            network,
-            programs,
-            shard,
-            started: now,
-        }
-    }
-}
-
-/// What [`Turn::now_s`] is after this time.
-pub(crate) fn whole_seconds(time: Duration) -> u32 {
-    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
-}
 
 /// Why a connection ends.
 #[derive(Debug, thiserror::Error)]
@@ -87,10 +44,10 @@ pub(crate) enum Close {
 
 /// Where a connection's bytes go.
 pub(crate) trait Channel {
-    /// Takes as many bytes off the front as there is room for now, and says how many; none where that is to wait.
+    /// Sends as many bytes off the front as there is room for now, and returns how many; 0 where the caller has to wait.
     fn send(&self, bytes: &[u8]) -> Result<usize, Errno>;
 
-    /// The socket, where it is one that the kernel can answer at.
+    /// The socket, where there is one, on which a kernel half can answer.
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -122,29 +79,29 @@ pub(crate) struct Connection<C = OwnedFd> {
     input: Vec<u8>,
     /// Bytes that the channel did not take yet.
     output: Vec<u8>,
-    /// Whether the socket had no room for all when it was last given something.
+    /// Whether the socket did not take everything when it was last written to.
     was_full: bool,
-    /// How many of them came through the mailbox; the others are replies, which count as the first to leave.
+    /// How many bytes of `output` came through the mailbox; the others are replies, which count as the first to leave.
     counted: usize,
-    /// Counts these and those in the mailbox.
+    /// Counts the bytes that came through the mailbox, and those that wait in it.
     backlog: Arc<Backlog>,
-    /// Messages received of late, those before `received_before` counting ever less.
+    /// Messages received lately: a moving average, in which those before `received_before` count less and less.
     load: u64,
     /// Messages received when `load` was last brought up to date.
     received_before: u64,
-    /// The part of its program that answers in the kernel.
-    kernel: Option<Turns>,
+    /// The kernel half of its program, where it has one.
+    kernel: Option<Ownership>,
 }
 
-/// A switch that has said who it is, and its handlers, one per program.
+/// A switch that has identified itself by its features reply, and its handlers, one per program.
 struct Joined {
     info: Arc<SwitchInfo>,
     handlers: Vec<Box<dyn SwitchHandler>>,
-    /// The table that each program has to itself, where it has one.
+    /// Each program's own table, where it has one.
     own_tables: Vec<Option<u8>>,
-    /// Whether handlers were told that it is up.
+    /// Whether `switch_up` has been called.
     is_up: bool,
-    /// Those of handlers that have an interval.
+    /// One for each handler with an interval.
     timers: Vec<TickTimer>,
 }
 
@@ -156,7 +113,7 @@ struct TickTimer {
 }
 
 impl TickTimer {
-    /// `None` where that is beyond what an [`Instant`] can say.
+    /// `None` where the time is beyond what an [`Instant`] can express.
     fn start(program: usize, interval: Duration, now: Instant) -> Option<Self> {
         Some(Self {
             program,
@@ -166,12 +123,13 @@ impl TickTimer {
     }
 }
 
-/// Where a connection ends without [`Connection::close`], as its shard has: a handler may panic even when it is dropped.
+/// For connections that end without [`Connection::close`], because their shard has ended. A handler may panic even when it is
+/// dropped.
 impl Drop for Joined {
     fn drop(&mut self) {
         for handler in self.handlers.drain(..) {
             if let Err(reason) = drop_contained(handler) {
-                urtica_log::error!(about: Subject::Switch(self.info.datapath_id), dp_id = %self.info.datapath_id, %reason, "while its handler was dropped");
+                urtica_log::error!(about: Subject::Switch(self.info.datapath_id), dp_id = %self.info.datapath_id, %reason, "a handler panicked while it was dropped");
             }
         }
     }
@@ -186,7 +144,7 @@ impl Joined {
         self.timers = timers.collect();
     }
 
-    /// The programs whose handlers' time has come; their next begins now.
+    /// The programs whose timers have expired; their next intervals begin now.
     fn take_due(&mut self, now: Instant) -> Vec<usize> {
         let due = self.timers.extract_if(.., |timer| timer.due <= now);
         let due: Vec<_> = due.collect();
@@ -203,10 +161,10 @@ impl Joined {
         range: Range<usize>,
         xids: &mut Xids,
         counters: &SwitchCounters,
-        turn: &mut Turn,
+        batch: &mut BatchContext,
         mut call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
     ) {
-        let mut switch = self.info.lend(&self.own_tables, xids, counters, turn);
+        let mut switch = self.info.as_switch(&self.own_tables, xids, counters, batch);
         for (program, handler) in self.handlers.iter_mut().enumerate() {
             if range.contains(&program) && !switch.consumed {
                 switch.begin(program);
@@ -216,7 +174,7 @@ impl Joined {
     }
 }
 
-/// Hands a packet-in to the programs, in order, until one consumes it.
+/// Passes a packet-in to the handlers of the programs, in order, until one consumes it.
 fn pass(handlers: &mut [Box<dyn SwitchHandler>], switch: &mut Switch, packet: &PacketIn) {
     for (program, handler) in handlers.iter_mut().enumerate() {
         switch.begin(program);
@@ -228,23 +186,23 @@ fn pass(handlers: &mut [Box<dyn SwitchHandler>], switch: &mut Switch, packet: &P
 }
 
 impl SwitchInfo {
-    /// What handlers get to see of the switch during a turn.
-    fn lend<'t>(
+    /// What handlers see of the switch during a batch.
+    fn as_switch<'t>(
         &'t self,
         own_tables: &'t [Option<u8>],
         xids: &'t mut Xids,
         counters: &'t SwitchCounters,
-        turn: &'t mut Turn,
+        batch: &'t mut BatchContext,
     ) -> Switch<'t> {
         Switch {
             info: self,
-            out: &mut turn.out,
+            out: &mut batch.out,
             xids,
             counters,
-            network: &turn.network,
-            networks: &turn.networks,
-            now: turn.now,
-            now_s: turn.now_s,
+            network: &batch.network,
+            networks: &batch.networks,
+            now: batch.now,
+            now_s: batch.now_s,
             origin: Origin::SESSION,
             own_table: None,
             own_tables,
@@ -261,91 +219,94 @@ impl Connection {
     }
 }
 
-/// Turns with the kernel half: see `kernel_half.rs`.
+/// Ownership shared with the kernel half: see `kernel_half.rs`.
 impl<C: Channel> Connection<C> {
-    /// A read brought so many bytes, all that there was where `is_drained`. Returns whether there is something to handle:
-    /// the kernel half wakes the shard also for what it answers itself.
-    pub fn note_read(&mut self, count: usize, is_drained: bool, turn: &Turn) -> bool {
+    /// A read returned `count` bytes; `is_drained` if that was all there was. Returns whether there is something to handle: the
+    /// kernel half wakes the shard also for what it answers itself.
+    pub fn note_read(&mut self, count: usize, is_drained: bool, batch: &BatchContext) -> bool {
         let Some(kernel) = &mut self.kernel else {
             return true;
         };
         kernel.note_read(count, is_drained);
         if count > 0 || kernel.has_passed() {
-            self.take_turn(turn);
+            self.reclaim_from_kernel(batch);
             return true;
         }
-        kernel.is_ours()
+        kernel.is_programs()
     }
 
-    /// Whether the kernel half has the turn, and wakes the shard when it ends.
+    /// Whether the kernel half owns the connection, and wakes the shard when it gives it back.
     pub fn is_kernels(&self) -> bool {
-        self.kernel.as_ref().is_some_and(|kernel| !kernel.is_ours())
+        self.kernel
+            .as_ref()
+            .is_some_and(|kernel| !kernel.is_programs())
     }
 
-    /// What else than the socket is to be watched for this connection, and is not yet.
+    /// What is to be watched for this connection beside the socket, and is not yet.
     pub fn unwatched(&mut self) -> Option<BorrowedFd<'_>> {
         let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
             return None;
         };
         if let Err(error) = kernel.attach(socket) {
-            urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the kernel half cannot take part; the program answers alone");
+            urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the kernel half cannot be attached; the program answers alone");
             self.kernel = None;
             return None;
         }
         self.kernel.as_mut()?.unwatched()
     }
 
-    /// What else is watched for this connection, and is not to be any more.
+    /// What is watched for this connection beside the socket, and is to be watched no longer.
     pub fn watched(&mut self) -> Option<BorrowedFd<'_>> {
         self.kernel.as_mut()?.watched()
     }
 
-    /// Takes the turn where the kernel half has it. To be done before anything is done with the connection.
-    pub fn take_turn(&mut self, turn: &Turn) {
+    /// Takes the connection back where the kernel half owns it. To be called before anything else is done with it.
+    pub fn reclaim_from_kernel(&mut self, batch: &BatchContext) {
         let Some(kernel) = &mut self.kernel else {
             return;
         };
-        let Some(taken) = kernel.take(&mut self.input) else {
+        let Some(reclaimed) = kernel.reclaim(&mut self.input) else {
             return;
         };
-        self.session.xids.go_on_after(taken.xid);
-        if taken.answered > 0 {
-            self.session.heard(turn.now);
+        self.session.xids.go_on_after(reclaimed.xid);
+        if reclaimed.answered > 0 {
+            self.session.heard(batch.now);
         }
-        self.counters.received.add(taken.answered);
-        self.counters.packet_ins.add(taken.answered);
-        self.counters.answered_in_kernel.add(taken.answered);
-        self.counters.sent.add(taken.sent);
-        self.counters.sent_bytes.add(taken.sent_bytes);
-        self.counters.passed_by_kernel.add(taken.passed);
-        self.counters.fell_back.add(taken.fell_back);
-        let shard = &turn.network.shard(turn.shard).counters;
-        shard.received.add(taken.answered);
-        shard.sent_bytes.add(taken.sent_bytes);
-        shard.answered_in_kernel.add(taken.answered);
-        shard.passed_by_kernel.add(taken.passed);
-        shard.fell_back.add(taken.fell_back);
+        self.counters.received.add(reclaimed.answered);
+        self.counters.packet_ins.add(reclaimed.answered);
+        self.counters.answered_in_kernel.add(reclaimed.answered);
+        self.counters.sent.add(reclaimed.sent);
+        self.counters.sent_bytes.add(reclaimed.sent_bytes);
+        self.counters.passed_by_kernel.add(reclaimed.passed);
+        self.counters.fell_back.add(reclaimed.fell_back);
+        let shard = &batch.network.shard(batch.shard).counters;
+        shard.received.add(reclaimed.answered);
+        shard.sent_bytes.add(reclaimed.sent_bytes);
+        shard.answered_in_kernel.add(reclaimed.answered);
+        shard.passed_by_kernel.add(reclaimed.passed);
+        shard.fell_back.add(reclaimed.fell_back);
     }
 
-    /// Gives the turn away where nothing is left to do, until something comes that the kernel half does not answer.
-    pub fn give_turn(&mut self, turn: &Turn) {
+    /// Hands the connection over to the kernel half where nothing is left to do, until something comes that the kernel half does
+    /// not answer.
+    pub fn hand_to_kernel(&mut self, batch: &BatchContext) {
         let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
             return;
         };
         if !self.output.is_empty() {
             return;
         }
-        let hand = Hand {
+        let handover = Handover {
             fragment: &self.input,
             xid: self.session.xids.last(),
-            started: turn.started,
+            started: batch.started,
         };
-        if kernel.give(socket, hand) {
+        if kernel.hand_over(socket, handover) {
             self.input.clear();
         }
     }
 
-    /// Whether the program may write to the socket now: not before what the kernel half has answered is written.
+    /// Whether the program may write to the socket now: not before the kernel half's replies are written.
     fn may_write(&mut self) -> bool {
         match (&mut self.kernel, self.channel.socket()) {
             (Some(kernel), Some(socket)) => kernel.may_write(socket),
@@ -359,13 +320,13 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// The switch is up: has its program's kernel half begin, where the program is the only one and has one.
-    fn begin_turns(&mut self) {
+    /// The switch is up: starts the kernel half, where there is one program and it has one.
+    fn start_kernel_half(&mut self) {
         if self.channel.socket().is_some()
             && let Some(switch) = &mut self.switch
             && let [handler] = &mut switch.handlers[..]
         {
-            self.kernel = handler.kernel_half().map(Turns::new);
+            self.kernel = handler.kernel_half().map(Ownership::new);
         }
     }
 }
@@ -397,33 +358,33 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Whether anything waits that the socket did not take.
+    /// Whether there is output that the socket did not take.
     pub fn is_waiting(&self) -> bool {
         !self.output.is_empty()
     }
 
-    /// Whether replies wait that the socket did not take: then nothing is read. Messages from elsewhere alone, however
-    /// many there are to be sent, do not keep a switch from being heard.
+    /// Whether there are replies that the socket did not take: then nothing is read (back-pressure). Messages that came through the
+    /// mailbox, however many, do not stop reading.
     pub fn is_stalled(&self) -> bool {
         self.output.len() > self.counted
     }
 
-    /// Where its bytes go.
+    /// The channel.
     pub fn channel(&self) -> &C {
         &self.channel
     }
 
-    /// The same, to take bytes out.
+    /// The channel, to take bytes out of it.
     pub fn channel_mut(&mut self) -> &mut C {
         &mut self.channel
     }
 
-    /// What was received and not handled.
+    /// Takes the bytes that were received and not handled.
     pub fn take_input(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.input)
     }
 
-    /// Puts bytes to those that were received and not handled.
+    /// Appends to the bytes that were received and not handled.
     pub fn keep_input(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
     }
@@ -433,13 +394,13 @@ impl<C: Channel> Connection<C> {
         self.input.len()
     }
 
-    /// Copies what was received and not handled to `to`, which has its length, and forgets it.
+    /// Moves the bytes that were received and not handled to `to`, which has their length.
     pub fn drain_input(&mut self, to: &mut [u8]) {
         to.copy_from_slice(&self.input);
         self.input.clear();
     }
 
-    /// Who the connection is with, for logs.
+    /// The peer's name for logs.
     pub fn name(&self) -> String {
         match &self.switch {
             Some(switch) => format!(
@@ -451,27 +412,27 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Handles what has been received, in order, and keeps what is left: the beginning of a frame, or everything after
-    /// the point at which the switch stopped reading our replies.
-    pub fn handle_input(&mut self, input: &[u8], turn: &mut Turn) -> Result<(), Close> {
+    /// Handles received bytes in order and keeps the rest: the beginning of a frame, or everything after the point at which
+    /// the switch stopped reading our replies.
+    pub fn handle_input(&mut self, input: &[u8], batch: &mut BatchContext) -> Result<(), Close> {
         let mut rest = input;
-        let result = self.handle_frames(&mut rest, turn);
+        let result = self.handle_frames(&mut rest, batch);
         let handled = input.len() - rest.len();
         if handled > 0 {
-            self.session.heard(turn.now);
+            self.session.heard(batch.now);
             self.counters.received_bytes.add(handled as u64);
         }
         self.input.extend_from_slice(rest);
         result
     }
 
-    /// Handles whole frames off the front of `rest`, as long as the switch reads our replies. Runs of packet-ins go
-    /// straight to the handlers; all else, one frame at a time, through the session.
-    fn handle_frames(&mut self, rest: &mut &[u8], turn: &mut Turn) -> Result<(), Close> {
+    /// Handles the whole frames at the front of `rest`, as long as the switch reads our replies. Runs of packet-ins go
+    /// straight to the handlers; everything else goes through the session, frame by frame.
+    fn handle_frames(&mut self, rest: &mut &[u8], batch: &mut BatchContext) -> Result<(), Close> {
         loop {
-            self.handle_packet_ins(rest, turn);
-            if turn.out.len() >= FLUSH_BYTES {
-                self.flush(turn)?;
+            self.handle_packet_ins(rest, batch);
+            if batch.out.len() >= FLUSH_BYTES {
+                self.flush(batch)?;
                 if self.is_stalled() {
                     return Ok(());
                 }
@@ -481,11 +442,11 @@ impl<C: Channel> Connection<C> {
                 Ok(None) => return Ok(self.session.handle_fragment(rest)?),
                 Ok(Some((frame, after))) => {
                     *rest = after;
-                    self.count_received(1, turn);
-                    self.handle_frame(frame, turn)?;
+                    self.count_received(1, batch);
+                    self.handle_frame(frame, batch)?;
                 }
                 Err(error) => {
-                    let end = self.session.handle_malformed(error, rest, &mut turn.out);
+                    let end = self.session.handle_malformed(error, rest, &mut batch.out);
                     return Err(end.into());
                 }
             }
@@ -493,16 +454,18 @@ impl<C: Channel> Connection<C> {
     }
 
     /// Hands the packet-ins at the front of `rest` to the handlers, until something else comes or the replies fill the
-    /// output: the path that a controller spends its life on.
-    fn handle_packet_ins(&mut self, rest: &mut &[u8], turn: &mut Turn) {
+    /// output: the hot path.
+    fn handle_packet_ins(&mut self, rest: &mut &[u8], batch: &mut BatchContext) {
         let (Some(joined), Some(version)) = (&mut self.switch, self.session.version()) else {
             return;
         };
-        // Many handlers run a transaction for each.
+        // Many handlers run a transaction for each packet-in.
         let _series = Series::new();
         let mut packets = PacketIns::new(version, rest);
         let (own_tables, xids) = (&joined.own_tables, &mut self.session.xids);
-        let mut switch = joined.info.lend(own_tables, xids, &self.counters, turn);
+        let mut switch = joined
+            .info
+            .as_switch(own_tables, xids, &self.counters, batch);
         if let [handler] = &mut joined.handlers[..] {
             switch.begin(0);
             handler.packet_ins(&mut switch, &mut packets);
@@ -515,21 +478,29 @@ impl<C: Channel> Connection<C> {
         let (after, received) = packets.finish();
         *rest = after;
         self.counters.packet_ins.add(received);
-        self.count_received(received, turn);
+        self.count_received(received, batch);
     }
 
-    fn count_received(&self, count: u64, turn: &Turn) {
+    fn count_received(&self, count: u64, batch: &BatchContext) {
         self.counters.received.add(count);
-        turn.network.shard(turn.shard).counters.received.add(count);
+        batch
+            .network
+            .shard(batch.shard)
+            .counters
+            .received
+            .add(count);
     }
 
-    fn handle_frame(&mut self, frame: &[u8], turn: &mut Turn) -> Result<(), Close> {
-        match self.session.handle_frame(turn.now, frame, &mut turn.out)? {
+    fn handle_frame(&mut self, frame: &[u8], batch: &mut BatchContext) -> Result<(), Close> {
+        match self
+            .session
+            .handle_frame(batch.now, frame, &mut batch.out)?
+        {
             Event::Nothing => {}
-            Event::Joined(info) => self.join(info, turn),
-            Event::Ports { ports, last } => self.learn_ports(ports, last, turn),
-            Event::PortsUnknown(problem) => self.do_without_ports(&problem, turn),
-            Event::Message(header, message) => self.dispatch(header, &message, frame, turn),
+            Event::Joined(info) => self.join(info, batch),
+            Event::Ports { ports, last } => self.learn_ports(ports, last, batch),
+            Event::PortsUnknown(problem) => self.do_without_ports(&problem, batch),
+            Event::Message(header, message) => self.dispatch(header, &message, frame, batch),
             Event::Malformed(error) => self.note_malformed(&error),
         }
         Ok(())
@@ -538,33 +509,33 @@ impl<C: Channel> Connection<C> {
     fn note_malformed(&self, error: &DecodeError) {
         self.counters.malformed.add(1);
         let count = self.counters.malformed.get();
-        if is_worth_telling(count) {
+        if is_worth_logging(count) {
             urtica_log::warn!(about: self.subject(), peer = self.name(), %error, count, "a malformed message was refused");
         }
     }
 
-    /// The switch has said who it is: makes its handlers and tells the network.
-    fn join(&mut self, info: SwitchInfo, turn: &mut Turn) {
+    /// The switch has identified itself: makes its handlers and registers it.
+    fn join(&mut self, info: SwitchInfo, batch: &mut BatchContext) {
         urtica_log::info!(about: Subject::Switch(info.datapath_id), dp_id = %info.datapath_id, peer = info.peer, openflow = %info.version, "switch joined");
-        let tables = turn.network.tables();
+        let tables = batch.network.tables();
         warn_if_unguarded(&info, tables);
-        let programs = turn.programs.iter();
+        let programs = batch.programs.iter();
         let own_tables = programs.map(|program| tables.own_table(program.stage()));
         let own_tables = own_tables.collect();
         let version = info.version;
         let info = Arc::new(info);
         let joined = self.switch.insert(Joined {
             info: info.clone(),
-            handlers: Vec::with_capacity(turn.programs.len()),
+            handlers: Vec::with_capacity(batch.programs.len()),
             own_tables,
             is_up: false,
             timers: Vec::new(),
         });
-        for program in &turn.programs {
+        for program in &batch.programs {
             joined.handlers.push(program.handler(&info));
         }
         let entry = Entry {
-            shard: turn.shard,
+            shard: batch.shard,
             token: self.token,
             joined: Arc::clone(&info),
             info: Mutex::new(info),
@@ -572,7 +543,7 @@ impl<C: Channel> Connection<C> {
             backlog: Arc::clone(&self.backlog),
             is_up: false,
         };
-        if let Some(older) = turn.network.register(entry) {
+        if let Some(older) = batch.network.register(entry) {
             urtica_log::warn!(
                 about: Subject::Switch(older.joined.datapath_id),
                 dp_id = %older.joined.datapath_id,
@@ -582,38 +553,38 @@ impl<C: Channel> Connection<C> {
                  two switches, give them ids of their own"
             );
         }
-        // 1.0 tells the ports with the features; in 1.3 their descriptions are on the way.
+        // 1.0 describes the ports in the features reply; in 1.3 their descriptions are still to come.
         if version == Version::Of10 {
-            self.come_up(turn);
+            self.come_up(batch);
         }
     }
 
-    fn come_up(&mut self, turn: &mut Turn) {
-        self.call_each(turn, |handler, switch| handler.switch_up(switch));
+    fn come_up(&mut self, batch: &mut BatchContext) {
+        self.call_each(batch, |handler, switch| handler.switch_up(switch));
         if let Some(switch) = &mut self.switch {
             switch.is_up = true;
-            switch.start_timers(turn.now);
-            turn.network.announce(switch.info.datapath_id, self.token);
+            switch.start_timers(batch.now);
+            batch.network.announce(switch.info.datapath_id, self.token);
         }
-        self.begin_turns();
+        self.start_kernel_half();
     }
 
-    /// Takes in a part of the port description. What comes of it when the switch is up already is news, as if it came
-    /// with port-status messages.
-    fn learn_ports(&mut self, ports: Vec<PortStatus>, last: bool, turn: &mut Turn) {
-        let learnt = self.update_ports(ports, turn);
+    /// Handles a part of the port description. What it changes after the switch is up is reported to handlers as port-status
+    /// messages are.
+    fn learn_ports(&mut self, ports: Vec<PortStatus>, last: bool, batch: &mut BatchContext) {
+        let learnt = self.update_ports(ports, batch);
         let is_up = self.switch.as_ref().is_some_and(|switch| switch.is_up);
         if is_up {
             for status in &learnt {
-                self.call_each(turn, |handler, switch| handler.port_status(switch, status));
+                self.call_each(batch, |handler, switch| handler.port_status(switch, status));
             }
         } else if last {
-            self.come_up(turn);
+            self.come_up(batch);
         }
     }
 
     /// A switch that does not describe its ports is used all the same.
-    fn do_without_ports(&mut self, problem: &PortsProblem, turn: &mut Turn) {
+    fn do_without_ports(&mut self, problem: &PortsProblem, batch: &mut BatchContext) {
         if let PortsProblem::Malformed(error) = problem {
             self.note_malformed(error);
         }
@@ -623,13 +594,17 @@ impl<C: Channel> Connection<C> {
             peer = self.name(),
             %problem,
             known_ports = known,
-            "not all ports of a switch are known; it is used with those that it has told of"
+            "not all ports of a switch are known; it is used with those that it has described"
         );
-        self.come_up(turn);
+        self.come_up(batch);
     }
 
-    /// Takes in what is said of ports. Returns the changes without those about ports that are too many.
-    fn update_ports(&mut self, mut changes: Vec<PortStatus>, turn: &Turn) -> Vec<PortStatus> {
+    /// Updates the known ports. Returns the changes without those that exceed [`MAX_PORTS`].
+    fn update_ports(
+        &mut self,
+        mut changes: Vec<PortStatus>,
+        batch: &BatchContext,
+    ) -> Vec<PortStatus> {
         let Some(switch) = &mut self.switch else {
             return Vec::new();
         };
@@ -637,7 +612,9 @@ impl<C: Channel> Connection<C> {
         let count = changes.len();
         changes.retain(|change| info.ports.update(change));
         switch.info = Arc::new(info);
-        turn.network.update_info(self.token, &switch.info, &changes);
+        batch
+            .network
+            .update_info(self.token, &switch.info, &changes);
         self.note_refused_ports(count - changes.len());
         changes
     }
@@ -646,7 +623,7 @@ impl<C: Channel> Connection<C> {
         for _ in 0..refused {
             self.counters.ports_refused.add(1);
             let count = self.counters.ports_refused.get();
-            if is_worth_telling(count) {
+            if is_worth_logging(count) {
                 urtica_log::warn!(
                     about: self.subject(),
                     peer = self.name(),
@@ -657,38 +634,44 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// A message that is not a packet-in: to whoever caused it, or to all.
-    fn dispatch(&mut self, header: Header, message: &Message, frame: &[u8], turn: &mut Turn) {
+    /// Routes a message that is not a packet-in to whoever sent the request that it answers, or to all.
+    fn dispatch(
+        &mut self,
+        header: Header,
+        message: &Message,
+        frame: &[u8],
+        batch: &mut BatchContext,
+    ) {
         let asynchronous = matches!(
             message,
             Message::PacketIn(_) | Message::FlowRemoved(_) | Message::PortStatus(_)
         );
         if let Message::PortStatus(status) = message
-            && self.update_ports(vec![*status], turn).is_empty()
+            && self.update_ports(vec![*status], batch).is_empty()
         {
             return;
         }
         if let Message::Error(error) = message {
             self.counters.errors.add(1);
             let count = self.counters.errors.get();
-            if is_worth_telling(count) {
+            if is_worth_logging(count) {
                 urtica_log::warn!(about: self.subject(), peer = self.name(), code = %error.code, xid = header.xid, count, "the switch refused a message");
             }
         }
         let origin = Origin::of(header.xid);
         match origin.sender() {
             Sender::Request if !asynchronous => self.requests.resolve(header, message, frame),
-            // No program caused it: the log is the place for it.
+            // No program sent the message that it is about: logging it is all there is to do.
             Sender::Session if matches!(message, Message::Error(_)) => {}
-            Sender::Program(program) if !asynchronous && program < turn.programs.len() => {
-                self.call_one(program, turn, |handler, switch| match message {
+            Sender::Program(program) if !asynchronous && program < batch.programs.len() => {
+                self.call_one(program, batch, |handler, switch| match message {
                     Message::Error(error) if origin.is_xid(header.xid) => {
                         handler.refused(switch, error);
                     }
                     _ => deliver(handler, switch, header.xid, message),
                 });
             }
-            _ => self.call_each(turn, |handler, switch| {
+            _ => self.call_each(batch, |handler, switch| {
                 deliver(handler, switch, header.xid, message)
             }),
         }
@@ -697,33 +680,33 @@ impl<C: Channel> Connection<C> {
     fn call_one(
         &mut self,
         program: usize,
-        turn: &mut Turn,
+        batch: &mut BatchContext,
         call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
     ) {
-        self.call(program..program + 1, turn, call);
+        self.call(program..program + 1, batch, call);
     }
 
     fn call_each(
         &mut self,
-        turn: &mut Turn,
+        batch: &mut BatchContext,
         call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
     ) {
-        self.call(0..usize::MAX, turn, call);
+        self.call(0..usize::MAX, batch, call);
     }
 
     fn call(
         &mut self,
         range: Range<usize>,
-        turn: &mut Turn,
+        batch: &mut BatchContext,
         call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
     ) {
         if let Some(joined) = &mut self.switch {
-            joined.call(range, &mut self.session.xids, &self.counters, turn, call);
+            joined.call(range, &mut self.session.xids, &self.counters, batch, call);
         }
     }
 
-    /// Sends `count` messages that came through the mailbox; with `reply` they get an xid of their own, by which the reply
-    /// finds back. They were counted when they were let in.
+    /// Sends `count` messages that came through the mailbox; with `reply` they get an xid of their own, by which the reply is
+    /// routed back. Their bytes were counted when the backlog admitted them.
     pub fn send(&mut self, mut bytes: Vec<u8>, count: u64, reply: Option<Asker>, now: Instant) {
         if let Some(asker) = reply {
             let xid = self.session.xids.next(Origin::REQUEST);
@@ -735,41 +718,41 @@ impl<C: Channel> Connection<C> {
         self.output.extend_from_slice(&bytes);
     }
 
-    /// Sends what has gathered in the turn's output; what the socket does not take waits here.
-    pub fn flush(&mut self, turn: &mut Turn) -> Result<(), Close> {
-        if turn.out.is_empty() {
+    /// Sends the batch's output; what the socket does not take waits here.
+    pub fn flush(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
+        if batch.out.is_empty() {
             return Ok(());
         }
         if self.is_waiting() {
-            // Not past what waits already.
-            self.output.extend_from_slice(&turn.out);
-            turn.out.clear();
+            // Behind what waits already.
+            self.output.extend_from_slice(&batch.out);
+            batch.out.clear();
             return Ok(());
         }
         if !self.may_write() {
-            self.output.extend_from_slice(&turn.out);
-            turn.out.clear();
+            self.output.extend_from_slice(&batch.out);
+            batch.out.clear();
             return Ok(());
         }
-        let sent = self.write(&turn.out, turn)?;
+        let sent = self.write(&batch.out, batch)?;
         self.note_written(sent);
-        if sent < turn.out.len() {
+        if sent < batch.out.len() {
             self.counters.stalls.add(1);
             self.was_full = true;
-            self.output.extend_from_slice(&turn.out[sent..]);
+            self.output.extend_from_slice(&batch.out[sent..]);
         }
-        turn.out.clear();
+        batch.out.clear();
         Ok(())
     }
 
-    /// Sends what waits from before.
-    pub fn flush_backlog(&mut self, turn: &Turn) -> Result<(), Close> {
+    /// Sends output that waits from earlier.
+    pub fn flush_backlog(&mut self, batch: &BatchContext) -> Result<(), Close> {
         if !self.may_write() {
             return Ok(());
         }
         let mut sent = 0;
         while sent < self.output.len() {
-            match self.write(&self.output[sent..], turn)? {
+            match self.write(&self.output[sent..], batch)? {
                 0 => break,
                 count => sent += count,
             }
@@ -777,10 +760,10 @@ impl<C: Channel> Connection<C> {
         if sent > 0 {
             self.note_written(sent);
             self.output.drain(..sent);
-            // Its answers to our probes come after all that is before them: a switch that has read what the socket had no room
-            // beside is alive. Room that there was already says nothing of it.
+            // Its echo replies come only after it has read everything before our requests. A switch that has made room in a full
+            // socket has read, and so is alive; room that was there before says nothing.
             if self.was_full {
-                self.session.heard(turn.now);
+                self.session.heard(batch.now);
             }
         }
         self.was_full = self.is_waiting();
@@ -788,15 +771,15 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Lets as much in as has been written of what came through the mailbox.
+    /// Subtracts from the backlog what has been written of the bytes that came through the mailbox.
     fn make_room(&mut self) {
         let left = self.counted.min(self.output.len());
         self.backlog.subtract(self.counted - left);
         self.counted = left;
     }
 
-    fn write(&self, bytes: &[u8], turn: &Turn) -> Result<usize, Close> {
-        let shard = &turn.network.shard(turn.shard).counters;
+    fn write(&self, bytes: &[u8], batch: &BatchContext) -> Result<usize, Close> {
+        let shard = &batch.network.shard(batch.shard).counters;
         shard.writes.add(1);
         let sent = self.channel.send(bytes)?;
         shard.sent_bytes.add(sent as u64);
@@ -804,9 +787,9 @@ impl<C: Channel> Connection<C> {
         Ok(sent)
     }
 
-    /// Time has passed: keep-alive, time-outs, and buffers that a quiet switch does not need. May call handlers.
-    pub fn handle_timeout(&mut self, turn: &mut Turn) -> Result<(), Close> {
-        self.requests.sweep(turn.now);
+    /// Handles the passing of time: keep-alive, time-outs, and buffers that an idle switch does not need. May call handlers.
+    pub fn handle_timeout(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
+        self.requests.sweep(batch.now);
         self.age_load();
         if self.input.is_empty() {
             self.input.shrink_to(0);
@@ -815,53 +798,55 @@ impl<C: Channel> Connection<C> {
             self.output.shrink_to(0);
         }
         if let Event::PortsUnknown(problem) =
-            self.session.handle_timeout(turn.now, &mut turn.out)?
+            self.session.handle_timeout(batch.now, &mut batch.out)?
         {
-            self.do_without_ports(&problem, turn);
+            self.do_without_ports(&problem, batch);
         }
-        self.tick(turn);
+        self.tick(batch);
         Ok(())
     }
 
-    /// Calls the handlers whose time has come; later, where the switch does not read what they would send.
-    fn tick(&mut self, turn: &mut Turn) {
+    /// Calls the handlers whose timers have expired; later, where the switch does not read what they would send.
+    fn tick(&mut self, batch: &mut BatchContext) {
         if self.is_waiting() {
             return;
         }
         let due = self
             .switch
             .as_mut()
-            .map_or(Vec::new(), |switch| switch.take_due(turn.now));
+            .map_or(Vec::new(), |switch| switch.take_due(batch.now));
         for program in due {
-            self.call_one(program, turn, |handler, switch| handler.tick(switch));
+            self.call_one(program, batch, |handler, switch| handler.tick(switch));
         }
     }
 
-    /// The switch's identity, once it has said who it is.
+    /// The switch's identity, once it is known.
     pub fn datapath_id(&self) -> Option<DatapathId> {
         self.switch.as_ref().map(|switch| switch.info.datapath_id)
     }
 
-    /// How many messages were received of late, to be compared with other connections of the shard.
+    /// How many messages were received lately, to be compared with other connections of the shard.
     pub fn load(&self) -> u64 {
         self.load + self.counters.received.get() - self.received_before
     }
 
-    /// Has what was received until now count half as much from now on.
+    /// Halves the weight of what was received until now.
     pub fn age_load(&mut self) {
         self.load = self.load() / 2;
         self.received_before = self.counters.received.get();
     }
 
-    /// Ends the connection: tells the log, the network, and the handlers.
-    pub fn close(&mut self, close: &Close, turn: &mut Turn) {
+    /// Ends the connection: logs it, removes the switch from the registry, and tells the handlers.
+    pub fn close(&mut self, close: &Close, batch: &mut BatchContext) {
         self.log_end(close);
-        let shard = &turn.network.shard(turn.shard).counters;
+        let shard = &batch.network.shard(batch.shard).counters;
         shard.panics.add(matches!(close, Close::Panic(_)).into());
         let Some(switch) = &mut self.switch else {
             return;
         };
-        turn.network.deregister(switch.info.datapath_id, self.token);
+        batch
+            .network
+            .deregister(switch.info.datapath_id, self.token);
         for mut handler in switch.handlers.drain(..) {
             let told = contain(|| {
                 handler.switch_down(&switch.info);
@@ -872,12 +857,12 @@ impl<C: Channel> Connection<C> {
                 .filter_map(Result::err)
             {
                 shard.panics.add(1);
-                urtica_log::error!(about: Subject::Switch(switch.info.datapath_id), dp_id = %switch.info.datapath_id, %reason, "while its switch left");
+                urtica_log::error!(about: Subject::Switch(switch.info.datapath_id), dp_id = %switch.info.datapath_id, %reason, "a handler panicked while its switch left");
             }
         }
     }
 
-    /// What log lines about it are about.
+    /// The subject of log lines about it.
     fn subject(&self) -> Subject<'_> {
         match &self.switch {
             Some(switch) => Subject::Switch(switch.info.datapath_id),
@@ -922,7 +907,7 @@ fn set_xids(bytes: &mut [u8], xid: u32) {
     }
 }
 
-/// Tells of a switch that has no table for entries behind a filter's.
+/// Warns of a switch that has no table for entries behind a filter's.
 fn warn_if_unguarded(info: &SwitchInfo, tables: Tables) {
     let has = match info.version {
         Version::Of10 => 1,
@@ -941,12 +926,12 @@ fn warn_if_unguarded(info: &SwitchInfo, tables: Tables) {
     }
 }
 
-/// Runs code that calls handlers; a panic in one becomes the end of its connection.
+/// Runs code that calls handlers; a panic in one becomes the reason for which its connection ends.
 pub(crate) fn contain(run: impl FnOnce() -> Result<(), Close>) -> Result<(), Close> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(Close::Panic(panic_text(panic))))
 }
 
-/// Drops a handler, which may panic even now.
+/// Drops a handler, which may panic in its destructor.
 fn drop_contained(handler: Box<dyn SwitchHandler>) -> Result<(), Close> {
     contain(|| {
         drop(handler);
@@ -954,7 +939,7 @@ fn drop_contained(handler: Box<dyn SwitchHandler>) -> Result<(), Close> {
     })
 }
 
-/// Hands a message to the handler's method for it.
+/// Calls the handler's method for the message.
 fn deliver(handler: &mut dyn SwitchHandler, switch: &mut Switch, xid: u32, message: &Message) {
     match message {
         Message::PacketIn(packet) => handler.packet_in(switch, packet),

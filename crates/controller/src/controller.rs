@@ -1,4 +1,4 @@
-//! The controller as it is set up: its settings, and what it is started with.
+//! The settings of a controller, and how it is started.
 
 use crate::error::Error;
 use crate::network::Network;
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use urtica_socket::{Address, DEFAULT_PORT, Listener};
 
-/// How long a stopping shard waits for switches to read what is still to be sent.
+/// How long a stopping shard waits for switches to read what is still to be sent, unless set otherwise.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// More shards than any machine has use for: each has a thread and half a megabyte of buffers.
+/// More shards than any machine can use: each has a thread and half a megabyte of buffers.
 const MAX_SHARDS: usize = 1024;
 
 /// The port that OpenFlow used before IANA gave it one. Mininet and old switches still try it.
@@ -85,13 +85,13 @@ impl Controller {
         self
     }
 
-    /// How long switches have to take what waits for them when the controller stops: 2 s, unless told otherwise.
+    /// How long switches have to read what waits for them when the controller stops: 2 s, unless set otherwise.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain_timeout = timeout;
         self
     }
 
-    /// How sessions behave.
+    /// Sets versions, time-outs and keep-alive of the sessions with switches.
     pub fn session(mut self, config: SessionConfig) -> Self {
         self.session = config;
         self
@@ -155,8 +155,8 @@ impl Controller {
         })
     }
 
-    /// A controller without threads, sockets and clock, driven by whoever holds it. It has one shard, and addresses to
-    /// listen at mean nothing to it.
+    /// A controller without threads, sockets and clock, driven by its caller: see [`Embedded`]. It has one shard, and ignores
+    /// addresses to listen at.
     ///
     /// # Errors
     /// [`Error`] where it cannot start.

@@ -1,17 +1,17 @@
-//! What is counted, per switch and per shard.
+//! Counters, per switch, per shard, and of background programs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter that one thread writes and any may read.
 ///
 /// Thread-safety: only the owning shard adds to it, so it needs no atomic read-modify-write: a relaxed
-/// load and store cost the same as a plain field. What several threads count, they all add with
+/// load and store cost the same as a plain field. Counters that several threads write are all added to with
 /// `add_shared`.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds to it. For the owner alone.
+    /// Adds to it. For the owning thread alone.
     #[inline]
     pub(crate) fn add(&self, count: u64) {
         self.0
@@ -65,21 +65,21 @@ counters! {
         errors,
         /// Messages that could not be decoded and were answered with an error.
         malformed,
-        /// Messages of handlers that the switch's version cannot express.
+        /// Messages of handlers that could not be encoded in the switch's version.
         unsendable,
         /// Packets that could not be forwarded because the switch sent only their beginning.
         truncated,
-        /// How often reading stopped because the switch did not read.
+        /// How many times reading stopped because the switch did not read its replies.
         stalls,
-        /// Messages from elsewhere that were refused because too many waited already.
+        /// Messages from outside the handlers that were refused because the backlog was full ([`RequestError::Busy`](crate::RequestError::Busy)).
         refused,
-        /// Ports that are not known, since the switch has too many ([`MAX_PORTS`](crate::MAX_PORTS)).
+        /// Ports that are ignored because the switch has more than [`MAX_PORTS`](crate::MAX_PORTS).
         ports_refused,
-        /// Packet-ins that were answered in the kernel; they count among the received ones, too.
+        /// Packet-ins that were answered in the kernel; they are among those received.
         answered_in_kernel,
-        /// How often the kernel passed input on since it held something that is not answered there.
+        /// How many times the kernel passed input on because it held something that is not answered there.
         passed_by_kernel,
-        /// How often the kernel passed input on since the queue was long, or the switch did not read its replies as fast.
+        /// How many times the kernel passed input on because the queue was long, or the switch did not read its replies fast enough.
         fell_back,
     }
 }
@@ -87,9 +87,9 @@ counters! {
 counters! {
     /// What one shard did.
     ShardCounters {
-        /// Connections taken on.
+        /// Connections adopted: new ones, and those that moved here from other shards.
         connections,
-        /// Connections closed or given away.
+        /// Connections closed, or moved to other shards.
         departures,
         /// Messages received.
         received,
@@ -101,22 +101,22 @@ counters! {
         reads,
         /// Writes to sockets.
         writes,
-        /// Times that it waited for something to do.
+        /// Waits for events (calls of `epoll_wait`).
         waits,
-        /// Nanoseconds between one wait's end and the next one's beginning: how long it had something to do.
+        /// Nanoseconds between the end of one wait and the beginning of the next: how long it was busy.
         busy_ns,
         /// Handlers that panicked.
         panics,
         /// Packet-ins that were answered in the kernel.
         answered_in_kernel,
-        /// How often the kernel passed input on since it held something that is not answered there.
+        /// How many times the kernel passed input on because it held something that is not answered there.
         passed_by_kernel,
-        /// How often the kernel passed input on since the queue was long, or the switch did not read its replies as fast.
+        /// How many times the kernel passed input on because the queue was long, or the switch did not read its replies fast enough.
         fell_back,
     }
 }
 
-/// What happened to background programs. Any thread adds to it.
+/// Counters of background programs. Any thread adds to them.
 #[derive(Debug, Default)]
 pub struct BackgroundCounters {
     panics: AtomicU64,
@@ -129,7 +129,7 @@ impl BackgroundCounters {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// How often a program was found at work for too long.
+    /// How many times a program was found running for longer than [`STALL`](crate::STALL) without waiting.
     pub fn stalls(&self) -> u64 {
         self.stalls.load(Ordering::Relaxed)
     }
@@ -138,14 +138,14 @@ impl BackgroundCounters {
         self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a program that panicked, and tells the log.
-    pub(crate) fn tell_of_panic(&self, program: &str, reason: &str) {
+    /// Counts and logs a program that panicked.
+    pub(crate) fn note_panic(&self, program: &str, reason: &str) {
         self.add_panic();
         urtica_log::error!(
             about: program,
             program,
             reason,
-            "a background program panicked and is gone; the controller lives on"
+            "a background program panicked and has ended; the controller goes on"
         );
     }
 
@@ -154,8 +154,8 @@ impl BackgroundCounters {
     }
 }
 
-/// Whether the log tells of something that has happened `count` times on a connection: ever more rarely, so that a
-/// switch that refuses everything does not drown the rest.
-pub(crate) fn is_worth_telling(count: u64) -> bool {
+/// Whether the `count`th occurrence of something is logged: with growing count ever fewer are, so that a switch that refuses
+/// everything does not flood the log.
+pub(crate) fn is_worth_logging(count: u64) -> bool {
     count.is_power_of_two()
 }

@@ -1,8 +1,9 @@
-//! A controller that somebody else drives.
+//! A controller that its caller drives.
 
 use crate::background::{Background, TaskQueue};
-use crate::connection::{Channel, Close, Connection, Turn, contain, whole_seconds};
-use crate::counters::is_worth_telling;
+use crate::batch::{BatchContext, whole_seconds};
+use crate::connection::{Channel, Close, Connection, contain};
+use crate::counters::is_worth_logging;
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::session::SessionConfig;
 use crate::switch::FLUSH_BYTES;
@@ -13,16 +14,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How many bytes a connection takes that the caller has not sent on; beyond that the switch counts as one that does not
-/// read.
+/// How many bytes of output a connection holds for the caller; beyond that the switch counts as one that does not read.
 const OUTPUT_BYTES: usize = FLUSH_BYTES;
 
-/// How many turns background programs may take without any time passing: beyond that, they wake each other, or
-/// themselves, for ever.
-const MAX_TURNS: usize = 10_000;
+/// How many times background programs are polled without time passing: beyond that, they wake each other, or themselves,
+/// for ever.
+const MAX_POLLS: usize = 10_000;
 
-/// After how long such programs go on.
-const REST: Duration = Duration::from_millis(1);
+/// After how long such programs are polled again.
+const PAUSE: Duration = Duration::from_millis(1);
 
 const STOPPED: Close = Close::Asked("the controller stops");
 
@@ -30,7 +30,7 @@ const STOPPED: Close = Close::Asked("the controller stops");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(Token);
 
-/// The way to whoever drives the controller: like a socket, with room for some bytes, which wait until they are taken.
+/// Output in memory: like a socket, with room for some bytes, which stay until the caller takes them.
 #[derive(Default)]
 struct Memory(RefCell<Vec<u8>>);
 
@@ -51,9 +51,9 @@ impl Channel for Memory {
 /// A controller without threads, sockets or clock, for networks in one process: bytes of switches and times go in, bytes
 /// come out. Made by [`Controller::embed`](crate::Controller::embed).
 ///
-/// `now` is the time since any moment of the caller's choice. It never goes back: an earlier one counts as the latest.
-/// After each call there may be something to send to any switch: see [`Embedded::output`]. Given the same calls, it does
-/// the same, to the byte, as far as the programs do.
+/// `now` is the time since a moment of the caller's choice. It never goes back: an earlier one counts as the latest so far.
+/// After each call there may be output for any switch: see [`Embedded::output`]. Given the same calls, it does the same, to
+/// the byte, if the programs are deterministic.
 ///
 /// ```
 /// use std::time::Duration;
@@ -80,15 +80,15 @@ impl Channel for Memory {
 /// Dropping it stops it: see [`Embedded::stop`].
 pub struct Embedded {
     connections: BTreeMap<Token, Connection<Memory>>,
-    /// Those for which more waits than their output has room for.
+    /// Connections for which more waits than their output has room for.
     waiting: BTreeSet<Token>,
-    /// What connections that have ended had still to say.
-    last_words: BTreeMap<Token, Vec<u8>>,
+    /// The remaining output of connections that have ended.
+    last_output: BTreeMap<Token, Vec<u8>>,
     session: SessionConfig,
-    turn: Turn,
+    batch: BatchContext,
     background: Arc<TaskQueue>,
-    /// Until when programs that did not come to rest are left alone.
-    rest_until: Duration,
+    /// Until when programs that wake each other for ever are not polled.
+    paused_until: Duration,
     commands: Vec<Command>,
     last_token: Token,
 }
@@ -107,11 +107,11 @@ impl Embedded {
         Self {
             connections: BTreeMap::new(),
             waiting: BTreeSet::new(),
-            last_words: BTreeMap::new(),
+            last_output: BTreeMap::new(),
             session,
-            turn: Turn::new(Vec::new(), started, network, programs, 0),
+            batch: BatchContext::new(Vec::new(), started, network, programs, 0),
             background: queue,
-            rest_until: Duration::ZERO,
+            paused_until: Duration::ZERO,
             commands: Vec::new(),
             last_token: 0,
         }
@@ -119,10 +119,10 @@ impl Embedded {
 
     /// The connected switches.
     pub fn network(&self) -> &Network {
-        &self.turn.network
+        &self.batch.network
     }
 
-    /// What happened to background programs.
+    /// The counters of background programs.
     pub fn background_counters(&self) -> &BackgroundCounters {
         &self.background.counters
     }
@@ -132,12 +132,12 @@ impl Embedded {
         self.set_time(now);
         self.last_token += 1;
         let (token, config) = (self.last_token, self.session.clone());
-        let connection = Connection::new(Memory::default(), peer, token, config, self.turn.now);
+        let connection = Connection::new(Memory::default(), peer, token, config, self.batch.now);
         self.connections.insert(token, connection);
         ConnectionId(token)
     }
 
-    /// Takes in bytes of a switch, in pieces of any size. What comes while the switch does not read
+    /// Handles bytes from a switch, in pieces of any size. What comes while the switch does not read
     /// ([`Embedded::wants_input`]) is kept, however much it is, and handled once its output has been taken.
     ///
     /// # Errors
@@ -154,100 +154,100 @@ impl Embedded {
         if !self.connections.contains_key(&token) {
             return Err("the connection is not open; expected one that connect() returned".into());
         }
-        self.with(token, |connection, turn| {
+        self.with(token, |connection, batch| {
             if connection.is_stalled() || connection.input_len() > 0 {
                 connection.keep_input(bytes);
-                handle_kept_input(connection, turn)
+                handle_kept_input(connection, batch)
             } else {
-                connection.handle_input(bytes, turn)?;
-                connection.flush(turn)
+                connection.handle_input(bytes, batch)?;
+                connection.flush(batch)
             }
         })
         .map_err(|close| self.close(token, &close))
     }
 
-    /// Whether a switch should be read from: not while it leaves unread what is there for it.
+    /// Whether a switch should be read from: not while it does not read its own output (back-pressure).
     pub fn wants_input(&self, connection: ConnectionId) -> bool {
         let open = self.connections.get(&connection.0);
         open.is_some_and(|open| !open.is_stalled())
     }
 
-    /// What is to be sent to a switch; the caller takes off the front what it has sent. Where more waited than there was
-    /// room for, [`Embedded::next_timeout`] is now, and [`Embedded::poll`] brings it. `None` where there is no such
+    /// What is to be sent to a switch; the caller removes from the front what it has sent. Where more waits than there was
+    /// room for, [`Embedded::next_timeout`] is now, and [`Embedded::poll`] adds it. `None` where there is no such
     /// connection.
     pub fn output(&mut self, connection: ConnectionId) -> Option<&mut Vec<u8>> {
         match self.connections.get_mut(&connection.0) {
             Some(open) => Some(open.channel_mut().0.get_mut()),
-            None => self.last_words.get_mut(&connection.0),
+            None => self.last_output.get_mut(&connection.0),
         }
     }
 
-    /// A switch has gone, or whoever drives the controller has closed a connection that had ended.
+    /// A switch has disconnected, or the caller has closed a connection that had ended.
     pub fn disconnect(&mut self, connection: ConnectionId, now: Duration) {
         self.set_time(now);
         self.close(connection.0, &Close::ByPeer);
-        self.last_words.remove(&connection.0);
+        self.last_output.remove(&connection.0);
     }
 
-    /// Runs background programs that have something to do, and brings what they and handlers have sent to the switches'
-    /// outputs. Returns the connections that have ended, with why. To be called after input and at
+    /// Runs background programs that were woken, and moves what they and handlers have sent to the switches' outputs.
+    /// Returns the connections that have ended, each with the reason. To be called after input and at
     /// [`Embedded::next_timeout`].
     pub fn poll(&mut self, now: Duration) -> Vec<(ConnectionId, String)> {
         self.set_time(now);
         let mut ended = Vec::new();
-        let mut turns = MAX_TURNS;
+        let mut polls = MAX_POLLS;
         loop {
-            self.background.run(&mut turns);
+            self.background.run(&mut polls);
             self.handle_commands(&mut ended);
             self.resume_waiting(&mut ended);
-            if self.is_quiet() {
+            if self.is_idle() {
                 return ended;
             }
-            if turns == 0 {
-                self.send_to_rest();
+            if polls == 0 {
+                self.pause();
                 return ended;
             }
         }
     }
 
-    /// Does what is due on every connection: echo requests, time-outs. To be called a few times a second. Returns the
-    /// connections that have ended, with why.
+    /// Handles the timers of every connection: echo requests, time-outs, [ticks](crate::SwitchHandler::tick). To be called a
+    /// few times a second. Returns the connections that have ended, each with the reason.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, String)> {
         let mut ended = self.poll(now);
         for token in self.tokens() {
-            let result = self.with(token, |connection, turn| {
-                connection.handle_timeout(turn)?;
-                connection.flush(turn)
+            let result = self.with(token, |connection, batch| {
+                connection.handle_timeout(batch)?;
+                connection.flush(batch)
             });
             self.settle(token, result, &mut ended);
         }
         ended
     }
 
-    /// When [`Embedded::poll`] has something to do next, as far as that is known: at once, or when a background program's
-    /// timer is due.
+    /// When [`Embedded::poll`] is to be called next, as far as that is known: now, or when a background program's timer expires.
     pub fn next_timeout(&self) -> Option<Duration> {
-        if !self.is_quiet() || self.can_resume() {
-            return Some(self.now().max(self.rest_until));
+        if !self.is_idle() || self.can_resume() {
+            return Some(self.now().max(self.paused_until));
         }
         let deadline = self.background.clock.next_deadline()?;
-        Some(deadline.saturating_duration_since(self.turn.started))
+        Some(deadline.saturating_duration_since(self.batch.started))
     }
 
-    /// Ends: background programs are dropped, then handlers are told that their switches are gone. So does dropping it.
+    /// Stops: background programs are dropped, then handlers are told that their switches have disconnected. Dropping it does
+    /// the same.
     pub fn stop(self) {}
 
     fn set_time(&mut self, now: Duration) {
         let clock = &self.background.clock;
-        if let Some(now) = self.turn.started.checked_add(now) {
+        if let Some(now) = self.batch.started.checked_add(now) {
             clock.set(now);
         }
-        self.turn.now = clock.now();
-        self.turn.now_s = whole_seconds(self.now());
+        self.batch.now = clock.now();
+        self.batch.now_s = whole_seconds(self.now());
     }
 
     fn now(&self) -> Duration {
-        self.turn.now.duration_since(self.turn.started)
+        self.batch.now.duration_since(self.batch.started)
     }
 
     fn tokens(&self) -> Vec<Token> {
@@ -255,15 +255,15 @@ impl Embedded {
     }
 
     fn mailbox(&self) -> &Mailbox {
-        &self.turn.network.shard(0).mailbox
+        &self.batch.network.shard(0).mailbox
     }
 
-    /// Whether all programs wait and nothing has been sent that is not on its way.
-    fn is_quiet(&self) -> bool {
+    /// Whether all programs wait and the mailbox is empty.
+    fn is_idle(&self) -> bool {
         self.background.is_idle() && self.mailbox().is_empty()
     }
 
-    /// Whether there is room again for what waited.
+    /// Whether some connection has room again for what waits.
     fn can_resume(&self) -> bool {
         let mut waiting = self.waiting.iter();
         waiting.any(|token| {
@@ -272,30 +272,30 @@ impl Embedded {
         })
     }
 
-    fn send_to_rest(&mut self) {
-        self.rest_until = self.now().saturating_add(REST);
+    fn pause(&mut self) {
+        self.paused_until = self.now().saturating_add(PAUSE);
         let counters = &self.background.counters;
         counters.add_stall();
-        if is_worth_telling(counters.stalls()) {
+        if is_worth_logging(counters.stalls()) {
             tracing::warn!(
-                turns = MAX_TURNS,
+                polls = MAX_POLLS,
                 count = counters.stalls(),
-                "background programs wake each other without end; they go on when time has passed"
+                "background programs wake each other without end; they are polled again when time has passed"
             );
         }
     }
 
-    /// Does something with a connection that may call handlers.
+    /// Runs `work`, which may call handlers, with a connection.
     fn with(
         &mut self,
         token: Token,
-        work: impl FnOnce(&mut Connection<Memory>, &mut Turn) -> Result<(), Close>,
+        work: impl FnOnce(&mut Connection<Memory>, &mut BatchContext) -> Result<(), Close>,
     ) -> Result<(), Close> {
-        let turn = &mut self.turn;
+        let batch = &mut self.batch;
         let Some(connection) = self.connections.get_mut(&token) else {
             return Ok(());
         };
-        let result = contain(|| work(connection, turn));
+        let result = contain(|| work(connection, batch));
         if connection.is_waiting() {
             self.waiting.insert(token);
         }
@@ -317,28 +317,28 @@ impl Embedded {
                     count,
                     reply,
                 } => {
-                    let result = self.with(token, |connection, turn| {
-                        connection.send(bytes, count, reply, turn.now);
-                        connection.flush_backlog(turn)
+                    let result = self.with(token, |connection, batch| {
+                        connection.send(bytes, count, reply, batch.now);
+                        connection.flush_backlog(batch)
                     });
                     self.settle(token, result, ended);
                 }
                 Command::Close { token, reason } => {
                     self.settle(token, Err(Close::Asked(reason)), ended);
                 }
-                // What shards say to each other; here is only one.
+                // For controllers with several shards.
                 Command::Adopt | Command::Give { .. } | Command::Stop => {}
             }
         }
         self.commands = commands;
     }
 
-    /// Goes on with connections whose output was full.
+    /// Resumes connections whose output was full.
     fn resume_waiting(&mut self, ended: &mut Vec<(ConnectionId, String)>) {
         for token in std::mem::take(&mut self.waiting) {
-            let result = self.with(token, |connection, turn| {
-                connection.flush_backlog(turn)?;
-                handle_kept_input(connection, turn)
+            let result = self.with(token, |connection, batch| {
+                connection.flush_backlog(batch)?;
+                handle_kept_input(connection, batch)
             });
             self.settle(token, result, ended);
         }
@@ -357,19 +357,19 @@ impl Embedded {
         }
     }
 
-    /// Ends a connection, which may still have something to say; returns why, in words.
+    /// Ends a connection, whose remaining output is kept; returns the reason, in words.
     fn close(&mut self, token: Token, close: &Close) -> String {
         if let Some(mut connection) = self.connections.remove(&token) {
             self.waiting.remove(&token);
-            // As much as there is room for. Sending into memory does not fail.
-            let _ = connection.flush(&mut self.turn);
-            let last_words = std::mem::take(connection.channel_mut().0.get_mut());
-            if !last_words.is_empty() {
-                self.last_words.insert(token, last_words);
+            // As much as there is room for. Writing to memory does not fail.
+            let _ = connection.flush(&mut self.batch);
+            let last_output = std::mem::take(connection.channel_mut().0.get_mut());
+            if !last_output.is_empty() {
+                self.last_output.insert(token, last_output);
             }
-            connection.close(close, &mut self.turn);
+            connection.close(close, &mut self.batch);
         }
-        self.turn.out.clear();
+        self.batch.out.clear();
         close.to_string()
     }
 }
@@ -380,17 +380,20 @@ impl Drop for Embedded {
         for token in self.tokens() {
             self.close(token, &STOPPED);
         }
-        // Whoever waits for a reply learns that there is none.
+        // Requests that wait for replies end with `Disconnected`.
         drop(self.mailbox().close());
     }
 }
 
-/// Handles what was received before, where the switch reads.
-fn handle_kept_input(connection: &mut Connection<Memory>, turn: &mut Turn) -> Result<(), Close> {
+/// Handles what was received earlier, unless the switch is stalled.
+fn handle_kept_input(
+    connection: &mut Connection<Memory>,
+    batch: &mut BatchContext,
+) -> Result<(), Close> {
     if connection.is_stalled() {
         return Ok(());
     }
     let input = connection.take_input();
-    connection.handle_input(&input, turn)?;
-    connection.flush(turn)
+    connection.handle_input(&input, batch)?;
+    connection.flush(batch)
 }

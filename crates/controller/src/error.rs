@@ -12,26 +12,26 @@ pub enum Error {
     /// An address cannot be listened at.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// There is nothing to run.
+    /// No control program was given.
     #[error("no control program was given; expected at least one")]
     NoProgram,
-    /// There is too much to run.
+    /// Too many control programs were given.
     #[error("{0} control programs were given; at most {MAX_PROGRAMS} fit into one controller")]
     TooManyPrograms(usize),
-    /// A setting with which it cannot work.
+    /// A setting of the controller or a program is not usable.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// A thread that it cannot do without has ended, and so it has stopped by itself.
+    /// One of its threads has ended, and so the controller has stopped by itself.
     #[error(
-        "the controller has stopped, since its thread {thread} ended: {reason}; no switch is served any more: start it anew"
+        "the controller has stopped, because its thread {thread} ended: {reason}; all connections are closed: restart it"
     )]
     Ended {
         /// The thread's name.
         thread: String,
-        /// By what it ended.
+        /// Why it ended.
         reason: String,
     },
-    /// The system refused something.
+    /// A system call failed.
     #[error("the controller cannot {what}: {error}")]
     Io {
         /// What was attempted.

@@ -11,11 +11,11 @@ pub enum NetworkEvent {
     /// It is connected, its ports are known, and its handlers' [`switch_up`](crate::SwitchHandler::switch_up) has been
     /// called.
     Up(Arc<SwitchInfo>),
-    /// One of its ports came, went, or changed. The switch's ports say so already.
+    /// One of its ports was added, deleted, or modified. [`SwitchInfo::ports`] shows it already.
     Port(Arc<SwitchInfo>, PortStatus),
-    /// It has gone, or another connection has taken its place.
+    /// It has disconnected, or another connection has taken its place.
     Down(Arc<SwitchInfo>),
-    /// So many events were lost, since they were not taken in time: what was learnt from events is to be learnt anew from
+    /// So many events were lost because the subscriber was too far behind: its view of the network is to be rebuilt from
     /// [`Network::switches`](crate::Network::switches).
     Missed(u64),
 }

@@ -1,13 +1,13 @@
-//! Where packets go that are sent to FLOOD: to the ports that a service names, if one runs that knows the network's loops.
+//! Where packets that are sent to FLOOD go: to the ports that a service names, if one runs that knows the network's loops.
 //!
 //! **Why not leave it to the switch.** A switch floods to all its ports. In a network with loops the packet comes back,
 //! is flooded again, and never ends; 802.1D's spanning tree prevents it where switches decide for themselves, and here
 //! they don't.
 //!
-//! **What this cannot make safe.** A flow entry that outputs to FLOOD, and packet-outs to ALL: the switch carries them out
+//! **What this cannot prevent.** A flow entry that outputs to FLOOD, and packet-outs to ALL: the switch carries them out
 //! by itself.
 //!
-//! **Cost.** Without a service a comparison; with one, what it takes to name the ports, and one action a port.
+//! **Cost.** Without a service a comparison; with one, a call to it, and one action for each port.
 
 use urtica_wire::{Action, DatapathId, Message, PacketOut, PortNo};
 

@@ -1,4 +1,4 @@
-//! What a control program is: a handler per switch.
+//! The interface that a control program implements: a handler per switch.
 
 use crate::setting::SettingError;
 use crate::{Background, KernelHalf, Stage, Switch, SwitchInfo};
@@ -9,89 +9,89 @@ use urtica_wire::{ErrorMessage, FlowRemoved, Header, Message, PacketIn, PortStat
 /// `OFPT_PACKET_IN`, the same in both versions.
 const PACKET_IN: u8 = 10;
 
-/// How many packet-ins are prefetched for before the first of them has its turn: enough for memory to answer meanwhile, and
-/// few enough for the first cache to keep what it answers.
+/// For how many packet-ins prefetch hints are given before the first of them is handled: enough to hide the latency of memory,
+/// and few enough for the first-level cache to keep what was fetched.
 const PREFETCHED: usize = 64;
 
 /// One switch's part of a control program, with state of its own.
 ///
 /// A switch belongs to one shard, so its handler runs on one thread at a time and its messages come in the order in
 /// which the switch sent them: the handler's state needs no lock (McNettle section 4). A program overrides the methods
-/// that it has a use for; those for messages do nothing by default (McNettle's `defaultHandler`).
+/// that it needs; those for messages do nothing by default (McNettle's `defaultHandler`).
 ///
-/// Several programs on one switch see each message in the order of their [`Stage`]s, and then in that in which they were
-/// given; one that calls [`Switch::consume`] keeps it from those after it.
+/// Several programs on one switch see each message in the order of their [`Stage`]s, and then in the order in which they were
+/// added; one that calls [`Switch::consume`] keeps it from those after it.
 ///
-/// What happens at intervals and concerns one switch is done in [`SwitchHandler::tick`], with the handler's own state. What waits for
-/// replies or looks at the whole network belongs in a background program, which [`Program::start`] spawns and which shares
+/// Periodic work that concerns one switch is done in [`SwitchHandler::tick`], with the handler's own state. What waits for
+/// replies or concerns the whole network belongs in a background program, which [`Program::start`] spawns and which shares
 /// state with handlers.
 ///
-/// A handler must not block: it would hold up every switch of its shard. One that panics loses its switch, whose
-/// connection is closed; the controller and the other switches live on.
+/// A handler must not block: it would hold up every switch of its shard. If one panics, its switch's connection is closed;
+/// the controller and the other switches go on.
 pub trait SwitchHandler: Send {
-    /// The switch's ports are known and its table-miss entry is on its way: time to install what it always needs.
+    /// The switch's ports are known and its table-miss entry has been sent: the place to install permanent entries.
     ///
-    /// Packet-ins may come before this: they are handed over from the moment on at which the switch said who it is.
+    /// Packet-ins may come before this: handlers get them from the features reply on.
     fn switch_up(&mut self, _switch: &mut Switch) {}
 
-    /// How long after [`SwitchHandler::switch_up`], and then after each call, [`SwitchHandler::tick`] is called; `None` for never. Asked
-    /// once, after [`SwitchHandler::switch_up`].
+    /// How long after [`SwitchHandler::switch_up`], and then after each call, [`SwitchHandler::tick`] is called; `None` for never.
+    /// Called once, after [`SwitchHandler::switch_up`].
     fn tick_interval(&self) -> Option<Duration> {
         None
     }
 
-    /// [`SwitchHandler::tick_interval`] has passed, and up to a quarter of a second more; in simulated time as in real time. It comes
-    /// late to a switch that does not read what was sent to it, and once after a pause, however long that was.
+    /// [`SwitchHandler::tick_interval`] has passed, and up to a quarter of a second more; in simulated time as in real time. It is
+    /// delayed while the switch does not read what was sent to it, and called once after a delay, however long that was.
     fn tick(&mut self, _switch: &mut Switch) {}
 
-    /// A packet that no entry matched, or that an entry sent here.
+    /// A packet that matched no entry, or that an entry sent to the controller.
     fn packet_in(&mut self, _switch: &mut Switch, _packet: &PacketIn) {}
 
-    /// Packet-ins that came together; hands them to [`SwitchHandler::packet_in`] one by one.
+    /// Packet-ins that came together; passes them to [`SwitchHandler::packet_in`] one by one.
     ///
-    /// A program may override this to work on several at once. That it stands here, and not in the framework, makes the
-    /// loop a part of each program: the compiler sees through it, and a packet-in costs no call.
+    /// A program may override this to work on several at once. As a default method, and not in the framework, the loop is
+    /// compiled into each program: the compiler can inline it, and a packet-in costs no virtual call.
     #[inline]
     fn packet_ins(&mut self, switch: &mut Switch, packets: &mut PacketIns) {
         // A loop for each version, in which the compiler knows which one it is.
         match packets.version {
-            Version::Of10 => packets.hand_to(self, Version::Of10, switch),
-            Version::Of13 => packets.hand_to(self, Version::Of13, switch),
+            Version::Of10 => packets.pass_to(self, Version::Of10, switch),
+            Version::Of13 => packets.pass_to(self, Version::Of13, switch),
         }
     }
 
-    /// A prefetch hint: this packet-in is handed over soon, after a few others. A program with a large table can have the packet's
-    /// entry fetched from memory meanwhile. Not every packet-in has one.
+    /// A prefetch hint: [`SwitchHandler::packet_in`] is called with this packet-in soon, after a few others. A program with a
+    /// large table can have the packet's entry fetched from memory meanwhile. Not every packet-in is announced.
     #[inline]
     fn prefetch(&self, _packet: &PacketIn) {}
 
-    /// Whether [`SwitchHandler::prefetch`] should be called now. Asked once for packet-ins that came together: a program whose
-    /// table is in the near caches spares itself the hints.
+    /// Whether [`SwitchHandler::prefetch`] should be called. Called once for packet-ins that came together: a program whose
+    /// table fits into the near caches saves itself the hints.
     #[inline]
     fn wants_prefetch(&self) -> bool {
         true
     }
 
-    /// A flow entry is gone whose flow mod asked for word of it.
+    /// A flow entry was removed whose flow mod asked for this message (`OFPFF_SEND_FLOW_REM`).
     fn flow_removed(&mut self, _switch: &mut Switch, _removed: &FlowRemoved) {}
 
     /// A port came, went, or changed. [`SwitchInfo::ports`] says so already.
     fn port_status(&mut self, _switch: &mut Switch, _status: &PortStatus) {}
 
-    /// The switch refused something that this program sent: the message that was sent with `xid`.
+    /// The switch refused the message that this handler sent with `xid`.
     fn error(&mut self, _switch: &mut Switch, _xid: u32, _error: &ErrorMessage) {}
 
-    /// The switch refused something that this program sent through its [`Network`](crate::Network), in a background program or
-    /// in another switch's handler, and for which nobody waits: which message that was is not known.
+    /// The switch refused a message that this program sent through its [`Network`](crate::Network), in a background program or
+    /// in another switch's handler, without awaiting a reply: which message that was is not known.
     fn refused(&mut self, _switch: &mut Switch, _error: &ErrorMessage) {}
 
-    /// Any other message: the reply to a question that this program sent with `xid`, or an experimenter's.
+    /// Any other message: the reply to a request that this handler sent with `xid`, or an experimenter message.
     fn message(&mut self, _switch: &mut Switch, _xid: u32, _message: &Message) {}
 
-    /// The connection is gone. Nothing can be sent any more.
+    /// The connection has ended. Nothing can be sent any more.
     fn switch_down(&mut self, _info: &SwitchInfo) {}
 
-    /// The part of it that answers in the kernel, where it has one: see [`KernelHalf`]. Asked once, after
+    /// The part of it that answers in the kernel, where it has one: see [`KernelHalf`]. Called once, after
     /// [`SwitchHandler::switch_up`], where this program is the only one.
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
         None
@@ -156,15 +156,15 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
     }
 }
 
-/// A control program: makes a handler for each switch that joins, and may have something run beside the handlers.
+/// A control program: makes a handler for each switch that joins, and may run background programs beside the handlers.
 ///
 /// Any function from a switch's description to a handler is one.
 pub trait Program: Send + Sync {
-    /// The handler for a switch that has just said who it is.
+    /// Makes the handler for a switch that has just joined.
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler>;
 
-    /// The controller starts: time to [spawn](Background::spawn) what runs beside the handlers. Called once, before any
-    /// switch joins; [`Background::network`] has no switches yet and tells of them as they come
+    /// The controller starts: the place to [spawn](Background::spawn) background programs. Called once, before any
+    /// switch joins; [`Background::network`] has no switches yet and reports them as they come
     /// ([`Network::events`](crate::Network::events)).
     fn start(&self, _background: &Background) {}
 
@@ -176,7 +176,7 @@ pub trait Program: Send + Sync {
         Ok(())
     }
 
-    /// Where this program stands among others. Asked whenever a switch joins; always the same.
+    /// When this program sees messages, relative to others. Called whenever a switch joins; has to return the same each time.
     fn stage(&self) -> Stage {
         Stage::Forward
     }
@@ -192,7 +192,7 @@ where
     }
 }
 
-/// Packet-ins that came together, as far as the replies to them have room.
+/// Packet-ins that came together, as many as there is room for the replies to.
 #[derive(Clone, Copy)]
 pub struct PacketIns<'a> {
     version: Version,
@@ -209,24 +209,24 @@ impl<'a> PacketIns<'a> {
         }
     }
 
-    /// Hands all to a handler.
+    /// Passes all to a handler.
     #[inline(always)]
-    fn hand_to<H: SwitchHandler + ?Sized>(
+    fn pass_to<H: SwitchHandler + ?Sized>(
         &mut self,
         handler: &mut H,
         version: Version,
         switch: &mut Switch,
     ) {
         if handler.wants_prefetch() {
-            self.prefetch_and_hand_to(handler, version, switch);
+            self.prefetch_and_pass(handler, version, switch);
         } else {
-            self.hand_over(handler, version, switch);
+            self.pass_each(handler, version, switch);
         }
     }
 
-    /// Hands all to a handler, one by one.
+    /// Passes all to a handler, one by one.
     #[inline(always)]
-    fn hand_over<H: SwitchHandler + ?Sized>(
+    fn pass_each<H: SwitchHandler + ?Sized>(
         &mut self,
         handler: &mut H,
         version: Version,
@@ -235,7 +235,7 @@ impl<'a> PacketIns<'a> {
         // Copies, which the compiler can keep in registers.
         let (mut rest, mut taken) = (self.bytes, 0);
         while let Some((_, packet, after)) = split_packet_in(version, rest) {
-            // Asked now and then: a shard's output has room for more than the replies to a few packet-ins.
+            // Checked now and then: a shard's output has room for more than the replies to a few packet-ins.
             if taken % PREFETCHED as u64 == 0 && !switch.has_room() {
                 break;
             }
@@ -247,10 +247,10 @@ impl<'a> PacketIns<'a> {
         self.taken += taken;
     }
 
-    /// Hands all to a handler, [`PREFETCHED`] at a time: first the prefetch hints, in a loop so short that all its state is
+    /// Passes all to a handler, [`PREFETCHED`] at a time: first the prefetch hints, in a loop so short that all its state is
     /// in registers, then the packet-ins.
     #[inline(always)]
-    fn prefetch_and_hand_to<H: SwitchHandler + ?Sized>(
+    fn prefetch_and_pass<H: SwitchHandler + ?Sized>(
         &mut self,
         handler: &mut H,
         version: Version,
@@ -268,7 +268,7 @@ impl<'a> PacketIns<'a> {
         }
     }
 
-    /// Gives hints for as many as there is room for in `bodies`, where their bodies are put. Returns how many those are.
+    /// Gives hints for as many as there is room for in `bodies`, to which their bodies are written. Returns how many those are.
     #[inline(always)]
     fn prefetch_block<H: SwitchHandler + ?Sized>(
         &mut self,
@@ -304,7 +304,7 @@ impl<'a> PacketIns<'a> {
         Some(ManuallyDrop::into_inner(packet))
     }
 
-    /// What was not taken, and how many were.
+    /// The bytes that were not taken, and how many packet-ins were.
     pub(crate) fn finish(self) -> (&'a [u8], u64) {
         (self.bytes, self.taken)
     }
@@ -324,8 +324,8 @@ fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(&[u8], Decoded<'_>
     Some((body, decode(version, body)?, after))
 }
 
-/// A packet-in off the wire owns nothing that would have to be dropped. Saying so lets the compiler keep it in
-/// registers: otherwise it lies in memory for the case that a handler panics.
+/// A decoded packet-in owns nothing that would have to be dropped. Saying so lets the compiler keep it in
+/// registers: otherwise it is kept in memory for the case that a handler panics.
 type Decoded<'a> = ManuallyDrop<PacketIn<'a>>;
 
 #[inline(always)]

@@ -1,10 +1,10 @@
 //! Where a connection meets the part of its program that runs in the kernel.
 //!
 //! **What.** A handler may have a *kernel half*: something that answers messages before they reach the program
-//! ([`SwitchHandler::kernel_half`]). It and the program take turns on a connection: whoever has the turn answers what comes,
-//! writes to the socket, and counts xids. The program gives its turn away when nothing is left for it to do, and takes it
-//! back before it does anything with the connection. What the kernel half does not answer comes to the program as ordinary
-//! input, and the turn with it.
+//! ([`SwitchHandler::kernel_half`](crate::SwitchHandler::kernel_half)). Either the kernel half or the program owns the
+//! connection at a time: the owner answers what comes, writes to the socket, and counts xids. The program hands the connection
+//! over when nothing is left for it to do, and reclaims it before it does anything with it. What the kernel half does not answer
+//! reaches the program as ordinary input, and the ownership with it.
 //!
 //! **Cost.** A connection without one pays a look at an `Option` for each batch.
 
@@ -14,26 +14,28 @@ use std::time::Instant;
 
 /// The part of a handler that answers in the kernel. This crate states what it needs; `urtica-offload` has one.
 pub trait KernelHalf: Send {
-    /// Puts itself between this socket and the program, whose turn it is. All that has come so far has been read.
+    /// Puts itself between this socket and the program, which owns the connection. All that has come so far has been read.
     ///
     /// # Errors
     /// Where it cannot; the program goes on alone then.
     fn attach(&mut self, socket: BorrowedFd) -> io::Result<()>;
 
-    /// Becomes readable when its turn ends since something is passed to the program; an edge for each time. The socket need not
-    /// be watched for input while it has the turn.
+    /// Becomes readable, once each time, when something is passed to the program and the kernel half's ownership ends by that. The
+    /// socket need not be watched for input while the kernel half owns the connection.
     fn wakeup(&self) -> BorrowedFd<'_>;
 
-    /// Whether its turn has ended since something is passed to the program, which may not have come yet.
+    /// Whether its ownership has ended because something is passed to the program, which may not have arrived yet.
     fn has_passed(&self) -> bool;
 
-    /// Gives it the turn, unless it cannot have it now, be it that more has come for the program. Returns whether it has it.
-    fn give(&mut self, hand: Hand) -> bool;
+    /// Hands the connection over to it. Returns `false` where it cannot take it now, for instance because more has come for the
+    /// program.
+    fn hand_over(&mut self, handover: Handover) -> bool;
 
-    /// Takes the turn back. Puts the beginning of a message that it had received to `input`, which is empty.
-    fn take(&mut self, input: &mut Vec<u8>) -> Taken;
+    /// Takes the connection back. Appends the beginning of a message that it had received to `input`, which is empty.
+    fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed;
 
-    /// Whether what it has answered has all been written, so that the program may write. Asked in the program's turn.
+    /// Whether all that it has answered has been written, so that the program may write. Called while the program owns the
+    /// connection.
     fn may_write(&mut self, socket: BorrowedFd) -> bool;
 
     /// The program has read so many bytes.
@@ -42,14 +44,14 @@ pub trait KernelHalf: Send {
     /// The program has written so many bytes.
     fn note_written(&mut self, count: usize);
 
-    /// The longest beginning of a message that it can be given with its turn.
+    /// The longest beginning of a message, in bytes, that it can take over.
     fn max_fragment(&self) -> usize;
 }
 
-/// What the program gives away with its turn.
+/// What the program hands over with a connection.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Hand<'a> {
+pub struct Handover<'a> {
     /// The beginning of a message that has not come as a whole.
     pub fragment: &'a [u8],
     /// The counter of the last xid that was used.
@@ -58,48 +60,49 @@ pub struct Hand<'a> {
     pub started: Instant,
 }
 
-/// What the program gets back with its turn, and what was done in the kernel since it had it last.
+/// What the program gets back with a connection, and what was done in the kernel since the program owned it last.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Taken {
+pub struct Reclaimed {
     /// The counter of the last xid that was used.
     pub xid: u32,
-    /// Packet-ins that were answered, be it that nothing was to be sent.
+    /// Packet-ins that were answered, also those for which nothing was to be sent.
     pub answered: u64,
     /// Messages that were sent.
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// How often input was passed to the program since it held something that is not answered in the kernel.
+    /// How many times input was passed to the program because it held something that is not answered in the kernel.
     pub passed: u64,
-    /// How often since the queue was long, or the switch did not read its replies as fast as they came.
+    /// How many times input was passed because the queue was long, or the switch did not read its replies as fast as they came.
     pub fell_back: u64,
 }
 
-/// A connection's kernel half, and whose turn it is.
-pub(crate) struct Turns {
+/// A connection's kernel half, and which of the two owns the connection.
+pub(crate) struct Ownership {
     half: Box<dyn KernelHalf>,
     is_attached: bool,
     /// Whether a shard watches what wakes it.
     is_watched: bool,
     /// Whether the last read brought all that there was.
     is_drained: bool,
-    is_ours: bool,
+    is_programs: bool,
 }
 
-impl Turns {
+impl Ownership {
+    /// The program's, until it hands the connection over.
     pub fn new(half: Box<dyn KernelHalf>) -> Self {
         Self {
             half,
             is_attached: false,
             is_watched: false,
             is_drained: false,
-            is_ours: true,
+            is_programs: true,
         }
     }
 
-    /// Whether it is the program's turn.
-    pub fn is_ours(&self) -> bool {
-        self.is_ours
+    /// Whether the program owns the connection.
+    pub fn is_programs(&self) -> bool {
+        self.is_programs
     }
 
     /// A read brought so many bytes, less than it could have where `is_drained`.
@@ -119,24 +122,24 @@ impl Turns {
 
     /// Whether the program may write to the socket now.
     pub fn may_write(&mut self, socket: BorrowedFd) -> bool {
-        !self.is_attached || self.is_ours && self.half.may_write(socket)
+        !self.is_attached || self.is_programs && self.half.may_write(socket)
     }
 
-    /// Takes the turn, where it is the kernel's.
-    pub fn take(&mut self, input: &mut Vec<u8>) -> Option<Taken> {
-        if self.is_ours {
+    /// Takes the connection back, where the kernel half owns it.
+    pub fn reclaim(&mut self, input: &mut Vec<u8>) -> Option<Reclaimed> {
+        if self.is_programs {
             return None;
         }
-        self.is_ours = true;
-        Some(self.half.take(input))
+        self.is_programs = true;
+        Some(self.half.reclaim(input))
     }
 
-    /// Whether the turn is there to be taken, as something is on its way to the program.
+    /// Whether the program is to take the connection back, since something is on its way to it.
     pub fn has_passed(&self) -> bool {
-        !self.is_ours && self.half.has_passed()
+        !self.is_programs && self.half.has_passed()
     }
 
-    /// Attaches it to the socket, if that can be now and has not been done.
+    /// Attaches the kernel half to the socket, if that can be now and has not been done.
     ///
     /// # Errors
     /// Where it cannot be; it is to be dropped then.
@@ -162,13 +165,14 @@ impl Turns {
         std::mem::take(&mut self.is_watched).then(|| self.half.wakeup())
     }
 
-    /// Gives the turn away where that can be. Returns whether it was.
-    pub fn give(&mut self, socket: BorrowedFd, hand: Hand) -> bool {
-        let can_be =
-            self.is_ours && self.is_watched && hand.fragment.len() <= self.half.max_fragment();
-        let is_given = can_be && self.half.may_write(socket) && self.half.give(hand);
+    /// Hands the connection over to the kernel half where that can be. Returns whether it did.
+    pub fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> bool {
+        let can_be = self.is_programs
+            && self.is_watched
+            && handover.fragment.len() <= self.half.max_fragment();
+        let is_given = can_be && self.half.may_write(socket) && self.half.hand_over(handover);
         if is_given {
-            self.is_ours = false;
+            self.is_programs = false;
         }
         is_given
     }

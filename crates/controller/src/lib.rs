@@ -62,6 +62,7 @@
 mod args;
 mod background;
 mod backlog;
+mod batch;
 mod broadcast;
 mod connection;
 mod connection_queue;
@@ -103,7 +104,7 @@ pub use error::Error;
 pub use events::NetworkEvent;
 pub use flooding::FloodPorts;
 pub use handler::{PacketIns, Program, SwitchHandler};
-pub use kernel_half::{Hand, KernelHalf, Taken};
+pub use kernel_half::{Handover, KernelHalf, Reclaimed};
 pub use network::Network;
 pub use on_packet::on_packet;
 pub use ports::{MAX_PORTS, Ports};

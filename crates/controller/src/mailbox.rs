@@ -1,6 +1,6 @@
 //! The way into a shard from other threads: a queue of commands, woken by one eventfd write per batch.
 //!
-//! What messages wait in it is bounded for each switch, by its [`Backlog`](crate::backlog::Backlog).
+//! How many bytes of messages wait in it is bounded for each switch, by its [`Backlog`](crate::backlog::Backlog).
 
 use crate::request::Asker;
 use parking_lot::{Mutex, MutexGuard};
@@ -14,18 +14,18 @@ pub(crate) type Token = u64;
 pub(crate) enum Command {
     /// Take on the connections that wait in the shard's queue: new ones, and those that another shard gave away.
     Adopt,
-    /// Give a connection that makes up about `share` (0 to 1) of the shard's load to another shard.
+    /// Give a connection with about `share` (0 to 1) of the shard's load to another shard.
     Give { to: usize, share: f64 },
-    /// Send these bytes, `count` whole messages, to a switch; where a reply is awaited, give them an xid for it.
+    /// Send these bytes, which are `count` whole messages, to a switch; where a reply is awaited, give them an xid for it.
     Send {
         token: Token,
         bytes: Vec<u8>,
         count: u64,
         reply: Option<Asker>,
     },
-    /// Close a connection, because of `reason`.
+    /// Close a connection for this reason.
     Close { token: Token, reason: &'static str },
-    /// Flush all connections, close them, and end.
+    /// Flush and close all connections, and end.
     Stop,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Mailbox {
 #[derive(Default)]
 struct Queue {
     commands: Vec<Command>,
-    /// Nobody drains it any more.
+    /// The shard has ended.
     closed: bool,
 }
 
@@ -72,7 +72,7 @@ impl Mailbox {
         self.lock().commands.is_empty()
     }
 
-    /// Puts a command in; gives it back where the mailbox is closed.
+    /// Pushes a command; returns it where the mailbox is closed.
     pub fn push(&self, command: Command) -> Result<(), Command> {
         let mut queue = self.lock();
         if queue.closed {
@@ -87,7 +87,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Puts commands in that waited in another mailbox; gives them back where this one is closed.
+    /// Pushes commands that waited in another mailbox; returns them where this one is closed.
     pub fn push_moved(&self, mut commands: Vec<Command>) -> Result<(), Vec<Command>> {
         let mut queue = self.lock();
         if queue.closed {
@@ -99,7 +99,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Takes out the commands for one connection, in order.
+    /// Removes the commands for one connection and returns them in order.
     pub fn take_for(&self, token: Token) -> Vec<Command> {
         self.lock()
             .commands
@@ -107,14 +107,14 @@ impl Mailbox {
             .collect()
     }
 
-    /// Takes out what is left and lets nothing in any more, so that nobody waits for a shard that has ended.
+    /// Closes the mailbox and returns what is left in it, so that nobody waits for a shard that has ended.
     pub fn close(&self) -> Vec<Command> {
         let mut queue = self.lock();
         queue.closed = true;
         std::mem::take(&mut queue.commands)
     }
 
-    /// Takes out all commands, leaving `emptied` for the next ones, so that two vectors serve for life.
+    /// Swaps all commands with the empty vector `emptied`, so that two vectors serve for ever.
     pub fn drain_into(&self, emptied: &mut Vec<Command>) {
         let _ = rustix::io::read(&self.wakeup, &mut [0; 8]);
         std::mem::swap(&mut self.lock().commands, emptied);
@@ -125,7 +125,7 @@ impl Mailbox {
     }
 
     fn wake(&self) {
-        // Cannot fail but for a counter at its limit, in which case the shard is being woken already.
+        // Fails only with the counter at its limit, in which case the shard is being woken already.
         let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! All connected switches, as seen from anywhere: handlers, background programs, the northbound.
+//! The registry of all connected switches, for handlers, background programs, and whoever else runs in the process.
 
 use crate::backlog::Backlog;
 use crate::broadcast::{Broadcast, Events};
@@ -18,19 +18,19 @@ use urtica_wire::{
     Action, DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus,
 };
 
-/// The connected switches, and the way to them.
+/// The connected switches: asks about them, and sends to them from anywhere.
 ///
 /// Cheap to clone. Sending goes through the mailbox of the shard that owns the switch, never through its socket, so
 /// messages of different threads do not mix. Cost: one read lock and one push.
 ///
 /// **What `Ok(())` means.** The message is written to the switch's connection, unless that ends before:
-/// [`NetworkEvent::Down`] tells. At most 4 MiB wait for a switch, and what is sent together; beyond that senders get
-/// [`RequestError::Busy`] at once. Who has more to send waits with [`Network::ready`] or [`Network::when_ready`].
+/// [`NetworkEvent::Down`] says so. At most 4 MiB wait for a switch, and what is sent together; beyond that senders get
+/// [`RequestError::Busy`] at once. Whoever has more to send waits with [`Network::ready`] or [`Network::when_ready`].
 ///
 /// Thread-safety: the lock of the registry is taken before that of a mailbox, never the other way round. Senders hold it
-/// for reading while they push, and a switch changes shards under it, so that no message comes to a shard that has given
-/// its switch away. Events are told under it, so that they come in the order of what they tell of: those of switches that
-/// come and go under the lock for writing, those of ports, which a switch may change as often as it likes, under the lock
+/// for reading while they push, and a switch changes shards under it, so that no message reaches a shard that has given
+/// its switch away. Events are sent under it, so that their order is that of what happened: those of switches that connect
+/// and disconnect under the lock for writing, those of ports, which a switch may change as often as it likes, under the lock
 /// for reading and one of their own, which is taken after it.
 ///
 /// **Tables.** Where a program filters, flow mods go to the table of the sender's [`Stage`]: that of the program whose
@@ -40,20 +40,20 @@ use urtica_wire::{
 pub struct Network {
     shared: Arc<Shared>,
     stage: Stage,
-    /// Who sends.
+    /// Goes into the xid of what is sent.
     origin: Origin,
-    /// How long switches have to answer.
+    /// How long switches have to reply.
     deadline: Duration,
 }
 
 struct Shared {
     shards: Vec<Shard>,
     switches: RwLock<HashMap<DatapathId, Entry>>,
-    /// Held while a switch's ports change and that is told.
+    /// Held while a switch's ports change and the event is sent.
     changes: Mutex<()>,
     events: Broadcast<NetworkEvent>,
     tables: Tables,
-    /// Says where flooded packets go, if something does.
+    /// Names the ports that packets are flooded to, if a service does.
     flood_ports: OnceLock<Arc<dyn FloodPorts>>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Entry {
     pub info: Mutex<Arc<SwitchInfo>>,
     pub counters: Arc<SwitchCounters>,
     pub backlog: Arc<Backlog>,
-    /// Whether its ports are known and handlers have been told of it.
+    /// Whether its ports are known and `switch_up` has been called.
     pub is_up: bool,
 }
 
@@ -115,7 +115,7 @@ impl Network {
         }
     }
 
-    /// The same network for the program with this index, which is told what switches refuse.
+    /// The same network for the program with this index, which is told of errors about what is sent.
     pub(crate) fn for_program(&self, index: usize) -> Self {
         Self {
             origin: Origin::program(index),
@@ -123,9 +123,9 @@ impl Network {
         }
     }
 
-    /// The same network with another time for switches to answer what they are asked: 60 s where nobody says so. It counts from
-    /// when the question is handed to the switch's connection; what waits there for the switch to read comes first. Whoever
-    /// waits learns of it within a second.
+    /// The same network with another deadline for replies; the default is 60 s. It counts from when the request is handed to the
+    /// switch's connection, where it queues behind what waits there already. The request ends with
+    /// [`RequestError::Timeout`] within a second after the deadline.
     pub fn with_deadline(&self, deadline: Duration) -> Self {
         Self {
             deadline,
@@ -145,14 +145,14 @@ impl Network {
         self.read().get(&datapath_id).map(Entry::info)
     }
 
-    /// What is counted for a switch, while it is connected.
+    /// The counters of a switch, while it is connected.
     pub fn counters(&self, datapath_id: DatapathId) -> Option<Arc<SwitchCounters>> {
         self.read()
             .get(&datapath_id)
             .map(|entry| entry.counters.clone())
     }
 
-    /// What is counted for each shard.
+    /// The counters of each shard.
     pub fn shard_counters(&self) -> impl Iterator<Item = &ShardCounters> {
         self.shared.shards.iter().map(|shard| &shard.counters)
     }
@@ -160,7 +160,7 @@ impl Network {
     /// What happens to switches from now on, for a program beside the handlers. It begins with an
     /// [`Up`](NetworkEvent::Up) for each switch that is up, in the order of their ids.
     pub fn events(&self) -> Events<NetworkEvent> {
-        // No event is told meanwhile, so that none comes twice or not at all.
+        // No event is sent meanwhile, so that none is received twice or missed.
         let switches = self.read();
         let _unchanged = self.shared.changes.lock();
         let up = switches.values().filter(|entry| entry.is_up);
@@ -170,9 +170,9 @@ impl Network {
         self.shared.events.subscribe_after(before)
     }
 
-    /// Sends a message to a switch. It leaves when the switch's shard gets to it; messages of one sender keep their
-    /// order. Where the switch refuses it, the log says so, and the program that was given this network is told
-    /// ([`SwitchHandler::refused`](crate::SwitchHandler::refused)); to learn of one message, ask with [`Network::confirm`].
+    /// Sends a message to a switch. The switch's shard writes it; messages of one sender keep their order. An error reply is
+    /// logged and reported to the program that was given this network
+    /// ([`SwitchHandler::refused`](crate::SwitchHandler::refused)); to learn the outcome of one message, use [`Network::confirm`].
     ///
     /// # Errors
     /// [`RequestError::UnknownSwitch`], [`RequestError::Encode`], [`RequestError::Busy`],
@@ -181,8 +181,8 @@ impl Network {
         self.send_all(datapath_id, std::slice::from_ref(message))
     }
 
-    /// Sends messages to a switch, all or none of them, one after the other: nothing of another sender comes between.
-    /// However long they are together, they are taken as long as less than 4 MiB wait.
+    /// Sends messages to a switch, all or none of them, back to back: nothing of another sender comes between them.
+    /// However long they are together, they are accepted if less than 4 MiB wait.
     ///
     /// # Errors
     /// As [`Network::send`].
@@ -238,10 +238,10 @@ impl Network {
         self.send(datapath_id, &entries::deletion(match_))
     }
 
-    /// Sends messages in one go, and a barrier request after them. Resolves once the switch has dealt with all: to its
-    /// barrier reply, or to [`RequestError::Refused`] where it refused one of them, the first that it did.
+    /// Sends messages back to back, and a barrier request after them. Resolves once the switch has processed all: to its
+    /// barrier reply, or to [`RequestError::Refused`] with the first error that it sent about one of them.
     ///
-    /// All have the same xid, so that an error finds back whichever message it is about. None of them may have a reply
+    /// All have the same xid, so that an error is routed back whichever message it is about. None of them may have a reply
     /// of its own.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ impl Network {
         Ok(PendingReply(receiver))
     }
 
-    /// Asks a switch something: a multipart request, a barrier, a role.
+    /// Sends a request and returns its reply as a future: a multipart request, a barrier, a role.
     ///
     /// # Errors
     /// As [`Network::send`], and [`RequestError::NoReply`].
@@ -283,7 +283,7 @@ impl Network {
         }
     }
 
-    /// Resolves once the switch has dealt with everything that was sent to it before.
+    /// Resolves once the switch has processed everything that was sent to it before.
     ///
     /// # Errors
     /// As [`Network::send`].
@@ -291,15 +291,15 @@ impl Network {
         self.request(datapath_id, &Message::BarrierRequest)
     }
 
-    /// Waits until a switch can take more: at once where less than 4 MiB wait for it, otherwise when less than half of
-    /// that does. Another sender may take the room meanwhile: see [`Network::when_ready`].
+    /// Waits until a switch accepts more: not at all where less than 4 MiB wait for it, otherwise until less than half of
+    /// that does. Another sender may use up the room meanwhile: see [`Network::when_ready`].
     ///
-    /// Not for handlers, which cannot wait; a handler that has much to send to another switch leaves that to a
+    /// Not for handlers, which must not wait; a handler that has much to send to another switch leaves that to a
     /// [background program](crate::Background).
     ///
     /// # Errors
-    /// [`RequestError::UnknownSwitch`], and [`RequestError::Disconnected`] where the switch leaves meanwhile. What was
-    /// sent to it before may be lost then, and if it has joined again it is to be told anew.
+    /// [`RequestError::UnknownSwitch`], and [`RequestError::Disconnected`] where the switch disconnects meanwhile. What was
+    /// sent to it before may be lost then, and has to be sent again once it is back.
     pub async fn ready(&self, datapath_id: DatapathId) -> Result<(), RequestError> {
         let entry = |switches: &HashMap<_, Entry>| {
             let entry = switches.get(&datapath_id)?;
@@ -312,9 +312,8 @@ impl Network {
         }
     }
 
-    /// Sends something, which may be any of the calls above, as soon as the switch can take it: for those who have more to
-    /// send than a switch keeps up with. Where it is [`RequestError::Busy`], waits until it is [`Network::ready`], and
-    /// tries again.
+    /// Calls `send`, which may be any of the calls above, and as long as that is [`RequestError::Busy`] waits until the switch is
+    /// [`Network::ready`] and calls it again: for those who have more to send than a switch keeps up with.
     ///
     /// ```
     /// # use urtica_controller::{EntryOptions, Network, RequestError};
@@ -345,13 +344,13 @@ impl Network {
         }
     }
 
-    /// From now on, packet-outs to FLOOD go to the ports that this names. Returns `false`, and changes nothing, where something else
-    /// names them already.
+    /// From now on, packet-outs to FLOOD go to the ports that `ports` names. Returns `false`, and changes nothing, where this was
+    /// called before.
     pub fn flood_by(&self, ports: Arc<dyn FloodPorts>) -> bool {
         self.shared.flood_ports.set(ports).is_ok()
     }
 
-    /// Where packets are flooded to that came in at this port; `None` where that is left to the switch.
+    /// The ports to which packets that came in at this port are flooded; `None` where that is left to the switch.
     pub(crate) fn flood_ports(&self, switch: DatapathId, in_port: PortNo) -> Option<Vec<PortNo>> {
         let ports = self.shared.flood_ports.get()?;
         Some(ports.flood_ports(switch, in_port))
@@ -382,7 +381,7 @@ impl Network {
             count,
             reply,
         };
-        // Refused only where that shard has ended, and the connection with it.
+        // Fails only where that shard has ended, and the connection with it.
         self.shard(entry.shard)
             .mailbox
             .push(command)
@@ -408,24 +407,24 @@ impl Network {
         Ok(bytes)
     }
 
-    /// Enters a switch. Where another connection has its id, the newer wins, and the older one, which is returned, is
+    /// Registers a switch. Where another connection has its id, the newer one wins, and the older one, which is returned, is
     /// closed: a switch that reconnects is more likely than two with one id, and its old connection may stay half open
     /// for long.
     pub(crate) fn register(&self, entry: Entry) -> Option<Entry> {
         let mut switches = self.write();
         let older = switches.insert(entry.joined.datapath_id, entry)?;
-        self.tell_of_departure(&older);
+        self.send_down_event(&older);
         let close = Command::Close {
             token: older.token,
             reason: "a newer connection has the same datapath id",
         };
-        // Refused only where that shard has ended, and the connection with it.
+        // Fails only where that shard has ended, and the connection with it.
         let _ = self.shard(older.shard).mailbox.push(close);
         Some(older)
     }
 
-    /// Tells a shard to adopt a connection of another, and hands it all that waits for the connection in the other's mailbox.
-    /// Returns `false`, and changes nothing, where that shard has ended.
+    /// Tells shard `to` to adopt a connection of shard `from`, and moves all that waits for it from the one's mailbox to the
+    /// other's. Returns `false`, and changes nothing, where `to` has ended.
     pub(crate) fn hand_over(
         &self,
         token: Token,
@@ -438,7 +437,7 @@ impl Network {
         commands.extend(self.shard(from).mailbox.take_for(token));
         if let Err(mut commands) = self.shard(to).mailbox.push_moved(commands) {
             commands.remove(0);
-            // Refused only where this shard has ended as well, and nobody waits for it.
+            // Fails only where `from` has ended as well, and nobody waits for it.
             let _ = self.shard(from).mailbox.push_moved(commands);
             return false;
         }
@@ -457,27 +456,26 @@ impl Network {
             .is_some_and(|entry| entry.token == token)
             && let Some(entry) = switches.remove(&datapath_id)
         {
-            self.tell_of_departure(&entry);
+            self.send_down_event(&entry);
         }
     }
 
-    /// Nobody drains a shard's mailbox any more: what is in it is dropped, and switches that the shard has not closed are gone
-    /// with it.
+    /// A shard has ended: closes its mailbox, drops what is in it, and removes the switches that the shard has not closed.
     pub(crate) fn end_shard(&self, index: usize) {
         let mut switches = self.write();
         for (_, entry) in switches.extract_if(|_, entry| entry.shard == index) {
-            self.tell_of_departure(&entry);
+            self.send_down_event(&entry);
         }
         drop(self.shard(index).mailbox.close());
     }
 
-    fn tell_of_departure(&self, entry: &Entry) {
+    fn send_down_event(&self, entry: &Entry) {
         if entry.is_up {
             self.shared.events.send(NetworkEvent::Down(entry.info()));
         }
     }
 
-    /// Tells that a switch's ports are known and its handlers have been told.
+    /// A switch is up: its ports are known and `switch_up` has been called.
     pub(crate) fn announce(&self, datapath_id: DatapathId, token: Token) {
         let mut switches = self.write();
         let entry = switches.get_mut(&datapath_id);
@@ -487,7 +485,7 @@ impl Network {
         }
     }
 
-    /// Takes in what is known of a switch now, and tells of what changed its ports.
+    /// Replaces what is known of a switch, and sends events of what changed its ports.
     pub(crate) fn update_info(&self, token: Token, info: &Arc<SwitchInfo>, ports: &[PortStatus]) {
         let switches = self.read();
         let entry = switches.get(&info.datapath_id);

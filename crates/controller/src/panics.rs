@@ -1,10 +1,10 @@
-//! Panics that are contained: what they said, and threads that end by one.
+//! Panics that are caught: their messages, and threads that end by one.
 
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs what a thread is there for; a panic becomes an error.
+/// Runs the body of a thread; a panic becomes an error.
 pub(crate) fn contain_thread(run: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic_text(panic);
@@ -12,12 +12,12 @@ pub(crate) fn contain_thread(run: impl FnOnce() -> io::Result<()>) -> io::Result
     })
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn panic_text(panic: Box<dyn Any + Send>) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        // What was thrown throws when it is dropped, and so may what that has thrown.
+        // The payload panics when it is dropped, and so may the payload of that panic.
         std::mem::forget(another);
     }
     text.unwrap_or_else(|| "no message".to_owned())

@@ -9,8 +9,8 @@ pub const MAX_PORTS: usize = 1 << 16;
 
 /// The ports of a switch, by number.
 ///
-/// Cost: a clone shares what it has in common with the original, so that it costs as little as a pointer; a look-up or a
-/// change costs the logarithm of how many there are, and so does what it leaves behind in older clones.
+/// Cost: it is a persistent map: a clone costs as much as copying a pointer; a look-up or a change takes time logarithmic in
+/// the number of ports, and so does the memory that a change adds for older clones.
 #[derive(Clone, Debug, Default)]
 pub struct Ports(RedBlackTreeMapSync<PortNo, Port>);
 
@@ -35,7 +35,7 @@ impl Ports {
         self.0.values()
     }
 
-    /// Takes in that a port came, went or changed. Returns `false` where it is one too many.
+    /// Applies a port-status message. Returns `false`, and changes nothing, where there would be more than [`MAX_PORTS`].
     pub(crate) fn update(&mut self, status: &PortStatus) -> bool {
         let port_no = status.port.port_no;
         match status.reason {

@@ -77,28 +77,28 @@ impl Running {
         &self.addresses
     }
 
-    /// What happened to background programs.
+    /// The counters of background programs.
     pub fn background_counters(&self) -> &BackgroundCounters {
         &self.background.counters
     }
 
-    /// Why it has stopped by itself, if it has: a thread that it cannot do without has ended. Nobody is served any more then,
-    /// and the switches were let go; what is left is to call [`Running::stop`].
+    /// Why it has stopped by itself, if it has: one of its threads has ended. All connections are closed then; what is left is
+    /// to call [`Running::stop`].
     pub fn failure(&self) -> Option<Error> {
         self.watch.failure()
     }
 
-    /// Calls `tell` once the controller has stopped by itself, on any thread, or at once where it has: see
+    /// Calls `callback`, on any thread, when the controller stops by itself, or at once where it has: see
     /// [`Running::failure`].
-    pub fn on_failure(&self, tell: impl FnOnce() + Send + 'static) {
-        self.watch.on_failure(tell);
+    pub fn on_failure(&self, callback: impl FnOnce() + Send + 'static) {
+        self.watch.on_failure(callback);
     }
 
-    /// Stops in order: background programs end, there are no new connections, what waits to be sent is sent, handlers are
-    /// told, sockets are closed.
+    /// Stops in order: background programs end, listeners are closed, what waits to be sent is sent
+    /// ([`Controller::drain_timeout`](crate::Controller::drain_timeout)), `switch_down` is called, sockets are closed.
     ///
-    /// Background programs end first, so that none takes the switches that leave now for a network that falls apart; what
-    /// they have sent still leaves. Those that wait are dropped; one that is at work has 2 s, and is left to itself then.
+    /// Background programs end first, so that none mistakes the switches that disconnect now for failures in the network; what
+    /// they have sent still leaves. Those that wait are dropped; one that is running has 2 s to wait or end, and is abandoned then.
     ///
     /// # Errors
     /// [`Error::Ended`] where a thread ended by an error or a panic, before or now.
@@ -147,7 +147,7 @@ fn spawn_threads(
             pin_shard(index, core);
             let shard = || Shard::new(index, network.clone(), queues, programs)?.run(drain_timeout);
             let served = contain_thread(shard);
-            // Also where it did not get that far: nobody takes what is put in there any more.
+            // Also where `Shard::new` failed: nobody drains the mailbox any more.
             network.end_shard(index);
             served
         };
@@ -167,7 +167,7 @@ fn pin_shard(index: usize, core: Option<usize>) {
         return;
     };
     if let Err(error) = pin_to(core) {
-        tracing::warn!(shard = index, core, %error, "cannot pin the shard to its core; it runs anywhere");
+        tracing::warn!(shard = index, core, %error, "cannot pin the shard to its core; it runs on any");
     }
 }
 

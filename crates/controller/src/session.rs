@@ -5,12 +5,12 @@
 //!            │                 │  asks for features; configures; 1.3: asks for port descriptions, adds the table-miss entry
 //!            └──── time-out ───┴── silence, two probes ───┴─► SessionError
 //! ```
-//! Packet-ins are taken from the features reply on: cbench and real switches send them at once, and a controller that
-//! waits for the port descriptions first would flood what it could have learnt.
+//! Packet-ins are accepted from the features reply on: cbench and real switches send them at once, and a controller that
+//! waits for the port descriptions first would flood packets whose destinations it could have learnt.
 //!
 //! **Roles** (1.3.5 section 7.3.9). A session asks for none: every controller starts as an EQUAL, with full access and
 //! all asynchronous messages, and stays one. A program that wants another role sends a role request itself; the reply
-//! goes to whoever asked, as every reply does, and the session neither keeps the role nor holds messages back for it.
+//! is routed to it, as every reply is, and the session neither stores the role nor holds messages back because of it.
 
 use crate::SwitchInfo;
 use crate::setting::{SettingError, expect_time};
@@ -34,9 +34,9 @@ const OFPT_ERROR: u8 = 1;
 const OFPT_MULTIPART_REPLY: u8 = 19;
 
 /// How long our hello waits for the peer's.
-const HELLO_PATIENCE: Duration = Duration::from_millis(200);
+const HELLO_DELAY: Duration = Duration::from_millis(200);
 
-/// How sessions behave.
+/// Settings of the sessions with switches: versions, time-outs, keep-alive.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,18 +49,18 @@ const HELLO_PATIENCE: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionConfig {
-    /// The versions that we speak; at least one.
+    /// The versions of OpenFlow that are offered; at least one.
     pub versions: Vec<Version>,
-    /// How long a peer may take to say who it is, and a 1.3 switch to describe its ports. Not zero.
+    /// How long a peer may take to send its features reply, and a 1.3 switch to describe its ports. Not zero.
     pub handshake_timeout: Duration,
-    /// After how long a silence the switch is asked whether it is there (echo request). Not zero.
+    /// After how long without a message from the switch an echo request is sent. Not zero.
     pub echo_interval: Duration,
-    /// After how long a silence it is taken for dead. More than `echo_interval`.
+    /// After how long without a message the switch is considered dead. More than `echo_interval`.
     pub dead_interval: Duration,
-    /// Whether 1.3 switches get a table-miss entry that sends packets to the controller. Without it they drop them
-    /// (1.3.5 section 5.4).
+    /// Whether 1.3 switches get a table-miss entry that sends packets to the controller. Without it they drop packets that match
+    /// no entry (1.3.5 section 5.4).
     pub table_miss: bool,
-    /// How many tables get one, from table 0 on, as far as the switch has them. A controller sets this by its programs'
+    /// How many tables get one, from table 0 on, if the switch has as many. A controller sets this by its programs'
     /// [`Stage`](crate::Stage)s.
     pub tables: u8,
 }
@@ -111,12 +111,12 @@ impl SessionConfig {
     }
 }
 
-/// What a log line is about.
+/// The subject of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Subject<'a> {
-    /// A switch that has said who it is.
+    /// A switch that has sent its features reply.
     Switch(DatapathId),
-    /// Whoever is at this place.
+    /// The peer at this address.
     Peer(&'a str),
 }
 
@@ -131,7 +131,7 @@ impl<'a> Subject<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The bytes are not OpenFlow, or not any more.
+    /// The bytes are not well-formed OpenFlow.
     #[error("{0}")]
     Malformed(#[from] DecodeError),
     /// The first message is not a hello: a port scanner, a browser, or Mininet's probe.
@@ -151,19 +151,19 @@ pub enum SessionError {
     /// The peer refused our hello.
     #[error("the peer refused the connection with {0}")]
     Refused(ErrorCode),
-    /// The peer did not say who it is in time.
+    /// The peer did not send a features reply in time.
     #[error("no features reply came within {0:?}")]
     HandshakeTimeout(Duration),
-    /// The switch went silent.
-    #[error("nothing was heard for {0:?}, although it was asked")]
+    /// The switch sent nothing for too long, also no reply to echo requests.
+    #[error("nothing was received for {0:?}, although echo requests were sent")]
     Dead(Duration),
-    /// An auxiliary connection, which we do not use.
+    /// An auxiliary connection (1.3.5 section 6.3.7), which is not supported.
     #[error("auxiliary connection {0} refused: all messages go over the main connection")]
     Auxiliary(u8),
 }
 
 impl SessionError {
-    /// Whether this is the noise of an open port and not worth an operator's attention.
+    /// Whether this is the background noise of an open port and not worth an operator's attention.
     pub fn is_noise(&self) -> bool {
         matches!(self, Self::NotOpenFlow)
     }
@@ -173,26 +173,26 @@ impl SessionError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PortsProblem {
-    /// It refused to describe them.
+    /// The switch answered the request for them with an error.
     #[error("it refused to describe its ports with {0}")]
     Refused(ErrorCode),
-    /// What it said of them could not be decoded.
+    /// Their description could not be decoded.
     #[error("its description of its ports is malformed: {0}")]
     Malformed(DecodeError),
-    /// The description did not come, or did not end, in time.
-    #[error("its description of its ports had not come to an end {0:?} after it connected")]
+    /// Their description was not complete in time.
+    #[error("its description of its ports was not complete {0:?} after it connected")]
     Late(Duration),
 }
 
-/// What a frame meant, beyond what the session dealt with itself.
+/// What a frame means to the session's user.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// Nothing: the session dealt with it.
+    /// Nothing: the session handled it.
     Nothing,
-    /// The switch said who it is.
+    /// The switch has sent its features reply.
     Joined(SwitchInfo),
-    /// A message of a switch that has joined. The session has taken from it what it needs.
+    /// A message of a switch that has joined.
     Message(Header, Message<'a>),
     /// A 1.3 switch has described some of its ports; the last part of the description where `last` is set.
     Ports {
@@ -201,8 +201,8 @@ pub enum Event<'a> {
         /// Whether this was all.
         last: bool,
     },
-    /// A 1.3 switch has not described all of its ports. It is to be used with those that it has told of; others, should
-    /// they come late, come as further [`Event::Ports`].
+    /// A 1.3 switch has not described all of its ports. It is to be used with those that it has described; descriptions that come
+    /// late are further [`Event::Ports`].
     PortsUnknown(PortsProblem),
     /// A message that could not be decoded; an OFPT_ERROR has been written.
     Malformed(DecodeError),
@@ -219,9 +219,9 @@ pub struct Session {
     last_heard: Instant,
     last_probe: Option<Instant>,
     features_xid: u32,
-    /// The question for ports that has not been answered to the end.
+    /// The xid of the request for port descriptions, until the last part of the reply.
     port_desc_xid: Option<u32>,
-    /// Whether the switch is used only when that is answered.
+    /// Whether the switch is up only when that is complete.
     awaits_ports: bool,
     table_misses: TableMisses,
 }
@@ -239,9 +239,9 @@ enum Phase {
 impl Session {
     /// A session with `peer` (a name for logs).
     ///
-    /// Our hello waits for the peer's first bytes, or for a moment. Peers speak at once, so this costs no switch any time;
-    /// but Mininet looks for controllers by connecting and closing, and where a hello comes in between, it may take its
-    /// bytes for the sign of a process and wait for ever.
+    /// Our hello waits for the peer's first bytes, or for 200 ms. Switches send their hello at once, so this costs them no time;
+    /// but Mininet looks for controllers by connecting and closing, and where a hello comes in between, it may mistake its
+    /// bytes for the output of a process and wait for ever.
     pub fn new(config: SessionConfig, peer: String, now: Instant) -> Self {
         Self {
             config,
@@ -258,7 +258,7 @@ impl Session {
         }
     }
 
-    /// Says hello, unless that was said.
+    /// Sends our hello, unless that was done.
     fn greet(&mut self, out: &mut Vec<u8>) {
         if self.phase == Phase::New {
             let xid = self.xids.next(Origin::SESSION);
@@ -267,7 +267,7 @@ impl Session {
         }
     }
 
-    /// The version that the switch and we speak, once it has joined.
+    /// The negotiated version, once the switch has joined.
     #[inline]
     pub fn version(&self) -> Option<Version> {
         match self.phase {
@@ -276,19 +276,19 @@ impl Session {
         }
     }
 
-    /// Who the session is with.
+    /// The peer's name for logs.
     pub fn peer(&self) -> &str {
         &self.peer
     }
 
-    /// Notes that the peer is alive. For callers that handle some frames themselves.
+    /// Notes that something was received. For callers that handle some frames themselves.
     #[inline]
     pub fn heard(&mut self, now: Instant) {
         self.last_heard = now;
         self.last_probe = None;
     }
 
-    /// Takes in one whole frame. What is to be sent is appended to `out`.
+    /// Handles one whole frame. What is to be sent is appended to `out`.
     ///
     /// # Errors
     /// [`SessionError`] where the connection is to be closed, after what is in `out` has been sent.
@@ -306,7 +306,7 @@ impl Session {
         }
     }
 
-    /// Takes in that time has passed: says hello to who waits for that, asks a silent switch whether it is there. Returns
+    /// Handles the passing of time: sends our hello to peers that wait for it, and echo requests to silent switches. Returns
     /// [`Event::PortsUnknown`] when a switch has taken too long to describe its ports, [`Event::Nothing`] otherwise.
     ///
     /// # Errors
@@ -348,14 +348,14 @@ impl Session {
             let timeout = self.config.handshake_timeout;
             return Err(SessionError::HandshakeTimeout(timeout));
         }
-        if waited >= HELLO_PATIENCE {
+        if waited >= HELLO_DELAY {
             self.greet(out);
         }
         Ok(())
     }
 
-    /// Takes in the beginning of a message that is not whole yet, so that what is no switch need not be waited for:
-    /// the length that Mininet's probe or a browser seems to announce never comes.
+    /// Checks the beginning of a message that is not whole yet, so that a peer that is no switch need not be waited for:
+    /// the number of bytes that a browser's request seems to announce as its length never comes.
     ///
     /// # Errors
     /// [`SessionError::NotOpenFlow`] where a first message is not going to be a hello.
@@ -367,8 +367,8 @@ impl Session {
         Ok(())
     }
 
-    /// Takes in that the bytes that came are no message, and writes an OFPT_ERROR about them where the peer is known to
-    /// be a switch. Returns why the connection is to be closed after that.
+    /// Handles malformed input, after which the connection is to be closed: writes an OFPT_ERROR about it where the peer is
+    /// known to be a switch. Returns the reason for closing.
     pub fn handle_malformed(
         &mut self,
         error: DecodeError,
@@ -512,10 +512,10 @@ impl Session {
         }
     }
 
-    /// A table-miss entry that was refused is sent again, later: without it the switch drops what matches nothing else.
+    /// A table-miss entry that was refused is sent again later: without it the switch drops packets that match no other entry.
     fn note_refusal(&mut self, xid: u32) {
         if let Some(table_id) = self.table_misses.note_refused(xid) {
-            urtica_log::warn!(about: Subject::of_peer(&self.peer), peer = self.peer, table_id, "the switch refused the entry that sends packets which match no other to the controller; it is sent again until the switch takes it");
+            urtica_log::warn!(about: Subject::of_peer(&self.peer), peer = self.peer, table_id, "the switch refused the table-miss entry, which sends packets that match no other entry to the controller; it is sent again until the switch accepts it");
         }
     }
 
@@ -526,7 +526,7 @@ impl Session {
         })
     }
 
-    /// A switch of which not all ports are known is used nevertheless: others come with port-status messages.
+    /// A switch of which not all ports are known is used nevertheless: port-status messages may add the others.
     fn give_up_on_ports<'a>(&mut self, problem: PortsProblem) -> Event<'a> {
         match std::mem::take(&mut self.awaits_ports) {
             true => Event::PortsUnknown(problem),
@@ -565,9 +565,9 @@ impl Session {
         decoded.inspect_err(|error| self.write_error(version, error.code(), frame, out))
     }
 
-    /// What every switch is told: send whole packets; and in 1.3: describe your ports, send us what matches nothing else.
-    /// It goes out together with the question who the switch is, since each answer that is waited for costs a pass of
-    /// the switch's main loop: Open vSwitch with many bridges takes milliseconds for one.
+    /// Has every switch send whole packets; in 1.3 asks it for port descriptions and adds the table-miss entry, too.
+    /// This goes out together with the features request, since each round trip costs a pass of the switch's main loop: Open
+    /// vSwitch with many bridges takes milliseconds for one.
     fn write_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
         let config = SwitchConfig {
             flags: ConfigFlags::empty(),
@@ -580,7 +580,7 @@ impl Session {
         }
     }
 
-    /// What has to wait for the features: further tables, and ports whose description came before them and was let go.
+    /// What has to wait for the features reply: further tables, and ports whose description came before it and was ignored.
     fn write_rest_of_configuration(&mut self, version: Version, n_tables: u8, out: &mut Vec<u8>) {
         if version != Version::Of10 {
             if self.port_desc_xid.is_none() {
@@ -620,7 +620,7 @@ impl Session {
     }
 
     fn write_error(&mut self, version: Version, code: ErrorCode, frame: &[u8], out: &mut Vec<u8>) {
-        // "At least 64 bytes of the failed request" (1.3.5 section 7.4.4); and never an error about an error.
+        // "At least 64 bytes of the failed request" (1.3.5 section 7.4.4); and no errors about errors.
         let header = Header::peek(frame).filter(|header| header.message_type != OFPT_ERROR);
         let Some(header) = header else {
             return;
@@ -640,7 +640,7 @@ impl Session {
 
     fn write_with_xid(&self, version: Version, xid: u32, message: &Message, out: &mut Vec<u8>) {
         if let Err(error) = message.encode(version, xid, out) {
-            urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "the session's own message could not be written");
+            urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "a message of the session could not be encoded");
         }
     }
 
@@ -664,9 +664,9 @@ impl Session {
     }
 }
 
-/// Whether bytes, as far as they are there, are the beginning of a hello, or of an OFPT_ERROR that refuses ours.
+/// Whether these bytes can be the beginning of a hello, or of an OFPT_ERROR that refuses ours.
 fn may_open(bytes: &[u8]) -> bool {
-    /// 1.0 to 1.5: a hello's version may be one that we do not speak, where it has a bitmap or is higher than ours.
+    /// 1.0 to 1.5: a hello's version may be one that we do not support, where it has a bitmap or is higher than ours.
     const VERSIONS: std::ops::RangeInclusive<u8> = 0x01..=0x06;
     let version = bytes
         .first()
@@ -675,8 +675,8 @@ fn may_open(bytes: &[u8]) -> bool {
     version && matches!(message_type, OFPT_HELLO | OFPT_ERROR)
 }
 
-/// The code in an OFPT_ERROR that came instead of a hello. It stands at the same place, and errors about hellos have the
-/// same numbers, in all versions, also in those that we do not speak.
+/// The code in an OFPT_ERROR that came instead of a hello. It is at the same place, and errors about hellos have the
+/// same numbers, in all versions, also in those that we do not support.
 fn refusal(frame: &[u8]) -> ErrorCode {
     let mut reader = Reader::new(frame.get(Header::SIZE..).unwrap_or_default(), "error");
     match (reader.u16(), reader.u16()) {

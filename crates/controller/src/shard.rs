@@ -1,19 +1,20 @@
 //! A shard: one thread on one core, and the switches that it owns from their first byte to their last.
 //!
-//! **What.** An epoll loop. For each socket that has something: one large read, all whole messages in it handled in
-//! order, all replies sent in one write. No message crosses to another core (McNettle section 5.1).
+//! **What.** An epoll loop. For each ready socket: one large read, all whole messages in it handled in order, all
+//! replies sent in one write: a *batch*. No message crosses to another core (McNettle section 5.1).
 //!
-//! **Why one read per turn.** A switch that floods is always ready; it gets one buffer's worth and then waits until
-//! every other ready switch has had its turn. That is the read budget that keeps max-rate loads fair, where
+//! **Why one read per batch.** A switch that floods is always ready; it gets one buffer's worth and then waits until
+//! every other ready switch has been served. That is the read budget that keeps max-rate loads fair, where
 //! McNettle's scheduler was not (section 6.5).
 //!
 //! **Cost.** Two buffers per shard, allocated and first touched by the shard's own thread after it was pinned
-//! (Primetime section IV.D) and reused for its life. A quiet switch costs a [`Connection`] and no buffer.
+//! (Primetime section IV.D) and reused for its life. An idle switch costs a [`Connection`] and no buffer.
 //!
-//! **Thread-safety.** Nothing in here is shared but the mailbox and the counters.
+//! **Thread-safety.** Nothing in here is shared but the mailbox, the queues of connections and the counters.
 
 use crate::Program;
-use crate::connection::{Close, Connection, Turn, contain, whole_seconds};
+use crate::batch::{BatchContext, whole_seconds};
+use crate::connection::{Close, Connection, contain};
 use crate::connection_queue::ConnectionQueue;
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
@@ -26,30 +27,30 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The most that is read from one switch in one turn.
+/// The most that is read from one switch for one batch.
 const READ_BYTES: usize = 256 << 10;
 
-/// Room before the read for the beginning of a frame that an earlier read ended in; no frame is longer.
+/// Room before the read for the beginning of a frame that the last read ended in; no frame is longer.
 const FRAGMENT_BYTES: usize = 64 << 10;
 
 /// How many sockets one wait can report.
 const EVENTS: usize = 512;
 
-/// How often connections are told that time has passed.
+/// How often connections handle the passing of time.
 const TICK: Duration = Duration::from_millis(250);
 
 const STOPPED: Close = Close::Asked("the controller stops");
 
-/// Marks the mailbox among the sockets.
+/// The epoll data that stands for the mailbox.
 const MAILBOX: u64 = u64::MAX;
 
 pub(crate) struct Shard {
     epoll: OwnedFd,
-    /// The ways of connections into the shards, this one's among them.
+    /// The connections on their way into each shard, this one among them.
     queues: Arc<[ConnectionQueue]>,
     connections: Slab<Box<Connection>>,
     by_token: HashMap<Token, usize>,
-    turn: Turn,
+    batch: BatchContext,
     /// Where reads go.
     input: Vec<u8>,
     commands: Vec<Command>,
@@ -57,7 +58,7 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// Makes the shard with this index. To be called on its own thread, after that was pinned.
+    /// The shard with this index. To be called on its own thread, after that was pinned.
     pub fn new(
         index: usize,
         network: Network,
@@ -78,7 +79,7 @@ impl Shard {
             queues,
             connections: Slab::new(),
             by_token: HashMap::new(),
-            turn: Turn::new(
+            batch: BatchContext::new(
                 Vec::with_capacity(READ_BYTES),
                 now,
                 network,
@@ -91,13 +92,14 @@ impl Shard {
         })
     }
 
-    /// Serves until it is told to stop, and then until switches have taken what waits for them, for `drain_timeout` at most. However it ends, it leaves no switch that nobody serves.
+    /// Serves until it is told to stop, and then until switches have read what waits for them, for `drain_timeout` at most.
+    /// However it ends, it closes all its connections.
     pub fn run(mut self, drain_timeout: Duration) -> std::io::Result<()> {
         let served = contain_thread(|| {
             self.serve_all()?;
             self.drain(drain_timeout)
         });
-        self.let_go();
+        self.close_all();
         served
     }
 
@@ -115,16 +117,16 @@ impl Shard {
                     key => self.serve(key as usize, event.flags),
                 }
             }
-            if self.turn.now >= self.next_tick {
+            if self.batch.now >= self.next_tick {
                 self.tick();
             }
         }
     }
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> std::io::Result<()> {
-        let counters = &self.turn.network.shard(self.turn.shard).counters;
+        let counters = &self.batch.network.shard(self.batch.shard).counters;
         let now = Instant::now();
-        let busy = now.duration_since(self.turn.now);
+        let busy = now.duration_since(self.batch.now);
         counters.busy_ns.add(busy.as_nanos() as u64);
         counters.waits.add(1);
         let timeout = self.next_tick.saturating_duration_since(now);
@@ -141,21 +143,21 @@ impl Shard {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        self.turn.now = Instant::now();
-        self.turn.now_s = whole_seconds(self.turn.now.duration_since(self.turn.started));
+        self.batch.now = Instant::now();
+        self.batch.now_s = whole_seconds(self.batch.now.duration_since(self.batch.started));
         Ok(())
     }
 
-    /// A socket is ready: first what waits to be sent, then, when nothing does, what there is to read.
+    /// Serves a ready socket: first sends what waits, then, when no replies do, reads.
     fn serve(&mut self, key: usize, ready: epoll::EventFlags) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
         let watched = interest(connection);
-        let (input, turn) = (&mut self.input, &mut self.turn);
+        let (input, batch) = (&mut self.input, &mut self.batch);
         let result = contain(|| {
             if connection.is_waiting() {
-                resume(connection, turn)?;
+                resume(connection, batch)?;
             }
             if !connection.is_stalled()
                 && ready.intersects(
@@ -165,15 +167,15 @@ impl Shard {
                         | epoll::EventFlags::ERR,
                 )
             {
-                read(connection, input, turn)?;
+                read(connection, input, batch)?;
             }
             Ok(())
         });
         self.settle(key, watched, result);
     }
 
-    /// After anything was done with a connection that was watched for `watched`: closes it where that failed, watches for
-    /// the right thing otherwise.
+    /// To be called after anything was done with a connection that was watched for `watched`: closes it where that failed, and
+    /// updates what it is watched for otherwise.
     fn settle(&mut self, key: usize, watched: epoll::EventFlags, result: Result<(), Close>) {
         if let Err(close) = result {
             return self.close(key, &close);
@@ -186,7 +188,7 @@ impl Shard {
                 return self.close(key, &Close::Io(error));
             }
         }
-        connection.give_turn(&self.turn);
+        connection.hand_to_kernel(&self.batch);
         let interest = interest(connection);
         if interest != watched {
             self.watch(key, interest);
@@ -203,9 +205,9 @@ impl Shard {
 
     fn handle_commands(&mut self) -> std::ops::ControlFlow<()> {
         let mut commands = std::mem::take(&mut self.commands);
-        self.turn
+        self.batch
             .network
-            .shard(self.turn.shard)
+            .shard(self.batch.shard)
             .mailbox
             .drain_into(&mut commands);
         let mut stop = std::ops::ControlFlow::Continue(());
@@ -238,15 +240,15 @@ impl Shard {
         for (key, watched) in touched {
             self.send_enqueued(key, watched);
         }
-        // Last, so that a connection takes along what this batch had for it.
+        // Last, so that what these commands send to a connection is sent before it moves.
         if let Some((to, share)) = give {
             self.give(to, share);
         }
         stop
     }
 
-    /// Adds a message to what waits for a switch. Returns the key, and for what the connection is watched, where nothing waited
-    /// before, so that one write sends all that this batch of commands brings.
+    /// Adds messages to what waits for a switch. Where nothing waited before, returns the key and what the connection is watched
+    /// for, so that one write sends all that these commands bring.
     fn enqueue(
         &mut self,
         key: usize,
@@ -256,22 +258,22 @@ impl Shard {
     ) -> Option<(usize, epoll::EventFlags)> {
         let connection = &mut self.connections[key];
         let (was_waiting, watched) = (connection.is_waiting(), interest(connection));
-        connection.take_turn(&self.turn);
-        connection.send(bytes, count, reply, self.turn.now);
+        connection.reclaim_from_kernel(&self.batch);
+        connection.send(bytes, count, reply, self.batch.now);
         (!was_waiting).then_some((key, watched))
     }
 
-    /// Sends what was put to a connection for which nothing waited.
+    /// Sends what was enqueued for a connection for which nothing waited.
     fn send_enqueued(&mut self, key: usize, watched: epoll::EventFlags) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
-        let result = connection.flush_backlog(&self.turn);
+        let result = connection.flush_backlog(&self.batch);
         self.settle(key, watched, result);
     }
 
     fn adopt_all(&mut self) {
-        for connection in self.queues[self.turn.shard].take_all() {
+        for connection in self.queues[self.batch.shard].take_all() {
             self.adopt(connection);
         }
     }
@@ -280,9 +282,9 @@ impl Shard {
         let token = connection.token;
         let key = self.connections.insert(connection);
         self.by_token.insert(token, key);
-        self.turn
+        self.batch
             .network
-            .shard(self.turn.shard)
+            .shard(self.batch.shard)
             .counters
             .connections
             .add(1);
@@ -295,7 +297,7 @@ impl Shard {
     }
 
     /// Gives away the connection whose load comes nearest to `share` of the shard's without exceeding it: moving more
-    /// would only turn the imbalance round.
+    /// would only reverse the imbalance.
     fn give(&mut self, to: usize, share: f64) {
         let loads = self.connections.iter();
         let loads: Vec<_> = loads
@@ -312,37 +314,37 @@ impl Shard {
         let connection = self.detach(key);
         tracing::debug!(
             peer = connection.name(),
-            from = self.turn.shard,
+            from = self.batch.shard,
             to,
             "switch moved to a less busy shard"
         );
-        let (network, from) = (&self.turn.network, self.turn.shard);
+        let (network, from) = (&self.batch.network, self.batch.shard);
         let (token, datapath_id) = (connection.token, connection.datapath_id());
         let given = self.queues[to].put(connection, || {
             network.hand_over(token, datapath_id, from, to)
         });
         if let Err(connection) = given {
-            // That shard has ended. This one will be told to soon; until then it keeps the connection.
+            // That shard has ended. This one will be told to stop soon; until then it keeps the connection.
             self.adopt(connection);
         }
     }
 
     fn close(&mut self, key: usize, close: &Close) {
         let mut connection = self.detach(key);
-        connection.take_turn(&self.turn);
-        // The last words, such as an OFPT_ERROR, where the socket takes them.
-        let _ = connection.flush(&mut self.turn);
-        self.turn.out.clear();
-        connection.close(close, &mut self.turn);
+        connection.reclaim_from_kernel(&self.batch);
+        // Sends a last OFPT_ERROR, for instance, where the socket takes it.
+        let _ = connection.flush(&mut self.batch);
+        self.batch.out.clear();
+        connection.close(close, &mut self.batch);
     }
 
-    /// Takes a connection out of everything that knows it.
+    /// Removes a connection from all tables and from epoll.
     fn detach(&mut self, key: usize) -> Box<Connection> {
         let mut connection = self.connections.remove(key);
         self.by_token.remove(&connection.token);
-        self.turn
+        self.batch
             .network
-            .shard(self.turn.shard)
+            .shard(self.batch.shard)
             .counters
             .departures
             .add(1);
@@ -355,35 +357,35 @@ impl Shard {
     }
 
     fn tick(&mut self) {
-        self.next_tick = self.turn.now + TICK;
+        self.next_tick = self.batch.now + TICK;
         for key in self.keys() {
             let Some(connection) = self.connections.get_mut(key) else {
                 continue;
             };
             let watched = interest(connection);
-            let turn = &mut self.turn;
+            let batch = &mut self.batch;
             let result = contain(|| {
-                connection.take_turn(turn);
-                connection.handle_timeout(turn)?;
-                connection.flush(turn)
+                connection.reclaim_from_kernel(batch);
+                connection.handle_timeout(batch)?;
+                connection.flush(batch)
             });
             self.settle(key, watched, result);
         }
     }
 
-    /// The orderly end: closes each connection when nothing waits for its switch any more, or after a while all.
+    /// Closes each connection once nothing waits for its switch, and at the time-out all.
     fn drain(&mut self, timeout: Duration) -> std::io::Result<()> {
-        // None where that is further than times reach.
+        // `None` where that is beyond what an `Instant` can express.
         let deadline = Instant::now().checked_add(timeout);
         let mut events = Vec::with_capacity(EVENTS);
         epoll::delete(&self.epoll, self.mailbox().wakeup())?;
         self.stop_where(|connection| !connection.is_waiting());
         for key in self.keys() {
-            // What switches still say is not read any more.
+            // No more input is read.
             self.watch(key, epoll::EventFlags::OUT);
         }
-        while !self.connections.is_empty() && deadline.is_none_or(|until| self.turn.now < until) {
-            self.next_tick = self.turn.now + TICK;
+        while !self.connections.is_empty() && deadline.is_none_or(|until| self.batch.now < until) {
+            self.next_tick = self.batch.now + TICK;
             self.wait(&mut events)?;
             for event in &events {
                 self.send_last(event.data.u64() as usize);
@@ -393,12 +395,12 @@ impl Shard {
         Ok(())
     }
 
-    /// Closes all connections, and those that others have handed over meanwhile. No more come.
-    fn let_go(&mut self) {
+    /// Closes all connections, also those that others have handed over meanwhile. No more come.
+    fn close_all(&mut self) {
         self.stop_where(|_| true);
-        self.turn.network.end_shard(self.turn.shard);
-        for mut connection in self.queues[self.turn.shard].take_all() {
-            connection.close(&STOPPED, &mut self.turn);
+        self.batch.network.end_shard(self.batch.shard);
+        for mut connection in self.queues[self.batch.shard].take_all() {
+            connection.close(&STOPPED, &mut self.batch);
         }
     }
 
@@ -406,7 +408,7 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
-        if let Err(close) = connection.flush_backlog(&self.turn) {
+        if let Err(close) = connection.flush_backlog(&self.batch) {
             self.close(key, &close);
         }
     }
@@ -427,7 +429,7 @@ impl Shard {
     }
 
     fn mailbox(&self) -> &Mailbox {
-        &self.turn.network.shard(self.turn.shard).mailbox
+        &self.batch.network.shard(self.batch.shard).mailbox
     }
 }
 
@@ -436,7 +438,7 @@ fn interest(connection: &Connection) -> epoll::EventFlags {
     if connection.is_stalled() {
         epoll::EventFlags::OUT
     } else if connection.is_kernels() {
-        // What there is to read is told by what wakes the kernel half's program.
+        // What there is to read is announced by the kernel half's wake-up descriptor.
         epoll::EventFlags::RDHUP
     } else if connection.is_waiting() {
         epoll::EventFlags::IN | epoll::EventFlags::OUT
@@ -445,38 +447,43 @@ fn interest(connection: &Connection) -> epoll::EventFlags {
     }
 }
 
-/// One read, after the beginning of a frame that the last one may have left.
-fn read(connection: &mut Connection, buffer: &mut [u8], turn: &mut Turn) -> Result<(), Close> {
-    turn.network.shard(turn.shard).counters.reads.add(1);
+/// Reads once, behind the beginning of a frame that the last read may have left.
+fn read(
+    connection: &mut Connection,
+    buffer: &mut [u8],
+    batch: &mut BatchContext,
+) -> Result<(), Close> {
+    batch.network.shard(batch.shard).counters.reads.add(1);
     let count = match rustix::io::read(connection.socket(), &mut buffer[FRAGMENT_BYTES..]) {
         Ok(0) => return Err(Close::ByPeer),
         Ok(count) => count,
         Err(Errno::AGAIN | Errno::INTR) => 0,
         Err(error) => return Err(error.into()),
     };
-    turn.network
-        .shard(turn.shard)
+    batch
+        .network
+        .shard(batch.shard)
         .counters
         .received_bytes
         .add(count as u64);
-    if !connection.note_read(count, count < READ_BYTES, turn) {
+    if !connection.note_read(count, count < READ_BYTES, batch) {
         return Ok(());
     }
     let start = FRAGMENT_BYTES - connection.input_len();
     connection.drain_input(&mut buffer[start..FRAGMENT_BYTES]);
-    connection.handle_input(&buffer[start..FRAGMENT_BYTES + count], turn)?;
-    connection.flush(turn)
+    connection.handle_input(&buffer[start..FRAGMENT_BYTES + count], batch)?;
+    connection.flush(batch)
 }
 
-/// The switch may read again: sends what waited, then handles what was received before it stalled.
-fn resume(connection: &mut Connection, turn: &mut Turn) -> Result<(), Close> {
-    connection.flush_backlog(turn)?;
+/// After a stall: sends what waits, then handles what was received before the switch stalled.
+fn resume(connection: &mut Connection, batch: &mut BatchContext) -> Result<(), Close> {
+    connection.flush_backlog(batch)?;
     if connection.is_stalled() {
         return Ok(());
     }
     let input = connection.take_input();
-    connection.handle_input(&input, turn)?;
-    connection.flush(turn)
+    connection.handle_input(&input, batch)?;
+    connection.flush(batch)
 }
 
 #[cfg(test)]

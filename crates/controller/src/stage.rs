@@ -10,9 +10,9 @@
 //!              │ no entry                   │ no entry
 //!              └──────► controller ◄────────┘
 //! ```
-//! **What a switch lacks.** OpenFlow 1.0 and switches with one table have no place for this. There, entries of
+//! **Switches that cannot do this.** OpenFlow 1.0 and switches with one table have no table for it. There, entries of
 //! forwarding programs are refused, by the encoder or by the switch, and each packet comes to the controller, where the
-//! filter sees it: slow, and guarded.
+//! filter sees it: slow, but safe.
 
 /// The order in which programs see a message: by stage, and within a stage as they were added.
 ///
@@ -23,11 +23,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Looks on, and takes what is its own: discovery, host tracking.
+    /// Observes, and consumes what is its own: discovery, host tracking.
     Observe,
     /// Decides what may pass: a firewall.
     Filter,
-    /// Decides where it goes.
+    /// Decides where packets go.
     Forward,
 }
 
@@ -36,7 +36,7 @@ pub enum Stage {
 pub(crate) enum Tables {
     /// No program filters: all share them.
     Shared,
-    /// Those up to the filters have table 0, those after them table 1.
+    /// Programs up to the filters have table 0, those after them table 1.
     ByStage,
 }
 
@@ -49,7 +49,7 @@ impl Tables {
         }
     }
 
-    /// How many have a table-miss entry.
+    /// How many tables have a table-miss entry.
     pub fn count(self) -> u8 {
         match self {
             Self::Shared => 1,
@@ -57,7 +57,7 @@ impl Tables {
         }
     }
 
-    /// The table that programs of a stage have to themselves; `None` where all are shared.
+    /// The own table of programs of a stage; `None` where all share one.
     pub fn own_table(self, stage: Stage) -> Option<u8> {
         match (self, stage) {
             (Self::Shared, _) => None,

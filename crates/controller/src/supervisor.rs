@@ -1,4 +1,4 @@
-//! The thread beside the shards: accepts connections, hands them out, and evens out the shards' load.
+//! The thread beside the shards: accepts connections, distributes them, and balances the shards' load.
 
 use crate::connection::Connection;
 use crate::connection_queue::ConnectionQueue;
@@ -18,20 +18,20 @@ const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
 /// Differences below this much of an interval's work are not worth moving a switch for.
 const BALANCE_THRESHOLD: Duration = Duration::from_millis(100);
 
-/// How long accepting rests when the system is short of something: mostly of file descriptors.
+/// How long accepting pauses when the system is out of a resource: mostly of file descriptors.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) struct Supervisor {
     network: Network,
-    /// The ways of connections into the shards.
+    /// The connections on their way into each shard.
     queues: Arc<[ConnectionQueue]>,
     listeners: Vec<Listener>,
     session: SessionConfig,
     /// How long each shard had been busy when load was last compared, in nanoseconds.
     busy_before: Vec<u64>,
     next_balance: Instant,
-    /// Until when nothing is accepted, since the system was short of something.
-    rests_until: Option<Instant>,
+    /// Until when nothing is accepted, since the system was out of a resource.
+    paused_until: Option<Instant>,
     last_token: Token,
 }
 
@@ -51,12 +51,12 @@ impl Supervisor {
             session,
             busy_before,
             next_balance,
-            rests_until: None,
+            paused_until: None,
             last_token: 0,
         }
     }
 
-    /// Works until `stop` becomes readable; then nobody listens any more, and the shards are told to end.
+    /// Runs until `stop` becomes readable; then closes the listeners and tells the shards to end.
     pub fn run(mut self, stop: BorrowedFd) -> io::Result<()> {
         while !self.wait(stop)? {
             for index in 0..self.listening(Instant::now()).len() {
@@ -68,27 +68,27 @@ impl Supervisor {
         }
         drop(std::mem::take(&mut self.listeners));
         for shard in self.network.shards() {
-            // Refused only where the shard has ended already.
+            // Fails only where the shard has ended already.
             let _ = shard.mailbox.push(Command::Stop);
         }
         Ok(())
     }
 
-    /// Where connections are accepted now: nowhere while accepting rests.
+    /// The listeners to accept connections from: none during a pause.
     fn listening(&self, now: Instant) -> &[Listener] {
-        match self.rests_until {
+        match self.paused_until {
             Some(until) if now < until => &[],
             _ => &self.listeners,
         }
     }
 
-    /// When there is something to do next, whether or not a connection comes.
+    /// When there is something to do next if no connection comes.
     fn next_timeout(&self, now: Instant) -> Instant {
-        let rests_until = self.rests_until.filter(|until| now < *until);
-        rests_until.map_or(self.next_balance, |until| until.min(self.next_balance))
+        let paused_until = self.paused_until.filter(|until| now < *until);
+        paused_until.map_or(self.next_balance, |until| until.min(self.next_balance))
     }
 
-    /// Waits for a connection, for the next time-out, or for the end, which it tells.
+    /// Waits for a connection, for the next time-out, or for `stop`; returns `true` for the last.
     fn wait(&self, stop: BorrowedFd) -> io::Result<bool> {
         let now = Instant::now();
         let timeout = self.next_timeout(now).saturating_duration_since(now);
@@ -122,20 +122,20 @@ impl Supervisor {
             );
             let shard = self.next_shard();
             let mailbox = &self.network.shard(shard).mailbox;
-            // Refused only where the shard has ended, and dropped then: the controller stops.
+            // Fails only where the shard has ended, and drops the connection: the controller stops.
             let _ = self.queues[shard].put(Box::new(connection), || {
                 mailbox.push(Command::Adopt).is_ok()
             });
         }
     }
 
-    /// The next in turn: connections are handed out one by one, and load is evened out later, when it shows.
+    /// Round robin: load is balanced later, when it shows.
     fn next_shard(&self) -> usize {
         (self.last_token % self.network.shards().len() as u64) as usize
     }
 
-    /// Where one shard has had much more to do than another, has it give half of the difference away. Time tells more
-    /// than a count of messages would: handlers differ.
+    /// Where one shard was much busier than another, has it give half of the difference away. Load is measured in time and not
+    /// in messages: handlers differ.
     fn balance(&mut self) {
         self.next_balance = Instant::now() + BALANCE_INTERVAL;
         let counters = self.network.shard_counters();
@@ -143,14 +143,14 @@ impl Supervisor {
         let loads = busy.iter().zip(&self.busy_before);
         let loads: Vec<_> = loads.map(|(now, before)| now - before).collect();
         self.busy_before = busy;
-        if let Some(Gift { from, to, share }) = Gift::between(&loads) {
+        if let Some(Transfer { from, to, share }) = Transfer::between(&loads) {
             let give = Command::Give { to, share };
             let _ = self.network.shard(from).mailbox.push(give);
         }
     }
 
-    /// Accepting failed: there is nothing more to accept, the peer left at once, or the system is short of something, which
-    /// may pass. None of these is a reason to stop listening; for the last, accepting rests, as it would fail again at once.
+    /// Accepting failed: there is nothing more to accept, the peer has disconnected at once, or the system is out of a resource,
+    /// which may pass. None of these is a reason to stop listening; for the last, accepting pauses, as it would fail again at once.
     fn note_refusal(&mut self, error: &io::Error, now: Instant) {
         use rustix::io::Errno;
         match Errno::from_io_error(error) {
@@ -160,22 +160,22 @@ impl Supervisor {
             }
             _ => urtica_log::error!(about: "accepting", %error, "cannot accept a connection"),
         }
-        self.rests_until = Some(now + EXHAUSTED_PAUSE);
+        self.paused_until = Some(now + EXHAUSTED_PAUSE);
     }
 }
 
-/// What one shard is to give to another.
+/// A part of one shard's load that is to move to another.
 #[derive(Debug, PartialEq)]
-struct Gift {
+struct Transfer {
     from: usize,
     to: usize,
-    /// Of the load of the one that gives, 0 to 1.
+    /// Of the load of `from`, 0 to 1.
     share: f64,
 }
 
-impl Gift {
-    /// Half of the difference between the busiest shard and the idlest, if it is worth it: then both have the same. `loads`
-    /// are in nanoseconds.
+impl Transfer {
+    /// Half of the difference between the busiest shard and the least busy one, if it is worth it: then both have the same load.
+    /// `loads` are in nanoseconds.
     fn between(loads: &[u64]) -> Option<Self> {
         let from = (0..loads.len()).max_by_key(|&shard| loads[shard])?;
         let to = (0..loads.len()).min_by_key(|&shard| loads[shard])?;
@@ -197,26 +197,26 @@ mod tests {
     }
 
     #[test]
-    fn a_gift_makes_both_shards_equally_busy() {
+    fn a_transfer_makes_both_shards_equally_busy() {
         for loads in [[800, 200], [300, 0], [1000, 500]] {
-            let gift = Gift::between(&ms(&loads)).expect("it is worth it");
-            assert_eq!((gift.from, gift.to), (0, 1));
-            let given = loads[0] as f64 * gift.share;
+            let transfer = Transfer::between(&ms(&loads)).expect("it is worth it");
+            assert_eq!((transfer.from, transfer.to), (0, 1));
+            let given = loads[0] as f64 * transfer.share;
             assert_eq!(loads[0] as f64 - given, loads[1] as f64 + given);
         }
-        let gift = Gift::between(&ms(&[300, 500, 900, 100])).expect("it is worth it");
-        assert_eq!((gift.from, gift.to), (2, 3));
+        let transfer = Transfer::between(&ms(&[300, 500, 900, 100])).expect("it is worth it");
+        assert_eq!((transfer.from, transfer.to), (2, 3));
     }
 
     #[test]
     fn small_differences_are_left_alone() {
         for loads in [&[][..], &[900], &[0, 0], &[100, 0], &[900, 700]] {
-            assert_eq!(Gift::between(&ms(loads)), None, "{loads:?}");
+            assert_eq!(Transfer::between(&ms(loads)), None, "{loads:?}");
         }
     }
 
     #[test]
-    fn accepting_rests_when_the_system_is_short_of_something_and_then_goes_on() {
+    fn accepting_pauses_when_the_system_is_out_of_a_resource() {
         let network = Network::new(1, Tables::Shared).expect("a mailbox");
         let anywhere = "ptcp:0:127.0.0.1".parse().expect("an address");
         let listener = Listener::bind(&anywhere).expect("a port");

@@ -1,12 +1,12 @@
-//! Threads that the controller cannot do without, and what happens when one ends that should not.
+//! The essential threads of the controller, and what happens when one ends that should not.
 //!
-//! **What.** The shards, the supervisor and the clock work until the controller is told to stop. What handlers and background
-//! programs do wrong is contained where they are called; what is left is an error of the system, or a mistake of ours. A
-//! shard that ended alone would leave switches that nobody serves, and get new ones.
+//! **What.** The shards, the supervisor and the clock run until the controller is told to stop. Panics of handlers and
+//! background programs are contained where they are called; what is left is an error of the system, or a bug in the
+//! controller. A shard that ended alone would leave its switches unserved, and get new ones.
 //!
-//! **How.** A thread that ends by an error or a panic stops the controller: nobody listens any more, the other shards let
-//! their switches go in order, so that these look for another controller or do without one, and whoever runs the controller
-//! is told. Nothing is started anew: after a mistake of ours, nobody knows what else is wrong.
+//! **How.** A thread that ends by an error or a panic stops the controller: listeners are closed, the other shards close
+//! their connections in order, so that switches look for another controller or fall back to their fail mode, and whoever
+//! runs the controller is told. Nothing is restarted: after a bug, nobody knows what else is wrong.
 
 use crate::Network;
 use crate::error::Error;
@@ -24,7 +24,7 @@ use std::thread::{self, JoinHandle};
 /// Thread-safety: the lock is never held while anything is called.
 pub(crate) struct Watch {
     network: Network,
-    /// Readable once the controller is to stop.
+    /// Becomes readable when the controller is to stop.
     stop: OwnedFd,
     state: Mutex<State>,
 }
@@ -33,8 +33,8 @@ pub(crate) struct Watch {
 struct State {
     /// The first that ended.
     failure: Option<Failure>,
-    /// Who wants to know.
-    told: Vec<Box<dyn FnOnce() + Send>>,
+    /// Called with the first failure.
+    callbacks: Vec<Box<dyn FnOnce() + Send>>,
 }
 
 #[derive(Clone)]
@@ -52,7 +52,7 @@ impl Watch {
         }))
     }
 
-    /// Starts a thread, which is to end well and when it is told to.
+    /// Starts a thread, which is to run until it is told to stop.
     pub fn spawn(
         self: &Arc<Self>,
         name: String,
@@ -83,33 +83,33 @@ impl Watch {
         Some(Error::Ended { thread, reason })
     }
 
-    /// Calls `tell` when the controller stops by itself; at once where it has.
-    pub fn on_failure(&self, tell: impl FnOnce() + Send + 'static) {
+    /// Calls `callback` when the controller stops by itself; at once where it has.
+    pub fn on_failure(&self, callback: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         if state.failure.is_none() {
-            return state.told.push(Box::new(tell));
+            return state.callbacks.push(Box::new(callback));
         }
         drop(state);
-        tell();
+        callback();
     }
 
     fn fail(&self, thread: String, reason: String) {
         tracing::error!(
             thread,
             reason,
-            "a thread of the controller has ended; the controller stops and lets all switches go: restart it"
+            "a thread of the controller has ended; the controller stops and closes all connections: restart it"
         );
         let mut state = self.lock();
         state.failure.get_or_insert(Failure { thread, reason });
-        let told = std::mem::take(&mut state.told);
+        let callbacks = std::mem::take(&mut state.callbacks);
         drop(state);
         self.stop();
-        // The supervisor would do that; but it may be what has ended.
+        // The supervisor does that; but it may be what has ended.
         for shard in self.network.shards() {
-            // Refused only where the shard has ended already.
+            // Fails only where the shard has ended already.
             let _ = shard.mailbox.push(Command::Stop);
         }
-        told.into_iter().for_each(|tell| tell());
+        callbacks.into_iter().for_each(|callback| callback());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,10 +1,10 @@
-//! Transaction ids that say who sent a message, so that replies and errors find back.
+//! Transaction ids that name the sender of a message, so that replies and errors are routed back to it.
 
-/// Who sent a message: the top byte of its xid, where it lies there.
+/// The sender of a message, as the top byte of its xid, in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin(u32);
 
-/// What an [`Origin`] says.
+/// An [`Origin`], spelled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// The session: handshake, keep-alive.
@@ -32,23 +32,23 @@ impl Origin {
         Self((index as u32 + 1) << COUNTER_BITS)
     }
 
-    /// The xid of all that a program sends beside its handlers, where an error tells which switch has refused something, and
-    /// not what.
+    /// The xid of all that a program sends outside its handlers: an error tells which switch has refused something, and not
+    /// what.
     pub fn xid(self) -> u32 {
         self.0
     }
 
-    /// Whether a message with this xid was sent beside the handlers. One in 16 million of theirs is taken for such.
+    /// Whether a message with this xid was sent outside the handlers. One in 16 million of theirs is mistaken for such.
     pub fn is_xid(self, xid: u32) -> bool {
         self.0 == xid
     }
 
-    /// Where a message with this xid came from.
+    /// The origin of a message with this xid.
     pub fn of(xid: u32) -> Self {
         Self(xid & !COUNTER)
     }
 
-    /// The same, spelled out.
+    /// The sender.
     pub fn sender(self) -> Sender {
         match self {
             Self::SESSION => Sender::Session,
@@ -70,7 +70,7 @@ impl Xids {
         self.last
     }
 
-    /// Goes on after the xid with this counter, where somebody else has used some.
+    /// Continues after the xid with this counter, where a kernel half has used some.
     pub fn go_on_after(&mut self, last: u32) {
         self.last = last;
     }

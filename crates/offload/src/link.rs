@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use urtica_controller::{Hand, KernelHalf, Taken};
+use urtica_controller::{Handover, KernelHalf, Reclaimed};
 
 /// One connection's kernel half.
 pub(crate) struct Link {
@@ -114,28 +114,28 @@ impl KernelHalf for Link {
         self.shared().is_programs()
     }
 
-    fn give(&mut self, hand: Hand) -> bool {
+    fn hand_over(&mut self, handover: Handover) -> bool {
         let (Some(attached), shared) = (&self.attached, self.memory.shared()) else {
             return false;
         };
         if shared.is_retired.load(Relaxed) != 0 {
             return false;
         }
-        shared.set_fragment(hand.fragment);
-        shared.xid.store(hand.xid, Relaxed);
+        shared.set_fragment(handover.fragment);
+        shared.xid.store(handover.xid, Relaxed);
         shared.is_fresh.store(1, Relaxed);
-        shared.clock_ns.store(clock_ns_at(hand.started), Relaxed);
+        shared.clock_ns.store(clock_ns_at(handover.started), Relaxed);
         shared.give_turn(attached.read)
     }
 
-    fn take(&mut self, input: &mut Vec<u8>) -> Taken {
+    fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed {
         let shared = self.memory.shared();
         shared.take_turn();
         self.waker.clear();
         shared.take_fragment(input);
         let (before, now) = (self.before, Done::of(shared));
         self.before = now;
-        Taken {
+        Reclaimed {
             xid: shared.xid.load(Relaxed),
             answered: now.answered - before.answered,
             sent: now.replies - before.replies,

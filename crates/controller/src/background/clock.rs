@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// A clock with timers. Whoever drives it calls [`Clock::fire`] when the next is due.
+/// A clock with timers. Whoever drives it calls [`Clock::fire`] when the next timer is due.
 pub(crate) struct Clock {
     time: Time,
     timers: Mutex<Timers>,
@@ -86,8 +86,8 @@ impl Clock {
             .map(|((deadline, _), _)| *deadline)
     }
 
-    /// Wakes whoever waits for a time that has come, in order. Programs may poll each other by wakers of their own; one that
-    /// panics keeps nobody else asleep.
+    /// Wakes the programs whose timers have expired, in order. A program may have a waker of its own; one that panics does not
+    /// keep the others from being woken.
     pub fn fire(&self) {
         let now = self.now();
         let mut timers = self.timers.lock();
@@ -110,7 +110,7 @@ impl Clock {
             .first_key_value()
             .map(|((deadline, _), _)| deadline.saturating_duration_since(self.now()));
         let duration = next.unwrap_or(limit).min(limit);
-        // An early return is as good as one in time: the caller looks at the clock.
+        // An early return does no harm: the caller looks at the clock.
         let _ = self.earlier.wait_for(&mut timers, duration);
     }
 
@@ -120,7 +120,7 @@ impl Clock {
         self.earlier.notify_all();
     }
 
-    /// Sets a timer, which comes after those that were set for the same time before.
+    /// Sets a timer; of several with the same deadline the first to be set fires first.
     fn insert(&self, deadline: Instant, waker: Waker) -> Key {
         let mut timers = self.timers.lock();
         timers.last_id += 1;
@@ -136,7 +136,7 @@ impl Clock {
         key
     }
 
-    /// Has a timer wake somebody else; it keeps its place. Whether it is still set.
+    /// Replaces the waker of a timer, which keeps its place. Returns whether the timer is still set.
     fn update(&self, key: &Key, waker: &Waker) -> bool {
         let mut timers = self.timers.lock();
         let Some(waiting) = timers.waiting.get_mut(key) else {
@@ -144,7 +144,7 @@ impl Clock {
         };
         let replaced =
             (!waiting.will_wake(waker)).then(|| std::mem::replace(waiting, waker.clone()));
-        // What a waker holds may have timers of its own to remove.
+        // Dropping a waker may remove timers.
         drop(timers);
         drop(replaced);
         true
@@ -156,7 +156,7 @@ impl Clock {
     }
 }
 
-/// Resolves when its time has come: see [`Background::sleep`](crate::Background::sleep).
+/// Resolves at its deadline: see [`Background::sleep`](crate::Background::sleep).
 #[must_use = "it does nothing unless it is awaited"]
 pub struct Sleep {
     clock: Arc<Clock>,

@@ -1,4 +1,4 @@
-//! Background programs that take turns on the thread of whoever drives an embedded controller.
+//! Background programs that run interleaved on the thread of whoever drives an embedded controller.
 
 use super::clock::Clock;
 use super::task::{Task, drop_contained, poll_contained};
@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// The programs of an embedded controller.
 ///
-/// They are owned here and nowhere else: what wakes one knows its number only. So [`TaskQueue::stop`] drops them all,
-/// although they hold the queue, and the clock holds what wakes them.
+/// They are owned here and nowhere else: a waker knows the number of its program only. So [`TaskQueue::stop`] drops them all,
+/// although they hold the queue, and the clock holds their wakers.
 pub(crate) struct TaskQueue {
     pub clock: Arc<Clock>,
     programs: Mutex<Programs>,
@@ -47,7 +47,7 @@ impl TaskQueue {
         }
     }
 
-    /// Adds a program; it has its first turn when the queue is run next. After [`TaskQueue::stop`] it is dropped.
+    /// Adds a program; it is first polled when the queue is run next. After [`TaskQueue::stop`] it is dropped instead.
     pub fn spawn(&self, name: &str, task: Task) {
         let mut programs = self.programs.lock();
         if programs.is_stopped {
@@ -71,15 +71,15 @@ impl TaskQueue {
         waker.wake();
     }
 
-    /// Runs programs until all wait, or have had `turns` turns, which are taken off.
-    pub fn run(&self, turns: &mut usize) {
+    /// Polls programs until all wait, or `polls` is used up: it is decremented by one for each.
+    pub fn run(&self, polls: &mut usize) {
         self.clock.fire();
-        while *turns > 0 {
+        while *polls > 0 {
             let Some(number) = self.ready.lock().pop_front() else {
                 return;
             };
-            *turns -= 1;
-            self.take_turn(number);
+            *polls -= 1;
+            self.poll(number);
         }
     }
 
@@ -101,7 +101,7 @@ impl TaskQueue {
         }
     }
 
-    fn take_turn(&self, number: u64) {
+    fn poll(&self, number: u64) {
         let Some((mut task, waker)) = self.take_out(number) else {
             return;
         };
@@ -115,7 +115,7 @@ impl TaskQueue {
         let program = self.programs.lock().by_number.remove(&number);
         let name = program.map_or_else(String::new, |program| program.name);
         if let Err(reason) = polled {
-            self.counters.tell_of_panic(&name, &reason);
+            self.counters.note_panic(&name, &reason);
         }
         drop_contained(&name, task, &self.counters);
     }
@@ -126,7 +126,7 @@ impl TaskQueue {
         Some((program.task.take()?, Arc::clone(&program.waker)))
     }
 
-    /// A program waits again.
+    /// Stores a program that waits again.
     fn put_back(&self, number: u64, task: Task) {
         if let Some(program) = self.programs.lock().by_number.get_mut(&number) {
             program.task = Some(task);
@@ -134,7 +134,7 @@ impl TaskQueue {
     }
 }
 
-/// What wakes a program.
+/// The waker of a program.
 struct ProgramWaker {
     number: u64,
     is_queued: AtomicBool,

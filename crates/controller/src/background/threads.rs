@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::task::{STALL, Task, drop_contained, poll_contained};
-use crate::counters::{BackgroundCounters, is_worth_telling};
+use crate::counters::{BackgroundCounters, is_worth_logging};
 use crate::watch::{Watch, join_other};
 use parking_lot::Mutex;
 use std::io;
@@ -12,10 +12,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-/// How long a stopping controller waits for programs that are at work.
+/// How long a stopping controller waits for programs that are running.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// All programs of a controller, and the thread that keeps their clock.
+/// All programs of a controller, and the thread that drives their clock.
 pub(crate) struct Threads {
     clock: Arc<Clock>,
     running: Mutex<Vec<Running>>,
@@ -24,7 +24,7 @@ pub(crate) struct Threads {
     pub counters: BackgroundCounters,
 }
 
-/// A program at work.
+/// A program and its thread.
 struct Running {
     program: Arc<Program>,
     thread: JoinHandle<()>,
@@ -38,7 +38,7 @@ struct Program {
 
 #[derive(Default)]
 struct PollState {
-    /// Since when it has been at work; `None` while it waits.
+    /// When its current poll began; `None` while it waits.
     since: Option<Instant>,
     /// Whether this stall has been counted.
     is_counted: bool,
@@ -73,7 +73,7 @@ impl Threads {
         });
         let (threads, known) = (Arc::clone(self), Arc::clone(&program));
         let thread = thread::Builder::new()
-            // The system ends names there.
+            // Thread names must not contain NUL.
             .name(name.replace('\0', " "))
             .spawn(move || threads.run(&known, task));
         match thread {
@@ -84,12 +84,12 @@ impl Threads {
             }
             Err(error) => {
                 self.counters.add_panic();
-                urtica_log::error!(about: name, program = name, %error, "the system has no thread for a background program; it does not run");
+                urtica_log::error!(about: name, program = name, %error, "cannot start a thread for a background program; it does not run");
             }
         }
     }
 
-    /// Stops in order: programs that wait are dropped, those at work have a while to come to an end.
+    /// Stops in order: programs that wait are dropped; running ones get [`PATIENCE`] to wait or end.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.clock.interrupt();
@@ -112,7 +112,7 @@ impl Threads {
         {
             tracing::warn!(
                 program = program.program.name,
-                "a background program does not end; it is left to itself"
+                "a background program does not end; it is abandoned"
             );
         }
     }
@@ -122,21 +122,21 @@ impl Threads {
     }
 
     fn run(&self, program: &Program, mut task: Task) {
-        let alarm = Arc::new(Alarm {
+        let unparker = Arc::new(Unparker {
             thread: thread::current(),
-            is_rung: AtomicBool::new(false),
+            is_woken: AtomicBool::new(false),
         });
-        let waker = Waker::from(Arc::clone(&alarm));
+        let waker = Waker::from(Arc::clone(&unparker));
         let mut context = Context::from_waker(&waker);
         while !self.is_stopping() {
-            program.begin();
+            program.begin_poll();
             let polled = poll_contained(&mut task, &mut context);
-            program.end();
+            program.end_poll();
             match polled {
-                Ok(Poll::Pending) => alarm.wait(|| self.is_stopping()),
+                Ok(Poll::Pending) => unparker.wait(|| self.is_stopping()),
                 Ok(Poll::Ready(())) => break,
                 Err(reason) => {
-                    self.counters.tell_of_panic(&program.name, &reason);
+                    self.counters.note_panic(&program.name, &reason);
                     break;
                 }
             }
@@ -149,74 +149,73 @@ impl Threads {
             self.clock.wait(STALL / 4);
             self.clock.fire();
             for running in self.running.lock().iter() {
-                running.program.tell_of_stall(&self.counters);
+                running.program.note_stall(&self.counters);
             }
         }
     }
 }
 
 impl Program {
-    fn begin(&self) {
+    fn begin_poll(&self) {
         let mut poll = self.poll.lock();
         poll.since = Some(Instant::now());
         poll.is_counted = false;
     }
 
-    fn end(&self) {
+    fn end_poll(&self) {
         self.poll.lock().since = None;
     }
 
-    /// Counts it, once, when it has been at work for too long, and tells of it: ever more rarely, since a program that
-    /// waits for files and sockets may do so by design.
-    fn tell_of_stall(&self, counters: &BackgroundCounters) {
-        let Some((worked, count)) = self.stalled() else {
+    /// Counts a stall once, and logs it: ever more rarely, since a program may block on files and sockets by design.
+    fn note_stall(&self, counters: &BackgroundCounters) {
+        let Some((ran_for, count)) = self.stalled() else {
             return;
         };
         counters.add_stall();
-        if is_worth_telling(count) {
+        if is_worth_logging(count) {
             tracing::warn!(
                 program = self.name,
-                ?worked,
+                ?ran_for,
                 count,
-                "a background program has not waited for anything; others go on"
+                "a background program has run for long without waiting; others are not affected"
             );
         }
     }
 
-    /// For how long it has been at work and the how-manieth time this is, when it is too long and was not counted yet.
+    /// Where its current poll has become a stall that is not counted yet: how long it has run, and how many times it has stalled.
     fn stalled(&self) -> Option<(Duration, u64)> {
         let mut poll = self.poll.lock();
-        let worked = poll.since?.elapsed();
-        if worked < STALL || poll.is_counted {
+        let ran_for = poll.since?.elapsed();
+        if ran_for < STALL || poll.is_counted {
             return None;
         }
         poll.is_counted = true;
         poll.stalls += 1;
-        Some((worked, poll.stalls))
+        Some((ran_for, poll.stalls))
     }
 }
 
-/// Wakes a program's thread.
-struct Alarm {
+/// The waker of a program: unparks its thread.
+struct Unparker {
     thread: Thread,
-    is_rung: AtomicBool,
+    is_woken: AtomicBool,
 }
 
-impl Alarm {
+impl Unparker {
     fn wait(&self, or: impl Fn() -> bool) {
-        while !self.is_rung.swap(false, Ordering::AcqRel) && !or() {
+        while !self.is_woken.swap(false, Ordering::AcqRel) && !or() {
             thread::park();
         }
     }
 }
 
-impl Wake for Alarm {
+impl Wake for Unparker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.is_rung.store(true, Ordering::Release);
+        self.is_woken.store(true, Ordering::Release);
         self.thread.unpark();
     }
 }

@@ -1,7 +1,7 @@
 //! What a connection keeps, where it cannot be seen from outside.
 
 use super::*;
-use crate::RequestError;
+use crate::{Network, Program, RequestError};
 use urtica_wire::{Capabilities, Features, List};
 
 /// Takes everything.
@@ -18,16 +18,16 @@ struct Quiet;
 
 impl SwitchHandler for Quiet {}
 
-fn turn() -> Turn {
+fn batch() -> BatchContext {
     let network = Network::new(1, Tables::Shared).unwrap();
     let programs: Vec<Arc<dyn Program>> = vec![Arc::new(|_: &SwitchInfo| Quiet)];
-    Turn::new(Vec::new(), Instant::now(), network, programs, 0)
+    BatchContext::new(Vec::new(), Instant::now(), network, programs, 0)
 }
 
 /// The connection of a 1.0 switch that has joined.
-fn joined(turn: &mut Turn) -> Connection<Taking> {
+fn joined(batch: &mut BatchContext) -> Connection<Taking> {
     let config = SessionConfig::default();
-    let mut connection = Connection::new(Taking, "a test".into(), 1, config, turn.now);
+    let mut connection = Connection::new(Taking, "a test".into(), 1, config, batch.now);
     let features = Message::FeaturesReply(Features {
         datapath_id: DatapathId(1),
         n_buffers: 0,
@@ -39,8 +39,8 @@ fn joined(turn: &mut Turn) -> Connection<Taking> {
     });
     let mut said = vec![1, 0, 0, 8, 0, 0, 0, 0];
     features.encode(Version::Of10, 0, &mut said).unwrap();
-    connection.handle_input(&said, turn).unwrap();
-    connection.flush(turn).unwrap();
+    connection.handle_input(&said, batch).unwrap();
+    connection.flush(batch).unwrap();
     connection
 }
 
@@ -52,9 +52,9 @@ fn encoded(message: &Message, xid: u32) -> Vec<u8> {
 
 #[test]
 fn requests_that_nobody_waits_for_any_more_are_forgotten() {
-    let mut turn = turn();
-    let mut connection = joined(&mut turn);
-    let start = turn.now;
+    let mut batch = batch();
+    let mut connection = joined(&mut batch);
+    let start = batch.now;
     let ask = |connection: &mut Connection<Taking>| {
         let (sender, receiver) = oneshot::channel();
         let asker = Asker {
@@ -70,17 +70,17 @@ fn requests_that_nobody_waits_for_any_more_are_forgotten() {
     }
     let awaited = ask(&mut connection);
     assert_eq!(connection.requests.xids().count(), 1001);
-    connection.handle_timeout(&mut turn).unwrap();
+    connection.handle_timeout(&mut batch).unwrap();
     let [xid] = connection.requests.xids().collect::<Vec<_>>()[..] else {
         panic!("expected one request that somebody waits for");
     };
     let reply = encoded(&Message::BarrierReply, xid);
-    connection.handle_input(&reply, &mut turn).unwrap();
+    connection.handle_input(&reply, &mut batch).unwrap();
     assert!(awaited.recv().unwrap().is_ok());
     // One that is not answered ends.
     let awaited = ask(&mut connection);
-    turn.now = start + Duration::from_secs(59);
-    connection.requests.sweep(turn.now);
+    batch.now = start + Duration::from_secs(59);
+    connection.requests.sweep(batch.now);
     assert!(awaited.try_recv().is_err(), "there is time left");
     connection.requests.sweep(start + Duration::from_secs(60));
     let timeout = RequestError::Timeout(Duration::from_secs(60));

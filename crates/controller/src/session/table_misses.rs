@@ -1,18 +1,18 @@
 //! The table-miss entries of a session's switch: sent again where the switch refuses them.
 //!
 //! A switch may refuse an entry for a while, because its table is full or it is starting. Without a table-miss entry it drops
-//! what matches nothing else (1.3.5 section 5.4), and no program would ever hear of it.
+//! packets that match no other entry (1.3.5 section 5.4), and no program would ever see them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// How long until entries that were refused are sent again; each time twice as long.
-const PAUSE: Duration = Duration::from_secs(1);
+/// How long until entries that were refused are sent again; it doubles each time.
+const BACKOFF: Duration = Duration::from_secs(1);
 
-/// The longest such pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// The longest such time.
+const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
-/// Which table-miss entries are with the switch, and which it has refused.
+/// Which table-miss entries were sent, and which the switch has refused.
 #[derive(Debug)]
 pub(super) struct TableMisses {
     /// The xid that each was sent with, and its table.
@@ -21,7 +21,7 @@ pub(super) struct TableMisses {
     refused: BTreeSet<u8>,
     /// When those are sent again.
     due: Option<Instant>,
-    pause: Duration,
+    backoff: Duration,
 }
 
 impl Default for TableMisses {
@@ -30,7 +30,7 @@ impl Default for TableMisses {
             sent: Vec::new(),
             refused: BTreeSet::new(),
             due: None,
-            pause: PAUSE,
+            backoff: BACKOFF,
         }
     }
 }
@@ -41,7 +41,7 @@ impl TableMisses {
         self.sent.push((xid, table_id));
     }
 
-    /// The switch refused what was sent with `xid`. Returns the table whose entry that was, if it was one.
+    /// The switch refused the message with `xid`. Returns the table of the entry that it carried, if it was one of these.
     pub fn note_refused(&mut self, xid: u32) -> Option<u8> {
         let at = self.sent.iter().position(|&(sent, _)| sent == xid)?;
         let (_, table_id) = self.sent.swap_remove(at);
@@ -49,17 +49,17 @@ impl TableMisses {
         Some(table_id)
     }
 
-    /// The tables whose entries are to be sent again now.
+    /// Removes and returns the tables whose entries are to be sent again now.
     pub fn take_due(&mut self, now: Instant) -> BTreeSet<u8> {
         if self.refused.is_empty() {
             return BTreeSet::new();
         }
-        let due = *self.due.get_or_insert(now + self.pause);
+        let due = *self.due.get_or_insert(now + self.backoff);
         if now < due {
             return BTreeSet::new();
         }
         self.due = None;
-        self.pause = LONGEST_PAUSE.min(2 * self.pause);
+        self.backoff = MAX_BACKOFF.min(2 * self.backoff);
         std::mem::take(&mut self.refused)
     }
 }

@@ -157,7 +157,7 @@ impl Bench {
 
     /// The hello of a session that has waited for the peer's for long enough.
     fn greeting(&mut self) -> (Header, Vec<u8>) {
-        self.pass(HELLO_PATIENCE).unwrap();
+        self.pass(HELLO_DELAY).unwrap();
         self.take_one()
     }
 
@@ -193,7 +193,7 @@ fn our_hello_names_the_highest_version_and_all_in_the_bitmap() {
 fn our_hello_waits_for_the_peers_first_word_or_a_moment() {
     let mut bench = Bench::new(SessionConfig::default());
     assert!(bench.take().is_empty());
-    bench.pass(HELLO_PATIENCE / 2).unwrap();
+    bench.pass(HELLO_DELAY / 2).unwrap();
     assert!(bench.take().is_empty());
     bench.frame(&hello(4, None)).unwrap();
     let said: Vec<_> = bench.take();
@@ -201,7 +201,7 @@ fn our_hello_waits_for_the_peers_first_word_or_a_moment() {
     assert_eq!(types[..2], [0, 5], "a hello, then a features request");
     let mut bench = Bench::new(SessionConfig::default());
     assert_eq!(bench.greeting().0.message_type, 0);
-    bench.pass(HELLO_PATIENCE).unwrap();
+    bench.pass(HELLO_DELAY).unwrap();
     assert!(bench.take().is_empty(), "it is said once");
 }
 

@@ -123,7 +123,7 @@ fn a_shard_that_ends_takes_the_controller_along_and_no_switch_is_left() {
         ended.contains("its thread shard-1 ended: it panicked"),
         "{ended}"
     );
-    assert!(ended.contains("start it anew"), "{ended}");
+    assert!(ended.contains("restart it"), "{ended}");
     running.on_failure(move || again.send(()).expect("the test listens"));
     told.recv_timeout(DEADLINE).expect("word of it at once");
     let network = running.network().clone();

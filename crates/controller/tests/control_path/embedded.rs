@@ -191,7 +191,7 @@ fn silence_is_asked_about_and_ends_the_connection() {
     bench.now = Duration::from_secs(15);
     let ended = bench.controller.handle_timeout(bench.now);
     assert_eq!(ended.len(), 1);
-    assert!(ended[0].1.starts_with("nothing was heard for 15s"));
+    assert!(ended[0].1.starts_with("nothing was received for 15s"));
     assert!(!bench.is_connected(1));
 }
 

@@ -67,7 +67,7 @@ fn a_description_without_end_is_cut_off_by_time_and_by_number() {
     let log = logged(|| pass(&mut bench, TIMEOUT));
     assert_eq!(record.next(), format!("p: up, {MAX_PORTS} ports"));
     assert_eq!(log.len(), 1);
-    assert!(log[0].contains("had not come to an end 10s after it connected"));
+    assert!(log[0].contains("was not complete 10s after it connected"));
     let counters = bench.controller.network().counters(ONE).unwrap();
     let refused = 100 * PORTS_A_PART - MAX_PORTS;
     assert_eq!(counters.ports_refused.get(), refused as u64);

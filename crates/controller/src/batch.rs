@@ -1,0 +1,51 @@
+//! What a shard's connections have at hand while they handle what they received.
+
+use crate::{Network, Program};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a shard lends a connection while it handles a batch: the messages that one read brought.
+pub(crate) struct BatchContext {
+    /// Where replies gather; empty between batches.
+    pub out: Vec<u8>,
+    /// Read once for each batch.
+    pub now: Instant,
+    /// Whole seconds since the shard started.
+    pub now_s: u32,
+    pub network: Network,
+    /// The same for each program.
+    pub networks: Vec<Network>,
+    pub programs: Vec<Arc<dyn Program>>,
+    /// The index of the shard.
+    pub shard: usize,
+    /// When the shard started.
+    pub started: Instant,
+}
+
+impl BatchContext {
+    /// The context of a shard, with this memory for replies.
+    pub fn new(
+        out: Vec<u8>,
+        now: Instant,
+        network: Network,
+        programs: Vec<Arc<dyn Program>>,
+        shard: usize,
+    ) -> Self {
+        let networks = (0..programs.len()).map(|program| network.for_program(program));
+        Self {
+            out,
+            now,
+            now_s: 0,
+            networks: networks.collect(),
+            network,
+            programs,
+            shard,
+            started: now,
+        }
+    }
+}
+
+/// What [`BatchContext::now_s`] is after this time.
+pub(crate) fn whole_seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+}
