@@ -169,7 +169,7 @@ impl Word for Host {
     /// [`MacTable`](crate::MacTable) takes either for either. One table for all switches cannot: cbench's addresses have
     /// the switch's number in the last byte, and all switches would be crowded together.
     #[inline]
-    fn first_place(word: u64) -> u64 {
+    fn first_slot(word: u64) -> u64 {
         const LOCAL: u64 = 0x0200_0000_0000;
         const SECOND_BYTE: u32 = 32;
         let from_counting = match word & LOCAL {
@@ -310,7 +310,7 @@ impl List {
 /// Which list a host is in.
 #[inline]
 fn list_of(host: Host) -> usize {
-    Host::first_place(host.0) as usize % LISTS
+    Host::first_slot(host.0) as usize % LISTS
 }
 
 /// Shared with mutexes: one for each list of a hash table, taken for reading and writing alike (the paper's `MVar`s).
@@ -618,7 +618,7 @@ mod tests {
     #[test]
     fn runs_of_addresses_are_neighbours_and_switches_do_not_crowd_together() {
         let places = |addresses: &mut dyn Iterator<Item = u64>| -> BTreeSet<u64> {
-            addresses.map(Host::first_place).collect()
+            addresses.map(Host::first_slot).collect()
         };
         let is_neighbourhood = |places: &BTreeSet<u64>| {
             places.len() == 64

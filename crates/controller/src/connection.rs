@@ -121,6 +121,12 @@ impl TickTimer {
             due: now.checked_add(interval)?,
         })
     }
+
+    /// Returns `false` where its next time is beyond what an [`Instant`] can express.
+    fn restart(&mut self, now: Instant) -> bool {
+        let next = now.checked_add(self.interval);
+        next.map(|due| self.due = due).is_some()
+    }
 }
 
 /// For connections that end without [`Connection::close`], because their shard has ended. A handler may panic even when it is
@@ -146,13 +152,15 @@ impl Joined {
 
     /// The programs whose timers have expired; their next intervals begin now.
     fn take_due(&mut self, now: Instant) -> Vec<usize> {
-        let due = self.timers.extract_if(.., |timer| timer.due <= now);
-        let due: Vec<_> = due.collect();
-        let next = due
-            .iter()
-            .filter_map(|timer| TickTimer::start(timer.program, timer.interval, now));
-        self.timers.extend(next);
-        due.iter().map(|timer| timer.program).collect()
+        let mut programs = Vec::new();
+        self.timers.retain_mut(|timer| {
+            if timer.due > now {
+                return true;
+            }
+            programs.push(timer.program);
+            timer.restart(now)
+        });
+        programs
     }
 
     /// Calls the handlers of the programs in `range`, in order, until one consumes the message.
@@ -322,10 +330,10 @@ impl<C: Channel> Connection<C> {
 
     /// The switch is up: starts the kernel half, where there is one program and it has one.
     fn start_kernel_half(&mut self) {
-        if self.channel.socket().is_some()
-            && let Some(switch) = &mut self.switch
-            && let [handler] = &mut switch.handlers[..]
-        {
+        let (Some(_), Some(switch)) = (self.channel.socket(), &mut self.switch) else {
+            return;
+        };
+        if let [handler] = &mut switch.handlers[..] {
             self.kernel = handler.kernel_half().map(Ownership::new);
         }
     }
@@ -646,10 +654,10 @@ impl<C: Channel> Connection<C> {
             message,
             Message::PacketIn(_) | Message::FlowRemoved(_) | Message::PortStatus(_)
         );
-        if let Message::PortStatus(status) = message
-            && self.update_ports(vec![*status], batch).is_empty()
-        {
-            return;
+        if let Message::PortStatus(status) = message {
+            if self.update_ports(vec![*status], batch).is_empty() {
+                return;
+            }
         }
         if let Message::Error(error) = message {
             self.counters.errors.add(1);

@@ -5,6 +5,7 @@
 
 use crate::connection::Connection;
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The connections that wait for a shard to take them on.
@@ -12,7 +13,7 @@ use std::sync::Arc;
 /// Thread-safety: any thread puts in; the shard alone takes out. The lock is taken before those of the registry and of a
 /// mailbox, never after them.
 #[derive(Default)]
-pub(crate) struct ConnectionQueue(Mutex<Vec<Box<Connection>>>);
+pub(crate) struct ConnectionQueue(Mutex<VecDeque<Box<Connection>>>);
 
 impl ConnectionQueue {
     /// One for each shard.
@@ -20,7 +21,7 @@ impl ConnectionQueue {
         (0..count).map(|_| Self::default()).collect()
     }
 
-    /// Puts a connection in, and has `announce` tell the shard. Gives the connection back where `announce` returns `false`: the
+    /// Puts a connection in, and has `announce` tell the shard. Returns the connection where `announce` returns `false`: the
     /// shard has ended.
     ///
     /// A shard that was told waits for the lock, and so finds the connection.
@@ -33,12 +34,12 @@ impl ConnectionQueue {
         if !announce() {
             return Err(connection);
         }
-        waiting.push(connection);
+        waiting.push_back(connection);
         Ok(())
     }
 
     /// Takes all out, in the order in which they came.
-    pub fn take_all(&self) -> Vec<Box<Connection>> {
+    pub fn take_all(&self) -> VecDeque<Box<Connection>> {
         std::mem::take(&mut *self.0.lock())
     }
 }

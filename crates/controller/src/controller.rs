@@ -182,11 +182,12 @@ impl Controller {
 
     /// Refuses settings that cannot work.
     fn check(&self, programs: &[Arc<dyn Program>]) -> Result<(), Error> {
-        if let Some(shards) = self.shards
-            && !(1..=MAX_SHARDS).contains(&shards)
-        {
-            let refused = format!("expected 1 to {MAX_SHARDS} shards, not {shards}");
-            return Err(SettingError::new(refused).into());
+        match self.shards {
+            None | Some(1..=MAX_SHARDS) => {}
+            Some(shards) => {
+                let refused = format!("expected 1 to {MAX_SHARDS} shards, not {shards}");
+                return Err(SettingError::new(refused).into());
+            }
         }
         self.session.check()?;
         let mut programs = programs.iter();

@@ -350,9 +350,10 @@ impl Embedded {
         result: Result<(), Close>,
         ended: &mut Vec<(ConnectionId, String)>,
     ) {
-        if let Err(close) = result
-            && self.connections.contains_key(&token)
-        {
+        let Err(close) = result else {
+            return;
+        };
+        if self.connections.contains_key(&token) {
             ended.push((ConnectionId(token), self.close(token, &close)));
         }
     }

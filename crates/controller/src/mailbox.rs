@@ -101,10 +101,11 @@ impl Mailbox {
 
     /// Removes the commands for one connection and returns them in order.
     pub fn take_for(&self, token: Token) -> Vec<Command> {
-        self.lock()
-            .commands
-            .extract_if(.., |command| command.is_for(token))
-            .collect()
+        let mut queue = self.lock();
+        let commands = std::mem::take(&mut queue.commands).into_iter();
+        let (taken, left) = commands.partition(|command| command.is_for(token));
+        queue.commands = left;
+        taken
     }
 
     /// Closes the mailbox and returns what is left in it, so that nobody waits for a shard that has ended.

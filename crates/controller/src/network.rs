@@ -11,7 +11,7 @@ use crate::stage::Tables;
 use crate::xid::Origin;
 use crate::{PendingReply, RequestError, ShardCounters, Stage, SwitchCounters, SwitchInfo};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque, hash_map};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use urtica_wire::{
@@ -450,22 +450,23 @@ impl Network {
 
     /// Removes a switch, unless a newer connection has taken its place.
     pub(crate) fn deregister(&self, datapath_id: DatapathId, token: Token) {
-        let mut switches = self.write();
-        if switches
-            .get(&datapath_id)
-            .is_some_and(|entry| entry.token == token)
-            && let Some(entry) = switches.remove(&datapath_id)
-        {
-            self.send_down_event(&entry);
+        if let hash_map::Entry::Occupied(entry) = self.write().entry(datapath_id) {
+            if entry.get().token == token {
+                self.send_down_event(&entry.remove());
+            }
         }
     }
 
     /// A shard has ended: closes its mailbox, drops what is in it, and removes the switches that the shard has not closed.
     pub(crate) fn end_shard(&self, index: usize) {
         let mut switches = self.write();
-        for (_, entry) in switches.extract_if(|_, entry| entry.shard == index) {
-            self.send_down_event(&entry);
-        }
+        switches.retain(|_, entry| {
+            let is_served = entry.shard != index;
+            if !is_served {
+                self.send_down_event(entry);
+            }
+            is_served
+        });
         drop(self.shard(index).mailbox.close());
     }
 

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p urtica-state --bench table` compares it with `papaya`'s map, with a `HashMap` behind a lock, and with the
 //! learning switch's own `MacTable`, which one thread has for itself; under `cargo test` each runs shortly. Addresses are
-//! those of cbench, 100,000 for each of two switches, in turn. Nothing else contends for the caches here.
+//! those of cbench, 100,000 for each of two switches, alternately. Nothing else contends for the caches here.
 
 mod support;
 
@@ -34,7 +34,7 @@ impl Word for Mac {
     }
 
     /// These addresses count in their second byte.
-    fn first_place(word: u64) -> u64 {
+    fn first_slot(word: u64) -> u64 {
         const SECOND_BITS: u64 = 0x3f << 32;
         neighbourly(word & !SECOND_BITS, word >> 32)
     }
@@ -148,7 +148,7 @@ fn insert_new(threads: usize) {
     );
 }
 
-/// All hosts move with each turn.
+/// All hosts move in each round.
 fn insert_other(threads: usize) {
     let ours = Table::<Mac, u32>::new();
     let papaya = Papaya::new();

@@ -15,7 +15,7 @@ use urtica_state::{Abort, TVar, Transaction, atomically, check};
 
 const HOPS: usize = 4;
 
-/// How many paths take turns.
+/// How many paths are used in rotation.
 const PATHS: usize = 4096;
 
 /// What a link has: it is never used up.

@@ -1,19 +1,19 @@
 //! State that control programs share: transactional variables, concurrent tables, snapshots.
 //!
-//! A control program's handlers run on many cores, a switch's own state needs no synchronisation, and what is left is
-//! what switches share: where hosts are, what links have to spare, the topology (McNettle section 4). This crate has one structure
-//! for each such need. It stands apart because it knows nothing of switches and networks: programs, services and tests
-//! use it alike, and it is tried on its own, in all orders in which threads can meet.
+//! A control program's handlers run on many cores. The state of one switch needs no synchronisation; what remains is the
+//! state that switches share: where hosts are, how much bandwidth links have left, the topology (McNettle section 4). This
+//! crate has one structure for each such need. It is a crate of its own because it knows nothing of switches and networks:
+//! programs, services and tests use it alike, and it is model-checked on its own, in all interleavings of its threads.
 //!
 //! | structure | for | reading | changing |
 //! | --- | --- | --- | --- |
-//! | [`TVar`] and [`atomically`] | several values that change together | one cache line and a look at its version; no lock | one atomic exchange a variable; who meets a conflict runs again |
-//! | [`Table`] | small keys and values, looked up for each packet | one cache line; no lock | a lock that few others share; nothing, if nothing changes |
-//! | [`Snapshot`] | one large value that is replaced as a whole | a share of it; no lock | makes a new one; nobody waits |
-//! | `Mutex`, of the standard library | what is changed as often as it is read, by few | waits for others | waits for others |
+//! | [`TVar`] and [`atomically`] | several values that change together | one cache line, and a check of its version; no lock | one atomic exchange per variable; after a conflict it runs again |
+//! | [`Table`] | small keys and values, looked up for each packet | one cache line; no lock | a lock that few others share; none if nothing changes |
+//! | [`Snapshot`] | one large value that is replaced as a whole | an `Arc` of it; no lock | makes a new one; nobody waits |
+//! | `Mutex`, of the standard library | what few threads change as often as they read it | waits for others | waits for others |
 //!
 //! All may be used from any number of threads. In one thread they are deterministic: no clock is read, and no order
-//! depends on chance.
+//! is random.
 //!
 //! # Bandwidth on demand
 //! McNettle's Figure 6: a path is reserved on all of its links or on none.
@@ -39,12 +39,15 @@
 //! ```
 //!
 //! Without `or_else`, `check` waits until a link has enough, as [`retry`] does: [`atomically`] in a thread, [`atomically_async`] in a task. A
-//! handler must not wait: it calls [`try_atomically`], which says why nothing was done.
+//! handler must not wait: it calls [`try_atomically`], which returns why nothing was done.
 //!
-//! What a transaction does is done again when others were in its way. So it must have no effects but on variables: send
-//! messages after it, and change tables and snapshots, by its result. A [`Table`] that would change, and a [`Snapshot`] that is
-//! published, panic inside a transaction; reading either is fine. What else has effects can ask [`in_transaction`] and
-//! refuse.
+//! A transaction runs again after a conflict. So it must have no side effects but on variables: have it return what is to be
+//! done, and send messages and change tables and snapshots after it. Changing a [`Table`] or publishing a [`Snapshot`] panics
+//! inside a transaction; reading either is fine. Other code with side effects can check [`in_transaction`] and refuse.
+//!
+//! # Unsafe code
+//! Transactions and tables use `unsafe`, each with its proof beside it: values of any type in one machine word, and reads
+//! without locks or reference counts, whose memory is reclaimed by epochs. Loom checks the algorithms (`tests/state_model.rs`).
 
 #[cfg(doctest)]
 mod invariance;
@@ -62,13 +65,13 @@ pub use stm::{
 pub use table::{Table, TableError};
 pub use word::{Word, neighbourly};
 
-/// What all is made of, and how much of it; for which the models have other ones.
+/// The synchronisation primitives and sizes, for which the models have others.
 mod sync {
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
     pub use std::sync::{Mutex, MutexGuard};
     pub use std::thread::yield_now;
 
-    /// How many writes of a transaction are searched, and reads looked at again, one by one.
+    /// Up to how many writes of a transaction are searched, and reads validated again, one by one.
     pub const FEW: usize = 16;
 
     /// How many locks the changes of a table are spread over.
@@ -77,7 +80,7 @@ mod sync {
     /// How many cache lines of a table are a neighbourhood.
     pub const NEIGHBOURHOOD: usize = 16;
 
-    /// Has a cache line fetched that will be read soon.
+    /// Prefetches a cache line that will be read soon.
     #[inline(always)]
     pub fn prefetch<T>(at: *const T) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -90,12 +93,12 @@ mod sync {
         let _ = at;
     }
 
-    /// The same for one that will be written, and is taken from other cores meanwhile: several at once, while atomic
-    /// exchanges wait for one after the other.
+    /// Prefetches a cache line that will be written, taking it from other cores: several at once, where atomic exchanges
+    /// would wait for one after the other.
     #[inline(always)]
     pub fn prefetch_to_write<T>(at: *const T) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: as above.
+        // SAFETY: this is a prefetch, too: it neither changes memory nor faults.
         unsafe {
             std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags));
         }
@@ -103,14 +106,14 @@ mod sync {
         let _ = at;
     }
 
-    /// After how many turns whoever waits lets other threads run.
-    const TURNS_BEFORE_YIELD: u32 = 32;
+    /// After how many spins a waiting thread yields.
+    const SPINS_BEFORE_YIELD: u32 = 32;
 
-    /// One turn of waiting for another thread, which will not be long.
+    /// Spins once for another thread, which will not take long.
     #[cold]
-    pub fn spin(turns: &mut u32) {
-        *turns += 1;
-        match *turns % TURNS_BEFORE_YIELD {
+    pub fn spin(spins: &mut u32) {
+        *spins += 1;
+        match *spins % SPINS_BEFORE_YIELD {
             0 => yield_now(),
             _ => std::hint::spin_loop(),
         }

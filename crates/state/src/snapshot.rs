@@ -1,9 +1,9 @@
-//! A value that is published as a whole, to be read often and replaced seldom: a topology, routes.
+//! A value that is published as a whole, read often and replaced seldom: a topology, routes.
 //!
-//! **How.** Readers take a share of the value there is (`arc-swap`). A version counts the publications.
+//! **How.** Readers clone an `Arc` of the current value (`arc-swap`). A version counts the publications.
 //!
-//! **Cost.** `load` takes no lock; it counts itself among the value's owners, which is a write to memory that other readers
-//! share. On a hot path keep what you loaded, and load again when `version`, which only reads, has grown.
+//! **Cost.** `load` takes no lock, but increments a reference count, which is a write to memory that readers share. On a hot
+//! path keep what you loaded, and load again when `version`, which only reads, has grown.
 //!
 //! **Thread-safety.** Any number of threads read and publish. Readers never wait.
 
@@ -37,7 +37,7 @@ pub struct Snapshot<T> {
 }
 
 impl<T: Send + Sync> Snapshot<T> {
-    /// Publishes the first value, whose version is 0.
+    /// A snapshot of this value, whose version is 0.
     pub fn new(value: T) -> Self {
         Self {
             value: ArcSwap::from_pointee(value),
@@ -46,12 +46,12 @@ impl<T: Send + Sync> Snapshot<T> {
         }
     }
 
-    /// The value.
+    /// The current value.
     pub fn load(&self) -> Arc<T> {
         self.value.load_full()
     }
 
-    /// How many values came after the first. A later [`Snapshot::load`] gives that value or a newer one.
+    /// How many values were published after the first. A later [`Snapshot::load`] returns the one of this version or a newer one.
     pub fn version(&self) -> u64 {
         self.version.load(SeqCst)
     }
@@ -59,15 +59,15 @@ impl<T: Send + Sync> Snapshot<T> {
     /// Replaces the value.
     ///
     /// # Panics
-    /// In a transaction, which may run again or be in vain.
+    /// In a transaction, which may run again or be aborted.
     pub fn publish(&self, value: T) {
         refuse_in_transaction();
         self.value.store(Arc::new(value));
         self.announce();
     }
 
-    /// Replaces the value by what `change` makes of it. Where others publish meanwhile it is called again, so that no
-    /// change is lost.
+    /// Replaces the value by what `change` returns for it. Where others publish meanwhile, it is called again, so that no
+    /// update is lost.
     ///
     /// # Panics
     /// As [`Snapshot::publish`].
@@ -83,9 +83,9 @@ impl<T: Send + Sync> Snapshot<T> {
         woken.iter().for_each(|waiter| waiter.wake());
     }
 
-    /// The version, as soon as it is greater than `since`.
+    /// Resolves to the version, as soon as it is greater than `since`.
     ///
-    /// Any executor will do; dropping the future ends the waiting.
+    /// Any executor will do; dropping the future ends the wait.
     pub fn changed(&self, since: u64) -> impl Future<Output = u64> + Send {
         Changed {
             snapshot: self,
@@ -98,7 +98,7 @@ impl<T: Send + Sync> Snapshot<T> {
 fn refuse_in_transaction() {
     assert!(
         !in_transaction(),
-        "a snapshot cannot be published inside a transaction, which may run again or be in vain; have it return the value, \
+        "a snapshot cannot be published inside a transaction, which may run again or be aborted; have it return the value, \
          and publish that afterwards"
     );
 }
@@ -130,7 +130,7 @@ impl<T: Send + Sync> Future for Changed<'_, T> {
         if is_woken {
             self.wait(context);
         }
-        // We are on the list before we look: who publishes after the look finds us there.
+        // We are on the list before we check: whoever publishes after the check finds us there.
         match self.snapshot.version() {
             version if version > self.since => Poll::Ready(version),
             _ => Poll::Pending,

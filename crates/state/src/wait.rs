@@ -1,9 +1,9 @@
-//! Who waits for something to change, and how it is woken.
+//! Tasks and threads that wait for something to change.
 //!
-//! **How.** A [`Waiter`] is in the [`Waiters`] of everything that it waits for; the first change wakes it. It wakes a
-//! [`Waker`]: a task's, or a thread's.
+//! **How.** A [`Waiter`] is in the [`Waiters`] of everything that it waits for; the first change wakes it, by the [`Waker`] of
+//! a task or a thread.
 //!
-//! **Thread-safety.** Any number wait and wake at once. No list is locked while a waker is called.
+//! **Thread-safety.** Any number of threads wait and wake at once. No list is locked while a waker is called.
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard};
 use std::mem;
@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 
-/// Somebody who waits, once.
+/// A task or thread that waits to be woken once.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     is_woken: AtomicBool,
@@ -27,7 +27,7 @@ impl Waiter {
         })
     }
 
-    /// Wakes `waker` from now on, unless it is too late: true if it was woken already.
+    /// Replaces the waker. Returns `true` if it was woken already, which has used the old one.
     pub fn is_woken_or_wakes(&self, waker: &Waker) -> bool {
         lock(&self.waker).clone_from(waker);
         self.is_woken()
@@ -46,7 +46,7 @@ impl Waiter {
     }
 }
 
-/// The list of those who wait for one thing.
+/// The waiters for one thing.
 #[derive(Debug)]
 pub(crate) struct Waiters(Mutex<Vec<Arc<Waiter>>>);
 
@@ -63,18 +63,18 @@ impl Waiters {
         lock(&self.0).retain(|other| !Arc::ptr_eq(other, waiter));
     }
 
-    /// Takes all off the list, to be woken.
+    /// Removes and returns all, to be woken.
     pub fn take(&self) -> Vec<Arc<Waiter>> {
         mem::take(&mut *lock(&self.0))
     }
 }
 
-/// Nothing in here panics halfway, so that what is locked is whole even if a thread died with the lock.
+/// Ignores poisoning: nothing in here panics while the lock is held and the data is inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A waker of the calling thread, which has to wait by [`park_until`].
+/// A waker that unparks the calling thread, which waits by [`park_until`].
 pub(crate) fn thread_waker() -> Waker {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -85,7 +85,7 @@ pub(crate) fn thread_waker() -> Waker {
     Waker::from(Arc::new(Unpark(thread::current())))
 }
 
-/// Sleeps until the waiter, which has this thread's waker, is woken.
+/// Parks until the waiter, which has this thread's waker, is woken.
 pub(crate) fn park_until(waiter: &Waiter) {
     while !waiter.is_woken() {
         thread::park();

@@ -1,4 +1,4 @@
-//! What fits into a word.
+//! Values that fit into a word.
 
 /// A small value that a [`Table`](crate::Table) keeps in a word of 64 bits.
 ///
@@ -25,20 +25,20 @@
 /// # Ok::<(), urtica_state::TableError>(())
 /// ```
 pub trait Word: Copy {
-    /// The value as a word: different values, different words. The greatest, `u64::MAX`, is the table's: what turns into
-    /// that cannot be inserted.
+    /// The value as a word: different values, different words. The greatest, `u64::MAX`, is reserved by the table: a value that
+    /// converts to it cannot be inserted.
     fn to_word(self) -> u64;
 
     /// The value that [`Word::to_word`] made this word of.
     fn from_word(word: u64) -> Self;
 
-    /// Of keys, where in a table of `2^64` places the search for this word begins.
+    /// The hash function for keys: where in a table of `2^64` slots the search for this word begins.
     ///
-    /// Unless told otherwise, each 64 words that differ in the last six bits alone have 64 places of their own beside each
-    /// other, which lie anywhere: runs of addresses are so read like an array, and fetched ahead by the processor. Where
-    /// your keys count in other bits, say so here.
+    /// By default, each 64 words that differ in the last six bits alone have 64 slots of their own beside each
+    /// other, which are spread by a hash: so runs of addresses are read like an array, and prefetched by the processor. Where
+    /// your keys count in other bits, override it.
     #[inline]
-    fn first_place(word: u64) -> u64 {
+    fn first_slot(word: u64) -> u64 {
         neighbourly(word >> NEIGHBOURS_BITS, word)
     }
 }
@@ -46,8 +46,8 @@ pub trait Word: Copy {
 /// How many bits neighbours differ in.
 const NEIGHBOURS_BITS: u32 = 6;
 
-/// A place in the neighbourhood that belongs to `family`: those of a family whose `member` numbers differ in the last six
-/// bits have places of their own.
+/// A slot in the neighbourhood that belongs to `family`: those of a family whose `member` numbers differ in the last six
+/// bits have slots of their own.
 #[inline]
 pub fn neighbourly(family: u64, member: u64) -> u64 {
     let product = u128::from(family) * 0x9e37_79b9_7f4a_7c15;

@@ -258,9 +258,8 @@ fn order(programs: &[&Vec<Step>], outcomes: &[Outcome]) -> Vec<usize> {
             };
             let found = counts.entry(count).or_default();
             found.readers.push(at);
-            if let Some(next) = last_count(programs[at], outcome, variable)
-                && next > count
-            {
+            let next = last_count(programs[at], outcome, variable);
+            if let Some(next) = next.filter(|next| *next > count) {
                 let other = found.overwriter.replace((at, next));
                 assert_eq!(
                     other, None,

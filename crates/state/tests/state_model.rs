@@ -1,5 +1,5 @@
-//! All orders in which threads can see each other's stores: transactions see one moment and lose nothing, waiters are woken,
-//! and tables find what is there.
+//! Model checking of all orders in which threads can see each other's stores: transactions see a consistent snapshot and lose
+//! no update, waiters are woken, and tables find what is there.
 //!
 //! Loom runs each model once for every order of accesses, and every value that the memory model allows a load to see, up to
 //! three preemptions. What is modelled is private to the crate, so its files are compiled into this program, with loom's
@@ -39,9 +39,9 @@ mod word;
 
 use word::Word;
 
-/// Loom's atomics, and two things that it does not do itself.
+/// Loom's atomics, with two workarounds.
 ///
-/// - It takes `SeqCst` accesses for weaker ones, but knows fences: a fence before the access means the same.
+/// - It treats `SeqCst` accesses as weaker ones, but models fences: a fence before the access means the same.
 /// - Of the accesses to a word it remembers but the last. Where a thread loads a word and then changes it, it so forgets that
 ///   another has loaded it before, and does not try the other order. So each access first changes a word of its own, which
 ///   orders nothing else.
@@ -56,57 +56,57 @@ mod sync {
     pub const STRIPES: usize = 2;
     pub const NEIGHBOURHOOD: usize = 1;
 
-    pub type AtomicBool = InTurn<atomic::AtomicBool>;
-    pub type AtomicPtr<T> = InTurn<atomic::AtomicPtr<T>>;
-    pub type AtomicUsize = InTurn<atomic::AtomicUsize>;
+    pub type AtomicBool = Ordered<atomic::AtomicBool>;
+    pub type AtomicPtr<T> = Ordered<atomic::AtomicPtr<T>>;
+    pub type AtomicUsize = Ordered<atomic::AtomicUsize>;
 
     /// An atomic each access to which changes another one before.
     #[derive(Debug)]
-    pub struct InTurn<A> {
-        turn: atomic::AtomicUsize,
+    pub struct Ordered<A> {
+        accesses: atomic::AtomicUsize,
         inner: A,
     }
 
-    impl<A> InTurn<A> {
+    impl<A> Ordered<A> {
         fn of(inner: A) -> Self {
-            let turn = atomic::AtomicUsize::new(0);
-            Self { turn, inner }
+            let accesses = atomic::AtomicUsize::new(0);
+            Self { accesses, inner }
         }
     }
 
-    impl<A> Deref for InTurn<A> {
+    impl<A> Deref for Ordered<A> {
         type Target = A;
 
         fn deref(&self) -> &A {
-            self.turn.fetch_add(1, Relaxed);
+            self.accesses.fetch_add(1, Relaxed);
             &self.inner
         }
     }
 
-    impl InTurn<atomic::AtomicBool> {
+    impl Ordered<atomic::AtomicBool> {
         pub fn new(value: bool) -> Self {
             Self::of(atomic::AtomicBool::new(value))
         }
     }
 
-    impl<T> InTurn<atomic::AtomicPtr<T>> {
+    impl<T> Ordered<atomic::AtomicPtr<T>> {
         pub fn new(value: *mut T) -> Self {
             Self::of(atomic::AtomicPtr::new(value))
         }
     }
 
-    impl InTurn<atomic::AtomicUsize> {
+    impl Ordered<atomic::AtomicUsize> {
         pub fn new(value: usize) -> Self {
             Self::of(atomic::AtomicUsize::new(value))
         }
     }
 
     #[derive(Debug)]
-    pub struct AtomicU64(InTurn<atomic::AtomicU64>);
+    pub struct AtomicU64(Ordered<atomic::AtomicU64>);
 
     impl AtomicU64 {
         pub fn new(value: u64) -> Self {
-            Self(InTurn::of(atomic::AtomicU64::new(value)))
+            Self(Ordered::of(atomic::AtomicU64::new(value)))
         }
 
         /// What to access, after what the order takes.
@@ -155,8 +155,8 @@ mod sync {
     pub fn prefetch<T>(_: *const T) {}
     pub fn prefetch_to_write<T>(_: *const T) {}
 
-    pub fn spin(turns: &mut u32) {
-        *turns += 64; // Patience is short here.
+    pub fn spin(spins: &mut u32) {
+        *spins += 64; // Few attempts are enough here.
         loom::thread::yield_now();
     }
 }
@@ -228,7 +228,7 @@ impl World {
         Ok(value)
     }
 
-    /// Runs attempts until one is not in vain.
+    /// Runs attempts until one commits.
     fn atomically<T>(&self, body: impl Fn(&mut Log) -> Result<T, Cause>) -> T {
         loop {
             match self.attempt(&body) {
@@ -437,7 +437,7 @@ fn a_key_is_inserted_once() {
     });
 }
 
-/// A table of four places, which moves to others twice, back to the first in the end, while somebody looks for a key.
+/// A table of four slots, which moves to others twice, back to the first in the end, while somebody looks for a key.
 fn a_table_finds_what_is_there_while_it_moves() {
     model(IN_TABLES - 1, || {
         let table = Arc::new(Table::<u64, u64>::with_max_entries(2));
@@ -459,7 +459,7 @@ fn a_table_finds_what_is_there_while_it_moves() {
     });
 }
 
-/// The same with a key that is not in the first line of its path: of eight places, four others have the first four.
+/// The same with a key that is not in the first line of its path: of eight slots, four others have the first four.
 fn a_table_finds_what_was_put_elsewhere() {
     model(IN_TABLES - 1, || {
         let table = Arc::new(Table::<u64, u64>::with_max_entries(5));
@@ -481,7 +481,7 @@ fn a_table_finds_what_was_put_elsewhere() {
     });
 }
 
-/// A key whose search begins at one of four places.
+/// A key whose search begins at one of four slots.
 #[derive(Clone, Copy)]
 struct Beside(u64);
 
@@ -494,12 +494,12 @@ impl Word for Beside {
         Self(word)
     }
 
-    fn first_place(word: u64) -> u64 {
+    fn first_slot(word: u64) -> u64 {
         word % 4
     }
 }
 
-/// A free place has the table's own word for a key, and is another key's a moment later: nobody finds that one's value there.
+/// A free slot has the table's own word for a key, and is another key's a moment later: nobody finds that one's value there.
 fn nothing_is_found_under_the_tables_own_word() {
     model(IN_TABLES, || {
         let table = Arc::new(Table::<Beside, u64>::with_max_entries(5));
@@ -516,7 +516,7 @@ fn nothing_is_found_under_the_tables_own_word() {
     });
 }
 
-/// And while it moves to other places.
+/// And while it moves to other slots.
 fn a_table_finds_what_was_put_elsewhere_while_it_moves() {
     model(IN_TABLES - 1, || {
         let table = Arc::new(Table::<u64, u64>::with_max_entries(5));
@@ -530,7 +530,7 @@ fn a_table_finds_what_was_put_elsewhere_while_it_moves() {
                 table.remove(key);
             }
         };
-        // Now seven places of eight are taken.
+        // Now seven slots of eight are taken.
         pass(&table, 4..6);
         let moving = thread::spawn({
             let table = Arc::clone(&table);

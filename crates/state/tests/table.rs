@@ -19,7 +19,7 @@ impl Word for Port {
     }
 }
 
-/// A key whose search begins at one of a few places, whatever the key: nearly all are put elsewhere.
+/// A key whose search begins at one of a few slots, whatever the key: nearly all are put elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Crowding(u64);
 
@@ -32,7 +32,7 @@ impl Word for Crowding {
         Self(word)
     }
 
-    fn first_place(word: u64) -> u64 {
+    fn first_slot(word: u64) -> u64 {
         word & 0xf
     }
 }
@@ -66,7 +66,7 @@ fn a_full_table_refuses_what_is_new() {
     assert_eq!(table.insert(1000, 1), Err(full));
     assert_eq!(
         full.to_string(),
-        "the table holds 100 entries, as many as it may; remove some, or allow more when making it"
+        "the table is full: it holds 100 entries; remove some, or allow more when making it"
     );
     assert_eq!(table.insert(50, 2), Ok(Some(1)), "a change is no new entry");
     assert_eq!(table.remove(7), Some(1));
@@ -107,7 +107,7 @@ fn update_changes_adds_and_removes() {
     assert!(table.is_empty());
 }
 
-/// Keys that come and go for ever need no more places than those that are there at once.
+/// Keys that come and go for ever need no more slots than those that are there at once.
 #[test]
 fn keys_that_pass_leave_room() {
     let table = Table::with_max_entries(64);

@@ -186,22 +186,22 @@ fn retry_waits_for_what_a_branch_has_read() {
 /// Two threads that hand one token to and fro, which a lost wake-up would stop.
 #[test]
 fn no_wake_up_is_lost() {
-    const TURNS: u64 = 20_000;
+    const ROUNDS: u64 = 20_000;
     let token = TVar::new(0_u64);
-    let turn = |parity| {
+    let alternate = |parity| {
         atomically(|tx| {
-            let turn = token.read(tx)?;
-            if turn % 2 != parity {
+            let round = token.read(tx)?;
+            if round % 2 != parity {
                 return retry();
             }
-            token.write(tx, turn + 1)
+            token.write(tx, round + 1)
         });
     };
     thread::scope(|scope| {
-        scope.spawn(|| (0..TURNS).for_each(|_| turn(0)));
-        (0..TURNS).for_each(|_| turn(1));
+        scope.spawn(|| (0..ROUNDS).for_each(|_| alternate(0)));
+        (0..ROUNDS).for_each(|_| alternate(1));
     });
-    assert_eq!(token.load(), 2 * TURNS);
+    assert_eq!(token.load(), 2 * ROUNDS);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn conflicts_are_bounded() {
     assert_eq!((one.load(), other.load()), (20, 0));
 }
 
-/// After eight conflicts, and not before, a transaction has the turn: who commits meanwhile waits for 20 ms, and not for ever.
+/// After eight conflicts, and not before, a transaction has exclusive commit: other commits wait for 20 ms, and not for ever.
 /// This one meets with conflicts nevertheless, as it waits for the other's commits.
 #[test]
 fn commits_are_held_back_while_a_transaction_has_the_turn() {

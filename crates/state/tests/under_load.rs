@@ -33,7 +33,7 @@ fn sum(accounts: &[TVar<u64>], tx: &mut Transaction) -> Result<u64, Abort> {
         .try_fold(0, |sum, account| Ok(sum + account.read(tx)?))
 }
 
-/// No attempt of a transaction, not even one in vain, sees money on its way.
+/// No attempt of a transaction, not even one that is aborted, sees money on its way.
 #[test]
 fn every_attempt_sees_one_moment() {
     const ACCOUNTS: usize = 8;

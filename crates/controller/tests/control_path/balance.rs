@@ -1,4 +1,4 @@
-//! Switches that move between shards while they are busy: nothing is lost, and nothing overtakes.
+//! Switches that move between shards while they are busy: nothing is lost or reordered.
 
 use crate::support::*;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -42,8 +42,18 @@ impl Load {
                 self.check(&switch.receive(), &mut answered);
             }
         }
-        while self.arrived.load(Ordering::Acquire) < *self.sent.wait() {
+        let sent = self.await_sent();
+        while self.arrived.load(Ordering::Acquire) < sent {
             self.check(&switch.receive(), &mut answered);
+        }
+    }
+
+    fn await_sent(&self) -> u32 {
+        loop {
+            match self.sent.get() {
+                Some(sent) => return *sent,
+                None => thread::yield_now(),
+            }
         }
     }
 
@@ -96,7 +106,7 @@ fn departures(running: &Running) -> u64 {
 #[test]
 fn busy_switches_move_to_the_idle_shard_and_lose_nothing() {
     let running = controller(2).program(|_: &SwitchInfo| Hub).start().unwrap();
-    // Connections are handed out in turn: those with odd numbers, which are kept busy, share a shard.
+    // Connections are distributed round robin: those with odd numbers, which are kept busy, share a shard.
     let switches = (0..8).map(|id| (id, FakeSwitch::join(&running, Version::Of10, id)));
     let (busy, _idle): (Vec<_>, Vec<_>) = switches.partition(|(id, _)| id % 2 == 1);
     let busy_ids: Vec<_> = busy.iter().map(|(id, _)| DatapathId(*id)).collect();

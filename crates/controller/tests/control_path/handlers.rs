@@ -179,10 +179,11 @@ impl Program for Installing {
         background.spawn("installing", async move {
             let mut events = network.events();
             while let Some(event) = events.next().await {
-                if let NetworkEvent::Up(info) = event
-                    && info.datapath_id == DatapathId(1)
-                {
-                    install(&network);
+                match event {
+                    NetworkEvent::Up(info) if info.datapath_id == DatapathId(1) => {
+                        install(&network)
+                    }
+                    _ => {}
                 }
             }
         });

@@ -80,7 +80,11 @@ fn switches_are_known_while_they_are_connected() {
         .shard_counters()
         .map(|shard| shard.connections.get())
         .collect();
-    assert_eq!(connections, [1, 2], "connections are handed out in turn");
+    assert_eq!(
+        connections,
+        [1, 2],
+        "connections are distributed round robin"
+    );
     running.stop().unwrap();
 }
 

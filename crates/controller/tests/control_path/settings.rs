@@ -22,29 +22,32 @@ fn refusal(controller: impl Fn() -> Controller) -> String {
 
 #[test]
 fn sessions_need_a_version_and_time() {
-    let second = Duration::from_secs(1);
-    let cases: [(fn(&mut SessionConfig, Duration), &str); 4] = [
+    type Change = fn(&mut SessionConfig);
+    let cases: [(Change, &str); 4] = [
         (
-            |session, _| session.versions.clear(),
+            |session| session.versions.clear(),
             "SessionConfig::versions is empty: expected OpenFlow 1.0, 1.3 or both",
         ),
         (
-            |session, _| session.handshake_timeout = Duration::ZERO,
+            |session| session.handshake_timeout = Duration::ZERO,
             "SessionConfig::handshake_timeout is 0: expected a time longer than that",
         ),
         (
-            |session, _| session.echo_interval = Duration::ZERO,
+            |session| session.echo_interval = Duration::ZERO,
             "SessionConfig::echo_interval is 0: expected a time longer than that",
         ),
         (
-            |session, second| (session.echo_interval, session.dead_interval) = (second, second),
+            |session| {
+                session.echo_interval = Duration::from_secs(1);
+                session.dead_interval = Duration::from_secs(1);
+            },
             "SessionConfig::dead_interval is 1s: expected more than echo_interval, 1s, or a quiet switch is taken for dead \
              before it is asked whether it is there",
         ),
     ];
     for (change, expected) in cases {
         let mut session = SessionConfig::default();
-        change(&mut session, second);
+        change(&mut session);
         let refused = refusal(|| {
             let controller = controller(1).session(session.clone());
             controller.program(|_: &SwitchInfo| Quiet)

@@ -1,4 +1,4 @@
-//! Background programs of an embedded controller: turns on one thread, and time that a test moves.
+//! Background programs of an embedded controller: interleaved on one thread, in time that a test advances.
 
 use crate::in_memory::*;
 use crate::support::*;
@@ -221,7 +221,7 @@ fn a_program_that_never_rests_is_told_of_and_others_go_on() {
     assert!(record.is_empty());
 }
 
-/// Has others take their turn.
+/// Lets the other programs be polled.
 async fn yield_now() {
     let mut has_yielded = false;
     std::future::poll_fn(|context| {

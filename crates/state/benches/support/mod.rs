@@ -1,4 +1,4 @@
-//! Rivals side by side: each in turn, several times over, so that what else the machine does strikes them all.
+//! Rivals side by side, interleaved several times over, so that other load on the machine affects them all.
 
 use std::sync::Barrier;
 use std::thread;

@@ -1,6 +1,6 @@
-//! Why a transaction does not end well.
+//! Why a transaction does not commit.
 
-/// Why a transaction does not end well.
+/// Why a transaction does not commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// It called `retry`.

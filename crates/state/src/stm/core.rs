@@ -1,8 +1,8 @@
-//! What is behind the handles of one variable, whatever its type: the value in raw form, and who waits for it.
+//! A variable without its type, behind its handles: the value in raw form, and who waits for it.
 //!
-//! **Memory.** A core has a cache line of its own. It lives while there are handles, and then until no transaction that
-//! runs can still have come upon it: so a transaction notes the cores that it met without counting itself among
-//! the handles, which would have readers write.
+//! **Memory.** A core has a cache line of its own. It lives while there are handles, and then until no running transaction
+//! can still have read it: so a transaction notes the cores that it reads without counting itself among the handles, which
+//! would make readers write shared memory.
 
 use super::reclaim::retire;
 use super::versioned::{Raw, Versioned};
@@ -55,7 +55,7 @@ impl Drop for Core {
     }
 }
 
-/// A share in a core.
+/// A reference-counted handle of a core.
 #[derive(Debug)]
 pub(crate) struct Handle(NonNull<Core>);
 
@@ -70,12 +70,12 @@ impl Handle {
         Self(NonNull::from(Box::leak(Box::new(core))))
     }
 
-    /// A share in a core that a running transaction came upon; nothing if all other handles are gone.
+    /// A handle of a core that a running transaction has read; `None` if all other handles are gone.
     ///
     /// # Safety
-    /// The calling thread has been pinned since before it came upon the core.
+    /// The calling thread has been pinned since before it read the core through a handle.
     pub unsafe fn of(core: NonNull<Core>) -> Option<Self> {
-        // SAFETY: the core is not freed while the caller is pinned.
+        // SAFETY: there was a handle when the caller read the core, and the caller has been pinned since: it is not freed.
         let is_shared = unsafe { core.as_ref() }.try_share();
         is_shared.then_some(Self(core))
     }

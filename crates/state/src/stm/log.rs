@@ -1,16 +1,16 @@
-//! What a transaction has read and is about to write, and how it becomes visible at once.
+//! A transaction's read set and write set, and how its writes become visible at once.
 //!
 //! **How.** Everything read is as of one moment, at first `now` on the clock. A word that is newer moves that moment on
-//! to when it was read, if all that was read before still holds ([`Log::read`]); so a transaction never sees half of
-//! another one, not even if it is in vain. What is not newer than `now` has not changed since, and held at that later
-//! moment, too. With few reads they are looked at again for each newer word, and the clock, which all threads share, is
+//! to when it was read, if all that was read before is unchanged ([`Log::read`]); so a transaction never sees half of
+//! another one, not even if it is aborted. What is not newer than `now` has not changed since, and held at that later
+//! moment, too. With few reads they are validated again for each newer word, and the clock, which all threads share, is
 //! left alone; with more, the clock is raised, and `now` moves on. Writes stay here until [`Log::commit`] locks their words,
-//! looks once more at all that was read, and writes. Where a variable was written right after it was read, the lock itself
-//! tells whether the read still holds; where all were, there is nothing else to look at.
+//! validates once more all that was read, and writes. Where a variable was written right after it was read, locking it
+//! validates the read; where all were, there is nothing else to validate.
 //!
 //! **Cost.** Nothing is allocated once the vectors have grown: a log is used again and again. A read looks through at most
-//! a few writes, or into a hash map where there are more. What is only read is noted and looked at again by each read that
-//! finds a newer word, but not at the end.
+//! a few writes, or into a hash map where there are more. In a transaction without writes the reads are validated by
+//! each read that finds a newer word, but not at the end.
 //!
 //! **Thread-safety.** A log belongs to one thread, which is pinned (`crossbeam_epoch`) from [`Log::begin`] to [`Log::clear`]. A
 //! core is noted while there is a handle of it, and freed no earlier than all threads that were pinned then: so the cores that
@@ -25,7 +25,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::mem;
 use std::ptr::NonNull;
 
-/// How much a log may keep for the next transaction.
+/// How much capacity a log may keep for the next transaction.
 const KEPT: usize = 4096;
 
 /// After how many words that are newer than the clock it is raised: so seldom that the others hardly notice.
@@ -36,9 +36,9 @@ const MANY: u32 = 1024;
 pub(crate) struct Log {
     /// What has at most this version belongs together.
     now: u64,
-    /// 0 once the transaction is doomed.
+    /// 0 once the transaction cannot commit.
     operations_left: u64,
-    /// Why the transaction cannot end well, once that is known.
+    /// Why the transaction cannot commit, once that is known.
     doom: Option<Cause>,
     /// How many words newer than `now` were read since the clock was raised.
     newer: u32,
@@ -48,9 +48,9 @@ pub(crate) struct Log {
     written: u64,
     /// Where the writes are, when there are more than a few.
     index: HashMap<NonNull<Core>, usize, BuildHasherDefault<AddressHasher>>,
-    /// What writes before [`Log::branch`] were before they were overwritten after it.
+    /// The values of writes from before [`Log::branch`] that were overwritten after it.
     undo: Vec<(usize, Raw)>,
-    /// Writes below this are of a time before the last branch.
+    /// Writes below this index are from before the last branch.
     branch: usize,
 }
 
@@ -69,7 +69,7 @@ struct Write {
     stamp: Stamp,
 }
 
-/// Where a log can be rolled back to.
+/// A savepoint of a log.
 pub(crate) struct Branch {
     writes: usize,
     undo: usize,
@@ -165,7 +165,7 @@ impl Log {
         }
     }
 
-    /// Looks whether all that was read still holds.
+    /// Validates all reads.
     #[inline]
     fn check_reads(&mut self) -> Result<(), Cause> {
         // SAFETY: we are pinned since `begin`, and reads are noted after it.
@@ -261,19 +261,19 @@ impl Log {
         Ok(())
     }
 
-    /// Notes why the transaction cannot end well, unless there was a reason before, which is returned.
+    /// Records why the transaction cannot commit, unless there is a reason already, and returns the reason.
     #[cold]
     fn doom(&mut self, cause: Cause) -> Cause {
         self.operations_left = 0;
         *self.doom.get_or_insert(cause)
     }
 
-    /// Why the transaction cannot end well, if that is known.
+    /// Why the transaction cannot commit, if that is known.
     pub fn doomed(&self) -> Option<Cause> {
         self.doom
     }
 
-    /// From here on, writes can be taken back.
+    /// A savepoint: writes from here on can be rolled back.
     pub fn branch(&mut self) -> Branch {
         Branch {
             writes: self.writes.len(),
@@ -282,12 +282,12 @@ impl Log {
         }
     }
 
-    /// Keeps what was written since.
+    /// Releases a savepoint, keeping what was written since.
     pub fn keep(&mut self, branch: Branch) {
         self.branch = branch.outer;
     }
 
-    /// Takes back what was written since. What was read stays: whoever waits, waits for that as well.
+    /// Rolls back what was written since. Reads stay: whoever waits, waits for changes of them as well.
     pub fn roll_back(&mut self, branch: Branch) {
         while self.undo.len() > branch.undo {
             if let Some((at, old)) = self.undo.pop() {
@@ -315,8 +315,7 @@ impl Log {
         !self.writes.is_empty()
     }
 
-    /// Makes all writes visible at once, or none: then something that was read has changed, or another commit was in the
-    /// way. Where old values are to be dropped or somebody waits, writes are left, for [`Log::drain_written`].
+    /// Makes all writes visible at once, or none: then something that was read has changed, or another commit holds a lock. Where old values are to be dropped or somebody waits, writes are left, for [`Log::drain_written`].
     pub fn commit(&mut self, clock: &Clock) -> Result<(), Cause> {
         if let Some(doom) = self.doom {
             return Err(doom);
@@ -338,7 +337,7 @@ impl Log {
         Ok(())
     }
 
-    /// Forgets writes after whose commit nothing is left to be done.
+    /// Clears the write set after a commit that leaves nothing to be done.
     #[inline]
     fn forget_writes(&mut self) {
         let few = self.writes.len() <= FEW;
@@ -349,8 +348,8 @@ impl Log {
         }
     }
 
-    /// Locks all words that are to be written and returns the version that they will have; locks none where something that
-    /// was read does not hold.
+    /// Locks all words that are to be written and returns the version that they will have; locks none where a read is not
+    /// valid.
     #[inline]
     fn lock_all(&mut self, clock: &Clock) -> Result<u64, Cause> {
         let (mut newest, mut checked) = (0, 0);
@@ -388,7 +387,7 @@ impl Log {
         Cause::Conflict
     }
 
-    /// Whether what was read still holds, where all words that are to be written are locked.
+    /// Whether a read of a word that this commit has locked is valid.
     fn holds_locked(&self, read: &Read) -> bool {
         self.find_write(read.core)
             .is_some_and(|at| self.writes[at].stamp.version() == read.version)
@@ -408,7 +407,7 @@ impl Log {
         }
     }
 
-    /// Shares in all variables that were read, to wait for them. Those that nobody else has will not change.
+    /// Handles of all variables that were read, to wait for them. Those without other handles will not change.
     pub fn read_handles(&self) -> impl Iterator<Item = (Handle, u64)> {
         self.reads.iter().filter_map(|read| {
             // SAFETY: we are pinned since `begin`, and the read was noted after it.
@@ -480,7 +479,7 @@ fn bit(core: NonNull<Core>) -> u64 {
     1 << ((core.addr().get() >> 6) % 64)
 }
 
-/// Spreads addresses, which nobody can choose, for the index.
+/// Hashes addresses for the index. No defence against collisions is needed: nobody can choose addresses.
 #[derive(Default)]
 struct AddressHasher(u64);
 

@@ -1,18 +1,18 @@
 //! Software transactional memory (McNettle section 4.4).
 //!
 //! **What.** [`TVar`]s hold values; [`atomically`] and its siblings run a function that reads and writes some of them, as
-//! if it ran alone. What it reads is the state of one moment, even where the transaction turns out to be in vain: no
-//! transaction ever sees half of another's writes.
+//! if it ran alone (serialisability). What it reads is a consistent snapshot, even if the transaction is aborted later
+//! (opacity): no transaction ever sees half of another's writes.
 //!
-//! **How.** Optimistically: a transaction keeps its writes to itself, and looks at the end whether all that it has read
-//! still holds. From the bottom up:
+//! **How.** Optimistically: a transaction buffers its writes, and validates at the end that all that it has read is
+//! unchanged. From the bottom up:
 //!
-//! - `versioned`: a word with its version and lock, and the clock that versions come from. Why it is right stands there.
+//! - `versioned`: a word with its version and lock, and the clock that versions come from, with the proof of correctness.
 //! - `core`, `repr`: a variable without its type, and how values of a type are kept in a word; `reclaim`: when old values are
 //!   dropped.
-//! - `log`: what a transaction has read and will write; the commit.
-//! - `waiting`: how it waits for a change; `gate`: how it gets its way where there are many conflicts.
-//! - `transaction`, `tvar`, `run`: what programs see.
+//! - `log`: a transaction's read set and write set; the commit.
+//! - `waiting`: how it waits for a change; `gate`: how it makes progress where there are many conflicts.
+//! - `transaction`, `tvar`, `run`: the public interface.
 //!
 //! **Cost.** A transaction pins an epoch, reads each variable's cache line, and locks what it writes, one atomic exchange
 //! each. It writes nothing shared but that, and allocates nothing where values are kept inline. To begin and to end takes

@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-/// After so many values that a thread has retired it drops what earlier ones may be dropped.
+/// After how many retired values a thread drops those earlier ones that can be dropped.
 const RETIRED_BETWEEN_DROPS: u32 = 64;
 
-/// Calls `drop_it` when no transaction that runs now runs any more.
+/// Calls `drop_it` when no transaction that runs now runs any more (epoch-based reclamation).
 ///
 /// # Safety
 /// `drop_it` may be called on any thread.
@@ -19,7 +19,7 @@ pub(crate) unsafe fn retire(drop_it: impl FnOnce()) {
     unsafe { pinned.defer_unchecked(drop_it) };
     RETIRED.set((RETIRED.get() + 1) % RETIRED_BETWEEN_DROPS);
     if RETIRED.get() == 0 {
-        // It is done now and then where a thread is pinned anew, which in a series it is not.
+        // The epoch library does this now and then when a thread is pinned anew, which in a series it is not.
         pinned.flush();
     }
 }

@@ -1,7 +1,7 @@
-//! Running transactions: until they end well, until they cannot, or as a future.
+//! Running transactions: until they commit, until they cannot, or as a future.
 
 use super::cause::Cause;
-use super::gate::{GATE, Turn};
+use super::gate::{ExclusiveCommit, GATE};
 use super::transaction::{Abort, Transaction};
 use super::waiting::Waiting;
 use crate::wait::thread_waker;
@@ -9,13 +9,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::{hint, thread};
 
-/// After how many conflicts a transaction asks for the turn, in which others do not commit.
-const CONFLICTS_BEFORE_TURN: u32 = 8;
+/// After how many conflicts a transaction asks for exclusive commit: others do not commit meanwhile.
+const CONFLICTS_BEFORE_EXCLUSIVE: u32 = 8;
 
-/// After how many conflicts it lets other threads run before it tries again.
+/// After how many conflicts it yields to other threads before it tries again.
 const CONFLICTS_BEFORE_YIELD: u32 = 3;
 
-/// What a transaction may do before it is refused.
+/// How much a transaction may do before it is refused.
 ///
 /// ```
 /// use urtica_state::Limits;
@@ -26,9 +26,9 @@ const CONFLICTS_BEFORE_YIELD: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How often [`try_atomically`] runs it, where each time something that it has read is changed meanwhile.
+    /// How many times [`try_atomically`] runs it, as long as each attempt ends with a conflict.
     pub attempts: u32,
-    /// How many reads and writes it may make each time.
+    /// How many reads and writes it may make in each attempt.
     pub operations: u64,
 }
 
@@ -65,12 +65,12 @@ pub enum Refused {
         "the transaction called retry, as what it needs is not there; try again when that may have changed"
     )]
     Retry,
-    /// Others changed, each time, what it had read.
+    /// In each attempt others changed what it had read.
     #[error(
-        "the transaction met with a conflict in each of its {attempts} attempts; read fewer variables, or allow more attempts"
+        "the transaction had a conflict in each of its {attempts} attempts; read fewer variables, or allow more attempts"
     )]
     Contention {
-        /// How often it was run.
+        /// How many times it was run.
         attempts: u32,
     },
     /// It made more reads and writes than it may.
@@ -85,8 +85,8 @@ pub enum Refused {
 
 /// Runs a transaction as if it ran alone, and returns its result.
 ///
-/// It may be run several times, and must have no other effects than on [`TVar`](crate::TVar)s. The type `Fn` sees to that
-/// where it can: what needs `&mut`, a switch for instance, cannot be used inside.
+/// It may be run several times, and must have no side effects but on [`TVar`](crate::TVar)s. The bound `Fn` enforces that
+/// in part: what needs `&mut`, a switch for instance, cannot be used inside.
 ///
 /// ```compile_fail,E0596
 /// let mut sent = Vec::new();
@@ -99,9 +99,9 @@ pub enum Refused {
 /// Where it calls [`retry`](crate::retry), the thread sleeps until a variable that it has read changes. Never call
 /// this in a handler: use [`try_atomically`] there.
 ///
-/// **Progress.** Nobody waits for a lock while holding one, so there is no deadlock. A transaction that met with eight
-/// conflicts gets the turn: others hold their commits back until it has ended, but not longer than about
-/// 20 ms. So all end, unless one takes longer than that under contention.
+/// **Progress.** Nobody waits for a lock while holding one, so there is no deadlock. A transaction that had eight conflicts
+/// gets exclusive commit: others hold their commits back until it has ended, but not longer than about 20 ms. So all
+/// commit in the end, unless one takes longer than that under contention.
 ///
 /// # Panics
 /// In a transaction; where the transaction calls `retry` without having read anything, since it would wait for ever; and
@@ -121,8 +121,8 @@ pub fn atomically<T>(transaction: impl Fn(&mut Transaction) -> Result<T, Abort>)
 
 /// Runs a transaction as [`atomically`] does, but never waits for others to change something.
 ///
-/// All that it waits for are commits that are under way, which take no longer than to write their variables; and
-/// a transaction that has the turn, as [`atomically`] tells.
+/// It waits only for commits that are under way, which take no longer than to write their variables, and for a transaction
+/// with exclusive commit: see [`atomically`].
 ///
 /// # Errors
 /// Where the transaction calls [`retry`](crate::retry), or goes beyond its limits. Nothing is changed then.
@@ -145,20 +145,20 @@ pub fn try_atomically<T>(
     }
 }
 
-/// Runs a transaction that met with its first conflict.
+/// Runs a transaction again after its first conflict.
 #[cold]
 #[inline(never)]
 fn try_again<T>(
     limits: &Limits,
     transaction: &impl Fn(&mut Transaction) -> Result<T, Abort>,
 ) -> Result<T, Refused> {
-    let mut turn = None;
+    let mut exclusive = None;
     for conflicts in 1..limits.attempts {
         back_off(conflicts);
-        if conflicts >= CONFLICTS_BEFORE_TURN && turn.is_none() {
-            turn = GATE.try_close();
+        if conflicts >= CONFLICTS_BEFORE_EXCLUSIVE && exclusive.is_none() {
+            exclusive = GATE.try_close();
         }
-        match attempt(transaction, limits, turn.is_some()) {
+        match attempt(transaction, limits, exclusive.is_some()) {
             Outcome::Done(value) => return Ok(value),
             Outcome::Retry(_) => return Err(Refused::Retry),
             Outcome::TooLong => return Err(too_long(limits)),
@@ -173,8 +173,8 @@ fn try_again<T>(
 /// A transaction as a future, for background programs: where it calls [`retry`](crate::retry), the task sleeps until a
 /// variable that it has read changes.
 ///
-/// Any executor will do. It runs whenever it is polled, and has an effect once, when it is ready. Dropping it before ends
-/// it without any.
+/// Any executor will do. It runs whenever it is polled, and takes effect once, when it is ready. Dropping it before that ends
+/// it without effect.
 ///
 /// # Panics
 /// When polled, as [`atomically`].
@@ -193,17 +193,17 @@ struct Atomically<F> {
     waiting: Option<Waiting>,
 }
 
-/// Nothing in it is pinned.
+// No field is structurally pinned.
 impl<F> Unpin for Atomically<F> {}
 
 impl<T, F: Fn(&mut Transaction) -> Result<T, Abort>> Future for Atomically<F> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        if let Some(waiting) = &self.waiting
-            && !waiting.is_over_or_wakes(context.waker())
-        {
-            return Poll::Pending;
+        if let Some(waiting) = &self.waiting {
+            if !waiting.is_over_or_wakes(context.waker()) {
+                return Poll::Pending;
+            }
         }
         self.waiting = None;
         while self.waiting.is_none() {
@@ -235,21 +235,21 @@ fn run<T>(transaction: &impl Fn(&mut Transaction) -> Result<T, Abort>) -> Result
     }
 }
 
-/// Runs a transaction that met with its first conflict.
+/// Runs a transaction again after its first conflict.
 #[cold]
 #[inline(never)]
 fn run_again<T>(
     transaction: &impl Fn(&mut Transaction) -> Result<T, Abort>,
 ) -> Result<T, Transaction> {
-    let mut turn: Option<Turn> = None;
+    let mut exclusive: Option<ExclusiveCommit> = None;
     let mut conflicts = 0;
     loop {
         conflicts += 1;
         back_off(conflicts);
-        if conflicts >= CONFLICTS_BEFORE_TURN {
-            turn.get_or_insert_with(|| GATE.close());
+        if conflicts >= CONFLICTS_BEFORE_EXCLUSIVE {
+            exclusive.get_or_insert_with(|| GATE.close());
         }
-        match attempt(transaction, &Limits::DEFAULT, turn.is_some()) {
+        match attempt(transaction, &Limits::DEFAULT, exclusive.is_some()) {
             Outcome::Done(value) => return Ok(value),
             Outcome::Retry(retried) => return Err(retried),
             Outcome::TooLong => panic!("{}", too_long(&Limits::DEFAULT)),
@@ -262,12 +262,12 @@ fn run_again<T>(
 fn attempt<T>(
     transaction: &impl Fn(&mut Transaction) -> Result<T, Abort>,
     limits: &Limits,
-    has_turn: bool,
+    is_exclusive: bool,
 ) -> Outcome<T> {
     let mut running = Transaction::begin(limits.operations);
     let result = transaction(&mut running);
     let cause = match (result, running.doomed()) {
-        (Ok(value), None) => match running.commit(has_turn) {
+        (Ok(value), None) => match running.commit(is_exclusive) {
             Ok(()) => return Outcome::Done(value),
             Err(cause) => cause,
         },
@@ -286,7 +286,7 @@ fn too_long(limits: &Limits) -> Refused {
     }
 }
 
-/// Gives others the time to end: longer each time, and after a few times the processor.
+/// Backs off, to give others time to commit: longer each time, and after a few conflicts by yielding the processor.
 #[cold]
 fn back_off(conflicts: u32) {
     if conflicts > CONFLICTS_BEFORE_YIELD {

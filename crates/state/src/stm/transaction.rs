@@ -1,4 +1,4 @@
-//! What a transaction can do while it runs.
+//! A running transaction.
 
 use super::cause::Cause;
 use super::core::Handle;
@@ -31,14 +31,14 @@ thread_local! {
     static PINNED: Cell<Option<Guard>> = const { Cell::new(None) };
 }
 
-/// Whether the calling code runs inside a transaction, where it must have no other effects than on [`TVar`](crate::TVar)s:
-/// it may be run again, or be in vain.
+/// Whether the calling code runs inside a transaction, where it must have no side effects but on [`TVar`](crate::TVar)s:
+/// the transaction may be run again, or be aborted.
 pub fn in_transaction() -> bool {
     IS_RUNNING.get()
 }
 
-/// While it lives, transactions of its thread after the first begin with an atomic exchange less: for loops with one in each
-/// round, such as a controller's over packet-ins. It costs nearly nothing where there is none.
+/// While this value lives, each transaction of its thread after the first saves an atomic exchange: for loops with one in each
+/// iteration, such as a controller's over packet-ins. It costs nearly nothing where there is none.
 ///
 /// **Memory.** What any thread overwrites after its first transaction is dropped when the series has ended: keep it short.
 ///
@@ -52,9 +52,9 @@ pub fn in_transaction() -> bool {
 /// }
 /// assert_eq!((numbers[0].load(), numbers[1].load()), (2, 3));
 /// ```
-#[must_use = "it lasts as long as this value"]
+#[must_use = "the series lasts as long as this value"]
 pub struct Series {
-    /// One inside another ends with that.
+    /// A nested one ends with the outermost.
     is_outermost: bool,
     /// It belongs to the thread.
     _not_send: PhantomData<*mut ()>,
@@ -89,11 +89,11 @@ impl fmt::Debug for Series {
     }
 }
 
-/// Why a transaction does not end well: pass it on with `?`.
+/// The transaction cannot commit: pass this on with `?`.
 ///
-/// Either it called [`retry`] or [`check`], or what it read has changed meanwhile, or it has done more than its [`Limits`](crate::Limits) allow. Only
-/// [`Transaction::or_else`] catches the first; what catches it otherwise is not noticed. The others come again from each
-/// read and write, and at the end.
+/// Either it called [`retry`] or [`check`], or what it read has changed meanwhile, or it has done more than its
+/// [`Limits`](crate::Limits) allow. Only [`Transaction::or_else`] is to catch the first: where other code does, the transaction
+/// goes on. The others are returned again by each further read and write, and at the end.
 #[derive(Debug)]
 #[must_use = "pass it on with `?`"]
 pub struct Abort(pub(crate) Cause);
@@ -101,7 +101,9 @@ pub struct Abort(pub(crate) Cause);
 impl fmt::Display for Abort {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.0 {
-            Cause::Retry => "the transaction waits until something that it has read changes",
+            Cause::Retry => {
+                "the transaction called retry: it waits until something that it has read changes"
+            }
             Cause::Conflict => "something that the transaction has read was changed meanwhile",
             Cause::TooLong => "the transaction made more reads and writes than its limit allows",
         })
@@ -128,13 +130,13 @@ pub fn check(condition: bool) -> Result<(), Abort> {
     if condition { Ok(()) } else { retry() }
 }
 
-/// A transaction that runs. Whoever gets it from [`atomically`](crate::atomically) or its siblings can hand it on to any
-/// function that wants to take part.
+/// A running transaction. Code that gets it from [`atomically`](crate::atomically) or its siblings can pass it on to any
+/// function that is to take part.
 ///
 /// **Thread-safety.** It belongs to the thread that runs it.
 pub struct Transaction {
     log: ManuallyDrop<Box<Log>>,
-    /// There until it is dropped.
+    /// Always `Some`, until it is dropped.
     pinned: Option<Guard>,
 }
 
@@ -157,7 +159,7 @@ impl Transaction {
         Self { log, pinned }
     }
 
-    /// Runs `first`, or if that calls [`retry`], takes back what it has written and runs `second`.
+    /// Runs `first`; if that calls [`retry`], rolls back what it has written and runs `second`.
     ///
     /// If that retries, too, the transaction waits for a change of anything that either has read. (McNettle's `orElse`.)
     ///
@@ -194,19 +196,19 @@ impl Transaction {
         unsafe { self.log.write(variable, raw) }.map_err(Abort)
     }
 
-    /// Makes all that was written visible, or nothing. Wakes those who wait for it.
+    /// Makes all that was written visible, or nothing. Wakes those who wait for changes of it.
     #[inline]
-    pub(crate) fn commit(self, has_turn: bool) -> Result<(), Cause> {
-        // What was read is as of one moment: who has only read is done.
+    pub(crate) fn commit(self, is_exclusive: bool) -> Result<(), Cause> {
+        // What was read is a consistent snapshot: a transaction without writes is done.
         match self.log.has_writes() {
-            true => self.commit_writes(has_turn),
+            true => self.commit_writes(is_exclusive),
             false => self.log.doomed().map_or(Ok(()), Err),
         }
     }
 
     #[inline(never)]
-    fn commit_writes(mut self, has_turn: bool) -> Result<(), Cause> {
-        if !has_turn {
+    fn commit_writes(mut self, is_exclusive: bool) -> Result<(), Cause> {
+        if !is_exclusive {
             GATE.pass();
         }
         self.log.commit(&CLOCK)?;
@@ -218,7 +220,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives away the old values, and returns who waits for the new ones.
+    /// Retires the old values, and returns those who wait for changes.
     #[inline(never)]
     fn publish(&mut self) -> Vec<Arc<Waiter>> {
         let mut woken = Vec::new();
@@ -235,7 +237,7 @@ impl Transaction {
         woken
     }
 
-    /// Why it cannot end well, if that is known.
+    /// Why it cannot commit, if that is known.
     pub(crate) fn doomed(&self) -> Option<Cause> {
         self.log.doomed()
     }

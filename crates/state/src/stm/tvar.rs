@@ -15,8 +15,8 @@ use std::marker::PhantomData;
 /// floats, `bool` and `char` lie in the variable; values of other types behind a pointer, so that a write allocates. Keep
 /// large values in an `Arc`, as each read clones, or look at them where they are: [`TVar::read_with`].
 ///
-/// **Memory.** An overwritten value is dropped when no transaction can see it any more, some time later and on any
-/// thread, also in the midst of a transaction there: its `drop` must not start one.
+/// **Memory.** An overwritten value is dropped when no transaction can read it any more, some time later and on any
+/// thread, possibly during a transaction there: its `drop` must not start one.
 pub struct TVar<T> {
     handle: Handle,
     /// Of this type and no subtype or supertype: what is written through one handle is read through the others.
@@ -36,16 +36,16 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
     /// The value in this transaction: what it has written itself, or else what was committed.
     ///
     /// # Errors
-    /// The transaction is in vain and has to be given up: pass the error on with `?`.
+    /// [`Abort`] where the transaction cannot commit: pass the error on with `?`.
     #[inline]
     pub fn read(&self, transaction: &mut Transaction) -> Result<T, Abort> {
         self.read_with(transaction, T::clone)
     }
 
-    /// What `look` finds in the value that [`TVar::read`] would clone.
+    /// Calls `look` with a reference to the value, where [`TVar::read`] would clone it.
     ///
     /// # Errors
-    /// As of [`TVar::read`].
+    /// As [`TVar::read`].
     #[inline]
     pub fn read_with<R>(
         &self,
@@ -58,10 +58,10 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
         Ok(unsafe { repr::with(raw, look) })
     }
 
-    /// Sets the value, for others from when the transaction has ended.
+    /// Sets the value; others see it once the transaction has committed.
     ///
     /// # Errors
-    /// As of [`TVar::read`].
+    /// As [`TVar::read`].
     #[inline]
     pub fn write(&self, transaction: &mut Transaction, value: T) -> Result<(), Abort> {
         // SAFETY: what a handle of a `TVar<T>` leads to holds values of T, and this one is given away.
@@ -71,7 +71,7 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
     /// Sets the value to what `change` makes of it.
     ///
     /// # Errors
-    /// As of [`TVar::read`].
+    /// As [`TVar::read`].
     #[inline]
     pub fn modify(
         &self,
@@ -82,9 +82,9 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
         self.write(transaction, change(value))
     }
 
-    /// Has the value fetched from memory, for a read that comes soon.
+    /// A prefetch hint: has the value fetched from memory for a read that comes soon.
     ///
-    /// It looks into the variable, so that several of these wait together, where the reads would wait one after the other.
+    /// Several of these wait for memory at the same time, where the reads would wait one after the other.
     #[inline]
     pub fn prefetch(&self) {
         if !repr::is_inline::<T>() {
@@ -96,13 +96,13 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
 
     /// The value that was committed last, outside of any transaction.
     ///
-    /// Two loads may see the states of two moments; a transaction sees one.
+    /// Two loads may see different states; the reads of a transaction see one.
     #[inline]
     pub fn load(&self) -> T {
         self.load_with(T::clone)
     }
 
-    /// What `look` finds in the value that [`TVar::load`] would clone.
+    /// Calls `look` with a reference to the value that [`TVar::load`] would clone.
     #[inline]
     pub fn load_with<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         let versioned = &self.handle.core().versioned;

@@ -4,11 +4,11 @@
 //! waits for it to change. The [`Clock`] tells a transaction which versions it may take together.
 //!
 //! **How.** A clock of versions as in TL2 (Dice, Shalev and Shavit, DISC 2006), of the sort that its authors call GV5: a
-//! commit gives its words a version beyond the clock's and does not touch the clock. Who comes upon such a version looks
-//! whether what it has read before still holds (Riegel, Felber and Fetzer's lazy snapshots, DISC 2006), and where that is
-//! much, raises the clock before, so as not to look again. So the clock is read by all and seldom written.
+//! commit gives its words a version beyond the clock's and does not touch the clock. A reader that finds such a version
+//! validates what it has read before (Riegel, Felber and Fetzer's lazy snapshots, DISC 2006), and where that is much,
+//! raises the clock before, so as not to validate again. So the clock is read by all and seldom written.
 //!
-//! **Why this is right.** Let a transaction have read the clock as *now*. What a word held when it was read is what it
+//! **Why this is correct.** Let a transaction have read the clock as *now*. What a word held when it was read is what it
 //! held at *now*, if its version is at most *now*, unless a commit changes it later with a version of at most *now*. There
 //! is none: a commit locks its words, then reads the clock, and takes a greater version. All these accesses are `SeqCst`, so
 //! that they have one order. Had the commit read a clock before *now*, its lock would come before the raising of the
@@ -19,11 +19,11 @@
 use crate::sync::{AtomicPtr, AtomicU64, spin};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-/// A value as it is kept in a word: itself, or where it lies.
+/// A value as it is kept in a word: itself, or a pointer to it.
 pub(crate) type Raw = *mut ();
 
-/// How often a commit looks at a word that another commit holds before it gives way.
-const PATIENCE: u32 = 64;
+/// How many times a commit tries to lock a word that another commit holds before it gives up.
+const LOCK_ATTEMPTS: u32 = 64;
 
 /// The version of the newest values that transactions may take together. On cache lines of its own.
 #[repr(align(128))]
@@ -35,14 +35,14 @@ impl Clock {
         self.0.load(SeqCst)
     }
 
-    /// Makes it `version` at least, and tells what it is.
+    /// Raises it to `version` at least, and returns its value.
     #[inline]
     pub fn raise(&self, version: u64) -> u64 {
         self.0.fetch_max(version, SeqCst).max(version)
     }
 }
 
-/// A word's version and who is concerned with it.
+/// A word's version, and flags for its lock and waiters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp(u64);
 
@@ -62,7 +62,7 @@ impl Stamp {
         self.0 & Self::LOCKED != 0
     }
 
-    /// Whether both have the same version and lock, whoever waits.
+    /// Whether both have the same version and lock flag.
     #[inline]
     pub fn is_like(self, other: Self) -> bool {
         (self.0 ^ other.0) & !Self::AWAITED == 0
@@ -97,14 +97,14 @@ impl Versioned {
 
     /// The word and its version, which belong together. Waits while a commit writes it.
     ///
-    /// A commit stores the word with `Release` after it has locked the stamp: who reads the new word with `Acquire` finds
-    /// the stamp changed.
+    /// A commit stores the word with `Release` after it has locked the stamp: a reader that loads the new word with `Acquire`
+    /// finds the stamp changed.
     #[inline]
     pub fn read(&self) -> (u64, Raw) {
         self.try_read().unwrap_or_else(|| self.read_later())
     }
 
-    /// The same, but for nothing where a commit writes it.
+    /// The same, but `None` where a commit writes it.
     #[inline]
     pub fn try_read(&self) -> Option<(u64, Raw)> {
         let before = self.stamp();
@@ -116,27 +116,27 @@ impl Versioned {
 
     #[cold]
     fn read_later(&self) -> (u64, Raw) {
-        let mut turns = 0;
+        let mut spins = 0;
         loop {
-            spin(&mut turns);
+            spin(&mut spins);
             if let Some(read) = self.try_read() {
                 return read;
             }
         }
     }
 
-    /// What the word is or was, not to be looked into: it belongs to no version.
+    /// The word now or a moment ago, without its version: a hint that must not be dereferenced.
     #[inline]
     pub fn raw_hint(&self) -> Raw {
         self.raw.load(Relaxed)
     }
 
-    /// Locks the word for a commit, which others wait for: it must end soon. Returns the stamp as it was, or nothing
+    /// Locks the word for a commit, which others wait for: it must end soon. Returns the stamp as it was, or `None`
     /// where another commit holds the word for long.
     #[inline]
     pub fn try_lock(&self) -> Option<Stamp> {
-        let mut turns = 0;
-        while turns < PATIENCE {
+        let mut spins = 0;
+        while spins < LOCK_ATTEMPTS {
             let stamp = self.stamp();
             if !stamp.is_locked() {
                 let locked = stamp.0 | Stamp::LOCKED;
@@ -145,7 +145,7 @@ impl Versioned {
                     return Some(stamp);
                 }
             }
-            spin(&mut turns);
+            spin(&mut spins);
         }
         None
     }
@@ -156,7 +156,7 @@ impl Versioned {
         self.stamp.store(stamp.0, Release);
     }
 
-    /// Changes the word, which the caller has locked, unlocks it, and returns what it was. Nobody waits for it then.
+    /// Replaces the word, which the caller has locked, unlocks it, clears the mark of waiters, and returns the old word.
     #[inline]
     pub fn replace_and_unlock(&self, raw: Raw, version: u64) -> Raw {
         // Nobody else writes it while it is locked.
@@ -166,8 +166,8 @@ impl Versioned {
         old
     }
 
-    /// Has the next commit that changes the word know that somebody waits for it. False if it has changed since it had
-    /// this version, or is about to.
+    /// Marks the word, so that the next commit that changes it wakes those who wait. Returns `false` if it has changed since it
+    /// had this version, or is about to.
     ///
     /// Both this and locking exchange the stamp, and one of them is the first: the commit sees the mark, or we the lock.
     pub fn mark_awaited(&self, version: u64) -> bool {
@@ -179,7 +179,7 @@ impl Versioned {
         }
     }
 
-    /// The word, where nobody else has it.
+    /// The word, with exclusive access.
     pub fn raw_mut(&mut self) -> Raw {
         self.raw.load(Relaxed)
     }

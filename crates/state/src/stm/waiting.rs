@@ -6,7 +6,7 @@ use crate::wait::{Waiter, park_until};
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Somebody who waits for the variables that a transaction has read. Dropping it ends the waiting.
+/// A wait for changes of the variables that a transaction has read. Dropping it ends the wait.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     waiter: Arc<Waiter>,
@@ -14,10 +14,10 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Waits for all that the transaction with this log has read; nothing if some of it has changed already.
+    /// Starts to wait for changes of all that the transaction with this log has read; `None` if some of it has changed already.
     ///
-    /// No change is missed: the waiter is on the variable's list before the mark that makes a commit look there, and the
-    /// mark is refused where the version that was read is gone.
+    /// No change is missed: the waiter is on the variable's list before the mark that makes a commit look there, and
+    /// marking fails where the version that was read has been overwritten.
     pub fn new(log: &Log, waker: &Waker) -> Option<Self> {
         let mut waiting = Self {
             waiter: Waiter::new(waker.clone()),
@@ -34,12 +34,12 @@ impl Waiting {
         Some(waiting)
     }
 
-    /// Sleeps until something has changed. For the thread whose waker it has.
+    /// Blocks until something has changed. For the thread whose waker it has.
     pub fn sleep(self) {
         park_until(&self.waiter);
     }
 
-    /// Wakes `waker` from now on. True if something has changed already.
+    /// Sets the waker. Returns `true` if something has changed already.
     pub fn is_over_or_wakes(&self, waker: &Waker) -> bool {
         self.waiter.is_woken_or_wakes(waker)
     }

@@ -1,69 +1,68 @@
-//! A map from word to word that many threads read, and write, often.
+//! A concurrent map from word to word that many threads read and write often.
 //!
 //! **What.** What a host location table needs (McNettle section 4.2, Primetime section IV.C): a look-up takes one cache
-//! line, or seldom two, and no lock, an insert that changes nothing is a look-up, and writers of different keys seldom meet.
+//! line, or seldom two, and no lock; an insert that changes nothing is a look-up; writers of different keys seldom contend.
 //!
-//! **How.** [`places`] has the layout. A change locks one of [`STRIPES`] locks, by the key. Where places are short, all are
-//! locked, the entries copied to other places, and these become the table's: a *generation* later. Readers do not notice,
-//! but if they meet with places that are already used anew: then the generation has changed, and they look again.
+//! **How.** [`slots`] has the layout. A change locks one of [`STRIPES`] locks, chosen by the key. Where slots run out, all are
+//! locked, the entries copied to other slots, and these become the table's: the next *generation*. Readers do not notice,
+//! unless they read slots that are already reused: then the generation has changed, and they look again.
 //!
-//! **Why this is right.** A reader notes the generation, finds the places, reads key and value, all with `Acquire`, and
-//! looks whether the generation is the same. The places that it found are cleared at a later growth, after the
+//! **Why this is correct.** A reader notes the generation, finds the slots, reads key and value, all with `Acquire`, and
+//! looks whether the generation is the same. The slots that it found are cleared at a later growth, after the
 //! generation was raised with `Release`: who reads what clearing, or anything after it, has stored, finds the
-//! generation raised. Otherwise what it read was there when it found the places, or came there since.
+//! generation raised. Otherwise what it read was there when it found the slots, or came there since.
 //!
-//! **Cost.** 16 bytes a place, and one for sixty-four of them; at most half of the places are taken while the table can grow, and at most seven eighths
-//! later. Places that it has grown out of are kept, as a reader may still be there, and used again where they fit: memory for
-//! at most three times the places. Growing has writers wait, not readers, for some ten nanoseconds an entry. Keys that come in
-//! runs lie together, so where the places of a run are taken, all of it lies elsewhere: by count, 15 in 100 keys where a
-//! third of the places is taken, ten of them in their second place. [`Table::prefetch`] fetches that as well where it may be needed.
+//! **Cost.** 16 bytes a slot, and one for sixty-four of them; at most half of the slots are taken while the table can grow, and at most seven eighths
+//! later. Slots that it has grown out of are kept, as a reader may still be there, and used again where they fit: memory for
+//! at most three times the slots. Growing has writers wait, not readers, for some ten nanoseconds an entry. Keys that come in
+//! runs lie together, so where the slots of a run are taken, all of it lies elsewhere: by count, 15 in 100 keys where a
+//! third of the slots is taken, ten of them in their second slot. [`Table::prefetch`] fetches that as well where it may be needed.
 //!
-//! **In transactions** a table may be read, not changed: what a transaction does must be undone where it is in vain. Who
-//! changes something is stopped where an entry is about to be replaced; looking, and inserting what is there, pay nothing.
+//! **In transactions** a table may be read, not changed, since a change could not be rolled back. A change panics where an
+//! entry is about to be replaced; looking, and inserting what is there already, cost nothing extra.
 //!
-//! **Thread-safety.** Everything may be called from any thread, and is one step, but `to_vec` and `for_each`, whose entries
-//! were all there at some moment of the call, each at its own.
+//! **Thread-safety.** Everything may be called from any thread, and is atomic, except `to_vec` and `for_each`: each entry that
+//! they show was there at some moment of the call, but not all at the same moment.
 
-mod places;
+mod slots;
 
 use crate::Word;
 use crate::stm::in_transaction;
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, MutexGuard, STRIPES, prefetch};
-use places::{Entry, FIRST_PLACES, FREE, NOTHING, OwnLine, Places};
+use slots::{Entry, FIRST_SLOTS, FREE, NOTHING, OwnLine, Slots};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, PoisonError};
 
-/// How many entries a table holds unless it is told otherwise.
+/// How many entries a table holds by default.
 const DEFAULT_MAX_ENTRIES: usize = 1 << 22;
 
-/// What no memory has room for.
+/// More entries than any memory has room for.
 const MOST_ENTRIES: usize = 1 << 48;
 
-/// Why a [`Table`] did not take an entry.
+/// Why a [`Table`] refused an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
     /// It is full.
     #[error(
-        "the table holds {max_entries} entries, as many as it may; remove some, or allow more when making it"
+        "the table is full: it holds {max_entries} entries; remove some, or allow more when making it"
     )]
     Full {
         /// How many it may hold.
         max_entries: usize,
     },
-    /// The key or the value is the word that a table needs for itself.
+    /// The key or the value is the word `u64::MAX`, which a table reserves for itself.
     #[error(
-        "the word 0xffffffffffffffff is the table's own; expected a key and a value that turn into others"
+        "the word 0xffffffffffffffff is reserved by the table; expected a key and a value that convert to others"
     )]
     Reserved,
 }
 
-/// A map for many threads, from small keys to small values.
+/// A concurrent map from small keys to small values.
 ///
-/// A clone of an `Arc` around it is what threads share. The order of entries, where there is one, is that of the keys'
-/// words; nothing depends on chance.
+/// Threads share it by an `Arc` around it. Where entries have an order, it is that of the keys' words; nothing is random.
 ///
 /// ```
 /// use urtica_state::Table;
@@ -78,10 +77,10 @@ pub struct Table<K, V> {
     current: Current,
     len: OwnLine<AtomicUsize>,
     stripes: Box<[OwnLine<Mutex<()>>]>,
-    /// All places that there are: those in use, and those that readers may still look at. Locked before all stripes.
-    all: Mutex<Vec<Arc<Places>>>,
+    /// All slots that there are: those in use, and those that readers may still look at. Locked before all stripes.
+    all: Mutex<Vec<Arc<Slots>>>,
     max_entries: usize,
-    max_places: usize,
+    max_slots: usize,
     /// Of these types and no subtypes: another type may make something else of a word.
     types: PhantomData<(Exactly<K>, Exactly<V>)>,
 }
@@ -89,10 +88,10 @@ pub struct Table<K, V> {
 /// No subtype and no supertype of `T`.
 type Exactly<T> = fn(T) -> T;
 
-/// What all read and nobody writes but who grows the table.
+/// Read by all, and written only when the table grows.
 #[repr(align(128))]
 struct Current {
-    places: AtomicPtr<Places>,
+    slots: AtomicPtr<Slots>,
     generation: AtomicU64,
 }
 
@@ -102,8 +101,8 @@ enum Exchange {
     Done(u64),
     /// The value is another than it was.
     Changed,
-    /// There is no place for a new key.
-    NoPlace,
+    /// There is no slot for a new key.
+    NoSlot,
 }
 
 impl<K: Word, V: Word> Default for Table<K, V> {
@@ -118,20 +117,20 @@ impl<K: Word, V: Word> Table<K, V> {
         Self::with_max_entries(DEFAULT_MAX_ENTRIES)
     }
 
-    /// An empty table for at most this many entries. It takes memory for those that it has.
+    /// An empty table for at most this many entries. It allocates memory for those that it has.
     pub fn with_max_entries(max_entries: usize) -> Self {
-        let places = Arc::new(Places::new(FIRST_PLACES));
-        let max_places = (max_entries.min(MOST_ENTRIES) / 3 * 4 + 4).next_power_of_two();
+        let slots = Arc::new(Slots::new(FIRST_SLOTS));
+        let max_slots = (max_entries.min(MOST_ENTRIES) / 3 * 4 + 4).next_power_of_two();
         Self {
             current: Current {
-                places: AtomicPtr::new(Arc::as_ptr(&places).cast_mut()),
+                slots: AtomicPtr::new(Arc::as_ptr(&slots).cast_mut()),
                 generation: AtomicU64::new(0),
             },
             len: OwnLine(AtomicUsize::new(0)),
             stripes: (0..STRIPES).map(|_| OwnLine(Mutex::new(()))).collect(),
-            all: Mutex::new(vec![places]),
+            all: Mutex::new(vec![slots]),
             max_entries,
-            max_places: max_places.max(FIRST_PLACES),
+            max_slots: max_slots.max(FIRST_SLOTS),
             types: PhantomData,
         }
     }
@@ -153,32 +152,31 @@ impl<K: Word, V: Word> Table<K, V> {
         (value != NOTHING).then(|| V::from_word(value))
     }
 
-    /// Whether this is the key's value: what comparing it with [`Table::get`]'s says, for less.
+    /// Whether this is the key's value: the same as comparing it with [`Table::get`]'s, but cheaper.
     #[inline(always)]
     pub fn has(&self, key: K, value: V) -> bool {
         let word = value.to_word();
         self.find(key.to_word()) == word && word != NOTHING
     }
 
-    /// Has the place where the key's entry may be fetched from memory, for a look that comes soon.
-    ///
-    /// A table that the near caches hold needs no fetching.
+    /// A prefetch hint: has the slot of the key fetched from memory for a look-up that comes soon. Does nothing for a table that
+    /// fits into the near caches.
     #[inline(always)]
     pub fn prefetch(&self, key: K) {
-        let places = self.places();
-        if !places.are_few() {
-            let first = K::first_place(key.to_word());
-            prefetch(places.first(first));
-            if places.is_crowded(first) {
-                prefetch(places.second(first));
+        let slots = self.slots();
+        if !slots.are_few() {
+            let first = K::first_slot(key.to_word());
+            prefetch(slots.first(first));
+            if slots.is_crowded(first) {
+                prefetch(slots.second(first));
             }
         }
     }
 
-    /// Sets the key's value, and returns what it was. Where that is the same, no memory is written.
+    /// Sets the key's value, and returns the old one. Where that is the same, no memory is written.
     ///
     /// # Errors
-    /// Where the table is full, or the key or the value is the table's own word.
+    /// [`TableError`] where the table is full, or the key or the value is the reserved word.
     ///
     /// # Panics
     /// In a transaction, if the value is another than before: see [`in_transaction`](crate::in_transaction).
@@ -199,7 +197,7 @@ impl<K: Word, V: Word> Table<K, V> {
         loop {
             match self.exchange(key, None, new)? {
                 Exchange::Done(old) => return Ok((old != NOTHING).then(|| V::from_word(old))),
-                Exchange::NoPlace => self.make_room(),
+                Exchange::NoSlot => self.make_room(),
                 Exchange::Changed => unreachable!("no value was expected"),
             }
         }
@@ -210,12 +208,12 @@ impl<K: Word, V: Word> Table<K, V> {
     /// # Panics
     /// In a transaction, if the key is there.
     pub fn remove(&self, key: K) -> Option<V> {
-        // Removing needs no place, and nothing is there under the table's own word.
+        // Removing needs no slot, and nothing is there under the table's own word.
         self.update(key, |_| None).ok().flatten()
     }
 
-    /// Sets the key's value to what `change` makes of it, removes the key where that is nothing, and returns what the value
-    /// was before. Where others change the value meanwhile, `change` is called again.
+    /// Sets the key's value to what `change` returns for it, removes the key where that is `None`, and returns the old value.
+    /// Where others change the value meanwhile, `change` is called again.
     ///
     /// # Errors
     /// As of [`Table::insert`].
@@ -238,7 +236,7 @@ impl<K: Word, V: Word> Table<K, V> {
             match self.exchange(key, Some(word), new)? {
                 Exchange::Done(_) => return Ok(old),
                 Exchange::Changed => {}
-                Exchange::NoPlace => self.make_room(),
+                Exchange::NoSlot => self.make_room(),
             }
         }
     }
@@ -254,35 +252,35 @@ impl<K: Word, V: Word> Table<K, V> {
     /// All entries, in the order of their keys' words. The table cannot grow meanwhile.
     pub fn to_vec(&self) -> Vec<(K, V)> {
         let _no_growth = lock(&self.all);
-        let mut entries: Vec<_> = self.places().entries().collect();
+        let mut entries: Vec<_> = self.slots().entries().collect();
         entries.sort_unstable();
         let typed = |(key, value)| (K::from_word(key), V::from_word(value));
         entries.into_iter().map(typed).collect()
     }
 
     #[inline(always)]
-    fn places(&self) -> &Places {
-        // SAFETY: all places live as long as the table.
-        unsafe { &*self.current.places.load(Acquire) }
+    fn slots(&self) -> &Slots {
+        // SAFETY: `current` points into an `Arc` of `all`, which is only ever added to: the slots live as long as the table.
+        unsafe { &*self.current.slots.load(Acquire) }
     }
 
     /// The key's value, or `NOTHING`.
     #[inline(always)]
     fn find(&self, key: u64) -> u64 {
-        let first = K::first_place(key);
+        let first = K::first_slot(key);
         let generation = self.current.generation.load(Acquire);
-        let places = self.places();
+        let slots = self.slots();
         let value_at = |entry: &Entry| {
             let value = entry.value();
             (self.current.generation.load(Relaxed) == generation).then_some(value)
         };
-        let entry = places.first(first);
+        let entry = slots.first(first);
         let found = entry.key();
         if found == key && key != FREE {
             return value_at(entry).unwrap_or_else(|| self.find_further(key));
         }
-        // Where the first is free the key is nowhere, and a look at another line would be in vain.
-        let entry = places.second(first);
+        // Where the first is free the key is nowhere, and there is no need to look at another line.
+        let entry = slots.second(first);
         if found != FREE && entry.key() == key && key != FREE {
             return value_at(entry).unwrap_or_else(|| self.find_further(key));
         }
@@ -294,10 +292,10 @@ impl<K: Word, V: Word> Table<K, V> {
         if key == FREE {
             return NOTHING; // What is free now may be another key's in a moment.
         }
-        let first = K::first_place(key);
+        let first = K::first_slot(key);
         loop {
             let generation = self.current.generation.load(Acquire);
-            let entry = self.places().find(first, key);
+            let entry = self.slots().find(first, key);
             let value = entry.map_or(NOTHING, Entry::value);
             if self.current.generation.load(Relaxed) == generation {
                 return value;
@@ -312,14 +310,14 @@ impl<K: Word, V: Word> Table<K, V> {
         }
         assert!(
             !in_transaction(),
-            "a table cannot be changed inside a transaction, which may run again or be in vain; have it return what is to \
+            "a table cannot be changed inside a transaction, which may run again or be aborted; have it return what is to \
              be changed, and do that afterwards"
         );
-        let first = K::first_place(key);
+        let first = K::first_slot(key);
         let _alone = lock(self.stripe(first));
         // They stay while we hold a stripe.
-        let places = self.places();
-        let entry = places.find(first, key);
+        let slots = self.slots();
+        let entry = slots.find(first, key);
         let old = entry.map_or(NOTHING, Entry::value);
         if expected.is_some_and(|expected| expected != old) {
             return Ok(Exchange::Changed);
@@ -327,9 +325,9 @@ impl<K: Word, V: Word> Table<K, V> {
         if old == NOTHING {
             self.count_in()?;
         }
-        let Some(entry) = entry.or_else(|| places.claim(first, key, self.limit(places))) else {
+        let Some(entry) = entry.or_else(|| slots.claim(first, key, self.limit(slots))) else {
             self.len.0.fetch_sub(1, Relaxed);
-            return Ok(Exchange::NoPlace);
+            return Ok(Exchange::NoSlot);
         };
         entry.set(new);
         if new == NOTHING {
@@ -338,7 +336,7 @@ impl<K: Word, V: Word> Table<K, V> {
         Ok(Exchange::Done(old))
     }
 
-    /// One entry more, if there may be.
+    /// Counts one more entry, if there may be one.
     fn count_in(&self) -> Result<(), TableError> {
         let more = |len| (len < self.max_entries).then_some(len + 1);
         let counted = self.len.0.fetch_update(Relaxed, Relaxed, more);
@@ -348,52 +346,52 @@ impl<K: Word, V: Word> Table<K, V> {
         Ok(())
     }
 
-    /// How many of the places may be taken.
-    fn limit(&self, places: &Places) -> usize {
-        match places.count() {
-            count if count < self.max_places => count / 2,
+    /// How many of the slots may be taken.
+    fn limit(&self, slots: &Slots) -> usize {
+        match slots.count() {
+            count if count < self.max_slots => count / 2,
             count => count * 7 / 8,
         }
     }
 
     fn stripe(&self, first: u64) -> &Mutex<()> {
-        // Neighbours have different places in a line, or different lines: the same lock will do.
-        &self.stripes[(first as usize / FIRST_PLACES) % STRIPES].0
+        // Neighbours have different slots in a line, or different lines: the same lock will do.
+        &self.stripes[(first as usize / FIRST_SLOTS) % STRIPES].0
     }
 
-    /// Copies the entries to twice as many places, or where many were removed, or there cannot be more, to as many.
+    /// Copies the entries to twice as many slots, or where many were removed, or there cannot be more, to as many.
     #[cold]
     fn make_room(&self) {
         let mut all = lock(&self.all);
         let _alone: Vec<_> = self.stripes.iter().map(|stripe| lock(&stripe.0)).collect();
-        let old = self.places();
+        let old = self.slots();
         if old.taken() < self.limit(old) {
-            return; // Somebody else was here before us.
+            return; // Another thread has done it already.
         }
         let is_crowded = self.len() * 2 >= self.limit(old);
-        let count = match is_crowded && old.count() < self.max_places {
+        let count = match is_crowded && old.count() < self.max_slots {
             true => old.count() * 2,
             false => old.count(),
         };
         let new = Self::spare(&mut all, old, count);
         for (key, value) in old.entries() {
-            new.put_alone(K::first_place(key), key, value);
+            new.put_alone(K::first_slot(key), key, value);
         }
         self.current
-            .places
+            .slots
             .store(Arc::as_ptr(&new).cast_mut(), Release);
         self.current.generation.fetch_add(1, Release);
     }
 
-    /// So many free places: others than those in use.
-    fn spare(all: &mut Vec<Arc<Places>>, used: &Places, count: usize) -> Arc<Places> {
+    /// So many free slots: others than those in use.
+    fn spare(all: &mut Vec<Arc<Slots>>, used: &Slots, count: usize) -> Arc<Slots> {
         let is_spare =
-            |places: &&Arc<Places>| places.count() == count && !std::ptr::eq(&***places, used);
+            |slots: &&Arc<Slots>| slots.count() == count && !std::ptr::eq(&***slots, used);
         if let Some(spare) = all.iter().find(is_spare) {
             spare.clear();
             return Arc::clone(spare);
         }
-        let new = Arc::new(Places::new(count));
+        let new = Arc::new(Slots::new(count));
         all.push(Arc::clone(&new));
         new
     }
@@ -413,7 +411,7 @@ fn word_of<V: Word>(value: V) -> Result<u64, TableError> {
     }
 }
 
-/// Nothing in here panics halfway, so that what is locked is whole even if a thread died with the lock.
+/// Ignores poisoning: nothing in here panics while the lock is held and the data is inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

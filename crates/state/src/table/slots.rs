@@ -1,12 +1,12 @@
-//! The places of a table: open addressing by cache lines.
+//! The slots of a table: open addressing by cache lines.
 //!
 //! **How.** Four entries, key and value beside each other, share a cache line. A key is in the first line of its *path* that
-//! had a free place when it came. The path begins at [`Word::first_place`](crate::Word::first_place), goes on to the same
-//! line of other neighbourhoods of sixty-four places, in steps that depend on the key (double hashing), and goes through all
+//! had a free slot when it came. The path begins at [`Word::first_slot`](crate::Word::first_slot), goes on to the same
+//! line of other neighbourhoods of sixty-four slots, in steps that depend on the key (double hashing), and goes through all
 //! lines in the end.
 //!
-//! A key stays where it is for as long as these places are used; where it is removed, its value becomes [`NOTHING`]. So a
-//! search may end at the first line that has a free place, and what is found beside a key is always its own.
+//! A key stays where it is for as long as these slots are used; where it is removed, its value becomes [`NOTHING`]. So a
+//! search may end at the first line that has a free slot, and what is found beside a key is always its own.
 //!
 //! **Thread-safety.** Any number of threads search while others claim and write, provided that of those who write the same
 //! key, one does at a time.
@@ -18,26 +18,26 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 /// Entries in a cache line.
 const LINE: usize = 4;
 
-/// How many places there are at least: one neighbourhood.
-pub(super) const FIRST_PLACES: usize = LINE * NEIGHBOURHOOD;
+/// How many slots there are at least: one neighbourhood.
+pub(super) const FIRST_SLOTS: usize = LINE * NEIGHBOURHOOD;
 
-/// Up to how many places (64 KiB) the processor's near caches can be trusted to have a table that is in use.
-const NEAR_PLACES: usize = 1 << 12;
+/// Up to how many slots (64 KiB) a table in use is assumed to be in the processor's near caches.
+const NEAR_SLOTS: usize = 1 << 12;
 
-/// What a key has that is not there; and the one word that no value may be.
+/// The value of an absent key; and the one word that no value may be.
 pub(super) const NOTHING: u64 = u64::MAX;
 
-/// The key of a free place; and the one word that no key may be.
+/// The key of a free slot; and the one word that no key may be.
 pub(super) const FREE: u64 = u64::MAX;
 
 /// Something with cache lines of its own; two of them, as processors fetch lines in pairs.
 #[repr(align(128))]
 pub(super) struct OwnLine<T>(pub T);
 
-/// Some places, a power of two.
-pub(super) struct Places {
+/// Some slots, a power of two.
+pub(super) struct Slots {
     lines: Box<[Line]>,
-    /// Turns a number into a place.
+    /// Maps a number to a slot.
     mask: usize,
     /// Of each neighbourhood, whether keys that begin their search there were put elsewhere. A hint, on which nothing depends.
     crowded: Box<[AtomicBool]>,
@@ -48,20 +48,20 @@ pub(super) struct Places {
 #[repr(align(64))]
 struct Line([Entry; LINE]);
 
-/// A place.
+/// A slot.
 pub(super) struct Entry {
     key: AtomicU64,
     value: AtomicU64,
 }
 
-impl Places {
-    /// Free places, a power of two of them and at least [`FIRST_PLACES`].
+impl Slots {
+    /// Free slots, a power of two of them and at least [`FIRST_SLOTS`].
     pub fn new(count: usize) -> Self {
         let line = || Line(std::array::from_fn(|_| Entry::free()));
         Self {
             lines: (0..count / LINE).map(|_| line()).collect(),
             mask: count - 1,
-            crowded: (0..count / FIRST_PLACES).map(|_| false.into()).collect(),
+            crowded: (0..count / FIRST_SLOTS).map(|_| false.into()).collect(),
             taken: OwnLine(AtomicUsize::new(0)),
         }
     }
@@ -75,7 +75,7 @@ impl Places {
     /// Whether the near caches have them all anyway.
     #[inline(always)]
     pub fn are_few(&self) -> bool {
-        self.mask < NEAR_PLACES
+        self.mask < NEAR_SLOTS
     }
 
     /// How many have or had a key.
@@ -83,37 +83,37 @@ impl Places {
         self.taken.0.load(Relaxed)
     }
 
-    /// The place that a key which begins its search at `first` would like best: most keys are there.
+    /// The first slot on the probe sequence of a key that begins its search at `first`: most keys are there.
     #[inline(always)]
     pub fn first(&self, first: u64) -> &Entry {
-        let place = first as usize & self.mask;
+        let slot = first as usize & self.mask;
         const { assert!(size_of::<Line>() == LINE * size_of::<Entry>()) };
         // SAFETY: there is a power of two of entries, so that the mask leaves less than there are, and lines are nothing but
         // entries one after the other.
-        unsafe { &*self.lines.as_ptr().cast::<Entry>().add(place) }
+        unsafe { &*self.lines.as_ptr().cast::<Entry>().add(slot) }
     }
 
-    /// The place that the key would like next, in the second line of its path.
+    /// The slot that is probed next, in the second line of the path.
     #[inline(always)]
     pub fn second(&self, first: u64) -> &Entry {
-        self.first(first.wrapping_add(step(first) * FIRST_PLACES as u64))
+        self.first(first.wrapping_add(step(first) * FIRST_SLOTS as u64))
     }
 
     /// Whether keys that begin their search beside `first` may be found elsewhere.
     #[inline(always)]
     pub fn is_crowded(&self, first: u64) -> bool {
-        // SAFETY: there is one for each neighbourhood.
+        // SAFETY: `crowded` has one for each neighbourhood of the slots, and the mask leaves a slot below their number.
         unsafe { self.crowded.get_unchecked(self.neighbourhood(first)) }.load(Relaxed)
     }
 
     #[inline(always)]
     fn neighbourhood(&self, first: u64) -> usize {
-        (first as usize & self.mask) / FIRST_PLACES
+        (first as usize & self.mask) / FIRST_SLOTS
     }
 
-    /// The place with this key, which begins its search at `first`.
+    /// The slot with this key, which begins its search at `first`.
     pub fn find(&self, first: u64, key: u64) -> Option<&Entry> {
-        // The key would have taken that place, and no place becomes free again.
+        // The key would have taken that slot, and no slot becomes free again.
         if self.first(first).key() == FREE {
             return None;
         }
@@ -132,35 +132,34 @@ impl Places {
         None
     }
 
-    /// Takes a place for a key that has none; nothing if `limit` places are taken.
+    /// Takes a slot for a key that has none; nothing if `limit` slots are taken.
     pub fn claim(&self, first: u64, key: u64, limit: usize) -> Option<&Entry> {
         if self.taken.0.fetch_add(1, Relaxed) >= limit {
             self.taken.0.fetch_sub(1, Relaxed);
             return None;
         }
-        self.wishes(first).find(|entry| entry.claim(key))
+        self.probes(first).find(|entry| entry.claim(key))
     }
 
-    /// The same for a key with its value, while nobody else writes and there are more places than keys: without what writing
-    /// together takes.
+    /// The same for a key with its value, without synchronisation: while nobody else writes, and there are more slots than keys.
     pub fn put_alone(&self, first: u64, key: u64, value: u64) {
-        let entry = self.wishes(first).find(|entry| entry.key() == FREE);
-        let entry = entry.expect("there are more places than keys");
+        let entry = self.probes(first).find(|entry| entry.key() == FREE);
+        let entry = entry.expect("there are more slots than keys");
         entry.key.store(key, Release);
         entry.set(value);
         self.taken.0.store(self.taken() + 1, Relaxed);
     }
 
-    /// All places, in the order in which a key that begins its search at `first` would like to have them. Goes on to the second
-    /// line only if the first has none, which is noted.
-    fn wishes(&self, first: u64) -> impl Iterator<Item = &Entry> {
-        let wish = first as usize % LINE;
+    /// The probe sequence: all slots, in the order in which a key that begins its search at `first` takes them. It goes on to
+    /// the second line only if the first has none, which is noted.
+    fn probes(&self, first: u64) -> impl Iterator<Item = &Entry> {
+        let preferred = first as usize % LINE;
         let lines = self.path(first).enumerate();
-        lines.flat_map(move |(turn, line)| {
-            if turn == 1 {
+        lines.flat_map(move |(probe, line)| {
+            if probe == 1 {
                 self.crowded[self.neighbourhood(first)].store(true, Relaxed);
             }
-            (0..LINE).map(move |at| &line.0[at ^ wish])
+            (0..LINE).map(move |at| &line.0[at ^ preferred])
         })
     }
 
@@ -168,12 +167,12 @@ impl Places {
     #[inline]
     fn path(&self, first: u64) -> impl Iterator<Item = &Line> {
         let neighbourhoods = self.lines.len() / NEIGHBOURHOOD;
-        let (start, offset) = (first as usize / FIRST_PLACES, first as usize / LINE);
+        let (start, offset) = (first as usize / FIRST_SLOTS, first as usize / LINE);
         let step = step(first) as usize;
-        let turns_in_round = neighbourhoods.trailing_zeros();
-        (0..self.lines.len()).map(move |turn| {
-            let neighbourhood = start.wrapping_add(turn.wrapping_mul(step)) & (neighbourhoods - 1);
-            let offset = offset.wrapping_add(turn >> turns_in_round) & (NEIGHBOURHOOD - 1);
+        let probes_in_round = neighbourhoods.trailing_zeros();
+        (0..self.lines.len()).map(move |probe| {
+            let neighbourhood = start.wrapping_add(probe.wrapping_mul(step)) & (neighbourhoods - 1);
+            let offset = offset.wrapping_add(probe >> probes_in_round) & (NEIGHBOURHOOD - 1);
             &self.lines[neighbourhood * NEIGHBOURHOOD + offset]
         })
     }
@@ -185,7 +184,7 @@ impl Places {
         pairs.filter(|&(key, value)| key != FREE && value != NOTHING)
     }
 
-    /// Frees all places. Whoever still searches here finds one thing or another.
+    /// Frees all slots. A search that is still running here may find anything, and is repeated.
     pub fn clear(&self) {
         for entry in self.lines.iter().flat_map(|line| &line.0) {
             entry.key.store(FREE, Release);
@@ -229,7 +228,7 @@ impl Entry {
         self.value.store(value, Release);
     }
 
-    /// Makes the place that of a key, unless it is another's. There is no value yet.
+    /// Makes the slot that of a key, unless it is another's. There is no value yet.
     fn claim(&self, key: u64) -> bool {
         self.key.load(Relaxed) == FREE
             && (self.key)
