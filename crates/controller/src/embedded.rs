@@ -30,6 +30,11 @@ const STOPPED: Close = Close::Asked("the controller stops");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(Token);
 
+/// Why a connection of an [`Embedded`] controller has ended. Its text is a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConnectionError(String);
+
 /// Output in memory: like a socket, with room for some bytes, which stay until the caller takes them.
 #[derive(Default)]
 struct Memory(RefCell<Vec<u8>>);
@@ -141,18 +146,19 @@ impl Embedded {
     /// ([`Embedded::wants_input`]) is kept, however much it is, and handled once its output has been taken.
     ///
     /// # Errors
-    /// Where the connection has ended: a sentence that says why. What is still to be sent stays in its output until
+    /// [`ConnectionError`] where the connection has ended. What is still to be sent stays in its output until
     /// [`Embedded::disconnect`].
     pub fn handle_input(
         &mut self,
         connection: ConnectionId,
         bytes: &[u8],
         now: Duration,
-    ) -> Result<(), String> {
+    ) -> Result<(), ConnectionError> {
         self.set_time(now);
         let token = connection.0;
         if !self.connections.contains_key(&token) {
-            return Err("the connection is not open; expected one that connect() returned".into());
+            let reason = "the connection is not open; expected one that connect() returned";
+            return Err(ConnectionError(reason.into()));
         }
         self.with(token, |connection, batch| {
             if connection.is_stalled() || connection.input_len() > 0 {
@@ -192,7 +198,7 @@ impl Embedded {
     /// Runs background programs that were woken, and moves what they and handlers have sent to the switches' outputs.
     /// Returns the connections that have ended, each with the reason. To be called after input and at
     /// [`Embedded::next_timeout`].
-    pub fn poll(&mut self, now: Duration) -> Vec<(ConnectionId, String)> {
+    pub fn poll(&mut self, now: Duration) -> Vec<(ConnectionId, ConnectionError)> {
         self.set_time(now);
         let mut ended = Vec::new();
         let mut polls = MAX_POLLS;
@@ -212,7 +218,7 @@ impl Embedded {
 
     /// Handles the timers of every connection: echo requests, time-outs, [ticks](crate::SwitchHandler::tick). To be called a
     /// few times a second. Returns the connections that have ended, each with the reason.
-    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, String)> {
+    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, ConnectionError)> {
         let mut ended = self.poll(now);
         for token in self.tokens() {
             let result = self.with(token, |connection, batch| {
@@ -302,7 +308,7 @@ impl Embedded {
         result
     }
 
-    fn handle_commands(&mut self, ended: &mut Vec<(ConnectionId, String)>) {
+    fn handle_commands(&mut self, ended: &mut Vec<(ConnectionId, ConnectionError)>) {
         if self.mailbox().is_empty() {
             return;
         }
@@ -334,7 +340,7 @@ impl Embedded {
     }
 
     /// Resumes connections whose output was full.
-    fn resume_waiting(&mut self, ended: &mut Vec<(ConnectionId, String)>) {
+    fn resume_waiting(&mut self, ended: &mut Vec<(ConnectionId, ConnectionError)>) {
         for token in std::mem::take(&mut self.waiting) {
             let result = self.with(token, |connection, batch| {
                 connection.flush_backlog(batch)?;
@@ -348,7 +354,7 @@ impl Embedded {
         &mut self,
         token: Token,
         result: Result<(), Close>,
-        ended: &mut Vec<(ConnectionId, String)>,
+        ended: &mut Vec<(ConnectionId, ConnectionError)>,
     ) {
         let Err(close) = result else {
             return;
@@ -358,8 +364,8 @@ impl Embedded {
         }
     }
 
-    /// Ends a connection, whose remaining output is kept; returns the reason, in words.
-    fn close(&mut self, token: Token, close: &Close) -> String {
+    /// Ends a connection, whose remaining output is kept; returns the reason.
+    fn close(&mut self, token: Token, close: &Close) -> ConnectionError {
         if let Some(mut connection) = self.connections.remove(&token) {
             self.waiting.remove(&token);
             // As much as there is room for. Writing to memory does not fail.
@@ -371,7 +377,7 @@ impl Embedded {
             connection.close(close, &mut self.batch);
         }
         self.batch.out.clear();
-        close.to_string()
+        ConnectionError(close.to_string())
     }
 }
 

@@ -3,15 +3,22 @@
 //! ```text
 //! socket → shard → connection → session → handler → out buffer → socket
 //! ```
-//! The whole path of a packet-in runs on one thread; ARCHITECTURE.md walks along it file by file.
+//! The whole path of a packet-in runs on one thread and takes no lock; ARCHITECTURE.md walks along it file by file.
 //!
-//! - [`SwitchHandler`] and [`Switch`] are what a control program sees; [`Network`] leads to the other switches.
-//! - [`Background`] is what programs beside the handlers have at hand.
-//! - [`Controller`] starts shards and listeners and stops them in order.
+//! - [`SwitchHandler`] and [`Switch`] are the interface of a control program; [`Network`] reaches the other switches.
+//! - [`Background`] starts programs beside the handlers, with timers and requests that are awaited.
+//! - [`Controller`] sets up and starts shards and listeners; [`Running`] stops them in order.
 //! - [`Embedded`] is a controller without threads, sockets and clock, for a network in one process.
 //! - [`session`] is the protocol without sockets and clock, for whoever brings their own.
 //!
-//! A controller inside a larger program starts, is asked, and stops:
+//! It is a crate of its own so that it depends on the protocol (`urtica-wire`) and on nothing above it: services, bundled
+//! programs and the kernel half are built on its public interface, as your program is, and the core knows none of them.
+//! Most programs depend on `urtica`, which has this crate and the others under one name.
+//!
+//! **Features.** `args` (off by default) adds `Args` and `Controller::from_args`: the options that every
+//! controller has on its command line, by `clap`.
+//!
+//! A controller inside a larger program is started, queried, and stopped:
 //!
 //! ```
 //! use std::time::Duration;
@@ -40,7 +47,7 @@
 //!     .start()?;
 //! println!("listening at {}", running.addresses()[0]);
 //! for id in running.network().switches() {
-//!     // Whatever was sent to it before has been dealt with when the reply is there.
+//!     // When the reply is there, the switch has processed whatever was sent to it before.
 //!     running.network().barrier(id)?.wait(Duration::from_secs(1))?;
 //! }
 //! running.stop()?;
@@ -48,13 +55,12 @@
 //! # }
 //! ```
 //!
-//! **What goes wrong, and what happens then.** A message that makes no sense is answered with the OFPT_ERROR of the
-//! specification, and the connection lives; bytes that cannot be messages end it. A peer that does not say who it is, or
-//! falls silent, is dropped in time ([`SessionConfig`]). A switch that does not read what it is sent is not read from.
-//! Of two connections with one datapath id the newer is used. A handler that panics loses its switch and nothing else,
-//! and a background program that panics, itself. Where a program filters, entries that it could not guard are refused
-//! ([`Stage`]). Each is logged through `tracing` and counted in [`SwitchCounters`], [`ShardCounters`] and
-//! [`BackgroundCounters`].
+//! **Errors.** A message that makes no sense is answered with the OFPT_ERROR of the specification, and the connection goes on;
+//! bytes that cannot be messages end it. A peer that does not identify itself, or falls silent, is disconnected in time
+//! ([`SessionConfig`]). A switch that does not read what it is sent is not read from. Of two connections with one datapath id
+//! the newer is used. If a handler panics, its switch is disconnected and nothing else; if a background program panics, it
+//! ends alone. Where a program filters, entries that it could not guard are refused ([`Stage`]). Each of these is logged
+//! through `tracing` and counted in [`SwitchCounters`], [`ShardCounters`] and [`BackgroundCounters`].
 
 #![forbid(unsafe_code)]
 
@@ -99,7 +105,7 @@ pub use background::{Background, STALL, Sleep};
 pub use broadcast::{Broadcast, Events};
 pub use controller::Controller;
 pub use counters::{BackgroundCounters, Counter, ShardCounters, SwitchCounters};
-pub use embedded::{ConnectionId, Embedded};
+pub use embedded::{ConnectionError, ConnectionId, Embedded};
 pub use error::Error;
 pub use events::NetworkEvent;
 pub use flooding::FloodPorts;

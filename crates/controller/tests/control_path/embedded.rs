@@ -67,7 +67,11 @@ fn of_two_connections_with_one_datapath_id_the_newer_is_used() {
     bench.input(newer, &said_by_hand());
     let ended = bench.controller.poll(bench.now);
     let reason = "a newer connection has the same datapath id";
-    assert_eq!(ended, [(older, reason.to_owned())]);
+    assert_eq!(ended.len(), 1);
+    assert_eq!(
+        (ended[0].0, ended[0].1.to_string()),
+        (older, reason.to_owned())
+    );
     assert!(bench.is_connected(1));
     assert!(bench.controller.output(older).is_none());
     bench.take(newer);
@@ -149,13 +153,13 @@ fn a_handler_that_panics_ends_its_connection_alone() {
     let packet = encode(Version::Of10, 0, &Message::PacketIn(packet_in(&UDP)));
     let ended = bench.controller.handle_input(one, &packet, bench.now);
     assert_eq!(
-        ended.unwrap_err(),
+        ended.unwrap_err().to_string(),
         "a handler panicked: switch 0000000000000001 has a packet"
     );
     assert_eq!(record.next(), "p: down 0000000000000001");
     assert!(!bench.is_connected(1) && bench.is_connected(2));
     let more = bench.controller.handle_input(one, &packet, bench.now);
-    assert!(more.unwrap_err().contains("not open"));
+    assert!(more.unwrap_err().to_string().contains("not open"));
     bench.take(two);
     let echo = Message::EchoRequest(b"still there?");
     bench.input(two, &encode(Version::Of13, 9, &echo));
@@ -171,7 +175,12 @@ fn last_words_can_be_taken_until_the_connection_is_closed() {
     // 1.1 alone, by its bitmap.
     let hello = hex("02 00 0010 00000007  0001 0008 00000004");
     let ended = bench.controller.handle_input(switch, &hello, bench.now);
-    assert!(ended.unwrap_err().contains("ovs-vsctl set bridge"));
+    assert!(
+        ended
+            .unwrap_err()
+            .to_string()
+            .contains("ovs-vsctl set bridge")
+    );
     let said = bench.take(switch);
     assert_eq!(said[1].error_code(), ErrorCode::HelloFailedIncompatible);
     assert!(!bench.controller.wants_input(switch));
@@ -191,7 +200,12 @@ fn silence_is_asked_about_and_ends_the_connection() {
     bench.now = Duration::from_secs(15);
     let ended = bench.controller.handle_timeout(bench.now);
     assert_eq!(ended.len(), 1);
-    assert!(ended[0].1.starts_with("nothing was received for 15s"));
+    assert!(
+        ended[0]
+            .1
+            .to_string()
+            .starts_with("nothing was received for 15s")
+    );
     assert!(!bench.is_connected(1));
 }
 

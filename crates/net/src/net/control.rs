@@ -6,7 +6,7 @@ use crate::channel::{Content, Delays, Segment, Side, Way};
 use crate::kernel::{Due, to_ns};
 use crate::watch::Event;
 use std::time::Duration;
-use urtica_controller::{Controller, Embedded, Network};
+use urtica_controller::{ConnectionError, Controller, Embedded, Network};
 
 /// How often the controller is told the time.
 const TICK: Duration = Duration::from_millis(100);
@@ -439,7 +439,7 @@ impl Net {
 
     fn run_controller(
         &mut self,
-        run: fn(&mut Embedded, Duration) -> Vec<(urtica_controller::ConnectionId, String)>,
+        run: fn(&mut Embedded, Duration) -> Vec<(urtica_controller::ConnectionId, ConnectionError)>,
     ) {
         let now = self.controller_now();
         let Some(controller) = &mut self.control.controller else {
