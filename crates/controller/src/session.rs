@@ -402,7 +402,7 @@ impl Session {
                 code: ErrorCode::HelloFailedIncompatible,
                 data: sentence.as_bytes(),
             };
-            // Of two versions the lower is the one that the peer may be able to read.
+            // The peer is more likely to be able to decode the lower version.
             let version = if header.version < Version::Of13.to_wire() {
                 Version::Of10
             } else {
@@ -440,7 +440,7 @@ impl Session {
                     &features,
                 )))
             }
-            // What was sent after the question for features is configuration.
+            // What was sent after the features request is configuration.
             Ok((header, Message::Error(error))) if header.xid <= self.features_xid => {
                 Err(SessionError::Refused(error.code))
             }
@@ -448,7 +448,7 @@ impl Session {
                 self.write_with_xid(version, header.xid, &Message::EchoReply(data), out);
                 Ok(Event::Nothing)
             }
-            // Switches may answer in another order than they were asked (1.3.5 section 6.2): ask again, later.
+            // Switches may reply out of order (1.3.5 section 6.2): the request is sent again later.
             Ok((header, _)) if self.port_desc_xid == Some(header.xid) => {
                 self.port_desc_xid = None;
                 Ok(Event::Nothing)
@@ -458,7 +458,7 @@ impl Session {
                 urtica_log::warn!(about: Subject::of_peer(&self.peer), peer = self.peer, code = %error.code, "the switch refused its configuration");
                 Ok(Event::Nothing)
             }
-            // Before the switch has said who it is, there is nobody to hand its messages to.
+            // Before the features reply there are no handlers for other messages.
             Ok(_) => Ok(Event::Nothing),
             Err(error) => Ok(Event::Malformed(error)),
         }

@@ -1,4 +1,4 @@
-//! What a connection keeps, where it cannot be seen from outside.
+//! The state of a connection that cannot be seen from outside.
 
 use super::*;
 use crate::{Network, Program, RequestError};

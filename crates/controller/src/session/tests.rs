@@ -1,4 +1,4 @@
-//! The session held to the specification: no socket, and a clock that tests move.
+//! The session checked against the specification, without a socket, in time that tests advance.
 
 use super::*;
 use urtica_wire::{Capabilities, DatapathId, Features, MacAddr, PacketIn, PortNo, Role};
@@ -120,7 +120,7 @@ impl Bench {
         self.pass_to(time).map(drop)
     }
 
-    /// The same, and what comes of it.
+    /// The same, and the resulting event.
     fn pass_to(&mut self, time: Duration) -> Result<Event<'static>, SessionError> {
         self.now += time;
         self.session.handle_timeout(self.now, &mut self.out)
@@ -646,7 +646,7 @@ fn a_switch_whose_port_description_does_not_end_is_used_when_the_handshakes_time
         panic!("expected that nobody waits any longer");
     };
     assert_eq!(problem, PortsProblem::Late(10 * second));
-    // What comes later is taken nevertheless, and told once.
+    // What comes later is accepted nevertheless, and reported once.
     assert!(matches!(
         bench.frame(&part),
         Ok(Event::Ports { last: false, .. })

@@ -1,4 +1,4 @@
-//! A controller of which a thread ends. Nothing that a handler, a program or a switch does gets there; so a mistake of ours is
+//! A controller of which a thread ends. Nothing that a handler, a program or a switch does causes that; so a bug is
 //! planted: a shard is told to give a switch to a shard that does not exist.
 
 use super::*;

@@ -1,4 +1,4 @@
-//! What waits for switches that are slow: nothing is lost that was taken, who sends too much is told so, and a switch
+//! The backlog of slow switches: nothing is lost that was accepted, senders of too much get an error, and a switch
 //! that is sent much is heard nevertheless.
 
 use crate::in_memory::*;

@@ -1,4 +1,4 @@
-//! Which handler is told what, and in which order.
+//! Which handler gets which message, and in which order.
 
 use crate::support::*;
 use urtica_controller::{
@@ -388,7 +388,7 @@ fn a_handler_that_panics_when_it_is_dropped_takes_nobody_along() {
     let mut refused = FakeSwitch::start(connect(&running), Version::Of10, 3);
     assert!(refused.try_receive().is_none());
     assert_eq!(record.next(), "1: down 0000000000000003");
-    // The shard lives: it serves who was there, and who comes.
+    // The shard goes on: it serves the switches that were there, and new ones.
     lasting.assert_served();
     FakeSwitch::join(&running, Version::Of10, 4).assert_served();
     assert!(network.info(DatapathId(2)).is_none());

@@ -43,13 +43,13 @@ impl Bench {
         self.controller.connect("a test".into(), self.now)
     }
 
-    /// A switch with this id, ports 1 to 3 and two tables that has joined; what it was told has been taken.
+    /// A switch with this id, ports 1 to 3 and two tables that has joined; what was sent to it has been taken.
     pub fn join(&mut self, version: Version, id: u64) -> ConnectionId {
         let (switch, _) = self.join_with_tables(version, id, 2);
         switch
     }
 
-    /// The same with so many tables; and what it was told after the question who it is.
+    /// The same with so many tables; and what was sent to it after the features request.
     pub fn join_with_tables(
         &mut self,
         version: Version,

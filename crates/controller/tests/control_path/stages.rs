@@ -67,7 +67,7 @@ fn packet_outs(frames: &[Frame]) -> usize {
     frames.iter().filter(is_packet_out).count()
 }
 
-/// What a switch is told because of one packet.
+/// What is sent to a switch because of one packet.
 fn answers(bench: &mut Bench, switch: ConnectionId, version: Version) -> Vec<Frame> {
     bench.take(switch);
     bench.packet_in(switch, version);

@@ -1,4 +1,4 @@
-//! The orderly end: what waits is sent, handlers are told, sockets are closed.
+//! The orderly shutdown: what waits is sent, `switch_down` is called, sockets are closed.
 
 use crate::support::*;
 use std::sync::{Arc, Mutex, mpsc};

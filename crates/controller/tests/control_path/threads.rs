@@ -108,7 +108,7 @@ async fn report(background: Background, count: Arc<AtomicU64>) {
             data: &[],
         });
         for id in network.switches() {
-            // A switch that leaves meanwhile is not told.
+            // A switch that disconnects meanwhile gets nothing.
             let Ok(()) = network.send(id, &message) else {
                 continue;
             };
