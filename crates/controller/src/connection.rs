@@ -278,7 +278,7 @@ impl<C: Channel> Connection<C> {
         };
         self.session.xids.go_on_after(reclaimed.xid);
         if reclaimed.answered > 0 {
-            self.session.heard(batch.now);
+            self.session.note_received(batch.now);
         }
         self.counters.received.add(reclaimed.answered);
         self.counters.packet_ins.add(reclaimed.answered);
@@ -427,7 +427,7 @@ impl<C: Channel> Connection<C> {
         let result = self.handle_frames(&mut rest, batch);
         let handled = input.len() - rest.len();
         if handled > 0 {
-            self.session.heard(batch.now);
+            self.session.note_received(batch.now);
             self.counters.received_bytes.add(handled as u64);
         }
         self.input.extend_from_slice(rest);
@@ -771,7 +771,7 @@ impl<C: Channel> Connection<C> {
             // Its echo replies come only after it has read everything before our requests. A switch that has made room in a full
             // socket has read, and so is alive; room that was there before says nothing.
             if self.was_full {
-                self.session.heard(batch.now);
+                self.session.note_received(batch.now);
             }
         }
         self.was_full = self.is_waiting();

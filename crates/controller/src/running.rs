@@ -53,8 +53,10 @@ impl Running {
         for (index, program) in plan.programs.iter().enumerate() {
             program.start(&background.for_program(index, program.stage()));
         }
-        let threads =
-            spawn_threads(&watch, &network, plan).inspect_err(|_| background_threads.stop())?;
+        let threads = spawn_threads(&watch, &network, plan).inspect_err(|_| {
+            background_threads.stop();
+            watch.stop_all();
+        })?;
         for address in &addresses {
             tracing::info!(%address, shards, "listening");
         }

@@ -216,7 +216,7 @@ pub struct Session {
     peer: String,
     pub(crate) xids: Xids,
     started: Instant,
-    last_heard: Instant,
+    last_received: Instant,
     last_probe: Option<Instant>,
     features_xid: u32,
     /// The xid of the request for port descriptions, until the last part of the reply.
@@ -249,7 +249,7 @@ impl Session {
             peer,
             xids: Xids::default(),
             started: now,
-            last_heard: now,
+            last_received: now,
             last_probe: None,
             features_xid: 0,
             port_desc_xid: None,
@@ -283,8 +283,8 @@ impl Session {
 
     /// Notes that something was received. For callers that handle some frames themselves.
     #[inline]
-    pub fn heard(&mut self, now: Instant) {
-        self.last_heard = now;
+    pub fn note_received(&mut self, now: Instant) {
+        self.last_received = now;
         self.last_probe = None;
     }
 
@@ -298,7 +298,7 @@ impl Session {
         frame: &'a [u8],
         out: &mut Vec<u8>,
     ) -> Result<Event<'a>, SessionError> {
-        self.heard(now);
+        self.note_received(now);
         match self.phase {
             Phase::New | Phase::Hello => self.handle_hello(frame, out),
             Phase::Features(version) => self.handle_features(version, frame, out),
@@ -320,10 +320,10 @@ impl Session {
             self.handle_handshake_timeout(now, out)?;
             return Ok(Event::Nothing);
         };
-        if now.duration_since(self.last_heard) >= self.config.dead_interval {
+        if now.duration_since(self.last_received) >= self.config.dead_interval {
             return Err(SessionError::Dead(self.config.dead_interval));
         }
-        let silent_since = self.last_probe.unwrap_or(self.last_heard);
+        let silent_since = self.last_probe.unwrap_or(self.last_received);
         if now.duration_since(silent_since) >= self.config.echo_interval {
             self.last_probe = Some(now);
             self.write(version, &Message::EchoRequest(&[]), out);

@@ -77,6 +77,15 @@ impl Watch {
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
     }
 
+    /// Tells the threads to end where there may be no supervisor, which tells the shards.
+    pub fn stop_all(&self) {
+        self.stop();
+        for shard in self.network.shards() {
+            // Fails only where the shard has ended already.
+            let _ = shard.mailbox.push(Command::Stop);
+        }
+    }
+
     /// Why the controller has stopped by itself, if it has.
     pub fn failure(&self) -> Option<Error> {
         let Failure { thread, reason } = self.lock().failure.clone()?;
@@ -103,12 +112,7 @@ impl Watch {
         state.failure.get_or_insert(Failure { thread, reason });
         let callbacks = std::mem::take(&mut state.callbacks);
         drop(state);
-        self.stop();
-        // The supervisor does that; but it may be what has ended.
-        for shard in self.network.shards() {
-            // Fails only where the shard has ended already.
-            let _ = shard.mailbox.push(Command::Stop);
-        }
+        self.stop_all();
         callbacks.into_iter().for_each(|callback| callback());
     }
 

@@ -747,7 +747,7 @@ fn any_message_shows_that_a_switch_lives() {
     }
     assert!(bench.take().is_empty());
     bench.pass(Duration::from_secs(14)).unwrap();
-    bench.session.heard(bench.now);
+    bench.session.note_received(bench.now);
     bench.pass(Duration::from_secs(14)).unwrap();
 }
 
