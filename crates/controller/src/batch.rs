@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct BatchContext {
     /// Where replies gather; empty between batches.
     pub out: Vec<u8>,
-    /// Read once for each batch.
+    /// Read once each time that the shard wakes.
     pub now: Instant,
     /// Whole seconds since the shard started.
     pub now_s: u32,

@@ -71,7 +71,8 @@ counters! {
         truncated,
         /// How many times reading stopped because the switch did not read its replies.
         stalls,
-        /// Messages from outside the handlers that were refused because the backlog was full ([`RequestError::Busy`](crate::RequestError::Busy)).
+        /// Messages from outside the handlers that were refused because the backlog was full
+        /// ([`RequestError::Busy`](crate::RequestError::Busy)).
         refused,
         /// Ports that are ignored because the switch has more than [`MAX_PORTS`](crate::MAX_PORTS).
         ports_refused,

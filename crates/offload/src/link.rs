@@ -124,7 +124,9 @@ impl KernelHalf for Link {
         shared.set_fragment(handover.fragment);
         shared.xid.store(handover.xid, Relaxed);
         shared.is_fresh.store(1, Relaxed);
-        shared.clock_ns.store(clock_ns_at(handover.started), Relaxed);
+        shared
+            .clock_ns
+            .store(clock_ns_at(handover.started), Relaxed);
         shared.give_turn(attached.read)
     }
 

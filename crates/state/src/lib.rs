@@ -38,8 +38,8 @@
 //! assert_eq!((path[0].load(), path[1].load()), (6, 1));
 //! ```
 //!
-//! Without `or_else`, `check` waits until a link has enough, as [`retry`] does: [`atomically`] in a thread, [`atomically_async`] in a task. A
-//! handler must not wait: it calls [`try_atomically`], which returns why nothing was done.
+//! Without `or_else`, `check` waits until a link has enough, as [`retry`] does: [`atomically`] in a thread,
+//! [`atomically_async`] in a task. A handler must not wait: it calls [`try_atomically`], which returns why nothing was done.
 //!
 //! A transaction runs again after a conflict. So it must have no side effects but on variables: have it return what is to be
 //! done, and send messages and change tables and snapshots after it. Changing a [`Table`] or publishing a [`Snapshot`] panics

@@ -13,8 +13,8 @@
 //! each read that finds a newer word, but not at the end.
 //!
 //! **Thread-safety.** A log belongs to one thread, which is pinned (`crossbeam_epoch`) from [`Log::begin`] to [`Log::clear`]. A
-//! core is noted while there is a handle of it, and freed no earlier than all threads that were pinned then: so the cores that
-//! the log refers to are there. This is what "pinned since `begin`" stands for below.
+//! core is noted while there is a handle of it, and is not freed before all threads that were pinned then are unpinned: so the
+//! cores that the log refers to are there. This is what "pinned since `begin`" stands for below.
 
 use super::cause::Cause;
 use super::core::{Core, Handle};
@@ -315,7 +315,8 @@ impl Log {
         !self.writes.is_empty()
     }
 
-    /// Makes all writes visible at once, or none: then something that was read has changed, or another commit holds a lock. Where old values are to be dropped or somebody waits, writes are left, for [`Log::drain_written`].
+    /// Makes all writes visible at once, or none: then something that was read has changed, or another commit holds a lock. Where
+    /// old values are to be dropped or somebody waits, the writes stay for [`Log::drain_written`].
     pub fn commit(&mut self, clock: &Clock) -> Result<(), Cause> {
         if let Some(doom) = self.doom {
             return Err(doom);

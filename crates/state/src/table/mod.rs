@@ -12,11 +12,12 @@
 //! generation was raised with `Release`: who reads what clearing, or anything after it, has stored, finds the
 //! generation raised. Otherwise what it read was there when it found the slots, or came there since.
 //!
-//! **Cost.** 16 bytes a slot, and one for sixty-four of them; at most half of the slots are taken while the table can grow, and at most seven eighths
-//! later. Slots that it has grown out of are kept, as a reader may still be there, and used again where they fit: memory for
-//! at most three times the slots. Growing has writers wait, not readers, for some ten nanoseconds an entry. Keys that come in
-//! runs lie together, so where the slots of a run are taken, all of it lies elsewhere: by count, 15 in 100 keys where a
-//! third of the slots is taken, ten of them in their second slot. [`Table::prefetch`] fetches that as well where it may be needed.
+//! **Cost.** 16 bytes for each slot, and one byte for sixty-four of them; at most half of the slots are taken while the table
+//! can grow, and at most seven eighths later. Slots that it has grown out of are kept, as a reader may still use them, and
+//! reused where their number fits: memory for at most three times the slots. Growing makes writers wait, not readers, for
+//! some ten nanoseconds an entry. Keys in runs lie together, so where the slots of a run are taken, all of it lies elsewhere:
+//! by count, 15 in 100 keys where a third of the slots is taken, ten of them in their second slot. [`Table::prefetch`]
+//! fetches that as well where it may be needed.
 //!
 //! **In transactions** a table may be read, not changed, since a change could not be rolled back. A change panics where an
 //! entry is about to be replaced; looking, and inserting what is there already, cost nothing extra.
