@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use urtica::controller::SessionConfig;
 use urtica::prelude::*;
 use urtica::topology::shapes::Shape;
-use urtica::wire::PortStats;
+use urtica::wire::{PortStats, Version};
 use urtica_net::{Net, NetConfig};
 
 #[path = "../examples/packet_rate.rs"]
@@ -12,15 +13,32 @@ mod packet_rate;
 #[expect(dead_code, reason = "an example has a `main`")]
 #[path = "../examples/port_stats.rs"]
 mod port_stats;
+#[expect(dead_code, reason = "an example has a `main`")]
+#[path = "../examples/virtual_ip.rs"]
+mod virtual_ip;
 
-/// A network with this program, of which all hosts have pinged all.
-fn pinged(shape: &str, controller: Controller) -> Net {
+/// A network with this program, whose switches have joined.
+fn started(shape: &str, controller: Controller) -> Net {
     let plan = shape.parse::<Shape>().unwrap().plan().unwrap();
     let mut net = Net::new(&plan, NetConfig::default()).unwrap();
     net.start_controller(controller).unwrap();
     net.run_for(Duration::from_secs(1));
+    net
+}
+
+/// A network with this program, of which all hosts have pinged all.
+fn pinged(shape: &str, controller: Controller) -> Net {
+    let mut net = started(shape, controller);
     assert!(net.ping_all().unwrap().is_complete());
     net
+}
+
+/// A controller that speaks this version alone.
+fn speaking(version: Version) -> Controller {
+    Controller::new().session(SessionConfig {
+        versions: vec![version],
+        ..SessionConfig::default()
+    })
 }
 
 #[test]
@@ -72,6 +90,43 @@ fn counters_of_all_ports_are_told_every_ten_seconds() {
                 received.len() == 2 && received[0] > 0,
                 "{switch} {port_no}: {received:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn clients_of_a_virtual_address_reach_a_server_each_from_the_first_packet_on() {
+    for version in Version::ALL {
+        let server = |number: u8| {
+            virtual_ip::Server(
+                MacAddr::from([0, 0, 0, 0, 0, number]),
+                [10, 0, 0, number].into(),
+                PortNo(number.into()),
+            )
+        };
+        // The fifth host lends its address, and is cut off.
+        let program = move |_: &SwitchInfo| virtual_ip::VirtualIp {
+            mac: MacAddr::from([2, 0, 0, 0, 0, 100]),
+            address: [10, 0, 0, 5].into(),
+            servers: [server(1), server(2)],
+        };
+        let mut net = started("single,5", speaking(version).program(program));
+        let cable = net.cable("h5", "s1").unwrap();
+        net.cut(cable).unwrap();
+        let host = |name: &str| net.host(name).unwrap();
+        let (lent, servers) = (host("h5"), [host("h1"), host("h2")]);
+        for (client, chosen) in [(host("h3"), 1), (host("h4"), 0)] {
+            // The packet that finds no entry, and one that does.
+            for _ in 0..2 {
+                let report = net.ping(client, lent).unwrap();
+                assert_eq!((report.sent, report.received), (1, 1), "{version}");
+            }
+            let received = |net: &Net| servers.map(|id| net.host_counters(id).unwrap().received);
+            let before = received(&net);
+            net.ping(client, lent).unwrap();
+            let mut expected = before;
+            expected[chosen] += 1;
+            assert_eq!(received(&net), expected, "{version}");
         }
     }
 }

@@ -1,23 +1,26 @@
 //! Flow mods as programs send them, by [`Switch`](crate::Switch) or by [`Network`](crate::Network).
 
+use crate::Actions;
 use urtica_wire::{
-    Action, EncodeError, EntryOptions, FlowMod, FlowModCommand, Instruction, List, Match, Message,
+    EncodeError, EntryOptions, FlowMod, FlowModCommand, Instruction, List, Match, Message,
     TABLE_ALL, Version,
 };
 
 /// An add of an entry that carries out `actions`; none drops the packets.
 pub(crate) fn with_addition<R>(
     match_: Match,
-    actions: &[Action],
+    actions: Actions,
     options: EntryOptions,
-    send: impl FnOnce(&Message) -> R,
+    send: impl FnOnce(FlowMod) -> R,
 ) -> R {
-    let apply = (!actions.is_empty()).then(|| Instruction::apply(actions));
-    send(&Message::FlowMod(FlowMod {
-        match_,
-        instructions: List::from(apply.as_slice()),
-        ..options.flow_mod()
-    }))
+    actions.with_list(|actions| {
+        let apply = (!actions.is_empty()).then(|| Instruction::apply(actions));
+        send(FlowMod {
+            match_,
+            instructions: List::from(apply.as_slice()),
+            ..options.flow_mod()
+        })
+    })
 }
 
 /// An add of an entry that has the packets go on to the programs which have table 1: see [`Stage`](crate::Stage).

@@ -58,6 +58,7 @@
 
 #![forbid(unsafe_code)]
 
+mod actions;
 #[cfg(feature = "args")]
 mod args;
 mod background;
@@ -85,6 +86,7 @@ mod switch;
 mod watch;
 mod xid;
 
+pub use actions::Actions;
 #[cfg(feature = "args")]
 pub use args::Args;
 pub use background::{Background, STALL, Sleep};

@@ -1,5 +1,6 @@
 //! All connected switches, as seen from anywhere: handlers, background programs, the northbound.
 
+use crate::actions::{self, Actions};
 use crate::backlog::Backlog;
 use crate::connection::Connection;
 use crate::entries;
@@ -14,9 +15,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use urtica_wire::{
-    Action, DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus,
-};
+use urtica_wire::{DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus};
 
 /// The connected switches, and the way to them.
 ///
@@ -202,15 +201,30 @@ impl Network {
     ///
     /// # Errors
     /// As [`Network::send`].
-    pub fn install(
+    pub fn install<'b>(
         &self,
         datapath_id: DatapathId,
         match_: Match,
-        actions: &[Action],
+        actions: impl Into<Actions<'b>>,
         options: EntryOptions,
     ) -> Result<(), RequestError> {
-        entries::with_addition(match_, actions, options, |entry| {
-            self.send(datapath_id, entry)
+        entries::with_addition(match_, actions.into(), options, |entry| {
+            self.send(datapath_id, &Message::FlowMod(entry))
+        })
+    }
+
+    /// Sends a packet that the controller has, from its Ethernet header on, out of a switch's port or through a list of actions.
+    ///
+    /// # Errors
+    /// As [`Network::send`].
+    pub fn send_packet<'b>(
+        &self,
+        datapath_id: DatapathId,
+        data: &[u8],
+        actions: impl Into<Actions<'b>>,
+    ) -> Result<(), RequestError> {
+        actions::with_packet_out(data, actions.into(), |packet_out| {
+            self.send(datapath_id, packet_out)
         })
     }
 

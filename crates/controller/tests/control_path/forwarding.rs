@@ -4,8 +4,9 @@ use crate::support::*;
 use std::net::Ipv6Addr;
 use urtica_controller::{EntryOptions, IDLE_5S, Running, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{
-    Action, BufferId, DatapathId, EncodeError, FlowMod, FlowModCommand, FlowModFlags, GROUP_ANY,
-    Instruction, List, Match, Message, OxmField, PacketIn, PacketOut, PortNo, TABLE_ALL, Version,
+    Action, BufferId, DatapathId, EncodeError, Field, FlowMod, FlowModCommand, FlowModFlags,
+    GROUP_ANY, Instruction, List, Match, Message, OxmField, PacketIn, PacketOut, PortNo, TABLE_ALL,
+    Version,
 };
 
 /// Does one thing with each packet.
@@ -186,6 +187,74 @@ fn forward_with_rule_takes_any_match() {
         assert_eq!(flow_mod.buffer_id, BufferId(7));
         assert_eq!((flow_mod.idle_timeout, flow_mod.priority), (0, 0x8000));
         assert_eq!(flow_mod.match_.fields().count(), 1);
+        bench.end();
+    }
+}
+
+/// Sets the destination, and sends the packet out of port 2.
+const REWRITE: [Action; 2] = [
+    Action::SetField(Field::Basic {
+        field: OxmField::EthDst,
+        value: 3,
+        mask: 0xffff_ffff_ffff,
+    }),
+    Action::output(PortNo(2)),
+];
+
+fn assert_rewriting_packet_out(frame: &Frame, buffer_id: BufferId, in_port: PortNo, data: &[u8]) {
+    let expected = PacketOut {
+        buffer_id,
+        in_port,
+        actions: List::from(&REWRITE),
+        data,
+    };
+    assert_eq!(frame.message(), Message::PacketOut(expected));
+}
+
+#[test]
+fn a_packet_goes_through_the_actions_of_its_entry() {
+    for version in Version::ALL {
+        let mut bench = Bench::new(version, |switch, packet| {
+            switch.forward_with_rule(packet, Match::exact(packet), &REWRITE, IDLE_5S);
+        });
+        let receive_entry = |bench: &mut Bench, buffer_id| {
+            let frame = bench.receive();
+            let Message::FlowMod(flow_mod) = frame.message() else {
+                panic!("expected a flow mod, not {frame:?}");
+            };
+            assert_eq!(flow_mod.buffer_id, buffer_id);
+            let instructions = vec![Instruction::apply(&REWRITE)];
+            assert_eq!(flow_mod.instructions, List::from(instructions));
+            assert_eq!(flow_mod.match_.get(OxmField::UdpDst).unwrap().0, 9);
+        };
+        bench.packet(kept(7));
+        receive_entry(&mut bench, BufferId(7));
+        bench.packet(packet_in(&UDP));
+        receive_entry(&mut bench, BufferId::NONE);
+        assert_rewriting_packet_out(&bench.receive(), BufferId::NONE, PortNo(1), &UDP);
+        bench.packet(cut_short());
+        receive_entry(&mut bench, BufferId::NONE);
+        bench.switch.assert_served();
+        assert_eq!(bench.counters().truncated.get(), 1);
+        bench.end();
+    }
+}
+
+#[test]
+fn packets_are_sent_through_lists_of_actions() {
+    for version in Version::ALL {
+        let mut bench = Bench::new(version, |switch, packet| {
+            switch.forward(packet, &REWRITE);
+            switch.send_packet(&UDP, &REWRITE).unwrap();
+        });
+        bench.packet(kept(7));
+        assert_rewriting_packet_out(&bench.receive(), BufferId(7), PortNo(1), &[]);
+        let made = bench.receive();
+        assert_rewriting_packet_out(&made, BufferId::NONE, PortNo::CONTROLLER, &UDP);
+        let network = bench.running.network();
+        network.send_packet(DatapathId(1), &UDP, &REWRITE).unwrap();
+        let made = bench.switch.receive();
+        assert_rewriting_packet_out(&made, BufferId::NONE, PortNo::CONTROLLER, &UDP);
         bench.end();
     }
 }
