@@ -1,12 +1,15 @@
 //! The examples do what they say, in a simulated network.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use urtica::controller::SessionConfig;
+use urtica::controller::{ProgramId, SessionConfig};
 use urtica::prelude::*;
+use urtica::services::{Discovery, DiscoveryConfig};
 use urtica::topology::shapes::Shape;
 use urtica::wire::{PortStats, Version};
 use urtica_net::{Net, NetConfig};
+use who_installed::Counts;
 
 #[path = "../examples/packet_rate.rs"]
 mod packet_rate;
@@ -16,6 +19,9 @@ mod port_stats;
 #[expect(dead_code, reason = "an example has a `main`")]
 #[path = "../examples/virtual_ip.rs"]
 mod virtual_ip;
+#[expect(dead_code, reason = "an example has a `main`")]
+#[path = "../examples/who_installed.rs"]
+mod who_installed;
 
 /// A network with this program, whose switches have joined.
 fn started(shape: &str, controller: Controller) -> Net {
@@ -128,5 +134,59 @@ fn clients_of_a_virtual_address_reach_a_server_each_from_the_first_packet_on() {
             expected[chosen] += 1;
             assert_eq!(received(&net), expected, "{version}");
         }
+    }
+}
+
+#[test]
+fn entries_are_told_by_program_and_deleted_by_program() {
+    for version in Version::ALL {
+        let told = Arc::new(Mutex::new(HashMap::new()));
+        let teller = Arc::clone(&told);
+        let tell = move |switch: DatapathId, counts: Counts| {
+            teller.lock().unwrap().insert(switch, counts);
+        };
+        let controller = speaking(version)
+            .program(Discovery::new(DiscoveryConfig::default()))
+            .program(who_installed::WhoInstalled(tell))
+            .program(|_: &SwitchInfo| ToTwo);
+        let mut net = started("single,2", controller);
+        let network = net.controller().unwrap().clone();
+        let switch = DatapathId(1);
+        let (ours, stays) = (Match::any().eth_type(0x88b5), EntryOptions::PERMANENT);
+        network.install(switch, ours, &[], stays).unwrap();
+
+        let mut counts = || {
+            net.run_for(Duration::from_secs(11));
+            told.lock().unwrap().remove(&switch).unwrap()
+        };
+        let program = |number: u64| ProgramId::of_cookie(number << 56);
+        let (discovery, third) = (program(1), program(3));
+        let outside = Some(ProgramId::OUTSIDE);
+        let mut expected = Counts::from([(discovery, 1), (third, 1), (outside, 1)]);
+        if version == Version::Of13 {
+            expected.insert(None, 1); // the table-miss entry
+        }
+        assert_eq!(counts(), expected, "{version}");
+
+        network.delete(switch, Match::any()).unwrap();
+        expected.remove(&outside);
+        assert_eq!(counts(), expected, "{version}");
+
+        network
+            .delete_of(third.unwrap(), switch, Match::any())
+            .unwrap();
+        expected.remove(&third);
+        assert_eq!(counts(), expected, "{version}");
+    }
+}
+
+/// Sends all packets of the first port to the second.
+struct ToTwo;
+
+impl SwitchHandler for ToTwo {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        let from_1 = Match::any().in_port(PortNo(1));
+        let sent = switch.install(from_1, PortNo(2), EntryOptions::PERMANENT);
+        sent.unwrap();
     }
 }

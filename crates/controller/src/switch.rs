@@ -4,8 +4,9 @@ use crate::actions::{self, Actions};
 use crate::connection::FLUSH_BYTES;
 use crate::entries;
 use crate::flooding;
+use crate::permanent::Full;
 use crate::xid::{Origin, Xids};
-use crate::{Network, Ports, SwitchCounters};
+use crate::{Network, Ports, ProgramId, SwitchCounters};
 use std::time::Instant;
 use urtica_wire::{
     Action, BufferId, Capabilities, DatapathId, EncodeError, EntryOptions, ExactFlowMod, Features,
@@ -161,6 +162,12 @@ impl Switch<'_> {
         self.own_table.unwrap_or(0)
     }
 
+    /// The program whose handler this is called in: whose entries it installs.
+    #[inline(always)]
+    pub fn program(&self) -> ProgramId {
+        ProgramId::of_handler(self.origin)
+    }
+
     /// The way to the other switches. What is installed through it goes to the table of
     /// [`Stage::Forward`](crate::Stage::Forward); a filter's handler asks for its own with [`Network::for_stage`].
     pub fn network(&self) -> &Network {
@@ -271,7 +278,7 @@ impl Switch<'_> {
         options: EntryOptions,
     ) {
         let xid = self.next_xid();
-        let actions = actions.into();
+        let (actions, options) = (actions.into(), self.mark(options));
         let match_ = match (match_.into_exact(), actions) {
             // What a controller spends its life on: a packet that the switch keeps, and an entry that is written straight.
             // Nothing is left to be done after that, so that nothing has to be kept for it while it is written.
@@ -381,18 +388,31 @@ impl Switch<'_> {
         self.send(&entries::pass(match_, options))
     }
 
-    /// Deletes all entries that `match_` includes, in all tables; where a program filters, in [`Switch::table`]. Returns
+    /// Deletes this program's entries that `match_` includes, in all tables; where a program filters, in [`Switch::table`]. Returns
     /// the xid.
+    ///
+    /// OpenFlow 1.0 cannot name a program's entries: there, all that `match_` includes are deleted, and those that other programs have
+    /// installed to stay are added again in the same write, with counters that begin anew. Those with time-outs come again with the packets
+    /// that they are for. Of a switch's permanent entries, 4,096 are known so; [`SwitchCounters::unprotected`] counts those beyond.
     ///
     /// # Errors
     /// [`EncodeError`] where the switch's version cannot express the match; nothing is sent then.
     pub fn delete(&mut self, match_: Match) -> Result<u32, EncodeError> {
-        self.send(&entries::deletion(match_))
+        self.delete_of(self.program(), match_)
+    }
+
+    /// Deletes another program's entries, as [`Switch::delete`] does this one's. [`ProgramId::of_cookie`] tells whose an entry is.
+    ///
+    /// # Errors
+    /// As [`Switch::delete`].
+    pub fn delete_of(&mut self, program: ProgramId, match_: Match) -> Result<u32, EncodeError> {
+        self.send(&entries::deletion(match_, program))
     }
 
     /// Sends any message. Returns its xid, which a reply or error will have.
     ///
-    /// A flow mod that names table 0 or all tables is about [`Switch::table`] where a program filters.
+    /// A flow mod that names table 0 or all tables is about [`Switch::table`] where a program filters. One that modifies or deletes
+    /// concerns the entries of all programs, and the framework's, unless its cookie says which.
     ///
     /// # Errors
     /// [`EncodeError`] where the switch's version cannot express it; nothing is sent then.
@@ -400,9 +420,43 @@ impl Switch<'_> {
         let xid = self.next_xid();
         let spread = flooding::in_place_of(message, self.info.datapath_id, self.network);
         let message = spread.as_ref().unwrap_or(message);
-        entries::encode(message, self.own_table, self.info.version, xid, self.out)?;
+        let start = self.out.len();
+        entries::encode(
+            message,
+            self.program(),
+            self.own_table,
+            self.info.version,
+            xid,
+            self.out,
+        )?;
         self.sent += 1;
+        if let (Version::Of10, Message::FlowMod(flow_mod)) = (self.info.version, message) {
+            self.note_permanent(flow_mod, start);
+        }
         Ok(xid)
+    }
+
+    /// Keeps the other programs' permanent entries in a 1.0 switch, which is sent this flow mod.
+    fn note_permanent(&mut self, flow_mod: &FlowMod, start: usize) {
+        let Some(permanent) = self.network.permanent_entries(self.info.datapath_id) else {
+            return;
+        };
+        let mut permanent = permanent.lock();
+        let end = self.out.len();
+        self.sent += permanent.add_again(flow_mod, self.out, start);
+        let frame = &self.out[start..end];
+        if let Err(Full) = permanent.note(self.program(), flow_mod, frame) {
+            self.counters.unprotected.add_shared(1);
+        }
+    }
+
+    /// Says in an entry's cookie that it is this program's.
+    #[inline(always)]
+    fn mark(&self, options: EntryOptions) -> EntryOptions {
+        EntryOptions {
+            cookie: self.program().cookie(options.cookie),
+            ..options
+        }
     }
 
     #[inline]

@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use urtica_controller::{Background, Network, NetworkEvent, PendingReply, Reply, RequestError};
+use urtica_controller::{
+    Background, Network, NetworkEvent, OWN_COOKIE_BITS, PendingReply, Reply, RequestError,
+};
 use urtica_state::Snapshot;
 use urtica_wire::{
     DatapathId, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, Match, Message,
@@ -134,7 +136,9 @@ impl Sweeper {
         else {
             return Vec::new();
         };
-        let of_ours = entries.iter().filter(|entry| entry.cookie == self.cookie);
+        let of_ours = entries
+            .iter()
+            .filter(|entry| entry.cookie & OWN_COOKIE_BITS == self.cookie);
         let deletion = |entry: FlowStats<'a>| {
             Message::FlowMod(FlowMod {
                 command: FlowModCommand::DeleteStrict,

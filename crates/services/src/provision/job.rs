@@ -6,7 +6,9 @@ use super::{COOKIE_TAG, COOKIE_TAG_MASK, ProvisionError, Provisioned, Shared};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use urtica_controller::{Background, Network, PendingReply, Reply, RequestError, Stage};
+use urtica_controller::{
+    Background, Network, OWN_COOKIE_BITS, PendingReply, Reply, RequestError, Stage,
+};
 use urtica_wire::{
     DatapathId, FlowStats, FlowStatsRequest, Message, MultipartFlags, MultipartReplyBody,
     MultipartRequest, MultipartRequestBody, Version,
@@ -343,7 +345,7 @@ impl Worker {
         for entries in entries.chunks(CLEANING_BATCH) {
             self.delete_stale(switch, version, entries).await?;
         }
-        let found = entries.iter().map(|entry| entry.cookie).collect();
+        let found = entries.iter().map(own_cookie).collect();
         self.install_missing(switch, &found).await
     }
 
@@ -361,7 +363,7 @@ impl Worker {
             };
             let stale = entries
                 .iter()
-                .filter(|entry| ledger.is_stale(entry.cookie, &place(entry), is_by_place));
+                .filter(|entry| ledger.is_stale(own_cookie(entry), &place(entry), is_by_place));
             stale.map(|entry| delete_entry(version, entry)).collect()
         };
         if deletes.is_empty() {
@@ -413,6 +415,10 @@ fn entries_of(message: Message<'_>) -> Vec<FlowStats<'_>> {
         },
         _ => Vec::new(),
     }
+}
+
+fn own_cookie(entry: &FlowStats) -> u64 {
+    entry.cookie & OWN_COOKIE_BITS
 }
 
 fn delete_entry<'a>(version: Version, entry: &FlowStats<'a>) -> Message<'a> {
