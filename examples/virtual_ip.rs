@@ -3,7 +3,6 @@
 use std::net::Ipv4Addr;
 use urtica::prelude::*;
 use urtica::wire::packet::{ArpView, Ethernet, EthernetView, Ipv4View, arp, ether_type};
-use urtica::wire::{Field, OxmField};
 
 /// A MAC address, an IPv4 address, and where they are.
 #[derive(Clone, Copy)]

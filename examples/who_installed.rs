@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use urtica::controller::{Background, Program, ProgramId, Stage};
 use urtica::prelude::*;
-use urtica::wire::FlowStatsRequest;
 
 /// The number of entries of each program, and of those that no program installed.
 pub(crate) type Counts = BTreeMap<Option<ProgramId>, usize>;

@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use urtica::controller::{ProgramId, SessionConfig};
+use urtica::controller::SessionConfig;
 use urtica::prelude::*;
-use urtica::services::{Discovery, DiscoveryConfig};
 use urtica::topology::shapes::Shape;
-use urtica::wire::{PortStats, Version};
 use urtica_net::{Net, NetConfig};
 use who_installed::Counts;
 
