@@ -9,10 +9,7 @@ use std::time::Duration;
 use urtica_controller::{
     Background, Network, OWN_COOKIE_BITS, PendingReply, Reply, RequestError, Stage,
 };
-use urtica_wire::{
-    DatapathId, FlowStats, FlowStatsRequest, Message, MultipartFlags, MultipartReplyBody,
-    MultipartRequest, MultipartRequestBody, Version,
-};
+use urtica_wire::{DatapathId, FlowStats, FlowStatsRequest, Message, Version};
 
 /// After so many attempts to clean a switch, new paths do not wait for it any longer.
 const ATTEMPTS_WAITED_FOR: u32 = 3;
@@ -338,10 +335,9 @@ impl Worker {
         let network = &self.network;
         let info = network.info(switch);
         let version = info.ok_or(ProvisionError::NotConnected { switch })?.version;
-        let request = entries_request(version);
-        let reply = self.reply(switch, || network.request(switch, &request));
-        let reply = reply.await.map_err(of_request)?;
-        let entries: Vec<_> = reply.messages().flat_map(entries_of).collect();
+        let entries = self.in_time(network.flow_stats(switch, ours(version)));
+        let entries = entries.await.map_err(of_request)?;
+        let entries: Vec<_> = entries.iter().collect();
         for entries in entries.chunks(CLEANING_BATCH) {
             self.delete_stale(switch, version, entries).await?;
         }
@@ -391,29 +387,15 @@ impl Worker {
     }
 }
 
-/// Asks for entries: in 1.3 for ours, in 1.0, which cannot say so, for all.
-fn entries_request(version: Version) -> Message<'static> {
-    let ours = match version {
+/// Asks in 1.3 for our entries, in 1.0, which cannot say so, for all.
+fn ours(version: Version) -> FlowStatsRequest<'static> {
+    match version {
         Version::Of10 => FlowStatsRequest::default(),
         Version::Of13 => FlowStatsRequest {
             cookie: COOKIE_TAG,
             cookie_mask: COOKIE_TAG_MASK,
             ..FlowStatsRequest::default()
         },
-    };
-    Message::MultipartRequest(MultipartRequest {
-        flags: MultipartFlags::empty(),
-        body: MultipartRequestBody::Flow(ours),
-    })
-}
-
-fn entries_of(message: Message<'_>) -> Vec<FlowStats<'_>> {
-    match message {
-        Message::MultipartReply(reply) => match reply.body {
-            MultipartReplyBody::Flow(entries) => entries.iter().collect(),
-            _ => Vec::new(),
-        },
-        _ => Vec::new(),
     }
 }
 
