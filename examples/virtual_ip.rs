@@ -1,8 +1,8 @@
 //! Two servers behind one address, each client on one of them: `cargo run --example virtual_ip`.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use urtica::prelude::*;
-use urtica::wire::packet::{ArpView, Ethernet, EthernetView, Ipv4View, arp, ether_type};
+use urtica::wire::packet::{Arp, Ethernet, arp, ether_type};
 
 /// A MAC address, an IPv4 address, and where they are.
 #[derive(Clone, Copy)]
@@ -17,17 +17,13 @@ pub(crate) struct VirtualIp {
 
 impl SwitchHandler for VirtualIp {
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        let payload = EthernetView::new(packet.data).map_or(&[][..], |frame| frame.payload());
-        match (
-            packet.eth_type(),
-            ArpView::new(payload),
-            Ipv4View::new(payload),
-        ) {
-            (ether_type::ARP, Ok(arp), _) if arp.tpa() == self.address => {
-                self.answer(switch, packet, arp)
+        let headers = Headers::parse(packet.data);
+        match (headers.arp, headers.ip_src, headers.ip_dst) {
+            (Some(asked), ..) if asked.op == arp::REQUEST && asked.tpa == self.address => {
+                self.answer(switch, packet, asked);
             }
-            (ether_type::IPV4, _, Ok(ip)) if ip.dst() == self.address => {
-                self.balance(switch, packet, ip.src())
+            (None, Some(IpAddr::V4(client)), Some(IpAddr::V4(to))) if to == self.address => {
+                self.balance(switch, packet, client);
             }
             _ => switch.forward(packet, PortNo::FLOOD),
         }
@@ -37,51 +33,44 @@ impl SwitchHandler for VirtualIp {
 impl VirtualIp {
     fn balance(&self, switch: &mut Switch, packet: &PacketIn, client: Ipv4Addr) {
         let Server(mac, address, port) = self.servers[client.to_bits() as usize % 2];
-        let back = Match::any()
-            .eth_type(ether_type::IPV4)
-            .ipv4_src(address)
-            .ipv4_dst(client);
-        let from_us = rewrite(
-            [OxmField::EthSrc, OxmField::Ipv4Src],
-            self.mac,
-            self.address,
-            packet.in_port(),
-        );
-        if let Err(error) = switch.install(back, &from_us, IDLE_5S) {
+        let reply = Match::any().eth_type(ether_type::IPV4);
+        let reply = reply.ipv4_src(address).ipv4_dst(client);
+        let from_us = [
+            set(OxmField::EthSrc, self.mac.to_u64()),
+            set(OxmField::Ipv4Src, self.address.to_bits()),
+            Action::output(packet.in_port()),
+        ];
+        // It outlives the entry below, with which it comes again.
+        if let Err(error) = switch.install(reply, &from_us, EntryOptions::idle(60)) {
             eprintln!("{}: {error}", switch.datapath_id());
         }
-        // The first packet is rewritten as those that the entry will match.
-        let to_server = rewrite([OxmField::EthDst, OxmField::Ipv4Dst], mac, address, port);
+        // This packet is rewritten as well, not only those after it.
+        let to_server = [
+            set(OxmField::EthDst, mac.to_u64()),
+            set(OxmField::Ipv4Dst, address.to_bits()),
+            Action::output(port),
+        ];
         switch.forward_with_rule(packet, Match::exact(packet), &to_server, IDLE_5S);
     }
 
-    fn answer(&self, switch: &mut Switch, packet: &PacketIn, request: ArpView) {
+    fn answer(&self, switch: &mut Switch, packet: &PacketIn, asked: Arp) {
+        let (dst, src, ether_type) = (packet.eth_src(), self.mac, ether_type::ARP);
         let mut frame = Vec::new();
-        let header = Ethernet {
-            dst: packet.eth_src(),
-            src: self.mac,
-            ether_type: ether_type::ARP,
-        };
-        header.write(&mut frame);
-        request.to_header().reply(self.mac).write(&mut frame);
-        if request.op() == arp::REQUEST {
-            switch.send_packet(&frame, packet.in_port()).ok();
+        Ethernet {
+            dst,
+            src,
+            ether_type,
+        }
+        .write(&mut frame);
+        asked.reply(self.mac).write(&mut frame);
+        if let Err(error) = switch.send_packet(&frame, packet.in_port()) {
+            eprintln!("{}: {error}", switch.datapath_id());
         }
     }
 }
 
-/// Sets a MAC and an IPv4 address, and sends the packet out of a port.
-fn rewrite(
-    [eth, ipv4]: [OxmField; 2],
-    mac: MacAddr,
-    address: Ipv4Addr,
-    port: PortNo,
-) -> [Action<'static>; 3] {
-    [
-        Action::SetField(Field::exact(eth, mac.to_u64().into())),
-        Action::SetField(Field::exact(ipv4, address.to_bits().into())),
-        Action::output(port),
-    ]
+fn set(field: OxmField, value: impl Into<u128>) -> Action<'static> {
+    Action::SetField(Field::exact(field, value.into()))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
