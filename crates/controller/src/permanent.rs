@@ -5,7 +5,8 @@
 //!
 //! **What it leaves out.** Entries with a time-out, which come again with the packets that they are for; entries that
 //! [`Switch::forward_with_rule`](crate::Switch::forward_with_rule) adds, for the same reason; and what a switch had when it connected.
-//! An entry that is modified is not known any more.
+//! An entry that is modified is not known any more. One that the switch has refused, or that went without a flow mod of this controller, is
+//! added again as if it were there.
 //!
 //! **Cost.** Some 250 bytes an entry, and at most [`MAX_ENTRIES`] a switch. More are installed all the same and not noted:
 //! [`SwitchCounters::unprotected`](crate::SwitchCounters::unprotected) counts them.
