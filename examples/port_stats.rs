@@ -1,9 +1,7 @@
 //! Tells every ten seconds what went through each port: `cargo run --example port_stats`.
 
 use std::time::Duration;
-use urtica::controller::{Background, Program};
 use urtica::prelude::*;
-use urtica::wire::PortStats;
 
 /// Floods packets, and hands each port's counters to `T`.
 #[derive(Clone)]

@@ -89,15 +89,24 @@ macro_rules! main {
     };
 }
 
-/// What nearly every control program uses.
+/// What nearly every control program uses, and all that the guide does.
 pub mod prelude {
     #[cfg(feature = "apps")]
     pub use urtica_apps::{Learned, MacTable};
     pub use urtica_controller::{
-        Controller, EntryOptions, IDLE_5S, Network, Switch, SwitchHandler, SwitchInfo, on_packet,
+        Actions, Background, Controller, EntryOptions, IDLE_5S, Network, NetworkEvent,
+        OWN_COOKIE_BITS, PendingReply, Program, ProgramId, RequestError, Running, Stage, Switch,
+        SwitchHandler, SwitchInfo, on_packet,
     };
+    #[cfg(feature = "services")]
+    pub use urtica_services::{
+        Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, NeighbourProxyConfig,
+        ProvisionConfig, Provisioner, Routes,
+    };
+    pub use urtica_wire::packet::Headers;
     pub use urtica_wire::{
-        Action, DatapathId, ErrorMessage, FlowMod, FlowRemoved, Instruction, MacAddr, Match,
-        Message, PacketIn, PortNo, PortStatus,
+        Action, BufferId, DatapathId, ErrorMessage, Field, FlowMod, FlowModCommand, FlowModFlags,
+        FlowRemoved, FlowStats, FlowStatsRequest, Instruction, List, MacAddr, Match, Message,
+        OxmField, PacketIn, PacketOut, PortNo, PortStats, PortStatus, Version,
     };
 }

@@ -1,26 +1,47 @@
 //! The examples do what they say, in a simulated network.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use urtica::controller::SessionConfig;
 use urtica::prelude::*;
 use urtica::topology::shapes::Shape;
-use urtica::wire::PortStats;
 use urtica_net::{Net, NetConfig};
+use who_installed::Counts;
 
 #[path = "../examples/packet_rate.rs"]
 mod packet_rate;
 #[expect(dead_code, reason = "an example has a `main`")]
 #[path = "../examples/port_stats.rs"]
 mod port_stats;
+#[expect(dead_code, reason = "an example has a `main`")]
+#[path = "../examples/virtual_ip.rs"]
+mod virtual_ip;
+#[expect(dead_code, reason = "an example has a `main`")]
+#[path = "../examples/who_installed.rs"]
+mod who_installed;
 
-/// A network with this program, of which all hosts have pinged all.
-fn pinged(shape: &str, controller: Controller) -> Net {
+/// A network with this program, whose switches have joined.
+fn started(shape: &str, controller: Controller) -> Net {
     let plan = shape.parse::<Shape>().unwrap().plan().unwrap();
     let mut net = Net::new(&plan, NetConfig::default()).unwrap();
     net.start_controller(controller).unwrap();
     net.run_for(Duration::from_secs(1));
+    net
+}
+
+/// A network with this program, of which all hosts have pinged all.
+fn pinged(shape: &str, controller: Controller) -> Net {
+    let mut net = started(shape, controller);
     assert!(net.ping_all().unwrap().is_complete());
     net
+}
+
+/// A controller that speaks this version alone.
+fn speaking(version: Version) -> Controller {
+    let mut session = SessionConfig::default();
+    session.versions = vec![version];
+    Controller::new().session(session)
 }
 
 #[test]
@@ -73,5 +94,96 @@ fn counters_of_all_ports_are_told_every_ten_seconds() {
                 "{switch} {port_no}: {received:?}"
             );
         }
+    }
+}
+
+#[test]
+fn clients_of_a_virtual_address_reach_a_server_each_from_the_first_packet_on() {
+    for version in Version::ALL {
+        let server = |number: u8| {
+            virtual_ip::Server(
+                MacAddr::from([0, 0, 0, 0, 0, number]),
+                [10, 0, 0, number].into(),
+                PortNo(number.into()),
+            )
+        };
+        // The fifth host lends its address, and is cut off.
+        let program = move |_: &SwitchInfo| virtual_ip::VirtualIp {
+            mac: MacAddr::from([2, 0, 0, 0, 0, 100]),
+            address: [10, 0, 0, 5].into(),
+            servers: [server(1), server(2)],
+        };
+        let mut net = started("single,5", speaking(version).program(program));
+        let cable = net.cable("h5", "s1").unwrap();
+        net.cut(cable).unwrap();
+        let host = |name: &str| net.host(name).unwrap();
+        let (lent, servers) = (host("h5"), [host("h1"), host("h2")]);
+        for (client, chosen) in [(host("h3"), 1), (host("h4"), 0)] {
+            // The packet that finds no entry, and one that does.
+            for _ in 0..2 {
+                let report = net.ping(client, lent).unwrap();
+                assert_eq!((report.sent, report.received), (1, 1), "{version}");
+            }
+            let received = |net: &Net| servers.map(|id| net.host_counters(id).unwrap().received);
+            let before = received(&net);
+            net.ping(client, lent).unwrap();
+            let mut expected = before;
+            expected[chosen] += 1;
+            assert_eq!(received(&net), expected, "{version}");
+        }
+    }
+}
+
+#[test]
+fn entries_are_told_by_program_and_deleted_by_program() {
+    for version in Version::ALL {
+        let told = Arc::new(Mutex::new(HashMap::new()));
+        let teller = Arc::clone(&told);
+        let tell = move |switch: DatapathId, counts: Counts| {
+            teller.lock().unwrap().insert(switch, counts);
+        };
+        let controller = speaking(version)
+            .program(Discovery::new(DiscoveryConfig::default()))
+            .program(who_installed::WhoInstalled(tell))
+            .program(|_: &SwitchInfo| ToTwo);
+        let mut net = started("single,2", controller);
+        let network = net.controller().unwrap().clone();
+        let switch = DatapathId(1);
+        let (ours, stays) = (Match::any().eth_type(0x88b5), EntryOptions::PERMANENT);
+        network.install(switch, ours, &[], stays).unwrap();
+
+        let mut counts = || {
+            net.run_for(Duration::from_secs(11));
+            told.lock().unwrap().remove(&switch).unwrap()
+        };
+        let program = |number: u64| ProgramId::of_cookie(number << 56);
+        let (discovery, third) = (program(1), program(3));
+        let outside = Some(ProgramId::OUTSIDE);
+        let mut expected = Counts::from([(discovery, 1), (third, 1), (outside, 1)]);
+        if version == Version::Of13 {
+            expected.insert(None, 1); // the table-miss entry
+        }
+        assert_eq!(counts(), expected, "{version}");
+
+        network.delete(switch, Match::any()).unwrap();
+        expected.remove(&outside);
+        assert_eq!(counts(), expected, "{version}");
+
+        network
+            .delete_of(third.unwrap(), switch, Match::any())
+            .unwrap();
+        expected.remove(&third);
+        assert_eq!(counts(), expected, "{version}");
+    }
+}
+
+/// Sends all packets of the first port to the second.
+struct ToTwo;
+
+impl SwitchHandler for ToTwo {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        let from_1 = Match::any().in_port(PortNo(1));
+        let sent = switch.install(from_1, PortNo(2), EntryOptions::PERMANENT);
+        sent.unwrap();
     }
 }

@@ -26,20 +26,18 @@ use crate::paths::{Paths, is_in};
 use crate::registry::Setup;
 use crate::routing::Flow as Pair;
 use demand::{WHOLE, estimate};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 use urtica_controller::{
-    Background, EntryOptions, Network, Program, Reply, Switch, SwitchHandler, SwitchInfo,
+    Background, EntryOptions, Network, Program, Rows, Switch, SwitchHandler, SwitchInfo,
 };
 use urtica_services::{Flow, Hosts, Provisioner, Routes};
 use urtica_topology::{Path, PortId, k_shortest};
-use urtica_wire::{
-    DatapathId, FlowStatsRequest, Message, MultipartFlags, MultipartReplyBody, MultipartRequest,
-    MultipartRequestBody,
-};
+use urtica_wire::{DatapathId, FlowStats, FlowStatsRequest};
 
 /// Of entries: above those of routing.
 const PRIORITY: u16 = 0x8400;
@@ -201,16 +199,16 @@ impl Shared {
         let network = background.network();
         let hosts = self.hosts.all();
         let edges: BTreeSet<_> = hosts.iter().map(|host| host.attached.switch).collect();
-        let asked = edges
-            .into_iter()
-            .filter_map(|switch| Some((switch, network.request(switch, &question()).ok()?)));
-        // All are asked before the first is waited for.
-        let asked: Vec<_> = asked.collect();
+        let ask = |switch| async move {
+            let entries = network.flow_stats(switch, FlowStatsRequest::default());
+            (switch, background.timeout(REPLY_TIMEOUT, entries).await)
+        };
+        let mut asked: FuturesUnordered<_> = edges.into_iter().map(ask).collect();
         let mut rates = Rates::new();
-        for (switch, reply) in asked {
-            match background.timeout(REPLY_TIMEOUT, reply).await {
-                Some(Ok(reply)) => {
-                    let sent = self.sent_from(switch, &reply);
+        while let Some((switch, entries)) = asked.next().await {
+            match entries {
+                Some(Ok(entries)) => {
+                    let sent = self.sent_from(switch, &entries);
                     rates.append(&mut samples.update(sent, background.now()));
                 }
                 Some(Err(error)) => {
@@ -226,23 +224,19 @@ impl Shared {
     }
 
     /// What a switch's hosts have sent to each other host.
-    fn sent_from(&self, switch: DatapathId, reply: &Reply) -> BTreeMap<Pair, u64> {
+    fn sent_from(
+        &self,
+        switch: DatapathId,
+        entries: &Rows<FlowStats<'static>>,
+    ) -> BTreeMap<Pair, u64> {
         let mut sent: BTreeMap<Pair, u64> = BTreeMap::new();
-        for message in reply.messages() {
-            let Message::MultipartReply(part) = message else {
-                continue;
-            };
-            let MultipartReplyBody::Flow(entries) = part.body else {
-                continue;
-            };
-            for entry in entries.iter() {
-                // Entries that look at more are for a part of what the pair sends, and somebody else's.
-                let is_of_pair = entry.match_.fields().count() == 3;
-                let pair = Pair::of_entry(&entry.match_).filter(|_| is_of_pair);
-                if let Some(pair) = pair.filter(|pair| self.is_at(pair, switch)) {
-                    let bytes = sent.entry(pair).or_default();
-                    *bytes = bytes.saturating_add(entry.byte_count);
-                }
+        for entry in entries.iter() {
+            // Entries that look at more are for a part of what the pair sends, and somebody else's.
+            let is_of_pair = entry.match_.fields().count() == 3;
+            let pair = Pair::of_entry(&entry.match_).filter(|_| is_of_pair);
+            if let Some(pair) = pair.filter(|pair| self.is_at(pair, switch)) {
+                let bytes = sent.entry(pair).or_default();
+                *bytes = bytes.saturating_add(entry.byte_count);
             }
         }
         sent
@@ -430,12 +424,4 @@ impl Loads {
 fn share_of(whole: u64, part: u64, of: u64) -> u64 {
     let share = u128::from(whole) * u128::from(part) / u128::from(of);
     u64::try_from(share).unwrap_or(u64::MAX)
-}
-
-/// Asks for all entries and what they have counted.
-fn question() -> Message<'static> {
-    Message::MultipartRequest(MultipartRequest {
-        flags: MultipartFlags::empty(),
-        body: MultipartRequestBody::Flow(FlowStatsRequest::default()),
-    })
 }

@@ -53,8 +53,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use urtica_controller::{
-    Background, EntryOptions, Network, Program, Reply, RequestError, Switch, SwitchHandler,
-    SwitchInfo,
+    Background, EntryOptions, Network, OWN_COOKIE_BITS, Program, Reply, RequestError, Switch,
+    SwitchHandler, SwitchInfo,
 };
 use urtica_services::{HostEvent, Hosts, LeftReason, Routes};
 use urtica_state::Snapshot;
@@ -71,11 +71,11 @@ const COOKIE: u64 = u64::from_be_bytes(*b"\0uroutes");
 
 /// What the cookie of a path's first entry has besides. Its switch tells when it is gone, and a 1.0 switch says which cookie an
 /// entry has, but not whether it tells of it.
-const FIRST: u64 = 1 << 56;
+const FIRST: u64 = 1 << 55;
 
 /// Whether an entry with this cookie is the program's.
 fn is_ours(cookie: u64) -> bool {
-    cookie & !FIRST == COOKIE
+    cookie & OWN_COOKIE_BITS & !FIRST == COOKIE
 }
 
 /// How long a switch that has caught up may take to tell of its entries, before it is told all.

@@ -549,6 +549,7 @@ impl<C: Channel> Connection<C> {
             info: Mutex::new(info),
             counters: self.counters.clone(),
             backlog: Arc::clone(&self.backlog),
+            permanent: Arc::default(),
             is_up: false,
         };
         if let Some(older) = batch.network.register(entry) {

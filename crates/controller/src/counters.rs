@@ -67,6 +67,8 @@ counters! {
         malformed,
         /// Messages of handlers that could not be encoded in the switch's version.
         unsendable,
+        /// Permanent entries of a 1.0 switch that a program's delete may take from another, since too many are noted already.
+        unprotected,
         /// Packets that could not be forwarded because the switch sent only their beginning.
         truncated,
         /// How many times reading stopped because the switch did not read its replies.

@@ -1,23 +1,27 @@
 //! Flow mods as programs send them, by [`Switch`](crate::Switch) or by [`Network`](crate::Network).
 
+use crate::permanent::is_of_one_program;
+use crate::{Actions, ProgramId};
 use urtica_wire::{
-    Action, EncodeError, EntryOptions, FlowMod, FlowModCommand, Instruction, List, Match, Message,
+    EncodeError, EntryOptions, FlowMod, FlowModCommand, Instruction, List, Match, Message,
     TABLE_ALL, Version,
 };
 
 /// An add of an entry that carries out `actions`; none drops the packets.
 pub(crate) fn with_addition<R>(
     match_: Match,
-    actions: &[Action],
+    actions: Actions,
     options: EntryOptions,
-    send: impl FnOnce(&Message) -> R,
+    send: impl FnOnce(FlowMod) -> R,
 ) -> R {
-    let apply = (!actions.is_empty()).then(|| Instruction::apply(actions));
-    send(&Message::FlowMod(FlowMod {
-        match_,
-        instructions: List::from(apply.as_slice()),
-        ..options.flow_mod()
-    }))
+    actions.with_list(|actions| {
+        let apply = (!actions.is_empty()).then(|| Instruction::apply(actions));
+        send(FlowMod {
+            match_,
+            instructions: List::from(apply.as_slice()),
+            ..options.flow_mod()
+        })
+    })
 }
 
 /// An add of an entry that has the packets go on to the programs which have table 1: see [`Stage`](crate::Stage).
@@ -29,19 +33,45 @@ pub(crate) fn pass(match_: Match, options: EntryOptions) -> Message {
     })
 }
 
-/// A delete of all entries that `match_` includes.
-pub(crate) fn deletion(match_: Match) -> Message {
-    Message::FlowMod(FlowMod {
+/// A delete of all entries of a program that `match_` includes.
+pub(crate) fn deletion(match_: Match, program: ProgramId) -> Message {
+    Message::FlowMod(program.restrict(FlowMod {
         table_id: TABLE_ALL,
         command: FlowModCommand::Delete,
         match_,
         ..FlowMod::default()
-    })
+    }))
 }
 
-/// Encodes a message of a program that may have a table to itself. Then a flow mod that names no table, which is to say 0,
-/// or all of them, is about that one.
+/// Encodes a message of a program, which may have a table to itself, and marks the entries that it adds as the program's. In 1.0, a
+/// delete of one program's entries is one of all programs': see [`permanent`](crate::permanent).
 pub(crate) fn encode(
+    message: &Message,
+    program: ProgramId,
+    own_table: Option<u8>,
+    version: Version,
+    xid: u32,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    if let (Version::Of10, Message::FlowMod(flow_mod)) = (version, message) {
+        if is_of_one_program(flow_mod).is_some() {
+            let of_all = FlowMod {
+                cookie: 0,
+                cookie_mask: 0,
+                ..flow_mod.clone()
+            };
+            let message = Message::FlowMod(of_all);
+            return encode_for_table(&message, own_table, version, xid, out);
+        }
+    }
+    let start = out.len();
+    encode_for_table(message, own_table, version, xid, out)?;
+    program.mark(message, version, &mut out[start..]);
+    Ok(())
+}
+
+/// Where the program has a table to itself, a flow mod that names no table, which is to say 0, or all of them, is about that one.
+fn encode_for_table(
     message: &Message,
     own_table: Option<u8>,
     version: Version,

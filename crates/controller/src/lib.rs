@@ -64,6 +64,7 @@
 
 #![forbid(unsafe_code)]
 
+mod actions;
 #[cfg(feature = "args")]
 mod args;
 mod background;
@@ -85,7 +86,9 @@ mod mailbox;
 mod network;
 mod on_packet;
 mod panics;
+mod permanent;
 mod ports;
+mod program_id;
 mod request;
 mod running;
 pub mod session;
@@ -99,6 +102,7 @@ mod switch_info;
 mod watch;
 mod xid;
 
+pub use actions::Actions;
 #[cfg(feature = "args")]
 pub use args::Args;
 pub use background::{Background, STALL, Sleep};
@@ -114,6 +118,7 @@ pub use kernel_half::{Handover, KernelHalf, Reclaimed};
 pub use network::Network;
 pub use on_packet::on_packet;
 pub use ports::{MAX_PORTS, Ports};
+pub use program_id::{OWN_COOKIE_BITS, ProgramId};
 pub use request::{PendingReply, Reply, RequestError};
 pub use running::Running;
 pub use session::SessionConfig;

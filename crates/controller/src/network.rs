@@ -1,21 +1,25 @@
 //! The registry of all connected switches, for handlers, background programs, and whoever else runs in the process.
 
+use crate::actions::{self, Actions};
 use crate::backlog::Backlog;
 use crate::broadcast::{Broadcast, Events};
 use crate::entries;
 use crate::events::NetworkEvent;
 use crate::flooding::{self, FloodPorts};
 use crate::mailbox::{Command, Mailbox, Token};
+use crate::permanent::{Full, PermanentEntries};
 use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
 use crate::stage::Tables;
 use crate::xid::Origin;
-use crate::{PendingReply, RequestError, ShardCounters, Stage, SwitchCounters, SwitchInfo};
+use crate::{
+    PendingReply, ProgramId, RequestError, ShardCounters, Stage, SwitchCounters, SwitchInfo,
+};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, VecDeque, hash_map};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use urtica_wire::{
-    Action, DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus,
+    DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus, Version, split_frame,
 };
 
 /// The connected switches: asks about them, and sends to them from anywhere.
@@ -72,8 +76,25 @@ pub(crate) struct Entry {
     pub info: Mutex<Arc<SwitchInfo>>,
     pub counters: Arc<SwitchCounters>,
     pub backlog: Arc<Backlog>,
+    /// What programs have installed to stay, where it speaks 1.0. Locked while the registry is, or alone.
+    pub permanent: Arc<Mutex<PermanentEntries>>,
     /// Whether its ports are known and `switch_up` has been called.
     pub is_up: bool,
+}
+
+/// The message that begins here.
+fn frame_at(bytes: &[u8], start: usize) -> Option<&[u8]> {
+    let (frame, _) = split_frame(&bytes[start..]).ok()??;
+    Some(frame)
+}
+
+/// Messages as they are sent.
+struct Encoded {
+    bytes: Vec<u8>,
+    /// How many they are.
+    count: u64,
+    /// Where each begins that a sender gave, where the switch speaks 1.0: others may come between.
+    starts: Vec<usize>,
 }
 
 impl Entry {
@@ -202,15 +223,30 @@ impl Network {
     ///
     /// # Errors
     /// As [`Network::send`].
-    pub fn install(
+    pub fn install<'b>(
         &self,
         datapath_id: DatapathId,
         match_: Match,
-        actions: &[Action],
+        actions: impl Into<Actions<'b>>,
         options: EntryOptions,
     ) -> Result<(), RequestError> {
-        entries::with_addition(match_, actions, options, |entry| {
-            self.send(datapath_id, entry)
+        entries::with_addition(match_, actions.into(), options, |entry| {
+            self.send(datapath_id, &Message::FlowMod(entry))
+        })
+    }
+
+    /// Sends a packet that the controller has, from its Ethernet header on, out of a switch's port or through a list of actions.
+    ///
+    /// # Errors
+    /// As [`Network::send`].
+    pub fn send_packet<'b>(
+        &self,
+        datapath_id: DatapathId,
+        data: &[u8],
+        actions: impl Into<Actions<'b>>,
+    ) -> Result<(), RequestError> {
+        actions::with_packet_out(data, actions.into(), |packet_out| {
+            self.send(datapath_id, packet_out)
         })
     }
 
@@ -229,13 +265,31 @@ impl Network {
             .send(datapath_id, &entries::pass(match_, options))
     }
 
-    /// Deletes all entries that `match_` includes, in all tables; where a program filters, in that of this network's
-    /// stage.
+    /// Deletes the entries of this network's program that `match_` includes, in all tables; where a program filters, in that of this
+    /// network's stage. See [`Switch::delete`](crate::Switch::delete).
     ///
     /// # Errors
     /// As [`Network::send`].
     pub fn delete(&self, datapath_id: DatapathId, match_: Match) -> Result<(), RequestError> {
-        self.send(datapath_id, &entries::deletion(match_))
+        self.delete_of(self.program(), datapath_id, match_)
+    }
+
+    /// Deletes another program's entries: see [`Switch::delete_of`](crate::Switch::delete_of).
+    ///
+    /// # Errors
+    /// As [`Network::send`].
+    pub fn delete_of(
+        &self,
+        program: ProgramId,
+        datapath_id: DatapathId,
+        match_: Match,
+    ) -> Result<(), RequestError> {
+        self.send(datapath_id, &entries::deletion(match_, program))
+    }
+
+    /// The program that this network was given to: whose entries are installed through it.
+    pub fn program(&self) -> ProgramId {
+        self.origin.into()
     }
 
     /// Sends messages back to back, and a barrier request after them. Resolves once the switch has processed all: to its
@@ -369,11 +423,20 @@ impl Network {
         let entry = switches
             .get(&datapath_id)
             .ok_or(RequestError::UnknownSwitch(datapath_id))?;
-        let bytes = self.encode(messages, &entry.joined)?;
-        let count = messages.len() as u64;
+        // Held until the messages wait in the mailbox, so that they come to the switch in the order in which they are noted.
+        let mut permanent = (entry.joined.version == Version::Of10).then(|| entry.permanent.lock());
+        let Encoded {
+            bytes,
+            count,
+            starts,
+        } = self.encode(messages, &entry.joined, permanent.as_deref())?;
         if !entry.backlog.add(bytes.len()) {
-            entry.counters.refused.add_shared(count);
+            entry.counters.refused.add_shared(messages.len() as u64);
             return Err(RequestError::Busy(datapath_id));
+        }
+        if let Some(permanent) = &mut permanent {
+            let frames = starts.iter().filter_map(|start| frame_at(&bytes, *start));
+            self.note_permanent(permanent, messages.iter().zip(frames), &entry.counters);
         }
         let command = Command::Send {
             token: entry.token,
@@ -388,23 +451,66 @@ impl Network {
             .map_err(|_| RequestError::UnknownSwitch(datapath_id))
     }
 
-    fn encode(&self, messages: &[Message], info: &SwitchInfo) -> Result<Vec<u8>, EncodeError> {
+    fn note_permanent<'m>(
+        &self,
+        permanent: &mut PermanentEntries,
+        sent: impl Iterator<Item = (&'m Message<'m>, &'m [u8])>,
+        counters: &SwitchCounters,
+    ) {
+        for (message, frame) in sent {
+            let Message::FlowMod(flow_mod) = message else {
+                continue;
+            };
+            if let Err(Full) = permanent.note(self.program(), flow_mod, frame) {
+                counters.unprotected.add_shared(1);
+            }
+        }
+    }
+
+    /// The record of what programs have installed to stay in a switch, while it is connected.
+    pub(crate) fn permanent_entries(
+        &self,
+        datapath_id: DatapathId,
+    ) -> Option<Arc<Mutex<PermanentEntries>>> {
+        let switches = self.read();
+        let entry = switches.get(&datapath_id)?;
+        Some(Arc::clone(&entry.permanent))
+    }
+
+    fn encode(
+        &self,
+        messages: &[Message],
+        info: &SwitchInfo,
+        permanent: Option<&PermanentEntries>,
+    ) -> Result<Encoded, EncodeError> {
         let own_table = self.shared.tables.own_table(self.stage);
-        let mut bytes = Vec::new();
+        let (mut bytes, mut starts) = (Vec::new(), Vec::new());
+        let mut count = messages.len() as u64;
         for message in messages {
+            let start = bytes.len();
             let spread = flooding::in_place_of(message, |in_port| {
                 self.flood_ports(info.datapath_id, in_port)
             });
             let message = spread.as_ref().unwrap_or(message);
             entries::encode(
                 message,
+                self.program(),
                 own_table,
                 info.version,
                 self.origin.xid(),
                 &mut bytes,
             )?;
+            let Some(permanent) = permanent else { continue };
+            starts.push(start);
+            if let Message::FlowMod(flow_mod) = message {
+                count += permanent.add_again(flow_mod, &mut bytes, start);
+            }
         }
-        Ok(bytes)
+        Ok(Encoded {
+            bytes,
+            count,
+            starts,
+        })
     }
 
     /// Registers a switch. Where another connection has its id, the newer one wins, and the older one, which is returned, is

@@ -1,4 +1,4 @@
-//! Questions from code outside of handlers, and their awaited replies.
+//! Requests from code outside of handlers, and their awaited replies.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! Questions that have an answer of their own: counters, descriptions, roles. Each resolves within the [`Network`]'s deadline.
+//! Requests with a typed reply: counters, descriptions, roles. Each resolves within the [`Network`]'s deadline.
 //!
 //! What is asked for otherwise, an experimenter's statistics above all, is a message for [`Network::request`].
 
@@ -60,7 +60,12 @@ pub struct Rows<T> {
 impl<T: Row> Rows<T> {
     /// Each row, in the switch's order.
     pub fn iter(&self) -> impl Iterator<Item = T::Of<'_>> {
-        bodies(&self.reply).flat_map(T::rows)
+        self.parts().flatten().flatten()
+    }
+
+    /// The rows of each part of the reply; `None` for one that is about something else.
+    fn parts(&self) -> impl Iterator<Item = Option<Vec<T::Of<'_>>>> {
+        bodies(&self.reply).map(|body| body.and_then(T::rows))
     }
 
     /// How many there are. Looks at each.
@@ -74,51 +79,66 @@ pub trait Row: 'static {
     /// The row, which borrows from the reply.
     type Of<'a>;
 
-    /// The rows of a part of a reply; none where it is about something else.
+    /// What a reply with such rows is about, in an error.
     #[doc(hidden)]
-    fn rows(body: MultipartReplyBody<'_>) -> Vec<Self::Of<'_>>;
+    const WHAT: &'static str;
+
+    /// The rows of a part of a reply; `None` where it is about something else.
+    #[doc(hidden)]
+    fn rows(body: MultipartReplyBody<'_>) -> Option<Vec<Self::Of<'_>>>;
 }
 
-/// A row, and the kind of reply that has it.
+/// A row, the kind of reply that has it, and what that is about.
 macro_rules! row {
-    ($row:ident, $kind:ident) => {
+    ($row:ident, $kind:ident, $what:literal) => {
         impl Row for $row<'static> {
             type Of<'a> = $row<'a>;
 
-            fn rows(body: MultipartReplyBody<'_>) -> Vec<$row<'_>> {
+            const WHAT: &'static str = $what;
+
+            fn rows(body: MultipartReplyBody<'_>) -> Option<Vec<$row<'_>>> {
                 match body {
-                    MultipartReplyBody::$kind(rows) => rows.iter().collect(),
-                    _ => Vec::new(),
+                    MultipartReplyBody::$kind(rows) => Some(rows.iter().collect()),
+                    _ => None,
                 }
             }
         }
     };
 }
 
-row!(FlowStats, Flow);
-row!(GroupStats, Group);
-row!(GroupDesc, GroupDesc);
-row!(MeterStats, Meter);
-row!(MeterConfig, MeterConfig);
-row!(TableFeatures, TableFeatures);
+row!(FlowStats, Flow, "flow entries");
+row!(GroupStats, Group, "the counters of groups");
+row!(GroupDesc, GroupDesc, "groups");
+row!(MeterStats, Meter, "the counters of meters");
+row!(MeterConfig, MeterConfig, "meters");
+row!(TableFeatures, TableFeatures, "what tables can do");
 
-/// # Questions with an answer of their own
+/// # Requests with a typed reply
 ///
-/// All fail as [`Network::request`] does, and as a [`PendingReply`](crate::PendingReply): with [`RequestError::Timeout`] after
-/// [`Network::with_deadline`]'s time, above all. Those about groups and meters are for OpenFlow 1.3.
+/// Each waits until the switch can take the request, as [`Network::ready`] does, and then for the reply, no longer than
+/// [`Network::with_deadline`] says. Those about groups and meters are for OpenFlow 1.3.
 impl Network {
     /// The counters of all ports.
+    ///
+    /// # Errors
+    /// [`RequestError::UnknownSwitch`] and [`RequestError::Disconnected`] where the switch is not connected, or leaves;
+    /// [`RequestError::Timeout`] where it does not reply in time; [`RequestError::Refused`] where it does not know the request;
+    /// [`RequestError::WrongReply`] where it replies with something else, [`RequestError::TooLong`] where without end;
+    /// [`RequestError::InTransaction`].
     pub async fn port_stats(&self, switch: DatapathId) -> Result<Vec<PortStats>, RequestError> {
         let asked = MultipartRequestBody::PortStats(PortNo::ANY);
-        self.list(switch, asked, |body| match body {
-            MultipartReplyBody::PortStats(rows) => rows.iter().collect(),
-            _ => Vec::new(),
+        self.list(switch, asked, "the counters of ports", |body| match body {
+            MultipartReplyBody::PortStats(rows) => Some(rows.iter().collect()),
+            _ => None,
         })
         .await
     }
 
     /// What all ports are: names, speeds, whether they are up. Asked anew in 1.3; in 1.0, which tells it with its features, as it is
     /// known ([`SwitchInfo::ports`](crate::SwitchInfo::ports)).
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`].
     pub async fn port_descriptions(&self, switch: DatapathId) -> Result<Vec<Port>, RequestError> {
         let info = self
             .info(switch)
@@ -126,14 +146,22 @@ impl Network {
         if info.version == Version::Of10 {
             return Ok(info.ports.iter().cloned().collect());
         }
-        self.list(switch, MultipartRequestBody::PortDesc, |body| match body {
-            MultipartReplyBody::PortDesc(rows) => rows.iter().collect(),
-            _ => Vec::new(),
-        })
+        self.list(
+            switch,
+            MultipartRequestBody::PortDesc,
+            "ports",
+            |body| match body {
+                MultipartReplyBody::PortDesc(rows) => Some(rows.iter().collect()),
+                _ => None,
+            },
+        )
         .await
     }
 
     /// The flow entries that are asked for: [`FlowStatsRequest::default`] asks for all.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`].
     pub async fn flow_stats(
         &self,
         switch: DatapathId,
@@ -143,6 +171,9 @@ impl Network {
     }
 
     /// How many flow entries there are of those that are asked for, and what they matched.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`].
     pub async fn aggregate_stats(
         &self,
         switch: DatapathId,
@@ -157,15 +188,26 @@ impl Network {
     }
 
     /// How full each table is, and how often it was looked into.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`].
     pub async fn table_stats(&self, switch: DatapathId) -> Result<Vec<TableStats>, RequestError> {
-        self.list(switch, MultipartRequestBody::Table, |body| match body {
-            MultipartReplyBody::Table(rows) => rows.iter().collect(),
-            _ => Vec::new(),
-        })
+        self.list(
+            switch,
+            MultipartRequestBody::Table,
+            "the counters of tables",
+            |body| match body {
+                MultipartReplyBody::Table(rows) => Some(rows.iter().collect()),
+                _ => None,
+            },
+        )
         .await
     }
 
     /// What each table can do. 1.3 only.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
     pub async fn table_features(
         &self,
         switch: DatapathId,
@@ -175,6 +217,9 @@ impl Network {
     }
 
     /// The counters of all queues of all ports.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`].
     pub async fn queue_stats(&self, switch: DatapathId) -> Result<Vec<QueueStats>, RequestError> {
         let version = self.info(switch).map(|info| info.version);
         // The versions name all ports differently.
@@ -186,14 +231,17 @@ impl Network {
             port,
             queue_id: QUEUE_ALL,
         };
-        self.list(switch, asked, |body| match body {
-            MultipartReplyBody::Queue(rows) => rows.iter().collect(),
-            _ => Vec::new(),
+        self.list(switch, asked, "the counters of queues", |body| match body {
+            MultipartReplyBody::Queue(rows) => Some(rows.iter().collect()),
+            _ => None,
         })
         .await
     }
 
     /// The counters of all groups. 1.3 only.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
     pub async fn group_stats(
         &self,
         switch: DatapathId,
@@ -203,6 +251,9 @@ impl Network {
     }
 
     /// The types and buckets of all groups. 1.3 only.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
     pub async fn groups(
         &self,
         switch: DatapathId,
@@ -211,6 +262,9 @@ impl Network {
     }
 
     /// What groups can do here. 1.3 only.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
     pub async fn group_features(&self, switch: DatapathId) -> Result<GroupFeatures, RequestError> {
         let asked = MultipartRequestBody::GroupFeatures;
         self.one(switch, asked, "what groups can do", |body| match body {
@@ -221,6 +275,9 @@ impl Network {
     }
 
     /// The counters of all meters. 1.3 only.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
     pub async fn meter_stats(
         &self,
         switch: DatapathId,
@@ -230,6 +287,9 @@ impl Network {
     }
 
     /// The bands of all meters. 1.3 only.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
     pub async fn meters(
         &self,
         switch: DatapathId,
@@ -239,6 +299,9 @@ impl Network {
     }
 
     /// What meters can do here. 1.3 only.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
     pub async fn meter_features(&self, switch: DatapathId) -> Result<MeterFeatures, RequestError> {
         let asked = MultipartRequestBody::MeterFeatures;
         self.one(switch, asked, "what meters can do", |body| match body {
@@ -249,6 +312,9 @@ impl Network {
     }
 
     /// Who made the switch, and what it is called.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`].
     pub async fn description(&self, switch: DatapathId) -> Result<Description, RequestError> {
         let asked = MultipartRequestBody::Desc;
         self.one(switch, asked, "a description", |body| match body {
@@ -259,8 +325,11 @@ impl Network {
     }
 
     /// Takes a role for this controller, or with [`ControllerRole::NoChange`] asks for it; the switch says which it has. 1.3 only.
+    ///
+    /// # Errors
+    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
     pub async fn role(&self, switch: DatapathId, role: Role) -> Result<Role, RequestError> {
-        let reply = self.request(switch, &Message::RoleRequest(role))?.await?;
+        let reply = self.reply(switch, &Message::RoleRequest(role)).await?;
         let role = reply.messages().find_map(|message| match message {
             Message::RoleReply(role) => Some(role),
             _ => None,
@@ -273,21 +342,29 @@ impl Network {
         switch: DatapathId,
         asked: MultipartRequestBody<'_>,
     ) -> Result<Rows<T>, RequestError> {
-        let reply = self.request(switch, &question(asked))?;
-        Ok(Rows {
-            reply: reply.await?,
+        let reply = self.reply(switch, &multipart_request(asked)).await?;
+        let rows = Rows {
+            reply,
             row: PhantomData,
-        })
+        };
+        let is_right = rows.parts().all(|part| part.is_some());
+        is_right
+            .then_some(rows)
+            .ok_or(RequestError::WrongReply(T::WHAT))
     }
 
     async fn list<T>(
         &self,
         switch: DatapathId,
         asked: MultipartRequestBody<'_>,
-        rows: impl Fn(MultipartReplyBody<'_>) -> Vec<T>,
+        expected: &'static str,
+        rows: impl Fn(MultipartReplyBody<'_>) -> Option<Vec<T>>,
     ) -> Result<Vec<T>, RequestError> {
-        let reply = self.request(switch, &question(asked))?.await?;
-        Ok(bodies(&reply).flat_map(rows).collect())
+        let reply = self.reply(switch, &multipart_request(asked)).await?;
+        let parts = bodies(&reply).map(|body| body.and_then(&rows));
+        let parts: Option<Vec<_>> = parts.collect();
+        let parts = parts.ok_or(RequestError::WrongReply(expected))?;
+        Ok(parts.into_iter().flatten().collect())
     }
 
     async fn one<T>(
@@ -297,21 +374,27 @@ impl Network {
         expected: &'static str,
         one: impl Fn(MultipartReplyBody<'_>) -> Option<T>,
     ) -> Result<T, RequestError> {
-        let reply = self.request(switch, &question(asked))?.await?;
-        let found = bodies(&reply).find_map(one);
+        let reply = self.reply(switch, &multipart_request(asked)).await?;
+        let found = bodies(&reply).flatten().find_map(one);
         found.ok_or(RequestError::WrongReply(expected))
+    }
+
+    async fn reply(&self, switch: DatapathId, asked: &Message<'_>) -> Result<Reply, RequestError> {
+        let send = || self.request(switch, asked);
+        self.when_ready(switch, send).await?.await
     }
 }
 
-fn question(body: MultipartRequestBody<'_>) -> Message<'_> {
+fn multipart_request(body: MultipartRequestBody<'_>) -> Message<'_> {
     Message::MultipartRequest(MultipartRequest {
         flags: MultipartFlags::empty(),
         body,
     })
 }
 
-fn bodies(reply: &Reply) -> impl Iterator<Item = MultipartReplyBody<'_>> {
-    reply.messages().filter_map(|message| match message {
+/// The parts of a multipart reply; `None` for a message that is none.
+fn bodies(reply: &Reply) -> impl Iterator<Item = Option<MultipartReplyBody<'_>>> {
+    reply.messages().map(|message| match message {
         Message::MultipartReply(part) => Some(part.body),
         _ => None,
     })

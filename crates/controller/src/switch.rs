@@ -1,13 +1,15 @@
 //! What a handler can do to its switch.
 
+use crate::actions::{self, Actions};
 use crate::entries;
 use crate::flooding;
+use crate::permanent::Full;
 use crate::xid::{Origin, Xids};
-use crate::{Network, SwitchCounters, SwitchInfo};
+use crate::{Network, ProgramId, SwitchCounters, SwitchInfo};
 use std::time::Instant;
 use urtica_wire::{
-    Action, BufferId, DatapathId, EncodeError, EntryOptions, ExactFlowMod, FlowMod, Instruction,
-    List, Match, Message, OutputPacket, PacketIn, PacketOut, PortNo,
+    Action, BufferId, DatapathId, EncodeError, EntryOptions, ExactFlowMod, FlowMod, List, Match,
+    Message, OutputPacket, PacketIn, PacketOut, PortNo, Version,
 };
 
 /// Replies leave when this many bytes have gathered, or when the batch has been handled: about as many as one full read
@@ -61,6 +63,15 @@ impl<'a> Packet<'a> {
             data: packet.data,
             is_whole: packet.data.len() >= usize::from(packet.total_len),
         }
+    }
+
+    /// What a packet-out carries of it: nothing where the switch keeps it; `None` where nobody has all of it.
+    #[inline(always)]
+    fn data_to_send(&self) -> Option<&'a [u8]> {
+        if self.buffer_id.is_some() {
+            return Some(&[]);
+        }
+        self.is_whole.then_some(self.data)
     }
 }
 
@@ -116,6 +127,12 @@ impl Switch<'_> {
         self.own_table.unwrap_or(0)
     }
 
+    /// The program whose handler this is called in: whose entries it installs.
+    #[inline(always)]
+    pub fn program(&self) -> ProgramId {
+        ProgramId::of_handler(self.origin)
+    }
+
     /// The way to the other switches. What is installed through it goes to the table of
     /// [`Stage::Forward`](crate::Stage::Forward); a filter's handler asks for its own with [`Network::for_stage`].
     pub fn network(&self) -> &Network {
@@ -127,7 +144,7 @@ impl Switch<'_> {
         self.consumed = true;
     }
 
-    /// Sends a packet out of a port, or to [`PortNo::FLOOD`] (McNettle Figure 4, `forward`).
+    /// Sends a packet out of a port, or to [`PortNo::FLOOD`], or through a list of actions (McNettle Figure 4, `forward`).
     ///
     /// Where a service knows the network's loops ([`Network::flood_by`]), a flooded packet goes to the ports that it names, also
     /// where it is sent with [`Switch::send`] or [`Network::send`]. A flow entry that outputs to FLOOD cannot be made safe
@@ -136,26 +153,24 @@ impl Switch<'_> {
     /// A packet that the switch neither kept nor sent whole cannot be sent on; it is counted as lost
     /// ([`SwitchCounters::truncated`]).
     #[inline(always)]
-    pub fn forward(&mut self, packet: &PacketIn, port: PortNo) {
-        self.output(Packet::of(packet), port);
+    pub fn forward<'b>(&mut self, packet: &PacketIn, actions: impl Into<Actions<'b>>) {
+        match actions.into() {
+            Actions::Output(port) => self.output(Packet::of(packet), port),
+            Actions::List(actions) => self.output_by(Packet::of(packet), actions),
+        }
     }
 
     fn output(&mut self, packet: Packet, port: PortNo) {
         let Packet {
             buffer_id, in_port, ..
         } = packet;
-        if !buffer_id.is_some() && !packet.is_whole {
+        let Some(data) = packet.data_to_send() else {
             return self.counters.truncated.add(1);
-        }
-        let data = if buffer_id.is_some() {
-            &[]
-        } else {
-            packet.data
         };
-        if port == PortNo::FLOOD
-            && let Some(ports) = self.network.flood_ports(self.info.datapath_id, in_port)
-        {
-            return self.flood(&ports, buffer_id, in_port, data);
+        if port == PortNo::FLOOD {
+            if let Some(ports) = self.network.flood_ports(self.info.datapath_id, in_port) {
+                return self.flood(&ports, buffer_id, in_port, data);
+            }
         }
         let xid = self.next_xid();
         let output = OutputPacket {
@@ -166,6 +181,35 @@ impl Switch<'_> {
         };
         let written = output.write(self.info.version, xid, self.out);
         self.count(written);
+    }
+
+    /// Sends a packet through a list of actions.
+    fn output_by(&mut self, packet: Packet, actions: &[Action]) {
+        let Some(data) = packet.data_to_send() else {
+            return self.counters.truncated.add(1);
+        };
+        let packet_out = Message::PacketOut(PacketOut {
+            buffer_id: packet.buffer_id,
+            in_port: packet.in_port,
+            actions: List::from(actions),
+            data,
+        });
+        if let Err(error) = self.send(&packet_out) {
+            self.refused(&error);
+        }
+    }
+
+    /// Sends a packet that the controller made, from its Ethernet header on, out of a port or through a list of actions. Returns the
+    /// xid.
+    ///
+    /// # Errors
+    /// [`EncodeError`] where the switch's version cannot express an action; nothing is sent then.
+    pub fn send_packet<'b>(
+        &mut self,
+        data: &[u8],
+        actions: impl Into<Actions<'b>>,
+    ) -> Result<u32, EncodeError> {
+        actions::with_packet_out(data, actions.into(), |packet_out| self.send(packet_out))
     }
 
     /// Sends a packet to these ports. One that goes nowhere is sent all the same if the switch keeps it: that frees
@@ -187,21 +231,25 @@ impl Switch<'_> {
         self.count(written);
     }
 
-    /// Adds an entry that sends packets like this one out of a port, and sends this one there too (McNettle
-    /// Figure 4, `forwardWithRule`). Where the switch's version cannot express the entry, the packet is sent alone.
+    /// Adds an entry for packets like this one, and does with this one what the entry does (McNettle Figure 4,
+    /// `forwardWithRule`): sends it out of a port, or through a list of actions. Where the switch's version cannot express the
+    /// entry, the packet is sent alone.
     #[inline(always)]
-    pub fn forward_with_rule(
+    pub fn forward_with_rule<'b>(
         &mut self,
         packet: &PacketIn,
         match_: Match,
-        port: PortNo,
+        actions: impl Into<Actions<'b>>,
         options: EntryOptions,
     ) {
         let xid = self.next_xid();
-        let match_ = match match_.into_exact() {
+        let (actions, options) = (actions.into(), self.mark(options));
+        let match_ = match (match_.into_exact(), actions) {
             // What a controller spends its life on: a packet that the switch keeps, and an entry that is written straight.
             // Nothing is left to be done after that, so that nothing has to be kept for it while it is written.
-            Ok(exact) if self.own_table.is_none() && packet.buffer_id.is_some() => {
+            (Ok(exact), Actions::Output(port))
+                if self.own_table.is_none() && packet.buffer_id.is_some() =>
+            {
                 let flow_mod = ExactFlowMod {
                     match_: exact,
                     port,
@@ -215,10 +263,10 @@ impl Switch<'_> {
                 }
                 Match::exact_frame(exact.in_port, exact.frame)
             }
-            Ok(exact) => Match::exact_frame(exact.in_port, exact.frame),
-            Err(match_) => match_,
+            (Ok(exact), _) => Match::exact_frame(exact.in_port, exact.frame),
+            (Err(match_), _) => match_,
         };
-        self.forward_with_any_rule(xid, Packet::of(packet), match_, port, options);
+        self.forward_with_any_rule(xid, Packet::of(packet), match_, actions, options);
     }
 
     /// The same for packets that the switch did not keep, for entries that are not written straight, and for programs that
@@ -229,7 +277,7 @@ impl Switch<'_> {
         xid: u32,
         packet: Packet,
         match_: Match,
-        port: PortNo,
+        actions: Actions,
         options: EntryOptions,
     ) {
         let buffer_id = match self.own_table {
@@ -238,8 +286,8 @@ impl Switch<'_> {
             // packet alone lets it pass: it is sent by itself.
             Some(_) => BufferId::NONE,
         };
-        let written = match match_.into_exact() {
-            Ok(exact) => ExactFlowMod {
+        let written = match (match_.into_exact(), actions) {
+            (Ok(exact), Actions::Output(port)) => ExactFlowMod {
                 match_: exact,
                 port,
                 buffer_id,
@@ -247,11 +295,19 @@ impl Switch<'_> {
                 table_id: self.table(),
             }
             .write(self.info.version, xid, self.out),
-            Err(match_) => self.write_rule(xid, match_, port, buffer_id, options),
+            (Ok(exact), _) => {
+                let match_ = Match::from(exact.fields_in(self.info.version));
+                self.write_rule(xid, match_, actions, buffer_id, options)
+            }
+            (Err(match_), _) => self.write_rule(xid, match_, actions, buffer_id, options),
         };
         // Where there is no entry, the buffer is not emptied by it.
-        if !(self.count(written) && buffer_id.is_some()) {
-            self.output(packet, port);
+        if self.count(written) && buffer_id.is_some() {
+            return;
+        }
+        match actions {
+            Actions::Output(port) => self.output(packet, port),
+            Actions::List(actions) => self.output_by(packet, actions),
         }
     }
 
@@ -259,33 +315,33 @@ impl Switch<'_> {
         &mut self,
         xid: u32,
         match_: Match,
-        port: PortNo,
+        actions: Actions,
         buffer_id: BufferId,
         options: EntryOptions,
     ) -> Result<(), EncodeError> {
-        let actions = [Action::output(port)];
-        let instructions = [Instruction::apply(&actions)];
-        let flow_mod = FlowMod {
-            table_id: self.table(),
-            buffer_id,
-            match_,
-            instructions: List::from(&instructions),
-            ..options.flow_mod()
-        };
-        Message::FlowMod(flow_mod).encode(self.info.version, xid, self.out)
+        entries::with_addition(match_, actions, options, |entry| {
+            let flow_mod = FlowMod {
+                table_id: self.table(),
+                buffer_id,
+                ..entry
+            };
+            Message::FlowMod(flow_mod).encode(self.info.version, xid, self.out)
+        })
     }
 
     /// Adds an entry that carries out `actions` on the packets that it matches; none drops them. Returns the xid.
     ///
     /// # Errors
     /// [`EncodeError`] where the switch's version cannot express a part of it; nothing is sent then.
-    pub fn install(
+    pub fn install<'b>(
         &mut self,
         match_: Match,
-        actions: &[Action],
+        actions: impl Into<Actions<'b>>,
         options: EntryOptions,
     ) -> Result<u32, EncodeError> {
-        entries::with_addition(match_, actions, options, |entry| self.send(entry))
+        entries::with_addition(match_, actions.into(), options, |entry| {
+            self.send(&Message::FlowMod(entry))
+        })
     }
 
     /// Adds an entry that lets the packets which it matches pass to the forwarding programs' table. Returns the xid. For
@@ -297,18 +353,31 @@ impl Switch<'_> {
         self.send(&entries::pass(match_, options))
     }
 
-    /// Deletes all entries that `match_` includes, in all tables; where a program filters, in [`Switch::table`]. Returns
+    /// Deletes this program's entries that `match_` includes, in all tables; where a program filters, in [`Switch::table`]. Returns
     /// the xid.
+    ///
+    /// OpenFlow 1.0 cannot name a program's entries: there, all that `match_` includes are deleted, and those that other programs have
+    /// installed to stay are added again in the same write, with counters that begin anew. Those with time-outs come again with the packets
+    /// that they are for. Of a switch's permanent entries, 4,096 are known so; [`SwitchCounters::unprotected`] counts those beyond.
     ///
     /// # Errors
     /// [`EncodeError`] where the switch's version cannot express the match; nothing is sent then.
     pub fn delete(&mut self, match_: Match) -> Result<u32, EncodeError> {
-        self.send(&entries::deletion(match_))
+        self.delete_of(self.program(), match_)
+    }
+
+    /// Deletes another program's entries, as [`Switch::delete`] does this one's. [`ProgramId::of_cookie`] tells whose an entry is.
+    ///
+    /// # Errors
+    /// As [`Switch::delete`].
+    pub fn delete_of(&mut self, program: ProgramId, match_: Match) -> Result<u32, EncodeError> {
+        self.send(&entries::deletion(match_, program))
     }
 
     /// Sends any message. Returns its xid, which a reply or error will have.
     ///
-    /// A flow mod that names table 0 or all tables is about [`Switch::table`] where a program filters.
+    /// A flow mod that names table 0 or all tables is about [`Switch::table`] where a program filters. One that modifies or deletes
+    /// concerns the entries of all programs, and the framework's, unless its cookie says which.
     ///
     /// # Errors
     /// [`EncodeError`] where the switch's version cannot express it; nothing is sent then.
@@ -318,9 +387,43 @@ impl Switch<'_> {
             self.network.flood_ports(self.info.datapath_id, in_port)
         });
         let message = spread.as_ref().unwrap_or(message);
-        entries::encode(message, self.own_table, self.info.version, xid, self.out)?;
+        let start = self.out.len();
+        entries::encode(
+            message,
+            self.program(),
+            self.own_table,
+            self.info.version,
+            xid,
+            self.out,
+        )?;
         self.sent += 1;
+        if let (Version::Of10, Message::FlowMod(flow_mod)) = (self.info.version, message) {
+            self.note_permanent(flow_mod, start);
+        }
         Ok(xid)
+    }
+
+    /// Keeps the other programs' permanent entries in a 1.0 switch, which is sent this flow mod.
+    fn note_permanent(&mut self, flow_mod: &FlowMod, start: usize) {
+        let Some(permanent) = self.network.permanent_entries(self.info.datapath_id) else {
+            return;
+        };
+        let mut permanent = permanent.lock();
+        let end = self.out.len();
+        self.sent += permanent.add_again(flow_mod, self.out, start);
+        let frame = &self.out[start..end];
+        if let Err(Full) = permanent.note(self.program(), flow_mod, frame) {
+            self.counters.unprotected.add_shared(1);
+        }
+    }
+
+    /// Says in an entry's cookie that it is this program's.
+    #[inline(always)]
+    fn mark(&self, options: EntryOptions) -> EntryOptions {
+        EntryOptions {
+            cookie: self.program().cookie(options.cookie),
+            ..options
+        }
     }
 
     #[inline]

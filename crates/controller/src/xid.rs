@@ -32,6 +32,12 @@ impl Origin {
         Self((index as u32 + 1) << COUNTER_BITS)
     }
 
+    /// The top byte of its xids.
+    #[inline(always)]
+    pub fn tag(self) -> u8 {
+        (self.0 >> COUNTER_BITS) as u8
+    }
+
     /// The xid of all that a program sends outside its handlers: an error tells which switch has refused something, and not
     /// what.
     pub fn xid(self) -> u32 {

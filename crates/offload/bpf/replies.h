@@ -32,7 +32,7 @@ TEMPLATE OF10_FLOW_MOD[80] = {
 	0, 0x10, 0, 0xc0,  0, 0,  0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0,         /* wildcards, in_port, dl_src, dl_dst */
 	0xff, 0xff,  0,  0,  0x08, 0x00,  0,  0,  0, 0,                        /* dl_vlan: none, pcp, dl_type, tos, proto */
 	0, 0, 0, 0,  0, 0, 0, 0,  0, 0,  0, 0,                                 /* nw_src, nw_dst, tp_src, tp_dst */
-	0, 0, 0, 0, 0, 0, 0, 0,  0, 0,  0, 5,  0, 0,  0x80, 0,                 /* cookie, command, idle 5 s, hard, priority */
+	1, 0, 0, 0, 0, 0, 0, 0,  0, 0,  0, 5,  0, 0,  0x80, 0,                 /* cookie: program 1, command, idle 5 s, priority */
 	0, 0, 0, 0,  0xff, 0xff,  0, 0,                                        /* buffer_id, out_port, flags */
 	0, 0,  0, 8,  0, 0,  0, 0,                                             /* output: port, max_len */
 };
@@ -45,7 +45,7 @@ TEMPLATE OF10_PACKET_OUT[24] = {
 
 TEMPLATE OF13_DELETE[64] = {
 	0x04, 14, 0, 64,  0, 0, 0, 0,
-	0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,                       /* cookie, cookie_mask */
+	1, 0, 0, 0, 0, 0, 0, 0,  0xff, 0, 0, 0, 0, 0, 0, 0,                    /* cookie: program 1, cookie_mask */
 	0xff,  3,  0, 0,  0, 0,  0x80, 0,  0xff, 0xff, 0xff, 0xff,             /* all tables, delete, priority, buffer_id */
 	0xff, 0xff, 0xff, 0xff,  0xff, 0xff, 0xff, 0xff,  0, 0,  0, 0,         /* out_port, out_group, flags, pad */
 	0, 1,  0, 14,  0x80, 0, 6, 6,  0, 0, 0, 0, 0, 0,  0, 0,                /* match: eth_dst, pad */
@@ -54,7 +54,7 @@ TEMPLATE OF13_DELETE[64] = {
 /* What every flow mod of 1.3 begins with. */
 TEMPLATE OF13_HEAD[118] = {
 	0x04, 14, 0, 0,  0, 0, 0, 0,
-	0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,                       /* cookie, cookie_mask */
+	1, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,                       /* cookie: program 1, cookie_mask */
 	0, 0,  0, 5,  0, 0,  0x80, 0,  0, 0, 0, 0,                             /* table, command, idle 5 s, hard, priority, buffer */
 	0xff, 0xff, 0xff, 0xff,  0xff, 0xff, 0xff, 0xff,  0, 0,  0, 0,         /* out_port, out_group, flags, pad */
 	0, 1,  0, 0,                                                           /* match: type OXM, length */

@@ -11,8 +11,8 @@
 //! Where a switch refuses its entry, does not confirm it in time, or leaves before the last confirmation, everything is
 //! taken back, from the near end on, and [`ProvisionError`] names the switch and the reason.
 //!
-//! **Cookies.** The top 16 bits are [`COOKIE_TAG`]; the others number paths from 1 on. When a switch joins, its entries
-//! with this tag are asked for and compared with what should be there: those of paths that are gone, or of an earlier
+//! **Cookies.** The top 16 of the bits that are a program's own are [`COOKIE_TAG`]; the others number paths from 1 on. When a
+//! switch joins, its entries with this tag are asked for and compared with what should be there: those of paths that are gone, or of an earlier
 //! run of the controller, are deleted one by one, and permanent entries that are missing, as on a switch that was
 //! restarted, are installed again. Until that is done, provisioning waits for the switch. So a switch that leaves takes
 //! nothing with it that would stay for ever.
@@ -46,16 +46,18 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use urtica_controller::setting::{SettingError, expect_some, expect_time};
-use urtica_controller::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
+use urtica_controller::{
+    Background, OWN_COOKIE_BITS, Program, Stage, Switch, SwitchHandler, SwitchInfo,
+};
 use urtica_state::Snapshot;
 use urtica_topology::Path;
 use urtica_wire::{DatapathId, FlowRemoved};
 
-/// The top 16 bits of the cookie of every entry that a [`Provisioner`] installs: `ur` in ASCII.
-pub const COOKIE_TAG: u64 = 0x7572 << 48;
+/// What is in the cookie of every entry that a [`Provisioner`] installs, right below the bits of the framework: `ur` in ASCII.
+pub const COOKIE_TAG: u64 = 0x7572 << 40;
 
 /// The bits of a cookie that [`COOKIE_TAG`] is in.
-pub const COOKIE_TAG_MASK: u64 = 0xffff << 48;
+pub const COOKIE_TAG_MASK: u64 = 0xffff << 40;
 
 fn has_our_tag(cookie: u64) -> bool {
     // 1.0 has all ones where there is no cookie; they have another tag.
@@ -334,7 +336,8 @@ impl SwitchHandler for Handler {
     fn flow_removed(&mut self, switch: &mut Switch, removed: &FlowRemoved) {
         if has_our_tag(removed.cookie) {
             switch.consume();
-            self.0.lose_entry(switch.datapath_id(), removed.cookie);
+            self.0
+                .lose_entry(switch.datapath_id(), removed.cookie & OWN_COOKIE_BITS);
         }
     }
 

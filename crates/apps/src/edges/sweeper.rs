@@ -12,12 +12,10 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use urtica_controller::{Background, Network, NetworkEvent, PendingReply, Reply, RequestError};
+use urtica_controller::{Background, Network, NetworkEvent, OWN_COOKIE_BITS, RequestError};
 use urtica_state::Snapshot;
 use urtica_wire::{
-    DatapathId, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, Match, Message,
-    MultipartFlags, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
-    Version,
+    DatapathId, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, Match, Message, Version,
 };
 
 /// How long a switch has to say which entries it has, or that it has deleted them.
@@ -25,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long until a switch that did not keep up, or refused, is tried again; each time twice as long.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How many entries are deleted with one confirmation: as many as a part of a reply of 1.0 tells, or more.
+const AT_ONCE: usize = 1_000;
 
 /// No pause is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
@@ -115,39 +116,21 @@ impl Sweeper {
                 .await
                 .map(drop);
         }
-        let reply = in_time(background, network.request(switch, &listing())?).await?;
-        for message in reply.messages() {
-            let deletions = self.deletions(&message);
-            if !deletions.is_empty() {
-                in_time(background, network.confirm(switch, &deletions)?).await?;
-            }
+        let all = network.flow_stats(switch, FlowStatsRequest::default());
+        let entries = in_time(background, all).await?;
+        let is_ours = |entry: &FlowStats| entry.cookie & OWN_COOKIE_BITS == self.cookie;
+        let deletions: Vec<_> = entries.iter().filter(is_ours).map(delete_entry).collect();
+        for deletions in deletions.chunks(AT_ONCE) {
+            in_time(background, network.confirm(switch, deletions)?).await?;
         }
         Ok(())
     }
-
-    /// What deletes those of the entries in a part of a reply that are the program's.
-    fn deletions<'a>(&self, message: &Message<'a>) -> Vec<Message<'a>> {
-        let Message::MultipartReply(MultipartReply {
-            body: MultipartReplyBody::Flow(entries),
-            ..
-        }) = message
-        else {
-            return Vec::new();
-        };
-        let of_ours = entries.iter().filter(|entry| entry.cookie == self.cookie);
-        let deletion = |entry: FlowStats<'a>| {
-            Message::FlowMod(FlowMod {
-                command: FlowModCommand::DeleteStrict,
-                priority: entry.priority,
-                match_: entry.match_,
-                ..FlowMod::default()
-            })
-        };
-        of_ours.map(deletion).collect()
-    }
 }
 
-async fn in_time(background: &Background, reply: PendingReply) -> Result<Reply, RequestError> {
+async fn in_time<T>(
+    background: &Background,
+    reply: impl Future<Output = Result<T, RequestError>>,
+) -> Result<T, RequestError> {
     let reply = background.timeout(PATIENCE, reply).await;
     reply.unwrap_or(Err(RequestError::Timeout(PATIENCE)))
 }
@@ -179,10 +162,12 @@ fn version_of(network: &Network, switch: DatapathId) -> Result<Version, RequestE
         .ok_or(RequestError::UnknownSwitch(switch))
 }
 
-fn listing() -> Message<'static> {
-    Message::MultipartRequest(MultipartRequest {
-        flags: MultipartFlags::empty(),
-        body: MultipartRequestBody::Flow(FlowStatsRequest::default()),
+fn delete_entry(entry: FlowStats<'_>) -> Message<'_> {
+    Message::FlowMod(FlowMod {
+        command: FlowModCommand::DeleteStrict,
+        priority: entry.priority,
+        match_: entry.match_,
+        ..FlowMod::default()
     })
 }
 

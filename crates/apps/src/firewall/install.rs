@@ -26,10 +26,10 @@ use urtica_wire::{
 };
 
 /// What marks the entries of rules, so that no others are deleted: `urticafw` in ASCII.
-const COOKIE: u64 = u64::from_be_bytes(*b"urticafw");
+const COOKIE: u64 = u64::from_be_bytes(*b"\0uwalled");
 
 /// What marks the entry that sends everything to the controller: `urticafg` in ASCII.
-const GUARD_COOKIE: u64 = u64::from_be_bytes(*b"urticafg");
+const GUARD_COOKIE: u64 = u64::from_be_bytes(*b"\0uguards");
 
 /// Of the entry that sends everything to the controller.
 const GUARD_PRIORITY: u16 = u16::MAX;

@@ -3,7 +3,7 @@
 use super::late::Late;
 use super::{COOKIE, ENTRY, FIRST, Flow};
 use std::collections::BTreeMap;
-use urtica_controller::{EntryOptions, Network};
+use urtica_controller::{EntryOptions, Network, OWN_COOKIE_BITS};
 use urtica_topology::Path;
 use urtica_wire::{
     Action, DatapathId, FlowMod, FlowModCommand, FlowModFlags, FlowStats, FlowStatsRequest,
@@ -108,7 +108,7 @@ pub(super) fn request(version: Version) -> Message<'static> {
         Version::Of10 => FlowStatsRequest::default(),
         Version::Of13 => FlowStatsRequest {
             cookie: COOKIE,
-            cookie_mask: !FIRST,
+            cookie_mask: OWN_COOKIE_BITS & !FIRST,
             ..FlowStatsRequest::default()
         },
     };

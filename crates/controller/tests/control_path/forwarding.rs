@@ -2,10 +2,13 @@
 
 use crate::support::*;
 use std::net::Ipv6Addr;
-use urtica_controller::{EntryOptions, IDLE_5S, Running, Switch, SwitchHandler, SwitchInfo};
+use urtica_controller::{
+    EntryOptions, IDLE_5S, OWN_COOKIE_BITS, ProgramId, Running, Switch, SwitchHandler, SwitchInfo,
+};
 use urtica_wire::{
-    Action, BufferId, DatapathId, EncodeError, FlowMod, FlowModCommand, FlowModFlags, GROUP_ANY,
-    Instruction, List, Match, Message, OxmField, PacketIn, PacketOut, PortNo, TABLE_ALL, Version,
+    Action, BufferId, DatapathId, EncodeError, Field, FlowMod, FlowModCommand, FlowModFlags,
+    GROUP_ANY, Instruction, List, Match, Message, OxmField, PacketIn, PacketOut, PortNo, TABLE_ALL,
+    Version,
 };
 
 /// Does one thing with each packet.
@@ -136,6 +139,9 @@ fn receive_rule(bench: &mut Bench) -> (BufferId, FlowMod<'static>) {
     (flow_mod.buffer_id, rest)
 }
 
+/// What cookies of entries say that the first program has installed.
+const OF_PROGRAM_1: u64 = 1 << 56;
+
 #[test]
 fn forward_with_rule_adds_an_entry_and_sends_the_packet() {
     for version in Version::ALL {
@@ -149,7 +155,7 @@ fn forward_with_rule_adds_an_entry_and_sends_the_packet() {
             switch.forward_with_rule(packet, Match::exact(packet), PortNo(2), options);
         });
         let expected = FlowMod {
-            cookie: 0xc0,
+            cookie: 0xc0 | OF_PROGRAM_1,
             idle_timeout: 5,
             hard_timeout: 60,
             priority: 100,
@@ -186,6 +192,74 @@ fn forward_with_rule_takes_any_match() {
         assert_eq!(flow_mod.buffer_id, BufferId(7));
         assert_eq!((flow_mod.idle_timeout, flow_mod.priority), (0, 0x8000));
         assert_eq!(flow_mod.match_.fields().count(), 1);
+        bench.end();
+    }
+}
+
+/// Sets the destination, and sends the packet out of port 2.
+const REWRITE: [Action; 2] = [
+    Action::SetField(Field::Basic {
+        field: OxmField::EthDst,
+        value: 3,
+        mask: 0xffff_ffff_ffff,
+    }),
+    Action::output(PortNo(2)),
+];
+
+fn assert_rewriting_packet_out(frame: &Frame, buffer_id: BufferId, in_port: PortNo, data: &[u8]) {
+    let expected = PacketOut {
+        buffer_id,
+        in_port,
+        actions: List::from(&REWRITE),
+        data,
+    };
+    assert_eq!(frame.message(), Message::PacketOut(expected));
+}
+
+#[test]
+fn a_packet_goes_through_the_actions_of_its_entry() {
+    for version in Version::ALL {
+        let mut bench = Bench::new(version, |switch, packet| {
+            switch.forward_with_rule(packet, Match::exact(packet), &REWRITE, IDLE_5S);
+        });
+        let receive_entry = |bench: &mut Bench, buffer_id| {
+            let frame = bench.receive();
+            let Message::FlowMod(flow_mod) = frame.message() else {
+                panic!("expected a flow mod, not {frame:?}");
+            };
+            assert_eq!(flow_mod.buffer_id, buffer_id);
+            let instructions = vec![Instruction::apply(&REWRITE)];
+            assert_eq!(flow_mod.instructions, List::from(instructions));
+            assert_eq!(flow_mod.match_.get(OxmField::UdpDst).unwrap().0, 9);
+        };
+        bench.packet(kept(7));
+        receive_entry(&mut bench, BufferId(7));
+        bench.packet(packet_in(&UDP));
+        receive_entry(&mut bench, BufferId::NONE);
+        assert_rewriting_packet_out(&bench.receive(), BufferId::NONE, PortNo(1), &UDP);
+        bench.packet(cut_short());
+        receive_entry(&mut bench, BufferId::NONE);
+        bench.switch.assert_served();
+        assert_eq!(bench.counters().truncated.get(), 1);
+        bench.end();
+    }
+}
+
+#[test]
+fn packets_are_sent_through_lists_of_actions() {
+    for version in Version::ALL {
+        let mut bench = Bench::new(version, |switch, packet| {
+            switch.forward(packet, &REWRITE);
+            switch.send_packet(&UDP, &REWRITE).unwrap();
+        });
+        bench.packet(kept(7));
+        assert_rewriting_packet_out(&bench.receive(), BufferId(7), PortNo(1), &[]);
+        let made = bench.receive();
+        assert_rewriting_packet_out(&made, BufferId::NONE, PortNo::CONTROLLER, &UDP);
+        let network = bench.running.network();
+        network.send_packet(DatapathId(1), &UDP, &REWRITE).unwrap();
+        let made = bench.switch.receive();
+        assert_rewriting_packet_out(&made, BufferId::NONE, PortNo::CONTROLLER, &UDP);
         bench.end();
     }
 }
@@ -252,6 +326,129 @@ fn delete_is_not_strict_and_means_all_tables() {
         assert_eq!(flow_mod.match_.fields().count(), 1);
         bench.end();
     }
+}
+
+/// The cookie and mask of the next message, which is a flow mod.
+fn receive_cookie(switch: &mut FakeSwitch) -> (u64, u64) {
+    let frame = switch.receive();
+    match frame.message() {
+        Message::FlowMod(flow_mod) => (flow_mod.cookie, flow_mod.cookie_mask),
+        _ => panic!("expected a flow mod, not {frame:?}"),
+    }
+}
+
+#[test]
+fn entries_say_who_installed_them() {
+    for version in Version::ALL {
+        let mut bench = Bench::new(version, |switch, packet| {
+            // The top byte is the framework's.
+            let options = EntryOptions {
+                cookie: 0x7700_0000_0000_00c0,
+                ..IDLE_5S
+            };
+            assert_eq!(switch.program().number(), 1);
+            switch.forward_with_rule(packet, Match::exact(packet), PortNo(2), options);
+            switch.forward_with_rule(packet, Match::any(), PortNo(2), options);
+            switch.install(Match::any(), PortNo(2), options).unwrap();
+            let network = switch.network();
+            network
+                .install(DatapathId(1), Match::any(), &[], options)
+                .unwrap();
+        });
+        bench.packet(kept(7));
+        for _ in 0..4 {
+            let (cookie, _) = receive_cookie(&mut bench.switch);
+            assert_eq!(cookie, 0xc0 | OF_PROGRAM_1);
+            let program = ProgramId::of_cookie(cookie).unwrap();
+            assert_eq!(program.number(), 1);
+        }
+        let network = bench.running.network();
+        network
+            .install(DatapathId(1), Match::any(), &[], IDLE_5S)
+            .unwrap();
+        let (cookie, _) = receive_cookie(&mut bench.switch);
+        assert_eq!(ProgramId::of_cookie(cookie), Some(ProgramId::OUTSIDE));
+        bench.end();
+    }
+}
+
+#[test]
+fn a_delete_names_the_entries_of_one_program() {
+    const PROGRAM: u64 = !OWN_COOKIE_BITS;
+    let mut bench = Bench::new(Version::Of13, |switch, _| {
+        switch.delete(Match::any()).unwrap();
+        switch.delete_of(ProgramId::OUTSIDE, Match::any()).unwrap();
+        switch
+            .network()
+            .delete(DatapathId(1), Match::any())
+            .unwrap();
+    });
+    bench.packet(kept(7));
+    let outside = u64::from(ProgramId::OUTSIDE.number()) << 56;
+    for cookie in [OF_PROGRAM_1, outside, OF_PROGRAM_1] {
+        assert_eq!(receive_cookie(&mut bench.switch), (cookie, PROGRAM));
+    }
+    let network = bench.running.network();
+    network.delete(DatapathId(1), Match::any()).unwrap();
+    assert_eq!(receive_cookie(&mut bench.switch), (outside, PROGRAM));
+    bench.end();
+}
+
+#[test]
+fn a_1_0_switch_keeps_what_others_have_installed_to_stay() {
+    let mut bench = Bench::new(Version::Of10, |switch, _| {
+        switch
+            .install(Match::any(), PortNo(2), EntryOptions::PERMANENT)
+            .unwrap();
+        switch.delete(Match::any()).unwrap();
+    });
+    let network = bench.running.network().clone();
+    let lldp = Match::any().eth_type(0x88cc);
+    network
+        .install(DatapathId(1), lldp, PortNo(3), EntryOptions::PERMANENT)
+        .unwrap();
+    let installed = bench.switch.receive();
+    bench.packet(kept(7));
+    let (ours, deletion) = (bench.receive(), bench.receive());
+    let xid = deletion.header().xid;
+    for (frame, command) in [
+        (ours, FlowModCommand::Add),
+        (deletion, FlowModCommand::Delete),
+    ] {
+        let Message::FlowMod(flow_mod) = frame.message() else {
+            panic!("expected a flow mod, not {frame:?}");
+        };
+        assert_eq!(flow_mod.command, command);
+    }
+    let again = bench.switch.receive();
+    assert_eq!(again.message(), installed.message());
+    assert_eq!(again.header().xid, xid, "an error is for who has deleted");
+
+    // The program has deleted its own entry: nothing is added again.
+    network.delete(DatapathId(1), Match::any()).unwrap();
+    bench.switch.receive();
+    bench.switch.assert_served();
+    assert_eq!(bench.counters().unprotected.get(), 0);
+    bench.end();
+}
+
+#[test]
+fn a_cookie_of_a_programs_own_names_the_entries_that_have_it() {
+    let mut bench = Bench::new(Version::Of13, |switch, _| {
+        let deletion = FlowMod::delete_by_cookie(0xc0);
+        switch.send(&Message::FlowMod(deletion.clone())).unwrap();
+        let of_ours = FlowMod {
+            cookie: switch.program().cookie(0xc0),
+            ..deletion
+        };
+        switch.send(&Message::FlowMod(of_ours)).unwrap();
+    });
+    bench.packet(kept(7));
+    let anyones = (0xc0, OWN_COOKIE_BITS);
+    assert_eq!(receive_cookie(&mut bench.switch), anyones);
+    let ours = (0xc0 | OF_PROGRAM_1, u64::MAX);
+    assert_eq!(receive_cookie(&mut bench.switch), ours);
+    bench.end();
 }
 
 #[test]

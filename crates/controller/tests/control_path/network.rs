@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 use urtica_controller::{RequestError, Running, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{
-    Action, DatapathId, ErrorCode, Experimenter, GroupMod, GroupModCommand, GroupType, List,
-    Message, MultipartFlags, MultipartReply, MultipartReplyBody, MultipartRequest,
+    Action, DatapathId, ErrorCode, Experimenter, FlowStatsRequest, GroupMod, GroupModCommand,
+    GroupType, List, Message, MultipartFlags, MultipartReply, MultipartReplyBody, MultipartRequest,
     MultipartRequestBody, PacketIn, PacketOut, PortNo, PortStats, Version,
 };
 
@@ -206,6 +206,40 @@ fn a_reply_in_several_parts_comes_as_one() {
         );
         running.stop().unwrap();
     }
+}
+
+#[test]
+fn a_reply_about_something_else_is_an_error_and_no_empty_list() {
+    let running = hub(1);
+    let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
+    let network = running.network().clone();
+    let asker = thread::spawn(move || {
+        let all = FlowStatsRequest::default;
+        let ports = || block_on(network.port_stats(ONE)).map(|ports| ports.len());
+        let entries = || block_on(network.flow_stats(ONE, all())).map(|rows| rows.count());
+        let sums = || block_on(network.aggregate_stats(ONE, all())).map(|sums| sums.flow_count);
+        (ports(), ports(), entries(), sums())
+    });
+    let mut reply = |parts: &[Message]| {
+        let xid = switch.receive().header().xid;
+        parts.iter().for_each(|part| switch.send(xid, part));
+    };
+    let of_entries = Message::MultipartReply(MultipartReply {
+        flags: MultipartFlags::empty(),
+        body: MultipartReplyBody::Flow(List::default()),
+    });
+    let of_ports = port_stats(MultipartFlags::empty(), 0..0);
+    reply(&[port_stats(MultipartFlags::MORE, 1..3), of_entries]);
+    reply(std::slice::from_ref(&of_ports));
+    reply(&[of_ports]);
+    reply(&[Message::BarrierReply]);
+    let wrong = RequestError::WrongReply;
+    let (mixed, ports, entries, sums) = asker.join().unwrap();
+    assert_eq!(mixed, Err(wrong("the counters of ports")));
+    assert_eq!(ports, Ok(0));
+    assert_eq!(entries, Err(wrong("flow entries")));
+    assert_eq!(sums, Err(wrong("sums of flow entries")));
+    running.stop().unwrap();
 }
 
 #[test]

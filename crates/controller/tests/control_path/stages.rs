@@ -142,8 +142,8 @@ fn a_rule_behind_a_filter_is_the_same_message_with_another_table() {
     };
     let unguarded = rule(Controller::new());
     let mut guarded = rule(Controller::new().program(Staged(Stage::Filter, || Quiet)));
-    // The xid tells the second program, and the second table-miss entry.
-    guarded[4..8].copy_from_slice(&unguarded[4..8]);
+    // The xid tells the second program, and the second table-miss entry; the cookie tells the second program.
+    guarded[4..9].copy_from_slice(&unguarded[4..9]);
     let mut expected = unguarded;
     const TABLE_ID: usize = 24;
     assert_eq!(expected[TABLE_ID], 0);

@@ -6,11 +6,10 @@ use super::{COOKIE_TAG, COOKIE_TAG_MASK, ProvisionError, Provisioned, Shared};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use urtica_controller::{Background, Network, PendingReply, Reply, RequestError, Stage};
-use urtica_wire::{
-    DatapathId, FlowStats, FlowStatsRequest, Message, MultipartFlags, MultipartReplyBody,
-    MultipartRequest, MultipartRequestBody, Version,
+use urtica_controller::{
+    Background, Network, OWN_COOKIE_BITS, PendingReply, Reply, RequestError, Stage,
 };
+use urtica_wire::{DatapathId, FlowStats, FlowStatsRequest, Message, Version};
 
 /// After so many attempts to clean a switch, new paths do not wait for it any longer.
 const ATTEMPTS_WAITED_FOR: u32 = 3;
@@ -336,14 +335,13 @@ impl Worker {
         let network = &self.network;
         let info = network.info(switch);
         let version = info.ok_or(ProvisionError::NotConnected { switch })?.version;
-        let request = entries_request(version);
-        let reply = self.reply(switch, || network.request(switch, &request));
-        let reply = reply.await.map_err(of_request)?;
-        let entries: Vec<_> = reply.messages().flat_map(entries_of).collect();
+        let entries = self.in_time(network.flow_stats(switch, ours(version)));
+        let entries = entries.await.map_err(of_request)?;
+        let entries: Vec<_> = entries.iter().collect();
         for entries in entries.chunks(CLEANING_BATCH) {
             self.delete_stale(switch, version, entries).await?;
         }
-        let found = entries.iter().map(|entry| entry.cookie).collect();
+        let found = entries.iter().map(own_cookie).collect();
         self.install_missing(switch, &found).await
     }
 
@@ -361,7 +359,7 @@ impl Worker {
             };
             let stale = entries
                 .iter()
-                .filter(|entry| ledger.is_stale(entry.cookie, &place(entry), is_by_place));
+                .filter(|entry| ledger.is_stale(own_cookie(entry), &place(entry), is_by_place));
             stale.map(|entry| delete_entry(version, entry)).collect()
         };
         if deletes.is_empty() {
@@ -389,30 +387,20 @@ impl Worker {
     }
 }
 
-/// Asks for entries: in 1.3 for ours, in 1.0, which cannot say so, for all.
-fn entries_request(version: Version) -> Message<'static> {
-    let ours = match version {
+/// Asks in 1.3 for our entries, in 1.0, which cannot say so, for all.
+fn ours(version: Version) -> FlowStatsRequest<'static> {
+    match version {
         Version::Of10 => FlowStatsRequest::default(),
         Version::Of13 => FlowStatsRequest {
             cookie: COOKIE_TAG,
             cookie_mask: COOKIE_TAG_MASK,
             ..FlowStatsRequest::default()
         },
-    };
-    Message::MultipartRequest(MultipartRequest {
-        flags: MultipartFlags::empty(),
-        body: MultipartRequestBody::Flow(ours),
-    })
+    }
 }
 
-fn entries_of(message: Message<'_>) -> Vec<FlowStats<'_>> {
-    match message {
-        Message::MultipartReply(reply) => match reply.body {
-            MultipartReplyBody::Flow(entries) => entries.iter().collect(),
-            _ => Vec::new(),
-        },
-        _ => Vec::new(),
-    }
+fn own_cookie(entry: &FlowStats) -> u64 {
+    entry.cookie & OWN_COOKIE_BITS
 }
 
 fn delete_entry<'a>(version: Version, entry: &FlowStats<'a>) -> Message<'a> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use urtica_controller::{Controller, Embedded};
+use urtica_controller::{Controller, Embedded, OWN_COOKIE_BITS};
 use urtica_topology::{Link, PortId};
 use urtica_wire::{
     Action, BufferId, Capabilities, DatapathId, ErrorCode, ErrorMessage, Features, FlowMod,
@@ -196,7 +196,7 @@ impl Net {
         let place = switch.table.iter().position(|entry| entry.cookie == cookie);
         let entry = switch.table.remove(place.unwrap());
         let removed = Message::FlowRemoved(FlowRemoved {
-            cookie,
+            cookie: of_a_program(cookie),
             priority: entry.priority,
             reason: FlowRemovedReason::IdleTimeout,
             table_id: entry.table_id,
@@ -476,7 +476,7 @@ fn to_entry(flow_mod: &FlowMod) -> Entry {
             _ => Vec::new(),
         });
     Entry {
-        cookie: flow_mod.cookie,
+        cookie: flow_mod.cookie & OWN_COOKIE_BITS,
         table_id: flow_mod.table_id,
         priority: flow_mod.priority,
         match_: Match::from(fields),
@@ -486,6 +486,11 @@ fn to_entry(flow_mod: &FlowMod) -> Entry {
 
 fn is_same(a: &Entry, b: &Entry) -> bool {
     (a.priority, &a.match_) == (b.priority, &b.match_)
+}
+
+/// The cookie as the switch tells it: with the number of the program that installed the entry, which the table leaves out.
+fn of_a_program(cookie: u64) -> u64 {
+    cookie | 1 << 56
 }
 
 /// Whether all that `wide` asks for is in the other, word for word.
@@ -504,7 +509,7 @@ fn stats(_version: Version, entry: &Entry) -> FlowStats<'static> {
         idle_timeout: 0,
         hard_timeout: 0,
         flags: Default::default(),
-        cookie: entry.cookie,
+        cookie: of_a_program(entry.cookie),
         packet_count: 0,
         byte_count: 0,
         match_: entry.match_.clone(),

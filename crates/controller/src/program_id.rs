@@ -1,0 +1,120 @@
+//! Which program installed an entry: the top byte of the entry's cookie.
+//!
+//! ```text
+//!  63     56 55                                             0
+//! ┌─────────┬────────────────────────────────────────────────┐
+//! │ program │ the program's own: EntryOptions::cookie        │
+//! └─────────┴────────────────────────────────────────────────┘
+//! ```
+//! The framework writes the top byte of each entry that a program adds, so that a delete in OpenFlow 1.3 can name one program's
+//! entries by cookie and mask. Entries that nobody's number is in, such as those of other controllers and the table-miss entries, have
+//! 0 there.
+
+use crate::xid::{MAX_PROGRAMS, Origin};
+use std::fmt;
+use urtica_wire::{FlowMod, FlowModCommand, Message, Version};
+
+/// The bits of a cookie that are the program's own; the others are the framework's.
+pub const OWN_COOKIE_BITS: u64 = (1 << PROGRAM_SHIFT) - 1;
+
+const PROGRAM_SHIFT: u32 = 56;
+
+/// A program of a controller, as cookies and xids name it: by its number, from 1 on, in the order in which programs see messages
+/// ([`Stage`](crate::Stage)).
+///
+/// ```
+/// use urtica_controller::{OWN_COOKIE_BITS, ProgramId};
+///
+/// // As it is in flow statistics and flow-removed messages.
+/// let cookie = 0x0200_0000_0000_c0de;
+/// let program = ProgramId::of_cookie(cookie).expect("a program installed it");
+/// assert_eq!(program.to_string(), "program 2");
+/// assert_eq!(cookie & OWN_COOKIE_BITS, 0xc0de);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProgramId(u8);
+
+impl ProgramId {
+    /// Code outside of programs, which has its network from [`Running::network`](crate::Running::network).
+    pub const OUTSIDE: Self = Self(MAX_PROGRAMS as u8 + 1);
+
+    /// The program that installed an entry with this cookie; `None` where no program of this framework did. A program that an earlier run
+    /// of the controller had at the same place has the same number.
+    pub fn of_cookie(cookie: u64) -> Option<Self> {
+        let number = (cookie >> PROGRAM_SHIFT) as u8;
+        (1..=Self::OUTSIDE.0)
+            .contains(&number)
+            .then_some(Self(number))
+    }
+
+    /// The program of a handler. No branch, for the sake of those who answer each packet-in with an entry.
+    #[inline(always)]
+    pub(crate) fn of_handler(origin: Origin) -> Self {
+        Self(origin.tag())
+    }
+
+    /// The number.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    /// The cookie that an entry of this program has whose own part is `own`.
+    #[inline(always)]
+    pub fn cookie(self, own: u64) -> u64 {
+        u64::from(self.0) << PROGRAM_SHIFT | own & OWN_COOKIE_BITS
+    }
+
+    /// Has a delete leave the entries of others alone.
+    pub(crate) fn restrict(self, deletion: FlowMod) -> FlowMod {
+        FlowMod {
+            cookie: self.cookie(0),
+            cookie_mask: !OWN_COOKIE_BITS,
+            ..deletion
+        }
+    }
+
+    /// Writes the program into a flow mod that adds, as it was encoded in `frame`. Where a flow mod names entries by cookie and says no
+    /// program, those of all programs are meant.
+    pub(crate) fn mark(self, message: &Message, version: Version, frame: &mut [u8]) {
+        let Message::FlowMod(flow_mod) = message else {
+            return;
+        };
+        use FlowModCommand::{Add, Delete, DeleteStrict};
+        match (version, flow_mod.command) {
+            (Version::Of10, Delete | DeleteStrict) => {}
+            // In 1.0, modifying what is not there adds it.
+            (Version::Of10, _) => frame[OF10_COOKIE] = self.0,
+            (Version::Of13, Add) => frame[OF13_COOKIE] = self.0,
+            (Version::Of13, _) if flow_mod.cookie <= OWN_COOKIE_BITS => {
+                frame[OF13_COOKIE_MASK] = 0;
+            }
+            (Version::Of13, _) => {}
+        }
+    }
+}
+
+/// Where the top byte of `cookie` is in `ofp_flow_mod` of 1.0 (section 5.3.3).
+const OF10_COOKIE: usize = 48;
+
+/// Where those of `cookie` and `cookie_mask` are in 1.3 (section 7.3.4.1).
+const OF13_COOKIE: usize = 8;
+const OF13_COOKIE_MASK: usize = 16;
+
+impl From<Origin> for ProgramId {
+    /// What is neither a program nor the session is code outside of programs.
+    fn from(origin: Origin) -> Self {
+        match origin.tag() {
+            0 | 0xff => Self::OUTSIDE,
+            number => Self(number),
+        }
+    }
+}
+
+impl fmt::Display for ProgramId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::OUTSIDE => write!(f, "code outside of programs"),
+            Self(number) => write!(f, "program {number}"),
+        }
+    }
+}
