@@ -21,8 +21,8 @@ use table_misses::TableMisses;
 use urtica_wire::{
     Action, CONTROLLER_NO_BUFFER, ConfigFlags, DatapathId, DecodeError, ErrorCode, ErrorMessage,
     FlowMod, Header, Hello, Instruction, List, Message, MultipartFlags, MultipartReplyBody,
-    MultipartRequest, MultipartRequestBody, Port, PortReason, PortStatus, Reader, SwitchConfig,
-    Version,
+    MultipartRequest, MultipartRequestBody, Port, PortReason, PortStatus, Reader, Structure,
+    SwitchConfig, Version,
 };
 
 /// Message types that are the same in all versions.
@@ -681,7 +681,10 @@ fn may_open(bytes: &[u8]) -> bool {
 /// The code in an OFPT_ERROR that came instead of a hello. It stands at the same place, and errors about hellos have the
 /// same numbers, in all versions, also in those that we do not speak.
 fn refusal(frame: &[u8]) -> ErrorCode {
-    let mut reader = Reader::new(frame.get(Header::SIZE..).unwrap_or_default(), "error");
+    let mut reader = Reader::new(
+        frame.get(Header::SIZE..).unwrap_or_default(),
+        Structure::Message,
+    );
     match (reader.u16(), reader.u16()) {
         (Ok(error_type), Ok(code)) => ErrorCode::from_wire(Version::Of13, error_type, code),
         _ => ErrorCode::HelloFailedIncompatible,

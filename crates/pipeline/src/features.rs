@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use urtica_wire::{
         Action, Element, Field, Instruction, Message, MultipartFlags, MultipartReply,
-        MultipartReplyBody, Reader, Version,
+        MultipartReplyBody, Reader, Structure, Version,
     };
 
     fn pipeline() -> Pipeline {
@@ -228,7 +228,7 @@ mod tests {
             if number == 25 {
                 bytes[4..10].copy_from_slice(&vid);
             }
-            let mut reader = Reader::new(&bytes[..usize::from(bytes[3])], "action");
+            let mut reader = Reader::new(&bytes[..usize::from(bytes[3])], Structure::Message);
             let action = Action::decode(Version::Of13, &mut reader).unwrap();
             assert!(!matches!(action, Action::Experimenter { .. }));
         }

@@ -6,21 +6,21 @@
 //! element by element and allocates nothing. The same type carries values when a message is being written, so there
 //! is one type per message, not a view and a builder.
 
-use crate::{DecodeError, EncodeError, Version};
+use crate::{DecodeError, EncodeError, Structure, Version};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Reads big-endian values off the front of a byte slice, and names the structure when it ends too early.
+/// Reads big-endian values off the front of a byte slice, and tells which structure ends too early.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
-    what: &'static str,
+    what: Structure,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of `bytes`; `what` names the structure in errors ("flow mod", "output action").
+    /// A reader of `bytes`; `what` is the structure that errors are about.
     #[inline]
-    pub fn new(bytes: &'a [u8], what: &'static str) -> Self {
+    pub fn new(bytes: &'a [u8], what: Structure) -> Self {
         Self { bytes, what }
     }
 
@@ -57,9 +57,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The name given in [`Reader::new`].
+    /// The structure given in [`Reader::new`].
     #[inline]
-    pub fn what(&self) -> &'static str {
+    pub fn what(&self) -> Structure {
         self.what
     }
 
@@ -85,16 +85,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `count` bytes as a reader of their own, for a nested structure named `what`.
+    /// The next `count` bytes as a reader of their own, for the nested structure `what`.
     #[inline]
-    pub fn nested(&mut self, count: usize, what: &'static str) -> Result<Reader<'a>, DecodeError> {
+    pub fn nested(&mut self, count: usize, what: Structure) -> Result<Reader<'a>, DecodeError> {
         let mut nested = Reader::new(self.bytes, what);
         let bytes = nested.take(count)?;
         self.bytes = nested.bytes;
         Ok(Reader::new(bytes, what))
     }
 
-    /// The next structure, named `what`, which tells its own length, header included, in the two bytes at `at`.
+    /// The next structure, `what`, which tells its own length, header included, in the two bytes at `at`.
     ///
     /// # Errors
     /// [`DecodeError::Length`] where that is less than `minimum` or more than what is left. A length of zero is thus
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         &mut self,
         at: usize,
         minimum: usize,
-        what: &'static str,
+        what: Structure,
     ) -> Result<Reader<'a>, DecodeError> {
         let mut header = Reader::new(self.bytes, what);
         header.skip(at)?;
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         &mut self,
         at: usize,
         minimum: usize,
-        what: &'static str,
+        what: Structure,
     ) -> Result<Reader<'a>, DecodeError> {
         let structure = self.sized(at, minimum, what)?;
         let length = structure.remaining();
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         &mut self,
         at: usize,
         minimum: usize,
-        what: &'static str,
+        what: Structure,
     ) -> Result<Reader<'a>, DecodeError> {
         let structure = self.sized(at, minimum, what)?;
         let length = structure.remaining();
@@ -374,7 +374,7 @@ impl<'a, T: Element<'a>> List<'a, T> {
         let source = match &self.0 {
             Repr::Wire { version, bytes } => Source::Wire {
                 version: *version,
-                reader: Reader::new(bytes, "list"),
+                reader: Reader::new(bytes, Structure::Message),
             },
             Repr::Borrowed(values) => Source::Values(values.iter()),
             Repr::Owned(values) => Source::Values(values.iter()),

@@ -1,6 +1,6 @@
 //! What the codecs' tests share: golden bytes and the value that they stand for, compared in both directions.
 
-use crate::{DecodeError, Element, EncodeError, Message, Reader, Version};
+use crate::{DecodeError, Element, EncodeError, Message, Reader, Structure, Version};
 use std::fmt::Debug;
 
 /// The bytes that `text` spells; white space is for the reader.
@@ -39,7 +39,7 @@ pub(crate) fn decode_element<'a, T: Element<'a>>(
     version: Version,
     bytes: &'a [u8],
 ) -> Result<T, DecodeError> {
-    let mut reader = Reader::new(bytes, "golden bytes");
+    let mut reader = Reader::new(bytes, Structure::Message);
     let element = T::decode(version, &mut reader)?;
     reader.finish()?;
     Ok(element)

@@ -1,6 +1,6 @@
 //! The eight bytes that open every message, and the versions that they may name.
 
-use crate::{DecodeError, Put, Reader};
+use crate::{DecodeError, Put, Reader, Structure};
 use std::fmt;
 
 /// A version of the protocol that we speak.
@@ -82,7 +82,7 @@ impl Header {
     /// The header of a message that takes the next `bytes`, or `None` when fewer than eight are there yet.
     #[inline]
     pub fn peek(bytes: &[u8]) -> Option<Self> {
-        Self::read(&mut Reader::new(bytes, "header")).ok()
+        Self::read(&mut Reader::new(bytes, Structure::Header)).ok()
     }
 
     /// Reads the header of a message.
@@ -127,7 +127,7 @@ pub fn split_frame(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, DecodeError> 
     let length = usize::from(header.length);
     if length < Header::SIZE {
         return Err(DecodeError::Length {
-            what: "header",
+            what: Structure::Header,
             length,
             expected: "at least 8, the size of the header itself",
         });

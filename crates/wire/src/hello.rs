@@ -1,7 +1,8 @@
 //! Symmetric messages with a body: hello, error, experimenter.
 
 use crate::{
-    DecodeError, Element, EncodeError, ErrorCode, Header, List, Message, Reader, Version, of13,
+    DecodeError, Element, EncodeError, ErrorCode, Header, List, Message, Reader, Structure,
+    Version, of13,
 };
 
 /// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in hellos of 1.0, and of versions that are not spoken here,
@@ -16,7 +17,7 @@ impl<'a> Hello<'a> {
     /// "Implementations must be prepared to receive a hello message that includes a body, ignoring its contents" (1.0
     /// section 5.5.1): a body that is no list of elements is passed over.
     pub(crate) fn decode_lenient(version: Version, body: &mut Reader<'a>) -> Self {
-        let mut bytes = Reader::new(body.rest(), "hello");
+        let mut bytes = Reader::new(body.rest(), body.what());
         let elements = List::decode(version, &mut bytes).unwrap_or_default();
         Self { elements }
     }
@@ -49,7 +50,8 @@ impl Hello<'_> {
     pub fn negotiate(frame: &[u8], ours: &[Version]) -> Option<Version> {
         let theirs = Header::peek(frame)?.version;
         let body = frame.get(Header::SIZE..).unwrap_or_default();
-        let hello = Hello::decode_lenient(Version::Of13, &mut Reader::new(body, "hello"));
+        let hello =
+            Hello::decode_lenient(Version::Of13, &mut Reader::new(body, Structure::Message));
         let mut elements = hello.elements.iter();
         let bitmap = elements.find(|element| matches!(element, HelloElement::VersionBitmap(_)));
         let highest = ours.iter().max()?.to_wire();

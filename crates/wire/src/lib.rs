@@ -116,7 +116,7 @@ pub mod text;
 pub use action::Action;
 pub use codec::{Element, Iter, List, Put, Reader};
 pub use config::{ConfigFlags, SwitchConfig};
-pub use error::{DecodeError, EncodeError};
+pub use error::{DecodeError, EncodeError, Structure};
 pub use error_code::ErrorCode;
 pub use exact::{ExactFlowMod, OutputPacket};
 pub use features::{Capabilities, Features};

@@ -3,14 +3,14 @@
 use crate::{
     AsyncConfig, DecodeError, EncodeError, ErrorMessage, Experimenter, Features, FlowMod,
     FlowRemoved, GroupMod, Header, Hello, MeterMod, MultipartReply, MultipartRequest, PacketIn,
-    PacketOut, PortMod, PortNo, PortStatus, Put, QueueConfig, Reader, Role, SwitchConfig, TableMod,
-    Version, of10, of13,
+    PacketOut, PortMod, PortNo, PortStatus, Put, QueueConfig, Reader, Role, Structure,
+    SwitchConfig, TableMod, Version, of10, of13,
 };
 
 /// The type of a hello, in all versions.
-const OFPT_HELLO: u8 = 0;
+pub(crate) const OFPT_HELLO: u8 = 0;
 /// The type of a packet-in, in both versions.
-const OFPT_PACKET_IN: u8 = 10;
+pub(crate) const OFPT_PACKET_IN: u8 = 10;
 
 /// A message. Names are 1.3's; 1.0's vendor is [`Message::Experimenter`], its stats are multipart messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,11 +87,11 @@ impl<'a> Message<'a> {
     /// or where anything inside is not as the specification says.
     #[inline]
     pub fn decode(frame: &'a [u8]) -> Result<(Header, Self), DecodeError> {
-        let mut reader = Reader::new(frame, "message");
+        let mut reader = Reader::new(frame, Structure::Message);
         let header = Header::read(&mut reader)?;
         if usize::from(header.length) != frame.len() {
             return Err(DecodeError::Length {
-                what: "header",
+                what: Structure::Header,
                 length: header.length.into(),
                 expected: "the number of bytes that the message has",
             });
@@ -108,12 +108,12 @@ impl<'a> Message<'a> {
             // Most messages that a controller reads are packet-ins: a branch leads to them, not a table of types, and
             // each version puts its own in place, where a common way would copy it (measured: 17 and 62 cycles).
             (Version::Of10, OFPT_PACKET_IN) => {
-                let mut body = Reader::new(reader.rest(), "packet-in");
+                let mut body = Reader::new(reader.rest(), Structure::packet_in(Version::Of10));
                 return of10::packet_in::decode(&mut body)
                     .map(|packet_in| (header, Message::PacketIn(packet_in)));
             }
             (Version::Of13, OFPT_PACKET_IN) => {
-                let mut body = Reader::new(reader.rest(), "packet-in");
+                let mut body = Reader::new(reader.rest(), Structure::packet_in(Version::Of13));
                 return of13::packet_in::decode(&mut body)
                     .map(|packet_in| (header, Message::PacketIn(packet_in)));
             }

@@ -10,7 +10,9 @@ use super::error;
 use super::multipart::Pieces;
 use super::role::Wishes;
 use std::time::Duration;
-use urtica_wire::{DecodeError, ErrorCode, ErrorMessage, Header, Hello, Message, Reader, Version};
+use urtica_wire::{
+    DecodeError, ErrorCode, ErrorMessage, Header, Hello, Message, Reader, Structure, Version,
+};
 
 /// Message types that are the same in all versions.
 const OFPT_HELLO: u8 = 0;
@@ -325,7 +327,10 @@ fn may_open(bytes: &[u8]) -> bool {
 
 /// The code in an OFPT_ERROR that came instead of a hello; errors about hellos have the same numbers in all versions.
 fn refusal(frame: &[u8]) -> ErrorCode {
-    let mut reader = Reader::new(frame.get(Header::SIZE..).unwrap_or_default(), "error");
+    let mut reader = Reader::new(
+        frame.get(Header::SIZE..).unwrap_or_default(),
+        Structure::Message,
+    );
     match (reader.u16(), reader.u16()) {
         (Ok(error_type), Ok(code)) => ErrorCode::from_wire(Version::Of13, error_type, code),
         _ => ErrorCode::HelloFailedIncompatible,

@@ -6,7 +6,9 @@
 //!   that is acceptable is the switch's to say (OFPBMC_BAD_FIELD), and so are duplicates and prerequisites.
 
 use super::unsupported;
-use crate::{DecodeError, EncodeError, ErrorCode, Field, OxmField, Put, RawField, Reader, Version};
+use crate::{
+    DecodeError, EncodeError, ErrorCode, Field, OxmField, Put, RawField, Reader, Structure, Version,
+};
 
 /// OFPXMC_OPENFLOW_BASIC.
 pub(crate) const OFPXMC_OPENFLOW_BASIC: u16 = 0x8000;
@@ -22,11 +24,11 @@ pub(crate) fn has_mask(bytes: &[u8]) -> bool {
 }
 
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Field<'a>, DecodeError> {
-    let mut header = reader.nested(4, "match field")?;
+    let mut header = reader.nested(4, Structure::MatchField)?;
     let class = header.u16()?;
     let field_and_mask = header.u8()?;
     let length = usize::from(header.u8()?);
-    let body = reader.nested(length, "match field")?;
+    let body = reader.nested(length, Structure::MatchField)?;
     let raw = RawField {
         class,
         field: field_and_mask >> 1,
@@ -103,7 +105,7 @@ fn check(field: OxmField, value: u128, mask: u128) -> Result<(), DecodeError> {
 
 fn wrong_length(length: usize) -> DecodeError {
     DecodeError::Length {
-        what: "match field",
+        what: Structure::MatchField,
         length,
         expected: "the size of the field's value, and of its mask where it has one",
     }
