@@ -47,17 +47,24 @@ impl fmt::Display for Version {
     }
 }
 
+/// A text that names no version that we speak.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not an OpenFlow version that is spoken here; expected 1.0 or 1.3")]
+pub struct ParseVersionError {
+    text: String,
+}
+
 impl std::str::FromStr for Version {
-    type Err = String;
+    type Err = ParseVersionError;
 
     /// Reads `1.0` or `1.3`, and Open vSwitch's names `OpenFlow10` and `OpenFlow13`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "1.0" | "OpenFlow10" => Ok(Self::Of10),
             "1.3" | "OpenFlow13" => Ok(Self::Of13),
-            other => Err(format!(
-                "'{other}' is not an OpenFlow version that is spoken here; expected 1.0 or 1.3"
-            )),
+            other => Err(ParseVersionError {
+                text: other.to_owned(),
+            }),
         }
     }
 }

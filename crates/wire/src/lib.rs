@@ -125,11 +125,11 @@ pub use flow_mod::{
     EntryOptions, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
 };
 pub use group::{Bucket, GroupCapabilities, GroupMod, GroupModCommand, GroupType};
-pub use header::{Header, Version, split_frame};
+pub use header::{Header, ParseVersionError, Version, split_frame};
 pub use hello::{ErrorMessage, Experimenter, Hello, HelloElement};
 pub use ids::{
-    BufferId, CONTROLLER_NO_BUFFER, DatapathId, GROUP_ALL, GROUP_ANY, GROUP_MAX, METER_ALL, PortNo,
-    QUEUE_ALL, TABLE_ALL,
+    BufferId, CONTROLLER_NO_BUFFER, DatapathId, GROUP_ALL, GROUP_ANY, GROUP_MAX, METER_ALL,
+    ParseDatapathIdError, ParsePortNoError, PortNo, QUEUE_ALL, TABLE_ALL,
 };
 pub use instruction::Instruction;
 pub use mac::{MacAddr, ParseMacAddrError};

@@ -54,9 +54,11 @@ impl ParseError {
 
     /// Replaces what was expected by the one of `words` that is most like what was found, if any is.
     pub(super) fn or_did_you_mean(mut self, words: impl Iterator<Item = &'static str>) -> Self {
-        if let Found::Text(found) = &self.found
-            && let Some(word) = most_alike(found, words)
-        {
+        let suggestion = match &self.found {
+            Found::Text(found) => most_alike(found, words),
+            Found::Nothing => None,
+        };
+        if let Some(word) = suggestion {
             self.hint = Hint::DidYouMean(word);
         }
         self
