@@ -97,7 +97,8 @@ pub mod prelude {
         Controller, EntryOptions, IDLE_5S, Network, Switch, SwitchHandler, SwitchInfo, on_packet,
     };
     pub use urtica_wire::{
-        Action, DatapathId, ErrorMessage, FlowMod, FlowRemoved, Instruction, MacAddr, Match,
-        Message, PacketIn, PortNo, PortStatus,
+        Action, Bucket, DatapathId, ErrorMessage, EtherType, FlowMod, FlowRemoved, GroupMod,
+        Instruction, IpProtocol, Ipv4Prefix, Ipv6Prefix, MacAddr, Match, Message, MeterBand,
+        MeterMod, PacketIn, PortNo, PortStatus,
     };
 }

@@ -1,7 +1,8 @@
 //! The fields that a match can look at and an action can set: one table for codecs, text forms and pipelines.
 
-use crate::{DecodeError, Element, EncodeError, Reader, Version, of13};
+use crate::{DecodeError, Element, EncodeError, MacAddr, PortNo, Reader, Version, of13};
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Defines [`OxmField`] and its table from one list. Columns: variant, the specification's name, width in bits,
 /// whether it may be masked (1.3.5 table 12).
@@ -167,6 +168,34 @@ impl OxmField {
     pub const fn full_mask(self) -> u128 {
         u128::MAX >> (128 - self.bits())
     }
+}
+
+/// A value of a field, as the number that a [`Field`] carries.
+pub(crate) trait FieldBits {
+    /// The value, right-aligned.
+    fn bits(self) -> u128;
+}
+
+macro_rules! field_bits {
+    ($($type:ty: $value:ident => $bits:expr;)+) => {
+        $(impl FieldBits for $type {
+            fn bits(self) -> u128 {
+                let $value = self;
+                $bits.into()
+            }
+        })+
+    };
+}
+
+field_bits! {
+    u8: number => number;
+    u16: number => number;
+    u32: number => number;
+    u64: number => number;
+    PortNo: port => port.0;
+    MacAddr: address => address.to_u64();
+    Ipv4Addr: address => address.to_bits();
+    Ipv6Addr: address => address.to_bits();
 }
 
 /// One field of a match, or the field that an action sets: which, its value, and the bits that count.

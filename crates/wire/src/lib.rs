@@ -35,11 +35,13 @@
 //! and then the buffer is as it was.
 //!
 //! ```
-//! use urtica_wire::{Action, FlowMod, Instruction, List, Match, Message, PortNo, Version};
+//! use urtica_wire::{
+//!     Action, EtherType, FlowMod, Instruction, IpProtocol, List, Match, Message, PortNo, Version,
+//! };
 //!
 //! let web_to_port_2 = FlowMod {
 //!     priority: 10,
-//!     match_: Match::any().eth_type(0x0800).ip_proto(6).tcp_dst(80),
+//!     match_: Match::any().eth_type(EtherType::IPV4).ip_proto(IpProtocol::TCP).tcp_dst(80),
 //!     instructions: List::from(vec![Instruction::apply(vec![Action::output(PortNo(2))])]),
 //!     ..FlowMod::default()
 //! };
@@ -104,6 +106,8 @@ pub mod packet;
 mod packet_in;
 mod packet_out;
 mod port;
+mod prefix;
+mod protocol;
 mod queue;
 mod role;
 mod table;
@@ -148,6 +152,8 @@ pub use packet_out::PacketOut;
 pub use port::{
     FixedName, Port, PortConfig, PortFeatures, PortMod, PortReason, PortState, PortStatus,
 };
+pub use prefix::{Ipv4Prefix, Ipv6Prefix, PrefixError};
+pub use protocol::{EtherType, IpProtocol};
 pub use queue::{PacketQueue, QueueConfig, QueueProperty};
 pub use role::{AsyncConfig, ControllerRole, Role};
 pub use table::{TableFeatureKind, TableFeatureProperty, TableFeatures, TableMod};

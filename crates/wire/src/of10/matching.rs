@@ -495,7 +495,7 @@ mod tests {
             .with_exact(OxmField::IpDscp, 46_u8)
             .ip_proto(6)
             .with_masked(OxmField::Ipv4Src, 0x0a00_0100_u32, 0xffff_ff00_u32)
-            .ipv4_dst([10, 0, 2, 3].into())
+            .ipv4_dst(std::net::Ipv4Addr::new(10, 0, 2, 3))
             .tcp_src(0x1234)
             .tcp_dst(80)
     }
