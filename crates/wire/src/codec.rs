@@ -293,12 +293,14 @@ impl Put for Vec<u8> {
     }
 }
 
-/// A structure that stands in lists: an action, a bucket, a port, a row of statistics.
+/// A structure that stands in lists: an action, a bucket, a port, a row of statistics. It is read as an element of a
+/// [`List`], and no type outside of this crate can be one.
 pub trait Element<'a>: Clone {
     /// Reads one element off the front of `reader`, which is not empty. Must read at least one byte.
     ///
     /// # Errors
     /// [`DecodeError`] where the bytes are not such an element.
+    #[doc(hidden)]
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
 
     /// Appends the element to `out`.
@@ -326,11 +328,19 @@ enum Repr<'a, T: Clone> {
 }
 
 impl<'a, T: Element<'a>> List<'a, T> {
+    /// Checks that `bytes` are a sequence of `T`, as `version` writes it.
+    ///
+    /// # Errors
+    /// The first element's [`DecodeError`].
+    pub fn from_wire(version: Version, bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        Self::decode(version, &mut Reader::new(bytes, Structure::Message))
+    }
+
     /// Checks that all that `reader` has left is a sequence of `T`, and takes it.
     ///
     /// # Errors
     /// The first element's [`DecodeError`].
-    pub fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let mut elements = *reader;
         while !elements.is_empty() {
             let before = elements.remaining();

@@ -8,6 +8,7 @@ use std::fmt;
 ///
 /// Each error knows the code that a switch or controller answers with ([`DecodeError::code`]).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// The structure ends before all its fields were read.
     #[error("the {what} is cut short: {needed} more bytes were expected and {available} are left")]
@@ -198,6 +199,7 @@ impl fmt::Display for Structure {
 
 /// Why a message cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EncodeError {
     /// The message uses something that the version does not have.
     #[error("OpenFlow {version} cannot express {what}")]

@@ -240,7 +240,7 @@ impl<'a> ExactMatch<'a> {
     }
 
     /// The packet's fields that `version` can match: 1.0 knows neither IPv6 nor SCTP.
-    pub fn fields_in(&self, version: Version) -> Vec<Field<'a>> {
+    pub(crate) fn fields_in(&self, version: Version) -> Vec<Field<'a>> {
         let mut fields = self.fields();
         if version == Version::Of10 {
             let ipv6 = fields.contains(&Field::exact(OxmField::EthType, 0x86dd));

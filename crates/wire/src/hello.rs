@@ -110,6 +110,20 @@ pub struct ErrorMessage<'a> {
     pub data: &'a [u8],
 }
 
+impl ErrorMessage<'_> {
+    /// The code in `frame`, an OFPT_ERROR that came in place of a hello. It stands at the same place in all versions, and
+    /// errors about hellos have the same numbers, so this holds also for versions that we do not speak. A message that is
+    /// too short for a code is OFPHFC_INCOMPATIBLE.
+    pub fn hello_error_code(frame: &[u8]) -> ErrorCode {
+        let body = frame.get(Header::SIZE..).unwrap_or_default();
+        let mut reader = Reader::new(body, Structure::Message);
+        match (reader.u16(), reader.u16()) {
+            (Ok(error_type), Ok(code)) => ErrorCode::from_wire(Version::Of13, error_type, code),
+            _ => ErrorCode::HelloFailedIncompatible,
+        }
+    }
+}
+
 /// An experimenter message (1.3.5 section 7.5.4; 1.0 section 5.5.4 calls it vendor).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experimenter<'a> {
@@ -117,4 +131,21 @@ pub struct Experimenter<'a> {
     pub experimenter: u32,
     /// What follows the experimenter id. In 1.3 its first four bytes are the experimenter's own type.
     pub data: &'a [u8],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_of_a_refused_hello_is_found_in_any_version() {
+        // OpenFlow 1.5, OFPT_ERROR, OFPET_HELLO_FAILED, OFPHFC_EPERM.
+        let frame = [0x06, 1, 0, 12, 0, 0, 0, 1, 0, 0, 0, 1];
+        let code = ErrorMessage::hello_error_code(&frame);
+        assert_eq!(code, ErrorCode::HelloFailedEperm);
+        for short in 0..frame.len() {
+            let code = ErrorMessage::hello_error_code(&frame[..short]);
+            assert_eq!(code, ErrorCode::HelloFailedIncompatible, "{short}");
+        }
+    }
 }

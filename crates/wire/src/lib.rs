@@ -118,7 +118,8 @@ mod of13;
 pub mod text;
 
 pub use action::Action;
-pub use codec::{Element, Iter, List, Put, Reader};
+pub use codec::{Element, Iter, List};
+pub(crate) use codec::{Put, Reader};
 pub use config::{ConfigFlags, SwitchConfig};
 pub use error::{DecodeError, EncodeError, Structure};
 pub use error_code::ErrorCode;

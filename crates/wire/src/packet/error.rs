@@ -2,6 +2,7 @@
 
 /// A header that cannot be read, or cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PacketError {
     /// The bytes end before the header does.
     #[error("{layer} is cut short: it needs {needed} bytes, but only {available} are there")]
