@@ -2,7 +2,7 @@
 //! for the enumerations of the wire.
 //!
 //! **Why lists are lazy.** A flow-stats reply may hold thousands of entries, each with a match and actions. A
-//! [`List`] read from the wire is its bytes and the promise that every element in them decodes; iterating it decodes
+//! [`List`] read from the wire is bytes of which every element has been checked; iterating it decodes
 //! element by element and allocates nothing. The same type carries values when a message is being written, so there
 //! is one type per message, not a view and a builder.
 
@@ -10,7 +10,7 @@ use crate::{DecodeError, EncodeError, Structure, Version};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Reads big-endian values off the front of a byte slice, and tells which structure ends too early.
+/// Reads big-endian values off the front of a byte slice, and names the structure that ends too early.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         Ok(Reader::new(bytes, what))
     }
 
-    /// The next structure, `what`, which tells its own length, header included, in the two bytes at `at`.
+    /// The next structure, `what`, which has its own length, header included, in the two bytes at `at`.
     ///
     /// # Errors
     /// [`DecodeError::Length`] where that is less than `minimum` or more than what is left. A length of zero is thus
@@ -176,8 +176,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// Passes over padding. Its content is not looked at: the specification asks for zeros, and real switches
-    /// sometimes send others.
+    /// Skips padding. Its content is ignored: the specification asks for zeros, and some switches send others.
     #[inline]
     pub fn skip(&mut self, count: usize) -> Result<(), DecodeError> {
         self.take(count).map(drop)
@@ -354,7 +353,7 @@ impl<'a, T: Element<'a>> List<'a, T> {
         Ok(Self(Repr::Wire { version, bytes }))
     }
 
-    /// Takes bytes that the caller knows to be a sequence of `T`, without looking at them again.
+    /// Takes bytes that the caller has checked to be a sequence of `T`.
     #[inline]
     pub(crate) fn checked(version: Version, bytes: &'a [u8]) -> Self {
         Self(Repr::Wire { version, bytes })
@@ -492,7 +491,7 @@ impl<'a, T: Element<'a>> Iterator for Iter<'a, '_, T> {
 }
 
 /// Defines an enumeration of the wire whose unknown values are kept as `Other`, so that a message from a newer or
-/// odd peer survives and can be answered with the right error.
+/// unusual peer can be decoded, and answered with the right error.
 macro_rules! wire_enum {
     ($(#[$meta:meta])* $name:ident: $repr:ty { $($(#[$vmeta:meta])* $variant:ident = $value:expr,)+ }) => {
         $(#[$meta])*

@@ -1,4 +1,4 @@
-//! What may be wrong with bytes that came, or with a message that is to be written.
+//! Decode and encode errors.
 
 use crate::message::OFPT_PACKET_IN;
 use crate::{ErrorCode, Version, of10, of13};
@@ -38,7 +38,7 @@ pub enum DecodeError {
         /// How many bytes are left.
         count: usize,
     },
-    /// The version byte names no version that we speak.
+    /// The version byte is not that of a supported version.
     #[error(
         "version {0:#04x} is not spoken here; expected 0x01 (OpenFlow 1.0) or 0x04 (OpenFlow 1.3)"
     )]

@@ -32,7 +32,7 @@ macro_rules! oxm_fields {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// How an [`EncodeError`] speaks of the field.
+            /// What an [`EncodeError`] calls the field.
             pub(crate) const fn phrases(self) -> FieldPhrases {
                 match self {
                     $(Self::$variant => FieldPhrases {
@@ -64,7 +64,7 @@ pub(crate) struct FieldPhrases {
     pub in_match: &'static str,
     /// Matching it with the mask that it has.
     pub mask: &'static str,
-    /// Matching it where the fields that say that it is there are not matched.
+    /// Matching it without its prerequisites.
     pub alone: &'static str,
     /// Matching it two times.
     pub twice: &'static str,
@@ -210,7 +210,7 @@ pub enum Field<'a> {
         /// The bits that count; [`OxmField::full_mask`] where all do.
         mask: u128,
     },
-    /// A field of another class, or one that we do not know.
+    /// A field of another class, or an unknown one.
     Raw(RawField<'a>),
 }
 
@@ -252,7 +252,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// As the specification's text has it: `eth_dst=0x1/0xff`. See [`crate::text`] for the forms that people use.
+/// The specification's name and numbers: `eth_dst=0x1/0xff`. [`crate::text`] has the syntax of `ovs-ofctl`.
 impl fmt::Debug for Field<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

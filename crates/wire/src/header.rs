@@ -1,9 +1,9 @@
-//! The eight bytes that open every message, and the versions that they may name.
+//! The eight-byte header of every message, and the supported versions.
 
 use crate::{DecodeError, Put, Reader, Structure};
 use std::fmt;
 
-/// A version of the protocol that we speak.
+/// A supported version of OpenFlow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Version {
@@ -37,7 +37,7 @@ impl Version {
     }
 }
 
-/// As people write it: `1.0`, `1.3`.
+/// `1.0` or `1.3`.
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -47,7 +47,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// A text that names no version that we speak.
+/// A text that is not a supported version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not an OpenFlow version that is spoken here; expected 1.0 or 1.3")]
 pub struct ParseVersionError {
@@ -118,7 +118,7 @@ impl Header {
 
 /// Takes the first whole message off the front of `bytes`: the message and what follows it.
 ///
-/// `Ok(None)` means that more bytes must come first.
+/// `Ok(None)` means that more bytes are needed.
 ///
 /// # Errors
 /// [`DecodeError::Length`] where the header's length is below eight: nothing after it can be trusted.

@@ -5,17 +5,17 @@ use crate::{
     Version, of13,
 };
 
-/// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in hellos of 1.0, and of versions that are not spoken here,
-/// they are read if they are there.
+/// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in hellos of 1.0 and of unsupported versions they
+/// are read if they are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// What the peer says of itself.
+    /// The elements, of which the version bitmap is the one that is defined.
     pub elements: List<'a, HelloElement<'a>>,
 }
 
 impl<'a> Hello<'a> {
     /// "Implementations must be prepared to receive a hello message that includes a body, ignoring its contents" (1.0
-    /// section 5.5.1): a body that is no list of elements is passed over.
+    /// section 5.5.1): a body that is not a list of elements is ignored.
     pub(crate) fn decode_lenient(version: Version, body: &mut Reader<'a>) -> Self {
         let mut bytes = Reader::new(body.rest(), body.what());
         let elements = List::decode(version, &mut bytes).unwrap_or_default();
@@ -26,7 +26,7 @@ impl<'a> Hello<'a> {
 impl Hello<'_> {
     /// Appends a hello that offers these versions, in the header of the highest.
     ///
-    /// Where that is 1.0 it has no bitmap: a peer of that age need not understand one, and the header says it all.
+    /// Where that is 1.0 it has no bitmap: peers of that version need not understand one, and the version in the header is enough.
     ///
     /// # Panics
     /// Where no version is offered.
@@ -66,9 +66,9 @@ impl Hello<'_> {
 /// An element of a hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HelloElement<'a> {
-    /// Which versions the peer speaks: 32-bit words, bit n of word 0 for wire version n (OFPHET_VERSIONBITMAP).
+    /// The versions that the peer supports: 32-bit words, bit n of word 0 for wire version n (OFPHET_VERSIONBITMAP).
     VersionBitmap(&'a [u8]),
-    /// An element that we do not know.
+    /// An unknown element.
     Other {
         /// Its type.
         element_type: u16,
@@ -111,8 +111,8 @@ pub struct ErrorMessage<'a> {
 }
 
 impl ErrorMessage<'_> {
-    /// The code in `frame`, an OFPT_ERROR that came in place of a hello. It stands at the same place in all versions, and
-    /// errors about hellos have the same numbers, so this holds also for versions that we do not speak. A message that is
+    /// The code in `frame`, an OFPT_ERROR that came in place of a hello. It is at the same place in all versions, and
+    /// errors about hellos have the same numbers, so this is true also of unsupported versions. A message that is
     /// too short for a code is OFPHFC_INCOMPATIBLE.
     pub fn hello_error_code(frame: &[u8]) -> ErrorCode {
         let body = frame.get(Header::SIZE..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The numbers that name things: datapaths, ports, buffers.
+//! Identifiers: datapath ids, port numbers, buffer ids.
 
 use std::fmt;
 use std::str::FromStr;
@@ -130,7 +130,7 @@ pub struct ParsePortNoError {
 impl FromStr for PortNo {
     type Err = ParsePortNoError;
 
-    /// Reads a number or a reserved port's name in any case; `NONE` is 1.0's word for `ANY`.
+    /// Reads a number or a reserved port's name in any case; `NONE` is 1.0's name for `ANY`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let named = Self::NAMES
             .iter()
@@ -146,7 +146,7 @@ impl FromStr for PortNo {
     }
 }
 
-/// Which packet a switch has kept for us, if any.
+/// The buffer in which a switch keeps a packet for the controller, if it does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BufferId(pub u32);
 

@@ -1,11 +1,15 @@
-//! OpenFlow 1.0 and 1.3, and the headers of the packets that it talks about.
+//! OpenFlow 1.0 and 1.3 messages, and the headers of the packets that they carry.
 //!
-//! This crate stands alone: bytes in, bytes out, no I/O, no clock. Controller, benchmark and switch share it.
+//! [`Message`] and its parts are one set of types for both versions; the codecs turn bytes into them and back, [`text`]
+//! reads and prints them in the syntax of `ovs-ofctl`, and [`packet`] reads and writes packet headers.
+//!
+//! **Why a crate of its own.** Controller and switch share it, and so can any program that meets OpenFlow in a socket, a
+//! capture or a test. It has no I/O, no threads and no clock, and depends on none of the other crates.
 //!
 //! # Reading
-//! [`split_frame`] cuts whole messages off a stream; [`Message::decode`] checks one and gives it as a value that borrows
-//! from the bytes. One set of types serves both versions. Nothing in here panics on any bytes: what is wrong with them
-//! is a [`DecodeError`], which knows the OFPT_ERROR code to answer with.
+//! [`split_frame`] splits a stream into whole messages; [`Message::decode`] checks one and returns a value that borrows
+//! from the bytes. No bytes make it panic: malformed ones are a [`DecodeError`], which has the OFPT_ERROR code to answer
+//! with.
 //!
 //! ```
 //! use urtica_wire::{Message, PortNo, split_frame};
@@ -31,8 +35,8 @@
 //! ```
 //!
 //! # Writing
-//! [`Message::encode`] appends to a buffer, in either version. What a version lacks is an [`EncodeError`] that names it,
-//! and then the buffer is as it was.
+//! [`Message::encode`] appends to a buffer, in either version. Where the version lacks something, an [`EncodeError`]
+//! names it, and the buffer is as it was.
 //!
 //! ```
 //! use urtica_wire::{
@@ -74,12 +78,12 @@
 //!
 //! # Cost
 //! Decoding checks a message once and allocates nothing: a [`List`] stays the bytes that it was read from. The messages
-//! that a controller reads and sends most have ways of their own, [`PacketIn::decode`], [`ExactFlowMod`] and
-//! [`OutputPacket`], of a few nanoseconds each (`cargo bench -p urtica-wire`).
+//! that a controller reads and sends most have codecs of their own, [`PacketIn::decode`], [`ExactFlowMod`] and
+//! [`OutputPacket`], which take a few nanoseconds each (`cargo bench -p urtica-wire`).
 //!
 //! # Packets
 //! [`packet`] has a view and a writer for each header that OpenFlow matches on, and [`packet::Headers`], which reads
-//! them all in one go.
+//! them all in one pass.
 
 mod action;
 mod codec;

@@ -1,4 +1,4 @@
-//! What a flow entry looks at: version-neutral, with OXM's names and semantics.
+//! Matches: version-neutral, with OXM's names and semantics.
 
 use crate::field::FieldBits;
 use crate::{
@@ -29,7 +29,7 @@ use std::fmt;
 /// Read from the wire it borrows the bytes and decodes lazily; built by the methods below it owns its fields;
 /// [`Match::exact`] borrows the packet and is the form that the straight-line flow mod writer takes.
 ///
-/// 1.0's fixed match becomes OXM fields by what its types and protocol say: `nw_src` of an ARP packet is `arp_spa`,
+/// 1.0's fixed match becomes OXM fields by its EtherType and IP protocol: `nw_src` of an ARP packet is `arp_spa`,
 /// `tp_src` of ICMP is `icmpv4_type`. Fields whose prerequisite is missing are dropped, as 1.0 section 3.4 asks.
 #[derive(Clone)]
 pub struct Match<'a>(pub(crate) Repr<'a>);
@@ -38,7 +38,7 @@ pub struct Match<'a>(pub(crate) Repr<'a>);
 pub(crate) enum Repr<'a> {
     /// `ofp_match` of 1.0.
     Of10(&'a [u8; of10::MATCH_SIZE]),
-    /// The one field that a packet-in of 1.0 tells.
+    /// The one field in a packet-in of 1.0.
     InPort(PortNo),
     /// Fields read from the wire (1.3) or given one by one.
     Fields(List<'a, Field<'a>>),
@@ -117,7 +117,7 @@ impl<'a> Match<'a> {
             .chain(exact.into_iter().flatten())
     }
 
-    /// The value and mask of a field, or `None` where the match does not look at it.
+    /// The value and mask of a field, or `None` where the match has no such field.
     pub fn get(&self, wanted: OxmField) -> Option<(u128, u128)> {
         self.fields().find_map(|field| match field {
             Field::Basic { field, value, mask } if field == wanted => Some((value, mask)),
@@ -129,11 +129,9 @@ impl<'a> Match<'a> {
 impl<'a> Match<'a> {
     /// Adds a field, in place of an earlier value for the same one.
     pub fn with(self, added: Field<'a>) -> Self {
-        let others = match added.oxm_field() {
-            Some(field) => self.without(field),
-            None => self,
-        };
-        let mut fields: Vec<_> = others.fields().collect();
+        let same =
+            |field: &Field| field.oxm_field().is_some() && field.oxm_field() == added.oxm_field();
+        let mut fields: Vec<_> = self.fields().filter(|field| !same(field)).collect();
         fields.push(added);
         Self::from(fields)
     }
@@ -149,7 +147,7 @@ impl<'a> Match<'a> {
         self.with(Field::exact(field, value.into()))
     }
 
-    /// Adds a field of which only the bits in `mask` count.
+    /// Adds a field of which only the bits in `mask` are compared.
     pub fn with_masked(
         self,
         field: OxmField,

@@ -38,7 +38,7 @@ pub enum PacketError {
         /// The value that it has.
         found: u32,
     },
-    /// More headers follow each other than a sane packet has.
+    /// More headers follow each other than a valid packet has.
     #[error("{layer}: more than {limit} follow each other in one packet")]
     TooMany {
         /// The headers that were being read.

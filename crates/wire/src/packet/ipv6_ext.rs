@@ -1,4 +1,4 @@
-//! IPv6 extension headers (RFC 8200 section 4, RFC 4302), and the way past them to the upper layer.
+//! IPv6 extension headers (RFC 8200 section 4, RFC 4302), and how to skip them to the upper layer.
 //!
 //! ESP ends the chain: what follows it is encrypted.
 
@@ -8,7 +8,7 @@ use super::ip_proto;
 use std::marker::PhantomData;
 
 /// Extension headers that are read before giving up. Each kind should occur once (RFC 8200, section
-/// 4.1); the bound keeps a hostile packet from costing more than a friendly one.
+/// 4.1); the bound limits what a malicious packet can cost.
 pub const MAX_EXTENSIONS: usize = 16;
 
 /// The largest fragment offset, in units of 8 bytes.

@@ -101,7 +101,7 @@ impl std::fmt::Display for Hint {
     }
 }
 
-/// Longer words than this are nobody's typing mistake.
+/// Words longer than this are not suggested for: they are not typing mistakes.
 const LONGEST_TYPO: usize = 24;
 
 /// The word that takes the fewest edits to get from `found`, if that is at most a third of its letters.
