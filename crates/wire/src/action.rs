@@ -78,7 +78,8 @@ pub enum Action<'a> {
 /// Defines constructors of set-field actions. Columns: the constructor, what it takes, the field.
 macro_rules! set_field_constructors {
     ($($(#[$meta:meta])* $name:ident($value:ty) => $field:ident;)+) => {
-        /// Set-field actions, with the type of each field's values. Bits of a number beyond the field's width are dropped.
+        /// Set-field actions, each with the type of its field's values. Bits of a number beyond the field's width are
+        /// dropped.
         ///
         /// ```
         /// use std::net::Ipv4Addr;
@@ -100,7 +101,7 @@ macro_rules! set_field_constructors {
         /// ```
         impl Action<'_> {
             $(
-                #[doc = concat!("Sets `", stringify!($field), "`.")]
+                #[doc = concat!("Sets [`OxmField::", stringify!($field), "`].")]
                 $(#[$meta])*
                 pub fn $name(value: $value) -> Self {
                     Self::SetField(Field::exact(OxmField::$field, value.bits()))

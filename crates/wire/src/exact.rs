@@ -1,7 +1,7 @@
 //! Straight-line writers for the two messages that a controller answers packet-ins with.
 //!
-//! A learning controller sends one of these per packet-in, so their cost is most of the controller's. Each builds the whole
-//! message in an array on the stack and appends it once; no list is walked and nothing is allocated. The general
+//! A learning controller sends one of these per packet-in, so their cost is most of the controller's. Each builds the
+//! whole message in an array on the stack and appends it once; no list is walked and nothing is allocated. The general
 //! encoder ([`Message::encode`]) is the reference: differential tests compare every message written here with it, byte
 //! for byte.
 

@@ -97,8 +97,8 @@ impl Default for FlowMod<'_> {
 }
 
 impl FlowMod<'_> {
-    /// A flow mod that deletes all entries with this cookie, in all tables: by it a program that marks its entries with a
-    /// cookie removes those of an earlier run. 1.3 only: 1.0 cannot select entries by cookie, and refuses to encode it.
+    /// A flow mod that deletes all entries with this cookie, in all tables: a program that marks its entries with a
+    /// cookie removes those of an earlier run with it. 1.3 only: 1.0 cannot select entries by cookie, and encoding fails.
     pub fn delete_by_cookie(cookie: u64) -> Self {
         Self {
             table_id: TABLE_ALL,

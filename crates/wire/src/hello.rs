@@ -26,7 +26,8 @@ impl<'a> Hello<'a> {
 impl Hello<'_> {
     /// Appends a hello that offers these versions, in the header of the highest.
     ///
-    /// Where that is 1.0 it has no bitmap: peers of that version need not understand one, and the version in the header is enough.
+    /// Where that is 1.0 it has no bitmap: peers of that version need not understand one, and the version in the header
+    /// is enough.
     ///
     /// # Panics
     /// Where no version is offered.

@@ -3,13 +3,13 @@
 //! [`Message`] and its parts are one set of types for both versions; the codecs turn bytes into them and back, [`text`]
 //! reads and prints them in the syntax of `ovs-ofctl`, and [`packet`] reads and writes packet headers.
 //!
-//! **Why a crate of its own.** Controller and switch share it, and so can any program that meets OpenFlow in a socket, a
-//! capture or a test. It has no I/O, no threads and no clock, and depends on none of the other crates.
+//! **Why a crate of its own.** Controller and switch share it, and so can any program that meets OpenFlow in a socket,
+//! a capture or a test. It has no I/O, no threads and no clock, and depends on none of the other crates.
 //!
 //! # Reading
 //! [`split_frame`] splits a stream into whole messages; [`Message::decode`] checks one and returns a value that borrows
-//! from the bytes. No bytes make it panic: malformed ones are a [`DecodeError`], which has the OFPT_ERROR code to answer
-//! with.
+//! from the bytes. No bytes make it panic: malformed ones are a [`DecodeError`], which has the OFPT_ERROR code to
+//! answer with.
 //!
 //! ```
 //! use urtica_wire::{Message, PortNo, split_frame};

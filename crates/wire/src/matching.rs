@@ -163,7 +163,7 @@ macro_rules! field_methods {
     ($($(#[$meta:meta])* $name:ident($value:ty) => $field:ident;)+) => {
         impl Match<'_> {
             $(
-                #[doc = concat!("Adds `", stringify!($name), "`.")]
+                #[doc = concat!("Adds [`OxmField::", stringify!($field), "`].")]
                 $(#[$meta])*
                 pub fn $name(self, value: $value) -> Self {
                     self.with_exact(OxmField::$field, value.bits())
@@ -204,8 +204,9 @@ macro_rules! prefix_methods {
     ($($name:ident($prefix:ty) => $field:ident;)+) => {
         impl Match<'_> {
             $(
-                #[doc = concat!("Adds `", stringify!($name), "`: an address, or a prefix. One without bits, as in")]
-                #[doc = "`0.0.0.0/0`, looks at nothing, and removes an earlier value."]
+                #[doc = concat!("Adds [`OxmField::", stringify!($field), "`]: an address, or a prefix.")]
+                ///
+                /// A prefix of no bits, as `0.0.0.0/0`, matches every address: it only removes an earlier value.
                 pub fn $name(self, addresses: impl Into<$prefix>) -> Self {
                     let prefix = addresses.into();
                     self.with_prefix(OxmField::$field, prefix.address().bits(), prefix.mask().bits())

@@ -35,8 +35,8 @@ bitflags! {
 
 /// Adds, changes or deletes meters (1.3.5 section 7.3.4.4). 1.0 has none.
 ///
-/// A program makes one with the constructors, which add a meter; [`MeterMod::modify`] makes it a change of one. An entry
-/// sends its packets through it with [`Instruction::Meter`](crate::Instruction::Meter).
+/// A program makes one with the constructors, which add a meter; [`MeterMod::modify`] makes it a change of one. An
+/// entry sends its packets through it with [`Instruction::Meter`](crate::Instruction::Meter).
 ///
 /// ```
 /// use urtica_wire::{Message, MeterBand, MeterMod, Version};

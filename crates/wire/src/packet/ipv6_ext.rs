@@ -211,51 +211,56 @@ impl<'a> ExtensionView<'a> {
     }
 }
 
-/// A kind of extension header: a struct to write it from, and what it takes to find its end.
-pub trait ExtensionHeader {
-    /// What errors call the header.
-    const LAYER: &'static str;
-    /// The bytes before the variable part.
-    const FIXED_LEN: usize;
-    /// How the header's second byte counts its length; `None` where the fixed part is all there is.
-    const LENGTH: Option<LengthUnits>;
-}
+use kind::{ExtensionHeader, LengthUnits};
 
-/// What a header's length byte counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LengthUnits {
-    /// The size of a unit, in bytes.
-    unit: usize,
-    /// How many units at the start of the header are not counted.
-    uncounted: usize,
-}
-
-impl LengthUnits {
-    /// Units of 8 bytes, without the first (RFC 8200, sections 4.3, 4.4 and 4.6).
-    const OF_8: Self = Self {
-        unit: 8,
-        uncounted: 1,
-    };
-    /// Units of 4 bytes, without the first two (RFC 4302, section 2.2).
-    const OF_4: Self = Self {
-        unit: 4,
-        uncounted: 2,
-    };
-
-    /// How many bytes a header has, by its length byte.
-    #[inline]
-    fn to_bytes(self, count: u8) -> usize {
-        (usize::from(count) + self.uncounted) * self.unit
+/// Not public: no other crate has a kind of its own.
+mod kind {
+    /// A kind of extension header: a struct to write it from, and what it takes to find its end.
+    pub trait ExtensionHeader {
+        /// What errors call the header.
+        const LAYER: &'static str;
+        /// The bytes before the variable part.
+        const FIXED_LEN: usize;
+        /// How the header's second byte counts its length; `None` where the fixed part is all there is.
+        const LENGTH: Option<LengthUnits>;
     }
 
-    /// The length byte of a header of `bytes` bytes, which are whole units.
-    fn count(self, bytes: usize) -> u8 {
-        (bytes / self.unit - self.uncounted) as u8
+    /// What a header's length byte counts.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LengthUnits {
+        /// The size of a unit, in bytes.
+        unit: usize,
+        /// How many units at the start of the header are not counted.
+        uncounted: usize,
     }
 
-    /// The most bytes in a header that is a multiple of 8 bytes long, as every one in IPv6 must be.
-    fn max_bytes(self) -> usize {
-        self.to_bytes(u8::MAX) / 8 * 8
+    impl LengthUnits {
+        /// Units of 8 bytes, without the first (RFC 8200, sections 4.3, 4.4 and 4.6).
+        pub const OF_8: Self = Self {
+            unit: 8,
+            uncounted: 1,
+        };
+        /// Units of 4 bytes, without the first two (RFC 4302, section 2.2).
+        pub const OF_4: Self = Self {
+            unit: 4,
+            uncounted: 2,
+        };
+
+        /// How many bytes a header has, by its length byte.
+        #[inline]
+        pub fn to_bytes(self, count: u8) -> usize {
+            (usize::from(count) + self.uncounted) * self.unit
+        }
+
+        /// The length byte of a header of `bytes` bytes, which are whole units.
+        pub fn count(self, bytes: usize) -> u8 {
+            (bytes / self.unit - self.uncounted) as u8
+        }
+
+        /// The most bytes in a header that is a multiple of 8 bytes long, as every one in IPv6 must be.
+        pub fn max_bytes(self) -> usize {
+            self.to_bytes(u8::MAX) / 8 * 8
+        }
     }
 }
 
@@ -314,8 +319,8 @@ impl<'a, H: ExtensionHeader> HeaderView<'a, H> {
     }
 }
 
-/// Defines a kind of extension header: the struct to write it from, what [`ExtensionHeader`] asks for, and what its view
-/// reads. Columns of a field: its name, its type in the struct, its type in the view, how it is read from the header.
+/// Defines a kind of extension header: the struct to write it from, its [`ExtensionHeader`], and the accessors of its
+/// view. Columns of a field: its name, its type in the struct, its type in the view, how it is read from the header.
 macro_rules! extension_header {
     (
         $(#[$meta:meta])* $name:ident = $layer:literal, $fixed_len:literal, $length:expr;

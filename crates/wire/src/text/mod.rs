@@ -17,7 +17,8 @@
 //! where Open vSwitch's name would be ambiguous. What is written reads back as the same value.
 //!
 //! **What has no text.** Experimenter actions and instructions, and match fields of foreign classes, are written as
-//! `experimenter(0x2320,0a0b)` and `oxm(0xffff,3,0a0b)`, and are not read: a parsed value has nothing to own such bytes. `max_len` of an output to another port than the controller means nothing and is left out.
+//! `experimenter(0x2320,0a0b)` and `oxm(0xffff,3,0a0b)`, and are not read: a parsed value has nothing to own such bytes.
+//! `max_len` of an output to another port than the controller means nothing and is left out.
 //!
 //! **Errors.** A [`ParseError`] names the column, what is there and what was expected. No text makes a parser panic.
 
