@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Reader<'a>, DecodeError> {
         let structure = self.sized(at, minimum, what)?;
         let length = structure.remaining();
-        if length.is_multiple_of(8) {
+        if length % 8 == 0 {
             return Ok(structure);
         }
         Err(DecodeError::Length {

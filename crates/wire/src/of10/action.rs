@@ -215,7 +215,7 @@ fn put_vlan_pcp(pcp: u8, out: &mut Vec<u8>) -> Result<(), EncodeError> {
 }
 
 fn put_vendor(vendor: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    if !data.len().is_multiple_of(8) {
+    if data.len() % 8 != 0 {
         return Err(unsupported(
             "a vendor action whose length is no multiple of 8",
         ));

@@ -26,9 +26,7 @@ pub(crate) fn decode_element<'a>(reader: &mut Reader<'a>) -> Result<HelloElement
     body.skip(2)?;
     let data = body.rest();
     match element_type {
-        OFPHET_VERSIONBITMAP if data.len().is_multiple_of(4) => {
-            Ok(HelloElement::VersionBitmap(data))
-        }
+        OFPHET_VERSIONBITMAP if data.len() % 4 == 0 => Ok(HelloElement::VersionBitmap(data)),
         OFPHET_VERSIONBITMAP => Err(DecodeError::Length {
             what: Structure::VersionBitmap,
             length: data.len(),
