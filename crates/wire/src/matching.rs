@@ -272,8 +272,10 @@ impl<'a> From<Vec<Field<'a>>> for Match<'a> {
 /// Equal when they hold the same fields, in whatever order.
 impl PartialEq for Match<'_> {
     fn eq(&self, other: &Self) -> bool {
-        let within =
-            |a: &Self, b: &Self| a.fields().all(|field| b.fields().any(|twin| twin == field));
+        let within = |a: &Self, b: &Self| {
+            a.fields()
+                .all(|field| b.fields().any(|other| other == field))
+        };
         within(self, other) && within(other, self)
     }
 }
