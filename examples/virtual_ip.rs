@@ -33,11 +33,11 @@ impl SwitchHandler for VirtualIp {
 impl VirtualIp {
     fn balance(&self, switch: &mut Switch, packet: &PacketIn, client: Ipv4Addr) {
         let Server(mac, address, port) = self.servers[client.to_bits() as usize % 2];
-        let reply = Match::any().eth_type(ether_type::IPV4);
+        let reply = Match::any().eth_type(EtherType::IPV4);
         let reply = reply.ipv4_src(address).ipv4_dst(client);
         let from_us = [
-            set(OxmField::EthSrc, self.mac.to_u64()),
-            set(OxmField::Ipv4Src, self.address.to_bits()),
+            Action::set_eth_src(self.mac),
+            Action::set_ipv4_src(self.address),
             Action::output(packet.in_port()),
         ];
         // It outlives the entry below, with which it comes again.
@@ -46,8 +46,8 @@ impl VirtualIp {
         }
         // This packet is rewritten as well, not only those after it.
         let to_server = [
-            set(OxmField::EthDst, mac.to_u64()),
-            set(OxmField::Ipv4Dst, address.to_bits()),
+            Action::set_eth_dst(mac),
+            Action::set_ipv4_dst(address),
             Action::output(port),
         ];
         switch.forward_with_rule(packet, Match::exact(packet), &to_server, IDLE_5S);
@@ -67,10 +67,6 @@ impl VirtualIp {
             eprintln!("{}: {error}", switch.datapath_id());
         }
     }
-}
-
-fn set(field: OxmField, value: impl Into<u128>) -> Action<'static> {
-    Action::SetField(Field::exact(field, value.into()))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -105,8 +105,9 @@ pub mod prelude {
     };
     pub use urtica_wire::packet::Headers;
     pub use urtica_wire::{
-        Action, BufferId, DatapathId, ErrorMessage, Field, FlowMod, FlowModCommand, FlowModFlags,
-        FlowRemoved, FlowStats, FlowStatsRequest, Instruction, List, MacAddr, Match, Message,
-        OxmField, PacketIn, PacketOut, PortNo, PortStats, PortStatus, Version,
+        Action, Bucket, BufferId, DatapathId, ErrorMessage, EtherType, Field, FlowMod,
+        FlowModCommand, FlowModFlags, FlowRemoved, FlowStats, FlowStatsRequest, GroupMod,
+        Instruction, IpProtocol, Ipv4Prefix, Ipv6Prefix, List, MacAddr, Match, Message, MeterBand,
+        MeterMod, OxmField, PacketIn, PacketOut, PortNo, PortStats, PortStatus, Version,
     };
 }

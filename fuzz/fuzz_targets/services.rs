@@ -34,7 +34,7 @@ const PLACES: u8 = SWITCHES as u8 * PORTS;
 const STEP_MS: u64 = 100;
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut bench = Bench::new(bytes.len().is_multiple_of(2));
+    let mut bench = Bench::new(bytes.len() % 2 == 0);
     let mut rest = bytes;
     while let [kind, l0, l1, after @ ..] = rest {
         let length = usize::from(u16::from_le_bytes([*l0, *l1])).min(after.len());
@@ -89,7 +89,7 @@ impl Bench {
         if kind < PLACES {
             self.net.packet_in(place(kind), data);
         } else if kind < 2 * PLACES {
-            let is_up = data.len().is_multiple_of(2);
+            let is_up = data.len() % 2 == 0;
             self.net.set_link(place(kind - PLACES), is_up);
         } else {
             let steps = u64::from(kind - 2 * PLACES);

@@ -15,7 +15,7 @@ use urtica_wire::{Hello, MacAddr, PortNo, Version};
 const BOUND: usize = 64 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut bench = Bench::new(bytes.len().is_multiple_of(2));
+    let mut bench = Bench::new(bytes.len() % 2 == 0);
     let mut rest = bytes;
     while let [kind, l0, l1, after @ ..] = rest {
         let length = usize::from(u16::from_le_bytes([*l0, *l1])).min(after.len());

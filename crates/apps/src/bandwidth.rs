@@ -26,7 +26,7 @@ mod demand;
 mod reserve;
 
 pub use book::Reserved;
-pub use demand::Demand;
+pub use demand::{Demand, ParseDemandError};
 
 use crate::registry::Setup;
 use book::Book;

@@ -45,8 +45,8 @@ use urtica_services::{Discovery, Flow, Host, Hosts, PortRole, Provisioner, Route
 use urtica_topology::{Path, PortId};
 use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, arp, ether_type, ip_proto};
 use urtica_wire::{
-    Action, AsyncConfig, BufferId, DatapathId, Field, List, MacAddr, Match, Message, OxmField,
-    PacketIn, PacketOut, PortNo, Version,
+    Action, AsyncConfig, BufferId, DatapathId, List, MacAddr, Match, Message, PacketIn, PacketOut,
+    PortNo, Version,
 };
 
 /// Of entries: above those of programs that just forward.
@@ -141,7 +141,7 @@ impl FlowKey {
         Match::any()
             .eth_src(self.src)
             .eth_dst(self.gateway)
-            .with_exact(OxmField::VlanVid, 0_u16)
+            .untagged()
             .eth_type(ether_type::IPV4)
             .ipv4_dst(self.dst)
     }
@@ -464,11 +464,10 @@ impl Shared {
 
     /// What a flow's entries are like: the last switch makes of its packets what [`frames::forwarded`] does.
     fn flow(&self, key: FlowKey, path: &Path, interface: &Interface, next: MacAddr) -> Flow {
-        let set = |field, mac: MacAddr| Action::SetField(Field::exact(field, mac.to_u64().into()));
         let rewrite = vec![
             Action::DecNwTtl,
-            set(OxmField::EthSrc, interface.mac),
-            set(OxmField::EthDst, next),
+            Action::set_eth_src(interface.mac),
+            Action::set_eth_dst(next),
         ];
         Flow::new(path.clone(), key.match_())
             .options(EntryOptions::idle(IDLE_TIMEOUT_S).priority(PRIORITY))

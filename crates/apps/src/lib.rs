@@ -31,7 +31,9 @@ mod registry;
 mod routing;
 mod security;
 
-pub use bandwidth::{Bandwidth, BandwidthArgs, BandwidthConfig, BandwidthError, Demand, Reserved};
+pub use bandwidth::{
+    Bandwidth, BandwidthArgs, BandwidthConfig, BandwidthError, Demand, ParseDemandError, Reserved,
+};
 pub use edges::{EdgeLearning, FULL_PORT_KEPT_FOR, MAX_HOSTS_PER_PORT};
 pub use elephants::{Elephants, ElephantsArgs, ElephantsConfig};
 pub use firewall::{

@@ -12,8 +12,8 @@ use std::time::Duration;
 use urtica_pipeline::Backend;
 use urtica_socket::Address;
 use urtica_switch::{
-    Description, FailMode, Forwarding, PortIo, PortSpec, Runner, StopHandle, Switch, SwitchConfig,
-    Threads,
+    Description, FailMode, Forwarding, PortError, PortIo, PortSpec, Runner, StopHandle, Switch,
+    SwitchConfig, Threads,
 };
 use urtica_wire::{DatapathId, PortNo, Version};
 
@@ -100,24 +100,36 @@ struct NumberedPort {
     spec: PortSpec,
 }
 
-impl FromStr for NumberedPort {
-    type Err = String;
+/// What is wrong with the options, beyond what clap sees.
+#[derive(Debug, thiserror::Error)]
+enum ArgsError {
+    #[error("'{0}' has no '='; expected NUMBER=KIND:NAME")]
+    NoEqualsSign(String),
+    #[error("'{0}' begins with no port number; expected 1 to {max}", max = PortNo::MAX.0)]
+    NoPortNumber(String),
+    #[error(transparent)]
+    PortSpec(#[from] PortError),
+    #[error("port {0} was given twice; expected each number once")]
+    PortTwice(PortNo),
+    #[error("--cores binds the threads of --threads; expected --threads 1 or more")]
+    CoresWithoutThreads,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for NumberedPort {
+    type Err = ArgsError;
+
+    fn from_str(text: &str) -> Result<Self, ArgsError> {
         let (number, spec) = text
             .split_once('=')
-            .ok_or_else(|| format!("'{text}' has no '='; expected NUMBER=KIND:NAME"))?;
+            .ok_or_else(|| ArgsError::NoEqualsSign(text.to_owned()))?;
         let number = PortNo(number.parse().unwrap_or(0));
         if number.0 == 0 || number.is_reserved() {
-            let max = PortNo::MAX.0;
-            return Err(format!(
-                "'{text}' begins with no port number; expected 1 to {max}"
-            ));
+            return Err(ArgsError::NoPortNumber(text.to_owned()));
         }
-        let spec = spec
-            .parse::<PortSpec>()
-            .map_err(|error| error.to_string())?;
-        Ok(Self { number, spec })
+        Ok(Self {
+            number,
+            spec: spec.parse()?,
+        })
     }
 }
 
@@ -153,13 +165,11 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
 
 impl SwitchArgs {
     /// All ports by number. Those without one get the lowest that are left.
-    fn numbered_ports(&self) -> Result<BTreeMap<PortNo, PortSpec>, String> {
+    fn numbered_ports(&self) -> Result<BTreeMap<PortNo, PortSpec>, ArgsError> {
         let mut ports = BTreeMap::new();
         for NumberedPort { number, spec } in &self.port {
             if ports.insert(*number, spec.clone()).is_some() {
-                return Err(format!(
-                    "port {number} was given twice; expected each number once"
-                ));
+                return Err(ArgsError::PortTwice(*number));
             }
         }
         let mut numbers = (1..).map(PortNo);
@@ -170,11 +180,9 @@ impl SwitchArgs {
         Ok(ports)
     }
 
-    fn threads(&self) -> Result<Threads, String> {
+    fn threads(&self) -> Result<Threads, ArgsError> {
         if self.threads == 0 && !self.cores.is_empty() {
-            return Err(
-                "--cores binds the threads of --threads; expected --threads 1 or more".into(),
-            );
+            return Err(ArgsError::CoresWithoutThreads);
         }
         Ok(Threads {
             count: self.threads.into(),
@@ -248,7 +256,8 @@ mod tests {
     }
 
     fn ports(arguments: &[&str]) -> Result<Vec<String>, String> {
-        let ports = parse(arguments)?.numbered_ports()?;
+        let ports = parse(arguments)?.numbered_ports();
+        let ports = ports.map_err(|error| error.to_string())?;
         Ok(ports
             .iter()
             .map(|(number, spec)| format!("{number}={spec}"))
@@ -288,13 +297,13 @@ mod tests {
     #[test]
     fn threads_and_their_cores() {
         let threads = |arguments: &[&str]| parse(arguments).unwrap().threads();
-        assert_eq!(threads(&["a"]), Ok(Threads::default()));
+        assert_eq!(threads(&["a"]).unwrap(), Threads::default());
         let two = Threads {
             count: 2,
             cores: vec![3, 1],
         };
-        assert_eq!(threads(&["a", "--threads=2", "--cores=3,1"]), Ok(two));
-        let sentence = threads(&["a", "--cores=1"]).unwrap_err();
+        assert_eq!(threads(&["a", "--threads=2", "--cores=3,1"]).unwrap(), two);
+        let sentence = threads(&["a", "--cores=1"]).unwrap_err().to_string();
         assert!(
             sentence.contains("expected --threads 1 or more"),
             "{sentence}"

@@ -22,8 +22,7 @@ use table_misses::TableMisses;
 use urtica_wire::{
     Action, CONTROLLER_NO_BUFFER, ConfigFlags, DatapathId, DecodeError, ErrorCode, ErrorMessage,
     FlowMod, Header, Hello, Instruction, List, Message, MultipartFlags, MultipartReplyBody,
-    MultipartRequest, MultipartRequestBody, Port, PortReason, PortStatus, Reader, SwitchConfig,
-    Version,
+    MultipartRequest, MultipartRequestBody, Port, PortReason, PortStatus, SwitchConfig, Version,
 };
 
 /// Message types that are the same in all versions.
@@ -393,7 +392,7 @@ impl Session {
         self.greet(out);
         let header = Header::peek(frame).ok_or(SessionError::NotOpenFlow)?;
         if header.message_type == OFPT_ERROR {
-            return Err(SessionError::Refused(refusal(frame)));
+            return Err(SessionError::Refused(ErrorMessage::hello_error_code(frame)));
         }
         let Some(version) = Hello::negotiate(frame, &self.config.versions) else {
             let ours = self.our_versions();
@@ -673,16 +672,6 @@ fn may_open(bytes: &[u8]) -> bool {
         .is_none_or(|version| VERSIONS.contains(version));
     let message_type = bytes.get(1).copied().unwrap_or(OFPT_HELLO);
     version && matches!(message_type, OFPT_HELLO | OFPT_ERROR)
-}
-
-/// The code in an OFPT_ERROR that came instead of a hello. It is at the same place, and errors about hellos have the
-/// same numbers, in all versions, also in those that we do not support.
-fn refusal(frame: &[u8]) -> ErrorCode {
-    let mut reader = Reader::new(frame.get(Header::SIZE..).unwrap_or_default(), "error");
-    match (reader.u16(), reader.u16()) {
-        (Ok(error_type), Ok(code)) => ErrorCode::from_wire(Version::Of13, error_type, code),
-        _ => ErrorCode::HelloFailedIncompatible,
-    }
 }
 
 /// Whether a message goes from controllers to switches only.

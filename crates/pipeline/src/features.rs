@@ -156,8 +156,8 @@ impl Pipeline {
 mod tests {
     use super::*;
     use urtica_wire::{
-        Action, Element, Field, Instruction, Message, MultipartFlags, MultipartReply,
-        MultipartReplyBody, Reader, Version,
+        Action, Element, Field, Instruction, List, Message, MultipartFlags, MultipartReply,
+        MultipartReplyBody, Version,
     };
 
     fn pipeline() -> Pipeline {
@@ -228,8 +228,9 @@ mod tests {
             if number == 25 {
                 bytes[4..10].copy_from_slice(&vid);
             }
-            let mut reader = Reader::new(&bytes[..usize::from(bytes[3])], "action");
-            let action = Action::decode(Version::Of13, &mut reader).unwrap();
+            let bytes = &bytes[..usize::from(bytes[3])];
+            let actions = List::<Action>::from_wire(Version::Of13, bytes).unwrap();
+            let action = actions.iter().next().unwrap();
             assert!(!matches!(action, Action::Experimenter { .. }));
         }
     }

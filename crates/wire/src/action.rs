@@ -1,6 +1,11 @@
 //! What happens to a packet.
 
-use crate::{DecodeError, Element, EncodeError, Field, PortNo, Reader, Version, of10, of13};
+use crate::field::FieldBits;
+use crate::{
+    DecodeError, Element, EncodeError, Field, MacAddr, OxmField, PortNo, Reader, VLAN_PRESENT,
+    Version, of10, of13,
+};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// One action of a list or set (1.3.5 section 7.2.4, 1.0 section 5.2.4).
 ///
@@ -70,6 +75,87 @@ pub enum Action<'a> {
     },
 }
 
+/// Defines constructors of set-field actions. Columns: the constructor, what it takes, the field.
+macro_rules! set_field_constructors {
+    ($($(#[$meta:meta])* $name:ident($value:ty) => $field:ident;)+) => {
+        /// Set-field actions, each with the type of its field's values. Bits of a number beyond the field's width are
+        /// dropped.
+        ///
+        /// ```
+        /// use std::net::Ipv4Addr;
+        /// use urtica_wire::{Action, MacAddr, PortNo};
+        ///
+        /// let to_server = [
+        ///     Action::set_eth_dst(MacAddr::new([2, 0, 0, 0, 0, 9])),
+        ///     Action::set_ipv4_dst(Ipv4Addr::new(10, 0, 0, 9)),
+        ///     Action::output(PortNo(3)),
+        /// ];
+        /// assert_eq!(to_server[1].to_string(), "set_field:10.0.0.9->ip_dst");
+        /// ```
+        ///
+        /// A value of another type does not compile:
+        ///
+        /// ```compile_fail
+        /// # use urtica_wire::{Action, MacAddr};
+        /// let wrong = Action::set_ipv4_dst(MacAddr::BROADCAST);
+        /// ```
+        impl Action<'_> {
+            $(
+                #[doc = concat!("Sets [`OxmField::", stringify!($field), "`].")]
+                $(#[$meta])*
+                pub fn $name(value: $value) -> Self {
+                    Self::SetField(Field::exact(OxmField::$field, value.bits()))
+                }
+            )+
+
+            /// Sets the VLAN id (12 bits) of the outermost tag. 1.3 asks that the packet have one: push it first.
+            pub fn set_vlan_vid(vlan_id: u16) -> Self {
+                Self::SetField(Field::exact(OxmField::VlanVid, (vlan_id | VLAN_PRESENT).bits()))
+            }
+        }
+    };
+}
+
+set_field_constructors! {
+    set_eth_dst(MacAddr) => EthDst;
+    set_eth_src(MacAddr) => EthSrc;
+    /// 3 bits, of the outermost tag.
+    set_vlan_pcp(u8) => VlanPcp;
+    /// 6 bits.
+    set_ip_dscp(u8) => IpDscp;
+    /// 2 bits.
+    set_ip_ecn(u8) => IpEcn;
+    set_ipv4_src(Ipv4Addr) => Ipv4Src;
+    set_ipv4_dst(Ipv4Addr) => Ipv4Dst;
+    set_ipv6_src(Ipv6Addr) => Ipv6Src;
+    set_ipv6_dst(Ipv6Addr) => Ipv6Dst;
+    /// 20 bits.
+    set_ipv6_flabel(u32) => Ipv6Flabel;
+    set_tcp_src(u16) => TcpSrc;
+    set_tcp_dst(u16) => TcpDst;
+    set_udp_src(u16) => UdpSrc;
+    set_udp_dst(u16) => UdpDst;
+    set_sctp_src(u16) => SctpSrc;
+    set_sctp_dst(u16) => SctpDst;
+    set_icmpv4_type(u8) => Icmpv4Type;
+    set_icmpv4_code(u8) => Icmpv4Code;
+    set_icmpv6_type(u8) => Icmpv6Type;
+    set_icmpv6_code(u8) => Icmpv6Code;
+    /// 1 is a request, 2 a reply.
+    set_arp_op(u16) => ArpOp;
+    set_arp_spa(Ipv4Addr) => ArpSpa;
+    set_arp_tpa(Ipv4Addr) => ArpTpa;
+    set_arp_sha(MacAddr) => ArpSha;
+    set_arp_tha(MacAddr) => ArpTha;
+    /// 20 bits, of the outermost MPLS header.
+    set_mpls_label(u32) => MplsLabel;
+    /// 3 bits, of the outermost MPLS header.
+    set_mpls_tc(u8) => MplsTc;
+    /// 24 bits.
+    set_pbb_isid(u32) => PbbIsid;
+    set_tunnel_id(u64) => TunnelId;
+}
+
 impl Action<'_> {
     /// An output to a port, with nothing kept for the controller.
     pub const fn output(port: PortNo) -> Self {
@@ -98,5 +184,60 @@ impl<'a> Element<'a> for Action<'a> {
             Version::Of10 => of10::action::encode(self, out),
             Version::Of13 => of13::action::encode(self, out),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden::{element, hex};
+
+    #[test]
+    fn set_field_constructors_are_the_bytes_of_the_specification() {
+        for (action, bytes) in [
+            (
+                Action::set_ipv4_dst(Ipv4Addr::new(10, 0, 0, 9)),
+                "0019 0010 80001804 0a000009 00000000",
+            ),
+            (
+                Action::set_eth_src(MacAddr::new([2, 0, 0, 0, 0, 9])),
+                "0019 0010 80000806 020000000009 0000",
+            ),
+            (
+                Action::set_vlan_vid(5),
+                "0019 0010 80000c02 1005 000000000000",
+            ),
+            (
+                Action::set_ip_dscp(46),
+                "0019 0010 80001001 2e 00000000000000",
+            ),
+            (
+                Action::set_mpls_label(0x12345),
+                "0019 0010 80004404 00012345 00000000",
+            ),
+            (
+                Action::set_tunnel_id(7),
+                "0019 0010 80004c08 0000000000000007",
+            ),
+        ] {
+            element(Version::Of13, &hex(bytes), &action);
+        }
+    }
+
+    #[test]
+    fn bits_beyond_the_field_are_dropped() {
+        assert_eq!(Action::set_vlan_pcp(0xff), Action::set_vlan_pcp(7));
+    }
+
+    #[test]
+    fn what_1_0_lacks_is_named() {
+        let refused = |action: Action| {
+            let error = action.encode(Version::Of10, &mut Vec::new()).unwrap_err();
+            error.to_string()
+        };
+        assert_eq!(
+            refused(Action::set_ipv6_dst(Ipv6Addr::LOCALHOST)),
+            "OpenFlow 1.0 cannot express the action set_field of ipv6_dst"
+        );
     }
 }

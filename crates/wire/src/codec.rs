@@ -2,25 +2,25 @@
 //! for the enumerations of the wire.
 //!
 //! **Why lists are lazy.** A flow-stats reply may hold thousands of entries, each with a match and actions. A
-//! [`List`] read from the wire is its bytes and the promise that every element in them decodes; iterating it decodes
+//! [`List`] read from the wire is bytes of which every element has been checked; iterating it decodes
 //! element by element and allocates nothing. The same type carries values when a message is being written, so there
 //! is one type per message, not a view and a builder.
 
-use crate::{DecodeError, EncodeError, Version};
+use crate::{DecodeError, EncodeError, Structure, Version};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Reads big-endian values off the front of a byte slice, and names the structure when it ends too early.
+/// Reads big-endian values off the front of a byte slice, and names the structure that ends too early.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
-    what: &'static str,
+    what: Structure,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of `bytes`; `what` names the structure in errors ("flow mod", "output action").
+    /// A reader of `bytes`; `what` is the structure that errors are about.
     #[inline]
-    pub fn new(bytes: &'a [u8], what: &'static str) -> Self {
+    pub fn new(bytes: &'a [u8], what: Structure) -> Self {
         Self { bytes, what }
     }
 
@@ -57,9 +57,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The name given in [`Reader::new`].
+    /// The structure given in [`Reader::new`].
     #[inline]
-    pub fn what(&self) -> &'static str {
+    pub fn what(&self) -> Structure {
         self.what
     }
 
@@ -85,16 +85,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `count` bytes as a reader of their own, for a nested structure named `what`.
+    /// The next `count` bytes as a reader of their own, for the nested structure `what`.
     #[inline]
-    pub fn nested(&mut self, count: usize, what: &'static str) -> Result<Reader<'a>, DecodeError> {
+    pub fn nested(&mut self, count: usize, what: Structure) -> Result<Reader<'a>, DecodeError> {
         let mut nested = Reader::new(self.bytes, what);
         let bytes = nested.take(count)?;
         self.bytes = nested.bytes;
         Ok(Reader::new(bytes, what))
     }
 
-    /// The next structure, named `what`, which tells its own length, header included, in the two bytes at `at`.
+    /// The next structure, `what`, which has its own length, header included, in the two bytes at `at`.
     ///
     /// # Errors
     /// [`DecodeError::Length`] where that is less than `minimum` or more than what is left. A length of zero is thus
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         &mut self,
         at: usize,
         minimum: usize,
-        what: &'static str,
+        what: Structure,
     ) -> Result<Reader<'a>, DecodeError> {
         let mut header = Reader::new(self.bytes, what);
         header.skip(at)?;
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         &mut self,
         at: usize,
         minimum: usize,
-        what: &'static str,
+        what: Structure,
     ) -> Result<Reader<'a>, DecodeError> {
         let structure = self.sized(at, minimum, what)?;
         let length = structure.remaining();
@@ -146,11 +146,11 @@ impl<'a> Reader<'a> {
         &mut self,
         at: usize,
         minimum: usize,
-        what: &'static str,
+        what: Structure,
     ) -> Result<Reader<'a>, DecodeError> {
         let structure = self.sized(at, minimum, what)?;
         let length = structure.remaining();
-        if length.is_multiple_of(8) {
+        if length % 8 == 0 {
             return Ok(structure);
         }
         Err(DecodeError::Length {
@@ -176,8 +176,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// Passes over padding. Its content is not looked at: the specification asks for zeros, and real switches
-    /// sometimes send others.
+    /// Skips padding. Its content is ignored: the specification asks for zeros, and some switches send others.
     #[inline]
     pub fn skip(&mut self, count: usize) -> Result<(), DecodeError> {
         self.take(count).map(drop)
@@ -293,12 +292,14 @@ impl Put for Vec<u8> {
     }
 }
 
-/// A structure that stands in lists: an action, a bucket, a port, a row of statistics.
+/// A structure that stands in lists: an action, a bucket, a port, a row of statistics. It is read as an element of a
+/// [`List`], and no type outside of this crate can be one.
 pub trait Element<'a>: Clone {
     /// Reads one element off the front of `reader`, which is not empty. Must read at least one byte.
     ///
     /// # Errors
     /// [`DecodeError`] where the bytes are not such an element.
+    #[doc(hidden)]
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
 
     /// Appends the element to `out`.
@@ -326,11 +327,19 @@ enum Repr<'a, T: Clone> {
 }
 
 impl<'a, T: Element<'a>> List<'a, T> {
+    /// Checks that `bytes` are a sequence of `T`, as `version` writes it.
+    ///
+    /// # Errors
+    /// The first element's [`DecodeError`].
+    pub fn from_wire(version: Version, bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        Self::decode(version, &mut Reader::new(bytes, Structure::Message))
+    }
+
     /// Checks that all that `reader` has left is a sequence of `T`, and takes it.
     ///
     /// # Errors
     /// The first element's [`DecodeError`].
-    pub fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let mut elements = *reader;
         while !elements.is_empty() {
             let before = elements.remaining();
@@ -344,7 +353,7 @@ impl<'a, T: Element<'a>> List<'a, T> {
         Ok(Self(Repr::Wire { version, bytes }))
     }
 
-    /// Takes bytes that the caller knows to be a sequence of `T`, without looking at them again.
+    /// Takes bytes that the caller has checked to be a sequence of `T`.
     #[inline]
     pub(crate) fn checked(version: Version, bytes: &'a [u8]) -> Self {
         Self(Repr::Wire { version, bytes })
@@ -374,7 +383,7 @@ impl<'a, T: Element<'a>> List<'a, T> {
         let source = match &self.0 {
             Repr::Wire { version, bytes } => Source::Wire {
                 version: *version,
-                reader: Reader::new(bytes, "list"),
+                reader: Reader::new(bytes, Structure::Message),
             },
             Repr::Borrowed(values) => Source::Values(values.iter()),
             Repr::Owned(values) => Source::Values(values.iter()),
@@ -482,7 +491,7 @@ impl<'a, T: Element<'a>> Iterator for Iter<'a, '_, T> {
 }
 
 /// Defines an enumeration of the wire whose unknown values are kept as `Other`, so that a message from a newer or
-/// odd peer survives and can be answered with the right error.
+/// unusual peer can be decoded, and answered with the right error.
 macro_rules! wire_enum {
     ($(#[$meta:meta])* $name:ident: $repr:ty { $($(#[$vmeta:meta])* $variant:ident = $value:expr,)+ }) => {
         $(#[$meta])*

@@ -1,4 +1,4 @@
-//! How a switch handles fragments, and how much of a packet it sends up.
+//! How a switch handles fragments, and how much of a packet it sends to the controller.
 
 use bitflags::bitflags;
 

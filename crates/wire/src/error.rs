@@ -1,17 +1,20 @@
-//! What may be wrong with bytes that came, or with a message that is to be written.
+//! Decode and encode errors.
 
-use crate::{ErrorCode, Version};
+use crate::message::OFPT_PACKET_IN;
+use crate::{ErrorCode, Version, of10, of13};
+use std::fmt;
 
 /// Why bytes are not the OpenFlow structure that they claim to be.
 ///
 /// Each error knows the code that a switch or controller answers with ([`DecodeError::code`]).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// The structure ends before all its fields were read.
     #[error("the {what} is cut short: {needed} more bytes were expected and {available} are left")]
     Truncated {
         /// The structure.
-        what: &'static str,
+        what: Structure,
         /// How many bytes the next field takes.
         needed: usize,
         /// How many bytes are left.
@@ -21,7 +24,7 @@ pub enum DecodeError {
     #[error("the {what} gives its length as {length}; expected {expected}")]
     Length {
         /// The structure.
-        what: &'static str,
+        what: Structure,
         /// The value of its length field, in bytes.
         length: usize,
         /// What the specification allows, in words.
@@ -31,11 +34,11 @@ pub enum DecodeError {
     #[error("the {what} is too long: {count} bytes are left after its last field; expected none")]
     TrailingBytes {
         /// The structure.
-        what: &'static str,
+        what: Structure,
         /// How many bytes are left.
         count: usize,
     },
-    /// The version byte names no version that we speak.
+    /// The version byte is not that of a supported version.
     #[error(
         "version {0:#04x} is not spoken here; expected 0x01 (OpenFlow 1.0) or 0x04 (OpenFlow 1.3)"
     )]
@@ -68,7 +71,7 @@ impl DecodeError {
         match self {
             Self::Truncated { what, .. }
             | Self::Length { what, .. }
-            | Self::TrailingBytes { what, .. } => length_code(what),
+            | Self::TrailingBytes { what, .. } => what.length_code(),
             Self::UnknownVersion(_) => ErrorCode::BadRequestBadVersion,
             Self::UnknownType { .. } => ErrorCode::BadRequestBadType,
             Self::BadValue { code, .. } => *code,
@@ -76,26 +79,127 @@ impl DecodeError {
     }
 }
 
-/// The specification has a length error of its own for some structures; they are known by the end of their name.
-fn length_code(what: &str) -> ErrorCode {
-    const CODES: [(&str, ErrorCode); 7] = [
-        ("set_field action", ErrorCode::BadActionBadSetLen),
-        ("action", ErrorCode::BadActionBadLen),
-        ("instruction", ErrorCode::BadInstructionBadLen),
-        ("match", ErrorCode::BadMatchBadLen),
-        ("match field", ErrorCode::BadMatchBadLen),
-        ("bucket", ErrorCode::GroupModFailedBadBucket),
-        (
-            "table feature property",
-            ErrorCode::TableFeaturesFailedBadLen,
-        ),
-    ];
-    let known = CODES.iter().find(|(name, _)| what.ends_with(name));
-    known.map_or(ErrorCode::BadRequestBadLen, |&(_, code)| code)
+/// The part of a message that a [`DecodeError`] is about. Printed as a noun: `flow mod`, `match field`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Structure {
+    /// The header of a message.
+    Header,
+    /// A message whose type is not known yet.
+    Message,
+    /// What follows the header of a message.
+    Body {
+        /// The version in the header.
+        version: Version,
+        /// The type in the header, one that the version defines.
+        message_type: u8,
+    },
+    /// A match.
+    Match,
+    /// One field of a match.
+    MatchField,
+    /// An action.
+    Action,
+    /// The list of actions in a packet-out.
+    PacketOutActions,
+    /// The field in a set_field action.
+    SetField,
+    /// An instruction.
+    Instruction,
+    /// A bucket of a group.
+    Bucket,
+    /// An element of a hello.
+    HelloElement,
+    /// The version bitmap in a hello.
+    VersionBitmap,
+    /// The statistics of a flow entry.
+    FlowStats,
+    /// The statistics of a group.
+    GroupStats,
+    /// The description of a group.
+    GroupDesc,
+    /// A band of a meter.
+    MeterBand,
+    /// The statistics of a meter.
+    MeterStats,
+    /// The configuration of a meter.
+    MeterConfig,
+    /// A queue of a port.
+    Queue,
+    /// A property of a queue.
+    QueueProperty,
+    /// What a flow table can do.
+    TableFeatures,
+    /// One property of what a flow table can do.
+    TableFeatureProperty,
+}
+
+impl Structure {
+    /// The body of a packet-in.
+    pub(crate) const fn packet_in(version: Version) -> Self {
+        Self::Body {
+            version,
+            message_type: OFPT_PACKET_IN,
+        }
+    }
+
+    /// The code for a structure that is too short or too long: some have a length error of their own.
+    const fn length_code(self) -> ErrorCode {
+        match self {
+            Self::Match | Self::MatchField => ErrorCode::BadMatchBadLen,
+            Self::Action => ErrorCode::BadActionBadLen,
+            Self::SetField => ErrorCode::BadActionBadSetLen,
+            Self::Instruction => ErrorCode::BadInstructionBadLen,
+            Self::Bucket => ErrorCode::GroupModFailedBadBucket,
+            Self::TableFeatureProperty => ErrorCode::TableFeaturesFailedBadLen,
+            _ => ErrorCode::BadRequestBadLen,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Message => "message",
+            Self::Body {
+                version: Version::Of10,
+                message_type,
+            } => of10::message::name(message_type),
+            Self::Body {
+                version: Version::Of13,
+                message_type,
+            } => of13::message::name(message_type),
+            Self::Match => "match",
+            Self::MatchField => "match field",
+            Self::Action => "action",
+            Self::PacketOutActions => "packet-out's actions",
+            Self::SetField => "set_field action",
+            Self::Instruction => "instruction",
+            Self::Bucket => "bucket",
+            Self::HelloElement => "hello element",
+            Self::VersionBitmap => "version bitmap",
+            Self::FlowStats => "flow stats entry",
+            Self::GroupStats => "group stats",
+            Self::GroupDesc => "group description",
+            Self::MeterBand => "meter band",
+            Self::MeterStats => "meter stats",
+            Self::MeterConfig => "meter configuration",
+            Self::Queue => "queue",
+            Self::QueueProperty => "queue property",
+            Self::TableFeatures => "table features",
+            Self::TableFeatureProperty => "table feature property",
+        }
+    }
+}
+
+impl fmt::Display for Structure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// Why a message cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EncodeError {
     /// The message uses something that the version does not have.
     #[error("OpenFlow {version} cannot express {what}")]
@@ -131,33 +235,62 @@ pub enum EncodeError {
 mod tests {
     use super::*;
 
-    fn code_of_length(what: &'static str) -> ErrorCode {
+    fn code_of_length(what: Structure) -> ErrorCode {
         DecodeError::TrailingBytes { what, count: 1 }.code()
+    }
+
+    fn flow_mod(version: Version) -> Structure {
+        let message_type = 14;
+        Structure::Body {
+            version,
+            message_type,
+        }
     }
 
     #[test]
     fn length_errors_have_the_code_of_their_structure() {
-        assert_eq!(code_of_length("flow mod"), ErrorCode::BadRequestBadLen);
-        assert_eq!(code_of_length("action"), ErrorCode::BadActionBadLen);
-        assert_eq!(
-            code_of_length("set_field action"),
-            ErrorCode::BadActionBadSetLen
-        );
-        assert_eq!(code_of_length("match field"), ErrorCode::BadMatchBadLen);
-        assert_eq!(
-            code_of_length("queue property"),
-            ErrorCode::BadRequestBadLen
-        );
-        assert_eq!(
-            code_of_length("table feature property"),
-            ErrorCode::TableFeaturesFailedBadLen
-        );
+        let expected = [
+            (Structure::Header, ErrorCode::BadRequestBadLen),
+            (flow_mod(Version::Of10), ErrorCode::BadRequestBadLen),
+            (flow_mod(Version::Of13), ErrorCode::BadRequestBadLen),
+            (Structure::Match, ErrorCode::BadMatchBadLen),
+            (Structure::MatchField, ErrorCode::BadMatchBadLen),
+            (Structure::Action, ErrorCode::BadActionBadLen),
+            (Structure::PacketOutActions, ErrorCode::BadRequestBadLen),
+            (Structure::SetField, ErrorCode::BadActionBadSetLen),
+            (Structure::Instruction, ErrorCode::BadInstructionBadLen),
+            (Structure::Bucket, ErrorCode::GroupModFailedBadBucket),
+            (Structure::QueueProperty, ErrorCode::BadRequestBadLen),
+            (
+                Structure::TableFeatureProperty,
+                ErrorCode::TableFeaturesFailedBadLen,
+            ),
+        ];
+        for (structure, code) in expected {
+            assert_eq!(code_of_length(structure), code, "{structure}");
+        }
+    }
+
+    #[test]
+    fn messages_have_the_names_of_their_version() {
+        let name = |version, message_type| {
+            let body = Structure::Body {
+                version,
+                message_type,
+            };
+            body.to_string()
+        };
+        assert_eq!(name(Version::Of10, 4), "vendor message");
+        assert_eq!(name(Version::Of13, 4), "experimenter message");
+        assert_eq!(name(Version::Of10, 21), "queue get config reply");
+        assert_eq!(name(Version::Of13, 29), "meter mod");
+        assert_eq!(name(Version::Of10, 22), "message");
     }
 
     #[test]
     fn errors_are_sentences() {
         let error = DecodeError::Length {
-            what: "action",
+            what: Structure::Action,
             length: 0,
             expected: "a multiple of 8",
         };

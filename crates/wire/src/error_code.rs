@@ -9,6 +9,7 @@ macro_rules! error_codes {
         /// What went wrong: an error's type and code together (1.3.5 section 7.4.4, 1.0 section 5.4.4). Named after
         /// the type, then the code: OFPET_BAD_REQUEST and OFPBRC_BAD_TYPE make `BadRequestBadType`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
         pub enum ErrorCode {
             $(#[doc = $name] $(#[$meta])* $variant,)+
             /// A pair that the version does not define.

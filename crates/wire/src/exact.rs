@@ -1,8 +1,9 @@
-//! Straight-line writers for the two messages that answer packet-ins.
+//! Straight-line writers for the two messages that a controller answers packet-ins with.
 //!
-//! A learning controller sends one of these per packet-in, so their cost is the controller's. Each builds the whole
-//! message in an array on the stack and appends it once; no list is walked and nothing is allocated. The general
-//! encoder ([`Message::encode`]) is the judge: tests hold every message written here against it, byte for byte.
+//! A learning controller sends one of these per packet-in, so their cost is most of the controller's. Each builds the
+//! whole message in an array on the stack and appends it once; no list is walked and nothing is allocated. The general
+//! encoder ([`Message::encode`]) is the reference: differential tests compare every message written here with it, byte
+//! for byte.
 
 use crate::packet::{Headers, Icmpv4View, Ipv4View, TcpView, UdpView, ip_proto};
 use crate::{
@@ -12,18 +13,18 @@ use crate::{
 };
 use std::net::IpAddr;
 
-/// An add of an entry for packets like this one, which sends them out of one port.
+/// A flow mod that adds an entry for packets like this one, with one output action.
 #[derive(Clone, Copy, Debug)]
 pub struct ExactFlowMod<'a> {
     /// Which packets.
     pub match_: ExactMatch<'a>,
     /// Where they go.
     pub port: PortNo,
-    /// The packet that the switch keeps, to be sent on at once.
+    /// The packet that the switch has buffered, to be forwarded by the new entry.
     pub buffer_id: BufferId,
     /// How long the entry lives, and the rest.
     pub options: EntryOptions,
-    /// The table that it goes to; 0 in 1.0, whose messages name none.
+    /// The table to add it to; 0 in 1.0, whose messages have no table id.
     pub table_id: u8,
 }
 
@@ -509,7 +510,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Frames that are near what is written straight: IPv4 with one thing or another out of the ordinary.
+    /// Frames close to those with a straight-line form: IPv4 with a few unusual fields.
     fn frame() -> impl Strategy<Value = Vec<u8>> {
         let proto = prop_oneof![Just(1), Just(6), Just(17), Just(58), Just(132), any::<u8>()];
         let eth_type = prop_oneof![6 => Just(0x0800_u16), 1 => Just(0x0806), 1 => Just(0x8100), 1 => Just(0x86dd)];
@@ -544,7 +545,7 @@ mod tests {
     }
 
     proptest! {
-        /// The general encoder is the judge of the straight-line flow mod.
+        /// Differential test: the general encoder is the reference.
         #[test]
         fn flow_mods_are_those_of_the_general_encoder(
             frame in frame(),

@@ -43,6 +43,6 @@ pub struct Features<'a> {
     pub capabilities: Capabilities,
     /// 1.0 only: the bitmap of supported actions (`1 << OFPAT_*`); 0 in 1.3.
     pub actions: u32,
-    /// 1.0 only: its ports. In 1.3 they are asked for by a port description request.
+    /// 1.0 only: its ports. In 1.3 a port description request asks for them.
     pub ports: List<'a, Port>,
 }

@@ -1,7 +1,8 @@
 //! The fields that a match can look at and an action can set: one table for codecs, text forms and pipelines.
 
-use crate::{DecodeError, Element, EncodeError, Reader, Version, of13};
+use crate::{DecodeError, Element, EncodeError, MacAddr, PortNo, Reader, Version, of13};
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Defines [`OxmField`] and its table from one list. Columns: variant, the specification's name, width in bits,
 /// whether it may be masked (1.3.5 table 12).
@@ -31,7 +32,7 @@ macro_rules! oxm_fields {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// How an [`EncodeError`] speaks of the field.
+            /// What an [`EncodeError`] calls the field.
             pub(crate) const fn phrases(self) -> FieldPhrases {
                 match self {
                     $(Self::$variant => FieldPhrases {
@@ -63,7 +64,7 @@ pub(crate) struct FieldPhrases {
     pub in_match: &'static str,
     /// Matching it with the mask that it has.
     pub mask: &'static str,
-    /// Matching it where the fields that say that it is there are not matched.
+    /// Matching it without its prerequisites.
     pub alone: &'static str,
     /// Matching it two times.
     pub twice: &'static str,
@@ -169,6 +170,34 @@ impl OxmField {
     }
 }
 
+/// A value of a field, as the number that a [`Field`] carries.
+pub(crate) trait FieldBits {
+    /// The value, right-aligned.
+    fn bits(self) -> u128;
+}
+
+macro_rules! field_bits {
+    ($($type:ty: $value:ident => $bits:expr;)+) => {
+        $(impl FieldBits for $type {
+            fn bits(self) -> u128 {
+                let $value = self;
+                $bits.into()
+            }
+        })+
+    };
+}
+
+field_bits! {
+    u8: number => number;
+    u16: number => number;
+    u32: number => number;
+    u64: number => number;
+    PortNo: port => port.0;
+    MacAddr: address => address.to_u64();
+    Ipv4Addr: address => address.to_bits();
+    Ipv6Addr: address => address.to_bits();
+}
+
 /// One field of a match, or the field that an action sets: which, its value, and the bits that count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Field<'a> {
@@ -181,7 +210,7 @@ pub enum Field<'a> {
         /// The bits that count; [`OxmField::full_mask`] where all do.
         mask: u128,
     },
-    /// A field of another class, or one that we do not know.
+    /// A field of another class, or an unknown one.
     Raw(RawField<'a>),
 }
 
@@ -223,7 +252,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// As the specification's text has it: `eth_dst=0x1/0xff`. See [`crate::text`] for the forms that people use.
+/// The specification's name and numbers: `eth_dst=0x1/0xff`. [`crate::text`] has the syntax of `ovs-ofctl`.
 impl fmt::Debug for Field<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Changes to flow tables, and word of entries that are gone.
+//! Flow mods, which change flow tables, and flow-removed messages.
 
 use crate::codec::wire_enum;
 use crate::{BufferId, GROUP_ANY, Instruction, List, Match, PortNo, TABLE_ALL};
@@ -49,18 +49,18 @@ pub struct FlowMod<'a> {
     /// Restricts modify and delete to entries whose cookie agrees with `cookie` in these bits; 0 for no restriction.
     /// 1.3 only.
     pub cookie_mask: u64,
-    /// The table; [`TABLE_ALL`] deletes from all. 0 in 1.0, whose messages name no table, or, for all
-    /// commands but an add, [`TABLE_ALL`], which is what 1.0 means.
+    /// The table; [`TABLE_ALL`] deletes from all. In 1.0, whose messages have no table id, 0, or, for all
+    /// commands but an add, [`TABLE_ALL`].
     pub table_id: u8,
     /// What to do.
     pub command: FlowModCommand,
-    /// Seconds without a packet after which the entry goes; 0 for never.
+    /// Seconds without a packet after which the entry expires; 0 for never.
     pub idle_timeout: u16,
-    /// Seconds after which the entry goes in any case; 0 for never.
+    /// Seconds after which the entry expires in any case; 0 for never.
     pub hard_timeout: u16,
     /// Higher numbers match first.
     pub priority: u16,
-    /// A packet that the switch kept and that is to be sent through the entry at once.
+    /// A packet that the switch has buffered, to be forwarded by the entry.
     pub buffer_id: BufferId,
     /// Restricts a delete to entries that output here; [`PortNo::ANY`] for no restriction.
     pub out_port: PortNo,
@@ -76,7 +76,7 @@ pub struct FlowMod<'a> {
 
 impl Default for FlowMod<'_> {
     /// An add to table 0 that matches everything at the middle priority (0x8000, OFP_DEFAULT_PRIORITY), drops it, and
-    /// stays for ever.
+    /// does not expire.
     fn default() -> Self {
         Self {
             cookie: 0,
@@ -97,8 +97,8 @@ impl Default for FlowMod<'_> {
 }
 
 impl FlowMod<'_> {
-    /// A delete of all entries, in all tables, whose cookie is this: what a program that has just started, and marks its
-    /// entries so, clears away of earlier ones. 1.3 only: 1.0 cannot name entries by their cookies, and refuses to encode it.
+    /// A flow mod that deletes all entries with this cookie, in all tables: a program that marks its entries with a
+    /// cookie removes those of an earlier run with it. 1.3 only: 1.0 cannot select entries by cookie, and encoding fails.
     pub fn delete_by_cookie(cookie: u64) -> Self {
         Self {
             table_id: TABLE_ALL,
@@ -110,12 +110,12 @@ impl FlowMod<'_> {
     }
 }
 
-/// How long an entry lives, and what else a flow mod says beyond match and actions.
+/// Timeouts, priority and the other options of an entry beside match and actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryOptions {
-    /// Seconds without a packet after which the entry goes; 0 for never.
+    /// Seconds without a packet after which the entry expires; 0 for never.
     pub idle_timeout: u16,
-    /// Seconds after which the entry goes in any case; 0 for never.
+    /// Seconds after which the entry expires in any case; 0 for never.
     pub hard_timeout: u16,
     /// Higher numbers match first.
     pub priority: u16,
@@ -135,7 +135,7 @@ impl EntryOptions {
         flags: FlowModFlags::empty(),
     };
 
-    /// Goes when no packet came for `seconds`.
+    /// Expires when no packet came for `seconds`.
     pub const fn idle(seconds: u16) -> Self {
         Self {
             idle_timeout: seconds,
@@ -162,7 +162,7 @@ impl EntryOptions {
 }
 
 wire_enum! {
-    /// Why an entry is gone (`ofp_flow_removed_reason`).
+    /// Why an entry was removed (`ofp_flow_removed_reason`).
     FlowRemovedReason: u8 {
         /// No packet came for its idle timeout.
         IdleTimeout = 0,
@@ -175,24 +175,24 @@ wire_enum! {
     }
 }
 
-/// An entry is gone (1.3.5 section 7.4.2, 1.0 section 5.4.3).
+/// An entry was removed (1.3.5 section 7.4.2, 1.0 section 5.4.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRemoved<'a> {
     /// The entry's cookie.
     pub cookie: u64,
     /// The entry's priority.
     pub priority: u16,
-    /// Why it is gone.
+    /// Why it was removed.
     pub reason: FlowRemovedReason,
     /// The table it was in; 0 in 1.0.
     pub table_id: u8,
-    /// How long it lived: whole seconds.
+    /// How long it existed: whole seconds.
     pub duration_sec: u32,
-    /// How long it lived beyond the whole seconds, in nanoseconds.
+    /// How long it existed beyond the whole seconds, in nanoseconds.
     pub duration_nsec: u32,
     /// The idle timeout it was given, in seconds.
     pub idle_timeout: u16,
-    /// The hard timeout it was given, in seconds; 0 in 1.0, which does not tell.
+    /// The hard timeout it was given, in seconds; 0 in 1.0, which does not report it.
     pub hard_timeout: u16,
     /// How many packets it matched.
     pub packet_count: u64,

@@ -1,6 +1,6 @@
-//! What the codecs' tests share: golden bytes and the value that they stand for, compared in both directions.
+//! What the codecs' tests share: golden bytes and their value, compared in both directions.
 
-use crate::{DecodeError, Element, EncodeError, Message, Reader, Version};
+use crate::{DecodeError, Element, EncodeError, Message, Reader, Structure, Version};
 use std::fmt::Debug;
 
 /// The bytes that `text` spells; white space is for the reader.
@@ -25,7 +25,7 @@ where
 pub(crate) fn message<'a>(bytes: &'a [u8], message: &Message<'a>) {
     let (header, decoded) = Message::decode(bytes).expect("the golden bytes decode");
     assert_eq!(&decoded, message);
-    let version = Version::from_wire(header.version).expect("a version that is spoken here");
+    let version = Version::from_wire(header.version).expect("a supported version");
     for message in [message, &decoded] {
         let mut out = Vec::new();
         let result = message.encode(version, header.xid, &mut out);
@@ -39,7 +39,7 @@ pub(crate) fn decode_element<'a, T: Element<'a>>(
     version: Version,
     bytes: &'a [u8],
 ) -> Result<T, DecodeError> {
-    let mut reader = Reader::new(bytes, "golden bytes");
+    let mut reader = Reader::new(bytes, Structure::Message);
     let element = T::decode(version, &mut reader)?;
     reader.finish()?;
     Ok(element)

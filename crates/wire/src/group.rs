@@ -1,7 +1,9 @@
 //! Groups: sets of buckets that packets are handed to.
 
 use crate::codec::wire_enum;
-use crate::{Action, DecodeError, Element, EncodeError, List, PortNo, Reader, Version, of13};
+use crate::{
+    Action, DecodeError, Element, EncodeError, GROUP_ANY, List, PortNo, Reader, Version, of13,
+};
 use bitflags::bitflags;
 
 wire_enum! {
@@ -31,6 +33,30 @@ wire_enum! {
 }
 
 /// Adds, changes or deletes groups (1.3.5 section 7.3.4.2). 1.0 has none.
+///
+/// A program makes one with the constructors, which add a group; [`GroupMod::modify`] makes it a change of one.
+///
+/// ```
+/// use urtica_wire::{Action, Bucket, GroupMod, Message, PortNo, Version};
+///
+/// // Port 1 as long as it is up, then port 2.
+/// let protected = GroupMod::fast_failover(7, [
+///     Bucket::new(vec![Action::output(PortNo(1))]).watch_port(PortNo(1)),
+///     Bucket::new(vec![Action::output(PortNo(2))]).watch_port(PortNo(2)),
+/// ]);
+/// // Two of three flows to port 1, the others to port 2.
+/// let balanced = GroupMod::select(8, [
+///     Bucket::new(vec![Action::output(PortNo(1))]).weight(2),
+///     Bucket::new(vec![Action::output(PortNo(2))]).weight(1),
+/// ]);
+/// let mut out = Vec::new();
+/// Message::GroupMod(protected.clone()).encode(Version::Of13, 1, &mut out)?;
+/// Message::GroupMod(balanced).encode(Version::Of13, 2, &mut out)?;
+///
+/// let error = Message::GroupMod(protected).encode(Version::Of10, 3, &mut out).unwrap_err();
+/// assert_eq!(error.to_string(), "OpenFlow 1.0 cannot express the message OFPT_GROUP_MOD");
+/// # Ok::<(), urtica_wire::EncodeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMod<'a> {
     /// What to do.
@@ -41,6 +67,63 @@ pub struct GroupMod<'a> {
     pub group_id: u32,
     /// Its buckets.
     pub buckets: List<'a, Bucket<'a>>,
+}
+
+impl<'a> GroupMod<'a> {
+    /// Adds a group that sends a copy of each packet to every bucket: multicast and flooding.
+    pub fn all(group_id: u32, buckets: impl IntoIterator<Item = Bucket<'a>>) -> Self {
+        Self::add(GroupType::All, group_id, buckets)
+    }
+
+    /// Adds a group that sends each packet to one bucket, as the switch chooses, usually by a hash over the packet's
+    /// addresses and ports, in proportion to the weights. A bucket without a weight gets 1.
+    pub fn select(group_id: u32, buckets: impl IntoIterator<Item = Bucket<'a>>) -> Self {
+        let weighted = buckets.into_iter().map(|bucket| Bucket {
+            weight: bucket.weight.max(1),
+            ..bucket
+        });
+        Self::add(GroupType::Select, group_id, weighted)
+    }
+
+    /// Adds a group of one bucket with these actions: what many entries do, to be changed in one place.
+    pub fn indirect(group_id: u32, actions: impl Into<List<'a, Action<'a>>>) -> Self {
+        Self::add(GroupType::Indirect, group_id, [Bucket::new(actions)])
+    }
+
+    /// Adds a group that sends each packet to its first live bucket. Each bucket must watch a port or a group
+    /// ([`Bucket::watch_port`], [`Bucket::watch_group`]).
+    pub fn fast_failover(group_id: u32, buckets: impl IntoIterator<Item = Bucket<'a>>) -> Self {
+        Self::add(GroupType::FastFailover, group_id, buckets)
+    }
+
+    /// Deletes a group, and the flow entries that use it; [`crate::GROUP_ALL`] for all. No error where there is none.
+    pub fn delete(group_id: u32) -> Self {
+        Self {
+            command: GroupModCommand::Delete,
+            ..Self::add(GroupType::All, group_id, [])
+        }
+    }
+
+    /// The same group in place of the one that there is: its type and buckets change, what uses it stays.
+    pub fn modify(self) -> Self {
+        Self {
+            command: GroupModCommand::Modify,
+            ..self
+        }
+    }
+
+    fn add(
+        group_type: GroupType,
+        group_id: u32,
+        buckets: impl IntoIterator<Item = Bucket<'a>>,
+    ) -> Self {
+        Self {
+            command: GroupModCommand::Add,
+            group_type,
+            group_id,
+            buckets: buckets.into_iter().collect(),
+        }
+    }
 }
 
 /// One bucket of a group (`ofp_bucket`).
@@ -54,6 +137,36 @@ pub struct Bucket<'a> {
     pub watch_group: u32,
     /// Its action set.
     pub actions: List<'a, Action<'a>>,
+}
+
+impl<'a> Bucket<'a> {
+    /// A bucket with this action set, which watches nothing.
+    pub fn new(actions: impl Into<List<'a, Action<'a>>>) -> Self {
+        Self {
+            weight: 0,
+            watch_port: PortNo::ANY,
+            watch_group: GROUP_ANY,
+            actions: actions.into(),
+        }
+    }
+
+    /// The same with a weight, for a select group.
+    pub fn weight(self, weight: u16) -> Self {
+        Self { weight, ..self }
+    }
+
+    /// The same, live while this port is up.
+    pub fn watch_port(self, watch_port: PortNo) -> Self {
+        Self { watch_port, ..self }
+    }
+
+    /// The same, live while this group has a live bucket.
+    pub fn watch_group(self, watch_group: u32) -> Self {
+        Self {
+            watch_group,
+            ..self
+        }
+    }
 }
 
 impl<'a> Element<'a> for Bucket<'a> {
@@ -80,5 +193,58 @@ bitflags! {
         const CHAINING_CHECKS = 1 << 3;
         /// Bits without a meaning are kept.
         const _ = !0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden::{hex, message};
+    use crate::{GROUP_ALL, Message};
+
+    fn output(port: u32) -> Bucket<'static> {
+        Bucket::new(vec![Action::output(PortNo(port))])
+    }
+
+    #[test]
+    fn constructors_say_what_text_says() {
+        for (group, expected) in [
+            (
+                GroupMod::all(1, [output(1), output(2)]),
+                "group_id=1,type=all,bucket=actions=output:1,bucket=actions=output:2",
+            ),
+            (
+                GroupMod::select(2, [output(1).weight(3), output(2)]),
+                "group_id=2,type=select,bucket=weight:3,actions=output:1,bucket=weight:1,actions=output:2",
+            ),
+            (
+                GroupMod::indirect(3, vec![Action::PopVlan, Action::output(PortNo(2))]),
+                "group_id=3,type=indirect,bucket=actions=strip_vlan,output:2",
+            ),
+            (
+                GroupMod::fast_failover(
+                    4,
+                    [output(1).watch_port(PortNo(1)), output(2).watch_group(3)],
+                ),
+                "group_id=4,type=ff,bucket=watch_port:1,actions=output:1,bucket=watch_group:3,actions=output:2",
+            ),
+        ] {
+            let parsed = GroupMod::parse(GroupModCommand::Add, expected).expect(expected);
+            assert_eq!(group, parsed);
+            let modified = GroupMod::parse(GroupModCommand::Modify, expected).expect(expected);
+            assert_eq!(group.modify(), modified);
+        }
+        let parsed = GroupMod::parse(GroupModCommand::Delete, "group_id=5");
+        assert_eq!(Ok(GroupMod::delete(5)), parsed);
+        let parsed = GroupMod::parse(GroupModCommand::Delete, "");
+        assert_eq!(Ok(GroupMod::delete(GROUP_ALL)), parsed);
+    }
+
+    #[test]
+    fn a_failover_group_is_the_bytes_of_the_specification() {
+        let group = GroupMod::fast_failover(7, [output(1).watch_port(PortNo(1))]);
+        let bytes = hex("04 0f 0030 00000000 0000 03 00 00000007
+             0020 0000 00000001 ffffffff 00000000 0000 0010 00000001 0000 000000000000");
+        message(&bytes, &Message::GroupMod(group));
     }
 }

@@ -1,9 +1,9 @@
-//! The eight bytes that open every message, and the versions that they may name.
+//! The eight-byte header of every message, and the supported versions.
 
-use crate::{DecodeError, Put, Reader};
+use crate::{DecodeError, Put, Reader, Structure};
 use std::fmt;
 
-/// A version of the protocol that we speak.
+/// A supported version of OpenFlow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Version {
@@ -37,7 +37,7 @@ impl Version {
     }
 }
 
-/// As people write it: `1.0`, `1.3`.
+/// `1.0` or `1.3`.
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -47,17 +47,24 @@ impl fmt::Display for Version {
     }
 }
 
+/// A text that is not a supported version.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not an OpenFlow version that is spoken here; expected 1.0 or 1.3")]
+pub struct ParseVersionError {
+    text: String,
+}
+
 impl std::str::FromStr for Version {
-    type Err = String;
+    type Err = ParseVersionError;
 
     /// Reads `1.0` or `1.3`, and Open vSwitch's names `OpenFlow10` and `OpenFlow13`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "1.0" | "OpenFlow10" => Ok(Self::Of10),
             "1.3" | "OpenFlow13" => Ok(Self::Of13),
-            other => Err(format!(
-                "'{other}' is not an OpenFlow version that is spoken here; expected 1.0 or 1.3"
-            )),
+            other => Err(ParseVersionError {
+                text: other.to_owned(),
+            }),
         }
     }
 }
@@ -82,7 +89,7 @@ impl Header {
     /// The header of a message that takes the next `bytes`, or `None` when fewer than eight are there yet.
     #[inline]
     pub fn peek(bytes: &[u8]) -> Option<Self> {
-        Self::read(&mut Reader::new(bytes, "header")).ok()
+        Self::read(&mut Reader::new(bytes, Structure::Header)).ok()
     }
 
     /// Reads the header of a message.
@@ -111,7 +118,7 @@ impl Header {
 
 /// Takes the first whole message off the front of `bytes`: the message and what follows it.
 ///
-/// `Ok(None)` means that more bytes must come first.
+/// `Ok(None)` means that more bytes are needed.
 ///
 /// # Errors
 /// [`DecodeError::Length`] where the header's length is below eight: nothing after it can be trusted.
@@ -127,7 +134,7 @@ pub fn split_frame(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, DecodeError> 
     let length = usize::from(header.length);
     if length < Header::SIZE {
         return Err(DecodeError::Length {
-            what: "header",
+            what: Structure::Header,
             length,
             expected: "at least 8, the size of the header itself",
         });

@@ -1,22 +1,23 @@
 //! Symmetric messages with a body: hello, error, experimenter.
 
 use crate::{
-    DecodeError, Element, EncodeError, ErrorCode, Header, List, Message, Reader, Version, of13,
+    DecodeError, Element, EncodeError, ErrorCode, Header, List, Message, Reader, Structure,
+    Version, of13,
 };
 
-/// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in hellos of 1.0, and of versions that are not spoken here,
-/// they are read if they are there.
+/// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in hellos of 1.0 and of unsupported versions they
+/// are read if they are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// What the peer says of itself.
+    /// The elements, of which the version bitmap is the one that is defined.
     pub elements: List<'a, HelloElement<'a>>,
 }
 
 impl<'a> Hello<'a> {
     /// "Implementations must be prepared to receive a hello message that includes a body, ignoring its contents" (1.0
-    /// section 5.5.1): a body that is no list of elements is passed over.
+    /// section 5.5.1): a body that is not a list of elements is ignored.
     pub(crate) fn decode_lenient(version: Version, body: &mut Reader<'a>) -> Self {
-        let mut bytes = Reader::new(body.rest(), "hello");
+        let mut bytes = Reader::new(body.rest(), body.what());
         let elements = List::decode(version, &mut bytes).unwrap_or_default();
         Self { elements }
     }
@@ -25,7 +26,8 @@ impl<'a> Hello<'a> {
 impl Hello<'_> {
     /// Appends a hello that offers these versions, in the header of the highest.
     ///
-    /// Where that is 1.0 it has no bitmap: a peer of that age need not understand one, and the header says it all.
+    /// Where that is 1.0 it has no bitmap: peers of that version need not understand one, and the version in the header
+    /// is enough.
     ///
     /// # Panics
     /// Where no version is offered.
@@ -49,7 +51,8 @@ impl Hello<'_> {
     pub fn negotiate(frame: &[u8], ours: &[Version]) -> Option<Version> {
         let theirs = Header::peek(frame)?.version;
         let body = frame.get(Header::SIZE..).unwrap_or_default();
-        let hello = Hello::decode_lenient(Version::Of13, &mut Reader::new(body, "hello"));
+        let hello =
+            Hello::decode_lenient(Version::Of13, &mut Reader::new(body, Structure::Message));
         let mut elements = hello.elements.iter();
         let bitmap = elements.find(|element| matches!(element, HelloElement::VersionBitmap(_)));
         let highest = ours.iter().max()?.to_wire();
@@ -64,9 +67,9 @@ impl Hello<'_> {
 /// An element of a hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HelloElement<'a> {
-    /// Which versions the peer speaks: 32-bit words, bit n of word 0 for wire version n (OFPHET_VERSIONBITMAP).
+    /// The versions that the peer supports: 32-bit words, bit n of word 0 for wire version n (OFPHET_VERSIONBITMAP).
     VersionBitmap(&'a [u8]),
-    /// An element that we do not know.
+    /// An unknown element.
     Other {
         /// Its type.
         element_type: u16,
@@ -108,6 +111,20 @@ pub struct ErrorMessage<'a> {
     pub data: &'a [u8],
 }
 
+impl ErrorMessage<'_> {
+    /// The code in `frame`, an OFPT_ERROR that came in place of a hello. It is at the same place in all versions, and
+    /// errors about hellos have the same numbers, so this is true also of unsupported versions. A message that is
+    /// too short for a code is OFPHFC_INCOMPATIBLE.
+    pub fn hello_error_code(frame: &[u8]) -> ErrorCode {
+        let body = frame.get(Header::SIZE..).unwrap_or_default();
+        let mut reader = Reader::new(body, Structure::Message);
+        match (reader.u16(), reader.u16()) {
+            (Ok(error_type), Ok(code)) => ErrorCode::from_wire(Version::Of13, error_type, code),
+            _ => ErrorCode::HelloFailedIncompatible,
+        }
+    }
+}
+
 /// An experimenter message (1.3.5 section 7.5.4; 1.0 section 5.5.4 calls it vendor).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experimenter<'a> {
@@ -115,4 +132,21 @@ pub struct Experimenter<'a> {
     pub experimenter: u32,
     /// What follows the experimenter id. In 1.3 its first four bytes are the experimenter's own type.
     pub data: &'a [u8],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_of_a_refused_hello_is_found_in_any_version() {
+        // OpenFlow 1.5, OFPT_ERROR, OFPET_HELLO_FAILED, OFPHFC_EPERM.
+        let frame = [0x06, 1, 0, 12, 0, 0, 0, 1, 0, 0, 0, 1];
+        let code = ErrorMessage::hello_error_code(&frame);
+        assert_eq!(code, ErrorCode::HelloFailedEperm);
+        for short in 0..frame.len() {
+            let code = ErrorMessage::hello_error_code(&frame[..short]);
+            assert_eq!(code, ErrorCode::HelloFailedIncompatible, "{short}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The numbers that name things: datapaths, ports, buffers.
+//! Identifiers: datapath ids, port numbers, buffer ids.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,11 +19,21 @@ impl fmt::Debug for DatapathId {
     }
 }
 
+/// A text that is not a datapath id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{text}' is not a datapath id; expected a decimal number, 0x and hex digits, 16 hex digits, or eight pairs of \
+     them with colons"
+)]
+pub struct ParseDatapathIdError {
+    text: String,
+}
+
 impl FromStr for DatapathId {
-    type Err = String;
+    type Err = ParseDatapathIdError;
 
     /// Reads decimal, `0x…`, exactly 16 hex digits, and the colon form `00:00:00:00:00:00:00:01`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let number = if let Some(hex) = text.strip_prefix("0x") {
             u64::from_str_radix(hex, 16).ok()
         } else if text.contains(':') {
@@ -33,11 +43,8 @@ impl FromStr for DatapathId {
         } else {
             text.parse().ok()
         };
-        number.map(Self).ok_or_else(|| {
-            format!(
-                "'{text}' is not a datapath id; expected a decimal number, 0x and hex digits, 16 hex digits, or eight \
-                 pairs of them with colons"
-            )
+        number.map(Self).ok_or_else(|| ParseDatapathIdError {
+            text: text.to_owned(),
         })
     }
 }
@@ -111,23 +118,35 @@ impl fmt::Debug for PortNo {
     }
 }
 
-impl FromStr for PortNo {
-    type Err = String;
+/// A text that is not a port.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{text}' is not a port; expected a number or one of IN_PORT, TABLE, NORMAL, FLOOD, ALL, CONTROLLER, LOCAL, ANY"
+)]
+pub struct ParsePortNoError {
+    text: String,
+}
 
-    /// Reads a number or a reserved port's name in any case; `NONE` is 1.0's word for `ANY`.
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for PortNo {
+    type Err = ParsePortNoError;
+
+    /// Reads a number or a reserved port's name in any case; `NONE` is 1.0's name for `ANY`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let named = Self::NAMES
             .iter()
             .find(|(_, name)| name.eq_ignore_ascii_case(text))
             .map(|&(port, _)| port);
         let none = text.eq_ignore_ascii_case("NONE").then_some(Self::ANY);
-        named.or(none).or_else(|| text.parse().ok().map(Self)).ok_or_else(|| {
-            format!("'{text}' is not a port; expected a number or one of IN_PORT, TABLE, NORMAL, FLOOD, ALL, CONTROLLER, LOCAL, ANY")
-        })
+        named
+            .or(none)
+            .or_else(|| text.parse().ok().map(Self))
+            .ok_or_else(|| ParsePortNoError {
+                text: text.to_owned(),
+            })
     }
 }
 
-/// Which packet a switch has kept for us, if any.
+/// The buffer in which a switch keeps a packet for the controller, if it does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BufferId(pub u32);
 

@@ -1,11 +1,15 @@
-//! OpenFlow 1.0 and 1.3, and the headers of the packets that it talks about.
+//! OpenFlow 1.0 and 1.3 messages, and the headers of the packets that they carry.
 //!
-//! This crate stands alone: bytes in, bytes out, no I/O, no clock. Controller, benchmark and switch share it.
+//! [`Message`] and its parts are one set of types for both versions; the codecs turn bytes into them and back, [`text`]
+//! reads and prints them in the syntax of `ovs-ofctl`, and [`packet`] reads and writes packet headers.
+//!
+//! **Why a crate of its own.** Controller and switch share it, and so can any program that meets OpenFlow in a socket,
+//! a capture or a test. It has no I/O, no threads and no clock, and depends on none of the other crates.
 //!
 //! # Reading
-//! [`split_frame`] cuts whole messages off a stream; [`Message::decode`] checks one and gives it as a value that borrows
-//! from the bytes. One set of types serves both versions. Nothing in here panics on any bytes: what is wrong with them
-//! is a [`DecodeError`], which knows the OFPT_ERROR code to answer with.
+//! [`split_frame`] splits a stream into whole messages; [`Message::decode`] checks one and returns a value that borrows
+//! from the bytes. No bytes make it panic: malformed ones are a [`DecodeError`], which has the OFPT_ERROR code to
+//! answer with.
 //!
 //! ```
 //! use urtica_wire::{Message, PortNo, split_frame};
@@ -31,15 +35,17 @@
 //! ```
 //!
 //! # Writing
-//! [`Message::encode`] appends to a buffer, in either version. What a version lacks is an [`EncodeError`] that names it,
-//! and then the buffer is as it was.
+//! [`Message::encode`] appends to a buffer, in either version. Where the version lacks something, an [`EncodeError`]
+//! names it, and the buffer is as it was.
 //!
 //! ```
-//! use urtica_wire::{Action, FlowMod, Instruction, List, Match, Message, PortNo, Version};
+//! use urtica_wire::{
+//!     Action, EtherType, FlowMod, Instruction, IpProtocol, List, Match, Message, PortNo, Version,
+//! };
 //!
 //! let web_to_port_2 = FlowMod {
 //!     priority: 10,
-//!     match_: Match::any().eth_type(0x0800).ip_proto(6).tcp_dst(80),
+//!     match_: Match::any().eth_type(EtherType::IPV4).ip_proto(IpProtocol::TCP).tcp_dst(80),
 //!     instructions: List::from(vec![Instruction::apply(vec![Action::output(PortNo(2))])]),
 //!     ..FlowMod::default()
 //! };
@@ -72,12 +78,12 @@
 //!
 //! # Cost
 //! Decoding checks a message once and allocates nothing: a [`List`] stays the bytes that it was read from. The messages
-//! that a controller reads and sends most have ways of their own, [`PacketIn::decode`], [`ExactFlowMod`] and
-//! [`OutputPacket`], of a few nanoseconds each (`cargo bench -p urtica-wire`).
+//! that a controller reads and sends most have codecs of their own, [`PacketIn::decode`], [`ExactFlowMod`] and
+//! [`OutputPacket`], which take a few nanoseconds each (`cargo bench -p urtica-wire`).
 //!
 //! # Packets
 //! [`packet`] has a view and a writer for each header that OpenFlow matches on, and [`packet::Headers`], which reads
-//! them all in one go.
+//! them all in one pass.
 
 mod action;
 mod codec;
@@ -104,6 +110,8 @@ pub mod packet;
 mod packet_in;
 mod packet_out;
 mod port;
+mod prefix;
+mod protocol;
 mod queue;
 mod role;
 mod table;
@@ -114,9 +122,10 @@ mod of13;
 pub mod text;
 
 pub use action::Action;
-pub use codec::{Element, Iter, List, Put, Reader};
+pub use codec::{Element, Iter, List};
+pub(crate) use codec::{Put, Reader};
 pub use config::{ConfigFlags, SwitchConfig};
-pub use error::{DecodeError, EncodeError};
+pub use error::{DecodeError, EncodeError, Structure};
 pub use error_code::ErrorCode;
 pub use exact::{ExactFlowMod, OutputPacket};
 pub use features::{Capabilities, Features};
@@ -125,11 +134,11 @@ pub use flow_mod::{
     EntryOptions, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
 };
 pub use group::{Bucket, GroupCapabilities, GroupMod, GroupModCommand, GroupType};
-pub use header::{Header, Version, split_frame};
+pub use header::{Header, ParseVersionError, Version, split_frame};
 pub use hello::{ErrorMessage, Experimenter, Hello, HelloElement};
 pub use ids::{
-    BufferId, CONTROLLER_NO_BUFFER, DatapathId, GROUP_ALL, GROUP_ANY, GROUP_MAX, METER_ALL, PortNo,
-    QUEUE_ALL, TABLE_ALL,
+    BufferId, CONTROLLER_NO_BUFFER, DatapathId, GROUP_ALL, GROUP_ANY, GROUP_MAX, METER_ALL,
+    ParseDatapathIdError, ParsePortNoError, PortNo, QUEUE_ALL, TABLE_ALL,
 };
 pub use instruction::Instruction;
 pub use mac::{MacAddr, ParseMacAddrError};
@@ -148,6 +157,8 @@ pub use packet_out::PacketOut;
 pub use port::{
     FixedName, Port, PortConfig, PortFeatures, PortMod, PortReason, PortState, PortStatus,
 };
+pub use prefix::{Ipv4Prefix, Ipv6Prefix, PrefixError};
+pub use protocol::{EtherType, IpProtocol};
 pub use queue::{PacketQueue, QueueConfig, QueueProperty};
 pub use role::{AsyncConfig, ControllerRole, Role};
 pub use table::{TableFeatureKind, TableFeatureProperty, TableFeatures, TableMod};

@@ -86,7 +86,7 @@ impl fmt::Display for MacAddr {
     }
 }
 
-/// The same as `Display`: six raw numbers help nobody.
+/// The same as `Display`.
 impl fmt::Debug for MacAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -1,15 +1,35 @@
-//! What a flow entry looks at: version-neutral, with OXM's names and semantics.
+//! Matches: version-neutral, with OXM's names and semantics.
 
-use crate::{Field, List, MacAddr, OxmField, PacketIn, PortNo, of10};
+use crate::field::FieldBits;
+use crate::{
+    EtherType, Field, IpProtocol, Ipv4Prefix, Ipv6Prefix, List, MacAddr, OxmField, PacketIn,
+    PortNo, of10,
+};
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A set of fields that a packet must have. Without any it matches every packet.
+///
+/// There is a method for each of the fields that programs use most; any other field, and any mask, goes through
+/// [`Match::with_exact`] and [`Match::with_masked`]. Switches of 1.3 refuse a field whose prerequisite is not in the
+/// match (1.3.5 table 12): `tcp_dst` needs `ip_proto`, and that `eth_type`.
+///
+/// ```
+/// use urtica_wire::{EtherType, IpProtocol, Ipv4Prefix, Match};
+///
+/// let servers: Ipv4Prefix = "10.1.0.0/16".parse()?;
+/// let web = Match::any()
+///     .eth_type(EtherType::IPV4)
+///     .ip_proto(IpProtocol::TCP)
+///     .ipv4_dst(servers)
+///     .tcp_dst(80);
+/// assert_eq!(web.to_string(), "tcp,nw_dst=10.1.0.0/16,tp_dst=80");
+/// # Ok::<(), urtica_wire::PrefixError>(())
+/// ```
 ///
 /// Read from the wire it borrows the bytes and decodes lazily; built by the methods below it owns its fields;
 /// [`Match::exact`] borrows the packet and is the form that the straight-line flow mod writer takes.
 ///
-/// 1.0's fixed match becomes OXM fields by what its types and protocol say: `nw_src` of an ARP packet is `arp_spa`,
+/// 1.0's fixed match becomes OXM fields by its EtherType and IP protocol: `nw_src` of an ARP packet is `arp_spa`,
 /// `tp_src` of ICMP is `icmpv4_type`. Fields whose prerequisite is missing are dropped, as 1.0 section 3.4 asks.
 #[derive(Clone)]
 pub struct Match<'a>(pub(crate) Repr<'a>);
@@ -18,7 +38,7 @@ pub struct Match<'a>(pub(crate) Repr<'a>);
 pub(crate) enum Repr<'a> {
     /// `ofp_match` of 1.0.
     Of10(&'a [u8; of10::MATCH_SIZE]),
-    /// The one field that a packet-in of 1.0 tells.
+    /// The one field in a packet-in of 1.0.
     InPort(PortNo),
     /// Fields read from the wire (1.3) or given one by one.
     Fields(List<'a, Field<'a>>),
@@ -97,7 +117,7 @@ impl<'a> Match<'a> {
             .chain(exact.into_iter().flatten())
     }
 
-    /// The value and mask of a field, or `None` where the match does not look at it.
+    /// The value and mask of a field, or `None` where the match has no such field.
     pub fn get(&self, wanted: OxmField) -> Option<(u128, u128)> {
         self.fields().find_map(|field| match field {
             Field::Basic { field, value, mask } if field == wanted => Some((value, mask)),
@@ -116,12 +136,18 @@ impl<'a> Match<'a> {
         Self::from(fields)
     }
 
+    /// Removes a field, where it is there.
+    pub fn without(self, removed: OxmField) -> Self {
+        let kept = |field: &Field| field.oxm_field() != Some(removed);
+        Self::from(self.fields().filter(kept).collect::<Vec<_>>())
+    }
+
     /// Adds a field that must have all bits of `value`.
     pub fn with_exact(self, field: OxmField, value: impl Into<u128>) -> Self {
         self.with(Field::exact(field, value.into()))
     }
 
-    /// Adds a field of which only the bits in `mask` count.
+    /// Adds a field of which only the bits in `mask` are compared.
     pub fn with_masked(
         self,
         field: OxmField,
@@ -132,16 +158,15 @@ impl<'a> Match<'a> {
     }
 }
 
-/// The commonest fields as methods: `Match::any().eth_type(0x0800).ipv4_dst(address)`. All others, and masks, go
-/// through [`Match::with_exact`] and [`Match::with_masked`].
+/// Defines methods that match a field. Columns: the method, what it takes, the field.
 macro_rules! field_methods {
-    ($($name:ident($kind:ty) => $field:ident, $convert:expr;)+) => {
+    ($($(#[$meta:meta])* $name:ident($value:ty) => $field:ident;)+) => {
         impl Match<'_> {
             $(
-                #[doc = concat!("Adds `", stringify!($name), "`.")]
-                pub fn $name(self, value: $kind) -> Self {
-                    let convert: fn($kind) -> u128 = $convert;
-                    self.with_exact(OxmField::$field, convert(value))
+                #[doc = concat!("Adds [`OxmField::", stringify!($field), "`].")]
+                $(#[$meta])*
+                pub fn $name(self, value: $value) -> Self {
+                    self.with_exact(OxmField::$field, value.bits())
                 }
             )+
         }
@@ -149,20 +174,84 @@ macro_rules! field_methods {
 }
 
 field_methods! {
-    in_port(PortNo) => InPort, |port| port.0.into();
-    eth_dst(MacAddr) => EthDst, |address| address.to_u64().into();
-    eth_src(MacAddr) => EthSrc, |address| address.to_u64().into();
-    eth_type(u16) => EthType, u128::from;
-    vlan_vid(u16) => VlanVid, |vid| u128::from(vid | VLAN_PRESENT);
-    ip_proto(u8) => IpProto, u128::from;
-    ipv4_src(Ipv4Addr) => Ipv4Src, |address| address.to_bits().into();
-    ipv4_dst(Ipv4Addr) => Ipv4Dst, |address| address.to_bits().into();
-    ipv6_src(Ipv6Addr) => Ipv6Src, Ipv6Addr::to_bits;
-    ipv6_dst(Ipv6Addr) => Ipv6Dst, Ipv6Addr::to_bits;
-    tcp_src(u16) => TcpSrc, u128::from;
-    tcp_dst(u16) => TcpDst, u128::from;
-    udp_src(u16) => UdpSrc, u128::from;
-    udp_dst(u16) => UdpDst, u128::from;
+    in_port(PortNo) => InPort;
+    eth_dst(MacAddr) => EthDst;
+    eth_src(MacAddr) => EthSrc;
+    /// The packet must have a VLAN tag, too.
+    vlan_pcp(u8) => VlanPcp;
+    ip_dscp(u8) => IpDscp;
+    ip_ecn(u8) => IpEcn;
+    tcp_src(u16) => TcpSrc;
+    tcp_dst(u16) => TcpDst;
+    udp_src(u16) => UdpSrc;
+    udp_dst(u16) => UdpDst;
+    sctp_src(u16) => SctpSrc;
+    sctp_dst(u16) => SctpDst;
+    icmpv4_type(u8) => Icmpv4Type;
+    icmpv4_code(u8) => Icmpv4Code;
+    icmpv6_type(u8) => Icmpv6Type;
+    icmpv6_code(u8) => Icmpv6Code;
+    /// 1 is a request, 2 a reply.
+    arp_op(u16) => ArpOp;
+    arp_sha(MacAddr) => ArpSha;
+    arp_tha(MacAddr) => ArpTha;
+    mpls_label(u32) => MplsLabel;
+    tunnel_id(u64) => TunnelId;
+}
+
+/// Defines methods that match an address or a prefix of one. Columns: the method, what it takes, the field.
+macro_rules! prefix_methods {
+    ($($name:ident($prefix:ty) => $field:ident;)+) => {
+        impl Match<'_> {
+            $(
+                #[doc = concat!("Adds [`OxmField::", stringify!($field), "`]: an address, or a prefix.")]
+                ///
+                /// A prefix of no bits, as `0.0.0.0/0`, matches every address: it only removes an earlier value.
+                pub fn $name(self, addresses: impl Into<$prefix>) -> Self {
+                    let prefix = addresses.into();
+                    self.with_prefix(OxmField::$field, prefix.address().bits(), prefix.mask().bits())
+                }
+            )+
+        }
+    };
+}
+
+prefix_methods! {
+    ipv4_src(Ipv4Prefix) => Ipv4Src;
+    ipv4_dst(Ipv4Prefix) => Ipv4Dst;
+    ipv6_src(Ipv6Prefix) => Ipv6Src;
+    ipv6_dst(Ipv6Prefix) => Ipv6Dst;
+    arp_spa(Ipv4Prefix) => ArpSpa;
+    arp_tpa(Ipv4Prefix) => ArpTpa;
+}
+
+impl Match<'_> {
+    /// Adds `eth_type`, by name or number.
+    pub fn eth_type(self, eth_type: impl Into<EtherType>) -> Self {
+        self.with_exact(OxmField::EthType, eth_type.into().0)
+    }
+
+    /// Adds `ip_proto`, by name or number.
+    pub fn ip_proto(self, ip_proto: impl Into<IpProtocol>) -> Self {
+        self.with_exact(OxmField::IpProto, ip_proto.into().0)
+    }
+
+    /// Adds `vlan_vid`: packets whose outermost tag has this VLAN id (12 bits).
+    pub fn vlan_vid(self, vlan_id: u16) -> Self {
+        self.with_exact(OxmField::VlanVid, vlan_id | VLAN_PRESENT)
+    }
+
+    /// Adds `vlan_vid`: packets without a VLAN tag (OFPVID_NONE).
+    pub fn untagged(self) -> Self {
+        self.with_exact(OxmField::VlanVid, 0_u16)
+    }
+
+    fn with_prefix(self, field: OxmField, value: u128, mask: u128) -> Self {
+        if mask == 0 {
+            return self.without(field);
+        }
+        self.with_masked(field, value, mask)
+    }
 }
 
 /// Set in `vlan_vid` where the packet has a VLAN tag (OFPVID_PRESENT).
@@ -183,8 +272,10 @@ impl<'a> From<Vec<Field<'a>>> for Match<'a> {
 /// Equal when they hold the same fields, in whatever order.
 impl PartialEq for Match<'_> {
     fn eq(&self, other: &Self) -> bool {
-        let within =
-            |a: &Self, b: &Self| a.fields().all(|field| b.fields().any(|twin| twin == field));
+        let within = |a: &Self, b: &Self| {
+            a.fields()
+                .all(|field| b.fields().any(|other| other == field))
+        };
         within(self, other) && within(other, self)
     }
 }
@@ -194,5 +285,67 @@ impl Eq for Match<'_> {}
 impl fmt::Debug for Match<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.fields()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    #[test]
+    fn methods_say_what_text_says() {
+        let ipv4 = || Match::any().eth_type(EtherType::IPV4);
+        let arp = || Match::any().eth_type(EtherType::ARP);
+        let mac = MacAddr::new([2, 0, 0, 0, 0, 1]);
+        let network: Ipv4Prefix = "10.1.0.0/16".parse().unwrap();
+        let host = Ipv4Addr::new(10, 0, 0, 1);
+        for (match_, expected) in [
+            (
+                Match::any().vlan_vid(5).vlan_pcp(3),
+                "dl_vlan=5,dl_vlan_pcp=3",
+            ),
+            (Match::any().untagged(), "vlan_tci=0x0000/0x1fff"),
+            (
+                ipv4().ipv4_src(network).ipv4_dst(host),
+                "ip,nw_src=10.1.0.0/16,nw_dst=10.0.0.1",
+            ),
+            (
+                ipv4().ip_proto(IpProtocol::SCTP).sctp_dst(7),
+                "sctp,tp_dst=7",
+            ),
+            (
+                ipv4()
+                    .ip_proto(IpProtocol::ICMP)
+                    .icmpv4_type(8)
+                    .icmpv4_code(0),
+                "icmp,icmp_type=8,icmp_code=0",
+            ),
+            (
+                arp().arp_op(1).arp_tpa(network),
+                "arp,arp_tpa=10.1.0.0/16,arp_op=1",
+            ),
+            (
+                arp().arp_spa(host).arp_sha(mac),
+                "arp,arp_spa=10.0.0.1,arp_sha=02:00:00:00:00:01",
+            ),
+            (
+                Match::any()
+                    .eth_type(EtherType::IPV6)
+                    .ipv6_dst(Ipv6Addr::LOCALHOST),
+                "ipv6,ipv6_dst=::1",
+            ),
+        ] {
+            assert_eq!(match_, expected.parse().expect(expected), "{match_}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_without_bits_looks_at_nothing() {
+        let all: Ipv4Prefix = "0.0.0.0/0".parse().unwrap();
+        let ipv4 = Match::any().eth_type(EtherType::IPV4);
+        assert_eq!(ipv4.clone().ipv4_dst(all), ipv4);
+        let host = ipv4.clone().ipv4_dst(Ipv4Addr::LOCALHOST);
+        assert_eq!(host.ipv4_dst(all), ipv4);
     }
 }

@@ -1,16 +1,16 @@
-//! All messages of both versions, and the way from bytes to them and back.
+//! All messages of both versions: decoding and encoding.
 
 use crate::{
     AsyncConfig, DecodeError, EncodeError, ErrorMessage, Experimenter, Features, FlowMod,
     FlowRemoved, GroupMod, Header, Hello, MeterMod, MultipartReply, MultipartRequest, PacketIn,
-    PacketOut, PortMod, PortNo, PortStatus, Put, QueueConfig, Reader, Role, SwitchConfig, TableMod,
-    Version, of10, of13,
+    PacketOut, PortMod, PortNo, PortStatus, Put, QueueConfig, Reader, Role, Structure,
+    SwitchConfig, TableMod, Version, of10, of13,
 };
 
 /// The type of a hello, in all versions.
-const OFPT_HELLO: u8 = 0;
+pub(crate) const OFPT_HELLO: u8 = 0;
 /// The type of a packet-in, in both versions.
-const OFPT_PACKET_IN: u8 = 10;
+pub(crate) const OFPT_PACKET_IN: u8 = 10;
 
 /// A message. Names are 1.3's; 1.0's vendor is [`Message::Experimenter`], its stats are multipart messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,27 +19,27 @@ pub enum Message<'a> {
     Hello(Hello<'a>),
     /// Something failed.
     Error(ErrorMessage<'a>),
-    /// Are you there? The payload is to be sent back.
+    /// Checks that the peer is alive; it sends the payload back.
     EchoRequest(&'a [u8]),
-    /// Yes.
+    /// The reply to an echo request, with its payload.
     EchoReply(&'a [u8]),
     /// An experimenter's message.
     Experimenter(Experimenter<'a>),
-    /// Who are you?
+    /// Asks for the datapath id and what the switch can do.
     FeaturesRequest,
-    /// This switch.
+    /// The datapath id and what the switch can do.
     FeaturesReply(Features<'a>),
     /// Asks for the configuration.
     GetConfigRequest,
-    /// Tells it.
+    /// The configuration.
     GetConfigReply(SwitchConfig),
-    /// Sets it.
+    /// Sets the configuration.
     SetConfig(SwitchConfig),
     /// A packet for the controller.
     PacketIn(PacketIn<'a>),
-    /// A flow entry is gone.
+    /// A flow entry was removed.
     FlowRemoved(FlowRemoved<'a>),
-    /// Something happened to a port.
+    /// A port was added, removed or changed.
     PortStatus(PortStatus),
     /// A packet from the controller.
     PacketOut(PacketOut<'a>),
@@ -51,27 +51,27 @@ pub enum Message<'a> {
     PortMod(PortMod),
     /// Changes a table. 1.3 only.
     TableMod(TableMod),
-    /// Asks for state.
+    /// Asks for statistics or other state.
     MultipartRequest(MultipartRequest<'a>),
-    /// Tells state.
+    /// The statistics or other state.
     MultipartReply(MultipartReply<'a>),
-    /// Asks that all earlier messages be dealt with first.
+    /// Asks the switch to process all earlier messages before any later one.
     BarrierRequest,
-    /// They are.
+    /// All messages before the barrier request have been processed.
     BarrierReply,
     /// Asks for a port's queues.
     QueueGetConfigRequest(PortNo),
-    /// Tells them.
+    /// A port's queues.
     QueueGetConfigReply(QueueConfig<'a>),
     /// Asks for a role. 1.3 only.
     RoleRequest(Role),
-    /// Tells it. 1.3 only.
+    /// The role. 1.3 only.
     RoleReply(Role),
     /// Asks which asynchronous messages are sent. 1.3 only.
     GetAsyncRequest,
-    /// Tells it. 1.3 only.
+    /// Which asynchronous messages are sent. 1.3 only.
     GetAsyncReply(AsyncConfig),
-    /// Sets it. 1.3 only.
+    /// Sets which asynchronous messages are sent. 1.3 only.
     SetAsync(AsyncConfig),
     /// Changes meters. 1.3 only.
     MeterMod(MeterMod<'a>),
@@ -80,18 +80,18 @@ pub enum Message<'a> {
 impl<'a> Message<'a> {
     /// Reads one whole message, as [`crate::split_frame`] gives it, and checks all of it.
     ///
-    /// A hello may have any version but 0: peers open with the newest that they speak. The header tells which.
+    /// A hello may have any version but 0: peers open with the newest that they support. The version is in the header.
     ///
     /// # Errors
     /// [`DecodeError`] where the header names an unknown version or type, where its length is not that of `frame`,
     /// or where anything inside is not as the specification says.
     #[inline]
     pub fn decode(frame: &'a [u8]) -> Result<(Header, Self), DecodeError> {
-        let mut reader = Reader::new(frame, "message");
+        let mut reader = Reader::new(frame, Structure::Message);
         let header = Header::read(&mut reader)?;
         if usize::from(header.length) != frame.len() {
             return Err(DecodeError::Length {
-                what: "header",
+                what: Structure::Header,
                 length: header.length.into(),
                 expected: "the number of bytes that the message has",
             });
@@ -108,12 +108,12 @@ impl<'a> Message<'a> {
             // Most messages that a controller reads are packet-ins: a branch leads to them, not a table of types, and
             // each version puts its own in place, where a common way would copy it (measured: 17 and 62 cycles).
             (Version::Of10, OFPT_PACKET_IN) => {
-                let mut body = Reader::new(reader.rest(), "packet-in");
+                let mut body = Reader::new(reader.rest(), Structure::packet_in(Version::Of10));
                 return of10::packet_in::decode(&mut body)
                     .map(|packet_in| (header, Message::PacketIn(packet_in)));
             }
             (Version::Of13, OFPT_PACKET_IN) => {
-                let mut body = Reader::new(reader.rest(), "packet-in");
+                let mut body = Reader::new(reader.rest(), Structure::packet_in(Version::Of13));
                 return of13::packet_in::decode(&mut body)
                     .map(|packet_in| (header, Message::PacketIn(packet_in)));
             }

@@ -34,6 +34,23 @@ bitflags! {
 }
 
 /// Adds, changes or deletes meters (1.3.5 section 7.3.4.4). 1.0 has none.
+///
+/// A program makes one with the constructors, which add a meter; [`MeterMod::modify`] makes it a change of one. An
+/// entry sends its packets through it with [`Instruction::Meter`](crate::Instruction::Meter).
+///
+/// ```
+/// use urtica_wire::{Message, MeterBand, MeterMod, Version};
+///
+/// // At most 10 Mbit/s, with bursts of up to 1 Mbit.
+/// let limit = MeterMod::kbps(1, [MeterBand::drop_above(10_000).burst(1_000)]);
+/// assert_eq!(limit.to_string(), "meter=1 kbps burst bands=type=drop rate=10000 burst_size=1000");
+///
+/// let mut out = Vec::new();
+/// Message::MeterMod(limit.clone()).encode(Version::Of13, 1, &mut out)?;
+/// let error = Message::MeterMod(limit).encode(Version::Of10, 2, &mut out).unwrap_err();
+/// assert_eq!(error.to_string(), "OpenFlow 1.0 cannot express the message OFPT_METER_MOD");
+/// # Ok::<(), urtica_wire::EncodeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterMod<'a> {
     /// What to do.
@@ -44,6 +61,64 @@ pub struct MeterMod<'a> {
     pub meter_id: u32,
     /// Its bands.
     pub bands: List<'a, MeterBand<'a>>,
+}
+
+impl<'a> MeterMod<'a> {
+    /// Adds a meter whose bands have rates in kb/s, and burst sizes in kilobits.
+    pub fn kbps(meter_id: u32, bands: impl IntoIterator<Item = MeterBand<'a>>) -> Self {
+        Self::add(MeterFlags::KBPS, meter_id, bands)
+    }
+
+    /// Adds a meter whose bands have rates in packets/s, and burst sizes in packets.
+    pub fn packets_per_second(
+        meter_id: u32,
+        bands: impl IntoIterator<Item = MeterBand<'a>>,
+    ) -> Self {
+        Self::add(MeterFlags::PKTPS, meter_id, bands)
+    }
+
+    /// Deletes a meter, and the flow entries that use it; [`crate::METER_ALL`] for all. No error where there is none.
+    pub fn delete(meter_id: u32) -> Self {
+        Self {
+            command: MeterModCommand::Delete,
+            ..Self::add(MeterFlags::empty(), meter_id, [])
+        }
+    }
+
+    /// The same meter in place of the one that there is: its unit and bands change, what uses it stays.
+    pub fn modify(self) -> Self {
+        Self {
+            command: MeterModCommand::Modify,
+            ..self
+        }
+    }
+
+    /// The same, and the switch keeps statistics of it (OFPMF_STATS).
+    pub fn with_stats(self) -> Self {
+        Self {
+            flags: self.flags | MeterFlags::STATS,
+            ..self
+        }
+    }
+
+    /// A band with a burst size tells the switch to look at all of them (OFPMF_BURST).
+    fn add(
+        unit: MeterFlags,
+        meter_id: u32,
+        bands: impl IntoIterator<Item = MeterBand<'a>>,
+    ) -> Self {
+        let bands: List<_> = bands.into_iter().collect();
+        let burst = match bands.iter().any(|band| band.burst_size() != 0) {
+            true => MeterFlags::BURST,
+            false => MeterFlags::empty(),
+        };
+        Self {
+            command: MeterModCommand::Add,
+            flags: unit | burst,
+            meter_id,
+            bands,
+        }
+    }
 }
 
 /// One band of a meter: from which rate on it acts, and how. Rate and burst are in the unit that the meter's flags
@@ -79,6 +154,42 @@ pub enum MeterBand<'a> {
     },
 }
 
+impl MeterBand<'_> {
+    /// Drops what comes above this rate.
+    pub const fn drop_above(rate: u32) -> Self {
+        let burst_size = 0;
+        Self::Drop { rate, burst_size }
+    }
+
+    /// Raises the drop precedence of what comes above this rate, by so many levels.
+    pub const fn remark_above(rate: u32, prec_level: u8) -> Self {
+        let burst_size = 0;
+        Self::DscpRemark {
+            rate,
+            burst_size,
+            prec_level,
+        }
+    }
+
+    /// The same with a burst size. Where one band of a meter has one, each of its bands needs one.
+    pub const fn burst(mut self, size: u32) -> Self {
+        match &mut self {
+            Self::Drop { burst_size, .. }
+            | Self::DscpRemark { burst_size, .. }
+            | Self::Experimenter { burst_size, .. } => *burst_size = size,
+        }
+        self
+    }
+
+    fn burst_size(&self) -> u32 {
+        match *self {
+            Self::Drop { burst_size, .. }
+            | Self::DscpRemark { burst_size, .. }
+            | Self::Experimenter { burst_size, .. } => burst_size,
+        }
+    }
+}
+
 impl<'a> Element<'a> for MeterBand<'a> {
     fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         of13::meter::decode_band(reader)
@@ -86,5 +197,49 @@ impl<'a> Element<'a> for MeterBand<'a> {
 
     fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         of13::meter::encode_band(self, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden::{hex, message};
+    use crate::{METER_ALL, Message};
+
+    #[test]
+    fn constructors_say_what_text_says() {
+        for (meter, expected) in [
+            (
+                MeterMod::kbps(1, [MeterBand::drop_above(1000)]),
+                "meter=1 kbps band=type=drop rate=1000",
+            ),
+            (
+                MeterMod::packets_per_second(
+                    2,
+                    [
+                        MeterBand::remark_above(100, 1).burst(10),
+                        MeterBand::drop_above(200).burst(20),
+                    ],
+                )
+                .with_stats(),
+                "meter=2 pktps burst stats bands=type=dscp_remark rate=100 burst_size=10 prec_level=1 type=drop rate=200 \
+                 burst_size=20",
+            ),
+        ] {
+            let parsed = MeterMod::parse(MeterModCommand::Add, expected).expect(expected);
+            assert_eq!(meter, parsed);
+            let modified = MeterMod::parse(MeterModCommand::Modify, expected).expect(expected);
+            assert_eq!(meter.modify(), modified);
+        }
+        let parsed = MeterMod::parse(MeterModCommand::Delete, "");
+        assert_eq!(Ok(MeterMod::delete(METER_ALL)), parsed);
+    }
+
+    #[test]
+    fn a_meter_is_the_bytes_of_the_specification() {
+        let meter = MeterMod::kbps(3, [MeterBand::drop_above(1000).burst(100)]);
+        let bytes = hex("04 1d 0020 00000000 0000 0005 00000003
+             0001 0010 000003e8 00000064 00000000");
+        message(&bytes, &Message::MeterMod(meter));
     }
 }

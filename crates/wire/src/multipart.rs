@@ -1,4 +1,4 @@
-//! Questions about a switch's state, and the answers: multipart messages (1.0 calls them stats).
+//! Multipart requests and replies about a switch's state (1.0 calls them stats).
 
 use crate::port::FixedName;
 use crate::{
@@ -19,16 +19,16 @@ bitflags! {
     }
 }
 
-/// A question (1.3.5 section 7.3.5, 1.0 section 5.3.5).
+/// A request (1.3.5 section 7.3.5, 1.0 section 5.3.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartRequest<'a> {
     /// Whether more follows.
     pub flags: MultipartFlags,
-    /// What is asked.
+    /// What is requested.
     pub body: MultipartRequestBody<'a>,
 }
 
-/// What a multipart request asks for.
+/// The kinds of multipart requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MultipartRequestBody<'a> {
     /// Maker, model, serial number.
@@ -64,20 +64,20 @@ pub enum MultipartRequestBody<'a> {
     TableFeatures(List<'a, TableFeatures<'a>>),
     /// All ports' descriptions.
     PortDesc,
-    /// An experimenter's question (1.0: a vendor's).
+    /// An experimenter's request (1.0: a vendor's).
     Experimenter(ExperimenterMultipart<'a>),
 }
 
-/// An answer, or a part of one (1.3.5 section 7.3.5, 1.0 section 5.3.5).
+/// A reply, or a part of one (1.3.5 section 7.3.5, 1.0 section 5.3.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartReply<'a> {
     /// Whether more follows.
     pub flags: MultipartFlags,
-    /// The answer.
+    /// The rows or the structure that were requested.
     pub body: MultipartReplyBody<'a>,
 }
 
-/// What a multipart reply tells.
+/// The kinds of multipart replies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MultipartReplyBody<'a> {
     /// Maker, model, serial number.
@@ -108,11 +108,11 @@ pub enum MultipartReplyBody<'a> {
     TableFeatures(List<'a, TableFeatures<'a>>),
     /// Ports' descriptions.
     PortDesc(List<'a, Port>),
-    /// An experimenter's answer (1.0: a vendor's).
+    /// An experimenter's reply (1.0: a vendor's).
     Experimenter(ExperimenterMultipart<'a>),
 }
 
-/// An experimenter's question or answer.
+/// An experimenter's request or reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExperimenterMultipart<'a> {
     /// Whose it is.
@@ -121,7 +121,7 @@ pub struct ExperimenterMultipart<'a> {
     pub data: &'a [u8],
 }
 
-/// Which flow entries are asked for (`ofp_flow_stats_request`).
+/// Which flow entries to report (`ofp_flow_stats_request`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStatsRequest<'a> {
     /// The table; [`crate::TABLE_ALL`] for all.
@@ -152,7 +152,7 @@ impl Default for FlowStatsRequest<'_> {
     }
 }
 
-/// Maker, model, serial number (`ofp_desc`). Over a thousand bytes, and thus left where they came in.
+/// Maker, model, serial number (`ofp_desc`). Over a thousand bytes, and so borrowed from the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Desc<'a> {
     /// The manufacturer.
@@ -163,11 +163,11 @@ pub struct Desc<'a> {
     pub sw_desc: &'a FixedName<256>,
     /// The serial number.
     pub serial_num: &'a FixedName<32>,
-    /// The datapath, for people.
+    /// The datapath, in words for operators.
     pub dp_desc: &'a FixedName<256>,
 }
 
-/// Both versions have it alike.
+/// The layout is the same in both versions.
 impl<'a> Desc<'a> {
     pub(crate) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         Ok(Self {
@@ -193,9 +193,9 @@ impl<'a> Desc<'a> {
 pub struct FlowStats<'a> {
     /// The table it is in.
     pub table_id: u8,
-    /// How long it has lived: whole seconds.
+    /// How long it has existed: whole seconds.
     pub duration_sec: u32,
-    /// How long it has lived beyond the whole seconds, in nanoseconds.
+    /// How long it has existed beyond the whole seconds, in nanoseconds.
     pub duration_nsec: u32,
     /// Its priority.
     pub priority: u16,

@@ -1,7 +1,9 @@
 //! A packet that a switch hands to its controller.
 
 use crate::codec::wire_enum;
-use crate::{BufferId, DecodeError, MacAddr, Match, OxmField, PortNo, Reader, Version, of10, of13};
+use crate::{
+    BufferId, DecodeError, MacAddr, Match, OxmField, PortNo, Reader, Structure, Version, of10, of13,
+};
 
 wire_enum! {
     /// Why a packet was handed up (`ofp_packet_in_reason`).
@@ -43,10 +45,10 @@ impl<'a> PacketIn<'a> {
     /// [`DecodeError`] where it is cut short, or its match (1.3) is not one.
     #[inline]
     pub fn decode(version: Version, body: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(body, "packet-in");
+        let reader = |version| Reader::new(body, Structure::packet_in(version));
         match version {
-            Version::Of10 => of10::packet_in::decode(&mut reader),
-            Version::Of13 => of13::packet_in::decode(&mut reader),
+            Version::Of10 => of10::packet_in::decode(&mut reader(Version::Of10)),
+            Version::Of13 => of13::packet_in::decode(&mut reader(Version::Of13)),
         }
     }
 

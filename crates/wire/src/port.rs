@@ -108,10 +108,18 @@ impl<const N: usize> FixedName<N> {
 
     /// As much of `text` as fits, leaving one zero at the end.
     pub const fn truncated(text: &str) -> Self {
+        let text = text.as_bytes();
+        let mut length = if text.len() < N { text.len() } else { N - 1 };
+        // A character that does not fit is left out: its bytes after the first are 0b10xx_xxxx.
+        while length < text.len() && text[length] & 0xc0 == 0x80 {
+            length -= 1;
+        }
         let mut name = [0; N];
-        let length = text.floor_char_boundary(N - 1);
-        let (kept, _) = text.as_bytes().split_at(length);
-        name.split_at_mut(length).0.copy_from_slice(kept);
+        let mut at = 0;
+        while at < length {
+            name[at] = text[at];
+            at += 1;
+        }
         Self(name)
     }
 }
@@ -227,4 +235,24 @@ pub struct PortMod {
     pub mask: PortConfig,
     /// What to offer to the peer; empty for no change.
     pub advertise: PortFeatures,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_between_characters_and_end_in_a_zero() {
+        for (text, kept) in [
+            ("", ""),
+            ("eth", "eth"),
+            ("eth10", "eth"),
+            ("etß", "et"),
+            ("ßß", "ß"),
+        ] {
+            let name = FixedName::<4>::truncated(text);
+            assert_eq!(name.to_str_lossy(), kept);
+            assert_eq!(name.0[3], 0, "{text}");
+        }
+    }
 }

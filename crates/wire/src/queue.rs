@@ -16,9 +16,9 @@ pub struct QueueConfig<'a> {
 pub struct PacketQueue<'a> {
     /// Its number.
     pub queue_id: u32,
-    /// The port it belongs to; [`PortNo::ANY`] in 1.0, which does not say.
+    /// The port it belongs to; [`PortNo::ANY`] in 1.0, which does not report it.
     pub port: PortNo,
-    /// What is known of it.
+    /// Its properties.
     pub properties: List<'a, QueueProperty<'a>>,
 }
 
@@ -38,7 +38,7 @@ pub enum QueueProperty<'a> {
         /// What follows the experimenter id and its padding.
         data: &'a [u8],
     },
-    /// A property that we do not know.
+    /// An unknown property.
     Other {
         /// Its type.
         property: u16,

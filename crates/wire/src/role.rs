@@ -5,7 +5,7 @@ use crate::codec::wire_enum;
 wire_enum! {
     /// A controller's role towards a switch (`ofp_controller_role`).
     ControllerRole: u32 {
-        /// Leave it as it is, and tell.
+        /// Leaves the role as it is; the reply has it.
         NoChange = 0,
         /// Full access, shared with other equals.
         Equal = 1,

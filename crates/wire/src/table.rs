@@ -34,7 +34,7 @@ pub struct TableFeatures<'a> {
 
 wire_enum! {
     /// What a [`TableFeatureProperty`] is about, by its number on the wire (`ofp_table_feature_prop_type`). Each `Miss`
-    /// speaks of the table-miss entry, the one before it of all others.
+    /// applies to the table-miss entry, the one before it to all others.
     TableFeatureKind: u16 {
         /// Instructions.
         Instructions = 0,

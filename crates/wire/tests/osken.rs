@@ -1,5 +1,5 @@
-//! os-ken's opinion of the wire format: every message that it made, or that was made by hand and that it read, decodes
-//! here and encodes to the same bytes. `tools/vectors` makes the files and says how.
+//! Test vectors of os-ken: every message that it wrote, or that it read and a person wrote, decodes here and encodes to
+//! the same bytes. `tools/vectors` makes the files and documents how.
 
 mod support;
 

@@ -1,9 +1,9 @@
-//! os-ken, a controller framework of its own lineage, reads what we write, and writes the same bytes again.
+//! os-ken, an independent controller framework, reads what we write, and writes the same bytes again.
 
 mod corpus;
 
 use corpus::Corpus;
-use corpus::judge::{self, Verdict};
+use corpus::peer::{self, Verdict};
 use std::collections::BTreeSet;
 use urtica_wire::{ErrorCode, Version};
 
@@ -297,11 +297,11 @@ const READINGS_1_3: &[(&str, &str, &str)] = &[
     ),
 ];
 
-fn judge_all(version: Version, readings: &[(&str, &str, &str)]) {
-    if !judge::has_all(&[PYTHON]) {
+fn check_all(version: Version, readings: &[(&str, &str, &str)]) {
+    if !peer::has_all(&[PYTHON]) {
         return;
     }
-    let verdicts = judge::verdicts(PYTHON, "osken_check.py", &corpus::of(version));
+    let verdicts = peer::verdicts(PYTHON, "osken_check.py", &corpus::of(version));
     for verdict in &verdicts {
         assert!(is_good(verdict), "{}", verdict.details);
     }
@@ -329,12 +329,12 @@ fn is_good(verdict: &Verdict) -> bool {
 
 #[test]
 fn osken_reads_what_we_write_in_1_0() {
-    judge_all(Version::Of10, READINGS_1_0);
+    check_all(Version::Of10, READINGS_1_0);
 }
 
 #[test]
 fn osken_reads_what_we_write_in_1_3() {
-    judge_all(Version::Of13, READINGS_1_3);
+    check_all(Version::Of13, READINGS_1_3);
 }
 
 /// The `COUNT` bytes at `at` in messages of this type.

@@ -2,14 +2,14 @@
 
 mod corpus;
 
-use corpus::judge;
+use corpus::peer;
 use urtica_wire::Version;
 
-fn judge_all(version: Version) {
-    if !judge::has_all(&["tshark", "python3"]) {
+fn check_all(version: Version) {
+    if !peer::has_all(&["tshark", "python3"]) {
         return;
     }
-    for verdict in judge::verdicts("python3", "tshark_check.py", &corpus::of(version)) {
+    for verdict in peer::verdicts("python3", "tshark_check.py", &corpus::of(version)) {
         // The script tolerates the dissector's own faults, each of which it names.
         let good = ["dissected", "tolerated"].contains(&verdict.verdict.as_str());
         assert!(good, "{}", verdict.details);
@@ -18,10 +18,10 @@ fn judge_all(version: Version) {
 
 #[test]
 fn tshark_dissects_what_we_write_in_1_0() {
-    judge_all(Version::Of10);
+    check_all(Version::Of10);
 }
 
 #[test]
 fn tshark_dissects_what_we_write_in_1_3() {
-    judge_all(Version::Of13);
+    check_all(Version::Of13);
 }

@@ -22,8 +22,8 @@ fn valid() -> impl Strategy<Value = Vec<u8>> {
     any::<Index>().prop_map(|index| index.get(&VALID).clone())
 }
 
-/// A valid message with some bytes changed, perhaps cut or grown, whose header tells its length truly: other lengths
-/// are refused at once.
+/// A valid message with some bytes changed, perhaps cut or grown, whose header has its true length: any other is
+/// refused before the body is read.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let change = (any::<Index>(), interesting_byte());
     let changes = prop::collection::vec(change, 1..6);
@@ -69,16 +69,16 @@ fn check(bytes: &[u8]) {
     let Ok((header, message)) = Message::decode(bytes) else {
         return;
     };
-    // A hello may be of a version that is not spoken here, and is then written in one that is.
+    // A hello may have a version that we do not support; it is then written in one that we do.
     let version = Version::from_wire(header.version).unwrap_or(Version::Of13);
-    for twin in [&message, &rebuilt(&message)] {
-        let again = encoded(twin, version, header.xid);
+    for written in [&message, &rebuilt(&message)] {
+        let again = encoded(written, version, header.xid);
         let (_, decoded) = Message::decode(&again).expect("what we write, we read");
         assert_eq!(decoded, message);
     }
 }
 
-/// What a message says in the other version is either refused or read there; nothing panics.
+/// A message written in the other version is either refused or reads back; nothing panics.
 fn check_other_version(bytes: &[u8]) {
     let Ok((header, message)) = Message::decode(bytes) else {
         return;

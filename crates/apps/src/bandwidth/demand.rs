@@ -4,6 +4,7 @@ use crate::firewall::{includes, why_unusable};
 use std::net::IpAddr;
 use std::str::FromStr;
 use urtica_wire::packet::{Headers, ip_proto};
+use urtica_wire::text::ParseError;
 use urtica_wire::{MacAddr, Match, OxmField, PacketIn, VLAN_PRESENT};
 
 /// What flows of a kind are to get. Read from text: `10M udp,tp_dst=5004`.
@@ -25,29 +26,50 @@ impl Demand {
     }
 }
 
-impl FromStr for Demand {
-    type Err = String;
+/// Why a text is not a demand or a rate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseDemandError {
+    /// It is not two words.
+    #[error("'{0}' is no demand; expected a rate and a match, as in '10M udp,tp_dst=5004'")]
+    Form(String),
+    /// The first word is not a rate.
+    #[error(
+        "'{0}' is not a rate; expected bits per second from 1 on, as in 64000, 500K, 10M or 1G"
+    )]
+    Rate(String),
+    /// The second word is not a match.
+    #[error(transparent)]
+    Match(#[from] ParseError),
+    /// The match is one by which no flow can be told.
+    #[error("the match {problem}; expected {expected}")]
+    Unusable {
+        /// What is wrong with it.
+        problem: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (rate, match_) = text.trim().split_once(' ').ok_or_else(|| {
-            format!(
-                "'{text}' is no demand; expected a rate and a match, as in '10M udp,tp_dst=5004'"
-            )
-        })?;
-        let bps = parse_rate(rate)?;
-        let match_: Match = match_
+impl FromStr for Demand {
+    type Err = ParseDemandError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (rate, match_) = text
             .trim()
-            .parse()
-            .map_err(|error: urtica_wire::text::ParseError| error.to_string())?;
+            .split_once(' ')
+            .ok_or_else(|| ParseDemandError::Form(text.to_owned()))?;
+        let bps = parse_rate(rate)?;
+        let match_: Match = match_.trim().parse()?;
         match why_unusable(&match_) {
             None => Ok(Self { bps, match_ }),
-            Some((problem, expected)) => Err(format!("the match {problem}; expected {expected}")),
+            Some((problem, expected)) => Err(ParseDemandError::Unusable { problem, expected }),
         }
     }
 }
 
 /// Reads bits per second: digits, and K, M, G or T for powers of 1000.
-pub(super) fn parse_rate(text: &str) -> Result<u64, String> {
+pub(super) fn parse_rate(text: &str) -> Result<u64, ParseDemandError> {
     let digits = text.trim_end_matches(['K', 'M', 'G', 'T']);
     let factor: Option<u64> = match &text[digits.len()..] {
         "" => Some(1),
@@ -61,9 +83,7 @@ pub(super) fn parse_rate(text: &str) -> Result<u64, String> {
     let bps = number
         .zip(factor)
         .and_then(|(number, factor)| number.checked_mul(factor));
-    bps.ok_or_else(|| {
-        format!("'{text}' is not a rate; expected bits per second from 1 on, as in 64000, 500K, 10M or 1G")
-    })
+    bps.ok_or_else(|| ParseDemandError::Rate(text.to_owned()))
 }
 
 /// What tells one flow from another: the fields that its entries match.
@@ -186,7 +206,7 @@ mod tests {
             ("1M udq", "'udq' is not a match field or keyword"),
             ("1M tcp_dst=5004", "expected tcp or tcp6 beside it"),
         ] {
-            let error = text.parse::<Demand>().unwrap_err();
+            let error = text.parse::<Demand>().unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
     }

@@ -82,7 +82,7 @@ pub fn always_allowed() -> [Match<'static>; 5] {
     let icmpv6 = |kind: u8| {
         eth_type(ether_type::IPV6)
             .ip_proto(ip_proto::ICMPV6)
-            .with_exact(OxmField::Icmpv6Type, kind)
+            .icmpv6_type(kind)
     };
     [
         eth_type(ether_type::ARP),

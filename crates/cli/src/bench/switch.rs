@@ -24,7 +24,7 @@ use measured_core::MeasuredCore;
 use point::Plan;
 use report::{Load, Output, Setting};
 use urtica_bench::Error;
-use workload::{MAX_FLOWS, Workload};
+use workload::{MAX_FLOWS, ParseWorkloadError, Workload};
 
 /// Options of `urtica bench switch`.
 #[derive(Args, Debug)]
@@ -75,9 +75,9 @@ pub struct SwitchArgs {
 struct Workloads(Vec<Workload>);
 
 impl FromStr for Workloads {
-    type Err = String;
+    type Err = ParseWorkloadError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "all" {
             return Ok(Self(Workload::ALL.to_vec()));
         }
@@ -92,19 +92,23 @@ impl FromStr for Workloads {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FlowCounts(Vec<u32>);
 
-impl FromStr for FlowCounts {
-    type Err = String;
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no list of flow counts; expected some of 1 to {MAX_FLOWS}, as in 1,1000,100000")]
+struct ParseFlowCountsError(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for FlowCounts {
+    type Err = ParseFlowCountsError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let count = |word: &str| {
             word.parse()
                 .ok()
                 .filter(|count| (1..=MAX_FLOWS).contains(count))
         };
         let counts: Option<_> = text.split(',').map(count).collect();
-        counts.map(Self).ok_or_else(|| {
-            format!("'{text}' is no list of flow counts; expected some of 1 to {MAX_FLOWS}, as in 1,1000,100000")
-        })
+        counts
+            .map(Self)
+            .ok_or_else(|| ParseFlowCountsError(text.to_owned()))
     }
 }
 
@@ -112,19 +116,21 @@ impl FromStr for FlowCounts {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seconds(Duration);
 
-impl FromStr for Seconds {
-    type Err = String;
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no length of a reading; expected 0.001 to 3600 seconds")]
+struct ParseSecondsError(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Seconds {
+    type Err = ParseSecondsError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let seconds = text
             .parse()
             .ok()
             .filter(|seconds| (0.001..=3600.0).contains(seconds));
         seconds
             .map(|seconds| Self(Duration::from_secs_f64(seconds)))
-            .ok_or_else(|| {
-                format!("'{text}' is no length of a reading; expected 0.001 to 3600 seconds")
-            })
+            .ok_or_else(|| ParseSecondsError(text.to_owned()))
     }
 }
 
@@ -232,6 +238,7 @@ mod tests {
         assert!(
             workloads("l3,")
                 .unwrap_err()
+                .to_string()
                 .contains("expected all, or some of port,l2-1k")
         );
         let counts = |text: &str| text.parse::<FlowCounts>().map(|list| list.0);
@@ -240,6 +247,7 @@ mod tests {
             assert!(
                 counts(wrong)
                     .unwrap_err()
+                    .to_string()
                     .contains("expected some of 1 to 16777216"),
                 "{wrong}"
             );
@@ -257,6 +265,7 @@ mod tests {
                 wrong
                     .parse::<Seconds>()
                     .unwrap_err()
+                    .to_string()
                     .contains("expected 0.001 to 3600"),
                 "{wrong}"
             );

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use urtica_wire::{
     Desc, Element, ErrorCode, FixedName, FlowStatsRequest, List, Message, MultipartFlags,
     MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, QUEUE_ALL,
-    Reader, Version,
+    Version,
 };
 
 /// Where the body of a multipart message of 1.3 begins.
@@ -80,7 +80,7 @@ impl Switch {
         let Some(body) = session.pieces.add(request.xid, piece, has_more)? else {
             return Ok(());
         };
-        let asked = List::decode(Version::Of13, &mut Reader::new(&body, "table features"));
+        let asked = List::from_wire(Version::Of13, &body);
         let asked = asked.map_err(|error| error.code())?;
         self.handle_table_features(request, &asked)
     }

@@ -1,7 +1,7 @@
 //! Multipart replies of many rows, cut into messages that are not too long.
 
 use urtica_wire::{
-    Element, EncodeError, Message, MultipartFlags, MultipartReply, MultipartReplyBody, Put, Version,
+    Element, EncodeError, Message, MultipartFlags, MultipartReply, MultipartReplyBody, Version,
 };
 
 /// The longest message.
@@ -41,7 +41,7 @@ pub(super) fn write_rows<'a, T: Element<'a>>(
             close(out, start)?;
             start = out.len();
             empty.encode(version, xid, out)?;
-            out.put(&row);
+            out.extend_from_slice(&row);
         }
     }
     close(out, start)
@@ -52,8 +52,15 @@ fn set_more(out: &mut [u8], start: usize) {
     out[start + FLAGS_AT..start + FLAGS_AT + flags.len()].copy_from_slice(&flags);
 }
 
-fn close(out: &mut Vec<u8>, start: usize) -> Result<(), EncodeError> {
-    out.set_length(start + 2, start, "multipart reply")
+/// Writes the length of the message from `start` on into its header.
+fn close(out: &mut [u8], start: usize) -> Result<(), EncodeError> {
+    let message = &mut out[start..];
+    let length = u16::try_from(message.len()).map_err(|_| EncodeError::TooLong {
+        what: "multipart reply",
+        length: message.len(),
+    })?;
+    message[2..4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::error;
 use super::multipart::Pieces;
 use super::role::Wishes;
 use std::time::Duration;
-use urtica_wire::{DecodeError, ErrorCode, ErrorMessage, Header, Hello, Message, Reader, Version};
+use urtica_wire::{DecodeError, ErrorCode, ErrorMessage, Header, Hello, Message, Version};
 
 /// Message types that are the same in all versions.
 const OFPT_HELLO: u8 = 0;
@@ -211,7 +211,7 @@ impl Session {
         self.handle_fragment(frame)?;
         let header = Header::peek(frame).ok_or(SessionError::NotOpenFlow)?;
         if header.message_type == OFPT_ERROR {
-            return Err(SessionError::Refused(refusal(frame)));
+            return Err(SessionError::Refused(ErrorMessage::hello_error_code(frame)));
         }
         self.version = Hello::negotiate(frame, &self.versions);
         match self.version {
@@ -321,13 +321,4 @@ fn may_open(bytes: &[u8]) -> bool {
     let has_version = bytes.first().is_none_or(|&version| version != 0);
     let message_type = bytes.get(1).copied().unwrap_or(OFPT_HELLO);
     has_version && matches!(message_type, OFPT_HELLO | OFPT_ERROR)
-}
-
-/// The code in an OFPT_ERROR that came instead of a hello; errors about hellos have the same numbers in all versions.
-fn refusal(frame: &[u8]) -> ErrorCode {
-    let mut reader = Reader::new(frame.get(Header::SIZE..).unwrap_or_default(), "error");
-    match (reader.u16(), reader.u16()) {
-        (Ok(error_type), Ok(code)) => ErrorCode::from_wire(Version::Of13, error_type, code),
-        _ => ErrorCode::HelloFailedIncompatible,
-    }
 }

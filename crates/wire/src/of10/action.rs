@@ -9,7 +9,7 @@
 use super::{fits, lacks, port, unsupported};
 use crate::{
     Action, DecodeError, EncodeError, ErrorCode, Field, Instruction, List, OxmField, Put, Reader,
-    VLAN_PRESENT, Version,
+    Structure, VLAN_PRESENT, Version,
 };
 
 /// Action types (`ofp_action_type`).
@@ -34,7 +34,7 @@ const VLAN_VID_BITS: u32 = 12;
 const VLAN_PCP_BITS: u32 = 3;
 
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Action<'a>, DecodeError> {
-    let mut body = reader.sized_by_8(2, MIN_SIZE, "action")?;
+    let mut body = reader.sized_by_8(2, MIN_SIZE, Structure::Action)?;
     let action_type = body.u16()?;
     body.skip(2)?;
     let action = decode_body(action_type, &mut body)?;
@@ -215,7 +215,7 @@ fn put_vlan_pcp(pcp: u8, out: &mut Vec<u8>) -> Result<(), EncodeError> {
 }
 
 fn put_vendor(vendor: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    if !data.len().is_multiple_of(8) {
+    if data.len() % 8 != 0 {
         return Err(unsupported(
             "a vendor action whose length is no multiple of 8",
         ));
@@ -340,7 +340,10 @@ mod tests {
         ];
         for (action, older) in cases {
             let bytes = golden::written(&action);
-            assert_eq!(decode(&mut Reader::new(&bytes, "actions")), Ok(older));
+            assert_eq!(
+                decode(&mut Reader::new(&bytes, Structure::Message)),
+                Ok(older)
+            );
         }
     }
 
@@ -357,7 +360,8 @@ mod tests {
             &[0xff, 0xff, 0, 4, 0, 0, 0, 0],
         ];
         for bytes in cases {
-            let error = decode(&mut Reader::new(bytes, "actions")).expect_err("wrong length");
+            let error =
+                decode(&mut Reader::new(bytes, Structure::Message)).expect_err("wrong length");
             assert_eq!(
                 error.code(),
                 ErrorCode::BadActionBadLen,
@@ -374,7 +378,8 @@ mod tests {
             ([0, 2, 0, 8, 8, 0, 0, 0], ErrorCode::BadActionBadArgument),
         ];
         for (bytes, code) in cases {
-            let error = decode(&mut Reader::new(&bytes, "actions")).expect_err("bad value");
+            let error =
+                decode(&mut Reader::new(&bytes, Structure::Message)).expect_err("bad value");
             assert_eq!(error.code(), code, "{bytes:?}: {error}");
         }
     }

@@ -366,7 +366,7 @@ impl OfpMatch {
             return Err(unsupported(phrases.alone));
         }
         if field == OxmField::VlanVid && (value, mask) == (PRESENT, PRESENT) && context.has_pcp {
-            // 1.0 says so by matching `dl_vlan_pcp` alone.
+            // 1.0 expresses this by matching `dl_vlan_pcp` alone.
             return Ok(());
         }
         let Some(left) = wildcards_left(field, mask) else {
@@ -429,7 +429,7 @@ fn wildcards_of(field: OxmField) -> Option<u32> {
     }
 }
 
-/// Those of a field's wildcard bits that stay set under this mask, or `None` where 1.0 cannot say it.
+/// Those of a field's wildcard bits that stay set under this mask, or `None` where 1.0 cannot express it.
 fn wildcards_left(field: OxmField, mask: u128) -> Option<u32> {
     if mask == field.full_mask() {
         return Some(0);
@@ -495,7 +495,7 @@ mod tests {
             .with_exact(OxmField::IpDscp, 46_u8)
             .ip_proto(6)
             .with_masked(OxmField::Ipv4Src, 0x0a00_0100_u32, 0xffff_ff00_u32)
-            .ipv4_dst([10, 0, 2, 3].into())
+            .ipv4_dst(std::net::Ipv4Addr::new(10, 0, 2, 3))
             .tcp_src(0x1234)
             .tcp_dst(80)
     }
@@ -684,7 +684,7 @@ mod tests {
         assert!(encoded(&Match::any().in_port(PortNo(0x1_0000))).is_err());
     }
 
-    /// What table 3 of the specification says, read field by field: the judge of [`fields`].
+    /// The reference for [`fields`]: table 3 of the specification, field by field.
     fn naive(bytes: &[u8; MATCH_SIZE]) -> Vec<(OxmField, u128, u128)> {
         let number = |at: usize, length: usize| {
             bytes[at..at + length]

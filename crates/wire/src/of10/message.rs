@@ -4,7 +4,7 @@
 use super::{features, flow_mod, multipart, packet_in, packet_out, port, queue, unsupported};
 use crate::{
     ConfigFlags, DecodeError, EncodeError, ErrorCode, ErrorMessage, Experimenter, Hello, Message,
-    Put, Reader, SwitchConfig, Version,
+    Put, Reader, Structure, SwitchConfig, Version,
 };
 
 /// Message types (`ofp_type`).
@@ -57,15 +57,28 @@ const NAMES: [&str; 22] = [
     "queue get config reply",
 ];
 
+/// What errors call a message of this type.
+pub(crate) const fn name(message_type: u8) -> &'static str {
+    if (message_type as usize) < NAMES.len() {
+        NAMES[message_type as usize]
+    } else {
+        "message"
+    }
+}
+
 /// Reads what follows the header of a message of this type, all of it.
 pub(crate) fn decode<'a>(
     message_type: u8,
     reader: &mut Reader<'a>,
 ) -> Result<Message<'a>, DecodeError> {
-    let Some(name) = NAMES.get(usize::from(message_type)) else {
+    if usize::from(message_type) >= NAMES.len() {
         return Err(unknown_type(message_type));
+    }
+    let structure = Structure::Body {
+        version: Version::Of10,
+        message_type,
     };
-    let mut body = Reader::new(reader.rest(), name);
+    let mut body = Reader::new(reader.rest(), structure);
     let message = decode_body(message_type, &mut body)?;
     body.finish()?;
     Ok(message)

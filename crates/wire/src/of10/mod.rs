@@ -1,12 +1,12 @@
 //! The codec of OpenFlow 1.0 (specification 1.0.0 and 1.0.1).
 //!
-//! Each file speaks of one structure: where the specification has it, reading, writing, and a test with its bytes.
+//! Each file is about one structure: its section in the specification, decoding, encoding, and a test with its bytes.
 //! Section numbers are those of the specification's version 1.0.0.
 //!
-//! **What becomes of the differences.** Reading maps what 1.0 says to the version-neutral types. Writing refuses,
-//! with [`EncodeError::Unsupported`] and by the specification's name, what 1.0 has no words for; it never leaves
-//! anything out silently. Reasons, which are numbered alike, pass through even where 1.0 does not define them:
-//! switches send 1.3's in 1.0 messages too.
+//! **How versions are mapped.** Decoding maps 1.0's structures to the version-neutral types. Encoding refuses what 1.0
+//! cannot express with [`EncodeError::Unsupported`], which has the specification's name for it; it never leaves anything
+//! out silently. Reasons have the same numbers in both versions, and pass through even where 1.0 does not define them,
+//! because switches send 1.3's in 1.0 messages too.
 
 pub(crate) mod action;
 pub(crate) mod features;
@@ -26,7 +26,7 @@ use crate::{EncodeError, Version};
 /// The size of `ofp_match` in bytes.
 pub(crate) const MATCH_SIZE: usize = 40;
 
-/// 1.0 lacks what `what` names.
+/// The error that 1.0 lacks `what`.
 fn unsupported(what: &'static str) -> EncodeError {
     EncodeError::Unsupported {
         version: Version::Of10,
@@ -34,7 +34,7 @@ fn unsupported(what: &'static str) -> EncodeError {
     }
 }
 
-/// Refuses a field that 1.0 lacks, unless it holds the value that means nothing.
+/// Refuses a field that 1.0 lacks, unless it has its neutral value.
 fn lacks<T: PartialEq>(what: &'static str, value: T, neutral: T) -> Result<(), EncodeError> {
     if value == neutral {
         Ok(())

@@ -6,7 +6,7 @@ use crate::{
     AggregateStats, DecodeError, Desc, EncodeError, ErrorCode, ExperimenterMultipart, FlowModFlags,
     FlowStats, FlowStatsRequest, GROUP_ANY, List, MultipartFlags, MultipartReply,
     MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortStats, Put, QueueStats, Reader,
-    TableStats, Version,
+    Structure, TableStats, Version,
 };
 
 /// Statistics types (`ofp_stats_types`).
@@ -175,7 +175,7 @@ fn unknown_type(stats_type: u16) -> DecodeError {
     }
 }
 
-/// `ofp_flow_stats_request` and `ofp_aggregate_stats_request`, which are alike.
+/// `ofp_flow_stats_request` and `ofp_aggregate_stats_request`, which have the same layout.
 fn decode_flow_request<'a>(reader: &mut Reader<'a>) -> Result<FlowStatsRequest<'a>, DecodeError> {
     let match_ = matching::decode(reader)?;
     let table_id = reader.u8()?;
@@ -258,7 +258,7 @@ fn encode_aggregate(stats: &AggregateStats, out: &mut Vec<u8>) {
 }
 
 pub(crate) fn decode_flow_stats<'a>(reader: &mut Reader<'a>) -> Result<FlowStats<'a>, DecodeError> {
-    let mut body = reader.sized_by_8(0, FLOW_STATS_MIN_SIZE, "flow stats entry")?;
+    let mut body = reader.sized_by_8(0, FLOW_STATS_MIN_SIZE, Structure::FlowStats)?;
     body.skip(2)?;
     let table_id = body.u8()?;
     body.skip(1)?;

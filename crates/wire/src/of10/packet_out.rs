@@ -1,13 +1,13 @@
 //! Packet-out, `ofp_packet_out` (section 5.3.6).
 
 use super::{action, port};
-use crate::{BufferId, DecodeError, EncodeError, PacketOut, Put, Reader, Version};
+use crate::{BufferId, DecodeError, EncodeError, PacketOut, Put, Reader, Structure, Version};
 
 pub(super) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketOut<'a>, DecodeError> {
     let buffer_id = BufferId(reader.u32()?);
     let in_port = port::decode_number(reader.u16()?);
     let actions_len = usize::from(reader.u16()?);
-    let mut actions = reader.nested(actions_len, "packet-out's actions")?;
+    let mut actions = reader.nested(actions_len, Structure::PacketOutActions)?;
     Ok(PacketOut {
         buffer_id,
         in_port,

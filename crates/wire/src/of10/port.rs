@@ -38,7 +38,7 @@ pub(crate) fn encode_number(port: PortNo, what: &'static str) -> Result<u16, Enc
     })
 }
 
-/// Up to here (OFPPF_10GB_FD) both versions number features alike.
+/// Up to here (OFPPF_10GB_FD) both versions have the same numbers for features.
 const COMMON_FEATURES: u32 = 0x7f;
 /// 1.3 has put OFPPF_40GB_FD, OFPPF_100GB_FD, OFPPF_1TB_FD and OFPPF_OTHER in front of OFPPF_COPPER.
 const FEATURES_SHIFT: u32 = 4;

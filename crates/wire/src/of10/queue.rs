@@ -3,7 +3,7 @@
 use super::{port, unsupported};
 use crate::{
     DecodeError, EncodeError, List, PacketQueue, PortNo, Put, QueueConfig, QueueProperty, Reader,
-    Version,
+    Structure, Version,
 };
 
 /// Property types (`ofp_queue_properties`).
@@ -41,7 +41,7 @@ pub(super) fn encode_config(config: &QueueConfig, out: &mut Vec<u8>) -> Result<(
 }
 
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketQueue<'a>, DecodeError> {
-    let mut body = reader.sized_by_8(4, QUEUE_MIN_SIZE, "queue")?;
+    let mut body = reader.sized_by_8(4, QUEUE_MIN_SIZE, Structure::Queue)?;
     let queue_id = body.u32()?;
     body.skip(4)?;
     Ok(PacketQueue {
@@ -65,7 +65,7 @@ pub(crate) fn encode(queue: &PacketQueue, out: &mut Vec<u8>) -> Result<(), Encod
 pub(crate) fn decode_property<'a>(
     reader: &mut Reader<'a>,
 ) -> Result<QueueProperty<'a>, DecodeError> {
-    let mut body = reader.sized_by_8(2, PROPERTY_MIN_SIZE, "queue property")?;
+    let mut body = reader.sized_by_8(2, PROPERTY_MIN_SIZE, Structure::QueueProperty)?;
     let property = body.u16()?;
     body.skip(6)?;
     let decoded = match property {
@@ -110,7 +110,7 @@ pub(crate) fn encode_property(
 }
 
 fn encode_tlv(property: u16, body: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    if !body.len().is_multiple_of(8) {
+    if body.len() % 8 != 0 {
         return Err(unsupported(
             "a queue property whose length is no multiple of 8",
         ));
@@ -189,7 +189,7 @@ mod tests {
         ] {
             let mut bytes = QUEUE;
             bytes[at] = length;
-            let result = decode(&mut Reader::new(&bytes, "queues"));
+            let result = decode(&mut Reader::new(&bytes, Structure::Message));
             assert!(result.is_err(), "length {length} at {at}: {result:?}");
         }
     }

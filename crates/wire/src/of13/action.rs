@@ -1,7 +1,7 @@
 //! Actions (1.3.5 section 7.2.4). Every action is a multiple of eight bytes long.
 
 use super::{lacks, oxm, unsupported};
-use crate::{Action, DecodeError, EncodeError, ErrorCode, Field, PortNo, Put, Reader};
+use crate::{Action, DecodeError, EncodeError, ErrorCode, Field, PortNo, Put, Reader, Structure};
 
 const OFPAT_OUTPUT: u16 = 0;
 const OFPAT_COPY_TTL_OUT: u16 = 11;
@@ -26,7 +26,7 @@ pub(crate) const OFPAT_EXPERIMENTER: u16 = 0xffff;
 const MIN_SIZE: usize = 8;
 
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Action<'a>, DecodeError> {
-    let mut body = reader.sized_by_8(2, MIN_SIZE, "action")?;
+    let mut body = reader.sized_by_8(2, MIN_SIZE, Structure::Action)?;
     let action_type = body.u16()?;
     body.skip(2)?;
     let (action, padding) = match action_type {
@@ -83,14 +83,14 @@ fn as_set_field_error(error: DecodeError) -> DecodeError {
         DecodeError::Length {
             length, expected, ..
         } => DecodeError::Length {
-            what: "set_field action",
+            what: Structure::SetField,
             length,
             expected,
         },
         DecodeError::Truncated {
             needed, available, ..
         } => DecodeError::Truncated {
-            what: "set_field action",
+            what: Structure::SetField,
             needed,
             available,
         },

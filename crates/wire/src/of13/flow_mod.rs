@@ -3,7 +3,7 @@
 use super::{lacks, matching};
 use crate::{
     AggregateStats, BufferId, DecodeError, EncodeError, ErrorCode, FlowMod, FlowModFlags,
-    FlowRemoved, FlowStats, FlowStatsRequest, List, PortNo, Put, Reader, Version,
+    FlowRemoved, FlowStats, FlowStatsRequest, List, PortNo, Put, Reader, Structure, Version,
 };
 
 /// The size of `ofp_flow_stats` with an empty match.
@@ -74,7 +74,7 @@ pub(crate) fn decode_stats_request<'a>(
 }
 
 pub(crate) fn decode_stats<'a>(reader: &mut Reader<'a>) -> Result<FlowStats<'a>, DecodeError> {
-    let mut body = reader.sized_by_8(0, FLOW_STATS_MIN_SIZE, "flow stats")?;
+    let mut body = reader.sized_by_8(0, FLOW_STATS_MIN_SIZE, Structure::FlowStats)?;
     body.skip(2)?;
     let table_id = body.u8()?;
     body.skip(1)?;
@@ -111,7 +111,7 @@ pub(crate) fn decode_aggregate(reader: &mut Reader) -> Result<AggregateStats, De
     Ok(aggregate)
 }
 
-/// The bit that stands for 1.0's EMERG has no meaning in 1.3, so there is nothing that it could be read as.
+/// The bit that we use for 1.0's EMERG is undefined in 1.3, so it cannot be decoded.
 fn decode_flags(reader: &mut Reader) -> Result<FlowModFlags, DecodeError> {
     let flags = FlowModFlags::from_bits_retain(reader.u16()?);
     if !flags.contains(FlowModFlags::EMERG) {
@@ -187,7 +187,7 @@ pub(crate) fn encode_stats(stats: &FlowStats, out: &mut Vec<u8>) -> Result<(), E
     out.put_u64(stats.byte_count);
     matching::encode(&stats.match_, out)?;
     stats.instructions.encode(Version::Of13, out)?;
-    out.set_length(start, start, "flow stats")
+    out.set_length(start, start, "flow stats entry")
 }
 
 pub(crate) fn encode_aggregate(aggregate: &AggregateStats, out: &mut Vec<u8>) {

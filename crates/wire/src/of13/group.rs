@@ -2,7 +2,7 @@
 
 use crate::{
     Bucket, BucketCounter, DecodeError, EncodeError, GroupCapabilities, GroupDesc, GroupFeatures,
-    GroupMod, GroupStats, List, PortNo, Put, Reader, Version,
+    GroupMod, GroupStats, List, PortNo, Put, Reader, Structure, Version,
 };
 
 /// The size of `ofp_bucket` without actions.
@@ -25,7 +25,7 @@ pub(crate) fn decode_mod<'a>(reader: &mut Reader<'a>) -> Result<GroupMod<'a>, De
 }
 
 pub(crate) fn decode_bucket<'a>(reader: &mut Reader<'a>) -> Result<Bucket<'a>, DecodeError> {
-    let mut body = reader.sized_by_8(0, BUCKET_MIN_SIZE, "bucket")?;
+    let mut body = reader.sized_by_8(0, BUCKET_MIN_SIZE, Structure::Bucket)?;
     body.skip(2)?;
     let weight = body.u16()?;
     let watch_port = PortNo(body.u32()?);
@@ -40,7 +40,7 @@ pub(crate) fn decode_bucket<'a>(reader: &mut Reader<'a>) -> Result<Bucket<'a>, D
 }
 
 pub(crate) fn decode_stats<'a>(reader: &mut Reader<'a>) -> Result<GroupStats<'a>, DecodeError> {
-    let mut body = reader.sized(0, STATS_MIN_SIZE, "group stats")?;
+    let mut body = reader.sized(0, STATS_MIN_SIZE, Structure::GroupStats)?;
     body.skip(4)?;
     let group_id = body.u32()?;
     let ref_count = body.u32()?;
@@ -65,7 +65,7 @@ pub(crate) fn decode_counter(reader: &mut Reader) -> Result<BucketCounter, Decod
 }
 
 pub(crate) fn decode_desc<'a>(reader: &mut Reader<'a>) -> Result<GroupDesc<'a>, DecodeError> {
-    let mut body = reader.sized(0, DESC_MIN_SIZE, "group description")?;
+    let mut body = reader.sized(0, DESC_MIN_SIZE, Structure::GroupDesc)?;
     body.skip(2)?;
     let group_type = body.u8()?.into();
     body.skip(1)?;

@@ -3,7 +3,7 @@
 use super::unsupported;
 use crate::{
     DecodeError, EncodeError, ErrorCode, ErrorMessage, Experimenter, Hello, HelloElement, List,
-    Put, Reader, Version,
+    Put, Reader, Structure, Version,
 };
 
 /// OFPHET_VERSIONBITMAP.
@@ -19,18 +19,16 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Hello<'a>, DecodeErr
 
 /// The padding after the last element may be missing: some peers leave it out.
 pub(crate) fn decode_element<'a>(reader: &mut Reader<'a>) -> Result<HelloElement<'a>, DecodeError> {
-    let mut body = reader.sized(2, ELEMENT_HEADER_SIZE, "hello element")?;
+    let mut body = reader.sized(2, ELEMENT_HEADER_SIZE, Structure::HelloElement)?;
     let padding = body.remaining().next_multiple_of(8) - body.remaining();
     reader.skip(padding.min(reader.remaining()))?;
     let element_type = body.u16()?;
     body.skip(2)?;
     let data = body.rest();
     match element_type {
-        OFPHET_VERSIONBITMAP if data.len().is_multiple_of(4) => {
-            Ok(HelloElement::VersionBitmap(data))
-        }
+        OFPHET_VERSIONBITMAP if data.len() % 4 == 0 => Ok(HelloElement::VersionBitmap(data)),
         OFPHET_VERSIONBITMAP => Err(DecodeError::Length {
-            what: "version bitmap",
+            what: Structure::VersionBitmap,
             length: data.len(),
             expected: "a multiple of 4",
         }),

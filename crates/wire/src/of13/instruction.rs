@@ -1,6 +1,8 @@
 //! Instructions (1.3.5 section 7.2.5). Every instruction is a multiple of eight bytes long.
 
-use crate::{Action, DecodeError, EncodeError, ErrorCode, Instruction, List, Put, Reader, Version};
+use crate::{
+    Action, DecodeError, EncodeError, ErrorCode, Instruction, List, Put, Reader, Structure, Version,
+};
 
 const OFPIT_GOTO_TABLE: u16 = 1;
 const OFPIT_WRITE_METADATA: u16 = 2;
@@ -15,7 +17,7 @@ pub(crate) const OFPIT_EXPERIMENTER: u16 = 0xffff;
 const MIN_SIZE: usize = 8;
 
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Instruction<'a>, DecodeError> {
-    let mut body = reader.sized_by_8(2, MIN_SIZE, "instruction")?;
+    let mut body = reader.sized_by_8(2, MIN_SIZE, Structure::Instruction)?;
     let instruction_type = body.u16()?;
     body.skip(2)?;
     let (instruction, padding) = match instruction_type {

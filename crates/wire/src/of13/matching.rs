@@ -3,7 +3,9 @@
 
 use super::oxm;
 use crate::matching::Repr;
-use crate::{DecodeError, EncodeError, ErrorCode, Field, List, Match, Put, Reader, Version};
+use crate::{
+    DecodeError, EncodeError, ErrorCode, Field, List, Match, Put, Reader, Structure, Version,
+};
 
 /// OFPMT_OXM; the only type that is not deprecated.
 const OFPMT_OXM: u16 = 1;
@@ -17,7 +19,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Match<'a>, DecodeErr
 
 /// The bytes of a match's fields, checked.
 pub(crate) fn decode_fields<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
-    let mut body = reader.sized_and_padded(2, HEADER_SIZE, "match")?;
+    let mut body = reader.sized_and_padded(2, HEADER_SIZE, Structure::Match)?;
     let match_type = body.u16()?;
     if match_type != OFPMT_OXM {
         return Err(DecodeError::BadValue {
@@ -69,7 +71,7 @@ mod tests {
 
     fn check(bytes: &str, match_: Match) {
         let bytes = hex(bytes);
-        let mut reader = Reader::new(&bytes, "test");
+        let mut reader = Reader::new(&bytes, Structure::Message);
         assert_eq!(decode(&mut reader).as_ref(), Ok(&match_));
         assert!(reader.is_empty());
         let mut out = Vec::new();
@@ -79,7 +81,9 @@ mod tests {
 
     fn code(bytes: &str) -> ErrorCode {
         let bytes = hex(bytes);
-        decode(&mut Reader::new(&bytes, "test")).unwrap_err().code()
+        decode(&mut Reader::new(&bytes, Structure::Message))
+            .unwrap_err()
+            .code()
     }
 
     #[test]
@@ -98,7 +102,7 @@ mod tests {
     #[test]
     fn fields_keep_their_order() {
         let bytes = hex("0001 000f 80001401 06 80000a02 0800 00");
-        let match_ = decode(&mut Reader::new(&bytes, "test")).unwrap();
+        let match_ = decode(&mut Reader::new(&bytes, Structure::Message)).unwrap();
         let fields: Vec<_> = match_
             .fields()
             .filter_map(|field| field.oxm_field())

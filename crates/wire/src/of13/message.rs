@@ -4,7 +4,7 @@ use super::{
     config, features, flow_mod, group, hello, meter, multipart, packet_in, packet_out, port, queue,
     role, table,
 };
-use crate::{DecodeError, EncodeError, Message, Reader, Version};
+use crate::{DecodeError, EncodeError, Message, Reader, Structure, Version};
 
 const OFPT_HELLO: u8 = 0;
 const OFPT_ERROR: u8 = 1;
@@ -71,18 +71,31 @@ const NAMES: [&str; 30] = [
     "meter mod",
 ];
 
+/// What errors call a message of this type.
+pub(crate) const fn name(message_type: u8) -> &'static str {
+    if (message_type as usize) < NAMES.len() {
+        NAMES[message_type as usize]
+    } else {
+        "message"
+    }
+}
+
 /// Reads the body of a message, which is all that `reader` has.
 pub(crate) fn decode<'a>(
     message_type: u8,
     reader: &mut Reader<'a>,
 ) -> Result<Message<'a>, DecodeError> {
-    let Some(name) = NAMES.get(usize::from(message_type)) else {
+    if usize::from(message_type) >= NAMES.len() {
         return Err(DecodeError::UnknownType {
             version: Version::Of13,
             message_type,
         });
+    }
+    let structure = Structure::Body {
+        version: Version::Of13,
+        message_type,
     };
-    let mut body = Reader::new(reader.rest(), name);
+    let mut body = Reader::new(reader.rest(), structure);
     let message = decode_body(message_type, &mut body)?;
     body.finish()?;
     Ok(message)

@@ -2,7 +2,7 @@
 
 use crate::{
     DecodeError, EncodeError, ErrorCode, List, MeterBand, MeterConfig, MeterFeatures, MeterFlags,
-    MeterMod, MeterStats, Put, Reader, Version,
+    MeterMod, MeterStats, Put, Reader, Structure, Version,
 };
 
 const OFPMBT_DROP: u16 = 1;
@@ -26,7 +26,7 @@ pub(crate) fn decode_mod<'a>(reader: &mut Reader<'a>) -> Result<MeterMod<'a>, De
 }
 
 pub(crate) fn decode_band<'a>(reader: &mut Reader<'a>) -> Result<MeterBand<'a>, DecodeError> {
-    let mut body = reader.sized(2, BAND_SIZE, "meter band")?;
+    let mut body = reader.sized(2, BAND_SIZE, Structure::MeterBand)?;
     let band_type = body.u16()?;
     body.skip(2)?;
     let rate = body.u32()?;
@@ -68,7 +68,7 @@ fn unknown_type(band_type: u16) -> DecodeError {
 }
 
 pub(crate) fn decode_stats<'a>(reader: &mut Reader<'a>) -> Result<MeterStats<'a>, DecodeError> {
-    let mut body = reader.sized(4, STATS_MIN_SIZE, "meter stats")?;
+    let mut body = reader.sized(4, STATS_MIN_SIZE, Structure::MeterStats)?;
     let meter_id = body.u32()?;
     body.skip(8)?;
     Ok(MeterStats {
@@ -83,7 +83,7 @@ pub(crate) fn decode_stats<'a>(reader: &mut Reader<'a>) -> Result<MeterStats<'a>
 }
 
 pub(crate) fn decode_config<'a>(reader: &mut Reader<'a>) -> Result<MeterConfig<'a>, DecodeError> {
-    let mut body = reader.sized(0, CONFIG_MIN_SIZE, "meter configuration")?;
+    let mut body = reader.sized(0, CONFIG_MIN_SIZE, Structure::MeterConfig)?;
     body.skip(2)?;
     Ok(MeterConfig {
         flags: MeterFlags::from_bits_retain(body.u16()?),

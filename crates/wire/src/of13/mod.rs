@@ -1,5 +1,5 @@
-//! The codec of OpenFlow 1.3 (specification 1.3.5). One file per idea, as beside the neutral types; each has what it
-//! decodes, then what it encodes, then golden bytes.
+//! The codec of OpenFlow 1.3 (specification 1.3.5). The files are those of the version-neutral types; each
+//! has decoding, then encoding, then golden bytes.
 
 pub(crate) mod action;
 pub(crate) mod config;
@@ -25,7 +25,7 @@ mod golden;
 
 use crate::{EncodeError, Version};
 
-/// 1.3 lacks what `what` names.
+/// The error that 1.3 lacks `what`.
 fn unsupported(what: &'static str) -> EncodeError {
     EncodeError::Unsupported {
         version: Version::Of13,
@@ -33,7 +33,7 @@ fn unsupported(what: &'static str) -> EncodeError {
     }
 }
 
-/// Refuses a field that 1.3 lacks, unless it holds the value that means nothing.
+/// Refuses a field that 1.3 lacks, unless it has its neutral value.
 fn lacks<T: PartialEq>(what: &'static str, value: T, neutral: T) -> Result<(), EncodeError> {
     if value == neutral {
         Ok(())

@@ -1,12 +1,14 @@
 //! One field of a match, as a TLV (1.3.5 sections 7.2.3.2 to 7.2.3.8).
 //!
-//! Where peers differ from each other, this is what we take a TLV to mean:
+//! Implementations differ; a TLV is read as follows:
 //! - A mask of all ones is read as no mask, which is what it means, and written without.
-//! - A field of class OFPXMC_OPENFLOW_BASIC whose number we do not know is kept raw, as are all other classes. Whether
-//!   that is acceptable is the switch's to say (OFPBMC_BAD_FIELD), and so are duplicates and prerequisites.
+//! - A field of class OFPXMC_OPENFLOW_BASIC with an unknown number is kept raw, as are all other classes. Whether that
+//!   is acceptable is decided by the switch (OFPBMC_BAD_FIELD), and so it is with duplicates and prerequisites.
 
 use super::unsupported;
-use crate::{DecodeError, EncodeError, ErrorCode, Field, OxmField, Put, RawField, Reader, Version};
+use crate::{
+    DecodeError, EncodeError, ErrorCode, Field, OxmField, Put, RawField, Reader, Structure, Version,
+};
 
 /// OFPXMC_OPENFLOW_BASIC.
 pub(crate) const OFPXMC_OPENFLOW_BASIC: u16 = 0x8000;
@@ -16,17 +18,17 @@ pub(crate) const OFPXMC_EXPERIMENTER: u16 = 0xffff;
 /// `oxm_hasmask`, in the byte that `oxm_field` shares with it.
 const HAS_MASK: u8 = 1;
 
-/// Whether the TLV at the front of `bytes` says that it has a mask.
+/// Whether the TLV at the front of `bytes` has a mask.
 pub(crate) fn has_mask(bytes: &[u8]) -> bool {
     bytes.get(2).is_some_and(|byte| byte & HAS_MASK != 0)
 }
 
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Field<'a>, DecodeError> {
-    let mut header = reader.nested(4, "match field")?;
+    let mut header = reader.nested(4, Structure::MatchField)?;
     let class = header.u16()?;
     let field_and_mask = header.u8()?;
     let length = usize::from(header.u8()?);
-    let body = reader.nested(length, "match field")?;
+    let body = reader.nested(length, Structure::MatchField)?;
     let raw = RawField {
         class,
         field: field_and_mask >> 1,
@@ -103,7 +105,7 @@ fn check(field: OxmField, value: u128, mask: u128) -> Result<(), DecodeError> {
 
 fn wrong_length(length: usize) -> DecodeError {
     DecodeError::Length {
-        what: "match field",
+        what: Structure::MatchField,
         length,
         expected: "the size of the field's value, and of its mask where it has one",
     }

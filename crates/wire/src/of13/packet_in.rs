@@ -101,7 +101,7 @@ fn names_in_port(match_: &Match) -> bool {
 mod tests {
     use super::*;
     use crate::of13::golden::{decode_error, frame, hex, message};
-    use crate::{ErrorCode, Message, PacketInReason};
+    use crate::{ErrorCode, Message, PacketInReason, Structure};
 
     fn example(match_: Match<'_>) -> PacketIn<'_> {
         PacketIn {
@@ -157,14 +157,14 @@ mod tests {
     fn a_port_that_the_match_lacks_is_written() {
         let mut out = Vec::new();
         encode(&example(Match::any()), &mut out).unwrap();
-        let decoded = decode(&mut Reader::new(&out, "test")).unwrap();
+        let decoded = decode(&mut Reader::new(&out, Structure::Message)).unwrap();
         assert_eq!(decoded, example(Match::any().in_port(PortNo(5))));
     }
 
     #[test]
     fn both_paths_agree() {
         let match_ = hex("0001 000c 80000004 00000005 00000000");
-        let mut fast = Reader::new(&match_, "test");
+        let mut fast = Reader::new(&match_, Structure::Message);
         let mut slow = fast;
         let head = match_.first_chunk().unwrap();
         assert_eq!(in_port_alone(head, &mut fast), any_match(&mut slow));

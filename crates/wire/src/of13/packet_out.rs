@@ -7,7 +7,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketOut<'a>, Decod
     let in_port = PortNo(reader.u32()?);
     let actions_len = reader.u16()?;
     reader.skip(6)?;
-    let mut actions = reader.nested(actions_len.into(), "packet-out")?;
+    let mut actions = reader.nested(actions_len.into(), reader.what())?;
     Ok(PacketOut {
         buffer_id,
         in_port,

@@ -3,7 +3,7 @@
 use super::unsupported;
 use crate::{
     DecodeError, EncodeError, List, PacketQueue, PortNo, Put, QueueConfig, QueueProperty,
-    QueueStats, Reader, Version,
+    QueueStats, Reader, Structure, Version,
 };
 
 const OFPQT_MIN_RATE: u16 = 1;
@@ -29,7 +29,7 @@ pub(crate) fn decode_config<'a>(reader: &mut Reader<'a>) -> Result<QueueConfig<'
 }
 
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketQueue<'a>, DecodeError> {
-    let mut body = reader.sized(8, QUEUE_MIN_SIZE, "queue")?;
+    let mut body = reader.sized(8, QUEUE_MIN_SIZE, Structure::Queue)?;
     let queue_id = body.u32()?;
     let port = PortNo(body.u32()?);
     body.skip(8)?;
@@ -43,7 +43,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketQueue<'a>, Dec
 pub(crate) fn decode_property<'a>(
     reader: &mut Reader<'a>,
 ) -> Result<QueueProperty<'a>, DecodeError> {
-    let mut body = reader.sized(2, PROPERTY_MIN_SIZE, "queue property")?;
+    let mut body = reader.sized(2, PROPERTY_MIN_SIZE, Structure::QueueProperty)?;
     let property = body.u16()?;
     body.skip(6)?;
     let decoded = match property {

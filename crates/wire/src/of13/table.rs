@@ -6,7 +6,7 @@ use super::lacks;
 use super::oxm::OFPXMC_EXPERIMENTER;
 use crate::port::FixedName;
 use crate::{
-    DecodeError, EncodeError, List, Put, Reader, TableFeatureKind, TableFeatureProperty,
+    DecodeError, EncodeError, List, Put, Reader, Structure, TableFeatureKind, TableFeatureProperty,
     TableFeatures, TableMod, TableStats, Version,
 };
 
@@ -14,8 +14,6 @@ use crate::{
 const FEATURES_MIN_SIZE: usize = 64;
 /// The size of a property's type and length.
 const PROPERTY_MIN_SIZE: usize = 4;
-/// The name of a property in errors.
-const PROPERTY: &str = "table feature property";
 
 pub(crate) fn decode_mod(reader: &mut Reader) -> Result<TableMod, DecodeError> {
     let table_id = reader.u8()?;
@@ -43,7 +41,7 @@ pub(crate) fn decode_stats(reader: &mut Reader) -> Result<TableStats, DecodeErro
 pub(crate) fn decode_features<'a>(
     reader: &mut Reader<'a>,
 ) -> Result<TableFeatures<'a>, DecodeError> {
-    let mut body = reader.sized_by_8(0, FEATURES_MIN_SIZE, "table features")?;
+    let mut body = reader.sized_by_8(0, FEATURES_MIN_SIZE, Structure::TableFeatures)?;
     body.skip(2)?;
     let table_id = body.u8()?;
     body.skip(5)?;
@@ -61,7 +59,8 @@ pub(crate) fn decode_features<'a>(
 pub(crate) fn decode_property<'a>(
     reader: &mut Reader<'a>,
 ) -> Result<TableFeatureProperty<'a>, DecodeError> {
-    let mut body = reader.sized_and_padded(2, PROPERTY_MIN_SIZE, PROPERTY)?;
+    let mut body =
+        reader.sized_and_padded(2, PROPERTY_MIN_SIZE, Structure::TableFeatureProperty)?;
     let kind = TableFeatureKind::from(body.u16()?);
     body.skip(2)?;
     check_ids(kind, body)?;
@@ -102,7 +101,7 @@ fn check_each(
 fn skip_id(ids: &mut Reader, experimenter: u16) -> Result<(), DecodeError> {
     let mut header = *ids;
     match header.u16()? {
-        id if id == experimenter => ids.sized(2, 8, PROPERTY).map(drop),
+        id if id == experimenter => ids.sized(2, 8, Structure::TableFeatureProperty).map(drop),
         _ => ids.skip(4),
     }
 }
@@ -160,7 +159,7 @@ pub(crate) fn encode_property(
     out.put_u16(property.kind.into());
     out.put_u16(0);
     out.put(property.ids);
-    out.set_length(start + 2, start, PROPERTY)?;
+    out.set_length(start + 2, start, "table feature property")?;
     out.pad_to_8(start);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 /// A header that cannot be read, or cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PacketError {
     /// The bytes end before the header does.
     #[error("{layer} is cut short: it needs {needed} bytes, but only {available} are there")]
@@ -37,7 +38,7 @@ pub enum PacketError {
         /// The value that it has.
         found: u32,
     },
-    /// More headers follow each other than a sane packet has.
+    /// More headers follow each other than a valid packet has.
     #[error("{layer}: more than {limit} follow each other in one packet")]
     TooMany {
         /// The headers that were being read.

@@ -58,7 +58,7 @@ impl<'a> EthernetView<'a> {
         mac_at(self.header, field::SRC)
     }
 
-    /// The type field as it stands: below [`MIN_ETHER_TYPE`] it is the length of an 802.3 frame.
+    /// The type field as received: below [`MIN_ETHER_TYPE`] it is the length of an 802.3 frame.
     #[inline]
     pub fn ether_type(&self) -> u16 {
         u16_at(self.header, field::ETHER_TYPE)

@@ -1,4 +1,4 @@
-//! All headers of a frame in one go.
+//! All headers of a frame in one pass.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::MacAddr;
 
-/// What the headers of one Ethernet frame say, as far as they can be read.
+/// The headers of one Ethernet frame, as far as they can be read.
 ///
 /// Lenient as a switch's flow key is: what is truncated, malformed or absent is `None`, and so is
 /// everything behind it. Reading stops at an MPLS or PBB header, as OpenFlow matches do; checksums

@@ -61,7 +61,7 @@ impl<'a> Icmpv4View<'a> {
         self.header[field::CODE]
     }
 
-    /// The checksum as it stands.
+    /// The checksum as received.
     #[inline]
     pub fn checksum(&self) -> u16 {
         u16_at(self.header, field::CHECKSUM)

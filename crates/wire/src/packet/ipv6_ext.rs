@@ -1,13 +1,14 @@
-//! IPv6 extension headers (RFC 8200 section 4, RFC 4302), and the way past them to the upper layer.
+//! IPv6 extension headers (RFC 8200 section 4, RFC 4302), and how to skip them to the upper layer.
 //!
 //! ESP ends the chain: what follows it is encrypted.
 
 use super::PacketError;
 use super::bytes::{pad_to_multiple, split_at, split_header, u16_at, u32_at};
 use super::ip_proto;
+use std::marker::PhantomData;
 
 /// Extension headers that are read before giving up. Each kind should occur once (RFC 8200, section
-/// 4.1); the bound keeps a hostile packet from costing more than a friendly one.
+/// 4.1); the bound limits what a malicious packet can cost.
 pub const MAX_EXTENSIONS: usize = 16;
 
 /// The largest fragment offset, in units of 8 bytes.
@@ -25,17 +26,6 @@ mod field {
     pub const AUTHENTICATION_SPI: Range<usize> = 4..8;
     pub const AUTHENTICATION_SEQUENCE: Range<usize> = 8..12;
 }
-
-/// The most bytes in an options or routing header: its length counts units of 8 bytes, without the
-/// first, in a byte.
-const MAX_LEN: usize = 256 * 8;
-const MAX_AUTHENTICATION_LEN: usize = (255 + 2) * 4;
-
-/// The bytes before the variable part.
-const OPTIONS_LEN: usize = 2;
-const ROUTING_LEN: usize = 4;
-const FRAGMENT_LEN: usize = 8;
-const AUTHENTICATION_LEN: usize = 12;
 
 const MORE_FRAGMENTS: u16 = 1;
 const FRAGMENT_OFFSET_SHIFT: u32 = 3;
@@ -200,252 +190,126 @@ impl<'a> ExtensionView<'a> {
     /// What follows the header.
     #[inline]
     pub fn next_header(&self) -> u8 {
-        match self {
-            Self::HopByHop(options) | Self::DestinationOptions(options) => options.next_header(),
-            Self::Routing(routing) => routing.next_header(),
-            Self::Fragment(fragment) => fragment.next_header(),
-            Self::Authentication(authentication) => authentication.next_header(),
-        }
+        self.parts().0[field::NEXT_HEADER]
     }
 
     /// Everything after the header.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
+        self.parts().1
+    }
+
+    /// The header's bytes, and those after it.
+    #[inline]
+    fn parts(&self) -> (&'a [u8], &'a [u8]) {
         match self {
-            Self::HopByHop(options) | Self::DestinationOptions(options) => options.payload(),
-            Self::Routing(routing) => routing.payload(),
-            Self::Fragment(fragment) => fragment.payload(),
-            Self::Authentication(authentication) => authentication.payload(),
+            Self::HopByHop(view) | Self::DestinationOptions(view) => (view.header, view.payload),
+            Self::Routing(view) => (view.header, view.payload),
+            Self::Fragment(view) => (view.header, view.payload),
+            Self::Authentication(view) => (view.header, view.payload),
         }
     }
 }
 
-/// Splits off a header whose second byte counts units of 8 bytes, without the first unit.
-#[inline]
-fn split_units_of_8<'a>(
-    layer: &'static str,
-    bytes: &'a [u8],
-) -> Result<(&'a [u8], &'a [u8]), PacketError> {
-    let (start, _) = split_header::<2>(layer, bytes)?;
-    split_at(layer, bytes, (usize::from(start[field::LEN]) + 1) * 8)
+use kind::{ExtensionHeader, LengthUnits};
+
+/// Not public: no other crate has a kind of its own.
+mod kind {
+    /// A kind of extension header: a struct to write it from, and what it takes to find its end.
+    pub trait ExtensionHeader {
+        /// What errors call the header.
+        const LAYER: &'static str;
+        /// The bytes before the variable part.
+        const FIXED_LEN: usize;
+        /// How the header's second byte counts its length; `None` where the fixed part is all there is.
+        const LENGTH: Option<LengthUnits>;
+    }
+
+    /// What a header's length byte counts.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LengthUnits {
+        /// The size of a unit, in bytes.
+        unit: usize,
+        /// How many units at the start of the header are not counted.
+        uncounted: usize,
+    }
+
+    impl LengthUnits {
+        /// Units of 8 bytes, without the first (RFC 8200, sections 4.3, 4.4 and 4.6).
+        pub const OF_8: Self = Self {
+            unit: 8,
+            uncounted: 1,
+        };
+        /// Units of 4 bytes, without the first two (RFC 4302, section 2.2).
+        pub const OF_4: Self = Self {
+            unit: 4,
+            uncounted: 2,
+        };
+
+        /// How many bytes a header has, by its length byte.
+        #[inline]
+        pub fn to_bytes(self, count: u8) -> usize {
+            (usize::from(count) + self.uncounted) * self.unit
+        }
+
+        /// The length byte of a header of `bytes` bytes, which are whole units.
+        pub fn count(self, bytes: usize) -> u8 {
+            (bytes / self.unit - self.uncounted) as u8
+        }
+
+        /// The most bytes in a header that is a multiple of 8 bytes long, as every one in IPv6 must be.
+        pub fn max_bytes(self) -> usize {
+            self.to_bytes(u8::MAX) / 8 * 8
+        }
+    }
 }
+
+/// An extension header of the kind `H`, read in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderView<'a, H> {
+    header: &'a [u8],
+    payload: &'a [u8],
+    kind: PhantomData<H>,
+}
+
+impl<H: Clone> Copy for HeaderView<'_, H> {}
 
 /// Hop-by-hop or destination options, read in place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OptionsView<'a> {
-    header: &'a [u8],
-    payload: &'a [u8],
-}
-
-impl<'a> OptionsView<'a> {
-    const LAYER: &'static str = "IPv6 options header";
-
-    /// Reads the header at the start of `bytes`.
-    ///
-    /// # Errors
-    /// If it is cut short.
-    #[inline]
-    pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
-        let (header, payload) = split_units_of_8(Self::LAYER, bytes)?;
-        Ok(Self { header, payload })
-    }
-
-    /// What follows the header.
-    #[inline]
-    pub fn next_header(&self) -> u8 {
-        self.header[field::NEXT_HEADER]
-    }
-
-    /// The options, with their padding.
-    #[inline]
-    pub fn options(&self) -> &'a [u8] {
-        &self.header[OPTIONS_LEN..]
-    }
-
-    /// Everything after the header.
-    #[inline]
-    pub fn payload(&self) -> &'a [u8] {
-        self.payload
-    }
-
-    /// The header as a plain struct.
-    pub fn to_header(&self) -> Options {
-        Options {
-            next_header: self.next_header(),
-            options: self.options().to_vec(),
-        }
-    }
-}
-
+pub type OptionsView<'a> = HeaderView<'a, Options>;
 /// A routing header, read in place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoutingView<'a> {
-    header: &'a [u8],
-    payload: &'a [u8],
-}
-
-impl<'a> RoutingView<'a> {
-    const LAYER: &'static str = "IPv6 routing header";
-
-    /// Reads the header at the start of `bytes`.
-    ///
-    /// # Errors
-    /// If it is cut short.
-    #[inline]
-    pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
-        let (header, payload) = split_units_of_8(Self::LAYER, bytes)?;
-        Ok(Self { header, payload })
-    }
-
-    /// What follows the header.
-    #[inline]
-    pub fn next_header(&self) -> u8 {
-        self.header[field::NEXT_HEADER]
-    }
-
-    /// The variant of routing header.
-    #[inline]
-    pub fn routing_type(&self) -> u8 {
-        self.header[field::ROUTING_TYPE]
-    }
-
-    /// Stops that are still to be visited.
-    #[inline]
-    pub fn segments_left(&self) -> u8 {
-        self.header[field::SEGMENTS_LEFT]
-    }
-
-    /// The data of this routing type.
-    #[inline]
-    pub fn data(&self) -> &'a [u8] {
-        &self.header[ROUTING_LEN..]
-    }
-
-    /// Everything after the header.
-    #[inline]
-    pub fn payload(&self) -> &'a [u8] {
-        self.payload
-    }
-
-    /// The header as a plain struct.
-    pub fn to_header(&self) -> Routing {
-        Routing {
-            next_header: self.next_header(),
-            routing_type: self.routing_type(),
-            segments_left: self.segments_left(),
-            data: self.data().to_vec(),
-        }
-    }
-}
-
+pub type RoutingView<'a> = HeaderView<'a, Routing>;
 /// A fragment header, read in place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FragmentView<'a> {
-    header: &'a [u8; FRAGMENT_LEN],
-    payload: &'a [u8],
-}
-
-impl<'a> FragmentView<'a> {
-    const LAYER: &'static str = "IPv6 fragment header";
-
-    /// Reads the header at the start of `bytes`.
-    ///
-    /// # Errors
-    /// If it is cut short.
-    #[inline]
-    pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
-        let (header, payload) = split_header(Self::LAYER, bytes)?;
-        Ok(Self { header, payload })
-    }
-
-    /// What follows the header in the first fragment.
-    #[inline]
-    pub fn next_header(&self) -> u8 {
-        self.header[field::NEXT_HEADER]
-    }
-
-    /// Where the fragment belongs, in units of 8 bytes.
-    #[inline]
-    pub fn offset(&self) -> u16 {
-        u16_at(self.header, field::FRAGMENT_OFFSET_MORE) >> FRAGMENT_OFFSET_SHIFT
-    }
-
-    /// Whether this is not the last fragment.
-    #[inline]
-    pub fn more_fragments(&self) -> bool {
-        u16_at(self.header, field::FRAGMENT_OFFSET_MORE) & MORE_FRAGMENTS != 0
-    }
-
-    /// What the fragments of one packet have in common.
-    #[inline]
-    pub fn identification(&self) -> u32 {
-        u32_at(self.header, field::FRAGMENT_IDENTIFICATION)
-    }
-
-    /// Everything after the header.
-    #[inline]
-    pub fn payload(&self) -> &'a [u8] {
-        self.payload
-    }
-
-    /// The header as a plain struct.
-    #[inline]
-    pub fn to_header(&self) -> Fragment {
-        Fragment {
-            next_header: self.next_header(),
-            offset: self.offset(),
-            more_fragments: self.more_fragments(),
-            identification: self.identification(),
-        }
-    }
-}
-
+pub type FragmentView<'a> = HeaderView<'a, Fragment>;
 /// An authentication header, read in place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AuthenticationView<'a> {
-    header: &'a [u8],
-    payload: &'a [u8],
-}
+pub type AuthenticationView<'a> = HeaderView<'a, Authentication>;
 
-impl<'a> AuthenticationView<'a> {
-    const LAYER: &'static str = "IPv6 authentication header";
-
+impl<'a, H: ExtensionHeader> HeaderView<'a, H> {
     /// Reads the header at the start of `bytes`.
     ///
     /// # Errors
     /// If it is cut short, or shorter than its fixed part.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
-        let (start, _) = split_header::<2>(Self::LAYER, bytes)?;
-        // RFC 4302, section 2.2: the length counts units of 4 bytes, without the first two.
-        let len = (usize::from(start[field::LEN]) + 2) * 4;
-        PacketError::check_minimum(Self::LAYER, "payload length", len, AUTHENTICATION_LEN)?;
-        let (header, payload) = split_at(Self::LAYER, bytes, len)?;
-        Ok(Self { header, payload })
+        let len = match H::LENGTH {
+            Some(units) => {
+                let (start, _) = split_header::<2>(H::LAYER, bytes)?;
+                units.to_bytes(start[field::LEN])
+            }
+            None => H::FIXED_LEN,
+        };
+        PacketError::check_minimum(H::LAYER, "payload length", len, H::FIXED_LEN)?;
+        let (header, payload) = split_at(H::LAYER, bytes, len)?;
+        Ok(Self {
+            header,
+            payload,
+            kind: PhantomData,
+        })
     }
 
-    /// What follows the header.
+    /// What follows the header; of a fragment, what follows it in the first one.
     #[inline]
     pub fn next_header(&self) -> u8 {
         self.header[field::NEXT_HEADER]
-    }
-
-    /// The security parameters index.
-    #[inline]
-    pub fn spi(&self) -> u32 {
-        u32_at(self.header, field::AUTHENTICATION_SPI)
-    }
-
-    /// The sequence number.
-    #[inline]
-    pub fn sequence(&self) -> u32 {
-        u32_at(self.header, field::AUTHENTICATION_SEQUENCE)
-    }
-
-    /// The integrity check value.
-    #[inline]
-    pub fn icv(&self) -> &'a [u8] {
-        &self.header[AUTHENTICATION_LEN..]
     }
 
     /// Everything after the header.
@@ -453,25 +317,114 @@ impl<'a> AuthenticationView<'a> {
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
-
-    /// The header as a plain struct.
-    pub fn to_header(&self) -> Authentication {
-        Authentication {
-            next_header: self.next_header(),
-            spi: self.spi(),
-            sequence: self.sequence(),
-            icv: self.icv().to_vec(),
-        }
-    }
 }
 
-/// Hop-by-hop or destination options to write.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Options {
-    /// What follows the header.
-    pub next_header: u8,
-    /// The options; the header is padded with zeros (Pad1 options) to a multiple of 8 bytes.
-    pub options: Vec<u8>,
+/// Defines a kind of extension header: the struct to write it from, its [`ExtensionHeader`], and the accessors of its
+/// view. Columns of a field: its name, its type in the struct, its type in the view, how it is read from the header.
+macro_rules! extension_header {
+    (
+        $(#[$meta:meta])* $name:ident = $layer:literal, $fixed_len:literal, $length:expr;
+        $($(#[$field_meta:meta])* $field:ident: $owned:ty, $read:ty = $get:expr;)+
+    ) => {
+        $(#[$meta])*
+        pub struct $name {
+            /// What follows the header; of a fragment, what follows it in the first one.
+            pub next_header: u8,
+            $($(#[$field_meta])* pub $field: $owned,)+
+        }
+
+        impl ExtensionHeader for $name {
+            const LAYER: &'static str = $layer;
+            const FIXED_LEN: usize = $fixed_len;
+            const LENGTH: Option<LengthUnits> = $length;
+        }
+
+        impl<'a> HeaderView<'a, $name> {
+            $(
+                $(#[$field_meta])*
+                #[inline]
+                pub fn $field(&self) -> $read {
+                    let get: fn(&'a [u8]) -> $read = $get;
+                    get(self.header)
+                }
+            )+
+
+            /// The header as a plain struct.
+            #[inline]
+            pub fn to_header(&self) -> $name {
+                $name {
+                    next_header: self.next_header(),
+                    $($field: self.$field().into(),)+
+                }
+            }
+        }
+    };
+}
+
+extension_header! {
+    /// Hop-by-hop or destination options to write.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    Options = "IPv6 options header", 2, Some(LengthUnits::OF_8);
+    /// The options, with their padding: zeros (Pad1 options) are written up to a multiple of 8 bytes.
+    options: Vec<u8>, &'a [u8] = |header| &header[Options::FIXED_LEN..];
+}
+
+extension_header! {
+    /// A routing header to write.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    Routing = "IPv6 routing header", 4, Some(LengthUnits::OF_8);
+    /// The variant of routing header.
+    routing_type: u8, u8 = |header| header[field::ROUTING_TYPE];
+    /// Stops that are still to be visited.
+    segments_left: u8, u8 = |header| header[field::SEGMENTS_LEFT];
+    /// The data of this routing type; zeros are written after them up to a multiple of 8 bytes.
+    data: Vec<u8>, &'a [u8] = |header| &header[Routing::FIXED_LEN..];
+}
+
+extension_header! {
+    /// A fragment header to write.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    Fragment = "IPv6 fragment header", 8, None;
+    /// Where the fragment belongs, in units of 8 bytes; its low 13 bits are written.
+    offset: u16, u16 = |header| u16_at(header, field::FRAGMENT_OFFSET_MORE) >> FRAGMENT_OFFSET_SHIFT;
+    /// Whether this is not the last fragment.
+    more_fragments: bool, bool = |header| u16_at(header, field::FRAGMENT_OFFSET_MORE) & MORE_FRAGMENTS != 0;
+    /// What the fragments of one packet have in common.
+    identification: u32, u32 = |header| u32_at(header, field::FRAGMENT_IDENTIFICATION);
+}
+
+extension_header! {
+    /// An authentication header to write.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    Authentication = "IPv6 authentication header", 12, Some(LengthUnits::OF_4);
+    /// The security parameters index.
+    spi: u32, u32 = |header| u32_at(header, field::AUTHENTICATION_SPI);
+    /// The sequence number.
+    sequence: u32, u32 = |header| u32_at(header, field::AUTHENTICATION_SEQUENCE);
+    /// The integrity check value; zeros are written after it up to a multiple of 8 bytes, which IPv6 asks for.
+    icv: Vec<u8>, &'a [u8] = |header| &header[Authentication::FIXED_LEN..];
+}
+
+/// Appends a header of the kind `H`: `fixed`, in which the length is filled in, `data` and zeros up to a multiple of 8
+/// bytes.
+///
+/// # Errors
+/// If `data`, which errors call `name`, is longer than the length byte can say. Nothing is written then.
+fn write_header<H: ExtensionHeader>(
+    fixed: &[u8],
+    name: &'static str,
+    data: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), PacketError> {
+    let units = H::LENGTH.unwrap_or(LengthUnits::OF_8);
+    let limit = units.max_bytes() - H::FIXED_LEN;
+    PacketError::check_limit(H::LAYER, name, data.len(), limit)?;
+    let start = out.len();
+    out.extend_from_slice(fixed);
+    out.extend_from_slice(data);
+    pad_to_multiple(out, start, 8);
+    out[start + field::LEN] = units.count(out.len() - start);
+    Ok(())
 }
 
 impl Options {
@@ -480,32 +433,8 @@ impl Options {
     /// # Errors
     /// If the options exceed 2046 bytes. Nothing is written then.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), PacketError> {
-        PacketError::check_limit(
-            OptionsView::LAYER,
-            "options",
-            self.options.len(),
-            MAX_LEN - OPTIONS_LEN,
-        )?;
-        let start = out.len();
-        let len = (OPTIONS_LEN + self.options.len()).div_ceil(8) - 1;
-        out.extend_from_slice(&[self.next_header, len as u8]);
-        out.extend_from_slice(&self.options);
-        pad_to_multiple(out, start, 8);
-        Ok(())
+        write_header::<Self>(&[self.next_header, 0], "options", &self.options, out)
     }
-}
-
-/// A routing header to write.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Routing {
-    /// What follows the header.
-    pub next_header: u8,
-    /// The variant of routing header.
-    pub routing_type: u8,
-    /// Stops that are still to be visited.
-    pub segments_left: u8,
-    /// The data of this routing type; the header is padded with zeros to a multiple of 8 bytes.
-    pub data: Vec<u8>,
 }
 
 impl Routing {
@@ -514,37 +443,9 @@ impl Routing {
     /// # Errors
     /// If the data exceed 2044 bytes. Nothing is written then.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), PacketError> {
-        PacketError::check_limit(
-            RoutingView::LAYER,
-            "data",
-            self.data.len(),
-            MAX_LEN - ROUTING_LEN,
-        )?;
-        let start = out.len();
-        let len = (ROUTING_LEN + self.data.len()).div_ceil(8) - 1;
-        out.extend_from_slice(&[
-            self.next_header,
-            len as u8,
-            self.routing_type,
-            self.segments_left,
-        ]);
-        out.extend_from_slice(&self.data);
-        pad_to_multiple(out, start, 8);
-        Ok(())
+        let fixed = [self.next_header, 0, self.routing_type, self.segments_left];
+        write_header::<Self>(&fixed, "data", &self.data, out)
     }
-}
-
-/// A fragment header to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Fragment {
-    /// What follows the header in the first fragment.
-    pub next_header: u8,
-    /// Where the fragment belongs, in units of 8 bytes; its low 13 bits are written.
-    pub offset: u16,
-    /// Whether this is not the last fragment.
-    pub more_fragments: bool,
-    /// What the fragments of one packet have in common.
-    pub identification: u32,
 }
 
 impl Fragment {
@@ -559,338 +460,17 @@ impl Fragment {
     }
 }
 
-/// An authentication header to write.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Authentication {
-    /// What follows the header.
-    pub next_header: u8,
-    /// The security parameters index.
-    pub spi: u32,
-    /// The sequence number.
-    pub sequence: u32,
-    /// The integrity check value; the header is padded with zeros to a multiple of 8 bytes, as in
-    /// IPv6 it must be.
-    pub icv: Vec<u8>,
-}
-
 impl Authentication {
     /// Appends the header; what follows comes next.
     ///
     /// # Errors
     /// If the integrity check value exceeds 1012 bytes. Nothing is written then.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), PacketError> {
-        // The largest length is not a multiple of 8, as RFC 4302 wants it for IPv6.
-        let limit = MAX_AUTHENTICATION_LEN - 4 - AUTHENTICATION_LEN;
-        PacketError::check_limit(
-            AuthenticationView::LAYER,
-            "integrity check value",
-            self.icv.len(),
-            limit,
-        )?;
-        let start = out.len();
-        let len = (AUTHENTICATION_LEN + self.icv.len()).next_multiple_of(8) / 4 - 2;
-        out.extend_from_slice(&[self.next_header, len as u8, 0, 0]);
-        out.extend_from_slice(&self.spi.to_be_bytes());
-        out.extend_from_slice(&self.sequence.to_be_bytes());
-        out.extend_from_slice(&self.icv);
-        pad_to_multiple(out, start, 8);
-        Ok(())
+        let [[s0, s1, s2, s3], [q0, q1, q2, q3]] = [self.spi, self.sequence].map(u32::to_be_bytes);
+        let fixed = [self.next_header, 0, 0, 0, s0, s1, s2, s3, q0, q1, q2, q3];
+        write_header::<Self>(&fixed, "integrity check value", &self.icv, out)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::super::testing;
-    use super::*;
-
-    const GOLDEN: [u8; 58] = [
-        0x3c, 0x00, 0x05, 0x02, 0x00, 0x00, 0x01, 0x00, // hop-by-hop: router alert, PadN
-        0x2b, 0x00, 0x01, 0x04, 0x00, 0x00, 0x00, 0x00, // destination options: PadN
-        0x33, 0x00, 0xfd, 0x01, 0xde, 0xad, 0xbe,
-        0xef, // routing: experimental type 253, one segment left
-        0x2c, 0x04, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, // authentication: SPI 256,
-        0x00, 0x00, 0x00, 0x07, 0x01, 0x02, 0x03, 0x04, // sequence 7,
-        0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, // integrity check value
-        0x11, 0x00, 0x00, 0x01, 0x12, 0x34, 0x56, 0x78, // fragment: first, more follow
-        0xca, 0xfe, // payload
-    ];
-
-    fn hop_by_hop() -> Options {
-        Options {
-            next_header: ip_proto::DESTINATION_OPTIONS,
-            options: vec![5, 2, 0, 0, 1, 0],
-        }
-    }
-
-    fn destination_options() -> Options {
-        Options {
-            next_header: ip_proto::ROUTING,
-            options: vec![1, 4, 0, 0, 0, 0],
-        }
-    }
-
-    fn routing() -> Routing {
-        let data = vec![0xde, 0xad, 0xbe, 0xef];
-        Routing {
-            next_header: ip_proto::AUTHENTICATION,
-            routing_type: 253,
-            segments_left: 1,
-            data,
-        }
-    }
-
-    fn authentication() -> Authentication {
-        Authentication {
-            next_header: ip_proto::FRAGMENT,
-            spi: 256,
-            sequence: 7,
-            icv: (1..=12).collect(),
-        }
-    }
-
-    const FRAGMENT: Fragment = Fragment {
-        next_header: ip_proto::UDP,
-        offset: 0,
-        more_fragments: true,
-        identification: 0x1234_5678,
-    };
-
-    #[test]
-    fn reads_golden_bytes() {
-        let read: Vec<_> = Extensions::new(ip_proto::HOP_BY_HOP, &GOLDEN)
-            .map(Result::unwrap)
-            .collect();
-        let [
-            ExtensionView::HopByHop(hop),
-            ExtensionView::DestinationOptions(destination),
-            ExtensionView::Routing(route),
-            ExtensionView::Authentication(auth),
-            ExtensionView::Fragment(fragment),
-        ] = read[..]
-        else {
-            panic!("unexpected headers: {read:?}");
-        };
-        assert_eq!(hop.to_header(), hop_by_hop());
-        assert_eq!(destination.to_header(), destination_options());
-        assert_eq!(route.to_header(), routing());
-        assert_eq!(auth.to_header(), authentication());
-        assert_eq!(fragment.to_header(), FRAGMENT);
-        assert_eq!(
-            read.iter().map(ExtensionView::kind).collect::<Vec<_>>(),
-            [0, 60, 43, 51, 44]
-        );
-    }
-
-    #[test]
-    fn writes_golden_bytes() {
-        let mut out = Vec::new();
-        hop_by_hop().write(&mut out).unwrap();
-        destination_options().write(&mut out).unwrap();
-        routing().write(&mut out).unwrap();
-        authentication().write(&mut out).unwrap();
-        FRAGMENT.write(&mut out);
-        assert_eq!(out, GOLDEN[..56]);
-    }
-
-    #[test]
-    fn finds_the_upper_layer() {
-        let upper = upper_layer(ip_proto::HOP_BY_HOP, &GOLDEN).unwrap();
-        let expected = UpperLayer {
-            proto: ip_proto::UDP,
-            is_later_fragment: false,
-            payload: &[0xca, 0xfe],
-        };
-        assert_eq!(upper, expected);
-        assert_eq!(
-            upper_layer(ip_proto::ESP, &[1, 2]).unwrap().proto,
-            ip_proto::ESP
-        );
-    }
-
-    #[test]
-    fn a_later_fragment_ends_the_chain() {
-        let mut out = Vec::new();
-        Fragment {
-            next_header: ip_proto::DESTINATION_OPTIONS,
-            offset: 185,
-            ..FRAGMENT
-        }
-        .write(&mut out);
-        out.push(0xff);
-        let upper = upper_layer(ip_proto::FRAGMENT, &out).unwrap();
-        let expected = UpperLayer {
-            proto: ip_proto::DESTINATION_OPTIONS,
-            is_later_fragment: true,
-            payload: &[0xff],
-        };
-        assert_eq!(upper, expected);
-    }
-
-    #[test]
-    fn a_cut_header_is_an_error_once() {
-        let mut extensions = Extensions::new(ip_proto::HOP_BY_HOP, &GOLDEN[..13]);
-        assert!(extensions.next().unwrap().is_ok());
-        let cut = PacketError::Truncated {
-            layer: "IPv6 options header",
-            needed: 8,
-            available: 5,
-        };
-        assert_eq!(extensions.next(), Some(Err(cut)));
-        assert_eq!(extensions.next(), None);
-    }
-
-    #[test]
-    fn a_chain_too_long_is_not_followed() {
-        let chain = [60, 0, 1, 4, 0, 0, 0, 0].repeat(MAX_EXTENSIONS + 1);
-        let error = upper_layer(ip_proto::DESTINATION_OPTIONS, &chain).unwrap_err();
-        assert_eq!(
-            error,
-            PacketError::TooMany {
-                layer: "IPv6 extension headers",
-                limit: MAX_EXTENSIONS
-            }
-        );
-        assert!(upper_layer(ip_proto::DESTINATION_OPTIONS, &chain[..8]).is_err());
-    }
-
-    #[test]
-    fn refuses_an_authentication_header_shorter_than_its_fixed_part() {
-        let error = AuthenticationView::new(&[17, 0, 0, 0, 0, 0, 0, 0]).unwrap_err();
-        assert!(matches!(
-            error,
-            PacketError::BadLength {
-                minimum: 12,
-                found: 8,
-                ..
-            }
-        ));
-    }
-
-    #[test]
-    fn refuses_a_kind_that_is_no_extension() {
-        assert!(matches!(
-            ExtensionView::new(ip_proto::TCP, &GOLDEN),
-            Err(PacketError::BadValue { found: 6, .. })
-        ));
-    }
-
-    #[test]
-    fn pads_and_bounds_what_it_writes() {
-        let mut out = Vec::new();
-        Options {
-            next_header: 17,
-            options: vec![1; 7],
-        }
-        .write(&mut out)
-        .unwrap();
-        assert_eq!(out, [17, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0]);
-        out.clear();
-        assert!(
-            Options {
-                next_header: 17,
-                options: vec![0; 2047]
-            }
-            .write(&mut out)
-            .is_err()
-        );
-        assert!(
-            Routing {
-                data: vec![0; 2045],
-                ..routing()
-            }
-            .write(&mut out)
-            .is_err()
-        );
-        assert!(
-            Authentication {
-                icv: vec![0; 1013],
-                ..authentication()
-            }
-            .write(&mut out)
-            .is_err()
-        );
-        assert!(out.is_empty());
-        let longest = Authentication {
-            icv: vec![3; 1012],
-            ..authentication()
-        };
-        longest.write(&mut out).unwrap();
-        assert_eq!(AuthenticationView::new(&out).unwrap().to_header(), longest);
-    }
-
-    proptest! {
-        #[test]
-        fn reading_never_panics(first: u8, bytes in testing::hostile(&GOLDEN)) {
-            for first in [first, ip_proto::HOP_BY_HOP] {
-                let _ = upper_layer(first, &bytes);
-                for extension in Extensions::new(first, &bytes).flatten() {
-                    match extension {
-                        ExtensionView::HopByHop(view) => drop(view.to_header()),
-                        ExtensionView::DestinationOptions(view) => drop(view.to_header()),
-                        ExtensionView::Routing(view) => drop(view.to_header()),
-                        ExtensionView::Fragment(view) => _ = view.to_header(),
-                        ExtensionView::Authentication(view) => drop(view.to_header()),
-                    }
-                }
-            }
-        }
-
-        #[test]
-        fn options_written_are_read(
-            next_header: u8,
-            mut options in testing::aligned_bytes(8, 9),
-            head: [u8; 6],
-        ) {
-            options.extend(head);
-            let header = Options { next_header, options };
-            let mut out = Vec::new();
-            header.write(&mut out).unwrap();
-            prop_assert_eq!(OptionsView::new(&out).unwrap().to_header(), header);
-        }
-
-        #[test]
-        fn routing_written_is_read(
-            next_header: u8,
-            routing_type: u8,
-            segments_left: u8,
-            mut data in testing::aligned_bytes(8, 9),
-            head: [u8; 4],
-        ) {
-            data.extend(head);
-            let header = Routing { next_header, routing_type, segments_left, data };
-            let mut out = Vec::new();
-            header.write(&mut out).unwrap();
-            prop_assert_eq!(RoutingView::new(&out).unwrap().to_header(), header);
-        }
-
-        #[test]
-        fn fragments_written_are_read(
-            next_header: u8,
-            offset in 0..=MAX_FRAGMENT_OFFSET,
-            more_fragments: bool,
-            identification: u32,
-        ) {
-            let header = Fragment { next_header, offset, more_fragments, identification };
-            let mut out = Vec::new();
-            header.write(&mut out);
-            prop_assert_eq!(FragmentView::new(&out).unwrap().to_header(), header);
-        }
-
-        #[test]
-        fn authentication_written_is_read(
-            next_header: u8,
-            spi: u32,
-            sequence: u32,
-            mut icv in testing::aligned_bytes(8, 9),
-            head: [u8; 4],
-        ) {
-            icv.extend(head);
-            let header = Authentication { next_header, spi, sequence, icv };
-            let mut out = Vec::new();
-            header.write(&mut out).unwrap();
-            prop_assert_eq!(AuthenticationView::new(&out).unwrap().to_header(), header);
-        }
-    }
-}
+mod tests;

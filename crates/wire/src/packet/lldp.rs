@@ -1,5 +1,5 @@
-//! LLDP (IEEE 802.1AB): what a station says about itself to its neighbour; topology discovery reads
-//! and writes it.
+//! LLDP (IEEE 802.1AB): what a station announces to its neighbour; topology discovery reads and
+//! writes it.
 
 use super::bytes::{split_at, split_header, u16_at};
 use super::{Ethernet, PacketError, ether_type, ethernet};

@@ -1,13 +1,13 @@
-//! Packet headers, read in place and written straight.
+//! Packet headers, read in place and written.
 //!
 //! # What
 //! One file per protocol, all of one shape:
-//! - `XxxView<'a>` reads a header where it lies. Its constructor `new` checks lengths and versions
+//! - `XxxView<'a>` reads a header in place. Its constructor `new` checks lengths and versions
 //!   once; the accessors after it cannot fail, do not allocate, and give every field in host byte
 //!   order. `payload` is what follows.
 //! - `Xxx` is the same header as a plain struct. `write` appends it to a buffer, lengths and
-//!   checksums included; `XxxView::to_header` leads from the one to the other.
-//! - [`Headers`] takes a whole frame apart for callers who want everything at once.
+//!   checksums included; `XxxView::to_header` converts the one to the other.
+//! - [`Headers`] reads all headers of a frame in one pass.
 //!
 //! # How
 //! A view begins where its protocol begins: [`VlanView`], [`MplsView`] and [`PbbView`] therefore

@@ -55,7 +55,7 @@ impl<'a> SctpView<'a> {
         u32_at(self.header, field::VERIFICATION_TAG)
     }
 
-    /// The checksum as it stands: a CRC32c, sent least significant byte first.
+    /// The checksum as received: a CRC32c, sent least significant byte first.
     #[inline]
     pub fn checksum(&self) -> u32 {
         u32::from_le_bytes(array_at(self.header, field::CHECKSUM))

@@ -113,7 +113,7 @@ impl<'a> TcpView<'a> {
         u16_at(self.header, field::WINDOW)
     }
 
-    /// The checksum as it stands.
+    /// The checksum as received.
     #[inline]
     pub fn checksum(&self) -> u16 {
         u16_at(self.header, field::CHECKSUM)

@@ -59,7 +59,7 @@ impl<'a> UdpView<'a> {
         u16_at(self.header, field::LEN)
     }
 
-    /// The checksum as it stands; 0 means that the sender made none.
+    /// The checksum as received; 0 means that the sender made none.
     #[inline]
     pub fn checksum(&self) -> u16 {
         u16_at(self.header, field::CHECKSUM)

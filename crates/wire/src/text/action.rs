@@ -139,7 +139,7 @@ const ACTIONS: &[(&str, Parse)] = &[
     ("set_tunnel64", |item| set(item, OxmField::TunnelId)),
 ];
 
-/// Reads one action. `more_words` are what else could stand in its place.
+/// Reads one action. `more_words` are what else would be accepted in its place.
 pub(super) fn parse_action(
     item: &Item<'_>,
     more_words: impl Iterator<Item = &'static str>,
@@ -301,7 +301,7 @@ pub(super) fn write_action(
     }
 }
 
-/// Writes what an experimenter alone understands.
+/// Writes opaque experimenter data.
 pub(super) fn write_experimenter(
     out: &mut dyn Write,
     experimenter: u32,

@@ -54,9 +54,11 @@ impl ParseError {
 
     /// Replaces what was expected by the one of `words` that is most like what was found, if any is.
     pub(super) fn or_did_you_mean(mut self, words: impl Iterator<Item = &'static str>) -> Self {
-        if let Found::Text(found) = &self.found
-            && let Some(word) = most_alike(found, words)
-        {
+        let suggestion = match &self.found {
+            Found::Text(found) => most_alike(found, words),
+            Found::Nothing => None,
+        };
+        if let Some(word) = suggestion {
             self.hint = Hint::DidYouMean(word);
         }
         self
@@ -99,7 +101,7 @@ impl std::fmt::Display for Hint {
     }
 }
 
-/// Longer words than this are nobody's typing mistake.
+/// Words longer than this are not suggested for: they are not typing mistakes.
 const LONGEST_TYPO: usize = 24;
 
 /// The word that takes the fewest edits to get from `found`, if that is at most a third of its letters.

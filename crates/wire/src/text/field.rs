@@ -188,12 +188,17 @@ impl Context {
         })
     }
 
+    /// What a field of the transport protocol is called here.
+    fn transport_name(self, field: OxmField) -> Option<&'static str> {
+        let transport = self.transport()?;
+        let side = transport.fields.iter().position(|&at| at == field)?;
+        Some(transport.names[side])
+    }
+
     /// What `name.field` is called here. Read back here, the name means the same field.
     pub(super) fn name_of(self, name: &Name) -> &'static str {
-        if let Some(transport) = self.transport()
-            && let Some(side) = transport.fields.iter().position(|&at| at == name.field)
-        {
-            return transport.names[side];
+        if let Some(name) = self.transport_name(name.field) {
+            return name;
         }
         match name.field {
             OxmField::Ipv4Src | OxmField::Ipv4Dst if self.eth_type != Some(IPV4) => name.set,

@@ -11,7 +11,7 @@ use crate::{
 };
 use std::fmt::{self, Write};
 
-/// The priority that need not be said.
+/// The priority that is not written.
 const DEFAULT_PRIORITY: u16 = 0x8000;
 
 /// The options, in the order in which they are written.
@@ -61,7 +61,7 @@ const KEYS: &[(&str, Parse)] = &[
     }),
 ];
 
-/// What a dump tells of an entry and a flow mod does not have: passed over, so that a dump can be read back.
+/// What a dump has and a flow mod does not: ignored, so that a dump can be read back.
 const COUNTERS: [&str; 5] = ["duration", "n_packets", "n_bytes", "idle_age", "hard_age"];
 
 fn put<T>(place: &mut T, value: Result<T, ParseError>) -> Result<(), ParseError> {
@@ -209,7 +209,7 @@ fn write_flag_list(out: &mut dyn Write, flags: FlowModFlags) -> fmt::Result {
         .try_for_each(|name| write!(out, "{name},"))
 }
 
-/// Priority and match with a space after them, or nothing where neither says anything.
+/// Priority and match with a space after them, or nothing where both have their defaults.
 pub(super) fn write_rule(
     out: &mut dyn Write,
     priority: u16,

@@ -22,7 +22,7 @@ const TYPE_ALIASES: [(GroupType, &str); 1] = [(GroupType::FastFailover, "fast_fa
 
 const IDS: [(&str, u32); 2] = [("ALL", GROUP_ALL), ("ANY", GROUP_ANY)];
 
-/// The weight that need not be said.
+/// The weight that is not written.
 fn default_weight(group_type: GroupType) -> u16 {
     u16::from(group_type == GroupType::Select)
 }

@@ -1,4 +1,4 @@
-//! Cutting a text into `key=value` items without losing where each stands.
+//! Splitting a text into `key=value` items, each with its column.
 
 use super::ParseError;
 

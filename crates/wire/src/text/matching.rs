@@ -80,7 +80,7 @@ fn unknown(item: &Item<'_>, more_words: impl Iterator<Item = &'static str>) -> P
     error.or_did_you_mean(words().chain(more_words))
 }
 
-/// Every word that may stand in a match.
+/// Every word that a match may contain.
 fn words() -> impl Iterator<Item = &'static str> {
     let protocols = PROTOCOLS.iter().map(|protocol| protocol.name);
     let special = KEYS.iter().map(|(name, _)| *name);

@@ -98,7 +98,7 @@ impl MessageText<'_, '_> {
         }
     }
 
-    /// `OFPT_FLOW_MOD (OF1.3) (xid=0x1):`; 1.0 goes without saying.
+    /// `OFPT_FLOW_MOD (OF1.3) (xid=0x1):`; 1.0 is not written.
     fn write_head(&self, out: &mut dyn Write) -> fmt::Result {
         match self.message {
             Message::MultipartRequest(request) => {

@@ -6,7 +6,7 @@ use super::item::{Item, Span};
 use crate::{List, METER_ALL, MeterBand, MeterFlags, MeterMod, MeterModCommand};
 use std::fmt::{self, Write};
 
-/// What a meter is told, in the order in which it is written.
+/// Flags, in the order in which they are written.
 pub(super) const FLAGS: [(&str, MeterFlags); 4] = [
     ("kbps", MeterFlags::KBPS),
     ("pktps", MeterFlags::PKTPS),

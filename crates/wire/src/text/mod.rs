@@ -1,4 +1,4 @@
-//! Text forms in the syntax of `ovs-ofctl`, both ways: what people type, and what they read.
+//! Text forms in the syntax of `ovs-ofctl`, parsed and printed.
 //!
 //! | Text | Type |
 //! | --- | --- |
@@ -11,17 +11,16 @@
 //! | ` cookie=0x0, duration=4.200s, table=0, … actions=output:1` | [`crate::FlowStats`], written only |
 //! | `OFPT_FLOW_MOD (OF1.3) (xid=0x1): ADD priority=10,… actions=output:2` | [`message`], written only |
 //!
-//! **Names.** Open vSwitch's (`dl_src`, `nw_dst`, `tp_dst`) are read and written: that is what hands and scripts know.
-//! Those that depend on the protocol, such as `tp_dst`, take it from the same match, wherever in it it stands. The
+//! **Names.** Open vSwitch's (`dl_src`, `nw_dst`, `tp_dst`) are read and written: operators and scripts know them.
+//! Those that depend on the protocol, such as `tp_dst`, take the protocol from the same match, whatever the order. The
 //! specification's names (`eth_src`, `ipv4_dst`, `tcp_dst`) are read too, always mean that very field, and are written
 //! where Open vSwitch's name would be ambiguous. What is written reads back as the same value.
 //!
 //! **What has no text.** Experimenter actions and instructions, and match fields of foreign classes, are written as
-//! `experimenter(0x2320,0a0b)` and `oxm(0xffff,3,0a0b)`, and are not read: parsed values own nothing that such bytes
-//! could live in. `max_len` of an output to another port than the controller means nothing and is left out.
+//! `experimenter(0x2320,0a0b)` and `oxm(0xffff,3,0a0b)`, and are not read: a parsed value has nothing to own such bytes.
+//! `max_len` of an output to another port than the controller means nothing and is left out.
 //!
-//! **Errors.** A [`ParseError`] names the column, what stands there and what was expected. Nothing here panics on
-//! any text.
+//! **Errors.** A [`ParseError`] names the column, what is there and what was expected. No text makes a parser panic.
 
 mod action;
 mod error;

@@ -56,7 +56,7 @@ pub(super) fn reply_name(body: &MultipartReplyBody<'_>) -> &'static str {
     }
 }
 
-/// Writes what a request asks for.
+/// Writes the body of a request.
 pub(super) fn write_request(
     out: &mut dyn Write,
     body: &MultipartRequestBody<'_>,
@@ -130,7 +130,7 @@ fn write_queue_request(
     }
 }
 
-/// Writes what a reply tells.
+/// Writes the body of a reply.
 pub(super) fn write_reply(
     out: &mut dyn Write,
     body: &MultipartReplyBody<'_>,

@@ -1,11 +1,11 @@
 //! One encoding at least of everything: messages, multipart types, actions, instructions, OXM fields, error codes.
 //!
 //! Built from typed values, each field with a value of its own and few of them zero, so that swapped fields show. The
-//! tests beside this folder give the bytes to judges that are not ours.
+//! tests beside this folder check the bytes with implementations that are not ours.
 
-pub mod judge;
 mod of10;
 mod of13;
+pub mod peer;
 mod values;
 
 use urtica_wire::{

@@ -1,5 +1,6 @@
 //! The values that examples of both versions have in common.
 
+use std::net::Ipv4Addr;
 use urtica_wire::{
     AggregateStats, Desc, FixedName, MacAddr, Match, OxmField, Port, PortConfig, PortFeatures,
     PortNo, PortState, PortStats,
@@ -41,8 +42,8 @@ pub fn tcp_match() -> Match<'static> {
         .eth_type(0x0800)
         .with_exact(OxmField::IpDscp, 8_u8)
         .ip_proto(6)
-        .ipv4_src([10, 1, 2, 3].into())
-        .ipv4_dst([10, 4, 5, 6].into())
+        .ipv4_src(Ipv4Addr::new(10, 1, 2, 3))
+        .ipv4_dst(Ipv4Addr::new(10, 4, 5, 6))
         .tcp_src(1234)
         .tcp_dst(80)
 }

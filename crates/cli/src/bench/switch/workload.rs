@@ -149,16 +149,22 @@ impl fmt::Display for Workload {
     }
 }
 
-impl FromStr for Workload {
-    type Err = String;
+/// A text that names no workload.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no pipeline '{text}'; expected all, or some of {}", Workload::ALL.map(Workload::name).join(","))]
+pub struct ParseWorkloadError {
+    text: String,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Workload {
+    type Err = ParseWorkloadError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL
             .into_iter()
             .find(|workload| workload.name() == text);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(",");
-            format!("there is no pipeline '{text}'; expected all, or some of {names}")
+        found.ok_or_else(|| ParseWorkloadError {
+            text: text.to_owned(),
         })
     }
 }

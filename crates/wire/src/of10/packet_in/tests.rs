@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::of10::golden;
-use crate::{Message, PacketInReason, PortNo};
+use crate::{Message, PacketInReason, PortNo, Structure};
 
 const PACKET_IN: [u8; 22] = [
     0x01, 10, 0, 22, 1, 2, 3, 4, // header
@@ -33,7 +33,7 @@ fn packet_in_both_ways() {
 
 #[test]
 fn too_short_is_an_error() {
-    assert!(decode(&mut Reader::new(&PACKET_IN[8..17], "packet-in")).is_err());
+    assert!(decode(&mut Reader::new(&PACKET_IN[8..17], Structure::Message)).is_err());
 }
 
 #[test]

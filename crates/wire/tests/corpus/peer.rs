@@ -1,4 +1,4 @@
-//! Runs a script of `tools/vectors` over a corpus: it reads the examples as JSON lines, and prints a verdict for each.
+//! Runs a script of `tools/vectors` over a corpus: it reads the examples as JSON lines, and prints a verdict on each.
 
 use super::Corpus;
 use serde_json::{Value, json};
@@ -11,13 +11,13 @@ use std::process::{Command, Stdio};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// What a judge says of one example.
+/// What a peer implementation makes of one example.
 pub struct Verdict {
     /// The example's name.
     pub name: String,
-    /// The judge's word.
+    /// The result, in one word.
     pub verdict: String,
-    /// All that the judge has to say.
+    /// The whole result.
     pub details: Value,
 }
 
@@ -41,10 +41,10 @@ fn is_installed(tool: &str) -> bool {
     env::split_paths(&path).any(|folder| folder.join(tool).is_file())
 }
 
-/// What the script says of every example, in the corpus's order.
+/// The verdict on every example, in the corpus's order.
 ///
 /// # Panics
-/// Where the script cannot be run, or does not speak of every example.
+/// Where the script cannot be run, or leaves an example out.
 pub fn verdicts(python: &str, script: &str, corpus: &Corpus) -> Vec<Verdict> {
     let examples = write_examples(script, corpus);
     let output = Command::new(python)
@@ -53,15 +53,15 @@ pub fn verdicts(python: &str, script: &str, corpus: &Corpus) -> Vec<Verdict> {
         .stderr(Stdio::inherit())
         .output()
         .expect("python is installed");
-    let said = String::from_utf8(output.stdout).expect("a judge prints text");
-    let verdicts: Vec<_> = said.lines().map(read_verdict).collect();
-    let judged: Vec<_> = verdicts.iter().map(|verdict| &verdict.name).collect();
+    let printed = String::from_utf8(output.stdout).expect("a script prints text");
+    let verdicts: Vec<_> = printed.lines().map(read_verdict).collect();
+    let answered: Vec<_> = verdicts.iter().map(|verdict| &verdict.name).collect();
     let asked: Vec<_> = corpus
         .examples
         .iter()
         .map(|example| &example.name)
         .collect();
-    assert_eq!(judged, asked, "{script} must speak of every example");
+    assert_eq!(answered, asked, "{script} leaves an example out");
     verdicts
 }
 
@@ -83,7 +83,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn read_verdict(line: &str) -> Verdict {
-    let value: Value = serde_json::from_str(line).expect("a judge prints JSON lines");
+    let value: Value = serde_json::from_str(line).expect("a script prints JSON lines");
     let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
     let (name, verdict) = (text("name"), text("verdict"));
     Verdict {
