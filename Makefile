@@ -38,12 +38,13 @@ simulate: ## Drawn networks with drawn faults: so many seeds of each set of prog
 conformance: ## os-ken's OpenFlow 1.3 switch tests on our switch, and the score; needs `make setup`
 	CI=true $(CARGO) test --release --test peers conformance -- --nocapture
 
-lint: ## Formatting, clippy, licences of the dependencies, files that import each other in circles
+lint: ## Formatting, clippy, licences and number of the dependencies, files that import each other in circles
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	tools/licences
 	tools/circles --self-test
 	tools/circles
+	tools/newcomer
 
 fmt: ## Format the code
 	$(CARGO) fmt --all
