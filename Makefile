@@ -101,5 +101,8 @@ public-api: ## Whether the libraries' public interface is as recorded in public-
 public-api-bless: ## Record the libraries' public interface as it is
 	$(PUBLIC_API) --bless
 
+miri: ## The unsafe code of state and pipeline under Miri; skipped where that is not installed
+	tools/miri
+
 ci: ## What continuous integration runs
 	.ci/run
