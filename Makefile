@@ -6,9 +6,10 @@ FUZZ_QUICK_SECONDS ?= 4
 SEEDS ?= 500
 MUTANTS ?= urtica-state
 SHARD ?= 0/8
+PUBLIC_API = $(CARGO) run --quiet --locked --manifest-path tools/public-api/Cargo.toml --target-dir target/public-api --
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick mutants bench figures network-figures figure-16 figure-20 switch-figures ci
+.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick mutants bench figures network-figures figure-16 figure-20 switch-figures msrv publish-check public-api public-api-bless miri ci
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -37,10 +38,13 @@ simulate: ## Drawn networks with drawn faults: so many seeds of each set of prog
 conformance: ## os-ken's OpenFlow 1.3 switch tests on our switch, and the score; needs `make setup`
 	CI=true $(CARGO) test --release --test peers conformance -- --nocapture
 
-lint: ## Formatting, clippy, licences of the dependencies
+lint: ## Formatting, clippy, licences and number of the dependencies, files that import each other in circles
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	tools/licences
+	tools/circles --self-test
+	tools/circles
+	tools/newcomer
 
 fmt: ## Format the code
 	$(CARGO) fmt --all
@@ -84,6 +88,21 @@ figure-20: ## McNettle's Figure 20 redrawn: what sharing state costs
 
 switch-figures: ## The switch beside Open vSwitch: docs/switch-figures.md; root, ovs-bench (OVS_BENCH=DIR), half an hour
 	OVS_BENCH='$(OVS_BENCH)' python3 tools/switch-figures
+
+msrv: ## Whether all packages build with the oldest Rust that Cargo.toml promises (Debian 12)
+	tools/msrv
+
+publish-check: ## Whether all packages could be published; uploads nothing
+	tools/publish-check
+
+public-api: ## Whether the libraries' public interface is as recorded in public-api/
+	$(PUBLIC_API)
+
+public-api-bless: ## Record the libraries' public interface as it is
+	$(PUBLIC_API) --bless
+
+miri: ## The unsafe code of state and pipeline under Miri; skipped where that is not installed
+	tools/miri
 
 ci: ## What continuous integration runs
 	.ci/run

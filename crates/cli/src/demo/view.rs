@@ -8,7 +8,7 @@ use super::lab::Figures;
 use super::map::{Map, Place, Stroke};
 use super::story::Line as Told;
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Constraint, Flex, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::canvas::{Canvas, Context, Painter, Shape};
@@ -398,12 +398,18 @@ fn draw_help(frame: &mut Frame, area: Rect) {
         .collect();
     let width = lines.iter().map(Line::width).max().unwrap_or(0) as u16 + 2;
     let height = lines.len() as u16 + 2;
-    let middle = area.centered(Constraint::Length(width), Constraint::Length(height));
+    let middle = centered(area, width, height);
     frame.render_widget(Clear, middle);
     frame.render_widget(
         Paragraph::new(lines).block(Block::bordered().title(" keys ")),
         middle,
     );
+}
+
+fn centered(area: Rect, width: u16, height: u16) -> Rect {
+    let [row] = Layout::vertical([height]).flex(Flex::Center).areas(area);
+    let [middle] = Layout::horizontal([width]).flex(Flex::Center).areas(row);
+    middle
 }
 
 #[cfg(test)]

@@ -19,11 +19,13 @@
 //! That these still name something is the writer's business: it frees a block only when no reader can see it any more
 //! ([`super::epoch`]). The arena itself never reads or writes a block between `allocate` and `free`.
 
+#[cfg(miri)]
+use super::miri_memory::{madvise, mmap_anonymous, mprotect, munmap};
 use super::zeroed::HUGE_PAGE_BYTES;
 use rustix::io::Errno;
-use rustix::mm::{
-    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap,
-};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+#[cfg(not(miri))]
+use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap};
 use std::io;
 use std::num::NonZeroU32;
 use std::ptr::{NonNull, null_mut};

@@ -43,6 +43,8 @@ mod link;
 mod lpm;
 #[cfg(target_arch = "x86_64")]
 mod machine;
+#[cfg(miri)]
+mod miri_memory;
 mod parse;
 mod plan;
 mod store;

@@ -1,6 +1,10 @@
 //! Zeroed memory for large arrays, aligned to cache lines, and in huge pages where it pays.
 
-use rustix::mm::{Advice, madvise};
+#[cfg(miri)]
+use super::miri_memory::madvise;
+use rustix::mm::Advice;
+#[cfg(not(miri))]
+use rustix::mm::madvise;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
