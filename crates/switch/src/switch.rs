@@ -140,7 +140,7 @@ impl Switch {
             config,
         };
         switch.compile(false);
-        switch.follow_wishes();
+        switch.update_modes();
         let reader = switch.reader();
         switch.forwarder.set_reader(reader);
         switch
@@ -234,7 +234,7 @@ impl Switch {
     /// A connection has ended.
     pub fn disconnect(&mut self, connection: ConnectionId, _now: Duration) {
         self.agent.disconnect(connection);
-        self.follow_wishes();
+        self.update_modes();
     }
 
     /// Does what is due: entries expire, silent controllers are asked for an echo, links' states are looked at.
@@ -332,7 +332,7 @@ impl Switch {
     ) -> Result<(), String> {
         let result = self.handle_frames(connection, &input, now);
         self.forwarder.ports.flush();
-        self.follow_wishes();
+        self.update_modes();
         let consumed = result?;
         input.drain(..consumed);
         match self.agent.session_mut(connection) {
@@ -391,7 +391,7 @@ impl Switch {
 
     /// Has packets meet what controllers wish: how those are treated that no entry matches, and fragments, and all while
     /// no controller is there.
-    fn follow_wishes(&self) {
+    fn update_modes(&self) {
         let fail_mode = self.config.fail_mode;
         let modes = Modes {
             is_alone: fail_mode == FailMode::Standalone && !self.agent.is_connected(),
@@ -448,7 +448,7 @@ impl Switch {
             tracing::warn!(%error, "tables are not compiled, and packets go the plain way");
         }
         self.compiled = compiled.ok();
-        self.follow_wishes();
+        self.update_modes();
     }
 
     /// A thread's way into the compiled tables, if they are.

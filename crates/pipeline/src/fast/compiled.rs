@@ -1,12 +1,13 @@
 //! The compiled pipeline as the threads that process packets share it.
 
+use super::backend::Backend;
+#[cfg(target_arch = "x86_64")]
+use super::backend::{ResumeCode, TableCode};
 use super::epoch::{Epochs, Participant};
 use super::frame::{Burst, Frame, PUNT};
-use super::generator::{Backend, Runner};
+use super::generator::Runner;
 use super::interpret;
 use super::kinds::Depth;
-#[cfg(target_arch = "x86_64")]
-use super::machine::{ResumeCode, TableCode};
 use super::parse::parse;
 use super::table::{Body, Context, Header, MAX_HEADERS, TableCounts, Template};
 use std::ptr::null;

@@ -11,18 +11,20 @@ mod words;
 
 use super::actions::{ActionShape, Deed};
 use super::compiler::Compiler;
+use super::decompose::DIRECT_MAX;
 use super::form::TableForm;
-use super::key::{Key, KeyShape};
+use super::key::KeyShape;
 use super::kinds::Depth;
-use super::plan::{DIRECT_MAX, PrefixObstacle, Route, RouteTable};
+use super::match_key::Key;
+use super::route::{PrefixObstacle, Route, RouteTable};
 use super::table::{HashPart, LpmPart, MAX_PARTS, Template, block_units};
-use crate::{FlowEntry, FlowTable, Pipeline};
+use crate::{FlowEntry, FlowTable};
 pub use pieces::{ExplainedCut, ExplainedPieces};
 pub use plain_way::PlainReason;
 use std::collections::HashSet;
 use std::fmt;
 
-/// How a pipeline was compiled: see [`Pipeline::explain`]. `Display` writes all of it.
+/// How a pipeline was compiled: see [`Pipeline::explain`](crate::Pipeline::explain). `Display` writes all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// As far as this frames are parsed before the first table, in words.
@@ -132,27 +134,22 @@ impl TemplateKind {
     }
 }
 
-impl Pipeline {
-    /// What the compiler has made of each table that has entries, `with_code` the machine code, too. `None` where the
-    /// pipeline is not compiled.
-    ///
-    /// Cost: a look at each entry.
-    pub fn explain(&self, with_code: bool) -> Option<Explanation> {
-        let compiler = self.compiler.as_ref()?;
-        let tables = (0_u8..).zip(&self.tables);
+impl Compiler {
+    /// What has become of each of these tables that has entries, `with_code` the machine code, too.
+    pub fn explain(&self, tables: &[FlowTable], with_code: bool) -> Explanation {
+        let tables = (0_u8..).zip(tables);
         let used = tables.filter(|(_, table)| table.entries().len() > 0);
-        Some(Explanation {
-            parsed_to: words::depth(compiler.store.compiled.depth()),
+        Explanation {
+            parsed_to: words::depth(self.store.compiled.depth()),
             tables: used
-                .map(|(table_id, table)| explain_table(compiler, table_id, table, with_code))
+                .map(|(table_id, table)| explain_table(self, table_id, table, with_code))
                 .collect(),
-        })
+        }
     }
 
-    /// How a table is searched. `None` where there is no such table, or the pipeline is not compiled.
+    /// How a table is searched. `None` where there is no such table.
     pub fn template(&self, table_id: u8) -> Option<TemplateKind> {
-        let form = self.compiler.as_ref()?.forms.get(usize::from(table_id))?;
-        let template = form.template();
+        let template = self.forms.get(usize::from(table_id))?.template();
         Some(template.map_or(TemplateKind::PlainForm, TemplateKind::of))
     }
 }

@@ -14,11 +14,12 @@ mod pieces;
 mod routes;
 
 use super::arena::Ref;
-use super::cut::PARTS_MIN;
+use super::decompose::{DIRECT_MAX, PARTS_MIN};
 use super::hash_table::{HashTable, SlotArray};
-use super::key::Key;
-use super::plan::{DIRECT_MAX, Plan, Planned};
-use super::store::{CellPlace, OldForm, OwnedBody, Store};
+use super::match_key::Key;
+use super::plan::Plan;
+use super::planned::Planned;
+use super::store::{CellPlace, OldForm, OwnedBody, Store, cell_of};
 use super::table::{Cell, Rule, Template};
 use crate::classifier::Rank;
 use crate::flow_table::Change;
@@ -262,7 +263,7 @@ impl TableForm {
         }
         let place = make_cell(store, planned, words)?;
         // SAFETY: the store keeps the cell until it is retired, and clears the link then.
-        unsafe { planned.entry.cell.set(place.cell) };
+        unsafe { place.count_for(&planned.entry) };
         Ok(place)
     }
 
@@ -342,7 +343,7 @@ impl TableForm {
                 (self.form, self.default) = (form, default);
                 for (entry, place) in cells {
                     // SAFETY: the store keeps the cell until it is retired, and clears the link then.
-                    unsafe { entry.cell.set(place.cell) };
+                    unsafe { place.count_for(&entry) };
                 }
             }
             Err(reason) => {
@@ -387,7 +388,7 @@ impl TableForm {
             let words = Key::new(&old.match_).map_or(0, |key| self.words(&key));
             retire(store, change, words);
         }
-        for entry in table.entries().filter(|entry| !entry.cell.cell().is_null()) {
+        for entry in table.entries().filter(|entry| cell_of(entry).is_some()) {
             let words = Key::new(&entry.match_).map_or(0, |key| self.words(&key));
             store.retire_cell(entry, words, Some(entry.clone()));
         }
@@ -604,7 +605,7 @@ fn retire(store: &mut Store, change: &Change, words: usize) {
             keeps_counts,
             ..
         } => {
-            let last_used_ns = old.cell.counts().last_used_ns;
+            let last_used_ns = old.linked.counts().last_used_ns;
             new.counters.use_at(last_used_ns);
             store.retire_cell(old, words, keeps_counts.then(|| new.clone()));
         }

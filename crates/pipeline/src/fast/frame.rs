@@ -1,6 +1,8 @@
 //! A frame on its way through the compiled pipeline, as machine code sees it, and the bursts that frames come in.
 
+use super::key::MAX_WORDS;
 use super::kinds::Kinds;
+use super::table::{Body, Header};
 use std::mem::offset_of;
 use urtica_wire::PortNo;
 
@@ -53,17 +55,17 @@ pub(crate) struct Frame {
     /// [`Pause`](super::interpret::Pause).
     pub resume: u64,
     /// The table that it is in.
-    pub header: *const super::table::Header,
+    pub header: *const Header,
     /// Where it leaves: a port, [`DROP`] or [`PUNT`].
     pub out_port: u32,
     /// Where the plain way begins, for [`PUNT`].
     pub table_id: u32,
     /// What the table is searched by, since the frame came to it.
-    pub body: *const super::table::Body,
+    pub body: *const Body,
     /// Anything that is needed after a pause: the cell found, the slot or trie entry to look at, the hash.
     pub kept: [u64; 5],
     /// The words of the key, kept over a pause.
-    pub key: [u64; super::key::MAX_WORDS],
+    pub key: [u64; MAX_WORDS],
     /// Before this byte there is no room.
     pub floor: *mut u8,
 }
@@ -252,7 +254,7 @@ impl Frame {
             table_id: 0,
             body: std::ptr::null(),
             kept: [0; 5],
-            key: [0; super::key::MAX_WORDS],
+            key: [0; MAX_WORDS],
             floor,
         }
     }

@@ -1,6 +1,7 @@
 //! Where what carries out tables and actions comes from.
 
 use super::actions::ActionShape;
+use super::backend::Backend;
 #[cfg(target_arch = "x86_64")]
 use super::machine::{Assembler, Code, CodeCache, CodeError, Shape};
 use super::table::Template;
@@ -10,32 +11,6 @@ use std::sync::Arc;
 /// How many bytes machine code may take altogether. A piece takes a page.
 #[cfg(target_arch = "x86_64")]
 const CODE_BYTES_MAX: usize = 64 << 20;
-
-/// How the compiled form is carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// Machine code, made at run time. For x86-64; elsewhere it means the interpreter.
-    MachineCode,
-    /// The same templates, gone through step by step. For every processor.
-    Interpreter,
-}
-
-impl Backend {
-    /// What it means on this processor.
-    pub(super) fn here(self) -> Self {
-        match cfg!(target_arch = "x86_64") {
-            true => self,
-            false => Self::Interpreter,
-        }
-    }
-}
-
-impl Default for Backend {
-    /// The fastest for this processor.
-    fn default() -> Self {
-        Self::MachineCode.here()
-    }
-}
 
 /// What carries out a table or the actions of a cell, and owns what that takes.
 #[derive(Clone, Debug)]

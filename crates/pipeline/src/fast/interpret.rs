@@ -322,13 +322,13 @@ unsafe fn count(frame: &Frame, context: &Context, cell: &Cell) {
     let counts = unsafe { &*context.counts.add((*frame.header).index as usize) };
     add(&counts.matches, 1);
     if context.is_shared {
-        cell.packets.fetch_add(1, Relaxed);
-        cell.bytes.fetch_add(frame.len.into(), Relaxed);
+        cell.counters.packets.fetch_add(1, Relaxed);
+        cell.counters.bytes.fetch_add(frame.len.into(), Relaxed);
     } else {
-        add(&cell.packets, 1);
-        add(&cell.bytes, frame.len.into());
+        add(&cell.counters.packets, 1);
+        add(&cell.counters.bytes, frame.len.into());
     }
-    cell.last_used_ns.store(context.now_ns, Relaxed);
+    cell.counters.last_used_ns.store(context.now_ns, Relaxed);
 }
 
 /// Adds to a number that only this thread changes.

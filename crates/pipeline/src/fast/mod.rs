@@ -27,9 +27,12 @@
 
 mod actions;
 mod arena;
+mod backend;
 mod compiled;
 mod compiler;
+mod config;
 mod cut;
+mod decompose;
 mod epoch;
 mod explain;
 mod form;
@@ -39,26 +42,28 @@ mod hash_table;
 mod interpret;
 mod key;
 mod kinds;
-mod link;
 mod lpm;
 #[cfg(target_arch = "x86_64")]
 mod machine;
+mod match_key;
 mod parse;
 mod plan;
+mod planned;
+mod route;
 mod store;
 mod table;
 mod zeroed;
 
+pub use backend::Backend;
+pub(crate) use compiled::TableTotals;
 pub use compiled::{Compiled, Reader};
-pub use compiler::CompileConfig;
 pub(crate) use compiler::Compiler;
+pub use config::CompileConfig;
 pub use explain::{
     ExplainedActions, ExplainedCut, ExplainedPart, ExplainedPieces, ExplainedTable, Explanation,
     PlainReason, TemplateKind,
 };
 pub use frame::{BURST, Burst, MAX_FRAME, Processed, Verdict};
-pub use generator::Backend;
-pub(crate) use link::CellLink;
 
 /// What `epoch` is made of, for which its model has other ones.
 mod sync {

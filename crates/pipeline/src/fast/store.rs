@@ -3,7 +3,7 @@
 use super::actions::{ActionShape, Deed};
 use super::arena::{Arena, NODE_UNITS, Ref, UNIT_BYTES};
 use super::compiled::Compiled;
-use super::compiler::CompileConfig;
+use super::config::CompileConfig;
 use super::epoch::Retired;
 use super::generator::{Generator, Runner};
 use super::hash_table::{HashTable, SlotArray};
@@ -13,13 +13,14 @@ use super::table::{
     Body, Cell, Door, Rule, Template, block_units, cell_at, cell_offset, door_at, door_units,
 };
 use crate::FlowEntry;
-use crate::entry::EntryCounts;
+use crate::counters::EntryCounts;
 use std::collections::HashMap;
 use std::io;
+use std::mem::offset_of;
 use std::ptr::addr_of_mut;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use urtica_wire::FlowModFlags;
 
 /// How many shapes of actions that no cell has any more are kept, in case that one comes that has.
@@ -272,12 +273,11 @@ impl Store {
     /// Takes a cell that packets do not find any more. What it has counted goes to `heir`, and so does what is counted by
     /// packets that have found it before.
     pub fn retire_cell(&mut self, entry: &FlowEntry, words: usize, heir: Option<Arc<FlowEntry>>) {
-        let cell = entry.cell.cell();
-        if cell.is_null() {
+        let Some(cell) = cell_of(entry) else {
             return;
-        }
-        let taken = entry.cell.counts();
-        entry.cell.clear();
+        };
+        let taken = entry.linked.counts();
+        entry.linked.clear();
         if let Some(heir) = &heir {
             heir.take_over(taken.wanted(entry.flags));
         }
@@ -366,8 +366,8 @@ impl Store {
 
     /// Where an entry's cell is, with so many words before it; `None` where it has none.
     pub fn place_of(&self, entry: &FlowEntry, words: usize) -> Option<CellPlace> {
-        let cell = entry.cell.cell();
-        (!cell.is_null()).then(|| CellPlace {
+        let cell = cell_of(entry)?;
+        Some(CellPlace {
             block: self.block_of(cell, words),
             words,
             cell,
@@ -384,7 +384,7 @@ impl Store {
         // SAFETY: the block is one of the arena with such a key, and not freed yet.
         let (run, counts) = unsafe {
             let cell = &*cell_at(self.arena.base(), old.block, old.words);
-            (cell.run, counts_of(cell))
+            (cell.run, cell.counters.read())
         };
         if let Some(heir) = &old.heir {
             heir.take_over(counts.since(old.taken).wanted(old.flags));
@@ -413,6 +413,24 @@ impl Store {
     }
 }
 
+impl CellPlace {
+    /// Has an entry count by the cell.
+    ///
+    /// # Safety
+    /// The cell is not freed before it is retired with this entry, which clears the link.
+    pub unsafe fn count_for(&self, entry: &FlowEntry) {
+        // SAFETY: the cell is there, as it is not freed; it stays as long as the link.
+        unsafe { entry.linked.set(&raw const (*self.cell).counters) };
+    }
+}
+
+/// The cell that counts for an entry, if there is one: the store alone links counters, and those of cells only.
+pub(super) fn cell_of(entry: &FlowEntry) -> Option<*mut Cell> {
+    let counters = entry.linked.pointer();
+    let cell = counters.wrapping_byte_sub(offset_of!(Cell, counters));
+    (!counters.is_null()).then_some(cell.cast_mut().cast())
+}
+
 /// The shapes of the actions of rules.
 fn shapes_of<'a>(
     rules: &[Rule],
@@ -421,14 +439,4 @@ fn shapes_of<'a>(
     // SAFETY: the cells have been made by the store, and are not retired yet.
     let runs = rules.iter().map(|rule| unsafe { (*rule.cell).run });
     runs.filter_map(|run| by_address.get(&run)).collect()
-}
-
-/// What a cell has counted.
-fn counts_of(cell: &Cell) -> EntryCounts {
-    let load = |counter: &AtomicU64| counter.load(Relaxed);
-    EntryCounts {
-        packets: load(&cell.packets),
-        bytes: load(&cell.bytes),
-        last_used_ns: load(&cell.last_used_ns),
-    }
 }

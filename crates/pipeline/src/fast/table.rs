@@ -17,6 +17,7 @@ use super::actions::{ActionShape, MAX_PARAMS};
 use super::arena::Ref;
 use super::key::{KeyShape, Word};
 use super::kinds::{Depth, Kinds};
+use crate::EntryCounters;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 
 /// How many parts a body has at most; entries of more sorts are left to the plain form.
@@ -129,12 +130,9 @@ pub(crate) struct Cell {
     pub run: u64,
     /// Lower goes first: priority from the highest down, then age.
     pub rank: u64,
-    /// Frames matched since it was made. One thread adds, unless the pipeline is shared by several: then it is locked.
-    pub packets: AtomicU64,
-    /// Their bytes.
-    pub bytes: AtomicU64,
-    /// When the last one came, in nanoseconds of the caller's clock.
-    pub last_used_ns: AtomicU64,
+    /// Of frames matched since it was made. One thread adds, unless the pipeline is shared by several: then additions are
+    /// locked.
+    pub counters: EntryCounters,
     /// A port, or the index of a header.
     pub target: u32,
     /// Parameters of the actions.

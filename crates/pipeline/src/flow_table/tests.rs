@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::Instructions;
-use crate::entry::EntryCounters;
-use crate::fast::CellLink;
+use crate::counters::{EntryCounters, LinkedCounters};
+
 use crate::packet::testing::{ALL, hex, hostile};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -196,7 +196,7 @@ fn with_cookie(old: &FlowEntry, cookie: u64) -> FlowEntry {
         match_: old.match_.clone(),
         instructions: Instructions::default(),
         counters: old.counters.copy(),
-        cell: CellLink::default(),
+        linked: LinkedCounters::default(),
         cookie,
         ..*old
     }
@@ -241,7 +241,7 @@ impl Trial {
             hard_timeout: plan.hard_timeout,
             added: self.now,
             counters: EntryCounters::default(),
-            cell: CellLink::default(),
+            linked: LinkedCounters::default(),
         }
     }
 

@@ -1,8 +1,9 @@
 //! That what comes and goes leaves nothing behind, and compiling again loses nothing.
 
-use super::*;
-use crate::TemplateKind;
-use crate::{BURST, Burst, PipelineConfig, Reader, Verdict};
+use crate::{
+    BURST, Backend, Burst, CompileConfig, Pipeline, PipelineConfig, Reader, TemplateKind, Verdict,
+};
+use std::ops::Range;
 use std::time::Duration;
 use urtica_wire::{
     Action, Field, FlowMod, FlowModCommand, FlowStatsRequest, Instruction, MacAddr, Match,

@@ -1,9 +1,10 @@
 //! How a table was cut, for people.
 
 use super::{Row, TemplateKind, words};
+use crate::fast::compiler::Compiler;
 use crate::fast::form::{Piece, Pieces};
-use crate::fast::plan::Planned;
-use crate::{FlowEntry, FlowTable, Packet, Pipeline};
+use crate::fast::planned::Planned;
+use crate::{FlowEntry, FlowTable, Packet};
 use std::collections::BTreeMap;
 
 /// How a table was cut (ESWITCH, SIGCOMM 2016, slide 12: flow table decomposition).
@@ -40,15 +41,12 @@ pub struct ExplainedPieces {
     pub code: Option<String>,
 }
 
-impl Pipeline {
+impl Compiler {
     /// How a packet's entry is searched in a table: by its template, and where it was cut by that of the packet's piece,
-    /// and so on. Empty where there is no such table, or the pipeline is not compiled.
+    /// and so on. Empty where there is no such table.
     pub fn templates(&self, table_id: u8, packet: &Packet) -> Vec<TemplateKind> {
         let mut kinds: Vec<_> = self.template(table_id).into_iter().collect();
-        let form = self
-            .compiler
-            .as_ref()
-            .and_then(|compiler| compiler.forms.get(usize::from(table_id)));
+        let form = self.forms.get(usize::from(table_id));
         let mut pieces = form.and_then(|form| form.pieces());
         while let Some(cut) = pieces {
             let value = packet.field(cut.cut().field);

@@ -2,12 +2,12 @@
 
 use super::why_plain;
 use crate::fast::actions::{Deed, End};
-use crate::fast::frame::Burst;
-use crate::fast::key::Key;
+use crate::fast::compiler::Compiler;
+use crate::fast::frame::{Burst, Processed, Verdict};
 use crate::fast::kinds::{Depth, Kinds};
+use crate::fast::match_key::Key;
 use crate::fast::parse::parse;
-use crate::fast::{Processed, Verdict};
-use crate::{FlowEntry, Instructions, Packet, Pipeline};
+use crate::{FlowEntry, FlowTable, Instructions, Packet};
 use std::borrow::Cow;
 use urtica_wire::Action;
 
@@ -22,34 +22,32 @@ pub struct PlainReason {
     pub why: Cow<'static, str>,
 }
 
-impl Pipeline {
-    /// Why the compiled form of this pipeline has left a frame to the plain one; `None` where it has not.
-    pub fn why_plain(&self, frame: Processed<'_>) -> Option<PlainReason> {
-        let compiler = self
-            .compiler
-            .as_ref()
-            .filter(|_| frame.verdict() == Verdict::Punt)?;
+impl Compiler {
+    /// Why the compiled form of these tables has left a frame to the plain one; `None` where it has not.
+    pub fn why_plain(&self, tables: &[FlowTable], frame: Processed<'_>) -> Option<PlainReason> {
+        if frame.verdict() != Verdict::Punt {
+            return None;
+        }
         let table_id = frame.table_id();
-        let table = self.tables.get(usize::from(table_id))?;
-        let (is_searched, why) =
-            if let Err(reason) = compiler.forms[usize::from(table_id)].template() {
-                (false, why_plain(reason, table).into())
-            } else if table_id == 0 && !is_parsed(frame, compiler.store.compiled.depth()) {
-                (false, NOT_PARSED.into())
-            } else {
-                let mut packet = Packet::new(frame.in_port(), frame.bytes());
-                packet.metadata = frame.metadata();
-                let found = table.find(&packet);
-                (
-                    true,
-                    found.map_or(NO_ENTRY.into(), |entry| why_not_carried_out(entry)),
-                )
-            };
-        Some(PlainReason {
+        let table = tables.get(usize::from(table_id))?;
+        let reason = |is_searched, why| PlainReason {
             table_id,
             is_searched,
             why,
-        })
+        };
+        if let Err(why) = self.forms[usize::from(table_id)].template() {
+            return Some(reason(false, why_plain(why, table).into()));
+        }
+        if table_id == 0 && !is_parsed(frame, self.store.compiled.depth()) {
+            return Some(reason(false, NOT_PARSED.into()));
+        }
+        let mut packet = Packet::new(frame.in_port(), frame.bytes());
+        packet.metadata = frame.metadata();
+        let why = match table.find(&packet) {
+            Some(entry) => why_not_carried_out(entry),
+            None => NO_ENTRY.into(),
+        };
+        Some(reason(true, why))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::EntryMatch;
 use crate::fast::actions::{ActionShape, End, Step};
 use crate::fast::cut::Cut;
 use crate::fast::kinds::{Depth, Kinds};
-use crate::fast::plan::Route;
+use crate::fast::route::Route;
 use std::collections::BTreeSet;
 use urtica_wire::{Field, Match, OxmField};
 

@@ -1,11 +1,12 @@
 //! A form for a table as it is: built whole, before any packet sees it.
 
-use super::part::Part;
+use super::part::hash_parts;
 use super::pieces::{Common, Pieces};
 use super::routes::Routes;
 use super::{DefaultEntry, Form, Member, NEAR_BYTES, NO_ROOM, make_cell};
 use crate::FlowEntry;
-use crate::fast::plan::{Plan, Planned};
+use crate::fast::plan::Plan;
+use crate::fast::planned::Planned;
 use crate::fast::store::{CellPlace, OwnedBody, Store};
 use std::ptr::null;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub(super) fn build(
     let form = match &plan {
         Plan::Plain(reason) => return Err(reason),
         Plan::Direct(_) => Form::Direct,
-        Plan::Hash(..) => Form::Hash(hash(store, &members)),
+        Plan::Hash(..) => Form::Hash(hash_parts(store, &members)),
         Plan::Lpm(..) => Form::Lpm(Box::new(Routes::new(store, &members, &[])?)),
         Plan::Cut(cut, ..) => {
             let common = Common {
@@ -61,20 +62,4 @@ pub(super) fn build(
 
 fn new_cell(store: &mut Store, planned: &Planned, words: usize) -> Result<CellPlace, &'static str> {
     make_cell(store, planned, words).map_err(|_| NO_ROOM)
-}
-
-/// A hash table for each sort of match.
-pub(super) fn hash(store: &Store, members: &[Member]) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
-    for member in members {
-        let shape = &member.planned.key.shape;
-        let known = parts.iter().position(|part| part.shape == *shape);
-        let index = known.unwrap_or_else(|| {
-            parts.push(Part::new(shape, member.place.words));
-            parts.len() - 1
-        });
-        // No packet has seen the array that it may have outgrown.
-        drop(parts[index].put(store, member));
-    }
-    parts
 }

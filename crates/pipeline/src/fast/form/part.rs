@@ -49,6 +49,22 @@ pub(super) fn hash_template(parts: &[Part], near_bytes: usize) -> (Template, Vec
     (Template::Hash(described.collect()), pointers.collect())
 }
 
+/// A hash table for each sort of match.
+pub(super) fn hash_parts(store: &Store, members: &[Member]) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for member in members {
+        let shape = &member.planned.key.shape;
+        let known = parts.iter().position(|part| part.shape == *shape);
+        let index = known.unwrap_or_else(|| {
+            parts.push(Part::new(shape, member.place.words));
+            parts.len() - 1
+        });
+        // No packet has seen the array that it may have outgrown.
+        drop(parts[index].put(store, member));
+    }
+    parts
+}
+
 impl Part {
     pub fn new(shape: &KeyShape, room: usize) -> Self {
         Self {

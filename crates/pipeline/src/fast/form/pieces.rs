@@ -8,17 +8,19 @@
 //! A change goes to each piece that the entry belongs to. A piece that has to be searched in another way is built anew
 //! from its entries, behind its door; one of more than [`BULK`] only if it has changed as often as it has entries.
 
-use super::build::hash;
-use super::part::Part;
+use super::part::{Part, hash_parts};
 use super::routes::Routes;
 use super::{BULK, Form, Member, NEAR_BYTES, NO_ROOM, NeedsRebuild, Next, show_slots};
 use crate::FlowEntry;
 use crate::classifier::Rank;
 use crate::fast::arena::{Ref, UNIT_BYTES};
-use crate::fast::cut::{Cut, PIECES_MAX, Side, Way, is_everything, places_max, reachable};
+use crate::fast::cut::{Cut, Side, is_everything, reachable};
+use crate::fast::decompose::{DIRECT_MAX, PIECES_MAX, Way, places_max};
 use crate::fast::hash_table::{HashTable, SlotArray};
-use crate::fast::key::{Key, KeyShape};
-use crate::fast::plan::{DIRECT_MAX, Planned, TOO_MANY};
+use crate::fast::key::KeyShape;
+use crate::fast::match_key::Key;
+use crate::fast::plan::TOO_MANY;
+use crate::fast::planned::Planned;
 use crate::fast::store::{CellPlace, OldForm, OwnedBody, Store};
 use crate::fast::table::{Body, Cell, MAX_PARTS, Template};
 use std::collections::BTreeMap;
@@ -582,7 +584,7 @@ impl Made {
                     };
                     Form::Cut(Box::new(Pieces::new(store, members, common)?))
                 }
-                None => Form::Hash(hash(store, members)),
+                None => Form::Hash(hash_parts(store, members)),
             },
         };
         if matches!(&form, Form::Hash(parts) if parts.len() > MAX_PARTS) {

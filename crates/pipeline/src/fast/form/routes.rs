@@ -4,7 +4,8 @@ use super::{Member, NO_ROOM, NeedsRebuild};
 use crate::fast::arena::UNIT_BYTES;
 use crate::fast::cut::Cut;
 use crate::fast::lpm::{Prefix, Trie};
-use crate::fast::plan::{Planned, Route, RouteTable};
+use crate::fast::planned::Planned;
+use crate::fast::route::{Route, RouteTable};
 use crate::fast::store::{OldForm, Store};
 use crate::fast::table::Template;
 

@@ -11,7 +11,9 @@
 use super::emit::Emitter;
 use super::ends;
 use super::operands::place;
-use super::{sums::Sums, vlan};
+use super::sums::Sums;
+use super::vlan;
+use super::writer::{Pointer, Writer, param};
 use crate::fast::actions::{ActionShape, End, Step};
 use crate::fast::frame::DROP;
 use crate::fast::kinds::Kinds;
@@ -35,11 +37,11 @@ pub(super) fn emit(
         return ends::punt(emitter);
     }
     let mut to_plain = emitter.label();
-    let mut writer = Writer::new(emitter, shape);
-    writer.check(to_plain)?;
-    writer.count(is_shared)?;
-    writer.steps()?;
-    writer.end()?;
+    let mut actions = Actions::new(emitter, shape);
+    actions.check(to_plain)?;
+    actions.count(is_shared)?;
+    actions.steps()?;
+    actions.end()?;
     if shape.ttl_steps() > 0 || shape.headroom() > 0 {
         emitter.here(&mut to_plain, "punt")?;
         ends::punt(emitter)?;
@@ -47,34 +49,18 @@ pub(super) fn emit(
     Ok(())
 }
 
-/// Code of actions, with what is known at this place of it.
-pub(super) struct Writer<'a> {
-    pub emitter: &'a mut Emitter,
+/// Code for the actions of one shape.
+struct Actions<'a> {
+    writer: Writer<'a>,
     shape: &'a ActionShape,
-    /// The headers that the frame has for sure.
-    pub known: Kinds,
-    /// What is in `r8`.
-    pub pointer: Option<Pointer>,
-    /// Whether `network` is in `r9`.
-    pub has_network: bool,
-    pub sums: Sums,
+    sums: Sums,
 }
 
-/// What `r8` may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pointer {
-    Data,
-    Transport,
-}
-
-impl<'a> Writer<'a> {
+impl<'a> Actions<'a> {
     fn new(emitter: &'a mut Emitter, shape: &'a ActionShape) -> Self {
         Self {
-            emitter,
+            writer: Writer::new(emitter, shape.require),
             shape,
-            known: shape.require,
-            pointer: None,
-            has_network: false,
             sums: Sums::of(&shape.steps),
         }
     }
@@ -83,8 +69,8 @@ impl<'a> Writer<'a> {
     fn check(&mut self, to_plain: CodeLabel) -> Result<(), IcedError> {
         let headroom = self.shape.headroom() as i32;
         if headroom > 0 {
-            self.point_to(Pointer::Data)?;
-            let asm = &mut self.emitter.asm;
+            self.writer.point_to(Pointer::Data)?;
+            let asm = &mut self.writer.emitter.asm;
             asm.mov(rdx, r8)?;
             asm.sub(rdx, qword_ptr(place!(frame.floor)))?;
             asm.cmp(rdx, headroom)?;
@@ -92,9 +78,9 @@ impl<'a> Writer<'a> {
         }
         let steps = u32::from(self.shape.ttl_steps());
         if steps > 0 {
-            self.of_ip("ttl is high enough", |writer, ttl, _| {
-                writer.emitter.asm.cmp(byte_ptr(r9 + ttl), steps)?;
-                writer.emitter.asm.jbe(to_plain)
+            self.of_ip("ttl is high enough", |actions, ttl, _| {
+                actions.writer.emitter.asm.cmp(byte_ptr(r9 + ttl), steps)?;
+                actions.writer.emitter.asm.jbe(to_plain)
             })?;
         }
         Ok(())
@@ -102,18 +88,19 @@ impl<'a> Writer<'a> {
 
     /// Counts the frame for the entry and for the table.
     fn count(&mut self, is_shared: bool) -> Result<(), IcedError> {
-        let asm = &mut self.emitter.asm;
+        let asm = &mut self.writer.emitter.asm;
         asm.mov(edx, dword_ptr(place!(frame.len)))?;
         if is_shared {
-            asm.lock().inc(qword_ptr(place!(cell.packets)))?;
-            asm.lock().add(qword_ptr(place!(cell.bytes)), rdx)?;
+            asm.lock().inc(qword_ptr(place!(cell.counters.packets)))?;
+            asm.lock()
+                .add(qword_ptr(place!(cell.counters.bytes)), rdx)?;
         } else {
-            asm.inc(qword_ptr(place!(cell.packets)))?;
-            asm.add(qword_ptr(place!(cell.bytes)), rdx)?;
+            asm.inc(qword_ptr(place!(cell.counters.packets)))?;
+            asm.add(qword_ptr(place!(cell.counters.bytes)), rdx)?;
         }
         asm.mov(rdx, qword_ptr(place!(context.now_ns)))?;
-        asm.mov(qword_ptr(place!(cell.last_used_ns)), rdx)?;
-        ends::count(self.emitter, offset_of!(TableCounts, matches))
+        asm.mov(qword_ptr(place!(cell.counters.last_used_ns)), rdx)?;
+        ends::count(self.writer.emitter, offset_of!(TableCounts, matches))
     }
 
     fn steps(&mut self) -> Result<(), IcedError> {
@@ -126,7 +113,7 @@ impl<'a> Writer<'a> {
                     2
                 }
                 [Step::SetTransportSrc, Step::SetTransportDst, ..] => {
-                    self.set_both_ports(params)?;
+                    self.sums.set_both_ports(&mut self.writer, params)?;
                     2
                 }
                 _ => {
@@ -138,7 +125,7 @@ impl<'a> Writer<'a> {
             params += done.iter().map(|step| step.params_len()).sum::<usize>();
             rest = others;
         }
-        self.finish_sums()
+        self.sums.finish(&mut self.writer)
     }
 
     /// One step, whose parameters are so far behind the beginning of the cell.
@@ -146,22 +133,22 @@ impl<'a> Writer<'a> {
         match step {
             Step::SetEthDst => self.set_eth(0, params),
             Step::SetEthSrc => self.set_eth(6, params),
-            Step::SetVlanVid => vlan::set_vid(self, params),
-            Step::SetVlanPcp => vlan::set_pcp(self, params),
-            Step::SetIpv4Src => self.set_address(12, params),
-            Step::SetIpv4Dst => self.set_address(16, params),
-            Step::SetTransportSrc => self.set_port(0, params),
-            Step::SetTransportDst => self.set_port(2, params),
+            Step::SetVlanVid => vlan::set_vid(&mut self.writer, params),
+            Step::SetVlanPcp => vlan::set_pcp(&mut self.writer, params),
+            Step::SetIpv4Src => self.sums.set_address(&mut self.writer, 12, params),
+            Step::SetIpv4Dst => self.sums.set_address(&mut self.writer, 16, params),
+            Step::SetTransportSrc => self.sums.set_port(&mut self.writer, 0, params),
+            Step::SetTransportDst => self.sums.set_port(&mut self.writer, 2, params),
             Step::DecNwTtl => self.dec_ttl(),
-            Step::PushVlan(ether_type) => vlan::push(self, ether_type),
-            Step::PopVlan => vlan::pop(self),
+            Step::PushVlan(ether_type) => vlan::push(&mut self.writer, ether_type),
+            Step::PopVlan => vlan::pop(&mut self.writer),
             Step::WriteMetadata => self.write_metadata(params),
         }
     }
 
     fn set_eth(&mut self, at: i32, params: usize) -> Result<(), IcedError> {
-        self.point_to(Pointer::Data)?;
-        let asm = &mut self.emitter.asm;
+        self.writer.point_to(Pointer::Data)?;
+        let asm = &mut self.writer.emitter.asm;
         asm.mov(edx, dword_ptr(param(params)))?;
         asm.mov(dword_ptr(r8 + at), edx)?;
         asm.movzx(edx, word_ptr(param(params + 4)))?;
@@ -170,8 +157,8 @@ impl<'a> Writer<'a> {
 
     /// Both addresses lie behind each other, in the frame as in the cell.
     fn set_both_eth(&mut self, params: usize) -> Result<(), IcedError> {
-        self.point_to(Pointer::Data)?;
-        let asm = &mut self.emitter.asm;
+        self.writer.point_to(Pointer::Data)?;
+        let asm = &mut self.writer.emitter.asm;
         asm.mov(rdx, qword_ptr(param(params)))?;
         asm.mov(qword_ptr(r8), rdx)?;
         asm.mov(edx, dword_ptr(param(params + 8)))?;
@@ -179,10 +166,10 @@ impl<'a> Writer<'a> {
     }
 
     fn dec_ttl(&mut self) -> Result<(), IcedError> {
-        self.of_ip("ttl decremented", |writer, ttl, is_v4| {
-            writer.emitter.asm.dec(byte_ptr(r9 + ttl))?;
+        self.of_ip("ttl decremented", |actions, ttl, is_v4| {
+            actions.writer.emitter.asm.dec(byte_ptr(r9 + ttl))?;
             if is_v4 {
-                writer.ttl_decremented()
+                actions.sums.ttl_decremented(&mut actions.writer)
             } else {
                 Ok(())
             }
@@ -190,7 +177,7 @@ impl<'a> Writer<'a> {
     }
 
     fn write_metadata(&mut self, params: usize) -> Result<(), IcedError> {
-        let asm = &mut self.emitter.asm;
+        let asm = &mut self.writer.emitter.asm;
         asm.mov(rdx, qword_ptr(place!(frame.metadata)))?;
         asm.and(rdx, qword_ptr(param(params + 8)))?;
         asm.or(rdx, qword_ptr(param(params)))?;
@@ -203,25 +190,25 @@ impl<'a> Writer<'a> {
         behind: &str,
         mut code: impl FnMut(&mut Self, i32, bool) -> Result<(), IcedError>,
     ) -> Result<(), IcedError> {
-        self.point_to_network()?;
-        if self.known.contains(Kinds::IPV4) {
+        self.writer.point_to_network()?;
+        if self.writer.known.contains(Kinds::IPV4) {
             return code(self, IPV4_TTL, true);
         }
-        if self.known.contains(Kinds::IPV6) {
+        if self.writer.known.contains(Kinds::IPV6) {
             return code(self, IPV6_HOP_LIMIT, false);
         }
-        let (mut not_v4, mut done) = (self.emitter.label(), self.emitter.label());
-        self.unless(Kinds::IPV4, not_v4)?;
+        let (mut not_v4, mut done) = (self.writer.emitter.label(), self.writer.emitter.label());
+        self.writer.unless(Kinds::IPV4, not_v4)?;
         code(self, IPV4_TTL, true)?;
-        self.emitter.asm.jmp(done)?;
-        self.emitter.here(&mut not_v4, "not IPv4")?;
-        self.unless(Kinds::IPV6, done)?;
+        self.writer.emitter.asm.jmp(done)?;
+        self.writer.emitter.here(&mut not_v4, "not IPv4")?;
+        self.writer.unless(Kinds::IPV6, done)?;
         code(self, IPV6_HOP_LIMIT, false)?;
-        self.here(&mut done, behind)
+        self.writer.here(&mut done, behind)
     }
 
     fn end(&mut self) -> Result<(), IcedError> {
-        let asm = &mut self.emitter.asm;
+        let asm = &mut self.writer.emitter.asm;
         match self.shape.end {
             End::Output => {
                 asm.mov(edx, dword_ptr(place!(cell.target)))?;
@@ -230,48 +217,11 @@ impl<'a> Writer<'a> {
                 asm.cmove(edx, r8d)?;
             }
             End::InPort => asm.mov(edx, dword_ptr(place!(frame.in_port)))?,
-            End::Goto => return ends::goto(self.emitter),
-            End::Drop => return ends::verdict(self.emitter, DROP),
-            End::Punt => return ends::punt(self.emitter),
+            End::Goto => return ends::goto(self.writer.emitter),
+            End::Drop => return ends::verdict(self.writer.emitter, DROP),
+            End::Punt => return ends::punt(self.writer.emitter),
         }
         asm.mov(dword_ptr(place!(frame.out_port)), edx)?;
         asm.ret()
     }
-
-    /// Goes elsewhere with frames that have not this one header.
-    pub fn unless(&mut self, kind: Kinds, otherwise: CodeLabel) -> Result<(), IcedError> {
-        super::words::require(self.emitter, kind, otherwise)
-    }
-
-    /// A place where ways meet.
-    pub fn here(&mut self, label: &mut CodeLabel, name: &str) -> Result<(), IcedError> {
-        self.emitter.here(label, name)
-    }
-
-    /// Puts a pointer into `r8`, unless it is there.
-    pub fn point_to(&mut self, pointer: Pointer) -> Result<(), IcedError> {
-        if self.pointer == Some(pointer) {
-            return Ok(());
-        }
-        self.pointer = Some(pointer);
-        let place = match pointer {
-            Pointer::Data => place!(frame.data),
-            Pointer::Transport => place!(frame.transport),
-        };
-        self.emitter.asm.mov(r8, qword_ptr(place))
-    }
-
-    /// Puts the pointer to the network header into `r9`, unless it is there.
-    pub fn point_to_network(&mut self) -> Result<(), IcedError> {
-        if self.has_network {
-            return Ok(());
-        }
-        self.has_network = true;
-        self.emitter.asm.mov(r9, qword_ptr(place!(frame.network)))
-    }
-}
-
-/// A parameter, so far behind the beginning of the cell.
-pub(super) fn param(offset: usize) -> AsmMemoryOperand {
-    rax + offset as i32
 }

@@ -4,9 +4,9 @@
 //! read once.
 
 use super::actions;
-use super::code::CodeError;
 use super::emit::Emitter;
 use super::ends;
+use super::error::CodeError;
 use super::operands::{place, pointer_to};
 use super::words::{self, Pair, R8, RAX, WordReader};
 use crate::fast::actions::ActionShape;

@@ -1,6 +1,7 @@
 //! Code while it is being written.
 
-use super::code::{Code, CodeError};
+use super::code::Code;
+use super::error::CodeError;
 use super::listing::Names;
 use super::memory::Room;
 use super::operands::place;

@@ -13,9 +13,9 @@
 //! Of a table that was cut there is one part, whose blocks have no cells but doors: what is found is the body of a piece,
 //! whose code is next, with the same header in `rcx`. Where nothing is found, that is the body of the rest.
 
-use super::code::CodeError;
 use super::emit::Emitter;
 use super::ends;
+use super::error::CodeError;
 use super::operands::{Kept, key_word, place};
 use super::words::{self, Pair, R9, R11, RAX, RDX, WordReader};
 use crate::fast::arena::UNIT_BYTES;

@@ -6,9 +6,9 @@
 //!  none ──► default, or a miss; else run the cell      [far: fetch it, pause]
 //! ```
 
-use super::code::CodeError;
 use super::emit::Emitter;
 use super::ends;
+use super::error::CodeError;
 use super::operands::{Kept, place};
 use super::words::{self, WordReader};
 use crate::fast::arena::UNIT_BYTES;

@@ -1,6 +1,6 @@
 //! Memory that code runs in: written first, then made executable, and never both (W^X).
 
-use super::code::CodeError;
+use super::error::CodeError;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use std::ptr::{NonNull, null_mut};

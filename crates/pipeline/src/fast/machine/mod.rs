@@ -1,7 +1,7 @@
 //! Machine code for x86-64: one piece for each shape of table and for each shape of action list.
 //!
-//! **What.** [`Assembler`] turns a shape into [`Code`]. Tables' code is called as [`TableCode`], and is done with a frame
-//! when `ret` comes with [`Frame::resume`] still 0; else it waits for memory, and is called again as [`ResumeCode`].
+//! **What.** [`Assembler`] turns a shape into [`Code`]. Tables' code is called as [`TableCode`](super::backend::TableCode), and is done with a frame
+//! when `ret` comes with [`Frame::resume`](super::frame::Frame::resume) still 0; else it waits for memory, and is called again as [`ResumeCode`](super::backend::ResumeCode).
 //! Code of actions is jumped to with the cell in `rax` and the other registers as tables' code has them.
 //!
 //! **Why.** A search that knows what it looks for has no loop over fields, no test for what cannot be, and no
@@ -13,7 +13,7 @@
 //!
 //! | register | holds |
 //! | --- | --- |
-//! | `rdi` | the [`Frame`] |
+//! | `rdi` | the [`Frame`](super::frame::Frame) |
 //! | `rsi` | the [`Context`](super::table::Context) |
 //! | `rcx` | the [`Header`](super::table::Header) of the table |
 //! | `rdx` | the [`Body`](super::table::Body), where a table begins; then it is free |
@@ -31,6 +31,7 @@ mod code;
 mod direct;
 mod emit;
 mod ends;
+mod error;
 mod hash;
 mod listing;
 mod lpm;
@@ -41,24 +42,18 @@ mod sums;
 mod tests;
 mod vlan;
 mod words;
+mod writer;
 
 pub(crate) use cache::{CodeCache, Shape};
-pub(crate) use code::{Code, CodeError};
+pub(crate) use code::Code;
+pub(crate) use error::CodeError;
 
 use super::actions::ActionShape;
-use super::frame::Frame;
 use super::key::KeyShape;
-use super::table::{Body, Context, HashPart, Header, LpmPart, Rule};
+use super::table::{HashPart, LpmPart, Rule};
 use emit::Emitter;
 use memory::Room;
 use std::sync::Arc;
-
-/// A table's code. The frame's `resume` is 0 when it is called.
-pub(crate) type TableCode =
-    unsafe extern "sysv64" fn(*mut Frame, *const Context, *const Body, *const Header);
-
-/// What goes on with a frame that paused: the address in its `resume`, which is 0 again when it is called.
-pub(crate) type ResumeCode = unsafe extern "sysv64" fn(*mut Frame, *const Context);
 
 /// Makes code of shapes.
 #[derive(Debug)]

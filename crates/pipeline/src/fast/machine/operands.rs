@@ -20,8 +20,8 @@ macro_rules! place {
     (body.$field:ident) => {
         iced_x86::code_asm::rdx + std::mem::offset_of!($crate::fast::table::Body, $field) as i32
     };
-    (cell.$field:ident) => {
-        iced_x86::code_asm::rax + std::mem::offset_of!($crate::fast::table::Cell, $field) as i32
+    (cell.$($field:ident).+) => {
+        iced_x86::code_asm::rax + std::mem::offset_of!($crate::fast::table::Cell, $($field).+) as i32
     };
 }
 pub(super) use place;
@@ -86,8 +86,8 @@ pub(super) fn within(base: Base, pointer: AsmRegister64, at: impl Into<i32>) -> 
 /// What is called so in listings: a place so far behind what the register points to in all code.
 pub(super) fn name_of(register: Register, offset: usize) -> Option<&'static str> {
     macro_rules! names {
-        ($kind:ty, $prefix:literal: $($field:ident)*) => {
-            [$((offset_of!($kind, $field), concat!($prefix, ".", stringify!($field))),)*]
+        ($kind:ty, $prefix:literal: $($($field:ident).+)*) => {
+            [$((offset_of!($kind, $($field).+), concat!($prefix $(, ".", stringify!($field))+)),)*]
         };
     }
     use crate::fast::table::{Body, Cell, Context, Header};
@@ -108,7 +108,7 @@ pub(super) fn name_of(register: Register, offset: usize) -> Option<&'static str>
         Register::RCX => find(&names!(Header, "header": body index table_id)),
         Register::RDX => find(&names!(Body, "body": code default parts)),
         Register::RAX => {
-            find(&names!(Cell, "cell": run rank packets bytes last_used_ns target params))
+            find(&names!(Cell, "cell": run rank counters.packets counters.bytes counters.last_used_ns target params))
         }
         _ => None,
     }

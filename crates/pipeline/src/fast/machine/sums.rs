@@ -5,7 +5,7 @@
 //! depend on the order, and of the two forms of zero, 0 comes out only where nothing but zeros is added. It may be done
 //! in any byte order (RFC 1071 section 2), so words are added as they lie in memory, 32 bits at once.
 
-use super::actions::{Pointer, Writer, param};
+use super::writer::{Pointer, Writer, param};
 use crate::fast::actions::Step;
 use crate::fast::kinds::Kinds;
 use iced_x86::IcedError;
@@ -40,15 +40,18 @@ impl Sums {
             ttl_waits: steps.iter().any(is_address),
         }
     }
-}
 
-impl Writer<'_> {
-    pub(super) fn set_address(&mut self, at: i32, params: usize) -> Result<(), IcedError> {
-        self.point_to_network()?;
-        let asm = &mut self.emitter.asm;
+    pub fn set_address(
+        &mut self,
+        writer: &mut Writer,
+        at: i32,
+        params: usize,
+    ) -> Result<(), IcedError> {
+        writer.point_to_network()?;
+        let asm = &mut writer.emitter.asm;
         asm.mov(edx, dword_ptr(r9 + at))?;
         asm.not(edx)?;
-        if std::mem::replace(&mut self.sums.has_addresses, true) {
+        if std::mem::replace(&mut self.has_addresses, true) {
             asm.add(r10, rdx)?;
         } else {
             asm.mov(r10, rdx)?;
@@ -58,46 +61,51 @@ impl Writer<'_> {
         asm.add(r10, rdx)
     }
 
-    pub(super) fn set_port(&mut self, at: i32, params: usize) -> Result<(), IcedError> {
-        self.point_to(Pointer::Transport)?;
-        self.emitter.asm.movzx(edx, word_ptr(r8 + at))?;
-        self.emitter.asm.xor(edx, 0xffff)?;
-        self.add_port()?;
-        let asm = &mut self.emitter.asm;
+    pub fn set_port(
+        &mut self,
+        writer: &mut Writer,
+        at: i32,
+        params: usize,
+    ) -> Result<(), IcedError> {
+        writer.point_to(Pointer::Transport)?;
+        writer.emitter.asm.movzx(edx, word_ptr(r8 + at))?;
+        writer.emitter.asm.xor(edx, 0xffff)?;
+        self.add_port(writer)?;
+        let asm = &mut writer.emitter.asm;
         asm.movzx(edx, word_ptr(param(params)))?;
         asm.mov(word_ptr(r8 + at), dx)?;
         asm.add(r11, rdx)
     }
 
     /// Both ports lie behind each other, in the frame as in the cell.
-    pub(super) fn set_both_ports(&mut self, params: usize) -> Result<(), IcedError> {
-        self.point_to(Pointer::Transport)?;
-        self.emitter.asm.mov(edx, dword_ptr(r8))?;
-        self.emitter.asm.not(edx)?;
-        self.add_port()?;
-        let asm = &mut self.emitter.asm;
+    pub fn set_both_ports(&mut self, writer: &mut Writer, params: usize) -> Result<(), IcedError> {
+        writer.point_to(Pointer::Transport)?;
+        writer.emitter.asm.mov(edx, dword_ptr(r8))?;
+        writer.emitter.asm.not(edx)?;
+        self.add_port(writer)?;
+        let asm = &mut writer.emitter.asm;
         asm.mov(edx, dword_ptr(param(params)))?;
         asm.mov(dword_ptr(r8), edx)?;
         asm.add(r11, rdx)
     }
 
     /// Adds what is in `rdx` to the changes of ports.
-    fn add_port(&mut self) -> Result<(), IcedError> {
-        if std::mem::replace(&mut self.sums.has_ports, true) {
-            self.emitter.asm.add(r11, rdx)
+    fn add_port(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
+        if std::mem::replace(&mut self.has_ports, true) {
+            writer.emitter.asm.add(r11, rdx)
         } else {
-            self.emitter.asm.mov(r11, rdx)
+            writer.emitter.asm.mov(r11, rdx)
         }
     }
 
     /// Follows the TTL of IPv4, at once if nothing else changes in its header: the sum itself goes down by
     /// [`TTL_LESS`].
-    pub(super) fn ttl_decremented(&mut self) -> Result<(), IcedError> {
-        if self.sums.ttl_waits {
-            self.sums.ttl_steps += 1;
+    pub fn ttl_decremented(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
+        if self.ttl_waits {
+            self.ttl_steps += 1;
             return Ok(());
         }
-        let asm = &mut self.emitter.asm;
+        let asm = &mut writer.emitter.asm;
         asm.movzx(edx, word_ptr(r9 + IPV4_SUM))?;
         asm.sub(dx, TTL_LESS as i16 as i32)?;
         asm.sbb(dx, 0)?;
@@ -105,94 +113,94 @@ impl Writer<'_> {
     }
 
     /// Brings all checksums up to date whose changes have been added up.
-    pub(super) fn finish_sums(&mut self) -> Result<(), IcedError> {
-        if self.sums.has_addresses {
-            self.finish_ipv4()?;
+    pub fn finish(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
+        if self.has_addresses {
+            self.finish_ipv4(writer)?;
         }
-        if self.sums.has_addresses || self.sums.has_ports {
-            self.finish_transport()?;
+        if self.has_addresses || self.has_ports {
+            self.finish_transport(writer)?;
         }
         Ok(())
     }
 
-    fn finish_ipv4(&mut self) -> Result<(), IcedError> {
-        self.point_to_network()?;
-        self.pointer = None;
-        self.emitter.asm.movzx(edx, word_ptr(r9 + IPV4_SUM))?;
-        self.emitter.asm.xor(edx, 0xffff)?;
-        self.emitter.asm.add(rdx, r10)?;
-        if self.sums.ttl_steps > 0 {
-            self.emitter.asm.add(rdx, self.sums.ttl_steps * TTL_LESS)?;
+    fn finish_ipv4(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
+        writer.point_to_network()?;
+        writer.pointer = None;
+        writer.emitter.asm.movzx(edx, word_ptr(r9 + IPV4_SUM))?;
+        writer.emitter.asm.xor(edx, 0xffff)?;
+        writer.emitter.asm.add(rdx, r10)?;
+        if self.ttl_steps > 0 {
+            writer.emitter.asm.add(rdx, self.ttl_steps * TTL_LESS)?;
         }
-        self.fold(R8)?;
-        self.emitter.asm.mov(word_ptr(r9 + IPV4_SUM), dx)
+        fold(writer, R8)?;
+        writer.emitter.asm.mov(word_ptr(r9 + IPV4_SUM), dx)
     }
 
-    fn finish_transport(&mut self) -> Result<(), IcedError> {
-        let sum = match (self.sums.has_addresses, self.sums.has_ports) {
+    fn finish_transport(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
+        let sum = match (self.has_addresses, self.has_ports) {
             (true, true) => {
-                self.emitter.asm.add(r11, r10)?;
+                writer.emitter.asm.add(r11, r10)?;
                 r11
             }
             (true, false) => r10,
             _ => r11,
         };
-        self.point_to(Pointer::Transport)?;
-        self.has_network = false;
-        if self.known.contains(Kinds::TCP) {
-            return self.finish_tcp(sum);
+        writer.point_to(Pointer::Transport)?;
+        writer.has_network = false;
+        if writer.known.contains(Kinds::TCP) {
+            return finish_tcp(writer, sum);
         }
-        let mut done = self.emitter.label();
-        if !self.known.contains(Kinds::UDP) {
-            let mut not_tcp = self.emitter.label();
-            self.unless(Kinds::TCP, not_tcp)?;
-            self.finish_tcp(sum)?;
-            self.emitter.asm.jmp(done)?;
-            self.here(&mut not_tcp, "not TCP")?;
-            self.unless(Kinds::UDP, done)?;
+        let mut done = writer.emitter.label();
+        if !writer.known.contains(Kinds::UDP) {
+            let mut not_tcp = writer.emitter.label();
+            writer.unless(Kinds::TCP, not_tcp)?;
+            finish_tcp(writer, sum)?;
+            writer.emitter.asm.jmp(done)?;
+            writer.here(&mut not_tcp, "not TCP")?;
+            writer.unless(Kinds::UDP, done)?;
         }
-        self.finish_udp(sum, done)?;
-        self.here(&mut done, "checksums done")
+        finish_udp(writer, sum, done)?;
+        writer.here(&mut done, "checksums done")
     }
+}
 
-    fn finish_tcp(&mut self, sum: AsmRegister64) -> Result<(), IcedError> {
-        let at = r8 + TCP_SUM;
-        self.emitter.asm.movzx(edx, word_ptr(at))?;
-        self.emitter.asm.xor(edx, 0xffff)?;
-        self.emitter.asm.add(rdx, sum)?;
-        self.fold(R9)?;
-        self.emitter.asm.mov(word_ptr(at), dx)
-    }
+fn finish_tcp(writer: &mut Writer, sum: AsmRegister64) -> Result<(), IcedError> {
+    let at = r8 + TCP_SUM;
+    writer.emitter.asm.movzx(edx, word_ptr(at))?;
+    writer.emitter.asm.xor(edx, 0xffff)?;
+    writer.emitter.asm.add(rdx, sum)?;
+    fold(writer, R9)?;
+    writer.emitter.asm.mov(word_ptr(at), dx)
+}
 
-    /// In UDP 0 is no sum, and stays; a sum of 0 is written as 0xffff (RFC 768).
-    fn finish_udp(&mut self, sum: AsmRegister64, done: CodeLabel) -> Result<(), IcedError> {
-        let at = r8 + UDP_SUM;
-        self.emitter.asm.movzx(edx, word_ptr(at))?;
-        self.emitter.asm.test(edx, edx)?;
-        self.emitter.asm.je(done)?;
-        self.emitter.asm.xor(edx, 0xffff)?;
-        self.emitter.asm.add(rdx, sum)?;
-        self.fold(R9)?;
-        let asm = &mut self.emitter.asm;
-        asm.mov(r9d, 0xffff)?;
-        asm.test(dx, dx)?;
-        asm.cmove(edx, r9d)?;
-        asm.mov(word_ptr(at), dx)
-    }
+/// In UDP 0 is no sum, and stays; a sum of 0 is written as 0xffff (RFC 768).
+fn finish_udp(writer: &mut Writer, sum: AsmRegister64, done: CodeLabel) -> Result<(), IcedError> {
+    let at = r8 + UDP_SUM;
+    writer.emitter.asm.movzx(edx, word_ptr(at))?;
+    writer.emitter.asm.test(edx, edx)?;
+    writer.emitter.asm.je(done)?;
+    writer.emitter.asm.xor(edx, 0xffff)?;
+    writer.emitter.asm.add(rdx, sum)?;
+    fold(writer, R9)?;
+    let asm = &mut writer.emitter.asm;
+    asm.mov(r9d, 0xffff)?;
+    asm.test(dx, dx)?;
+    asm.cmove(edx, r9d)?;
+    asm.mov(word_ptr(at), dx)
+}
 
-    /// Turns the sum in `rdx`, carries and all, into the checksum in `dx`.
-    fn fold(&mut self, spare: Spare) -> Result<(), IcedError> {
-        let asm = &mut self.emitter.asm;
-        asm.mov(spare.0, rdx)?;
-        asm.shr(spare.0, 32)?;
-        asm.add(edx, spare.1)?;
-        asm.adc(edx, 0)?;
-        asm.mov(spare.1, edx)?;
-        asm.shr(spare.1, 16)?;
-        asm.add(dx, spare.2)?;
-        asm.adc(dx, 0)?;
-        asm.not(edx)
-    }
+/// Turns the sum in `rdx`, carries and all, into the checksum in `dx`.
+fn fold(writer: &mut Writer, spare: Spare) -> Result<(), IcedError> {
+    let asm = &mut writer.emitter.asm;
+    asm.mov(spare.0, rdx)?;
+    asm.shr(spare.0, 32)?;
+    asm.add(edx, spare.1)?;
+    asm.adc(edx, 0)?;
+    asm.mov(spare.1, edx)?;
+    asm.shr(spare.1, 16)?;
+    asm.add(dx, spare.2)?;
+    asm.adc(dx, 0)?;
+    asm.not(edx)
 }
 
 /// A register that is free, as 64, 32 and 16 bits.

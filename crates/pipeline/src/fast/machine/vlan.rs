@@ -3,8 +3,8 @@
 //! Only the outermost tag matters. It is right behind the Ethernet addresses, 12 bytes from the beginning: its type,
 //! then its TCI of 3 bits priority, 1 bit CFI, 12 bits id.
 
-use super::actions::{Pointer, Writer, param};
 use super::operands::place;
+use super::writer::{Pointer, Writer, param};
 use crate::fast::kinds::Kinds;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;

@@ -296,8 +296,12 @@ fn run(parsed: &Parsed, list: &List, target: u32, headroom: usize, is_shared: bo
     // SAFETY: the cell is in the arena, and nobody else is there.
     let cell = unsafe { &*body.default };
     Run {
-        counters: [&cell.packets, &cell.bytes, &cell.last_used_ns]
-            .map(|counter| counter.load(Relaxed)),
+        counters: [
+            &cell.counters.packets,
+            &cell.counters.bytes,
+            &cell.counters.last_used_ns,
+        ]
+        .map(|counter| counter.load(Relaxed)),
         world,
         buffer,
         frame,

@@ -5,9 +5,11 @@ mod cycles;
 mod listings;
 mod tables;
 
-use super::{Code, ResumeCode, TableCode};
+use super::Code;
+use crate::EntryCounters;
 use crate::fast::actions::{ActionShape, End, MAX_PARAMS, Step};
 use crate::fast::arena::{Arena, Ref};
+use crate::fast::backend::{ResumeCode, TableCode};
 use crate::fast::frame::Frame;
 use crate::fast::kinds::Kinds;
 use crate::fast::table::{
@@ -15,7 +17,7 @@ use crate::fast::table::{
 };
 use std::mem::offset_of;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// What the code finds around it: two tables, and memory for cells.
 struct World {
@@ -133,9 +135,7 @@ fn cell(code: &Code, rank: u64, target: u32, params: &[u8]) -> Cell {
     Cell {
         run: code.address(),
         rank,
-        packets: AtomicU64::new(0),
-        bytes: AtomicU64::new(0),
-        last_used_ns: AtomicU64::new(0),
+        counters: EntryCounters::default(),
         target,
         params: bytes,
     }
