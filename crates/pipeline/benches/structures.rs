@@ -7,14 +7,14 @@
 //!
 //! These parts are private to the crate, so their files are compiled into this program.
 
-#[path = "../src/fast"]
+#[path = "../src/fast/memory"]
 #[allow(dead_code, unused_imports)]
-mod fast {
+mod memory {
     pub mod arena;
     pub mod epoch;
     pub mod hash_table;
     pub mod lpm;
-    mod zeroed;
+    pub mod zeroed;
 
     mod sync {
         pub use std::sync::atomic::{AtomicU64, fence};
@@ -23,10 +23,10 @@ mod fast {
 }
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fast::arena::{Arena, NODE_UNITS, Ref};
-use fast::epoch::{Epochs, Retired};
-use fast::hash_table::{HashTable, Slots};
-use fast::lpm::{Prefix, Trie};
+use memory::arena::{Arena, NODE_UNITS, Ref};
+use memory::epoch::{Epochs, Retired};
+use memory::hash_table::{HashTable, Slots};
+use memory::lpm::{Prefix, Trie};
 use std::collections::HashSet;
 use std::hint::black_box;
 
