@@ -9,7 +9,7 @@
 //! included, completes them.
 
 use urtica_wire::packet::checksum::{self, crc32c};
-use urtica_wire::packet::{ether_type, ip_proto};
+use urtica_wire::packet::{VlanTags, ether_type, ip_proto};
 
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is left undone.
 const NEEDS_CHECKSUM: u8 = 1;
@@ -318,14 +318,11 @@ impl Transport {
 
 /// Where the header after all VLAN tags is, and its EtherType. There may be nothing behind it.
 fn network_header(frame: &[u8]) -> Option<(usize, u16)> {
-    let mut at = ETHERNET_BYTES;
-    loop {
-        let field = frame.get(at - 2..at)?;
-        match u16::from_be_bytes([field[0], field[1]]) {
-            ether_type::VLAN | ether_type::SERVICE_VLAN => at += 4,
-            eth_type => return Some((at, eth_type)),
-        }
-    }
+    let (header, payload) = frame.split_at_checked(ETHERNET_BYTES)?;
+    let mut tags = VlanTags::new(get_u16(header, ETHERNET_BYTES - 2), payload);
+    tags.by_ref().for_each(drop);
+    let at = frame.len() - tags.rest().len();
+    (!tags.is_cut_off()).then_some((at, tags.type_or_length()))
 }
 
 fn get_u16(bytes: &[u8], at: usize) -> u16 {

@@ -6,8 +6,9 @@
 
 use super::frame::Frame;
 use super::kinds::{Depth, Kinds};
+use urtica_wire::VLAN_PRESENT;
 use urtica_wire::packet::{
-    ArpView, ether_type, ethernet, icmpv4, icmpv6, ip_proto, ipv4, ipv6, sctp, tcp, udp, vlan,
+    ArpView, VlanTags, ether_type, ethernet, icmpv4, icmpv6, ip_proto, ipv4, ipv6, sctp, tcp, udp,
 };
 
 /// The protocols of IPv6 extension headers, and what ends a chain of them.
@@ -27,10 +28,10 @@ pub(crate) fn parse(frame: &mut Frame, depth: Depth) -> bool {
         return false;
     };
     frame.set_tag(ethernet.vlan_vid, ethernet.vlan_pcp);
-    frame.network = frame.data.wrapping_add(ethernet.len);
+    frame.network = frame.data.with_addr(ethernet.payload.as_ptr().addr());
     let mut kinds = ethernet.kinds();
     if depth > Depth::Type {
-        let Some(network) = Network::find(&bytes[ethernet.len..], ethernet.eth_type) else {
+        let Some(network) = Network::find(ethernet.payload, ethernet.eth_type) else {
             return false;
         };
         kinds |= network.kind;
@@ -47,41 +48,32 @@ pub(crate) fn parse(frame: &mut Frame, depth: Depth) -> bool {
 }
 
 /// Addresses, tags and type.
-struct Ethernet {
+struct Ethernet<'a> {
     vlan_vid: u16,
     vlan_pcp: u16,
     eth_type: u16,
-    /// How many bytes they take.
-    len: usize,
+    /// What follows them.
+    payload: &'a [u8],
 }
 
-impl Ethernet {
+impl<'a> Ethernet<'a> {
     #[inline]
-    fn find(bytes: &[u8]) -> Option<Self> {
-        let mut found = Self {
-            vlan_vid: 0,
-            vlan_pcp: 0,
-            eth_type: u16_at(bytes, ethernet::HEADER_LEN - 2)?,
-            len: ethernet::HEADER_LEN,
-        };
-        if is_vlan(found.eth_type) {
-            let tag = u16_at(bytes, found.len)?;
-            found.vlan_vid = 0x1000 | tag & 0xfff;
-            found.vlan_pcp = tag >> 13;
-            found.go_behind_tag(bytes)?;
-            if is_vlan(found.eth_type) {
-                found.go_behind_tag(bytes)?;
-            }
+    fn find(bytes: &'a [u8]) -> Option<Self> {
+        let (header, payload) = bytes.split_first_chunk::<{ ethernet::HEADER_LEN }>()?;
+        let mut tags = VlanTags::new(u16::from_be_bytes([header[12], header[13]]), payload);
+        let (mut vlan_vid, mut vlan_pcp) = (0, 0);
+        if let Some((_, outermost)) = tags.next() {
+            vlan_vid = VLAN_PRESENT | outermost.vid();
+            vlan_pcp = outermost.pcp().into();
+            tags.next();
         }
-        let is_type = found.eth_type >= ethernet::MIN_ETHER_TYPE && !is_vlan(found.eth_type);
-        is_type.then_some(found)
-    }
-
-    #[inline]
-    fn go_behind_tag(&mut self, bytes: &[u8]) -> Option<()> {
-        self.eth_type = u16_at(bytes, self.len + 2)?;
-        self.len += vlan::HEADER_LEN;
-        Some(())
+        let is_type = tags.type_or_length() >= ethernet::MIN_ETHER_TYPE && !tags.is_cut_off();
+        is_type.then(|| Self {
+            vlan_vid,
+            vlan_pcp,
+            eth_type: tags.type_or_length(),
+            payload: tags.rest(),
+        })
     }
 
     fn kinds(&self) -> Kinds {
@@ -173,14 +165,4 @@ impl Network {
         };
         (self.payload_len >= header_len).then_some(kind)
     }
-}
-
-fn is_vlan(eth_type: u16) -> bool {
-    matches!(eth_type, ether_type::VLAN | ether_type::SERVICE_VLAN)
-}
-
-#[inline]
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    let bytes = bytes.get(at..at + 2)?;
-    Some(u16::from_be_bytes([bytes[0], bytes[1]]))
 }

@@ -27,6 +27,7 @@ use rustix::mm::{
 use std::io;
 use std::num::NonZeroU32;
 use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::AtomicU32;
 
 /// What blocks are measured in.
 pub(crate) const UNIT_BYTES: usize = 64;
@@ -233,6 +234,19 @@ impl Arena {
         // SAFETY: within committed memory, as just checked, aligned, and initialised since it is all zeros at first.
         // Only the writer writes, and we have a reference to what belongs to it.
         unsafe { self.pointer(block).cast::<u64>().add(index).read() }
+    }
+
+    /// A block's units as numbers of 32 bits, which readers may look at meanwhile. None of them can be freed while the slice
+    /// is there, as that needs the arena to itself.
+    ///
+    /// # Panics
+    /// If no block of so many units ever was there.
+    pub fn atomics(&self, block: Ref, units: usize) -> &[AtomicU32] {
+        self.check(block, units);
+        let len = units * UNIT_BYTES / size_of::<AtomicU32>();
+        // SAFETY: within committed memory, as just checked, aligned to 64 bytes, and initialised since it is all zeros at
+        // first. It stays mapped as long as the arena. What is not an atomic access to it is by `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.pointer(block).cast(), len) }
     }
 
     #[inline]

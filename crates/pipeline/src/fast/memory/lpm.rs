@@ -50,8 +50,6 @@ pub(crate) const NODE: u32 = 1 << 31;
 /// How many bits of a key a node looks at.
 const NODE_BITS: u32 = 8;
 
-const NODE_ENTRIES: usize = 1 << NODE_BITS;
-
 /// The most nodes on a way: a root of two bytes, and a node for each that is left.
 const DEPTH_MAX: usize = KEY_BYTES_MAX - 2;
 
@@ -164,47 +162,48 @@ fn index(first: &[u8]) -> usize {
         .fold(0, |index, &byte| index << 8 | usize::from(byte))
 }
 
+/// The node that an entry leads to, if it does.
+fn node_of(entry: u32) -> Option<Ref> {
+    Ref::from_bits(entry & !NODE).filter(|_| entry & NODE != 0)
+}
+
 #[inline]
 fn node_offset(entry: u32) -> usize {
     (entry & !NODE) as usize * super::arena::UNIT_BYTES
 }
 
-/// The root or a node, as the writer sees it.
+/// The root or a node, as the writer sees it: nothing of it can be freed meanwhile, as that needs the arena to itself.
 #[derive(Clone, Copy, Debug)]
-struct Level {
-    entries: *const AtomicU32,
+struct Level<'a> {
+    entries: &'a [AtomicU32],
     /// Which bits of a key it looks at.
     begin: u32,
     end: u32,
 }
 
-impl Level {
-    /// The node that an entry of the level above leads to, if it does.
-    fn node(arena: &Arena, entry: u32, begin: u32) -> Option<Self> {
-        let node = Ref::from_bits(entry & !NODE).filter(|_| entry & NODE != 0)?;
+impl<'a> Level<'a> {
+    /// The node that an entry of a level leads to, if it does; `begin` is where that level ends.
+    fn node(arena: &'a Arena, entry: u32, begin: u32) -> Option<Self> {
+        let node = node_of(entry)?;
         Some(Self {
-            entries: arena.pointer(node).cast_const().cast(),
+            entries: arena.atomics(node, NODE_UNITS),
             begin,
             end: begin + NODE_BITS,
         })
     }
 
-    fn len(self) -> usize {
-        1 << (self.end - self.begin)
+    /// The level that addresses which begin with the prefix go on in, if there is one.
+    fn next(self, arena: &'a Arena, prefix: Prefix) -> Option<Self> {
+        let entry = self.covered(prefix)[0].load(Relaxed);
+        Self::node(arena, entry, self.end)
     }
 
     /// The entries of addresses that begin with the prefix. They are one if it goes on below.
-    fn covered(self, prefix: Prefix) -> &'static [AtomicU32] {
+    fn covered(self, prefix: Prefix) -> &'a [AtomicU32] {
         let first = (prefix.bits << self.begin >> (128 - (self.end - self.begin))) as usize;
         let count = 1_usize << self.end.saturating_sub(prefix.len);
-        // SAFETY: `first` is below `len`, and, as the bits after the prefix are 0, so many entries follow. They are
-        // alive as long as the writer, the only one who has levels, does not free them; it does not while it has one.
-        unsafe { std::slice::from_raw_parts(self.entries.add(first), count) }
-    }
-
-    fn all(self) -> &'static [AtomicU32] {
-        // SAFETY: as in `covered`.
-        unsafe { std::slice::from_raw_parts(self.entries, self.len()) }
+        // As the bits after the prefix are 0, so many entries follow.
+        &self.entries[first..first + count]
     }
 }
 
@@ -399,17 +398,14 @@ impl Trie {
             prefix.len <= self.key_bits,
             "a prefix is no longer than keys are"
         );
-        let mut level = self.root_level();
-        while prefix.len > level.end {
-            let entry = &level.covered(prefix)[0];
-            let value = entry.load(Relaxed);
-            let Some(node) = Level::node(arena, value, level.end) else {
-                let grown = self.grow(arena, prefix, level.end, value, block)?;
-                entry.store(grown, Release);
-                self.prefixes.insert(prefix, block);
-                return Ok(());
-            };
-            level = node;
+        let level = self.lowest_level(arena, prefix);
+        if prefix.len > level.end {
+            let (begin, before) = (level.end, level.covered(prefix)[0].load(Relaxed));
+            let grown = self.grow(arena, prefix, begin, before, block)?;
+            let level = self.lowest_level(arena, prefix);
+            level.covered(prefix)[0].store(grown, Release);
+            self.prefixes.insert(prefix, block);
+            return Ok(());
         }
         let shorter = self.prefixes.next_shorter(prefix);
         repaint(
@@ -432,10 +428,7 @@ impl Trie {
     /// if there is no such prefix.
     pub fn replace(&mut self, arena: &Arena, prefix: Prefix, block: Ref) -> Option<Ref> {
         let old = self.prefixes.replace(prefix, block)?;
-        let mut level = self.root_level();
-        while prefix.len > level.end {
-            level = Level::node(arena, level.covered(prefix)[0].load(Relaxed), level.end)?;
-        }
+        let level = self.lowest_level(arena, prefix);
         repaint(
             arena,
             level,
@@ -449,14 +442,14 @@ impl Trie {
     /// Takes a prefix out, and leaves its addresses to the next shorter one; `None` if there is no such prefix.
     pub fn remove(&mut self, arena: &Arena, prefix: Prefix) -> Option<Removed> {
         let block = self.prefixes.remove(prefix)?;
-        let mut way: [Option<(&AtomicU32, Level)>; DEPTH_MAX] = [None; DEPTH_MAX];
+        let mut path: [Option<(&AtomicU32, Level)>; DEPTH_MAX] = [None; DEPTH_MAX];
         let mut depth = 0;
         let mut level = self.root_level();
         while prefix.len > level.end {
             let entry = &level.covered(prefix)[0];
             // There is a node: no block but the prefix's own, or a longer one's, is in all of the prefix's entries.
-            level = Level::node(arena, entry.load(Relaxed), level.end)?;
-            way[depth] = Some((entry, level));
+            level = level.next(arena, prefix)?;
+            path[depth] = Some((entry, level));
             depth += 1;
         }
         let shorter = self.prefixes.next_shorter(prefix);
@@ -467,22 +460,38 @@ impl Trie {
             block.bits(),
             bits(shorter),
         );
-        let nodes = self.collapse(way[..depth].iter().rev().flatten());
+        let nodes = collapse(path[..depth].iter().rev().flatten());
+        self.nodes -= nodes.len();
         Some(Removed { block, nodes })
     }
 
     /// Frees the nodes. No reader may be able to see the trie any more.
     pub fn free(self, arena: &mut Arena) {
-        let root = self.root_level();
-        free_nodes(arena, root);
+        let mut nodes = Vec::with_capacity(self.nodes);
+        add_nodes(arena, self.root_level(), &mut nodes);
+        nodes
+            .into_iter()
+            .for_each(|node| arena.free(node, NODE_UNITS));
     }
 
-    fn root_level(&self) -> Level {
+    fn root_level(&self) -> Level<'_> {
         Level {
-            entries: self.root().entries(),
+            entries: self.root.atomics(),
             begin: 0,
             end: self.root_bits,
         }
+    }
+
+    /// The level that a prefix ends in, or the lowest that there is on its way.
+    fn lowest_level<'a>(&'a self, arena: &'a Arena, prefix: Prefix) -> Level<'a> {
+        let mut level = self.root_level();
+        while prefix.len > level.end {
+            let Some(next) = level.next(arena, prefix) else {
+                break;
+            };
+            level = next;
+        }
+        level
     }
 
     /// Makes the entry that leads to nodes in which all is as before but for the prefix; they begin at a bit of it.
@@ -497,13 +506,14 @@ impl Trie {
         let node = arena.allocate(NODE_UNITS).ok_or(Full)?;
         fill(arena, node, before);
         let entry = NODE | node.bits();
-        let level = Level::node(arena, entry, begin).ok_or(Full)?;
-        let value = if prefix.len > level.end {
-            let below = self.grow(arena, prefix, level.end, before, block);
+        let end = begin + NODE_BITS;
+        let value = if prefix.len > end {
+            let below = self.grow(arena, prefix, end, before, block);
             below.inspect_err(|_| arena.free(node, NODE_UNITS))?
         } else {
             block.bits()
         };
+        let level = Level::node(arena, entry, begin).ok_or(Full)?;
         level
             .covered(prefix)
             .iter()
@@ -511,27 +521,24 @@ impl Trie {
         self.nodes += 1;
         Ok(entry)
     }
+}
 
-    /// Takes out the nodes of a way, from the lowest on, in which all entries are the same, and returns them.
-    fn collapse<'a>(&mut self, way: impl Iterator<Item = &'a (&'a AtomicU32, Level)>) -> Vec<Ref> {
-        let mut nodes = Vec::new();
-        for &(entry, level) in way {
-            let Some(value) = uniform(level.all()) else {
-                break;
-            };
-            let node = entry.swap(value, Release) & !NODE;
-            nodes.extend(Ref::from_bits(node));
-        }
-        self.nodes -= nodes.len();
-        nodes
+/// Takes out the nodes of a path, from the lowest on, in which all entries are the same, and returns them.
+fn collapse<'a>(path: impl Iterator<Item = &'a (&'a AtomicU32, Level<'a>)>) -> Vec<Ref> {
+    let mut nodes = Vec::new();
+    for &(entry, level) in path {
+        let Some(value) = uniform(level.entries) else {
+            break;
+        };
+        nodes.extend(node_of(entry.swap(value, Release)));
     }
+    nodes
 }
 
 /// Gives a node that is nobody else's yet the same value in all entries.
-fn fill(arena: &mut Arena, node: Ref, value: u32) {
-    let entries = arena.pointer(node).cast::<u32>();
-    // SAFETY: a node, just allocated, as `&mut Arena` and its number are ours alone.
-    unsafe { std::slice::from_raw_parts_mut(entries, NODE_ENTRIES) }.fill(value);
+fn fill(arena: &Arena, node: Ref, value: u32) {
+    let entries = arena.atomics(node, NODE_UNITS).iter();
+    entries.for_each(|entry| entry.store(value, Relaxed));
 }
 
 /// Gives all that has one block another one: in these entries of a level, and in all nodes below.
@@ -541,7 +548,7 @@ fn repaint(arena: &Arena, level: Level, entries: &[AtomicU32], from: u32, to: u3
         if value == from {
             entry.store(to, Release);
         } else if let Some(node) = Level::node(arena, value, level.end) {
-            repaint(arena, node, node.all(), from, to);
+            repaint(arena, node, node.entries, from, to);
         }
     }
 }
@@ -553,14 +560,13 @@ fn uniform(entries: &[AtomicU32]) -> Option<u32> {
     (first & NODE == 0 && entries[1..].iter().all(same)).then_some(first)
 }
 
-fn free_nodes(arena: &mut Arena, level: Level) {
-    for entry in level.all() {
+/// Appends all nodes below a level, those further down first.
+fn add_nodes(arena: &Arena, level: Level, nodes: &mut Vec<Ref>) {
+    for entry in level.entries {
         let value = entry.load(Relaxed);
-        if let Some(node) = Level::node(arena, value, level.end) {
-            free_nodes(arena, node);
-            Ref::from_bits(value & !NODE)
-                .into_iter()
-                .for_each(|node| arena.free(node, NODE_UNITS));
+        if let Some(next) = Level::node(arena, value, level.end) {
+            add_nodes(arena, next, nodes);
+            nodes.extend(node_of(value));
         }
     }
 }

@@ -3,6 +3,7 @@
 use rustix::mm::{Advice, madvise};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
 
 /// What arrays and blocks are aligned to, in bytes.
 pub(crate) const CACHE_LINE_BYTES: usize = 64;
@@ -71,6 +72,14 @@ impl Zeroed {
     /// Where it begins: at a cache line.
     pub fn pointer(&self) -> *mut u8 {
         self.pointer.as_ptr()
+    }
+
+    /// All of it as numbers of 32 bits, which others may look at meanwhile.
+    pub fn atomics(&self) -> &[AtomicU32] {
+        let len = self.bytes() / size_of::<AtomicU32>();
+        // SAFETY: our own memory, initialised with zeros and aligned to a cache line, which is not freed while `self` is
+        // borrowed. Nobody has a mutable reference into it, as none is ever given out.
+        unsafe { std::slice::from_raw_parts(self.pointer.as_ptr().cast(), len) }
     }
 
     /// Its size.

@@ -286,7 +286,7 @@ fn finds_what_the_naive_form_finds(
     prop_assert_eq!(trie.nodes, 0);
     prop_assert!(
         trie.root_level()
-            .all()
+            .entries
             .iter()
             .all(|entry| entry.load(Relaxed) == 0)
     );

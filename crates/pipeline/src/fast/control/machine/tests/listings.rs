@@ -12,7 +12,7 @@ use std::path::Path;
 #[track_caller]
 fn assert_blessed(name: &str, code: &Code) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/fast/machine/tests/golden")
+        .join("src/fast/control/machine/tests/golden")
         .join(name);
     let listing = code.listing();
     if std::env::var_os("BLESS").is_some() {
