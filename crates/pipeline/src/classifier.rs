@@ -75,10 +75,10 @@ impl Classifier {
             if best.is_some_and(|(rank, _)| rank.priority() > highest) {
                 break;
             }
-            if let Some(found) = self.tuples[key].find(&mut fields)
-                && best.is_none_or(|(rank, _)| found.0 < rank)
-            {
-                best = Some(found);
+            if let Some(found) = self.tuples[key].find(&mut fields) {
+                if best.is_none_or(|(rank, _)| found.0 < rank) {
+                    best = Some(found);
+                }
             }
         }
         best.map(|(_, entry)| entry)
@@ -159,14 +159,18 @@ impl Classifier {
         if before == after {
             return;
         }
-        if let Some(priority) = before
-            && let Ok(at) = self.order.binary_search(&(Reverse(priority), key))
-        {
-            self.order.remove(at);
+        if let Some(priority) = before {
+            self.take_out_of_order(priority, key);
         }
         match after {
             Some(priority) => self.put_in_order(priority, key),
             None => self.remove_tuple(key),
+        }
+    }
+
+    fn take_out_of_order(&mut self, priority: u16, key: usize) {
+        if let Ok(at) = self.order.binary_search(&(Reverse(priority), key)) {
+            self.order.remove(at);
         }
     }
 

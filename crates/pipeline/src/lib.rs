@@ -45,7 +45,7 @@ pub use counters::{EntryCounters, EntryCounts};
 pub use entry::{EntryMatch, FlowEntry, Instructions};
 pub use fast::{
     BURST, Backend, Burst, CompileConfig, Compiled, ExplainedActions, ExplainedCut, ExplainedPart,
-    ExplainedPieces, ExplainedTable, Explanation, MAX_FRAME, PlainReason, Processed, Reader,
+    ExplainedSubTables, ExplainedTable, Explanation, MAX_FRAME, PlainReason, Processed, Reader,
     TemplateKind, Verdict,
 };
 pub use features::TableFeatureIds;

@@ -23,7 +23,7 @@ mod memory;
 pub(crate) use control::compiler::Compiler;
 pub use control::config::CompileConfig;
 pub use control::explain::{
-    ExplainedActions, ExplainedCut, ExplainedPart, ExplainedPieces, ExplainedTable, Explanation,
+    ExplainedActions, ExplainedCut, ExplainedPart, ExplainedSubTables, ExplainedTable, Explanation,
     PlainReason, TemplateKind,
 };
 pub use datapath::backend::Backend;

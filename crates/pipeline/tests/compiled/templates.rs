@@ -1,6 +1,6 @@
 //! Which template a table gets, and that packets find their entries while it changes from one to the other.
 
-use crate::support::court::{Court, CourtConfig};
+use crate::support::differential::{Court, CourtConfig};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! One thread changes tables while two process packets: each of these goes by the tables as they were before a change or
 //! after it, none is lost, none counted twice.
 
-use crate::support::court::BACKENDS;
+use crate::support::differential::BACKENDS;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};

@@ -12,7 +12,7 @@ pub struct CompileConfig {
     /// How many bytes entries and what finds them may take, 16 GiB at most. Tables for which there is no room are left
     /// to the plain form.
     pub max_bytes: usize,
-    /// Whether tables are cut into pieces where that pays; without, each is searched as a whole.
+    /// Whether tables are cut into sub-tables where that pays; without, each is searched as a whole.
     pub decomposes: bool,
 }
 

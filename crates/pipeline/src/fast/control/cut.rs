@@ -1,4 +1,4 @@
-//! By what a table is cut into pieces, and which pieces an entry belongs to.
+//! By what a table is cut into sub-tables, and which sub-tables an entry belongs to.
 
 use super::match_key::Key;
 use super::planned::Planned;
@@ -18,9 +18,9 @@ pub(super) struct Cut {
 /// Where an entry of a table that was cut belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// Into the piece of this value.
+    /// Into the sub-table of this value.
     One(u128),
-    /// Into the rest, and into all pieces whose value is this one under this mask.
+    /// Into the rest, and into all sub-tables whose value is this one under this mask.
     Several { value: u128, mask: u128 },
 }
 
@@ -31,11 +31,11 @@ impl Cut {
         Some(Self {
             field,
             mask,
-            require: key.shape.require,
+            require: key.mask.require,
         })
     }
 
-    /// What packets have that belong to the piece of this value. There is a key for each value, as there is one for 0: see
+    /// What packets have that belong to the sub-table of this value. There is a key for each value, as there is one for 0: see
     /// [`Cut::new`].
     pub fn key(&self, value: u128) -> Option<Key> {
         Key::of_field(self.field, value, self.mask)
@@ -53,23 +53,23 @@ impl Cut {
         }
     }
 
-    /// Whether each packet of a piece has what an entry of it asks for in this field.
+    /// Whether each packet of a sub-table has what an entry of it asks for in this field.
     pub fn implies(&self, field: OxmField, mask: u128) -> bool {
         self.field == field && mask & !self.mask == 0
     }
 }
 
 impl Side {
-    /// Whether an entry of this side belongs into the piece of a value.
-    pub fn is_in(self, piece: u128) -> bool {
+    /// Whether an entry of this side belongs into the sub-table of a value.
+    pub fn is_in(self, sub_table: u128) -> bool {
         match self {
-            Self::One(value) => value == piece,
-            Self::Several { value, mask } => (value ^ piece) & mask == 0,
+            Self::One(value) => value == sub_table,
+            Self::Several { value, mask } => (value ^ sub_table) & mask == 0,
         }
     }
 }
 
-/// The entries of a piece that packets come to, and the one that all packets match which are left; entries behind that are
+/// The entries of a sub-table that packets come to, and the one that all packets match which are left; entries behind that are
 /// left out. `cuts` are those that tell something of all packets: for the rest, the last one does not.
 pub(super) fn reachable<'a>(
     entries: &[&'a Planned],
@@ -85,13 +85,13 @@ pub(super) fn reachable<'a>(
     (found, None)
 }
 
-/// Whether all packets of a piece match.
+/// Whether all packets of a sub-table match.
 pub(super) fn is_everything(match_: &EntryMatch, key: &Key, cuts: &[Cut]) -> bool {
     let have = cuts
         .iter()
         .fold(Kinds::empty(), |have, cut| have | cut.require);
     let mut fields = match_.fields().iter();
-    have.contains(key.shape.require)
+    have.contains(key.mask.require)
         && fields.all(|&(field, _, mask)| {
             cuts.iter().any(|cut| cut.implies(field, mask)) || key.is_header(field)
         })

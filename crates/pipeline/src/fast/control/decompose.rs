@@ -1,24 +1,24 @@
-//! Cutting a table into pieces, each of which is searched in a better way than the whole (ESWITCH, SIGCOMM 2016, slide
+//! Cutting a table into sub-tables, each of which is searched in a better way than the whole (ESWITCH, SIGCOMM 2016, slide
 //! 12: flow table decomposition).
 //!
 //! **What.** [`Cut::best`] says by what a table should be cut, if at all: by the value that packets have in one field,
-//! under one mask. There is a piece for each value that some entry asks for, and the *rest* for all other packets.
-//! [`Cut::side`] says to which pieces an entry belongs, [`Way::of`] how a piece is searched.
+//! under one mask. There is a sub-table for each value that some entry asks for, and the *rest* for all other packets.
+//! [`Cut::side`] says to which sub-tables an entry belongs, [`Way::of`] how a sub-table is searched.
 //!
 //! **How.** Which cuts are best is NP-hard; so this is greedy. Masks that entries have in a field are tried, those first
 //! that most entries have; each is given what a packet's search would cost on average, were there a packet for each
-//! entry of each piece. The cheapest wins, if it costs three quarters of the uncut table at most. Pieces are cut again
+//! entry of each sub-table. The cheapest wins, if it costs three quarters of the uncut table at most. SubTables are cut again
 //! in the same way, once.
 //!
-//! An entry that looks at less of the field than the cut does goes into every piece that it may match in, and into the
-//! rest. It is not copied: pieces find the one cell of each entry. There are at most twice as many places as entries.
+//! An entry that looks at less of the field than the cut does goes into every sub-table that it may match in, and into the
+//! rest. It is not copied: sub-tables find the one flow record of each entry. There are at most twice as many places as entries.
 //!
 //! **Cost.** A look at each entry for each of [`CANDIDATES_MAX`] cuts, some 100 ns each.
 
 use super::cut::{Cut, Side, is_everything};
 use super::planned::Planned;
 use super::route::RouteTable;
-use crate::fast::datapath::key::KeyShape;
+use crate::fast::datapath::key::KeyMask;
 use crate::fast::datapath::table::MAX_PARTS;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -30,26 +30,26 @@ pub(super) const DIRECT_MAX: usize = 6;
 /// A table whose entries look at fewer different sets of bits is not cut: a probe of each costs less.
 pub(super) const PARTS_MIN: usize = 3;
 
-/// How many pieces a cut may make.
-pub(super) const PIECES_MAX: usize = 1024;
+/// How many sub-tables a cut may make.
+pub(super) const SUB_TABLES_MAX: usize = 1024;
 
-/// How often a piece may be cut, counted from the whole table.
+/// How often a sub-table may be cut, counted from the whole table.
 const DEPTH_MAX: usize = 2;
 
-/// Cuts into more pieces have none of direct code: each is a page of code, and a jump that the processor has to foresee.
-const DIRECT_PIECES: usize = 32;
+/// Cuts into more sub-tables have none of direct code: each is a page of code, and a jump that the processor has to foresee.
+const DIRECT_SUB_TABLES: usize = 32;
 
-/// A piece of fewer routes is no trie: its root would be mostly empty.
+/// A sub-table of fewer routes is no trie: its root would be mostly empty.
 const ROUTES_MIN: usize = 32;
 
-/// Tables of few entries may have so many places in pieces, also where that is more than two for each entry.
+/// Tables of few entries may have so many places in sub-tables, also where that is more than two for each entry.
 const PLACES_MIN: usize = 256;
 
 /// How many cuts are tried, and how many masks of one field.
 const CANDIDATES_MAX: usize = 6;
 const MASKS_MAX: usize = 2;
 
-/// What a search costs, in tenths of the probe of one hash table. Measured by `cargo bench --bench pieces`, where a probe
+/// What a search costs, in tenths of the probe of one hash table. Measured by `cargo bench --bench sub-tables`, where a probe
 /// takes 7 cycles.
 mod costs {
     /// A probe.
@@ -60,9 +60,9 @@ mod costs {
     pub const TRIE: u64 = 30;
     /// One comparison of direct code.
     pub const COMPARE: u64 = 2;
-    /// A jump that the processor does not foresee: to the actions of one part or another, to one piece's code or another's.
+    /// A jump that the processor does not foresee: to the actions of one part or another, to one sub-table's code or another's.
     pub const SURPRISE: u64 = 25;
-    /// The way to a piece; where that has other code than the one before, there is a surprise as well.
+    /// The way to a sub-table; where that has other code than the one before, there is a surprise as well.
     pub const LEAD: u64 = 25;
 }
 
@@ -72,7 +72,7 @@ const TOO_MANY: u64 = 10_000;
 /// What is left of the cost, at most, where a cut pays: three quarters.
 const PAYS: (u64, u64) = (3, 4);
 
-/// How a piece is searched.
+/// How a sub-table is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
     Direct,
@@ -80,7 +80,7 @@ pub(super) enum Way {
     Hash,
 }
 
-/// How many places of entries the pieces of a table with so many entries may have, all together.
+/// How many places of entries the sub-tables of a table with so many entries may have, all together.
 pub(super) fn places_max(entries: usize) -> usize {
     (2 * entries).max(PLACES_MIN)
 }
@@ -93,7 +93,7 @@ impl Cut {
             return None;
         }
         let subject = Subject::new(entries);
-        if subject.shapes.len() < PARTS_MIN {
+        if subject.masks.len() < PARTS_MIN {
             return None;
         }
         let whole: Vec<_> = (0..entries.len()).collect();
@@ -117,45 +117,45 @@ impl Cut {
         let whole: Vec<_> = (0..entries.len()).collect();
         let uncut = subject.search(&whole, &[], false).cost;
         let cut = subject.cost_cut(*self, &[], 0)?;
-        let is_searched = subject.shapes.len() <= MAX_PARTS;
+        let is_searched = subject.masks.len() <= MAX_PARTS;
         Some((is_searched.then(|| uncut.mean()), cut.mean()))
     }
 }
 
 impl Way {
-    /// The way for the entries of a piece, in their order; `may_be_direct` as [`Way::may_be_direct`] says.
+    /// The way for the entries of a sub-table, in their order; `may_be_direct` as [`Way::may_be_direct`] says.
     pub fn of(entries: &[&Planned], cuts: &[Cut], may_be_direct: bool) -> Self {
         let subject = Subject::new(entries);
         let all: Vec<_> = (0..entries.len()).collect();
         subject.search(&all, cuts, may_be_direct).way
     }
 
-    /// Whether pieces may be direct code, where there are so many, and so many cuts have led to them.
-    pub fn may_be_direct(pieces: usize, depth: usize) -> bool {
-        pieces <= DIRECT_PIECES && depth == 1
+    /// Whether sub-tables may be direct code, where there are so many, and so many cuts have led to them.
+    pub fn may_be_direct(sub_tables: usize, depth: usize) -> bool {
+        sub_tables <= DIRECT_SUB_TABLES && depth == 1
     }
 }
 
 /// Entries, and which look at the same bits.
 struct Subject<'a> {
     entries: &'a [&'a Planned],
-    /// The number of each entry's shape.
-    shape_of: Vec<usize>,
-    shapes: Vec<&'a KeyShape>,
+    /// The number of each entry's mask.
+    mask_of: Vec<usize>,
+    masks: Vec<&'a KeyMask>,
 }
 
-/// Entries of one shape within a piece.
+/// Entries of one mask within a sub-table.
 struct Tuple {
-    shape: usize,
+    mask: usize,
     entries: u64,
     highest: u16,
     lowest: u16,
 }
 
-/// How a piece is searched, and what that costs.
+/// How a sub-table is searched, and what that costs.
 struct Search {
     way: Way,
-    /// The same where the same code searches two pieces: for hash tables the shapes, for direct code the entries.
+    /// The same where the same code searches two sub-tables: for hash tables the masks, for direct code the entries.
     code: Vec<usize>,
     cost: Cost,
 }
@@ -170,17 +170,17 @@ struct Cost {
 impl<'a> Subject<'a> {
     fn new(entries: &'a [&'a Planned]) -> Self {
         let mut numbers = HashMap::new();
-        let mut shapes = Vec::new();
-        let shape_of = entries.iter().map(|planned| {
-            *numbers.entry(&planned.key.shape).or_insert_with(|| {
-                shapes.push(&planned.key.shape);
-                shapes.len() - 1
+        let mut masks = Vec::new();
+        let mask_of = entries.iter().map(|planned| {
+            *numbers.entry(&planned.key.mask).or_insert_with(|| {
+                masks.push(&planned.key.mask);
+                masks.len() - 1
             })
         });
         Self {
-            shape_of: shape_of.collect(),
+            mask_of: mask_of.collect(),
             entries,
-            shapes,
+            masks,
         }
     }
 
@@ -193,7 +193,7 @@ impl<'a> Subject<'a> {
         }
         let mut cuts = Vec::new();
         for (field, masks) in fields {
-            // An entry with a longer mask belongs to one piece as well.
+            // An entry with a longer mask belongs to one sub-table as well.
             let within = |mask: u128| {
                 let longer = masks.iter().filter(move |(other, _)| mask & !**other == 0);
                 longer.map(|(_, count)| count).sum::<usize>()
@@ -208,86 +208,93 @@ impl<'a> Subject<'a> {
         cuts.into_iter().map(|(_, cut)| cut).collect()
     }
 
-    /// What the table costs once it is cut; `None` where the cut makes too many places or pieces, or only one.
+    /// What the table costs once it is cut; `None` where the cut makes too many places or sub-tables, or only one.
     fn cost_cut(&self, cut: Cut, before: &[Cut], depth: usize) -> Option<Cost> {
-        let (pieces, rest) = self.split(cut)?;
+        let (sub_tables, rest) = self.split(cut)?;
         let cuts = [before, &[cut]].concat();
-        let may_be_direct = Way::may_be_direct(pieces.len(), depth + 1);
+        let may_be_direct = Way::may_be_direct(sub_tables.len(), depth + 1);
         let of_rest = self.search(&rest, before, may_be_direct).cost;
         let mut codes: BTreeMap<_, u64> = BTreeMap::new();
         let mut cost = of_rest;
-        for piece in &pieces {
-            let search = self.search(piece, &cuts, may_be_direct);
+        for sub_table in &sub_tables {
+            let search = self.search(sub_table, &cuts, may_be_direct);
             *codes.entry((search.way, search.code)).or_default() += search.cost.places;
             cost = cost.and(search.cost);
         }
         Some(cost.plus(costs::LEAD).surprised(codes.into_values()))
     }
 
-    /// The entries of each piece, and of the rest.
+    /// The entries of each sub-table, and of the rest.
     fn split(&self, cut: Cut) -> Option<(Vec<Vec<usize>>, Vec<usize>)> {
-        let mut pieces: BTreeMap<u128, Vec<usize>> = BTreeMap::new();
+        let mut sub_tables: BTreeMap<u128, Vec<usize>> = BTreeMap::new();
         let mut several = Vec::new();
         for (index, planned) in self.entries.iter().enumerate() {
             match cut.side(&planned.entry.match_) {
-                Side::One(value) => pieces.entry(value).or_default().push(index),
+                Side::One(value) => sub_tables.entry(value).or_default().push(index),
                 side => several.push((index, side)),
             }
         }
-        if !(2..=PIECES_MAX).contains(&(pieces.len() + usize::from(!several.is_empty()))) {
+        if !(2..=SUB_TABLES_MAX).contains(&(sub_tables.len() + usize::from(!several.is_empty()))) {
             return None;
         }
         let mut places = self.entries.len();
         for &(index, side) in &several {
-            let into = pieces.iter_mut().filter(|(value, _)| side.is_in(**value));
-            for (_, piece) in into {
-                piece.push(index);
+            let into = sub_tables
+                .iter_mut()
+                .filter(|(value, _)| side.is_in(**value));
+            for (_, sub_table) in into {
+                sub_table.push(index);
                 places += 1;
             }
             if places > places_max(self.entries.len()) {
                 return None;
             }
         }
-        let mut pieces: Vec<_> = pieces.into_values().collect();
-        pieces.iter_mut().for_each(|piece| piece.sort_unstable());
+        let mut sub_tables: Vec<_> = sub_tables.into_values().collect();
+        sub_tables
+            .iter_mut()
+            .for_each(|sub_table| sub_table.sort_unstable());
         let rest = several.into_iter().map(|(index, _)| index);
-        Some((pieces, rest.collect()))
+        Some((sub_tables, rest.collect()))
     }
 
-    /// How some of the entries are searched, in their order, if they are a piece.
-    fn search(&self, piece: &[usize], cuts: &[Cut], may_be_direct: bool) -> Search {
+    /// How some of the entries are searched, in their order, if they are a sub-table.
+    fn search(&self, sub_table: &[usize], cuts: &[Cut], may_be_direct: bool) -> Search {
         let everything = |index: &usize| {
             let planned = self.entries[*index];
             is_everything(&planned.entry.match_, &planned.key, cuts)
         };
-        let reached = piece.iter().position(everything).unwrap_or(piece.len());
-        let piece = &piece[..reached];
-        let places = piece.len() as u64;
-        let routes = || RouteTable::of(piece.iter().map(|&index| self.entries[index]), cuts);
-        if piece.len() >= ROUTES_MIN && routes().is_some() {
+        let reached = sub_table
+            .iter()
+            .position(everything)
+            .unwrap_or(sub_table.len());
+        let sub_table = &sub_table[..reached];
+        let places = sub_table.len() as u64;
+        let routes = || RouteTable::of(sub_table.iter().map(|&index| self.entries[index]), cuts);
+        if sub_table.len() >= ROUTES_MIN && routes().is_some() {
             return Search {
                 way: Way::Lpm,
                 code: Vec::new(),
                 cost: Cost::each(costs::TRIE, places),
             };
         }
-        let tuples = self.tuples(piece);
+        let tuples = self.tuples(sub_table);
         let hash = Cost {
             sum: self.probes(&tuples),
             places,
         };
         let compared = costs::SURPRISE + costs::COMPARE * (places + 1) / 2;
         let direct = Cost::each(compared, places);
-        let may_be_direct = may_be_direct && piece.len() <= DIRECT_MAX;
-        match piece.is_empty() || may_be_direct && direct.is_below(hash) {
+        let may_be_direct = may_be_direct && sub_table.len() <= DIRECT_MAX;
+        match sub_table.is_empty() || may_be_direct && direct.is_below(hash) {
             true => Search {
                 way: Way::Direct,
-                code: piece.to_vec(),
+                code: sub_table.to_vec(),
                 cost: direct,
             },
             false => Search {
                 way: Way::Hash,
-                code: tuples.iter().map(|tuple| tuple.shape).collect(),
+                code: tuples.iter().map(|tuple| tuple.mask).collect(),
                 cost: hash,
             },
         }
@@ -308,9 +315,9 @@ impl<'a> Subject<'a> {
         let cost = |index: usize| {
             let end = (index..tuples.len()).find(|&index| is_final(index));
             let looked_at = &tuples[..=end.unwrap_or(index)];
-            let require = self.shapes[tuples[index].shape].require;
+            let require = self.masks[tuples[index].mask].require;
             let probes = looked_at.iter().map(|tuple| {
-                let other = self.shapes[tuple.shape].require;
+                let other = self.masks[tuple.mask].require;
                 if require.go_with(other) { PROBE } else { SKIP }
             });
             probes.sum::<u64>() * tuples[index].entries
@@ -319,13 +326,13 @@ impl<'a> Subject<'a> {
         (0..tuples.len()).map(cost).sum::<u64>() + surprise * places
     }
 
-    /// The entries of a piece by shape, in the order in which they are searched.
-    fn tuples(&self, piece: &[usize]) -> Vec<Tuple> {
+    /// The entries of a sub-table by mask, in the order in which they are searched.
+    fn tuples(&self, sub_table: &[usize]) -> Vec<Tuple> {
         let mut tuples: BTreeMap<usize, Tuple> = BTreeMap::new();
-        for &index in piece {
-            let (shape, priority) = (self.shape_of[index], self.entries[index].rank.priority());
-            let tuple = tuples.entry(shape).or_insert(Tuple {
-                shape,
+        for &index in sub_table {
+            let (mask, priority) = (self.mask_of[index], self.entries[index].rank.priority());
+            let tuple = tuples.entry(mask).or_insert(Tuple {
+                mask,
                 entries: 0,
                 highest: priority,
                 lowest: priority,
@@ -364,7 +371,7 @@ impl Cost {
     }
 
     /// With a jump that is not foreseen where two packets that follow each other are searched for by different code; so
-    /// many places has each piece of code.
+    /// many places has each code.
     fn surprised(self, codes: impl Iterator<Item = u64>) -> Self {
         let squares: u64 = codes.map(|places| places * places).sum();
         let unforeseen = self.places - (squares / self.places.max(1)).min(self.places);
@@ -443,7 +450,7 @@ mod tests {
         let mut lines = lists_of_ports(6);
         assert_eq!(best(&lines), Some((OxmField::InPort, 0xffff_ffff)));
         assert_eq!(best(&lines[..8]), None, "one port alone");
-        // What belongs into every piece is worth no more places than two for each entry.
+        // What belongs into every sub-table is worth no more places than two for each entry.
         let all =
             (0..200).map(|number| format!("priority=9,arp,arp_tpa=10.0.0.{number},actions=drop"));
         lines.extend(all);

@@ -4,8 +4,8 @@
 //! The text is the same for the same entries, whenever and wherever it is made: no addresses and no seeds are in it.
 //! Fields and actions are called as `ovs-ofctl` calls them.
 
-mod pieces;
 mod plain_way;
+mod sub_tables;
 mod text;
 mod words;
 
@@ -14,16 +14,16 @@ use super::decompose::DIRECT_MAX;
 use super::form::TableForm;
 use super::match_key::Key;
 use super::route::{PrefixObstacle, Route, RouteTable};
-use crate::fast::control::translate::Deed;
-use crate::fast::datapath::action_program::ActionShape;
-use crate::fast::datapath::key::KeyShape;
+use crate::fast::control::translate::BoundProgram;
+use crate::fast::datapath::action_program::ActionProgram;
+use crate::fast::datapath::key::KeyMask;
 use crate::fast::datapath::kinds::Depth;
 use crate::fast::datapath::table::{HashPart, LpmPart, MAX_PARTS, Template, block_units};
 use crate::{FlowEntry, FlowTable};
-pub use pieces::{ExplainedCut, ExplainedPieces};
 pub use plain_way::PlainReason;
 use std::collections::HashSet;
 use std::fmt;
+pub use sub_tables::{ExplainedCut, ExplainedSubTables};
 
 /// How a pipeline was compiled: see [`Pipeline::explain`](crate::Pipeline::explain). `Display` writes all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub enum TemplateKind {
     LongestPrefixMatch,
     /// By several hash tables, one for each set of bits that entries look at.
     TupleSpace,
-    /// In pieces: by a hash table that leads to a piece for each value of a field, each of which is searched in its own
+    /// In sub-tables: by a hash table that leads to a sub-table for each value of a field, each of which is searched in its own
     /// way.
     Decomposition,
     /// Not in the compiled form.
@@ -159,23 +159,23 @@ impl Compiler {
 struct Row<'a> {
     entry: &'a FlowEntry,
     key: Key,
-    deed: Deed,
+    bound: BoundProgram,
 }
 
 impl<'a> Row<'a> {
     fn new(entry: &'a FlowEntry) -> Option<Self> {
         let key = Key::new(&entry.match_)?;
-        let deed = Deed::new(entry, key.shape.require);
-        Some(Self { entry, key, deed })
+        let bound = BoundProgram::new(entry, key.mask.require);
+        Some(Self { entry, key, bound })
     }
 
     /// Bytes of its block, behind as many words of a key.
     fn bytes(&self, words: usize) -> usize {
-        block_units(words, self.deed.params.len()) * crate::fast::memory::arena::UNIT_BYTES
+        block_units(words, self.bound.params.len()) * crate::fast::memory::arena::UNIT_BYTES
     }
 
     fn is_everything(&self) -> bool {
-        self.key.shape.is_everything()
+        self.key.mask.is_everything()
     }
 }
 
@@ -191,24 +191,26 @@ fn explain_table(
         Err(reason) => return explain_plain(table_id, table, reason),
     };
     let rows = reachable(table);
-    let shapes = shapes(&rows);
+    let programs = programs(&rows);
     let mut explained = ExplainedTable {
         table_id,
         template: TemplateKind::of(template),
         why: why(template, form, table, &rows),
-        match_depth: deepest(rows.iter().map(|row| row.key.shape.depth)),
-        actions_depth: deepest(shapes.iter().map(|alike| alike.shape.depth())),
+        match_depth: deepest(rows.iter().map(|row| row.key.mask.depth)),
+        actions_depth: deepest(programs.iter().map(|alike| alike.program.depth())),
         parts: parts(template, &form.part_bytes(), &rows),
-        cut: form.pieces().map(|cut| pieces::explain_cut(cut, with_code)),
+        cut: form
+            .sub_tables()
+            .map(|cut| sub_tables::explain_cut(cut, with_code)),
         hidden_entries: table.entries().len() - rows.len(),
-        actions: shapes.iter().map(Alike::explained).collect(),
+        actions: programs.iter().map(Alike::explained).collect(),
         code: None,
     };
     if with_code {
         explained.code = form.listing();
         let is_apart = explained.template != TemplateKind::DirectCode;
-        for (actions, alike) in explained.actions.iter_mut().zip(&shapes) {
-            let code = compiler.store.listing(alike.shape);
+        for (actions, alike) in explained.actions.iter_mut().zip(&programs) {
+            let code = compiler.store.listing(alike.program);
             actions.code = code.filter(|_| is_apart);
         }
     }
@@ -276,10 +278,12 @@ fn why(template: &Template, form: &TableForm, table: &FlowTable, rows: &[Row]) -
             "{too_many}; all are prefixes of one address, and the longer ones have the higher priorities"
         ),
         Template::Cut(_) => {
-            let why = form.pieces().map(|cut| pieces::why_cut(cut, table, rows));
+            let why = form
+                .sub_tables()
+                .map(|cut| sub_tables::why_cut(cut, table, rows));
             format!(
                 "{too_many}; they look at {} different sets of bits; {}; no longest prefix match of the whole, since {}",
-                shapes_len(rows),
+                masks_len(rows),
                 why.unwrap_or_default(),
                 why_no_routes(rows)
             )
@@ -289,16 +293,16 @@ fn why(template: &Template, form: &TableForm, table: &FlowTable, rows: &[Row]) -
 }
 
 /// How many different sets of bits entries look at, but for the one that matches everything.
-fn shapes_len(rows: &[Row]) -> usize {
+fn masks_len(rows: &[Row]) -> usize {
     let rows = rows.iter().filter(|row| !row.is_everything());
-    let shapes: HashSet<&KeyShape> = rows.map(|row| &row.key.shape).collect();
-    shapes.len()
+    let masks: HashSet<&KeyMask> = rows.map(|row| &row.key.mask).collect();
+    masks.len()
 }
 
 fn why_no_routes(rows: &[Row]) -> &'static str {
     let mut table = RouteTable::default();
     for row in rows.iter().filter(|row| !row.is_everything()) {
-        let Some(route) = Route::new(&row.entry.match_, row.key.shape.require) else {
+        let Some(route) = Route::new(&row.entry.match_, row.key.mask.require) else {
             return "not every entry is a prefix of one address alone";
         };
         match table.obstacle(&route, row.entry.priority) {
@@ -319,10 +323,10 @@ fn why_plain(reason: &'static str, table: &FlowTable) -> String {
     if let Some(entry) = unknown {
         return format!("{reason}: {}", words::looks_at(&entry.match_));
     }
-    let shapes = shapes_len(&reachable(table));
-    match shapes > MAX_PARTS {
+    let masks = masks_len(&reachable(table));
+    match masks > MAX_PARTS {
         true => {
-            format!("{reason}: {shapes}, where {MAX_PARTS} can be, and no cut makes them so few")
+            format!("{reason}: {masks}, where {MAX_PARTS} can be, and no cut makes them so few")
         }
         false => reason.to_owned(),
     }
@@ -339,9 +343,9 @@ fn parts(template: &Template, bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPar
     }
 }
 
-/// Entries of one shape that follow each other: those whose headers and first word are looked at once.
+/// Entries of one mask that follow each other: those whose headers and first word are looked at once.
 fn direct_parts(rows: &[Row]) -> Vec<ExplainedPart> {
-    let groups = rows.chunk_by(|one, other| one.key.shape == other.key.shape);
+    let groups = rows.chunk_by(|one, other| one.key.mask == other.key.mask);
     groups
         .map(|group| part(&group.iter().collect::<Vec<_>>(), 0))
         .collect()
@@ -349,11 +353,11 @@ fn direct_parts(rows: &[Row]) -> Vec<ExplainedPart> {
 
 fn hash_parts(parts: &[HashPart], bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPart> {
     let explained = parts.iter().zip(bytes).map(|(described, bytes)| {
-        let members = rows.iter().filter(|row| row.key.shape == described.shape);
+        let members = rows.iter().filter(|row| row.key.mask == described.mask);
         ExplainedPart {
             is_fetched_ahead: described.is_far,
             is_final: described.is_final,
-            ..part(&members.collect::<Vec<_>>(), described.shape.words.len()).plus(*bytes)
+            ..part(&members.collect::<Vec<_>>(), described.mask.words.len()).plus(*bytes)
         }
     });
     explained.chain(default_part(rows)).collect()
@@ -377,7 +381,7 @@ fn default_part(rows: &[Row]) -> Option<ExplainedPart> {
     Some(part(&[last], 0))
 }
 
-/// The part that these entries are, whose cells have so many words before them.
+/// The part that these entries are, whose flow records have so many words before them.
 fn part(members: &[&Row], words: usize) -> ExplainedPart {
     let mut texts: Vec<String> = Vec::new();
     for text in members.iter().map(|row| words::looks_at(&row.entry.match_)) {
@@ -408,25 +412,25 @@ impl ExplainedPart {
 
 /// Entries that do the same.
 struct Alike<'r> {
-    shape: &'r ActionShape,
+    program: &'r ActionProgram,
     entries: usize,
 }
 
 impl Alike<'_> {
     /// Whether the code for both is the same: what has no steps does not care for headers.
-    fn is_like(&self, other: &ActionShape) -> bool {
-        let Self { shape, .. } = self;
-        let is_same = shape.steps == other.steps && shape.end == other.end;
-        is_same && (shape.steps.is_empty() || shape.require == other.require)
+    fn is_like(&self, other: &ActionProgram) -> bool {
+        let Self { program, .. } = self;
+        let is_same = program.ops == other.ops && program.end == other.end;
+        is_same && (program.ops.is_empty() || program.require == other.require)
     }
 
     fn explained(&self) -> ExplainedActions {
-        let Self { shape, entries } = self;
+        let Self { program, entries } = self;
         ExplainedActions {
-            steps: words::actions(shape),
-            headers: match shape.steps.is_empty() {
+            steps: words::actions(program),
+            headers: match program.ops.is_empty() {
                 true => String::new(),
-                false => words::headers(shape.require),
+                false => words::headers(program.require),
             },
             entries: *entries,
             code: None,
@@ -435,13 +439,16 @@ impl Alike<'_> {
 }
 
 /// What the entries do, in the order of the first of each.
-fn shapes<'r>(rows: &'r [Row]) -> Vec<Alike<'r>> {
-    let mut shapes: Vec<Alike> = Vec::new();
-    for shape in rows.iter().map(|row| &row.deed.shape) {
-        match shapes.iter_mut().find(|alike| alike.is_like(shape)) {
+fn programs<'r>(rows: &'r [Row]) -> Vec<Alike<'r>> {
+    let mut programs: Vec<Alike> = Vec::new();
+    for program in rows.iter().map(|row| &row.bound.program) {
+        match programs.iter_mut().find(|alike| alike.is_like(program)) {
             Some(alike) => alike.entries += 1,
-            None => shapes.push(Alike { shape, entries: 1 }),
+            None => programs.push(Alike {
+                program,
+                entries: 1,
+            }),
         }
     }
-    shapes
+    programs
 }

@@ -6,31 +6,31 @@
 //!
 //! To find out whether a table should be cut, or cut otherwise, takes a look at all of its entries. So after each such look
 //! there have to be half as many changes as there are entries before the next one, and twice as many as the last time
-//! where all stayed as it was. A table that cannot keep its pieces until then is searched as a whole.
+//! where all stayed as it was. A table that cannot keep its sub-tables until then is searched as a whole.
 
 mod build;
 mod part;
-mod pieces;
 mod routes;
+mod sub_tables;
 
 use super::decompose::{DIRECT_MAX, PARTS_MIN};
 use super::match_key::Key;
 use super::plan::Plan;
 use super::planned::Planned;
-use super::store::{CellPlace, OldForm, OwnedBody, Store, cell_of};
+use super::store::{OldForm, OwnedBody, RecordPlace, Store, record_of};
 use crate::classifier::Rank;
-use crate::fast::datapath::table::{Cell, Rule, Template};
+use crate::fast::datapath::table::{FlowRecord, Rule, Template};
 use crate::fast::memory::arena::Ref;
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use crate::flow_table::Change;
 use crate::{FlowEntry, FlowTable};
 use build::build;
 use part::{Part, hash_template, part_index};
-pub(super) use pieces::{Piece, Pieces};
 use routes::Routes;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Release;
+pub(super) use sub_tables::{SubTable, SubTables};
 
 /// How many bytes a table may have to be searched without pauses: what the processor's own caches hold of it.
 const NEAR_BYTES: usize = 384 << 10;
@@ -55,25 +55,25 @@ pub(super) struct TableForm {
     patience: usize,
 }
 
-/// What finds a table's entries, or those of a piece of it.
+/// What finds a table's entries, or those of a sub-table of it.
 #[derive(Debug)]
 enum Form {
     /// Built anew at each change.
     Direct,
     Hash(Vec<Part>),
     Lpm(Box<Routes>),
-    Cut(Box<Pieces>),
+    Cut(Box<SubTables>),
     Plain(&'static str),
 }
 
-/// An entry and its cell.
+/// An entry and its flow record.
 #[derive(Clone, Copy, Debug)]
 struct Member<'a> {
     planned: &'a Planned,
-    place: CellPlace,
+    place: RecordPlace,
 }
 
-/// The entry with the same match that is next in the order, if there is one: its rank, and the block of its cell.
+/// The entry with the same match that is next in the order, if there is one: its rank, and the block of its flow record.
 type Next = Option<(Rank, Ref)>;
 
 /// Why the plain form may have to do.
@@ -171,7 +171,7 @@ impl TableForm {
             entry: entry.clone(),
             key: Key::new(&entry.match_).ok_or(NeedsRebuild)?,
         };
-        if planned.key.shape.is_everything() {
+        if planned.key.mask.is_everything() {
             return Err(NeedsRebuild);
         }
         if *rank > self.last_rank() {
@@ -215,12 +215,12 @@ impl TableForm {
     }
 
     fn add(&mut self, store: &mut Store, planned: &Planned) -> Result<(), NeedsRebuild> {
-        let place = self.new_cell(store, planned)?;
+        let place = self.new_record(store, planned)?;
         self.form
             .put(store, &Member { planned, place }, self.shown.as_ref())
     }
 
-    /// Puts a new cell in the place of an entry's.
+    /// Puts a new flow record in the place of an entry's.
     fn replace(
         &mut self,
         store: &mut Store,
@@ -229,7 +229,7 @@ impl TableForm {
     ) -> Result<(), NeedsRebuild> {
         let old = store.place_of(old, self.words(&planned.key));
         let old = old.ok_or(NeedsRebuild)?;
-        let place = self.new_cell(store, planned)?;
+        let place = self.new_record(store, planned)?;
         self.form.replace(store, old, &Member { planned, place })
     }
 
@@ -255,14 +255,18 @@ impl TableForm {
         self.form.remove(store, &member, next)
     }
 
-    /// A cell for an entry, which from now on counts for it.
-    fn new_cell(&self, store: &mut Store, planned: &Planned) -> Result<CellPlace, NeedsRebuild> {
+    /// A flow record for an entry, which from now on counts for it.
+    fn new_record(
+        &self,
+        store: &mut Store,
+        planned: &Planned,
+    ) -> Result<RecordPlace, NeedsRebuild> {
         let words = self.words(&planned.key);
         if matches!(self.form, Form::Cut(_)) && planned.key.values.len() > words {
             return Err(NeedsRebuild);
         }
-        let place = make_cell(store, planned, words)?;
-        // SAFETY: the store keeps the cell until it is retired, and clears the link then.
+        let place = make_record(store, planned, words)?;
+        // SAFETY: the store keeps the flow record until it is retired, and clears the link then.
         unsafe { place.count_for(&planned.entry) };
         Ok(place)
     }
@@ -273,11 +277,11 @@ impl TableForm {
         default.map_or(Rank::LAST, |&(rank, _)| rank)
     }
 
-    /// How many words stand before the cell of an entry.
+    /// How many words stand before the flow record of an entry.
     fn words(&self, key: &Key) -> usize {
         match &self.form {
-            Form::Hash(_) if !key.shape.is_everything() => key.values.len(),
-            Form::Cut(pieces) if !key.shape.is_everything() => pieces.room(),
+            Form::Hash(_) if !key.mask.is_everything() => key.values.len(),
+            Form::Cut(sub_tables) if !key.mask.is_everything() => sub_tables.room(),
             _ => 0,
         }
     }
@@ -285,10 +289,12 @@ impl TableForm {
     /// Shows another body where the one that is shown is not how the table should be searched any more.
     fn refresh(&mut self, store: &mut Store, table: &FlowTable) {
         let empty = self.form.tidy();
-        if let Some(shown) = &self.shown
-            && let Some((template, pointers)) = self.form.outdated(&shown.body.template, NEAR_BYTES)
-        {
-            match store.make_body(template, shown.body.default, &pointers) {
+        let outdated = self.shown.as_ref().and_then(|OwnedBody { body, .. }| {
+            let (template, pointers) = self.form.outdated(&body.template, NEAR_BYTES)?;
+            Some((template, pointers, body.default))
+        });
+        if let Some((template, pointers, default)) = outdated {
+            match store.make_body(template, default, &pointers) {
                 Ok(body) => self.show(store, body),
                 Err(_) => self.leave_to_plain(store, table, NO_ROOM, &[]),
             }
@@ -305,10 +311,10 @@ impl TableForm {
         }
     }
 
-    /// Its pieces, if it was cut.
-    pub fn pieces(&self) -> Option<&Pieces> {
+    /// Its sub-tables, if it was cut.
+    pub fn sub_tables(&self) -> Option<&SubTables> {
         match &self.form {
-            Form::Cut(pieces) => Some(pieces),
+            Form::Cut(sub_tables) => Some(sub_tables),
             _ => None,
         }
     }
@@ -329,11 +335,11 @@ impl TableForm {
         let plan = Plan::new(table, may_cut);
         let (is_planned, is_cut) = (plan.is_planned(), matches!(plan, Plan::Cut(..)));
         let is_known = self.form.is_as_planned(&plan);
-        let mut cells = Vec::new();
-        let mut built = build(store, plan, &mut cells);
+        let mut records = Vec::new();
+        let mut built = build(store, plan, &mut records);
         if built.is_err() && is_cut {
-            forget_cells(store, &mut cells);
-            built = build(store, Plan::new(table, false), &mut cells);
+            forget_records(store, &mut records);
+            built = build(store, Plan::new(table, false), &mut records);
         }
         match built {
             Ok((form, body, default)) => {
@@ -341,13 +347,13 @@ impl TableForm {
                 let old_body = self.shown.replace(body);
                 self.retire_old(store, table, old_body, changes);
                 (self.form, self.default) = (form, default);
-                for (entry, place) in cells {
-                    // SAFETY: the store keeps the cell until it is retired, and clears the link then.
+                for (entry, place) in records {
+                    // SAFETY: the store keeps the flow record until it is retired, and clears the link then.
                     unsafe { place.count_for(&entry) };
                 }
             }
             Err(reason) => {
-                forget_cells(store, &mut cells);
+                forget_records(store, &mut records);
                 self.leave_to_plain(store, table, reason, changes);
             }
         }
@@ -373,7 +379,7 @@ impl TableForm {
         self.until_plan = self.until_plan.max(table.entries().len() / 2);
     }
 
-    /// Retires what packets do not see any more: the cells of all entries, and what found them.
+    /// Retires what packets do not see any more: the flow records of all entries, and what found them.
     fn retire_old(
         &mut self,
         store: &mut Store,
@@ -388,9 +394,9 @@ impl TableForm {
             let words = Key::new(&old.match_).map_or(0, |key| self.words(&key));
             retire(store, change, words);
         }
-        for entry in table.entries().filter(|entry| cell_of(entry).is_some()) {
+        for entry in table.entries().filter(|entry| record_of(entry).is_some()) {
             let words = Key::new(&entry.match_).map_or(0, |key| self.words(&key));
-            store.retire_cell(entry, words, Some(entry.clone()));
+            store.retire_record(entry, words, Some(entry.clone()));
         }
         std::mem::replace(&mut self.form, Form::Direct).retire(store);
         if let Some(body) = old_body {
@@ -404,12 +410,12 @@ impl Form {
     fn is_as_planned(&self, plan: &Plan) -> bool {
         match (self, plan) {
             (Self::Hash(_), Plan::Hash(..)) => true,
-            (Self::Cut(pieces), Plan::Cut(cut, ..)) => pieces.cut() == *cut,
+            (Self::Cut(sub_tables), Plan::Cut(cut, ..)) => sub_tables.cut() == *cut,
             _ => false,
         }
     }
 
-    /// Has packets find an entry's cell. `shown` is what they see of the form.
+    /// Has packets find an entry's flow record. `shown` is what they see of the form.
     fn put(
         &mut self,
         store: &mut Store,
@@ -426,16 +432,16 @@ impl Form {
                 Ok(())
             }
             Self::Lpm(routes) => routes.put(store, member),
-            Self::Cut(pieces) => pieces.put(store, member, shown),
+            Self::Cut(sub_tables) => sub_tables.put(store, member, shown),
             Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
         }
     }
 
-    /// Has packets find an entry's cell in the place of that of another one with the same match and rank.
+    /// Has packets find an entry's flow record in the place of that of another one with the same match and rank.
     fn replace(
         &mut self,
         store: &mut Store,
-        old: CellPlace,
+        old: RecordPlace,
         member: &Member,
     ) -> Result<(), NeedsRebuild> {
         match self {
@@ -445,12 +451,12 @@ impl Form {
                 Ok(())
             }
             Self::Lpm(routes) => routes.replace(store, member),
-            Self::Cut(pieces) => pieces.replace(store, old, member),
+            Self::Cut(sub_tables) => sub_tables.replace(store, old, member),
             Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
         }
     }
 
-    /// Has packets no longer find an entry's cell, but that of the next one with the same match, if there is one.
+    /// Has packets no longer find an entry's flow record, but that of the next one with the same match, if there is one.
     fn remove(
         &mut self,
         store: &mut Store,
@@ -464,7 +470,7 @@ impl Form {
                 Ok(())
             }
             Self::Lpm(routes) => routes.remove(store, member),
-            Self::Cut(pieces) => pieces.remove(store, member, next),
+            Self::Cut(sub_tables) => sub_tables.remove(store, member, next),
             Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
         }
     }
@@ -492,7 +498,7 @@ impl Form {
         match self {
             Self::Hash(parts) => Some(hash_template(parts, near_bytes)),
             Self::Lpm(routes) => Some(routes.template(near_bytes)),
-            Self::Cut(pieces) => Some(pieces.template()),
+            Self::Cut(sub_tables) => Some(sub_tables.template()),
             Self::Direct | Self::Plain(_) => None,
         }
     }
@@ -514,7 +520,7 @@ impl Form {
         self,
         store: &mut Store,
         members: &[Member],
-        default: *const Cell,
+        default: *const FlowRecord,
         near_bytes: usize,
     ) -> Result<(Self, OwnedBody), &'static str> {
         let direct = || (direct_template(members), Vec::new());
@@ -533,7 +539,7 @@ impl Form {
         match self {
             Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).sum(),
             Self::Lpm(routes) => routes.trie.bytes_beside_arena(),
-            Self::Cut(pieces) => pieces.bytes(),
+            Self::Cut(sub_tables) => sub_tables.bytes(),
             Self::Direct | Self::Plain(_) => 0,
         }
     }
@@ -547,7 +553,7 @@ impl Form {
         }
     }
 
-    /// Frees it, but for its cells, once packets cannot be in it any more.
+    /// Frees it, but for its flow records, once packets cannot be in it any more.
     fn retire(self, store: &mut Store) {
         match self {
             Self::Hash(parts) => {
@@ -555,48 +561,48 @@ impl Form {
                 tables.for_each(|table| store.retire(OldForm::Hash(table)));
             }
             Self::Lpm(routes) => store.retire(OldForm::Trie(Box::new(routes.trie))),
-            Self::Cut(pieces) => pieces.retire(store),
+            Self::Cut(sub_tables) => sub_tables.retire(store),
             Self::Direct | Self::Plain(_) => {}
         }
     }
 
-    /// Frees it, but for its cells: packets never saw it.
+    /// Frees it, but for its flow records: packets never saw it.
     fn forget(self, store: &mut Store) {
         match self {
             Self::Lpm(routes) => routes.trie.free(&mut store.arena),
-            Self::Cut(pieces) => pieces.forget(store),
+            Self::Cut(sub_tables) => sub_tables.forget(store),
             Self::Hash(_) | Self::Direct | Self::Plain(_) => {}
         }
     }
 }
 
-/// A cell for an entry, behind so many words: those of its key, as far as there are so many, and zeros.
-fn make_cell(
+/// A flow record for an entry, behind so many words: those of its key, as far as there are so many, and zeros.
+fn make_record(
     store: &mut Store,
     planned: &Planned,
     words: usize,
-) -> Result<CellPlace, NeedsRebuild> {
+) -> Result<RecordPlace, NeedsRebuild> {
     let Planned { rank, entry, key } = planned;
-    let (rank, require) = (rank.to_bits(), key.shape.require);
+    let (rank, require) = (rank.to_bits(), key.mask.require);
     let place = match key.values.get(..words) {
-        Some(values) => store.make_cell(entry, rank, require, values),
+        Some(values) => store.make_record(entry, rank, require, values),
         None => {
             let mut values = key.values.clone();
             values.resize(words, 0);
-            store.make_cell(entry, rank, require, &values)
+            store.make_record(entry, rank, require, &values)
         }
     };
     place.ok_or(NeedsRebuild)
 }
 
-/// Takes cells back that packets never saw.
-fn forget_cells(store: &mut Store, cells: &mut build::NewCells) {
-    for (_, place) in cells.drain(..) {
-        store.forget_cell(place);
+/// Takes flow records back that packets never saw.
+fn forget_records(store: &mut Store, records: &mut build::NewRecords) {
+    for (_, place) in records.drain(..) {
+        store.forget_record(place);
     }
 }
 
-/// Retires the cell of the entry that a change has taken out.
+/// Retires the flow record of the entry that a change has taken out.
 fn retire(store: &mut Store, change: &Change, words: usize) {
     match change {
         Change::Replaced {
@@ -607,9 +613,9 @@ fn retire(store: &mut Store, change: &Change, words: usize) {
         } => {
             let last_used_ns = old.linked.counts().last_used_ns;
             new.counters.use_at(last_used_ns);
-            store.retire_cell(old, words, keeps_counts.then(|| new.clone()));
+            store.retire_record(old, words, keeps_counts.then(|| new.clone()));
         }
-        Change::Removed(_, entry) => store.retire_cell(entry, words, Some(entry.clone())),
+        Change::Removed(_, entry) => store.retire_record(entry, words, Some(entry.clone())),
         Change::Added(..) => {}
     }
 }
@@ -635,9 +641,9 @@ fn show_slots(
 
 fn direct_template(members: &[Member]) -> Template {
     let rules = members.iter().map(|member| Rule {
-        shape: member.planned.key.shape.clone(),
+        mask: member.planned.key.mask.clone(),
         values: member.planned.key.values.clone(),
-        cell: member.place.cell,
+        record: member.place.record,
     });
     Template::Direct(rules.collect())
 }

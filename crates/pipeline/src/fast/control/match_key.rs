@@ -5,7 +5,7 @@
 
 use crate::EntryMatch;
 use crate::fast::datapath::frame::Frame;
-use crate::fast::datapath::key::{Base, KeyShape, MAX_WORDS, Word};
+use crate::fast::datapath::key::{Base, KeyMask, MAX_WORDS, Word};
 use crate::fast::datapath::kinds::{Depth, Kinds};
 use std::mem::offset_of;
 use urtica_wire::OxmField;
@@ -14,8 +14,8 @@ use urtica_wire::packet::ether_type;
 /// A match as the compiled form has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    pub shape: KeyShape,
-    /// One value for each of the shape's words, within its mask.
+    pub mask: KeyMask,
+    /// One value for each of the mask's words, within its mask.
     pub values: Vec<u64>,
 }
 
@@ -75,7 +75,7 @@ impl Key {
             values.push(0);
         }
         (words.len() <= MAX_WORDS).then_some(Self {
-            shape: KeyShape {
+            mask: KeyMask {
                 require,
                 words,
                 depth,
@@ -86,7 +86,7 @@ impl Key {
 
     /// Whether what it asks for in a field is that a header is there, and no more.
     pub fn is_header(&self, field: OxmField) -> bool {
-        is_implied(field, self.shape.require)
+        is_implied(field, self.mask.require)
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) enum Plan {
     Hash(Vec<Planned>, Option<Planned>),
     /// By a trie.
     Lpm(Vec<Planned>, Option<Planned>),
-    /// In pieces.
+    /// In sub-tables.
     Cut(Cut, Vec<Planned>, Option<Planned>),
     /// By the plain form, for this reason.
     Plain(&'static str),
@@ -35,7 +35,7 @@ impl Plan {
             let Some(key) = Key::new(&entry.match_) else {
                 return Self::Plain("an entry looks at a field that only the plain form knows");
             };
-            let is_everything = key.shape.is_everything();
+            let is_everything = key.mask.is_everything();
             entries.push(Planned {
                 rank,
                 entry: entry.clone(),
@@ -65,11 +65,11 @@ impl Plan {
         matches!(self, Self::Hash(..) | Self::Cut(..) | Self::Plain(_))
     }
 
-    /// How many words there are to be before each cell; `None` for those of its key.
+    /// How many words there are to be before each flow record; `None` for those of its key.
     pub fn room(&self) -> Option<usize> {
         match self {
             Self::Hash(..) => None,
-            // Pieces find the same cells by different keys.
+            // SubTables find the same flow records by different keys.
             Self::Cut(_, entries, _) => {
                 let words = entries.iter().map(|planned| planned.key.values.len());
                 words.max()
@@ -82,19 +82,19 @@ impl Plan {
         if entries.len() <= DIRECT_MAX {
             return Self::Direct(entries);
         }
-        let default = entries.pop_if(|last| last.key.shape.is_everything());
+        let default = entries.pop_if(|last| last.key.mask.is_everything());
         if RouteTable::of(&entries, &[]).is_some() {
             return Self::Lpm(entries, default);
         }
-        let shapes: HashSet<_> = entries.iter().map(|planned| &planned.key.shape).collect();
-        let shapes = shapes.len();
-        if may_cut && shapes >= PARTS_MIN {
+        let masks: HashSet<_> = entries.iter().map(|planned| &planned.key.mask).collect();
+        let masks = masks.len();
+        if may_cut && masks >= PARTS_MIN {
             let all: Vec<_> = entries.iter().collect();
             if let Some(cut) = Cut::best(&all, &[], 0) {
                 return Self::Cut(cut, entries, default);
             }
         }
-        match shapes {
+        match masks {
             0..=MAX_PARTS => Self::Hash(entries, default),
             _ => Self::Plain(TOO_MANY),
         }

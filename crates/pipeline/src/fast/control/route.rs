@@ -44,7 +44,7 @@ impl Route {
         Self::within(match_, require, &[])
     }
 
-    /// The same for an entry of a piece, all packets of which have what the cuts tell.
+    /// The same for an entry of a sub-table, all packets of which have what the cuts tell.
     pub fn within(match_: &EntryMatch, require: Kinds, cuts: &[Cut]) -> Option<Self> {
         use OxmField::*;
         let mut fields = match_.fields().iter().filter(|(field, _, mask)| {
@@ -79,14 +79,14 @@ impl Route {
 
 impl RouteTable {
     /// What the routes have in common, if these are routes, of different lengths, and can be searched as such: those of
-    /// a table, or of a piece that these cuts have made.
+    /// a table, or of a sub-table that these cuts have made.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Planned>, cuts: &[Cut]) -> Option<Self> {
         let mut table = Self::default();
         let mut known = HashSet::new();
         for planned in entries {
-            let require = planned.key.shape.require;
+            let require = planned.key.mask.require;
             let route = Route::within(&planned.entry.match_, require, cuts)?;
-            // In a piece, two entries may be the same prefix.
+            // In a sub-table, two entries may be the same prefix.
             let is_new = cuts.is_empty() || known.insert((route.bits, route.len));
             if !is_new || !table.add(&route, planned.rank.priority()) {
                 return None;

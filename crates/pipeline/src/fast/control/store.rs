@@ -1,15 +1,16 @@
-//! What the compiled tables are made from: cells, and everything that is freed only when no packet needs it.
+//! What the compiled tables are made from: flow records, and everything that is freed only when no packet needs it.
 
 use super::config::CompileConfig;
 use super::generator::{Generator, Runner};
 use crate::FlowEntry;
 use crate::counters::EntryCounts;
-use crate::fast::control::translate::Deed;
-use crate::fast::datapath::action_program::ActionShape;
+use crate::fast::control::translate::BoundProgram;
+use crate::fast::datapath::action_program::ActionProgram;
 use crate::fast::datapath::compiled::Compiled;
 use crate::fast::datapath::kinds::{Depth, Kinds};
 use crate::fast::datapath::table::{
-    Body, Cell, Door, Rule, Template, block_units, cell_at, cell_offset, door_at, door_units,
+    Body, FlowRecord, Rule, SubTablePointer, Template, block_units, record_at, record_offset,
+    sub_pointer_at, sub_pointer_units,
 };
 use crate::fast::memory::arena::{Arena, NODE_UNITS, Ref, UNIT_BYTES};
 use crate::fast::memory::epoch::Retired;
@@ -24,8 +25,8 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use urtica_wire::FlowModFlags;
 
-/// How many shapes of actions that no cell has any more are kept, in case that one comes that has.
-const SPARE_SHAPES: usize = 64;
+/// How many programs of actions that no flow record has any more are kept, in case that one comes that has.
+const SPARE_PROGRAMS: usize = 64;
 
 /// Memory and code of all tables of one pipeline, as the one thread that changes them has them.
 #[derive(Debug)]
@@ -35,19 +36,19 @@ pub(super) struct Store {
     /// Whether tables may be cut.
     pub decomposes: bool,
     generator: Generator,
-    shapes: HashMap<ActionShape, Shape>,
-    /// The shape of each runner that stands in a cell.
-    by_address: HashMap<u64, ActionShape>,
-    /// How many of `shapes` no cell has.
-    spare_shapes: usize,
+    programs: HashMap<ActionProgram, KnownProgram>,
+    /// The program of each runner that stands in a flow record.
+    by_address: HashMap<u64, ActionProgram>,
+    /// How many of `programs` no flow record has.
+    spare_programs: usize,
     retired: Retired<Garbage>,
 }
 
-/// A shape of actions, and how many cells have it.
+/// A program of actions, and how many flow records have it.
 #[derive(Debug)]
-struct Shape {
+struct KnownProgram {
     runner: Runner,
-    cells: usize,
+    records: usize,
 }
 
 /// What is freed once no packet can be in it.
@@ -60,7 +61,7 @@ enum Garbage {
     Mark,
 }
 
-/// What found a table's cells.
+/// What found a table's flow records.
 #[derive(Debug)]
 pub(super) enum OldForm {
     Slots(#[expect(dead_code, reason = "freed with this")] SlotArray),
@@ -68,21 +69,21 @@ pub(super) enum OldForm {
     Trie(Box<Trie>),
     /// A node of a trie.
     Node(Ref),
-    /// A door, and how many words the key before it has.
-    Door(Ref, usize),
+    /// A sub-table pointer, and how many words the key before it has.
+    SubTablePointer(Ref, usize),
     Body(#[expect(dead_code, reason = "freed with this")] OwnedBody),
 }
 
-/// A cell that is not linked any more, with the block that it is in.
+/// A flow record that is not linked any more, with the block that it is in.
 #[derive(Debug)]
 struct OldBlock {
     block: Ref,
-    /// How many words the key before the cell has.
+    /// How many words the key before the flow record has.
     words: usize,
     /// Who gets what is counted after `taken`.
     heir: Option<Arc<FlowEntry>>,
     taken: EntryCounts,
-    /// The flags of the entry that the cell counted for: what it did not ask for, the heir does not get.
+    /// The flags of the entry that the flow record counted for: what it did not ask for, the heir does not get.
     flags: FlowModFlags,
 }
 
@@ -103,13 +104,13 @@ pub(super) struct OwnedBody {
     pub runner: Runner,
 }
 
-/// A cell, where it is.
+/// A flow record, where it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CellPlace {
+pub(super) struct RecordPlace {
     pub block: Ref,
-    /// How many words there are before the cell.
+    /// How many words there are before the flow record.
     pub words: usize,
-    pub cell: *mut Cell,
+    pub record: *mut FlowRecord,
 }
 
 impl Store {
@@ -133,9 +134,9 @@ impl Store {
             arena,
             decomposes: config.decomposes,
             generator,
-            shapes: HashMap::new(),
+            programs: HashMap::new(),
             by_address: HashMap::new(),
-            spare_shapes: 0,
+            spare_programs: 0,
             retired: Retired::new(&compiled.epochs),
             compiled,
         })
@@ -146,61 +147,61 @@ impl Store {
         self.generator.used_bytes()
     }
 
-    /// A cell for an entry, behind these words; nobody sees it yet. `None` where there is no memory.
-    pub fn make_cell(
+    /// A flow record for an entry, behind these words; nobody sees it yet. `None` where there is no memory.
+    pub fn make_record(
         &mut self,
         entry: &FlowEntry,
         rank: u64,
         require: Kinds,
         words: &[u64],
-    ) -> Option<CellPlace> {
-        let deed = Deed::new(entry, require);
-        let units = block_units(words.len(), deed.params.len());
+    ) -> Option<RecordPlace> {
+        let bound = BoundProgram::new(entry, require);
+        let units = block_units(words.len(), bound.params.len());
         let block = self.arena.allocate(units)?;
-        self.reach_depth(deed.shape.depth());
-        let Ok(run) = self.run(&deed.shape) else {
+        self.reach_depth(bound.program.depth());
+        let Ok(code) = self.code_for(&bound.program) else {
             self.arena.free(block, units);
             return None;
         };
         // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
-        let cell = unsafe {
+        let record = unsafe {
             let start = self.arena.pointer(block);
             start
                 .cast::<u64>()
                 .copy_from_nonoverlapping(words.as_ptr(), words.len());
-            let cell = cell_at(self.arena.base(), block, words.len());
-            addr_of_mut!((*cell).run).write(run);
-            addr_of_mut!((*cell).rank).write(rank);
-            addr_of_mut!((*cell).target).write(deed.target);
-            let params = addr_of_mut!((*cell).params).cast::<u8>();
-            params.copy_from_nonoverlapping(deed.params.as_ptr(), deed.params.len());
-            cell
+            let record = record_at(self.arena.base(), block, words.len());
+            addr_of_mut!((*record).code).write(code);
+            addr_of_mut!((*record).rank).write(rank);
+            addr_of_mut!((*record).target).write(bound.target);
+            let params = addr_of_mut!((*record).params).cast::<u8>();
+            params.copy_from_nonoverlapping(bound.params.as_ptr(), bound.params.len());
+            record
         };
-        Some(CellPlace {
+        Some(RecordPlace {
             block,
             words: words.len(),
-            cell,
+            record,
         })
     }
 
-    /// The address of what carries out a shape, for one more cell.
-    fn run(&mut self, shape: &ActionShape) -> io::Result<u64> {
-        if let Some(known) = self.shapes.get_mut(shape) {
-            self.spare_shapes -= usize::from(known.cells == 0);
-            known.cells += 1;
+    /// The address of what carries out a program, for one more flow record.
+    fn code_for(&mut self, program: &ActionProgram) -> io::Result<u64> {
+        if let Some(known) = self.programs.get_mut(program) {
+            self.spare_programs -= usize::from(known.records == 0);
+            known.records += 1;
             return Ok(known.runner.address());
         }
-        let runner = self.generator.actions(shape)?;
+        let runner = self.generator.actions(program)?;
         let address = runner.address();
-        self.by_address.insert(address, shape.clone());
-        self.shapes
-            .insert(shape.clone(), Shape { runner, cells: 1 });
+        self.by_address.insert(address, program.clone());
+        self.programs
+            .insert(program.clone(), KnownProgram { runner, records: 1 });
         Ok(address)
     }
 
-    /// The machine code of actions of a shape that some cell has, if there is any.
-    pub fn listing(&self, shape: &ActionShape) -> Option<String> {
-        self.shapes.get(shape)?.runner.listing()
+    /// The machine code of actions of a program that some flow record has, if there is any.
+    pub fn listing(&self, program: &ActionProgram) -> Option<String> {
+        self.programs.get(program)?.runner.listing()
     }
 
     /// A body, and what runs it; nobody sees it yet.
@@ -210,14 +211,14 @@ impl Store {
     pub fn make_body(
         &mut self,
         template: Template,
-        default: *const Cell,
+        default: *const FlowRecord,
         parts: &[*const u8],
     ) -> io::Result<OwnedBody> {
-        let shapes = match &template {
-            Template::Direct(rules) => shapes_of(rules, &self.by_address),
+        let programs = match &template {
+            Template::Direct(rules) => programs_of(rules, &self.by_address),
             _ => Vec::new(),
         };
-        let runner = self.generator.table(&template, &shapes)?;
+        let runner = self.generator.table(&template, &programs)?;
         let mut body = Box::new(Body {
             code: runner.address(),
             default,
@@ -231,34 +232,37 @@ impl Store {
         Ok(OwnedBody { body, runner })
     }
 
-    /// A door behind a key, which leads to this body; nobody sees it yet. `None` where there is no memory.
-    pub fn make_door(&mut self, words: &[u64], body: &Body) -> Option<Ref> {
-        let block = self.arena.allocate(door_units(words.len()))?;
+    /// A sub-table pointer behind a key, which leads to this body; nobody sees it yet. `None` where there is no memory.
+    pub fn make_sub_pointer(&mut self, words: &[u64], body: &Body) -> Option<Ref> {
+        let block = self.arena.allocate(sub_pointer_units(words.len()))?;
         // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
         unsafe {
             let start = self.arena.pointer(block);
             start
                 .cast::<u64>()
                 .copy_from_nonoverlapping(words.as_ptr(), words.len());
-            let door = start.add(cell_offset(words.len())).cast::<Door>();
-            door.write(Door {
+            let sub_pointer = start
+                .add(record_offset(words.len()))
+                .cast::<SubTablePointer>();
+            sub_pointer.write(SubTablePointer {
                 body: AtomicPtr::new(std::ptr::from_ref(body).cast_mut()),
             });
         }
         Some(block)
     }
 
-    /// Has a door lead to another body. The one until now can be retired then.
-    pub fn lead(&self, door: Ref, words: usize, body: &Body) {
-        // SAFETY: the door has been made, with so many words before it, and is not freed.
-        let door = unsafe { door_at(self.arena.base(), door, words) };
-        door.body
+    /// Has a sub-table pointer lead to another body. The one until now can be retired then.
+    pub fn lead(&self, sub_pointer: Ref, words: usize, body: &Body) {
+        // SAFETY: the sub-table pointer has been made, with so many words before it, and is not freed.
+        let sub_pointer = unsafe { sub_pointer_at(self.arena.base(), sub_pointer, words) };
+        sub_pointer
+            .body
             .store(std::ptr::from_ref(body).cast_mut(), Release);
     }
 
-    /// Takes a door back that packets never saw.
-    pub fn forget_door(&mut self, door: Ref, words: usize) {
-        self.arena.free(door, door_units(words));
+    /// Takes a sub-table pointer back that packets never saw.
+    pub fn forget_sub_pointer(&mut self, sub_pointer: Ref, words: usize) {
+        self.arena.free(sub_pointer, sub_pointer_units(words));
     }
 
     /// Shows a table's body to packets. What it was until now can be retired then.
@@ -277,10 +281,10 @@ impl Store {
         }
     }
 
-    /// Takes a cell that packets do not find any more. What it has counted goes to `heir`, and so does what is counted by
+    /// Takes a flow record that packets do not find any more. What it has counted goes to `heir`, and so does what is counted by
     /// packets that have found it before.
-    pub fn retire_cell(&mut self, entry: &FlowEntry, words: usize, heir: Option<Arc<FlowEntry>>) {
-        let Some(cell) = cell_of(entry) else {
+    pub fn retire_record(&mut self, entry: &FlowEntry, words: usize, heir: Option<Arc<FlowEntry>>) {
+        let Some(record) = record_of(entry) else {
             return;
         };
         let taken = entry.linked.counts();
@@ -288,7 +292,7 @@ impl Store {
         if let Some(heir) = &heir {
             heir.take_over(taken.wanted(entry.flags));
         }
-        let block = self.block_of(cell, words);
+        let block = self.block_of(record, words);
         self.retired.retire(Garbage::Block(OldBlock {
             block,
             words,
@@ -310,8 +314,8 @@ impl Store {
         }
     }
 
-    /// Takes a cell back that packets never saw.
-    pub fn forget_cell(&mut self, place: CellPlace) {
+    /// Takes a flow record back that packets never saw.
+    pub fn forget_record(&mut self, place: RecordPlace) {
         self.free_block(&OldBlock {
             block: place.block,
             words: place.words,
@@ -326,10 +330,10 @@ impl Store {
         self.retired.retire(Garbage::Form(form));
     }
 
-    /// The rank in the cell of a block, with so many words before it.
+    /// The rank in the flow record of a block, with so many words before it.
     pub fn rank_of(&self, block: Ref, words: usize) -> u64 {
-        // SAFETY: the block is one of the arena, with a key of so many words and a cell, and not freed.
-        unsafe { (*cell_at(self.arena.base(), block, words)).rank }
+        // SAFETY: the block is one of the arena, with a key of so many words and a flow record, and not freed.
+        unsafe { (*record_at(self.arena.base(), block, words)).rank }
     }
 
     /// Frees what no packet can be in any more.
@@ -343,7 +347,9 @@ impl Store {
                     new.take_over(old.counters.read().since(taken));
                 }
                 Garbage::Form(OldForm::Node(node)) => self.arena.free(node, NODE_UNITS),
-                Garbage::Form(OldForm::Door(door, words)) => self.forget_door(door, words),
+                Garbage::Form(OldForm::SubTablePointer(sub_pointer, words)) => {
+                    self.forget_sub_pointer(sub_pointer, words)
+                }
                 Garbage::Form(OldForm::Trie(trie)) => trie.free(&mut self.arena),
                 Garbage::Form(_) | Garbage::Mark => {}
             }
@@ -365,85 +371,85 @@ impl Store {
         self.retired.len()
     }
 
-    /// How many shapes of actions are known.
+    /// How many programs of actions are known.
     #[cfg(test)]
-    pub fn shapes_len(&self) -> usize {
-        self.shapes.len()
+    pub fn programs_len(&self) -> usize {
+        self.programs.len()
     }
 
-    /// Where an entry's cell is, with so many words before it; `None` where it has none.
-    pub fn place_of(&self, entry: &FlowEntry, words: usize) -> Option<CellPlace> {
-        let cell = cell_of(entry)?;
-        Some(CellPlace {
-            block: self.block_of(cell, words),
+    /// Where an entry's flow record is, with so many words before it; `None` where it has none.
+    pub fn place_of(&self, entry: &FlowEntry, words: usize) -> Option<RecordPlace> {
+        let record = record_of(entry)?;
+        Some(RecordPlace {
+            block: self.block_of(record, words),
             words,
-            cell,
+            record,
         })
     }
 
-    /// The block that a cell is in.
-    fn block_of(&self, cell: *const Cell, words: usize) -> Ref {
-        let offset = cell as usize - self.arena.base() as usize - cell_offset(words);
-        Ref::from_bits((offset / UNIT_BYTES) as u32).expect("a cell is in a block")
+    /// The block that a flow record is in.
+    fn block_of(&self, record: *const FlowRecord, words: usize) -> Ref {
+        let offset = record as usize - self.arena.base() as usize - record_offset(words);
+        Ref::from_bits((offset / UNIT_BYTES) as u32).expect("a record is in a block")
     }
 
     fn free_block(&mut self, old: &OldBlock) {
         // SAFETY: the block is one of the arena with such a key, and not freed yet.
-        let (run, counts) = unsafe {
-            let cell = &*cell_at(self.arena.base(), old.block, old.words);
-            (cell.run, cell.counters.read())
+        let (code, counts) = unsafe {
+            let record = &*record_at(self.arena.base(), old.block, old.words);
+            (record.code, record.counters.read())
         };
         if let Some(heir) = &old.heir {
             heir.take_over(counts.since(old.taken).wanted(old.flags));
         }
-        let Some(shape) = self.by_address.get(&run) else {
+        let Some(program) = self.by_address.get(&code) else {
             return;
         };
-        let params = shape.steps.iter().map(|step| step.params_len()).sum();
+        let params = program.ops.iter().map(|op| op.params_len()).sum();
         self.arena.free(old.block, block_units(old.words, params));
-        if let Some(shape) = self.shapes.get_mut(shape) {
-            shape.cells -= 1;
-            self.spare_shapes += usize::from(shape.cells == 0);
+        if let Some(program) = self.programs.get_mut(program) {
+            program.records -= 1;
+            self.spare_programs += usize::from(program.records == 0);
         }
-        if self.spare_shapes > SPARE_SHAPES {
-            self.forget_shapes();
+        if self.spare_programs > SPARE_PROGRAMS {
+            self.forget_programs();
         }
     }
 
-    /// Drops the shapes that no cell has.
-    fn forget_shapes(&mut self) {
-        self.shapes.retain(|_, shape| shape.cells > 0);
-        let shapes = &self.shapes;
+    /// Drops the programs that no flow record has.
+    fn forget_programs(&mut self) {
+        self.programs.retain(|_, program| program.records > 0);
+        let programs = &self.programs;
         self.by_address
-            .retain(|_, shape| shapes.contains_key(shape));
-        self.spare_shapes = 0;
+            .retain(|_, program| programs.contains_key(program));
+        self.spare_programs = 0;
     }
 }
 
-impl CellPlace {
-    /// Has an entry count by the cell.
+impl RecordPlace {
+    /// Has an entry count by the flow record.
     ///
     /// # Safety
-    /// The cell is not freed before it is retired with this entry, which clears the link.
+    /// The flow record is not freed before it is retired with this entry, which clears the link.
     pub unsafe fn count_for(&self, entry: &FlowEntry) {
-        // SAFETY: the cell is there, as it is not freed; it stays as long as the link.
-        unsafe { entry.linked.set(&raw const (*self.cell).counters) };
+        // SAFETY: the flow record is there, as it is not freed; it stays as long as the link.
+        unsafe { entry.linked.set(&raw const (*self.record).counters) };
     }
 }
 
-/// The cell that counts for an entry, if there is one: the store alone links counters, and those of cells only.
-pub(super) fn cell_of(entry: &FlowEntry) -> Option<*mut Cell> {
+/// The flow record that counts for an entry, if there is one: the store alone links counters, and those of flow records only.
+pub(super) fn record_of(entry: &FlowEntry) -> Option<*mut FlowRecord> {
     let counters = entry.linked.pointer();
-    let cell = counters.wrapping_byte_sub(offset_of!(Cell, counters));
-    (!counters.is_null()).then_some(cell.cast_mut().cast())
+    let record = counters.wrapping_byte_sub(offset_of!(FlowRecord, counters));
+    (!counters.is_null()).then_some(record.cast_mut().cast())
 }
 
-/// The shapes of the actions of rules.
-fn shapes_of<'a>(
+/// The programs of the actions of rules.
+fn programs_of<'a>(
     rules: &[Rule],
-    by_address: &'a HashMap<u64, ActionShape>,
-) -> Vec<&'a ActionShape> {
-    // SAFETY: the cells have been made by the store, and are not retired yet.
-    let runs = rules.iter().map(|rule| unsafe { (*rule.cell).run });
-    runs.filter_map(|run| by_address.get(&run)).collect()
+    by_address: &'a HashMap<u64, ActionProgram>,
+) -> Vec<&'a ActionProgram> {
+    // SAFETY: the flow records have been made by the store, and are not retired yet.
+    let codes = rules.iter().map(|rule| unsafe { (*rule.record).code });
+    codes.filter_map(|code| by_address.get(&code)).collect()
 }

@@ -1,17 +1,17 @@
-//! What an entry does, as a shape that many entries share and the numbers that are its own.
+//! What an entry does, as a program that many entries share and the numbers that are its own.
 //!
 //! ESWITCH calls these action templates (section 3.1): all routes of a table rewrite the same fields, each to its own
-//! values. Machine code is made for the shape; the values stand in the entry's [`Cell`](super::table::Cell).
+//! values. Machine code is made for the program; the values stand in the entry's [`FlowRecord`](super::table::FlowRecord).
 
 use super::kinds::{Depth, Kinds};
 
-/// How many bytes of parameters a cell has room for at most.
+/// How many bytes of parameters a flow record has room for at most.
 pub(crate) const MAX_PARAMS: usize = 72;
 
-/// A change to a frame. Where it has a parameter, that follows the earlier steps' in the cell, in network order unless
+/// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network order unless
 /// said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Step {
+pub(crate) enum Op {
     /// 6 bytes.
     SetEthDst,
     /// 6 bytes.
@@ -29,7 +29,7 @@ pub(crate) enum Step {
     /// 2 bytes: the destination port of TCP or UDP. The checksum follows.
     SetTransportDst,
     /// The TTL of IPv4, whose checksum follows, or the hop limit of IPv6; other frames stay as they are. That it is
-    /// high enough was looked at before the entry was counted: see [`ActionShape::ttl_steps`].
+    /// high enough was looked at before the entry was counted: see [`ActionProgram::ttl_decrements`].
     DecNwTtl,
     /// The type is the instruction's own.
     PushVlan(u16),
@@ -39,14 +39,14 @@ pub(crate) enum Step {
     WriteMetadata,
 }
 
-/// Where a frame goes after the steps.
+/// Where a frame goes after the operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
-    /// Out of the port that is the cell's target, unless it came in by that.
+    /// Out of the port that is the flow record's target, unless it came in by that.
     Output,
     /// Back out of the port that it came in by.
     InPort,
-    /// To the table that is the cell's target.
+    /// To the table that is the flow record's target.
     Goto,
     /// Nowhere.
     Drop,
@@ -56,37 +56,35 @@ pub(crate) enum End {
 
 /// What entries have in common that do the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ActionShape {
+pub(crate) struct ActionProgram {
     /// The headers that a frame has for sure when it comes here: those that the entry requires.
     pub require: Kinds,
-    pub steps: Vec<Step>,
+    pub ops: Vec<Op>,
     pub end: End,
 }
 
-impl ActionShape {
+impl ActionProgram {
     /// How often the TTL is decremented. A frame of IP whose TTL is not higher takes the plain way instead, which tells
     /// the controller (1.3.5 section 5.12).
-    pub fn ttl_steps(&self) -> u8 {
-        let steps = self.steps.iter();
-        steps.filter(|&&step| step == Step::DecNwTtl).count() as u8
+    pub fn ttl_decrements(&self) -> u8 {
+        let ops = self.ops.iter();
+        ops.filter(|&&op| op == Op::DecNwTtl).count() as u8
     }
 
-    /// How many bytes of room before the frame the steps take. A frame with less takes the plain way.
+    /// How many bytes of room before the frame the operations take. A frame with less takes the plain way.
     pub fn headroom(&self) -> usize {
-        let steps = self.steps.iter();
-        4 * steps
-            .filter(|step| matches!(step, Step::PushVlan(_)))
-            .count()
+        let ops = self.ops.iter();
+        4 * ops.filter(|op| matches!(op, Op::PushVlan(_))).count()
     }
 
     /// How deep frames must have been parsed.
     pub fn depth(&self) -> Depth {
-        let depths = self.steps.iter().map(|step| step.depth());
+        let depths = self.ops.iter().map(|op| op.depth());
         depths.max().unwrap_or_default()
     }
 }
 
-impl Step {
+impl Op {
     /// How many bytes of parameters it has.
     pub fn params_len(self) -> usize {
         match self {

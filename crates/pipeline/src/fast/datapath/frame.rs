@@ -62,7 +62,7 @@ pub(crate) struct Frame {
     pub table_id: u32,
     /// What the table is searched by, since the frame came to it.
     pub body: *const Body,
-    /// Anything that is needed after a pause: the cell found, the slot or trie entry to look at, the hash.
+    /// Anything that is needed after a pause: the flow record found, the slot or trie entry to look at, the hash.
     pub kept: [u64; 5],
     /// The words of the key, kept over a pause.
     pub key: [u64; MAX_WORDS],

@@ -1,24 +1,27 @@
-//! The compiled pipeline without machine code: the same templates, cells and keys, gone through step by step.
+//! The compiled pipeline without machine code: the same templates, flow records and keys, gone through step by step.
 //!
-//! It runs where there is no code generator, and is what machine code is measured against. Its judge is the plain form.
+//! It runs where there is no code generator, and is what machine code is measured against. Its reference model is the plain
+//! form.
+//!
+//! **Safety.** Every function here relies on what [`enter`] asks for: the frame is parsed as deep as the tables look, so that
+//! its pointers lead to each header that `kinds` names; and what context, header and body lead to belongs together, and is
+//! alive until the burst ends. Comments at `unsafe` say what of it is needed there.
 
-use super::action_program::{ActionShape, End, Step};
-use super::frame::{DROP, Frame, PUNT};
-use super::key::{Base, KeyShape, MAX_WORDS, Word};
-use super::kinds::Kinds;
+use super::execute::{add, execute, punt};
+use super::frame::{DROP, Frame};
+use super::key::{Base, KeyMask, MAX_WORDS, Word};
 use super::table::{
-    Body, Cell, Context, Door, HashPart, Header, LpmPart, Rule, Template, cell_at, door_at,
-    shape_of,
+    Body, Context, FlowRecord, HashPart, Header, LpmPart, Rule, SubTablePointer, Template,
+    record_at, sub_pointer_at,
 };
 use crate::fast::memory::hash_table::Slots;
 use crate::fast::memory::lpm::Root;
 use crate::fast::memory::zeroed::prefetch;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Acquire;
 
-/// What is where in [`Frame::kept`] during a pause: the body that is searched, and the cell found.
+/// What is where in [`Frame::kept`] during a pause: the body that is searched, and the flow record found.
 const BODY: usize = 0;
-const CELL: usize = 1;
+const RECORD: usize = 1;
 
 /// Where a frame goes on after a pause, in [`Frame::resume`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +31,13 @@ enum Pause {
     Slots = 1,
     /// The trie's first entry has been fetched.
     Root = 2,
-    /// The cell has been found and is being fetched.
-    Cell = 3,
+    /// The flow record has been found and is being fetched.
+    Record = 3,
 }
 
 /// What a search came to.
 enum Found {
-    Cell(*const Cell),
+    Record(*const FlowRecord),
     Nothing,
     /// The frame goes the plain way.
     Plain,
@@ -48,7 +51,7 @@ enum Found {
 /// The frame is one of a burst, parsed as deep as the tables look; context, header and all that they lead to belong to
 /// one pipeline for the interpreter, and are not freed before the next burst.
 pub(crate) unsafe fn enter(frame: &mut Frame, context: &Context, header: *const Header) {
-    // SAFETY: the caller's promise, and so for every function here.
+    // SAFETY: the header is alive, so its body is; the frame is parsed for what it leads to.
     unsafe {
         frame.header = header;
         let body = body_for(frame, context, header);
@@ -63,13 +66,13 @@ pub(crate) unsafe fn enter(frame: &mut Frame, context: &Context, header: *const 
 /// As for [`enter`], within the same burst.
 pub(crate) unsafe fn resume(frame: &mut Frame, context: &Context) {
     let pause = std::mem::take(&mut frame.resume);
-    // SAFETY: the caller's promise; `kept` is what the pause needs. The body may not be shown any more, but what the
+    // SAFETY: `kept` and `key` are as `pause` has left them within this burst. The body may not be shown any more, but what the
     // frame knows so far it knows for that one, which is there as long as the burst.
     unsafe {
         let body = &*(frame.kept[BODY] as *const Body);
         let found = match (pause, &body.template) {
-            (pause, _) if pause == Pause::Cell as u64 => {
-                Found::Cell(frame.kept[CELL] as *const Cell)
+            (pause, _) if pause == Pause::Record as u64 => {
+                Found::Record(frame.kept[RECORD] as *const FlowRecord)
             }
             (_, Template::Hash(parts)) => search_slots(frame, context, body, &parts[0]),
             (_, Template::Lpm(part)) => search_trie(frame, context, body, part),
@@ -82,17 +85,18 @@ pub(crate) unsafe fn resume(frame: &mut Frame, context: &Context) {
 /// Does what was found, and what follows it, table by table.
 unsafe fn go_on(frame: &mut Frame, context: &Context, body: &Body, found: Found) {
     let (mut body, mut found) = (body, found);
-    // SAFETY: the caller's promise.
+    // SAFETY: the flow record is one of the body's, or its default, and alive as long as the burst. A header that an entry
+    // leads to is one of the same pipeline, for whose tables frames are parsed.
     unsafe {
         loop {
-            let cell = match found {
-                Found::Cell(cell) => cell,
+            let record = match found {
+                Found::Record(record) => record,
                 Found::Nothing if !body.default.is_null() => body.default,
                 Found::Nothing => return miss(frame, context),
                 Found::Plain => return punt(frame),
                 Found::Paused => return,
             };
-            let Some(next) = act(frame, context, cell) else {
+            let Some(next) = execute(frame, context, record) else {
                 return;
             };
             frame.header = next;
@@ -103,7 +107,7 @@ unsafe fn go_on(frame: &mut Frame, context: &Context, body: &Body, found: Found)
 }
 
 unsafe fn search(frame: &mut Frame, context: &Context, body: &Body) -> Found {
-    // SAFETY: the caller's promise.
+    // SAFETY: the rules or parts are those of this body, for which the frame is parsed.
     unsafe {
         match &body.template {
             Template::Direct(rules) => search_rules(frame, rules),
@@ -116,75 +120,78 @@ unsafe fn search(frame: &mut Frame, context: &Context, body: &Body) -> Found {
     }
 }
 
-/// What a frame's entry is searched by in a table: its body, or where the table was cut that of the frame's piece.
+/// What a frame's entry is searched by in a table: its body, or where the table was cut that of the frame's sub-table.
 unsafe fn body_for<'a>(frame: &mut Frame, context: &Context, header: *const Header) -> &'a Body {
-    // SAFETY: the caller's promise.
+    // SAFETY: the header is alive, and its body is not freed before the burst ends, as it was loaded within it; nor are the
+    // bodies of its sub-tables.
     unsafe {
         let mut body = &*(*header).body.load(Acquire);
-        while let Template::Cut(shape) = &body.template {
-            body = piece(frame, context, body, shape);
+        while let Template::Cut(mask) = &body.template {
+            body = sub_table(frame, context, body, mask);
         }
         body
     }
 }
 
-/// The body of the piece that a frame belongs to.
-unsafe fn piece<'a>(
+/// The body of the sub-table that a frame belongs to.
+unsafe fn sub_table<'a>(
     frame: &mut Frame,
     context: &Context,
     body: &Body,
-    shape: &KeyShape,
+    mask: &KeyMask,
 ) -> &'a Body {
-    // SAFETY: the caller's promise; the first part has the slots of doors, the second is the door to the rest.
+    // SAFETY: the first part of such a body has slots of sub-table pointers, the second is the pointer to the rest. The
+    // frame is parsed for this key.
     unsafe {
-        let found = frame.kinds.contains(shape.require).then(|| {
+        let found = frame.kinds.contains(mask.require).then(|| {
             let slots = body.parts[0].load(Acquire) as *const Slots;
-            let len = read_key(frame, shape);
+            let len = read_key(frame, mask);
             let block = Slots::find(slots, context.arena, &frame.key[..len]);
-            block.map(|block| door_at(context.arena, block, len))
+            block.map(|block| sub_pointer_at(context.arena, block, len))
         });
-        let rest = || &*body.parts[1].load(Acquire).cast::<Door>();
-        let door = found.flatten().unwrap_or_else(rest);
-        &*door.body.load(Acquire)
+        let rest = || &*body.parts[1].load(Acquire).cast::<SubTablePointer>();
+        let sub_pointer = found.flatten().unwrap_or_else(rest);
+        &*sub_pointer.body.load(Acquire)
     }
 }
 
 unsafe fn search_rules(frame: &Frame, rules: &[Rule]) -> Found {
-    // SAFETY: the caller's promise.
+    // SAFETY: words are read only of frames that have the headers required.
     let matches = |rule: &&Rule| unsafe {
-        let words = rule.shape.words.iter().zip(&rule.values);
-        frame.kinds.contains(rule.shape.require) && { words }
+        let words = rule.mask.words.iter().zip(&rule.values);
+        frame.kinds.contains(rule.mask.require) && { words }
             .all(|(&word, &value)| read(frame, word) == value)
     };
     let found = rules.iter().find(matches);
-    found.map_or(Found::Nothing, |rule| Found::Cell(rule.cell))
+    found.map_or(Found::Nothing, |rule| Found::Record(rule.record))
 }
 
-/// Searches one hash table after the other for the cell of the lowest rank.
+/// Searches one hash table after the other for the flow record of the lowest rank.
 unsafe fn search_parts(
     frame: &mut Frame,
     context: &Context,
     body: &Body,
     parts: &[HashPart],
 ) -> Found {
-    let mut best: *const Cell = std::ptr::null();
+    let mut best: *const FlowRecord = std::ptr::null();
     for (part, slots) in parts.iter().zip(&body.parts) {
-        // SAFETY: the caller's promise; each part has its slots.
+        // SAFETY: each part has its slots, whose blocks begin with keys of so many words, and a flow record behind `room`. The
+        // key is read only of frames that have the headers required.
         unsafe {
-            if !frame.kinds.contains(part.shape.require) {
+            if !frame.kinds.contains(part.mask.require) {
                 continue;
             }
             let slots = slots.load(Acquire) as *const Slots;
-            let len = read_key(frame, &part.shape);
+            let len = read_key(frame, &part.mask);
             if part.is_far {
                 Slots::prefetch(slots, &frame.key[..len]);
                 return pause(frame, body, Pause::Slots);
             }
             let block = Slots::find(slots, context.arena, &frame.key[..len]);
             let Some(block) = block else { continue };
-            let cell: *const Cell = cell_at(context.arena, block, part.room);
-            if best.is_null() || (*cell).rank < (*best).rank {
-                best = cell;
+            let record: *const FlowRecord = record_at(context.arena, block, part.room);
+            if best.is_null() || (*record).rank < (*best).rank {
+                best = record;
             }
             if part.is_final {
                 break;
@@ -193,7 +200,7 @@ unsafe fn search_parts(
     }
     match best.is_null() {
         true => Found::Nothing,
-        false => Found::Cell(best),
+        false => Found::Record(best),
     }
 }
 
@@ -204,8 +211,8 @@ unsafe fn search_slots(
     body: &Body,
     part: &HashPart,
 ) -> Found {
-    let len = part.shape.words.len();
-    // SAFETY: the caller's promise.
+    let len = part.mask.words.len();
+    // SAFETY: the body's first part has slots, which are alive as long as the burst; `key` was read before the pause.
     let block = unsafe {
         let slots = body.parts[0].load(Acquire) as *const Slots;
         Slots::find(slots, context.arena, &frame.key[..len])
@@ -213,15 +220,15 @@ unsafe fn search_slots(
     let Some(block) = block else {
         return Found::Nothing;
     };
-    // SAFETY: the block is one of this table.
-    Found::Cell(unsafe { cell_at(context.arena, block, part.room) })
+    // SAFETY: the block is one of this table, with so many words before its flow record.
+    Found::Record(unsafe { record_at(context.arena, block, part.room) })
 }
 
 unsafe fn pause_for_root(frame: &mut Frame, body: &Body, part: &LpmPart) -> Found {
     if !frame.kinds.contains(part.require) {
         return Found::Nothing;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the frame has the headers required.
     let (root, key) = unsafe { (root(body, part), prefix_key(frame, part)) };
     root.prefetch(key);
     pause(frame, body, Pause::Root)
@@ -238,19 +245,20 @@ unsafe fn search_trie(frame: &mut Frame, context: &Context, body: &Body, part: &
     if !frame.kinds.contains(part.require) {
         return Found::Nothing;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the body's first part is the root of a trie in this arena, alive as long as the burst; the frame has the headers
+    // required.
     let found = unsafe { root(body, part).find(context.arena, prefix_key(frame, part)) };
     let Some(block) = found else {
         return Found::Nothing;
     };
-    // SAFETY: the block is one of this table.
-    let cell: *const Cell = unsafe { cell_at(context.arena, block, part.room) };
+    // SAFETY: the block is one of this table, with so many words before its flow record.
+    let record: *const FlowRecord = unsafe { record_at(context.arena, block, part.room) };
     if part.is_far {
-        prefetch(cell.cast());
-        frame.kept[CELL] = cell as u64;
-        return pause(frame, body, Pause::Cell);
+        prefetch(record.cast());
+        frame.kept[RECORD] = record as u64;
+        return pause(frame, body, Pause::Record);
     }
-    Found::Cell(cell)
+    Found::Record(record)
 }
 
 fn root(body: &Body, part: &LpmPart) -> Root {
@@ -259,275 +267,35 @@ fn root(body: &Body, part: &LpmPart) -> Root {
 
 /// The field that the prefixes are of.
 unsafe fn prefix_key<'a>(frame: &Frame, part: &LpmPart) -> &'a [u8] {
-    // SAFETY: the caller's promise: the frame has the field, and nobody writes to it during the search.
+    // SAFETY: the frame has the header that the field is in; nobody writes to it during the search, in which the key is used.
     unsafe { std::slice::from_raw_parts(address(frame, part.field), part.len.into()) }
 }
 
-fn miss(frame: &mut Frame, context: &Context) {
-    if context.misses_punt != 0 {
-        return punt(frame);
+unsafe fn miss(frame: &mut Frame, context: &Context) {
+    // SAFETY: `header` is the table's that the frame is in, and the context has counts for each header.
+    unsafe {
+        if context.misses_punt != 0 {
+            return punt(frame);
+        }
+        let counts = &*context.counts.add((*frame.header).index as usize);
+        add(&counts.misses, 1);
     }
-    // SAFETY: there are counts for each header; `header` was set on the way here.
-    let counts = unsafe { &*context.counts.add((*frame.header).index as usize) };
-    add(&counts.misses, 1);
     frame.out_port = DROP;
 }
 
-fn punt(frame: &mut Frame) {
-    // SAFETY: `header` was set on the way here.
-    frame.table_id = unsafe { (*frame.header).table_id };
-    frame.out_port = PUNT;
-}
-
-/// Counts a frame and does what its entry says; returns the table that follows.
-unsafe fn act(frame: &mut Frame, context: &Context, cell: *const Cell) -> Option<*const Header> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let shape = shape_of(cell);
-        let cell = &*cell;
-        if !can_do(frame, shape) {
-            punt(frame);
-            return None;
-        }
-        count(frame, context, cell);
-        let mut params = cell.params.as_ptr();
-        for &step in &shape.steps {
-            take(frame, step, params);
-            params = params.add(step.params_len());
-        }
-        let out_port = match shape.end {
-            End::Goto => return Some(context.headers.add(cell.target as usize)),
-            End::Output if cell.target == frame.in_port => DROP,
-            End::Output => cell.target,
-            End::InPort => frame.in_port,
-            End::Drop | End::Punt => DROP,
-        };
-        frame.out_port = out_port;
-        None
-    }
-}
-
-/// Whether the steps can be taken with this frame; if not, nothing has been done yet.
-unsafe fn can_do(frame: &Frame, shape: &ActionShape) -> bool {
-    // SAFETY: the caller's promise.
-    let ttl_is_enough = || unsafe { ttl(frame).is_none_or(|(ttl, _)| *ttl > shape.ttl_steps()) };
-    let room = frame.data as usize - frame.floor as usize;
-    shape.end != End::Punt
-        && room >= shape.headroom()
-        && (shape.ttl_steps() == 0 || ttl_is_enough())
-}
-
-unsafe fn count(frame: &Frame, context: &Context, cell: &Cell) {
-    // SAFETY: there are counts for each header.
-    let counts = unsafe { &*context.counts.add((*frame.header).index as usize) };
-    add(&counts.matches, 1);
-    if context.is_shared {
-        cell.counters.packets.fetch_add(1, Relaxed);
-        cell.counters.bytes.fetch_add(frame.len.into(), Relaxed);
-    } else {
-        add(&cell.counters.packets, 1);
-        add(&cell.counters.bytes, frame.len.into());
-    }
-    cell.counters.last_used_ns.store(context.now_ns, Relaxed);
-}
-
-/// Adds to a number that only this thread changes.
-fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Relaxed) + more, Relaxed);
-}
-
-unsafe fn take(frame: &mut Frame, step: Step, params: *const u8) {
-    // SAFETY: the caller's promise: the frame has the headers, the parameters are there.
-    unsafe {
-        match step {
-            Step::SetEthDst => frame.data.copy_from_nonoverlapping(params, 6),
-            Step::SetEthSrc => frame.data.add(6).copy_from_nonoverlapping(params, 6),
-            Step::SetVlanVid if frame.kinds.contains(Kinds::VLAN) => {
-                let vid = u16::from_be_bytes(params.cast::<[u8; 2]>().read());
-                set_tci(frame, tci(frame) & 0xf000 | vid);
-            }
-            Step::SetVlanPcp if frame.kinds.contains(Kinds::VLAN) => {
-                set_tci(frame, tci(frame) & 0x1fff | u16::from(*params) << 13);
-            }
-            Step::SetIpv4Src => set_ipv4_address(frame, 12, params),
-            Step::SetIpv4Dst => set_ipv4_address(frame, 16, params),
-            Step::SetTransportSrc => set_port(frame, 0, params),
-            Step::SetTransportDst => set_port(frame, 2, params),
-            Step::DecNwTtl => dec_ttl(frame),
-            Step::PushVlan(ether_type) => push_vlan(frame, ether_type),
-            Step::PopVlan if frame.kinds.contains(Kinds::VLAN) => pop_vlan(frame),
-            Step::WriteMetadata => {
-                let [value, kept] = params.cast::<[u64; 2]>().read_unaligned();
-                frame.metadata = frame.metadata & kept | value;
-            }
-            Step::SetVlanVid | Step::SetVlanPcp | Step::PopVlan => {}
-        }
-    }
-}
-
-/// The TTL of IPv4 or the hop limit of IPv6, and where the checksum over it is.
-unsafe fn ttl(frame: &Frame) -> Option<(*mut u8, Option<*mut u8>)> {
-    // SAFETY: the caller's promise: the header is there.
-    unsafe {
-        if frame.kinds.contains(Kinds::IPV4) {
-            return Some((frame.network.add(8), Some(frame.network.add(10))));
-        }
-        let is_v6 = frame.kinds.contains(Kinds::IPV6);
-        is_v6.then(|| (frame.network.add(7), None))
-    }
-}
-
-unsafe fn dec_ttl(frame: &mut Frame) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let Some((ttl, sum)) = ttl(frame) else { return };
-        let word = |ttl: u8| u32::from(ttl) << 8;
-        if let Some(sum) = sum {
-            Change::of_word(word(*ttl), word(*ttl - 1)).update(sum);
-        }
-        *ttl -= 1;
-    }
-}
-
-unsafe fn set_ipv4_address(frame: &mut Frame, at: usize, params: *const u8) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let place = frame.network.add(at);
-        let change = Change {
-            gone: (word_at(place) ^ 0xffff) + (word_at(place.add(2)) ^ 0xffff),
-            come: word_at(params) + word_at(params.add(2)),
-        };
-        place.copy_from_nonoverlapping(params, 4);
-        change.update(frame.network.add(10));
-        change.update_transport(frame);
-    }
-}
-
-unsafe fn set_port(frame: &mut Frame, at: usize, params: *const u8) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let place = frame.transport.add(at);
-        let change = Change::of_word(word_at(place), word_at(params));
-        place.copy_from_nonoverlapping(params, 2);
-        change.update_transport(frame);
-    }
-}
-
-/// What changes under a checksum.
-#[derive(Clone, Copy)]
-struct Change {
-    /// The sum of the complements of the words that were.
-    gone: u32,
-    /// The sum of the words that are.
-    come: u32,
-}
-
-impl Change {
-    fn of_word(old: u32, new: u32) -> Self {
-        Self {
-            gone: old ^ 0xffff,
-            come: new,
-        }
-    }
-
-    /// Takes a checksum along (RFC 1624, equation 3).
-    unsafe fn update(self, at: *mut u8) {
-        // SAFETY: the caller's promise: a checksum is there.
-        unsafe {
-            let mut total = (word_at(at) ^ 0xffff) + self.gone + self.come;
-            total = (total & 0xffff) + (total >> 16);
-            total = (total & 0xffff) + (total >> 16);
-            at.cast::<[u8; 2]>().write((!(total as u16)).to_be_bytes());
-        }
-    }
-
-    /// Takes the checksum of TCP or UDP along; of UDP 0 means none (RFC 768).
-    unsafe fn update_transport(self, frame: &Frame) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if frame.kinds.contains(Kinds::TCP) {
-                self.update(frame.transport.add(16));
-            } else if frame.kinds.contains(Kinds::UDP) && word_at(frame.transport.add(6)) != 0 {
-                let sum = frame.transport.add(6);
-                self.update(sum);
-                if word_at(sum) == 0 {
-                    sum.cast::<[u8; 2]>().write([0xff; 2]);
-                }
-            }
-        }
-    }
-}
-
-unsafe fn word_at(at: *const u8) -> u32 {
-    // SAFETY: the caller's promise.
-    u16::from_be_bytes(unsafe { at.cast::<[u8; 2]>().read() }).into()
-}
-
-/// The outermost tag, without the type before it.
-unsafe fn tci(frame: &Frame) -> u16 {
-    // SAFETY: the caller's promise.
-    unsafe { word_at(frame.data.add(14)) as u16 }
-}
-
-unsafe fn set_tci(frame: &mut Frame, tci: u16) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        frame
-            .data
-            .add(14)
-            .cast::<[u8; 2]>()
-            .write(tci.to_be_bytes())
-    };
-    frame.set_tag(0x1000 | tci & 0xfff, tci >> 13);
-}
-
-/// A new tag begins with the values of the outermost there is, but for the drop indicator.
-unsafe fn push_vlan(frame: &mut Frame, ether_type: u16) {
-    let outer = frame.vlan_pcp << 13 | frame.vlan_vid & 0xfff;
-    // SAFETY: the caller's promise; that there is room was looked at.
-    unsafe {
-        frame.data.copy_to(frame.data.sub(4), 12);
-        frame.data = frame.data.sub(4);
-        frame
-            .data
-            .add(12)
-            .cast::<[u8; 2]>()
-            .write(ether_type.to_be_bytes());
-        frame.len += 4;
-        frame.kinds |= Kinds::VLAN;
-        set_tci(frame, outer);
-    }
-}
-
-unsafe fn pop_vlan(frame: &mut Frame) {
-    // SAFETY: the caller's promise: there is a tag.
-    unsafe {
-        frame.data.copy_to(frame.data.add(4), 12);
-        frame.data = frame.data.add(4);
-        frame.len -= 4;
-        if frame.network as usize - frame.data as usize > 14 {
-            let tci = tci(frame);
-            frame.set_tag(0x1000 | tci & 0xfff, tci >> 13);
-        } else {
-            frame.kinds -= Kinds::VLAN;
-            frame.set_tag(0, 0);
-        }
-    }
-}
-
 /// Reads a key into the frame's own room for it; returns how many words it has.
-unsafe fn read_key(frame: &mut Frame, shape: &KeyShape) -> usize {
+unsafe fn read_key(frame: &mut Frame, mask: &KeyMask) -> usize {
     let mut key = [0; MAX_WORDS];
-    for (place, &word) in key.iter_mut().zip(&shape.words) {
-        // SAFETY: the caller's promise.
+    for (place, &word) in key.iter_mut().zip(&mask.words) {
+        // SAFETY: the frame has the headers that the key requires, and these words are in.
         *place = unsafe { read(frame, word) };
     }
     frame.key = key;
-    shape.words.len()
+    mask.words.len()
 }
 
 unsafe fn read(frame: &Frame, word: Word) -> u64 {
-    // SAFETY: the caller's promise: up to 8 bytes behind the frame may be read.
+    // SAFETY: the word begins in a header that is there; 8 bytes behind the longest frame are still in its buffer.
     unsafe { address(frame, word).cast::<u64>().read_unaligned() & word.mask }
 }
 
@@ -538,6 +306,6 @@ unsafe fn address(frame: &Frame, word: Word) -> *const u8 {
         Base::Network => frame.network,
         Base::Transport => frame.transport,
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the word is within the frame's buffer, or within the frame itself.
     unsafe { base.offset(word.at.into()) }
 }

@@ -40,7 +40,7 @@ impl Word {
 
 /// What entries have in common that look at the same bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct KeyShape {
+pub(crate) struct KeyMask {
     /// The headers that a frame must have.
     pub require: Kinds,
     /// What is compared besides.
@@ -49,7 +49,7 @@ pub(crate) struct KeyShape {
     pub depth: Depth,
 }
 
-impl KeyShape {
+impl KeyMask {
     /// Whether all frames match.
     pub fn is_everything(&self) -> bool {
         self.require.is_empty() && self.words.is_empty()

@@ -1,10 +1,10 @@
-//! Tables, cells and the context as machine code sees them: what is where, and what a table is searched by.
+//! Tables, flow records and the context as machine code sees them: what is where, and what a table is searched by.
 //!
 //! ```text
 //!  Header of table 60 ──► Body ──► code (or template, for the interpreter)
-//!                          │ parts: slots of a hash table | root of a trie | Doors to the Bodies of pieces
+//!                          │ parts: slots of a hash table | root of a trie | SubTablePointers to the Bodies of sub-tables
 //!                          ▼
-//!                         Cell (behind its key in a block of the arena) ──► code of its actions (or their shape)
+//!                         FlowRecord (behind its key in a block of the arena) ──► code of its actions (or their mask)
 //!                          │ target
 //!                          ▼
 //!                         Header of the next table
@@ -13,8 +13,8 @@
 //! A table changes by a new body: one pointer is stored, and frames that come to the table from then on meet code and
 //! data that belong together. The old body is freed when no thread can be in it any more ([`crate::fast::memory::epoch`]).
 
-use super::action_program::{ActionShape, MAX_PARAMS};
-use super::key::{KeyShape, Word};
+use super::action_program::{ActionProgram, MAX_PARAMS};
+use super::key::{KeyMask, Word};
 use super::kinds::{Depth, Kinds};
 use crate::EntryCounters;
 use crate::fast::memory::arena::Ref;
@@ -43,11 +43,11 @@ pub(crate) struct Header {
 pub(crate) struct Body {
     /// Where machine code goes on with a frame that comes to the table; 0 for the interpreter.
     pub code: u64,
-    /// The cell of frames that no part matches: of the entry of the lowest rank, where that matches everything. Null
+    /// The flow record of frames that no part matches: of the entry of the lowest rank, where that matches everything. Null
     /// where there is none.
-    pub default: *const Cell,
+    pub default: *const FlowRecord,
     /// For each part of the template: [`Slots`](crate::fast::memory::hash_table::Slots), or the root of a trie. A hash table that
-    /// grows has new slots: they are swapped in here. Of a table that was cut the first are the slots of its [`Door`]s,
+    /// grows has new slots: they are swapped in here. Of a table that was cut the first are the slots of its [`SubTablePointer`]s,
     /// the second is that to the rest.
     pub parts: [AtomicPtr<u8>; MAX_PARTS],
     /// What it is, for the interpreter and for people.
@@ -69,9 +69,9 @@ pub(crate) enum Template {
     Hash(Vec<HashPart>),
     /// A trie of prefixes, longest first.
     Lpm(LpmPart),
-    /// One hash table of [`Door`]s to pieces, by the one field that it looks at. Frames that find none there go on in the
+    /// One hash table of [`SubTablePointer`]s to sub-tables, by the one field that it looks at. Frames that find none there go on in the
     /// rest.
-    Cut(KeyShape),
+    Cut(KeyMask),
     /// Not searched here: frames go on the plain way.
     Plain,
 }
@@ -79,17 +79,17 @@ pub(crate) enum Template {
 /// One entry of [`Template::Direct`], in their order.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    pub shape: KeyShape,
+    pub mask: KeyMask,
     pub values: Vec<u64>,
-    pub cell: *const Cell,
+    pub record: *const FlowRecord,
 }
 
 /// Entries that look at the same bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HashPart {
-    pub shape: KeyShape,
-    /// How many words there are in a block before the cell: those of the key, and more in pieces of a table, which share
-    /// cells.
+    pub mask: KeyMask,
+    /// How many words there are in a block before the flow record: those of the key, and more in sub-tables of a table, which share
+    /// flow records.
     pub room: usize,
     /// Whether what is looked at lies so far out in memory that it pays to fetch it ahead and pause.
     pub is_far: bool,
@@ -108,26 +108,26 @@ pub(crate) struct LpmPart {
     pub len: u8,
     /// Bits that index the root, 16 or 24; nodes take 8 each.
     pub root_bits: u8,
-    /// How many words there are in a block before the cell: some in pieces of a table, which share cells.
+    /// How many words there are in a block before the flow record: some in sub-tables of a table, which share flow records.
     pub room: usize,
     /// As in [`HashPart`].
     pub is_far: bool,
 }
 
-/// What leads on to a piece of a table. In the arena, behind the words of its key, in place of a cell.
+/// What leads on to a sub-table of a table. In the arena, behind the words of its key, in place of a flow record.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Door {
-    /// What the piece is searched by. A piece changes as a table does: one pointer is stored.
+pub(crate) struct SubTablePointer {
+    /// What the sub-table is searched by. A sub-table changes as a table does: one pointer is stored.
     pub body: AtomicPtr<Body>,
 }
 
 /// An entry as far as packets need it. In the arena, behind the words of the key where the table is a hash table.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Cell {
-    /// Machine code for the shape of its actions; for the interpreter, the address of the [`ActionShape`].
-    pub run: u64,
+pub(crate) struct FlowRecord {
+    /// Machine code for the mask of its actions; for the interpreter, the address of the [`ActionProgram`].
+    pub code: u64,
     /// Lower goes first: priority from the highest down, then age.
     pub rank: u64,
     /// Of frames matched since it was made. One thread adds, unless the pipeline is shared by several: then additions are
@@ -153,7 +153,7 @@ pub(crate) struct Context {
     pub counts: *mut TableCounts,
     /// Not 0 where frames that no entry matches go the plain way, since somebody wants to know of them.
     pub misses_punt: u32,
-    /// Whether other threads count in the same cells. Machine code that was made for several threads does not ask.
+    /// Whether other threads count in the same flow records. Machine code that was made for several threads does not ask.
     pub is_shared: bool,
 }
 
@@ -168,60 +168,66 @@ pub(crate) struct TableCounts {
 }
 
 /// Where the parts of a block are, for a table whose keys have so many words.
-pub(crate) fn cell_offset(words: usize) -> usize {
+pub(crate) fn record_offset(words: usize) -> usize {
     8 * words
 }
 
 /// How many units of the arena an entry takes with a key of so many words and so many bytes of parameters.
 pub(crate) fn block_units(words: usize, params: usize) -> usize {
-    let bytes = cell_offset(words) + std::mem::offset_of!(Cell, params) + params;
+    let bytes = record_offset(words) + std::mem::offset_of!(FlowRecord, params) + params;
     bytes.div_ceil(crate::fast::memory::arena::UNIT_BYTES)
 }
 
-/// How many units of the arena a door takes behind a key of so many words.
-pub(crate) fn door_units(words: usize) -> usize {
-    (cell_offset(words) + size_of::<Door>()).div_ceil(crate::fast::memory::arena::UNIT_BYTES)
+/// How many units of the arena a sub-table pointer takes behind a key of so many words.
+pub(crate) fn sub_pointer_units(words: usize) -> usize {
+    (record_offset(words) + size_of::<SubTablePointer>())
+        .div_ceil(crate::fast::memory::arena::UNIT_BYTES)
 }
 
-/// The cell of a block.
+/// The flow record of a block.
 ///
 /// # Safety
 /// `block` is one of the arena at `arena`, of a table whose keys have so many words.
 #[inline]
-pub(crate) unsafe fn cell_at(arena: *mut u8, block: Ref, words: usize) -> *mut Cell {
-    // SAFETY: the caller's promise; the cell begins behind the key.
-    unsafe { arena.add(block.offset() + cell_offset(words)).cast() }
+pub(crate) unsafe fn record_at(arena: *mut u8, block: Ref, words: usize) -> *mut FlowRecord {
+    // SAFETY: the block is in the arena, and its flow record begins behind so many words.
+    unsafe { arena.add(block.offset() + record_offset(words)).cast() }
 }
 
-/// The door of a block.
+/// The sub-table pointer of a block.
 ///
 /// # Safety
-/// `block` is one of the arena at `arena`, of a door with so many words before it.
+/// `block` is one of the arena at `arena`, of a sub-table pointer with so many words before it.
 #[inline]
-pub(crate) unsafe fn door_at<'a>(arena: *mut u8, block: Ref, words: usize) -> &'a Door {
-    // SAFETY: the caller's promise; the door begins behind the key, and is changed by atomics only.
-    unsafe { &*arena.add(block.offset() + cell_offset(words)).cast() }
+pub(crate) unsafe fn sub_pointer_at<'a>(
+    arena: *mut u8,
+    block: Ref,
+    words: usize,
+) -> &'a SubTablePointer {
+    // SAFETY: the block is in the arena, with a sub-table pointer behind so many words, which is changed by atomics only.
+    unsafe { &*arena.add(block.offset() + record_offset(words)).cast() }
 }
 
 impl Body {
     /// How deep frames must have been parsed that come here.
     pub fn depth(&self) -> Depth {
         match &self.template {
-            Template::Direct(rules) => rules.iter().map(|rule| rule.shape.depth).max(),
-            Template::Hash(parts) => parts.iter().map(|part| part.shape.depth).max(),
+            Template::Direct(rules) => rules.iter().map(|rule| rule.mask.depth).max(),
+            Template::Hash(parts) => parts.iter().map(|part| part.mask.depth).max(),
             Template::Lpm(part) => Some(part.depth),
-            Template::Cut(shape) => Some(shape.depth),
+            Template::Cut(mask) => Some(mask.depth),
             Template::Plain => None,
         }
         .unwrap_or_default()
     }
 }
 
-/// Machine code does not look at the shape, but the interpreter does: see [`Cell::run`].
+/// Machine code does not look at the mask, but the interpreter does: see [`FlowRecord::code`].
 ///
 /// # Safety
-/// `cell` is of a pipeline for the interpreter, and not freed.
-pub(crate) unsafe fn shape_of<'a>(cell: *const Cell) -> &'a ActionShape {
-    // SAFETY: the caller's promise; shapes live as long as the cells that name them.
-    unsafe { &*((*cell).run as *const ActionShape) }
+/// `flow record` is of a pipeline for the interpreter, and not freed.
+pub(crate) unsafe fn program_of<'a>(record: *const FlowRecord) -> &'a ActionProgram {
+    // SAFETY: the flow record is alive, and for the interpreter: it names a program, which lives as long as the records
+    // that name it.
+    unsafe { &*((*record).code as *const ActionProgram) }
 }

@@ -1,4 +1,4 @@
-//! Memory for what readers follow numbers to: cells and trie nodes.
+//! Memory for what readers follow numbers to: flow records and trie nodes.
 //!
 //! **What.** [`Arena::allocate`] gives a block of a few cache lines, [`Arena::free`] takes it back. A block's name is a
 //! [`Ref`], the number of its first *unit* of 64 bytes counted from [`Arena::base`]: 28 bits instead of a pointer's 64,
@@ -43,7 +43,7 @@ const SIZES: [usize; 5] = [1, 2, 3, 4, NODE_UNITS];
 
 const RESERVED_BYTES_MAX: usize = REFS as usize * UNIT_BYTES;
 
-/// The first step, which ends where the first huge page but one begins. Enough for a few hundred cells.
+/// The first step, which ends where the first huge page but one begins. Enough for a few hundred flow records.
 const FIRST_STEP_BYTES: usize = 64 << 10;
 
 /// Where the first block lies.

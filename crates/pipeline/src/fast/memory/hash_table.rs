@@ -144,7 +144,7 @@ impl Slots {
     /// `begin`.
     #[inline]
     pub unsafe fn find(array: *const Self, arena_base: *const u8, words: &[u64]) -> Option<Ref> {
-        // SAFETY: as the caller promises.
+        // SAFETY: array and arena are alive, as this function asks for.
         unsafe { Self::position(array, arena_base, words) }.map(|(_, block)| block)
     }
 
@@ -198,7 +198,7 @@ impl Slots {
     /// The array is alive while the slot is used, and has as many slots.
     #[inline]
     unsafe fn slot<'a>(array: *const Self, at: usize) -> &'a AtomicU64 {
-        // SAFETY: within the array, as the caller promises. Slots are accessed as atomics only.
+        // SAFETY: the array has so many slots behind its header, which are accessed as atomics only.
         unsafe { &*array.add(1).cast::<AtomicU64>().add(at) }
     }
 }
@@ -209,9 +209,9 @@ impl Slots {
 /// There is a block in the arena of this base, not freed meanwhile, with a key of as many words, which nobody changes.
 #[inline]
 unsafe fn begins_with(arena_base: *const u8, block: Ref, words: &[u64]) -> bool {
-    // SAFETY: as the caller promises; blocks are aligned to 64 bytes.
+    // SAFETY: the block is within the arena, and aligned to 64 bytes.
     let key = unsafe { arena_base.add(block.offset()) }.cast::<u64>();
-    // SAFETY: the same.
+    // SAFETY: the block begins with as many words, which nobody changes.
     (words.iter().enumerate()).all(|(index, &word)| unsafe { *key.add(index) } == word)
 }
 

@@ -101,7 +101,7 @@ pub(crate) struct Root {
     bytes: usize,
 }
 
-// SAFETY: it is a pointer that only `find` follows, whose caller promises that it may be.
+// SAFETY: it is a pointer that only `find` follows, which is unsafe itself; what is there is changed by atomics.
 unsafe impl Send for Root {}
 // SAFETY: the same.
 unsafe impl Sync for Root {}
@@ -209,13 +209,13 @@ impl<'a> Level<'a> {
 
 /// A prefix and its block, in 24 bytes.
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct KnownPrefix {
     bits: [u32; 4],
     len: u32,
     block: Ref,
 }
 
-impl Record {
+impl KnownPrefix {
     fn new(prefix: Prefix, block: Ref) -> Self {
         let word = |index: u32| (prefix.bits >> (96 - 32 * index)) as u32;
         Self {
@@ -237,7 +237,7 @@ impl Record {
 /// All prefixes of a trie, whatever its entries tell.
 #[derive(Debug)]
 struct Prefixes {
-    records: HashTable<Record>,
+    known: HashTable<KnownPrefix>,
     /// How many there are of each length.
     lengths: [u32; KEY_BYTES_MAX * 8 + 1],
     seeds: (u64, u64),
@@ -246,7 +246,7 @@ struct Prefixes {
 impl Prefixes {
     fn new() -> Self {
         Self {
-            records: HashTable::new(),
+            known: HashTable::new(),
             lengths: [0; KEY_BYTES_MAX * 8 + 1],
             seeds: random_seeds(),
         }
@@ -263,10 +263,8 @@ impl Prefixes {
 
     fn find(&self, prefix: Prefix) -> Option<Ref> {
         let hash = Self::hash(self.seeds, prefix);
-        let record = self
-            .records
-            .find(hash, |record| record.prefix() == prefix)?;
-        Some(record.block)
+        let known = self.known.find(hash, |known| known.prefix() == prefix)?;
+        Some(known.block)
     }
 
     /// The block of the longest prefix that is shorter than this one and covers it.
@@ -279,29 +277,28 @@ impl Prefixes {
 
     fn insert(&mut self, prefix: Prefix, block: Ref) {
         let seeds = self.seeds;
-        let record = Record::new(prefix, block);
-        let hash_of = |record: &Record| Self::hash(seeds, record.prefix());
-        self.records
-            .insert_unique(hash_of(&record), record, hash_of);
+        let known = KnownPrefix::new(prefix, block);
+        let hash_of = |known: &KnownPrefix| Self::hash(seeds, known.prefix());
+        self.known.insert_unique(hash_of(&known), known, hash_of);
         self.lengths[prefix.len as usize] += 1;
     }
 
     fn replace(&mut self, prefix: Prefix, block: Ref) -> Option<Ref> {
         let hash = Self::hash(self.seeds, prefix);
-        let record = self
-            .records
-            .find_mut(hash, |record| record.prefix() == prefix)?;
-        Some(std::mem::replace(&mut record.block, block))
+        let known = self
+            .known
+            .find_mut(hash, |known| known.prefix() == prefix)?;
+        Some(std::mem::replace(&mut known.block, block))
     }
 
     fn remove(&mut self, prefix: Prefix) -> Option<Ref> {
         let hash = Self::hash(self.seeds, prefix);
         let entry = self
-            .records
-            .find_entry(hash, |record| record.prefix() == prefix);
-        let (record, _) = entry.ok()?.remove();
+            .known
+            .find_entry(hash, |known| known.prefix() == prefix);
+        let (known, _) = entry.ok()?.remove();
         self.lengths[prefix.len as usize] -= 1;
-        Some(record.block)
+        Some(known.block)
     }
 }
 
@@ -347,7 +344,7 @@ impl Trie {
 
     /// How many prefixes there are.
     pub fn len(&self) -> usize {
-        self.prefixes.records.len()
+        self.prefixes.known.len()
     }
 
     /// How much memory searches look at: root and nodes.
@@ -363,7 +360,7 @@ impl Trie {
 
     /// The same without the nodes, which are in the arena.
     pub fn bytes_beside_arena(&self) -> usize {
-        self.root.bytes() + self.prefixes.records.allocation_size() + size_of::<Self>()
+        self.root.bytes() + self.prefixes.known.allocation_size() + size_of::<Self>()
     }
 
     /// The block of the longest prefix that a key begins with.

@@ -4,6 +4,6 @@
 
 pub mod changes;
 pub mod choices;
-pub mod court;
+pub mod differential;
 pub mod frames;
 pub mod trial;

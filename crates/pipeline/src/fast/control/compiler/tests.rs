@@ -45,7 +45,7 @@ fn compiled(backend: Backend) -> (Pipeline, Reader) {
     (pipeline, reader)
 }
 
-/// Cells and nodes; arrays keep some room, and code of spare shapes is bounded by their number.
+/// Cells and nodes; arrays keep some room, and code of spare masks is bounded by their number.
 fn held(pipeline: &Pipeline) -> Held {
     let compiler = pipeline.compiler.as_ref().expect("it is compiled");
     Held {
@@ -75,7 +75,7 @@ fn flow_mod(command: FlowModCommand, priority: u16, match_: Match<'static>) -> F
     }
 }
 
-/// The same with one of many shapes of actions.
+/// The same with one of many masks of actions.
 fn with_actions(flow_mod: FlowMod<'static>, number: u64) -> FlowMod<'static> {
     let fields = [OxmField::EthSrc, OxmField::EthDst];
     let set = |bit: u64| {
@@ -122,8 +122,8 @@ fn cycle(backend: Backend, cycles: u64, matches: impl Fn(u64) -> (u16, Match<'st
     }
     assert_eq!(held(&pipeline), before);
     let compiler = pipeline.compiler.as_ref().expect("it is compiled");
-    let shapes = compiler.store.shapes_len();
-    assert!(shapes < 200, "{shapes} shapes of actions are kept");
+    let programs = compiler.store.programs_len();
+    assert!(programs < 200, "{programs} action programs are kept");
     carry_out(
         &mut pipeline,
         &flow_mod(FlowModCommand::Delete, 0, Match::any()),
@@ -192,7 +192,7 @@ fn pieces_that_come_and_go_leave_nothing() {
     }
 }
 
-/// Where there is room for the entries but not for pieces, or for neither, nothing is left behind.
+/// Where there is room for the entries but not for sub-tables, or for neither, nothing is left behind.
 #[test]
 fn pieces_without_room_leave_nothing() {
     for max_bytes in (1..40).map(|kibibytes| kibibytes << 10) {

@@ -3,7 +3,7 @@
 use super::why_plain;
 use crate::fast::control::compiler::Compiler;
 use crate::fast::control::match_key::Key;
-use crate::fast::control::translate::Deed;
+use crate::fast::control::translate::BoundProgram;
 use crate::fast::datapath::action_program::End;
 use crate::fast::datapath::frame::{Burst, Processed, Verdict};
 use crate::fast::datapath::kinds::{Depth, Kinds};
@@ -69,10 +69,10 @@ fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
 
 /// Why an entry's instructions were left to the plain form, for a packet that matches it.
 fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
-    let require = Key::new(&entry.match_).map_or(Kinds::empty(), |key| key.shape.require);
-    let deed = Deed::new(entry, require);
-    if deed.shape.end != End::Punt {
-        return match deed.shape.ttl_steps() {
+    let require = Key::new(&entry.match_).map_or(Kinds::empty(), |key| key.mask.require);
+    let bound = BoundProgram::new(entry, require);
+    if bound.program.end != End::Punt {
+        return match bound.program.ttl_decrements() {
             0 => "there is no room before it for another tag".into(),
             _ => "its TTL is too low to be decremented".into(),
         };
@@ -87,7 +87,7 @@ fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
     let mut actions = instructions.apply.iter().flatten();
     match actions.find(|action| !is_compiled(action, require)) {
         Some(action) => format!("its entry does {action}").into(),
-        None => "its entry sends it out before it is done with it, or does more than a cell has room for".into(),
+        None => "its entry sends it out before it is done with it, or does more than a flow record has room for".into(),
     }
 }
 
@@ -97,5 +97,5 @@ fn is_compiled(action: &Action<'static>, require: Kinds) -> bool {
         apply: Some(vec![*action]),
         ..Instructions::default()
     };
-    Deed::of(&alone, require).is_some()
+    BoundProgram::of(&alone, require).is_some()
 }

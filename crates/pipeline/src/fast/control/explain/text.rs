@@ -1,7 +1,7 @@
 //! Explanations as text.
 
 use super::{
-    ExplainedActions, ExplainedCut, ExplainedPart, ExplainedPieces, ExplainedTable, Explanation,
+    ExplainedActions, ExplainedCut, ExplainedPart, ExplainedSubTables, ExplainedTable, Explanation,
     TemplateKind, words,
 };
 use std::collections::HashMap;
@@ -94,10 +94,12 @@ impl ExplainedTable {
         if let Some(code) = &self.code {
             written.write(f, code, format!("table {table_id}"))?;
         }
-        let pieces = self.cut.iter().flat_map(|cut| &cut.pieces);
-        for (pieces, code) in pieces.filter_map(|pieces| Some((pieces, pieces.code.as_ref()?))) {
-            let whose = match pieces.count {
-                Some(_) => format!("the first piece that is {}", pieces.template),
+        let sub_tables = self.cut.iter().flat_map(|cut| &cut.sub_tables);
+        for (sub_tables, code) in
+            sub_tables.filter_map(|sub_tables| Some((sub_tables, sub_tables.code.as_ref()?)))
+        {
+            let whose = match sub_tables.count {
+                Some(_) => format!("the first sub-table that is {}", sub_tables.template),
                 None => "the rest".to_owned(),
             };
             written.write(f, code, format!("{whose}, of table {table_id}"))?;
@@ -121,14 +123,14 @@ impl ExplainedCut {
             "  cut: by {by}, {values} values, places for {} ({bytes} bytes)",
             words::entries(self.places)
         )?;
-        for pieces in &self.pieces {
-            writeln!(f, "  {}", wrapped(&pieces.text()))?;
+        for sub_tables in &self.sub_tables {
+            writeln!(f, "  {}", wrapped(&sub_tables.text()))?;
         }
         Ok(())
     }
 }
 
-impl ExplainedPieces {
+impl ExplainedSubTables {
     fn text(&self) -> String {
         let Self {
             template, entries, ..
@@ -136,8 +138,8 @@ impl ExplainedPieces {
         let mut text = match self.count {
             None if entries.1 == 0 => return "rest: no entries".to_owned(),
             None => format!("rest: {template}"),
-            Some(1) => format!("1 piece: {template}"),
-            Some(count) => format!("{count} pieces: {template}"),
+            Some(1) => format!("1 sub-table: {template}"),
+            Some(count) => format!("{count} sub-tables: {template}"),
         };
         if !self.cut_by.is_empty() {
             let _ = write!(text, " by {}", self.cut_by.join(" or "));

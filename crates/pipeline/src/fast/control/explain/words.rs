@@ -4,7 +4,7 @@ use super::Row;
 use crate::EntryMatch;
 use crate::fast::control::cut::Cut;
 use crate::fast::control::route::Route;
-use crate::fast::datapath::action_program::{ActionShape, End, Step};
+use crate::fast::datapath::action_program::{ActionProgram, End, Op};
 use crate::fast::datapath::kinds::{Depth, Kinds};
 use std::collections::BTreeSet;
 use urtica_wire::{Field, Match, OxmField};
@@ -83,7 +83,7 @@ pub fn prefixes(routes: &[&Row]) -> String {
     let address = longest.max_by_key(|text| text.find('/').unwrap_or(text.len()));
     let address = address.unwrap_or_default();
     let address = address.split('/').next().unwrap_or_default();
-    let route = |row: &&Row| Route::new(&row.entry.match_, row.key.shape.require);
+    let route = |row: &&Row| Route::new(&row.entry.match_, row.key.mask.require);
     let lengths: BTreeSet<u32> = routes
         .iter()
         .filter_map(route)
@@ -102,20 +102,17 @@ fn listed(items: &[String]) -> String {
     }
 }
 
-/// The steps of a shape and where frames go then. A `*` is each entry's own.
-pub fn actions(shape: &ActionShape) -> String {
-    let end = match shape.end {
+/// The operations of a program and where frames go then. A `*` is each entry's own.
+pub fn actions(program: &ActionProgram) -> String {
+    let end = match program.end {
         End::Output => Some("output:*"),
         End::InPort => Some("IN_PORT"),
         End::Goto => Some("goto_table:*"),
-        End::Drop => (shape.steps.is_empty()).then_some("drop"),
+        End::Drop => (program.ops.is_empty()).then_some("drop"),
         End::Punt => Some("left to the plain form"),
     };
-    let steps = shape
-        .steps
-        .iter()
-        .map(|&step| step_text(step, shape.require));
-    let all = steps.chain(end.map(str::to_owned));
+    let ops = program.ops.iter().map(|&op| op_text(op, program.require));
+    let all = ops.chain(end.map(str::to_owned));
     all.collect::<Vec<_>>().join(",")
 }
 
@@ -136,23 +133,23 @@ pub fn headers(kinds: Kinds) -> String {
     there.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
 }
 
-fn step_text(step: Step, require: Kinds) -> String {
+fn op_text(op: Op, require: Kinds) -> String {
     let is_udp = require.contains(Kinds::UDP);
-    let field = match step {
-        Step::SetEthDst => "eth_dst",
-        Step::SetEthSrc => "eth_src",
-        Step::SetVlanVid => "vlan_vid",
-        Step::SetVlanPcp => "vlan_pcp",
-        Step::SetIpv4Src => "ip_src",
-        Step::SetIpv4Dst => "ip_dst",
-        Step::SetTransportSrc if is_udp => "udp_src",
-        Step::SetTransportDst if is_udp => "udp_dst",
-        Step::SetTransportSrc => "tcp_src",
-        Step::SetTransportDst => "tcp_dst",
-        Step::DecNwTtl => return "dec_ttl".to_owned(),
-        Step::PushVlan(ether_type) => return format!("push_vlan:{ether_type:#06x}"),
-        Step::PopVlan => return "pop_vlan".to_owned(),
-        Step::WriteMetadata => return "write_metadata:*".to_owned(),
+    let field = match op {
+        Op::SetEthDst => "eth_dst",
+        Op::SetEthSrc => "eth_src",
+        Op::SetVlanVid => "vlan_vid",
+        Op::SetVlanPcp => "vlan_pcp",
+        Op::SetIpv4Src => "ip_src",
+        Op::SetIpv4Dst => "ip_dst",
+        Op::SetTransportSrc if is_udp => "udp_src",
+        Op::SetTransportDst if is_udp => "udp_dst",
+        Op::SetTransportSrc => "tcp_src",
+        Op::SetTransportDst => "tcp_dst",
+        Op::DecNwTtl => return "dec_ttl".to_owned(),
+        Op::PushVlan(ether_type) => return format!("push_vlan:{ether_type:#06x}"),
+        Op::PopVlan => return "pop_vlan".to_owned(),
+        Op::WriteMetadata => return "write_metadata:*".to_owned(),
     };
     format!("set_field:*->{field}")
 }

@@ -1,20 +1,20 @@
 //! A form for a table as it is: built whole, before any packet sees it.
 
 use super::part::hash_parts;
-use super::pieces::{Common, Pieces};
 use super::routes::Routes;
-use super::{DefaultEntry, Form, Member, NEAR_BYTES, NO_ROOM, make_cell};
+use super::sub_tables::{Common, SubTables};
+use super::{DefaultEntry, Form, Member, NEAR_BYTES, NO_ROOM, make_record};
 use crate::FlowEntry;
 use crate::fast::control::plan::Plan;
 use crate::fast::control::planned::Planned;
-use crate::fast::control::store::{CellPlace, OwnedBody, Store};
+use crate::fast::control::store::{OwnedBody, RecordPlace, Store};
 use std::ptr::null;
 use std::sync::Arc;
 
-/// New cells, and whose they are. That of what matches everything is the last.
-pub(super) type NewCells = Vec<(Arc<FlowEntry>, CellPlace)>;
+/// New flow records, and whose they are. That of what matches everything is the last.
+pub(super) type NewRecords = Vec<(Arc<FlowEntry>, RecordPlace)>;
 
-/// A form for a plan, what packets are to see of it, and what matches everything. All cells made are appended to `cells`,
+/// A form for a plan, what packets are to see of it, and what matches everything. All flow records made are appended to `flow records`,
 /// also where it fails.
 ///
 /// # Errors
@@ -22,24 +22,24 @@ pub(super) type NewCells = Vec<(Arc<FlowEntry>, CellPlace)>;
 pub(super) fn build(
     store: &mut Store,
     plan: Plan,
-    cells: &mut NewCells,
+    records: &mut NewRecords,
 ) -> Result<(Form, OwnedBody, DefaultEntry), &'static str> {
     let room = plan.room();
     let (entries, default) = plan.entries();
     for planned in entries {
         let words = room.unwrap_or(planned.key.values.len());
-        cells.push((planned.entry.clone(), new_cell(store, planned, words)?));
+        records.push((planned.entry.clone(), new_record(store, planned, words)?));
     }
     if let Some(planned) = default {
-        cells.push((planned.entry.clone(), new_cell(store, planned, 0)?));
+        records.push((planned.entry.clone(), new_record(store, planned, 0)?));
     }
-    let members = entries.iter().zip(&*cells);
+    let members = entries.iter().zip(&*records);
     let members: Vec<_> = members
         .map(|(planned, &(_, place))| Member { planned, place })
         .collect();
-    let default_cell = default
-        .and(cells.last())
-        .map_or(null(), |(_, place)| place.cell.cast_const());
+    let default_record = default
+        .and(records.last())
+        .map_or(null(), |(_, place)| place.record.cast_const());
     let form = match &plan {
         Plan::Plain(reason) => return Err(reason),
         Plan::Direct(_) => Form::Direct,
@@ -50,16 +50,20 @@ pub(super) fn build(
                 cuts: vec![*cut],
                 depth: 1,
                 room: room.unwrap_or_default(),
-                default: default_cell,
+                default: default_record,
             };
-            Form::Cut(Box::new(Pieces::new(store, &members, common)?))
+            Form::Cut(Box::new(SubTables::new(store, &members, common)?))
         }
     };
-    let (form, body) = form.with_body(store, &members, default_cell, NEAR_BYTES)?;
+    let (form, body) = form.with_body(store, &members, default_record, NEAR_BYTES)?;
     let default = default.map(|planned| (planned.rank, planned.entry.clone()));
     Ok((form, body, default))
 }
 
-fn new_cell(store: &mut Store, planned: &Planned, words: usize) -> Result<CellPlace, &'static str> {
-    make_cell(store, planned, words).map_err(|_| NO_ROOM)
+fn new_record(
+    store: &mut Store,
+    planned: &Planned,
+    words: usize,
+) -> Result<RecordPlace, &'static str> {
+    make_record(store, planned, words).map_err(|_| NO_ROOM)
 }

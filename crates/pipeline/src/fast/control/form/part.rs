@@ -2,8 +2,8 @@
 
 use super::{Member, NeedsRebuild, Next};
 use crate::classifier::Rank;
-use crate::fast::control::store::{CellPlace, Store};
-use crate::fast::datapath::key::KeyShape;
+use crate::fast::control::store::{RecordPlace, Store};
+use crate::fast::datapath::key::KeyMask;
 use crate::fast::datapath::table::{HashPart, MAX_PARTS, Template};
 use crate::fast::memory::arena::UNIT_BYTES;
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// The entries that look at the same bits.
 #[derive(Debug)]
 pub(super) struct Part {
-    pub shape: KeyShape,
-    /// How many words there are before each cell.
+    pub mask: KeyMask,
+    /// How many words there are before each flow record.
     room: usize,
     pub table: HashTable,
     /// How many entries have each priority, those included that are hidden behind another one with the same key.
@@ -22,14 +22,14 @@ pub(super) struct Part {
 
 /// Where the part of this entry is; a new one is added at the end, which nobody sees yet.
 pub(super) fn part_index(parts: &mut Vec<Part>, member: &Member) -> Result<usize, NeedsRebuild> {
-    let shape = &member.planned.key.shape;
-    let known = parts.iter().position(|part| part.shape == *shape);
+    let mask = &member.planned.key.mask;
+    let known = parts.iter().position(|part| part.mask == *mask);
     if known.is_none() {
         // One table of prefixes may be better than one hash table for each length.
         if parts.len() == MAX_PARTS || parts.iter().all(|part| part.may_be_routes()) {
             return Err(NeedsRebuild);
         }
-        parts.push(Part::new(shape, member.place.words));
+        parts.push(Part::new(mask, member.place.words));
     }
     Ok(known.unwrap_or(parts.len() - 1))
 }
@@ -38,7 +38,7 @@ pub(super) fn part_index(parts: &mut Vec<Part>, member: &Member) -> Result<usize
 pub(super) fn hash_template(parts: &[Part], near_bytes: usize) -> (Template, Vec<*const u8>) {
     let is_alone = parts.len() == 1;
     let described = parts.iter().enumerate().map(|(index, part)| HashPart {
-        shape: part.shape.clone(),
+        mask: part.mask.clone(),
         room: part.room,
         is_far: is_alone && part.bytes() > near_bytes,
         is_final: parts
@@ -53,10 +53,10 @@ pub(super) fn hash_template(parts: &[Part], near_bytes: usize) -> (Template, Vec
 pub(super) fn hash_parts(store: &Store, members: &[Member]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for member in members {
-        let shape = &member.planned.key.shape;
-        let known = parts.iter().position(|part| part.shape == *shape);
+        let mask = &member.planned.key.mask;
+        let known = parts.iter().position(|part| part.mask == *mask);
         let index = known.unwrap_or_else(|| {
-            parts.push(Part::new(shape, member.place.words));
+            parts.push(Part::new(mask, member.place.words));
             parts.len() - 1
         });
         // No packet has seen the array that it may have outgrown.
@@ -66,11 +66,11 @@ pub(super) fn hash_parts(store: &Store, members: &[Member]) -> Vec<Part> {
 }
 
 impl Part {
-    pub fn new(shape: &KeyShape, room: usize) -> Self {
+    pub fn new(mask: &KeyMask, room: usize) -> Self {
         Self {
-            shape: shape.clone(),
+            mask: mask.clone(),
             room,
-            table: HashTable::new(shape.words.len()),
+            table: HashTable::new(mask.words.len()),
             priorities: BTreeMap::new(),
         }
     }
@@ -94,7 +94,7 @@ impl Part {
 
     /// Whether all entries may be routes of one length, as far as can be told without a look at them.
     fn may_be_routes(&self) -> bool {
-        self.priorities.len() == 1 && self.shape.words.len() <= 2
+        self.priorities.len() == 1 && self.mask.words.len() <= 2
     }
 
     fn count(&mut self, rank: Rank) {
@@ -120,14 +120,14 @@ impl Part {
             return self.table.insert(&store.arena, values, place.block);
         };
         if member.planned.rank.to_bits() < store.rank_of(twin, self.room) {
-            // The one that is hidden now keeps its cell, for packets that have found it.
+            // The one that is hidden now keeps its flow record, for packets that have found it.
             self.table.replace(&store.arena, values, place.block);
         }
         None
     }
 
     /// Has packets find an entry in the place of another one with the same match and rank, unless that is hidden.
-    pub fn replace(&mut self, store: &Store, old: CellPlace, member: &Member) {
+    pub fn replace(&mut self, store: &Store, old: RecordPlace, member: &Member) {
         let values = &member.planned.key.values;
         if self.table.find(&store.arena, values) == Some(old.block) {
             self.table.replace(&store.arena, values, member.place.block);

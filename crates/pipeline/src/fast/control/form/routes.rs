@@ -16,15 +16,15 @@ const ROOT_BITS: u8 = 16;
 #[derive(Debug)]
 pub(super) struct Routes {
     table: RouteTable,
-    /// Those by which the piece came about whose entries these are.
+    /// Those by which the sub-table came about whose entries these are.
     cuts: Vec<Cut>,
-    /// How many words there are before each cell.
+    /// How many words there are before each flow record.
     room: usize,
     pub trie: Trie,
 }
 
 impl Routes {
-    /// A trie of these entries, all of a table or of a piece that these cuts have made.
+    /// A trie of these entries, all of a table or of a sub-table that these cuts have made.
     ///
     /// # Errors
     /// They are no routes, or there is no room for the nodes.
@@ -97,7 +97,7 @@ impl Routes {
     }
 
     fn route(&self, planned: &Planned) -> Result<Route, NeedsRebuild> {
-        let require = planned.key.shape.require;
+        let require = planned.key.mask.require;
         Route::within(&planned.entry.match_, require, &self.cuts).ok_or(NeedsRebuild)
     }
 }

@@ -1,9 +1,9 @@
-//! What entries do to frames, by the shape of their actions.
+//! What entries do to frames, by the program of their actions.
 //!
 //! ```text
 //!  checks that change nothing ──► the plain way
 //!  count
-//!  steps, which add up what checksums have to follow
+//!  operations, which add up what checksums have to follow
 //!  checksums
 //!  end
 //! ```
@@ -14,60 +14,57 @@ use super::operands::place;
 use super::sums::Sums;
 use super::vlan;
 use super::writer::{Pointer, Writer, param};
-use crate::fast::datapath::action_program::{ActionShape, End, Step};
+use crate::fast::datapath::action_program::{ActionProgram, End, Op};
 use crate::fast::datapath::frame::DROP;
 use crate::fast::datapath::kinds::Kinds;
-use crate::fast::datapath::table::{Cell, TableCounts};
+use crate::fast::datapath::offset;
+use crate::fast::datapath::table::{FlowRecord, TableCounts};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
-/// Where the TTL of IPv4 and the hop limit of IPv6 are.
-const IPV4_TTL: i32 = 8;
-const IPV6_HOP_LIMIT: i32 = 7;
-
-/// `rax` holds the cell. `rdx` is for whatever is at hand, `r8` for the pointer to `data` or `transport`, `r9` for
+/// `rax` holds the flow record. `rdx` is for whatever is at hand, `r8` for the pointer to `data` or `transport`, `r9` for
 /// `network`; `r10` and `r11` are those of [`Sums`].
 pub(super) fn emit(
     emitter: &mut Emitter,
-    shape: &ActionShape,
+    program: &ActionProgram,
     is_shared: bool,
 ) -> Result<(), IcedError> {
-    if shape.end == End::Punt {
+    if program.end == End::Punt {
         return ends::punt(emitter);
     }
     let mut to_plain = emitter.label();
-    let mut actions = Actions::new(emitter, shape);
+    let mut actions = Actions::new(emitter, program);
     actions.check(to_plain)?;
     actions.count(is_shared)?;
-    actions.steps()?;
+    actions.ops()?;
     actions.end()?;
-    if shape.ttl_steps() > 0 || shape.headroom() > 0 {
+    if program.ttl_decrements() > 0 || program.headroom() > 0 {
         emitter.here(&mut to_plain, "punt")?;
         ends::punt(emitter)?;
     }
     Ok(())
 }
 
-/// Code for the actions of one shape.
+/// Code for the actions of one program.
 struct Actions<'a> {
     writer: Writer<'a>,
-    shape: &'a ActionShape,
+    program: &'a ActionProgram,
     sums: Sums,
 }
 
 impl<'a> Actions<'a> {
-    fn new(emitter: &'a mut Emitter, shape: &'a ActionShape) -> Self {
+    fn new(emitter: &'a mut Emitter, program: &'a ActionProgram) -> Self {
         Self {
-            writer: Writer::new(emitter, shape.require),
-            shape,
-            sums: Sums::of(&shape.steps),
+            writer: Writer::new(emitter, program.require),
+            program,
+            sums: Sums::of(&program.ops),
         }
     }
 
     /// What must not happen after the frame was counted.
     fn check(&mut self, to_plain: CodeLabel) -> Result<(), IcedError> {
-        let headroom = self.shape.headroom() as i32;
+        let headroom = self.program.headroom() as i32;
         if headroom > 0 {
             self.writer.point_to(Pointer::Data)?;
             let asm = &mut self.writer.emitter.asm;
@@ -76,10 +73,10 @@ impl<'a> Actions<'a> {
             asm.cmp(rdx, headroom)?;
             asm.jb(to_plain)?;
         }
-        let steps = u32::from(self.shape.ttl_steps());
-        if steps > 0 {
+        let ops = u32::from(self.program.ttl_decrements());
+        if ops > 0 {
             self.of_ip("ttl is high enough", |actions, ttl, _| {
-                actions.writer.emitter.asm.cmp(byte_ptr(r9 + ttl), steps)?;
+                actions.writer.emitter.asm.cmp(byte_ptr(r9 + ttl), ops)?;
                 actions.writer.emitter.asm.jbe(to_plain)
             })?;
         }
@@ -91,71 +88,79 @@ impl<'a> Actions<'a> {
         let asm = &mut self.writer.emitter.asm;
         asm.mov(edx, dword_ptr(place!(frame.len)))?;
         if is_shared {
-            asm.lock().inc(qword_ptr(place!(cell.counters.packets)))?;
+            asm.lock().inc(qword_ptr(place!(record.counters.packets)))?;
             asm.lock()
-                .add(qword_ptr(place!(cell.counters.bytes)), rdx)?;
+                .add(qword_ptr(place!(record.counters.bytes)), rdx)?;
         } else {
-            asm.inc(qword_ptr(place!(cell.counters.packets)))?;
-            asm.add(qword_ptr(place!(cell.counters.bytes)), rdx)?;
+            asm.inc(qword_ptr(place!(record.counters.packets)))?;
+            asm.add(qword_ptr(place!(record.counters.bytes)), rdx)?;
         }
         asm.mov(rdx, qword_ptr(place!(context.now_ns)))?;
-        asm.mov(qword_ptr(place!(cell.counters.last_used_ns)), rdx)?;
+        asm.mov(qword_ptr(place!(record.counters.last_used_ns)), rdx)?;
         ends::count(self.writer.emitter, offset_of!(TableCounts, matches))
     }
 
-    fn steps(&mut self) -> Result<(), IcedError> {
-        let mut rest = self.shape.steps.as_slice();
-        let mut params = offset_of!(Cell, params);
+    fn ops(&mut self) -> Result<(), IcedError> {
+        let mut rest = self.program.ops.as_slice();
+        let mut params = offset_of!(FlowRecord, params);
         while !rest.is_empty() {
             let taken = match rest {
-                [Step::SetEthDst, Step::SetEthSrc, ..] => {
+                [Op::SetEthDst, Op::SetEthSrc, ..] => {
                     self.set_both_eth(params)?;
                     2
                 }
-                [Step::SetTransportSrc, Step::SetTransportDst, ..] => {
+                [Op::SetTransportSrc, Op::SetTransportDst, ..] => {
                     self.sums.set_both_ports(&mut self.writer, params)?;
                     2
                 }
                 _ => {
-                    self.step(rest[0], params)?;
+                    self.op(rest[0], params)?;
                     1
                 }
             };
             let (done, others) = rest.split_at(taken);
-            params += done.iter().map(|step| step.params_len()).sum::<usize>();
+            params += done.iter().map(|op| op.params_len()).sum::<usize>();
             rest = others;
         }
         self.sums.finish(&mut self.writer)
     }
 
-    /// One step, whose parameters are so far behind the beginning of the cell.
-    fn step(&mut self, step: Step, params: usize) -> Result<(), IcedError> {
-        match step {
-            Step::SetEthDst => self.set_eth(0, params),
-            Step::SetEthSrc => self.set_eth(6, params),
-            Step::SetVlanVid => vlan::set_vid(&mut self.writer, params),
-            Step::SetVlanPcp => vlan::set_pcp(&mut self.writer, params),
-            Step::SetIpv4Src => self.sums.set_address(&mut self.writer, 12, params),
-            Step::SetIpv4Dst => self.sums.set_address(&mut self.writer, 16, params),
-            Step::SetTransportSrc => self.sums.set_port(&mut self.writer, 0, params),
-            Step::SetTransportDst => self.sums.set_port(&mut self.writer, 2, params),
-            Step::DecNwTtl => self.dec_ttl(),
-            Step::PushVlan(ether_type) => vlan::push(&mut self.writer, ether_type),
-            Step::PopVlan => vlan::pop(&mut self.writer),
-            Step::WriteMetadata => self.write_metadata(params),
+    /// One operation, whose parameters are so far behind the beginning of the flow record.
+    fn op(&mut self, op: Op, params: usize) -> Result<(), IcedError> {
+        match op {
+            Op::SetEthDst => self.set_eth(offset::ETH_DST, params),
+            Op::SetEthSrc => self.set_eth(offset::ETH_SRC, params),
+            Op::SetVlanVid => vlan::set_vid(&mut self.writer, params),
+            Op::SetVlanPcp => vlan::set_pcp(&mut self.writer, params),
+            Op::SetIpv4Src => self
+                .sums
+                .set_address(&mut self.writer, offset::IPV4_SRC, params),
+            Op::SetIpv4Dst => self
+                .sums
+                .set_address(&mut self.writer, offset::IPV4_DST, params),
+            Op::SetTransportSrc => self
+                .sums
+                .set_port(&mut self.writer, offset::SRC_PORT, params),
+            Op::SetTransportDst => self
+                .sums
+                .set_port(&mut self.writer, offset::DST_PORT, params),
+            Op::DecNwTtl => self.dec_ttl(),
+            Op::PushVlan(ether_type) => vlan::push(&mut self.writer, ether_type),
+            Op::PopVlan => vlan::pop(&mut self.writer),
+            Op::WriteMetadata => self.write_metadata(params),
         }
     }
 
-    fn set_eth(&mut self, at: i32, params: usize) -> Result<(), IcedError> {
+    fn set_eth(&mut self, at: usize, params: usize) -> Result<(), IcedError> {
         self.writer.point_to(Pointer::Data)?;
         let asm = &mut self.writer.emitter.asm;
         asm.mov(edx, dword_ptr(param(params)))?;
-        asm.mov(dword_ptr(r8 + at), edx)?;
+        asm.mov(dword_ptr(r8 + at as i32), edx)?;
         asm.movzx(edx, word_ptr(param(params + 4)))?;
-        asm.mov(word_ptr(r8 + at + 4), dx)
+        asm.mov(word_ptr(r8 + at as i32 + 4), dx)
     }
 
-    /// Both addresses lie behind each other, in the frame as in the cell.
+    /// Both addresses lie behind each other, in the frame as in the flow record.
     fn set_both_eth(&mut self, params: usize) -> Result<(), IcedError> {
         self.writer.point_to(Pointer::Data)?;
         let asm = &mut self.writer.emitter.asm;
@@ -192,26 +197,26 @@ impl<'a> Actions<'a> {
     ) -> Result<(), IcedError> {
         self.writer.point_to_network()?;
         if self.writer.known.contains(Kinds::IPV4) {
-            return code(self, IPV4_TTL, true);
+            return code(self, offset::IPV4_TTL as i32, true);
         }
         if self.writer.known.contains(Kinds::IPV6) {
-            return code(self, IPV6_HOP_LIMIT, false);
+            return code(self, offset::IPV6_HOP_LIMIT as i32, false);
         }
         let (mut not_v4, mut done) = (self.writer.emitter.label(), self.writer.emitter.label());
         self.writer.unless(Kinds::IPV4, not_v4)?;
-        code(self, IPV4_TTL, true)?;
+        code(self, offset::IPV4_TTL as i32, true)?;
         self.writer.emitter.asm.jmp(done)?;
         self.writer.emitter.here(&mut not_v4, "not IPv4")?;
         self.writer.unless(Kinds::IPV6, done)?;
-        code(self, IPV6_HOP_LIMIT, false)?;
+        code(self, offset::IPV6_HOP_LIMIT as i32, false)?;
         self.writer.here(&mut done, behind)
     }
 
     fn end(&mut self) -> Result<(), IcedError> {
         let asm = &mut self.writer.emitter.asm;
-        match self.shape.end {
+        match self.program.end {
             End::Output => {
-                asm.mov(edx, dword_ptr(place!(cell.target)))?;
+                asm.mov(edx, dword_ptr(place!(record.target)))?;
                 asm.mov(r8d, DROP)?;
                 asm.cmp(edx, dword_ptr(place!(frame.in_port)))?;
                 asm.cmove(edx, r8d)?;

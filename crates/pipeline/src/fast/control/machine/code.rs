@@ -19,7 +19,7 @@ impl Code {
     }
 
     /// Where it begins, for [`Body::code`](crate::fast::datapath::table::Body::code) or
-    /// [`Cell::run`](crate::fast::datapath::table::Cell::run).
+    /// [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code).
     pub fn address(&self) -> u64 {
         self.bytes().as_ptr().addr() as u64
     }
@@ -30,7 +30,7 @@ impl Code {
     }
 
     /// Its instructions, one a line. No absolute address is in it: places in the code and in structures have names, and
-    /// cells are numbered.
+    /// flow records are numbered.
     pub fn listing(&self) -> String {
         listing::of(self.bytes(), &self.names)
     }

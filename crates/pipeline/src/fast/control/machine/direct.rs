@@ -9,14 +9,14 @@ use super::ends;
 use super::error::CodeError;
 use super::operands::{place, pointer_to};
 use super::words::{self, Pair, R8, RAX, WordReader};
-use crate::fast::datapath::action_program::ActionShape;
-use crate::fast::datapath::key::{Base, KeyShape, Word};
+use crate::fast::datapath::action_program::ActionProgram;
+use crate::fast::datapath::key::{Base, KeyMask, Word};
 use crate::fast::datapath::table::Rule;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// An entry and the shape of its actions.
-type Entry<'a> = (&'a Rule, &'a ActionShape);
+/// An entry and the mask of its actions.
+type Entry<'a> = (&'a Rule, &'a ActionProgram);
 
 /// The bases that have a register each, with it.
 const POINTERS: [(Base, AsmRegister64); 3] = [
@@ -31,13 +31,15 @@ pub(super) fn emit(
     rules: &[Entry],
     is_shared: bool,
 ) -> Result<(), CodeError> {
-    let fits = |(rule, _): &Entry| rule.values.len() == rule.shape.words.len();
+    let fits = |(rule, _): &Entry| rule.values.len() == rule.mask.words.len();
     if !rules.iter().all(fits) {
-        return Err(CodeError::Shape("a rule without a value for each word"));
+        return Err(CodeError::Unsupported(
+            "a rule without a value for each word",
+        ));
     }
     emitter.asm.mov(qword_ptr(place!(frame.body)), rdx)?;
     let mut first = 0;
-    for group in rules.chunk_by(|(one, _), (other, _)| one.shape == other.shape) {
+    for group in rules.chunk_by(|(one, _), (other, _)| one.mask == other.mask) {
         emit_group(emitter, group, first, is_shared)?;
         first += group.len();
     }
@@ -53,15 +55,15 @@ fn emit_group(
     is_shared: bool,
 ) -> Result<(), IcedError> {
     let mut end = emitter.label();
-    begin_group(emitter, &group[0].0.shape, end)?;
-    for (index, (rule, shape)) in group.iter().enumerate() {
+    begin_group(emitter, &group[0].0.mask, end)?;
+    for (index, (rule, program)) in group.iter().enumerate() {
         let is_last = index + 1 == group.len();
         let mut next = if is_last { end } else { emitter.label() };
         compare_all(emitter, rule, next)?;
-        let cell = rule.cell.addr() as u64;
-        emitter.name_constant(cell, format!("cell {}", first + index));
-        emitter.asm.mov(rax, cell)?;
-        actions::emit(emitter, shape, is_shared)?;
+        let record = rule.record.addr() as u64;
+        emitter.name_constant(record, format!("record {}", first + index));
+        emitter.asm.mov(rax, record)?;
+        actions::emit(emitter, program, is_shared)?;
         let name = format!("behind {}", first + index);
         emitter.here(if is_last { &mut end } else { &mut next }, name)?;
     }
@@ -69,15 +71,15 @@ fn emit_group(
 }
 
 /// Looks at the headers, and reads what all of the group need.
-fn begin_group(emitter: &mut Emitter, shape: &KeyShape, next: CodeLabel) -> Result<(), IcedError> {
-    words::require(emitter, shape.require, next)?;
+fn begin_group(emitter: &mut Emitter, mask: &KeyMask, next: CodeLabel) -> Result<(), IcedError> {
+    words::require(emitter, mask.require, next)?;
     for (base, register) in POINTERS {
-        let is_used = shape.words.iter().any(|word| word.base == base);
+        let is_used = mask.words.iter().any(|word| word.base == base);
         if let Some(pointer) = pointer_to(base).filter(|_| is_used) {
             emitter.asm.mov(register, qword_ptr(pointer))?;
         }
     }
-    match shape.words.first() {
+    match mask.words.first() {
         Some(word) => read(emitter, word, R8),
         None => Ok(()),
     }
@@ -85,7 +87,7 @@ fn begin_group(emitter: &mut Emitter, shape: &KeyShape, next: CodeLabel) -> Resu
 
 /// Goes elsewhere with frames that do not match. The first word has been read.
 fn compare_all(emitter: &mut Emitter, rule: &Rule, otherwise: CodeLabel) -> Result<(), IcedError> {
-    let pairs = rule.shape.words.iter().zip(&rule.values);
+    let pairs = rule.mask.words.iter().zip(&rule.values);
     for (index, (word, &value)) in pairs.enumerate() {
         if index == 0 {
             compare(emitter, R8, value)?;

@@ -1,4 +1,4 @@
-//! Where code ends: in a cell's actions, in the next table, or with a verdict.
+//! Where code ends: in a flow record's actions, in the next table, or with a verdict.
 
 use super::emit::Emitter;
 use super::operands::place;
@@ -8,9 +8,9 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
-/// Jumps to the actions of the cell in `rax`.
-pub(super) fn run(emitter: &mut Emitter) -> Result<(), IcedError> {
-    emitter.asm.jmp(qword_ptr(place!(cell.run)))
+/// Jumps to the actions of the flow record in `rax`.
+pub(super) fn act(emitter: &mut Emitter) -> Result<(), IcedError> {
+    emitter.asm.jmp(qword_ptr(place!(record.code)))
 }
 
 /// No entry but the one that matches everything, if there is one. `rdx` holds the body.
@@ -19,7 +19,7 @@ pub(super) fn miss(emitter: &mut Emitter) -> Result<(), IcedError> {
     emitter.asm.mov(rax, qword_ptr(place!(body.default)))?;
     emitter.asm.test(rax, rax)?;
     emitter.asm.je(none)?;
-    run(emitter)?;
+    act(emitter)?;
     emitter.here(&mut none, "none")?;
     emitter.asm.cmp(dword_ptr(place!(context.misses_punt)), 0)?;
     emitter.asm.jne(to_plain)?;
@@ -44,10 +44,10 @@ pub(super) fn verdict(emitter: &mut Emitter, out_port: u32) -> Result<(), IcedEr
     emitter.asm.ret()
 }
 
-/// To the table whose header's number is the cell's target.
+/// To the table whose header's number is the flow record's target.
 pub(super) fn goto(emitter: &mut Emitter) -> Result<(), IcedError> {
     let asm = &mut emitter.asm;
-    asm.mov(ecx, dword_ptr(place!(cell.target)))?;
+    asm.mov(ecx, dword_ptr(place!(record.target)))?;
     asm.shl(rcx, size_of::<Header>().ilog2())?;
     asm.add(rcx, qword_ptr(place!(context.headers)))?;
     asm.mov(rdx, qword_ptr(place!(header.body)))?;

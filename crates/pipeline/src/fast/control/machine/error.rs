@@ -15,9 +15,9 @@ pub(crate) enum CodeError {
     /// The system gives no memory that code can run in.
     #[error("the system gives no memory that can be executed: {0}")]
     Refused(io::Error),
-    /// A shape that no table has.
+    /// Something that no table has.
     #[error("there is no machine code for {0}")]
-    Shape(&'static str),
+    Unsupported(&'static str),
     /// An instruction that does not exist; a mistake of ours.
     #[error("machine code cannot be encoded: {0}")]
     Encode(#[from] IcedError),

@@ -6,11 +6,11 @@
 //!    probe: free slot ──► next part; other tag ──► next slot
 //!           tag ──► block                 [far: fetch the block, pause]
 //!           other words ──► next slot
-//!    found: keep the cell of the lower rank; run it at once where no later part can have a better one
-//!  run the cell kept, else the default, else count a miss
+//!    found: keep the flow record of the lower rank; run it at once where no later part can have a better one
+//!  run the flow record kept, else the default, else count a miss
 //! ```
 //!
-//! Of a table that was cut there is one part, whose blocks have no cells but doors: what is found is the body of a piece,
+//! Of a table that was cut there is one part, whose blocks have no flow records but sub-table pointers: what is found is the body of a piece,
 //! whose code is next, with the same header in `rcx`. Where nothing is found, that is the body of the rest.
 
 use super::emit::Emitter;
@@ -18,8 +18,10 @@ use super::ends;
 use super::error::CodeError;
 use super::operands::{Kept, key_word, place};
 use super::words::{self, Pair, R9, R11, RAX, RDX, WordReader};
-use crate::fast::datapath::key::{KeyShape, MAX_WORDS, Word};
-use crate::fast::datapath::table::{Body, Cell, Door, HashPart, MAX_PARTS, cell_offset};
+use crate::fast::datapath::key::{KeyMask, MAX_WORDS, Word};
+use crate::fast::datapath::table::{
+    Body, FlowRecord, HashPart, MAX_PARTS, SubTablePointer, record_offset,
+};
 use crate::fast::memory::arena::UNIT_BYTES;
 use crate::fast::memory::hash_table::{Slots, TAG_MARK};
 use iced_x86::IcedError;
@@ -30,36 +32,38 @@ use std::mem::offset_of;
 /// slot and then its block, `eax` the tag.
 pub(super) fn emit(emitter: &mut Emitter, parts: &[HashPart]) -> Result<(), CodeError> {
     if !(1..=MAX_PARTS).contains(&parts.len()) {
-        return Err(CodeError::Shape("a hash template of no parts or too many"));
+        return Err(CodeError::Unsupported(
+            "a hash template of no parts or too many",
+        ));
     }
-    let mut words = parts.iter().map(|part| part.shape.words.len());
+    let mut words = parts.iter().map(|part| part.mask.words.len());
     if !words.all(|words| (1..=MAX_WORDS).contains(&words)) {
-        return Err(CodeError::Shape(
+        return Err(CodeError::Unsupported(
             "a hash table whose key has no words or too many",
         ));
     }
-    Ok(Search::new(emitter, parts, Finds::Cells).emit()?)
+    Ok(Search::new(emitter, parts, Finds::Records).emit()?)
 }
 
-/// The same for the doors of a table that was cut, which are found by keys of this shape.
-pub(super) fn emit_cut(emitter: &mut Emitter, shape: &KeyShape) -> Result<(), CodeError> {
-    if !(1..=MAX_WORDS).contains(&shape.words.len()) {
-        return Err(CodeError::Shape("a cut by no words or too many"));
+/// The same for the sub-table pointers of a table that was cut, which are found by keys of this mask.
+pub(super) fn emit_cut(emitter: &mut Emitter, mask: &KeyMask) -> Result<(), CodeError> {
+    if !(1..=MAX_WORDS).contains(&mask.words.len()) {
+        return Err(CodeError::Unsupported("a cut by no words or too many"));
     }
     let part = HashPart {
-        shape: shape.clone(),
-        room: shape.words.len(),
+        mask: mask.clone(),
+        room: mask.words.len(),
         is_far: false,
         is_final: true,
     };
-    Ok(Search::new(emitter, &[part], Finds::Doors).emit()?)
+    Ok(Search::new(emitter, &[part], Finds::SubTables).emit()?)
 }
 
 /// What is behind the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finds {
-    Cells,
-    Doors,
+    Records,
+    SubTables,
 }
 
 /// A place in the header of the slots, which `r8` points to.
@@ -123,15 +127,17 @@ impl<'a> Search<'a> {
             self.emitter.asm.mov(rax, qword_ptr(Kept::Best.place()))?;
             self.emitter.asm.test(rax, rax)?;
             self.emitter.asm.je(none)?;
-            ends::run(self.emitter)?;
+            ends::act(self.emitter)?;
             self.emitter.here(&mut none, "default")?;
         }
         self.emitter.asm.mov(rdx, qword_ptr(place!(frame.body)))?;
-        if self.finds == Finds::Doors {
+        if self.finds == Finds::SubTables {
             let rest = offset_of!(Body, parts) + 8;
-            let door = offset_of!(Door, body);
+            let sub_pointer = offset_of!(SubTablePointer, body);
             self.emitter.asm.mov(r8, qword_ptr(rdx + rest as i32))?;
-            self.emitter.asm.mov(rdx, qword_ptr(r8 + door as i32))?;
+            self.emitter
+                .asm
+                .mov(rdx, qword_ptr(r8 + sub_pointer as i32))?;
             return ends::enter(self.emitter);
         }
         ends::miss(self.emitter)
@@ -152,9 +158,9 @@ impl<'a> Search<'a> {
     fn part(&mut self, index: usize, next: CodeLabel) -> Result<(), IcedError> {
         let part = &self.parts[index];
         let slots = offset_of!(Body, parts) + 8 * index;
-        words::require(self.emitter, part.shape.require, next)?;
+        words::require(self.emitter, part.mask.require, next)?;
         self.emitter.asm.mov(r8, qword_ptr(rdx + slots as i32))?;
-        self.hash(&part.shape.words)?;
+        self.hash(&part.mask.words)?;
         self.find_home()?;
         if part.is_far {
             self.fetch_slot(index)?;
@@ -261,7 +267,7 @@ impl<'a> Search<'a> {
     }
 
     fn has_several(&self, index: usize) -> bool {
-        self.parts[index].shape.words.len() > 1
+        self.parts[index].mask.words.len() > 1
     }
 
     /// Looks at slots from `r10` on.
@@ -301,7 +307,7 @@ impl<'a> Search<'a> {
     /// Compares the key with the one that the block in `r11` begins with.
     fn compare(&mut self, index: usize, unequal: CodeLabel) -> Result<(), IcedError> {
         let asm = &mut self.emitter.asm;
-        let words = self.parts[index].shape.words.len();
+        let words = self.parts[index].mask.words.len();
         if words == 1 {
             asm.cmp(qword_ptr(r11), r9)?;
             return asm.jne(unequal);
@@ -314,18 +320,18 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Runs the cell of the block in `r11`, or keeps it if none that was kept goes first; or goes through the door there.
+    /// Runs the flow record of the block in `r11`, or keeps it if none that was kept goes first; or goes through the sub-table pointer there.
     fn found(&mut self, index: usize, next: CodeLabel) -> Result<(), IcedError> {
-        let behind = cell_offset(self.parts[index].room);
-        if self.finds == Finds::Doors {
-            let body = behind + offset_of!(Door, body);
+        let behind = record_offset(self.parts[index].room);
+        if self.finds == Finds::SubTables {
+            let body = behind + offset_of!(SubTablePointer, body);
             self.emitter.asm.mov(rdx, qword_ptr(r11 + body as i32))?;
             return ends::enter(self.emitter);
         }
         let is_last = index + 1 == self.parts.len() || self.parts[index].is_final;
         self.emitter.asm.lea(rax, ptr(r11 + behind as i32))?;
         if is_last && !self.has_rival(index) {
-            return ends::run(self.emitter);
+            return ends::act(self.emitter);
         }
         let mut keep = self.emitter.label();
         if self.has_rival(index) {
@@ -333,13 +339,13 @@ impl<'a> Search<'a> {
             asm.mov(r11, qword_ptr(Kept::Best.place()))?;
             asm.test(r11, r11)?;
             asm.je(keep)?;
-            asm.mov(rdx, qword_ptr(r11 + offset_of!(Cell, rank) as i32))?;
-            asm.cmp(rdx, qword_ptr(place!(cell.rank)))?;
+            asm.mov(rdx, qword_ptr(r11 + offset_of!(FlowRecord, rank) as i32))?;
+            asm.cmp(rdx, qword_ptr(place!(record.rank)))?;
             asm.jb(if is_last { self.end } else { next })?;
         }
         self.emitter.here(&mut keep, format!("keep {index}"))?;
         if is_last {
-            return ends::run(self.emitter);
+            return ends::act(self.emitter);
         }
         self.emitter.asm.mov(qword_ptr(Kept::Best.place()), rax)?;
         self.emitter.asm.jmp(next)

@@ -3,7 +3,7 @@
 //! ```text
 //!  first bits of the field ──► entry of the root      [far, and a root of 24 bits: fetch it, pause]
 //!  while the entry is a node: next byte ──► its entry  [far: fetch it, pause]
-//!  none ──► default, or a miss; else run the cell      [far: fetch it, pause]
+//!  none ──► default, or a miss; else run the flow record      [far: fetch it, pause]
 //! ```
 
 use super::emit::Emitter;
@@ -11,7 +11,7 @@ use super::ends;
 use super::error::CodeError;
 use super::operands::{Kept, place};
 use super::words::{self, WordReader};
-use crate::fast::datapath::table::{LpmPart, cell_offset};
+use crate::fast::datapath::table::{LpmPart, record_offset};
 use crate::fast::memory::arena::UNIT_BYTES;
 use crate::fast::memory::lpm::{KEY_BYTES_MAX, NODE};
 use iced_x86::IcedError;
@@ -21,7 +21,7 @@ use iced_x86::code_asm::*;
 pub(super) fn emit(emitter: &mut Emitter, part: &LpmPart) -> Result<(), CodeError> {
     let len = usize::from(part.len);
     if !matches!(part.root_bits, 16 | 24) || !(root_bytes(part)..=KEY_BYTES_MAX).contains(&len) {
-        return Err(CodeError::Shape("a trie of such a field and root"));
+        return Err(CodeError::Unsupported("a trie of such a field and root"));
     }
     let missed = emitter.label();
     Ok(Search {
@@ -63,7 +63,7 @@ impl Search<'_> {
             self.node(byte)?;
         }
         self.emitter.here(&mut leaf, "leaf")?;
-        self.run()?;
+        self.act()?;
         self.emitter.here(&mut self.missed, "missed")?;
         ends::miss(self.emitter)
     }
@@ -112,22 +112,22 @@ impl Search<'_> {
         self.emitter.asm.mov(r11d, dword_ptr(r11))
     }
 
-    /// Runs the cell of the entry in `r11d`, if it has one.
-    fn run(&mut self) -> Result<(), IcedError> {
+    /// Runs the flow record of the entry in `r11d`, if it has one.
+    fn act(&mut self) -> Result<(), IcedError> {
         self.emitter.asm.test(r11d, r11d)?;
         self.emitter.asm.je(self.missed)?;
         self.follow()?;
         if self.part.is_far {
-            self.fetch("cell")?;
+            self.fetch("record")?;
         }
         match self.part.room {
             0 => self.emitter.asm.mov(rax, r11)?,
             room => {
-                let offset = cell_offset(room) as i32;
+                let offset = record_offset(room) as i32;
                 self.emitter.asm.lea(rax, ptr(r11 + offset))?;
             }
         }
-        ends::run(self.emitter)
+        ends::act(self.emitter)
     }
 
     /// Turns the number of a block in `r11` into its address.

@@ -1,12 +1,12 @@
-//! Machine code for x86-64: one piece for each shape of table and for each shape of action list.
+//! Machine code for x86-64: one piece for each mask of table and for each mask of action list.
 //!
-//! **What.** [`Assembler`] turns a shape into [`Code`]. Tables' code is called as [`TableCode`](crate::fast::datapath::backend::TableCode), and is done with a frame
+//! **What.** [`Assembler`] turns a mask into [`Code`]. Tables' code is called as [`TableCode`](crate::fast::datapath::backend::TableCode), and is done with a frame
 //! when `ret` comes with [`Frame::resume`](crate::fast::datapath::frame::Frame::resume) still 0; else it waits for memory, and is called again as [`ResumeCode`](crate::fast::datapath::backend::ResumeCode).
-//! Code of actions is jumped to with the cell in `rax` and the other registers as tables' code has them.
+//! Code of actions is jumped to with the flow record in `rax` and the other registers as tables' code has them.
 //!
 //! **Why.** A search that knows what it looks for has no loop over fields, no test for what cannot be, and no
-//! interpreter's jumps; see ESWITCH (SIGCOMM 2016) section 3. Code knows shapes only, never one table's addresses: ten
-//! tables of one shape share it, and with it what the processor learned about its jumps. Only [`Assembler::direct`] is
+//! interpreter's jumps; see ESWITCH (SIGCOMM 2016) section 3. Code knows masks only, never one table's addresses: ten
+//! tables of one mask share it, and with it what the processor learned about its jumps. Only [`Assembler::direct`] is
 //! about one table, as the constants that it compares with are the table.
 //!
 //! **How.** `iced-x86` encodes; sequences are chosen here. Registers that a call may change are used, and no others:
@@ -17,7 +17,7 @@
 //! | `rsi` | the [`Context`](crate::fast::datapath::table::Context) |
 //! | `rcx` | the [`Header`](crate::fast::datapath::table::Header) of the table |
 //! | `rdx` | the [`Body`](crate::fast::datapath::table::Body), where a table begins; then it is free |
-//! | `rax` | the [`Cell`](crate::fast::datapath::table::Cell), once found |
+//! | `rax` | the [`FlowRecord`](crate::fast::datapath::table::FlowRecord), once found |
 //! | `r8` to `r11` | whatever the code at hand says |
 //!
 //! **Cost.** Some ten microseconds for a piece of code, and a page of memory.
@@ -44,18 +44,18 @@ mod vlan;
 mod words;
 mod writer;
 
-pub(crate) use cache::{CodeCache, Shape};
+pub(crate) use cache::{CodeCache, CodeKey};
 pub(crate) use code::Code;
 pub(crate) use error::CodeError;
 
-use crate::fast::datapath::action_program::ActionShape;
-use crate::fast::datapath::key::KeyShape;
+use crate::fast::datapath::action_program::ActionProgram;
+use crate::fast::datapath::key::KeyMask;
 use crate::fast::datapath::table::{HashPart, LpmPart, Rule};
 use emit::Emitter;
 use memory::Room;
 use std::sync::Arc;
 
-/// Makes code of shapes.
+/// Makes code of masks.
 #[derive(Debug)]
 pub(crate) struct Assembler {
     room: Arc<Room>,
@@ -64,7 +64,7 @@ pub(crate) struct Assembler {
 
 impl Assembler {
     /// One whose code takes at most so many bytes altogether, counted in whole pages. `is_shared` is whether several
-    /// threads add to the counters of the same cells.
+    /// threads add to the counters of the same flow records.
     pub fn new(limit_bytes: usize, is_shared: bool) -> Self {
         Self {
             room: Arc::new(Room::new(limit_bytes)),
@@ -97,16 +97,16 @@ impl Assembler {
     ///
     /// # Errors
     /// No room, or a key of no words or too many.
-    pub fn cut(&self, shape: &KeyShape) -> Result<Code, CodeError> {
-        self.make(|emitter| hash::emit_cut(emitter, shape))
+    pub fn cut(&self, mask: &KeyMask) -> Result<Code, CodeError> {
+        self.make(|emitter| hash::emit_cut(emitter, mask))
     }
 
-    /// The code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with the shape of its actions. It
-    /// has the cells' addresses in it, and is good as long as they are.
+    /// The code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with the mask of its actions. It
+    /// has the flow records' addresses in it, and is good as long as they are.
     ///
     /// # Errors
     /// No room.
-    pub fn direct(&self, rules: &[(&Rule, &ActionShape)]) -> Result<Code, CodeError> {
+    pub fn direct(&self, rules: &[(&Rule, &ActionProgram)]) -> Result<Code, CodeError> {
         self.make(|emitter| direct::emit(emitter, rules, self.is_shared))
     }
 
@@ -118,12 +118,12 @@ impl Assembler {
         self.make(|emitter| Ok(ends::punt(emitter)?))
     }
 
-    /// What [`Cell::run`](crate::fast::datapath::table::Cell::run) is for entries whose actions have this shape.
+    /// What [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code) is for entries whose actions have this mask.
     ///
     /// # Errors
     /// No room.
-    pub fn actions(&self, shape: &ActionShape) -> Result<Code, CodeError> {
-        self.make(|emitter| Ok(actions::emit(emitter, shape, self.is_shared)?))
+    pub fn actions(&self, program: &ActionProgram) -> Result<Code, CodeError> {
+        self.make(|emitter| Ok(actions::emit(emitter, program, self.is_shared)?))
     }
 
     fn make(

@@ -20,8 +20,8 @@ macro_rules! place {
     (body.$field:ident) => {
         iced_x86::code_asm::rdx + std::mem::offset_of!($crate::fast::datapath::table::Body, $field) as i32
     };
-    (cell.$($field:ident).+) => {
-        iced_x86::code_asm::rax + std::mem::offset_of!($crate::fast::datapath::table::Cell, $($field).+) as i32
+    (record.$($field:ident).+) => {
+        iced_x86::code_asm::rax + std::mem::offset_of!($crate::fast::datapath::table::FlowRecord, $($field).+) as i32
     };
 }
 pub(super) use place;
@@ -35,9 +35,9 @@ pub(super) enum Kept {
     Tag,
     /// The address of the hash table.
     Slots,
-    /// The address of the block of the slot that has the tag, or of the cell found.
+    /// The address of the block of the slot that has the tag, or of the flow record found.
     Block,
-    /// The cell of the parts that were searched already, or null.
+    /// The flow record of the parts that were searched already, or null.
     Best,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn name_of(register: Register, offset: usize) -> Option<&'static str>
             [$((offset_of!($kind, $($field).+), concat!($prefix $(, ".", stringify!($field))+)),)*]
         };
     }
-    use crate::fast::datapath::table::{Body, Cell, Context, Header};
+    use crate::fast::datapath::table::{Body, Context, FlowRecord, Header};
     let find = |names: &[(usize, &'static str)]| {
         let mut names = names.iter();
         names.find(|(at, _)| *at == offset).map(|(_, name)| *name)
@@ -108,7 +108,7 @@ pub(super) fn name_of(register: Register, offset: usize) -> Option<&'static str>
         Register::RCX => find(&names!(Header, "header": body index table_id)),
         Register::RDX => find(&names!(Body, "body": code default parts)),
         Register::RAX => {
-            find(&names!(Cell, "cell": run rank counters.packets counters.bytes counters.last_used_ns target params))
+            find(&names!(FlowRecord, "record": code rank counters.packets counters.bytes counters.last_used_ns target params))
         }
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Checksums: what changes is added up as the steps go, and the sums follow at the end.
+//! Checksums: what changes is added up as the operations go, and the sums follow at the end.
 //!
 //! RFC 1624 has the new checksum as `~(~sum + ~old + new)` in ones' complement, for each word that changes. Addition can
 //! be put off and put together, as the plain form's step by step gives the same: what it is modulo 0xffff does not
@@ -6,13 +6,16 @@
 //! in any byte order (RFC 1071 section 2), so words are added as they lie in memory, 32 bits at once.
 
 use super::writer::{Pointer, Writer, param};
-use crate::fast::datapath::action_program::Step;
+use crate::fast::datapath::action_program::Op;
 use crate::fast::datapath::kinds::Kinds;
+use crate::fast::datapath::offset;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// Where the checksum of the IPv4 header is.
-const IPV4_SUM: i32 = 10;
+/// Where the checksum of the IPv4 header is, and those of TCP and UDP.
+const IPV4_SUM: i32 = offset::IPV4_CHECKSUM as i32;
+const TCP_SUM: i32 = offset::TCP_CHECKSUM as i32;
+const UDP_SUM: i32 = offset::UDP_CHECKSUM as i32;
 
 /// What one TTL less adds to the complement of the sum: `~old + new` with `new = old - 1`, in this machine's order, in
 /// which the TTL is the lower byte of its word.
@@ -25,31 +28,31 @@ pub(super) struct Sums {
     /// Whether `r11` holds the changes of ports.
     has_ports: bool,
     /// Decrements of the TTL that the checksum has not followed yet.
-    ttl_steps: i32,
+    ttl_decrements: i32,
     /// Whether the TTL's changes wait for those of addresses.
     ttl_waits: bool,
 }
 
 impl Sums {
-    pub fn of(steps: &[Step]) -> Self {
-        let is_address = |step: &Step| matches!(step, Step::SetIpv4Src | Step::SetIpv4Dst);
+    pub fn of(ops: &[Op]) -> Self {
+        let is_address = |op: &Op| matches!(op, Op::SetIpv4Src | Op::SetIpv4Dst);
         Self {
             has_addresses: false,
             has_ports: false,
-            ttl_steps: 0,
-            ttl_waits: steps.iter().any(is_address),
+            ttl_decrements: 0,
+            ttl_waits: ops.iter().any(is_address),
         }
     }
 
     pub fn set_address(
         &mut self,
         writer: &mut Writer,
-        at: i32,
+        at: usize,
         params: usize,
     ) -> Result<(), IcedError> {
         writer.point_to_network()?;
         let asm = &mut writer.emitter.asm;
-        asm.mov(edx, dword_ptr(r9 + at))?;
+        asm.mov(edx, dword_ptr(r9 + at as i32))?;
         asm.not(edx)?;
         if std::mem::replace(&mut self.has_addresses, true) {
             asm.add(r10, rdx)?;
@@ -57,27 +60,27 @@ impl Sums {
             asm.mov(r10, rdx)?;
         }
         asm.mov(edx, dword_ptr(param(params)))?;
-        asm.mov(dword_ptr(r9 + at), edx)?;
+        asm.mov(dword_ptr(r9 + at as i32), edx)?;
         asm.add(r10, rdx)
     }
 
     pub fn set_port(
         &mut self,
         writer: &mut Writer,
-        at: i32,
+        at: usize,
         params: usize,
     ) -> Result<(), IcedError> {
         writer.point_to(Pointer::Transport)?;
-        writer.emitter.asm.movzx(edx, word_ptr(r8 + at))?;
+        writer.emitter.asm.movzx(edx, word_ptr(r8 + at as i32))?;
         writer.emitter.asm.xor(edx, 0xffff)?;
         self.add_port(writer)?;
         let asm = &mut writer.emitter.asm;
         asm.movzx(edx, word_ptr(param(params)))?;
-        asm.mov(word_ptr(r8 + at), dx)?;
+        asm.mov(word_ptr(r8 + at as i32), dx)?;
         asm.add(r11, rdx)
     }
 
-    /// Both ports lie behind each other, in the frame as in the cell.
+    /// Both ports lie behind each other, in the frame as in the flow record.
     pub fn set_both_ports(&mut self, writer: &mut Writer, params: usize) -> Result<(), IcedError> {
         writer.point_to(Pointer::Transport)?;
         writer.emitter.asm.mov(edx, dword_ptr(r8))?;
@@ -102,7 +105,7 @@ impl Sums {
     /// [`TTL_LESS`].
     pub fn ttl_decremented(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
         if self.ttl_waits {
-            self.ttl_steps += 1;
+            self.ttl_decrements += 1;
             return Ok(());
         }
         let asm = &mut writer.emitter.asm;
@@ -129,8 +132,11 @@ impl Sums {
         writer.emitter.asm.movzx(edx, word_ptr(r9 + IPV4_SUM))?;
         writer.emitter.asm.xor(edx, 0xffff)?;
         writer.emitter.asm.add(rdx, r10)?;
-        if self.ttl_steps > 0 {
-            writer.emitter.asm.add(rdx, self.ttl_steps * TTL_LESS)?;
+        if self.ttl_decrements > 0 {
+            writer
+                .emitter
+                .asm
+                .add(rdx, self.ttl_decrements * TTL_LESS)?;
         }
         fold(writer, R8)?;
         writer.emitter.asm.mov(word_ptr(r9 + IPV4_SUM), dx)
@@ -209,7 +215,3 @@ struct Spare(AsmRegister64, AsmRegister32, AsmRegister16);
 
 const R8: Spare = Spare(r8, r8d, r8w);
 const R9: Spare = Spare(r9, r9d, r9w);
-
-/// Where the checksums of TCP and UDP are.
-const TCP_SUM: i32 = 16;
-const UDP_SUM: i32 = 6;

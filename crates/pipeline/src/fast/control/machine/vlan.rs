@@ -6,19 +6,16 @@
 use super::operands::place;
 use super::writer::{Pointer, Writer, param};
 use crate::fast::datapath::kinds::Kinds;
+use crate::fast::datapath::offset;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use urtica_wire::VLAN_PRESENT;
 use urtica_wire::packet::ethernet;
 
-/// The two Ethernet addresses, which every frame begins with.
-const ADDRESSES_LEN: i32 = 12;
-
-/// How many bytes a tag has.
-const TAG_LEN: i32 = 4;
-
-/// How far behind the beginning the TCI of the outermost tag is.
-const TCI: i32 = 14;
+/// The same as the interpreter goes by.
+const ADDRESSES_LEN: i32 = offset::ADDRESSES_LEN as i32;
+const TAG_LEN: i32 = offset::TAG_LEN as i32;
+const TCI: i32 = offset::TCI as i32;
 
 /// The bits of a TCI that are the id.
 const VLAN_ID: i32 = 0xfff;

@@ -104,9 +104,8 @@ impl WordReader {
         base: Base,
         at: i16,
     ) -> Result<AsmMemoryOperand, IcedError> {
-        if let Some(pointer) = pointer_to(base)
-            && self.loaded != Some(base)
-        {
+        let needed = pointer_to(base).filter(|_| self.loaded != Some(base));
+        if let Some(pointer) = needed {
             emitter.asm.mov(self.pointer, qword_ptr(pointer))?;
             self.loaded = Some(base);
         }

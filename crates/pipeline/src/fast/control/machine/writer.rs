@@ -68,7 +68,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A parameter, so far behind the beginning of the cell.
+/// A parameter, so far behind the beginning of the flow record.
 pub(super) fn param(offset: usize) -> AsmMemoryOperand {
     rax + offset as i32
 }

@@ -178,7 +178,7 @@ fn the_writer_knows_prefixes_in_at_most_40_bytes() {
         let block = Ref::from_bits(number + 1).unwrap();
         prefixes.insert(Prefix::new(&number.to_be_bytes(), 32), block);
     }
-    assert!(prefixes.records.allocation_size() <= 100_000 * 40);
+    assert!(prefixes.known.allocation_size() <= 100_000 * 40);
 }
 
 /// Keys that share enough bits for prefixes to be nested.

@@ -26,7 +26,7 @@ struct Parsed {
 /// An action list with its parameters, as the compiled and as the plain form have it.
 #[derive(Clone, Debug)]
 struct List {
-    shape: ActionShape,
+    program: ActionProgram,
     params: Vec<u8>,
     plain: Vec<Plain>,
 }
@@ -129,40 +129,40 @@ fn transport_header(random: &[u8], kinds: Kinds) -> Vec<u8> {
     header
 }
 
-/// The steps that the builder makes for entries that require these headers.
-fn steps_for(require: Kinds) -> Vec<Step> {
-    let mut steps = vec![
-        Step::SetEthDst,
-        Step::SetEthSrc,
-        Step::SetVlanVid,
-        Step::SetVlanPcp,
-        Step::DecNwTtl,
-        Step::PushVlan(ether_type::VLAN),
-        Step::PushVlan(ether_type::SERVICE_VLAN),
-        Step::PopVlan,
-        Step::WriteMetadata,
+/// The operations that the builder makes for entries that require these headers.
+fn ops_for(require: Kinds) -> Vec<Op> {
+    let mut ops = vec![
+        Op::SetEthDst,
+        Op::SetEthSrc,
+        Op::SetVlanVid,
+        Op::SetVlanPcp,
+        Op::DecNwTtl,
+        Op::PushVlan(ether_type::VLAN),
+        Op::PushVlan(ether_type::SERVICE_VLAN),
+        Op::PopVlan,
+        Op::WriteMetadata,
     ];
     if require.contains(Kinds::IPV4) {
-        steps.extend([Step::SetIpv4Src, Step::SetIpv4Dst]);
+        ops.extend([Op::SetIpv4Src, Op::SetIpv4Dst]);
     }
     if require.intersects(Kinds::TCP | Kinds::UDP) {
-        steps.extend([Step::SetTransportSrc, Step::SetTransportDst]);
+        ops.extend([Op::SetTransportSrc, Op::SetTransportDst]);
     }
-    steps
+    ops
 }
 
-/// A step with its parameters.
-fn step_for(require: Kinds) -> impl Strategy<Value = (Step, Vec<u8>)> {
-    select(steps_for(require)).prop_flat_map(|step| {
-        let params = edgy(step.params_len()).prop_map(move |mut params| {
-            match step {
-                Step::SetVlanVid => params[0] &= 0xf,
-                Step::SetVlanPcp => params[0] &= 7,
+/// A operation with its parameters.
+fn op_for(require: Kinds) -> impl Strategy<Value = (Op, Vec<u8>)> {
+    select(ops_for(require)).prop_flat_map(|op| {
+        let params = edgy(op.params_len()).prop_map(move |mut params| {
+            match op {
+                Op::SetVlanVid => params[0] &= 0xf,
+                Op::SetVlanPcp => params[0] &= 7,
                 _ => {}
             }
             params
         });
-        (Just(step), params)
+        (Just(op), params)
     })
 }
 
@@ -173,50 +173,47 @@ fn list_for(kinds: Kinds) -> impl Strategy<Value = List> {
     let end = select(&[End::Output, End::InPort, End::Goto, End::Drop]);
     (require, end)
         .prop_flat_map(|(require, end)| {
-            vec(step_for(require), 0..7).prop_map(move |steps| {
-                let params: Vec<u8> = steps
-                    .iter()
-                    .flat_map(|(_, params)| params.clone())
-                    .collect();
+            vec(op_for(require), 0..7).prop_map(move |ops| {
+                let params: Vec<u8> = ops.iter().flat_map(|(_, params)| params.clone()).collect();
                 List {
-                    shape: ActionShape {
+                    program: ActionProgram {
                         require,
-                        steps: steps.iter().map(|(step, _)| *step).collect(),
+                        ops: ops.iter().map(|(op, _)| *op).collect(),
                         end,
                     },
                     params,
-                    plain: steps
+                    plain: ops
                         .iter()
-                        .map(|(step, params)| plain(*step, params, require))
+                        .map(|(op, params)| plain(*op, params, require))
                         .collect(),
                 }
             })
         })
-        .prop_filter("a cell has room for the parameters", |list| {
+        .prop_filter("a record has room for the parameters", |list| {
             list.params.len() <= MAX_PARAMS
         })
 }
 
-fn plain(step: Step, params: &[u8], require: Kinds) -> Plain {
+fn plain(op: Op, params: &[u8], require: Kinds) -> Plain {
     let number = params
         .iter()
         .fold(0, |number: u128, &byte| number << 8 | u128::from(byte));
     let is_tcp = require.contains(Kinds::TCP);
-    let action = match step {
-        Step::SetEthDst => set(OxmField::EthDst, number),
-        Step::SetEthSrc => set(OxmField::EthSrc, number),
-        Step::SetVlanVid => set(OxmField::VlanVid, number | 0x1000),
-        Step::SetVlanPcp => set(OxmField::VlanPcp, number),
-        Step::SetIpv4Src => set(OxmField::Ipv4Src, number),
-        Step::SetIpv4Dst => set(OxmField::Ipv4Dst, number),
-        Step::SetTransportSrc if is_tcp => set(OxmField::TcpSrc, number),
-        Step::SetTransportSrc => set(OxmField::UdpSrc, number),
-        Step::SetTransportDst if is_tcp => set(OxmField::TcpDst, number),
-        Step::SetTransportDst => set(OxmField::UdpDst, number),
-        Step::DecNwTtl => Action::DecNwTtl,
-        Step::PushVlan(ether_type) => Action::PushVlan(ether_type),
-        Step::PopVlan => Action::PopVlan,
-        Step::WriteMetadata => {
+    let action = match op {
+        Op::SetEthDst => set(OxmField::EthDst, number),
+        Op::SetEthSrc => set(OxmField::EthSrc, number),
+        Op::SetVlanVid => set(OxmField::VlanVid, number | 0x1000),
+        Op::SetVlanPcp => set(OxmField::VlanPcp, number),
+        Op::SetIpv4Src => set(OxmField::Ipv4Src, number),
+        Op::SetIpv4Dst => set(OxmField::Ipv4Dst, number),
+        Op::SetTransportSrc if is_tcp => set(OxmField::TcpSrc, number),
+        Op::SetTransportSrc => set(OxmField::UdpSrc, number),
+        Op::SetTransportDst if is_tcp => set(OxmField::TcpDst, number),
+        Op::SetTransportDst => set(OxmField::UdpDst, number),
+        Op::DecNwTtl => Action::DecNwTtl,
+        Op::PushVlan(ether_type) => Action::PushVlan(ether_type),
+        Op::PopVlan => Action::PopVlan,
+        Op::WriteMetadata => {
             let word =
                 |at: usize| u64::from_ne_bytes(params[at..at + 8].try_into().expect("8 bytes"));
             return Plain::Metadata {
@@ -232,8 +229,8 @@ fn plain(step: Step, params: &[u8], require: Kinds) -> Plain {
 fn applied(parsed: &Parsed, list: &List, metadata: u64) -> Option<Packet> {
     let mut packet = Packet::new(PortNo(7), &parsed.bytes);
     packet.metadata = metadata;
-    for step in &list.plain {
-        match step {
+    for op in &list.plain {
+        match op {
             Plain::Action(action) => packet.apply(action).then_some(())?,
             Plain::Metadata { bits, keep } => packet.metadata = packet.metadata & keep | bits,
         }
@@ -278,28 +275,28 @@ struct Run {
 fn run(parsed: &Parsed, list: &List, target: u32, headroom: usize, is_shared: bool) -> Run {
     let mut world = World::new();
     let assembler = Assembler::new(1 << 20, is_shared);
-    let actions = assembler.actions(&list.shape).unwrap();
+    let actions = assembler.actions(&list.program).unwrap();
     let table = assembler
         .hash(&[super::tables::part_that_never_matches()])
         .unwrap();
     let plain = assembler.plain().unwrap();
     let there = body(&plain);
     world.headers[THERE].body = AtomicPtr::new((&raw const there).cast_mut());
-    let block = world.block(&[], &cell(&actions, 0, target, &list.params));
+    let block = world.block(&[], &record(&actions, 0, target, &list.params));
     let mut body = body(&table);
-    body.default = world.cell(block, 0);
+    body.default = world.record(block, 0);
 
     let mut buffer = Box::new([0; 512]);
     let mut frame = frame_of(parsed, &mut buffer[..], METADATA);
     frame.floor = frame.data.wrapping_sub(headroom);
     world.run(&mut frame, &body);
-    // SAFETY: the cell is in the arena, and nobody else is there.
-    let cell = unsafe { &*body.default };
+    // SAFETY: the flow record is in the arena, and nobody else is there.
+    let record = unsafe { &*body.default };
     Run {
         counters: [
-            &cell.counters.packets,
-            &cell.counters.bytes,
-            &cell.counters.last_used_ns,
+            &record.counters.packets,
+            &record.counters.bytes,
+            &record.counters.last_used_ns,
         ]
         .map(|counter| counter.load(Relaxed)),
         world,
@@ -322,7 +319,7 @@ proptest! {
         target in select(&[THERE as u32, 7]),
         is_shared in any::<bool>(),
     ) {
-        let target = if list.shape.end == End::Goto { THERE as u32 } else { target };
+        let target = if list.program.end == End::Goto { THERE as u32 } else { target };
         let run = run(&parsed, &list, target, HEADROOM, is_shared);
         let frame = &run.frame;
         let start = run.buffer.as_ptr().addr() + HEADROOM;
@@ -342,7 +339,7 @@ proptest! {
         prop_assert_eq!((frame.vlan_vid, frame.vlan_pcp), tag_fields(&packet));
         prop_assert_eq!(frame.kinds - Kinds::VLAN, parsed.kinds - Kinds::VLAN);
         prop_assert_eq!(frame.kinds.contains(Kinds::VLAN), packet.layout().vlan.is_some());
-        let ends_at = match list.shape.end {
+        let ends_at = match list.program.end {
             End::Output if target == 7 => (DROP, 0),
             End::Output => (target, 0),
             End::InPort => (7, 0),
@@ -355,9 +352,9 @@ proptest! {
     }
 }
 
-fn of_steps(steps: &[Step], end: End) -> List {
+fn of_ops(ops: &[Op], end: End) -> List {
     List {
-        shape: shape(Kinds::empty(), steps, end),
+        program: program(Kinds::empty(), ops, end),
         params: Vec::new(),
         plain: Vec::new(),
     }
@@ -374,7 +371,7 @@ fn untagged() -> Parsed {
 
 #[test]
 fn frames_without_room_for_tags_go_the_plain_way() {
-    let list = of_steps(&[Step::PushVlan(0x8100), Step::PushVlan(0x8100)], End::Drop);
+    let list = of_ops(&[Op::PushVlan(0x8100), Op::PushVlan(0x8100)], End::Drop);
     let enough = run(&untagged(), &list, 0, 8, false);
     assert_eq!((enough.frame.out_port, enough.frame.len), (DROP, 68));
     let too_little = run(&untagged(), &list, 0, 7, false);
@@ -387,7 +384,7 @@ fn frames_without_room_for_tags_go_the_plain_way() {
 
 #[test]
 fn what_only_the_plain_form_does_is_not_counted() {
-    let run = run(&untagged(), &of_steps(&[], End::Punt), 0, 64, false);
+    let run = run(&untagged(), &of_ops(&[], End::Punt), 0, 64, false);
     assert_eq!(
         (run.frame.out_port, run.frame.table_id),
         (PUNT, 100 + HERE as u32)

@@ -118,12 +118,12 @@ fn hash(entries: u64, is_far: bool) {
     let mut world = World::new();
     let assembler = Assembler::new(1 << 20, false);
     let actions = assembler
-        .actions(&shape(Kinds::empty(), &[], End::Output))
+        .actions(&program(Kinds::empty(), &[], End::Output))
         .unwrap();
     let mut table = HashTable::new(1);
     for number in 0..entries {
         let key = [mac(number)];
-        let block = world.block_for(&key, &cell(&actions, 0, 1, &[0x42; 12]), 12);
+        let block = world.block_for(&key, &record(&actions, 0, 1, &[0x42; 12]), 12);
         drop(table.insert(&world.arena, &key, block));
     }
     let code = assembler.hash(&[eth_dst(is_far)]).unwrap();
@@ -143,7 +143,7 @@ fn lpm(routes: u64, root_bits: u8, is_far: bool) {
     let mut trie = Trie::new(4, root_bits.into());
     let mut known = HashSet::new();
     for number in 0..routes {
-        let block = world.block_for(&[], &cell(&actions, 0, 1, &[0x42; 12]), 12);
+        let block = world.block_for(&[], &record(&actions, 0, 1, &[0x42; 12]), 12);
         let prefix = Prefix::new(&prefix(number), 16 + (number % 9) as u32);
         if known.insert(prefix) {
             trie.insert(&mut world.arena, prefix, block).unwrap();

@@ -4,7 +4,7 @@
 use super::tables::word;
 use super::*;
 use crate::fast::control::machine::Assembler;
-use crate::fast::datapath::key::{Base, KeyShape};
+use crate::fast::datapath::key::{Base, KeyMask};
 use crate::fast::datapath::kinds::Depth;
 use crate::fast::datapath::table::{HashPart, LpmPart, Rule};
 use std::path::Path;
@@ -32,7 +32,7 @@ fn assembler() -> Assembler {
 /// The exact match on the destination address that a learning switch makes.
 pub(super) fn eth_dst(is_far: bool) -> HashPart {
     HashPart {
-        shape: KeyShape {
+        mask: KeyMask {
             require: Kinds::empty(),
             words: vec![word(Base::Data, 0, 0xffff_ffff_ffff)],
             depth: Depth::Ethernet,
@@ -46,7 +46,7 @@ pub(super) fn eth_dst(is_far: bool) -> HashPart {
 /// Addresses and ports of TCP over IPv4.
 fn connection() -> HashPart {
     HashPart {
-        shape: KeyShape {
+        mask: KeyMask {
             require: Kinds::IPV4 | Kinds::TCP,
             words: vec![
                 word(Base::Network, 12, u64::MAX),
@@ -74,15 +74,15 @@ pub(super) fn ipv4_dst(root_bits: u8, is_far: bool) -> LpmPart {
 }
 
 /// What a router does.
-pub(super) fn route() -> ActionShape {
-    let steps = [Step::SetEthDst, Step::SetEthSrc, Step::DecNwTtl];
-    shape(Kinds::IPV4, &steps, End::Output)
+pub(super) fn route() -> ActionProgram {
+    let ops = [Op::SetEthDst, Op::SetEthSrc, Op::DecNwTtl];
+    program(Kinds::IPV4, &ops, End::Output)
 }
 
 /// What a load balancer does.
-fn translate() -> ActionShape {
-    let steps = [Step::SetIpv4Dst, Step::SetTransportDst, Step::DecNwTtl];
-    shape(Kinds::IPV4 | Kinds::UDP, &steps, End::Goto)
+fn translate() -> ActionProgram {
+    let ops = [Op::SetIpv4Dst, Op::SetTransportDst, Op::DecNwTtl];
+    program(Kinds::IPV4 | Kinds::UDP, &ops, End::Goto)
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn tries() {
 fn action_lists() {
     assert_blessed("route.txt", &assembler().actions(&route()).unwrap());
     assert_blessed("translate.txt", &assembler().actions(&translate()).unwrap());
-    let steps = [Step::PopVlan, Step::SetVlanVid];
-    let in_vlans = shape(Kinds::VLAN, &steps, End::InPort);
+    let ops = [Op::PopVlan, Op::SetVlanVid];
+    let in_vlans = program(Kinds::VLAN, &ops, End::InPort);
     assert_blessed(
         "vlan.txt",
         &Assembler::new(1 << 20, true).actions(&in_vlans).unwrap(),
@@ -115,23 +115,19 @@ fn action_lists() {
 #[test]
 fn direct_code() {
     let mut world = World::new();
-    let output = shape(Kinds::empty(), &[], End::Output);
+    let output = program(Kinds::empty(), &[], End::Output);
     let run = assembler().plain().unwrap();
-    let shapes = [
-        eth_dst(false).shape,
-        eth_dst(false).shape,
-        connection().shape,
-    ];
-    let rules: Vec<_> = shapes
+    let masks = [eth_dst(false).mask, eth_dst(false).mask, connection().mask];
+    let rules: Vec<_> = masks
         .into_iter()
-        .map(|shape| {
-            let block = world.block(&[], &cell(&run, 0, 1, &[]));
+        .map(|mask| {
+            let block = world.block(&[], &record(&run, 0, 1, &[]));
             Rule {
-                values: (1..=shape.words.len() as u64)
+                values: (1..=mask.words.len() as u64)
                     .map(|word| word << 24)
                     .collect(),
-                shape,
-                cell: world.cell(block, 0),
+                mask,
+                record: world.record(block, 0),
             }
         })
         .collect();

@@ -7,19 +7,19 @@ mod tables;
 
 use super::Code;
 use crate::EntryCounters;
-use crate::fast::datapath::action_program::{ActionShape, End, MAX_PARAMS, Step};
+use crate::fast::datapath::action_program::{ActionProgram, End, MAX_PARAMS, Op};
 use crate::fast::datapath::backend::{ResumeCode, TableCode};
 use crate::fast::datapath::frame::Frame;
 use crate::fast::datapath::kinds::Kinds;
 use crate::fast::datapath::table::{
-    Body, Cell, Context, Header, MAX_PARTS, TableCounts, Template, block_units, cell_offset,
+    Body, Context, FlowRecord, Header, MAX_PARTS, TableCounts, Template, block_units, record_offset,
 };
 use crate::fast::memory::arena::{Arena, Ref};
 use std::mem::offset_of;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// What the code finds around it: two tables, and memory for cells.
+/// What the code finds around it: two tables, and memory for flow records.
 struct World {
     arena: Arena,
     headers: Box<[Header]>,
@@ -59,33 +59,33 @@ impl World {
         }
     }
 
-    /// A block with this key and this cell.
-    fn block(&mut self, key: &[u64], cell: &Cell) -> Ref {
-        self.block_for(key, cell, MAX_PARAMS)
+    /// A block with this key and this flow record.
+    fn block(&mut self, key: &[u64], record: &FlowRecord) -> Ref {
+        self.block_for(key, record, MAX_PARAMS)
     }
 
     /// The same with room for so many bytes of parameters.
-    fn block_for(&mut self, key: &[u64], cell: &Cell, params: usize) -> Ref {
+    fn block_for(&mut self, key: &[u64], record: &FlowRecord, params: usize) -> Ref {
         let block = self.arena.allocate(block_units(key.len(), params));
         let block = block.expect("the arena has room");
         let pointer = self.arena.pointer(block);
-        let cell_bytes = offset_of!(Cell, params) + params;
-        // SAFETY: the block is new, and long enough for the key and as much of the cell.
+        let record_bytes = offset_of!(FlowRecord, params) + params;
+        // SAFETY: the block is new, and long enough for the key and as much of the flow record.
         unsafe {
             pointer
                 .cast::<u64>()
                 .copy_from_nonoverlapping(key.as_ptr(), key.len());
-            let to = pointer.add(cell_offset(key.len()));
-            to.copy_from_nonoverlapping((&raw const *cell).cast(), cell_bytes);
+            let to = pointer.add(record_offset(key.len()));
+            to.copy_from_nonoverlapping((&raw const *record).cast(), record_bytes);
         }
         block
     }
 
-    /// The cell of a block whose key has so many words.
-    fn cell(&self, block: Ref, words: usize) -> *mut Cell {
+    /// The flow record of a block whose key has so many words.
+    fn record(&self, block: Ref, words: usize) -> *mut FlowRecord {
         self.arena
             .pointer(block)
-            .wrapping_add(cell_offset(words))
+            .wrapping_add(record_offset(words))
             .cast()
     }
 
@@ -128,12 +128,12 @@ fn body(code: &Code) -> Body {
     }
 }
 
-/// A cell that runs this code.
-fn cell(code: &Code, rank: u64, target: u32, params: &[u8]) -> Cell {
+/// A flow record that runs this code.
+fn record(code: &Code, rank: u64, target: u32, params: &[u8]) -> FlowRecord {
     let mut bytes = [0; MAX_PARAMS];
     bytes[..params.len()].copy_from_slice(params);
-    Cell {
-        run: code.address(),
+    FlowRecord {
+        code: code.address(),
         rank,
         counters: EntryCounters::default(),
         target,
@@ -141,10 +141,10 @@ fn cell(code: &Code, rank: u64, target: u32, params: &[u8]) -> Cell {
     }
 }
 
-fn shape(require: Kinds, steps: &[Step], end: End) -> ActionShape {
-    ActionShape {
+fn program(require: Kinds, ops: &[Op], end: End) -> ActionProgram {
+    ActionProgram {
         require,
-        steps: steps.to_vec(),
+        ops: ops.to_vec(),
         end,
     }
 }

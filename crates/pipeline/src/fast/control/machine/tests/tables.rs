@@ -3,7 +3,7 @@
 use super::*;
 use crate::fast::control::machine::Assembler;
 use crate::fast::datapath::frame::{DROP, PUNT};
-use crate::fast::datapath::key::{Base, KeyShape, Word};
+use crate::fast::datapath::key::{Base, KeyMask, Word};
 use crate::fast::datapath::kinds::Depth;
 use crate::fast::datapath::table::{HashPart, LpmPart, Rule};
 use crate::fast::memory::hash_table::HashTable;
@@ -15,7 +15,7 @@ use proptest::sample::select;
 /// Asks for kinds that never come together.
 pub(super) fn part_that_never_matches() -> HashPart {
     HashPart {
-        shape: KeyShape {
+        mask: KeyMask {
             require: Kinds::all(),
             words: vec![word(Base::Data, 0, u64::MAX)],
             depth: Depth::Ethernet,
@@ -74,9 +74,9 @@ impl Bytes {
         bytes & word.mask
     }
 
-    fn matches(&self, shape: &KeyShape, values: &[u64]) -> bool {
-        let mut pairs = shape.words.iter().zip(values);
-        self.frame.kinds.contains(shape.require)
+    fn matches(&self, mask: &KeyMask, values: &[u64]) -> bool {
+        let mut pairs = mask.words.iter().zip(values);
+        self.frame.kinds.contains(mask.require)
             && pairs.all(|(word, value)| self.word(word) == *value)
     }
 }
@@ -104,8 +104,8 @@ fn any_word() -> impl Strategy<Value = Word> {
     })
 }
 
-fn key_shape(words: std::ops::Range<usize>) -> impl Strategy<Value = KeyShape> {
-    (0..8_u32, vec(any_word(), words)).prop_map(|(kinds, words)| KeyShape {
+fn key_mask(words: std::ops::Range<usize>) -> impl Strategy<Value = KeyMask> {
+    (0..8_u32, vec(any_word(), words)).prop_map(|(kinds, words)| KeyMask {
         require: Kinds::from_bits_retain(kinds & kinds >> 1),
         words,
         depth: Depth::Transport,
@@ -154,7 +154,7 @@ proptest! {
 
     #[test]
     fn hash_tables_find_the_entry_of_the_lowest_rank(
-        shapes in vec((key_shape(1..9), any::<bool>()), 1..4),
+        masks in vec((key_mask(1..9), any::<bool>()), 1..4),
         frames in vec(bytes(), 1..20),
         entries in vec(any::<Entry>(), 0..60),
         finals in any::<bool>(),
@@ -163,27 +163,27 @@ proptest! {
         let mut world = World::new();
         world.context.misses_punt = misses_punt.into();
         let assembler = Assembler::new(1 << 20, false);
-        let output = assembler.actions(&shape(Kinds::empty(), &[], End::Output)).unwrap();
-        let mut models: Vec<Model> = vec![Vec::new(); shapes.len()];
-        let mut tables: Vec<_> = shapes.iter().map(|(shape, _)| HashTable::new(shape.words.len())).collect();
+        let output = assembler.actions(&program(Kinds::empty(), &[], End::Output)).unwrap();
+        let mut models: Vec<Model> = vec![Vec::new(); masks.len()];
+        let mut tables: Vec<_> = masks.iter().map(|(mask, _)| HashTable::new(mask.words.len())).collect();
         for (number, (part, of, rank)) in entries.iter().enumerate() {
-            let part = part.index(shapes.len());
-            let shape = &shapes[part].0;
+            let part = part.index(masks.len());
+            let mask = &masks[part].0;
             let of = Bytes::new(of.get(&frames));
-            let values: Vec<u64> = shape.words.iter().map(|word| of.word(word)).collect();
+            let values: Vec<u64> = mask.words.iter().map(|word| of.word(word)).collect();
             if models[part].iter().any(|(other, ..)| *other == values) {
                 continue;
             }
             // Parts that are final have the ranks below those of all that follow.
             let rank = if finals { (part as u64) << 20 } else { u64::from(*rank) << 8 } + number as u64;
             let target = TARGETS + number as u32;
-            let block = world.block(&values, &cell(&output, rank, target, &[]));
+            let block = world.block(&values, &record(&output, rank, target, &[]));
             drop(tables[part].insert(&world.arena, &values, block));
             models[part].push((values, rank, target));
         }
-        let parts: Vec<_> = shapes.iter().map(|(shape, is_far)| HashPart {
-            shape: shape.clone(),
-            room: shape.words.len(),
+        let parts: Vec<_> = masks.iter().map(|(mask, is_far)| HashPart {
+            mask: mask.clone(),
+            room: mask.words.len(),
             is_far: *is_far,
             is_final: finals,
         }).collect();
@@ -193,13 +193,13 @@ proptest! {
             slot.store(table.slots_ptr().cast_mut().cast(), Relaxed);
         }
         if has_default {
-            let block = world.block(&[], &cell(&output, u64::MAX, DEFAULT, &[]));
-            body.default = world.cell(block, 0);
+            let block = world.block(&[], &record(&output, u64::MAX, DEFAULT, &[]));
+            body.default = world.record(block, 0);
         }
         for frame in &frames {
             let mut bytes = Bytes::new(frame);
-            let found = models.iter().zip(&shapes).flat_map(|(model, (shape, _))| {
-                model.iter().filter(|(values, ..)| bytes.matches(shape, values))
+            let found = models.iter().zip(&masks).flat_map(|(model, (mask, _))| {
+                model.iter().filter(|(values, ..)| bytes.matches(mask, values))
             }).min_by_key(|(_, rank, _)| *rank);
             let expected = found.map(|(.., target)| *target);
             assert_found(&world, &mut bytes, &body, expected, has_default.then_some(DEFAULT));
@@ -225,7 +225,7 @@ proptest! {
         let root_bits = if is_24 && len >= 3 { 24 } else { 16 };
         let mut world = World::new();
         let assembler = Assembler::new(1 << 20, false);
-        let output = assembler.actions(&shape(Kinds::empty(), &[], End::Output)).unwrap();
+        let output = assembler.actions(&program(Kinds::empty(), &[], End::Output)).unwrap();
         let part = LpmPart {
             require: Kinds::from_bits_retain(require),
             depth: Depth::Network,
@@ -247,7 +247,7 @@ proptest! {
                 continue;
             }
             let target = TARGETS + number as u32;
-            let block = world.block(&[], &cell(&output, 0, target, &[]));
+            let block = world.block(&[], &record(&output, 0, target, &[]));
             trie.insert(&mut world.arena, Prefix::new(&key, bits as u32), block).unwrap();
             model.push((key, bits, target));
         }
@@ -255,8 +255,8 @@ proptest! {
         let mut body = body(&code);
         body.parts[0].store(trie.root().entries().cast_mut().cast(), Relaxed);
         if has_default {
-            let block = world.block(&[], &cell(&output, u64::MAX, DEFAULT, &[]));
-            body.default = world.cell(block, 0);
+            let block = world.block(&[], &record(&output, u64::MAX, DEFAULT, &[]));
+            body.default = world.record(block, 0);
         }
         for frame in &frames {
             let mut bytes = Bytes::new(frame);
@@ -276,32 +276,32 @@ proptest! {
 
     #[test]
     fn direct_code_finds_the_first_entry(
-        shapes in vec(key_shape(0..4), 1..3),
+        masks in vec(key_mask(0..4), 1..3),
         frames in vec(bytes(), 1..20),
         entries in vec(any::<Entry>(), 0..20),
         has_default in any::<bool>(),
     ) {
         let mut world = World::new();
         let assembler = Assembler::new(1 << 20, false);
-        let actions = shape(Kinds::empty(), &[], End::Output);
+        let actions = program(Kinds::empty(), &[], End::Output);
         let output = assembler.actions(&actions).unwrap();
         let rules: Vec<Rule> = entries.iter().enumerate().map(|(number, (which, of, _))| {
-            let shape = which.get(&shapes).clone();
+            let mask = which.get(&masks).clone();
             let of = Bytes::new(of.get(&frames));
-            let values = shape.words.iter().map(|word| of.word(word)).collect();
-            let block = world.block(&[], &cell(&output, 0, TARGETS + number as u32, &[]));
-            Rule { shape, values, cell: world.cell(block, 0) }
+            let values = mask.words.iter().map(|word| of.word(word)).collect();
+            let block = world.block(&[], &record(&output, 0, TARGETS + number as u32, &[]));
+            Rule { mask, values, record: world.record(block, 0) }
         }).collect();
         let pairs: Vec<_> = rules.iter().map(|rule| (rule, &actions)).collect();
         let code = assembler.direct(&pairs).unwrap();
         let mut body = body(&code);
         if has_default {
-            let block = world.block(&[], &cell(&output, u64::MAX, DEFAULT, &[]));
-            body.default = world.cell(block, 0);
+            let block = world.block(&[], &record(&output, u64::MAX, DEFAULT, &[]));
+            body.default = world.record(block, 0);
         }
         for frame in &frames {
             let mut bytes = Bytes::new(frame);
-            let first = rules.iter().position(|rule| bytes.matches(&rule.shape, &rule.values));
+            let first = rules.iter().position(|rule| bytes.matches(&rule.mask, &rule.values));
             let expected = first.map(|index| TARGETS + index as u32);
             assert_found(&world, &mut bytes, &body, expected, has_default.then_some(DEFAULT));
         }

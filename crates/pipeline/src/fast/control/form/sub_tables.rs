@@ -1,12 +1,12 @@
-//! A form's pieces: the entries of a table that was cut, or of a piece that was cut again.
+//! A form's sub-tables: the entries of a table that was cut, or of a sub-table that was cut again.
 //!
-//! Each piece has a form and a body of its own, and a door that leads to it, found by what packets have in the field that
-//! the cut is by. The rest has a door, too, for packets that find none. An entry has one cell, wherever it is: all of the
-//! table's cells stand behind as many words, the first of which are the entry's key; hash tables of several pieces find
-//! the same block, tries and direct code its cell.
+//! Each sub-table has a form and a body of its own, and a sub-table pointer that leads to it, found by what packets have in the field that
+//! the cut is by. The rest has a sub-table pointer, too, for packets that find none. An entry has one flow record, wherever it is: all of the
+//! table's flow records stand behind as many words, the first of which are the entry's key; hash tables of several sub-tables find
+//! the same block, tries and direct code its flow record.
 //!
-//! A change goes to each piece that the entry belongs to. A piece that has to be searched in another way is built anew
-//! from its entries, behind its door; one of more than [`BULK`] only if it has changed as often as it has entries.
+//! A change goes to each sub-table that the entry belongs to. A sub-table that has to be searched in another way is built anew
+//! from its entries, behind its sub-table pointer; one of more than [`BULK`] only if it has changed as often as it has entries.
 
 use super::part::{Part, hash_parts};
 use super::routes::Routes;
@@ -14,82 +14,82 @@ use super::{BULK, Form, Member, NEAR_BYTES, NO_ROOM, NeedsRebuild, Next, show_sl
 use crate::FlowEntry;
 use crate::classifier::Rank;
 use crate::fast::control::cut::{Cut, Side, is_everything, reachable};
-use crate::fast::control::decompose::{DIRECT_MAX, PIECES_MAX, Way, places_max};
+use crate::fast::control::decompose::{DIRECT_MAX, SUB_TABLES_MAX, Way, places_max};
 use crate::fast::control::match_key::Key;
 use crate::fast::control::plan::TOO_MANY;
 use crate::fast::control::planned::Planned;
-use crate::fast::control::store::{CellPlace, OldForm, OwnedBody, Store};
-use crate::fast::datapath::key::KeyShape;
-use crate::fast::datapath::table::{Body, Cell, MAX_PARTS, Template};
+use crate::fast::control::store::{OldForm, OwnedBody, RecordPlace, Store};
+use crate::fast::datapath::key::KeyMask;
+use crate::fast::datapath::table::{Body, FlowRecord, MAX_PARTS, Template};
 use crate::fast::memory::arena::{Ref, UNIT_BYTES};
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The pieces that a cut has made.
+/// The sub-tables that a cut has made.
 #[derive(Debug)]
-pub(in crate::fast::control) struct Pieces {
+pub(in crate::fast::control) struct SubTables {
     common: Common,
-    /// What is compared at the doors.
-    shape: KeyShape,
-    doors: HashTable,
+    /// What is compared at the sub-table pointers.
+    mask: KeyMask,
+    sub_pointers: HashTable,
     /// By the value that packets have.
-    pieces: BTreeMap<u128, Piece>,
+    sub_tables: BTreeMap<u128, SubTable>,
     /// For packets of no such value.
-    rest: Piece,
-    rest_door: *const u8,
-    /// How many entries there are, and how many places they have in the pieces and the rest.
+    rest: SubTable,
+    rest_sub_pointer: *const u8,
+    /// How many entries there are, and how many places they have in the sub-tables and the rest.
     entries: usize,
     places: usize,
 }
 
-/// What all pieces of a cut have in common.
+/// What all sub-tables of a cut have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
-    /// The cuts that tell something of all packets which come to the pieces. The last one is their own: it tells nothing
+    /// The cuts that tell something of all packets which come to the sub-tables. The last one is their own: it tells nothing
     /// of packets that come to the rest.
     pub cuts: Vec<Cut>,
     /// How many cuts there have been, with this one.
     pub depth: usize,
-    /// How many words there are before each cell.
+    /// How many words there are before each flow record.
     pub room: usize,
-    /// The cell of the entry that matches all packets before they were cut, or null.
-    pub default: *const Cell,
+    /// The flow record of the entry that matches all packets before they were cut, or null.
+    pub default: *const FlowRecord,
 }
 
 /// The entries that concern packets of one value.
 #[derive(Debug)]
-pub(in crate::fast::control) struct Piece {
+pub(in crate::fast::control) struct SubTable {
     members: BTreeMap<Rank, Arc<FlowEntry>>,
-    /// How many entries are in this piece alone.
+    /// How many entries are in this sub-table alone.
     own: usize,
-    /// Of the entry that matches all packets of the piece. Entries behind it are members only.
+    /// Of the entry that matches all packets of the sub-table. Entries behind it are members only.
     last: Option<Rank>,
     form: Form,
     shown: OwnedBody,
-    door: Ref,
-    /// How many words the key before the door has.
-    door_words: usize,
+    sub_pointer: Ref,
+    /// How many words the key before the sub-table pointer has.
+    sub_pointer_words: usize,
     /// How many changes there were since it was built anew.
     since_built: usize,
 }
 
-/// A piece without a door.
+/// A sub-table without a sub-table pointer.
 struct Made {
     form: Form,
     shown: OwnedBody,
     last: Option<Rank>,
 }
 
-/// What the form of a piece depends on besides its entries.
+/// What the form of a sub-table depends on besides its entries.
 #[derive(Clone, Copy, Debug)]
 struct Site<'a> {
     /// As in [`Common`]; those that hold here.
     cuts: &'a [Cut],
     depth: usize,
     room: usize,
-    default: *const Cell,
-    /// How many pieces there are.
+    default: *const FlowRecord,
+    /// How many sub-tables there are.
     count: usize,
 }
 
@@ -98,7 +98,7 @@ impl Common {
         *self.cuts.last().expect("pieces come about by a cut")
     }
 
-    /// Where so many pieces are.
+    /// Where so many sub-tables are.
     fn site(&self, count: usize) -> Site<'_> {
         Site {
             cuts: &self.cuts,
@@ -109,7 +109,7 @@ impl Common {
         }
     }
 
-    /// Where the rest is of so many pieces.
+    /// Where the rest is of so many sub-tables.
     fn site_of_rest(&self, count: usize) -> Site<'_> {
         let (_, before) = self.cuts.split_last().expect("pieces come about by a cut");
         Site {
@@ -123,8 +123,8 @@ impl Common {
     }
 }
 
-impl Pieces {
-    /// The pieces of these entries, in their order.
+impl SubTables {
+    /// The sub-tables of these entries, in their order.
     ///
     /// # Errors
     /// Why they cannot be.
@@ -143,15 +143,15 @@ impl Pieces {
         }
         let rest: Vec<_> = several.iter().map(|&(_, member)| member).collect();
         let count = of_value.len();
-        let shape = common.cut().key(0).ok_or(TOO_MANY)?.shape;
-        let rest = Piece::new(store, &rest, 0, &[], common.site_of_rest(count))?;
-        let mut pieces = Self {
-            doors: HashTable::new(shape.words.len()),
-            shape,
-            rest_door: store.arena.pointer(rest.door),
+        let mask = common.cut().key(0).ok_or(TOO_MANY)?.mask;
+        let rest = SubTable::new(store, &rest, 0, &[], common.site_of_rest(count))?;
+        let mut sub_tables = Self {
+            sub_pointers: HashTable::new(mask.words.len()),
+            mask,
+            rest_sub_pointer: store.arena.pointer(rest.sub_pointer),
             places: rest.members.len(),
             rest,
-            pieces: BTreeMap::new(),
+            sub_tables: BTreeMap::new(),
             entries: members.len(),
             common,
         };
@@ -160,20 +160,20 @@ impl Pieces {
             let others = several.iter().filter(|(side, _)| side.is_in(value));
             members.extend(others.map(|&(_, member)| member));
             members.sort_unstable_by_key(|member| member.planned.rank);
-            match pieces.add_piece(store, value, &members, own, count) {
+            match sub_tables.add_sub_table(store, value, &members, own, count) {
                 // No packet has seen the array that it may have outgrown.
                 Ok(grown) => drop(grown),
                 Err(reason) => {
-                    pieces.forget(store);
+                    sub_tables.forget(store);
                     return Err(reason);
                 }
             }
         }
-        Ok(pieces)
+        Ok(sub_tables)
     }
 
-    /// Makes a piece, and its door. Returns the array of doors that has grown too small: the new one has to be shown.
-    fn add_piece(
+    /// Makes a sub-table, and its sub-table pointer. Returns the array of sub-table pointers that has grown too small: the new one has to be shown.
+    fn add_sub_table(
         &mut self,
         store: &mut Store,
         value: u128,
@@ -182,22 +182,24 @@ impl Pieces {
         count: usize,
     ) -> Result<Option<SlotArray>, &'static str> {
         let key = self.common.cut().key(value).ok_or(TOO_MANY)?;
-        let piece = Piece::new(store, members, own, &key.values, self.common.site(count))?;
-        let grown = self.doors.insert(&store.arena, &key.values, piece.door);
-        self.places += piece.members.len();
-        self.pieces.insert(value, piece);
+        let sub_table = SubTable::new(store, members, own, &key.values, self.common.site(count))?;
+        let grown = self
+            .sub_pointers
+            .insert(&store.arena, &key.values, sub_table.sub_pointer);
+        self.places += sub_table.members.len();
+        self.sub_tables.insert(value, sub_table);
         Ok(grown)
     }
 
-    /// How many words there are before each cell.
+    /// How many words there are before each flow record.
     pub fn room(&self) -> usize {
         self.common.room
     }
 
-    /// How it is searched, and where the doors are.
+    /// How it is searched, and where the sub-table pointers are.
     pub fn template(&self) -> (Template, Vec<*const u8>) {
-        let pointers = vec![self.doors.slots_ptr().cast(), self.rest_door];
-        (Template::Cut(self.shape.clone()), pointers)
+        let pointers = vec![self.sub_pointers.slots_ptr().cast(), self.rest_sub_pointer];
+        (Template::Cut(self.mask.clone()), pointers)
     }
 
     /// Has packets find an entry.
@@ -208,17 +210,18 @@ impl Pieces {
         shown: Option<&OwnedBody>,
     ) -> Result<(), NeedsRebuild> {
         let side = self.common.side(&member.planned.entry);
-        if let Side::One(value) = side
-            && !self.pieces.contains_key(&value)
-        {
-            self.open(store, value, shown)?;
+        match side {
+            Side::One(value) if !self.sub_tables.contains_key(&value) => {
+                self.open(store, value, shown)?;
+            }
+            Side::One(_) | Side::Several { .. } => {}
         }
         self.entries += 1;
         let mut places = self.places;
-        self.each(store, side, |piece, store, site| {
+        self.each(store, side, |sub_table, store, site| {
             places += 1;
-            piece.own += usize::from(matches!(side, Side::One(_)));
-            piece.put(store, member, site)
+            sub_table.own += usize::from(matches!(side, Side::One(_)));
+            sub_table.put(store, member, site)
         })?;
         self.places = places;
         match self.places > 2 * places_max(self.entries) {
@@ -227,16 +230,16 @@ impl Pieces {
         }
     }
 
-    /// Has packets find an entry's cell in the place of that of another one with the same match and rank.
+    /// Has packets find an entry's flow record in the place of that of another one with the same match and rank.
     pub(super) fn replace(
         &mut self,
         store: &mut Store,
-        old: CellPlace,
+        old: RecordPlace,
         member: &Member,
     ) -> Result<(), NeedsRebuild> {
         let side = self.common.side(&member.planned.entry);
-        self.each(store, side, |piece, store, site| {
-            piece.replace(store, old, member, site)
+        self.each(store, side, |sub_table, store, site| {
+            sub_table.replace(store, old, member, site)
         })
     }
 
@@ -250,10 +253,10 @@ impl Pieces {
         let side = self.common.side(&member.planned.entry);
         self.entries -= 1;
         let mut places = self.places;
-        self.each(store, side, |piece, store, site| {
+        self.each(store, side, |sub_table, store, site| {
             places -= 1;
-            piece.own -= usize::from(matches!(side, Side::One(_)));
-            piece.remove(store, member, next, site)
+            sub_table.own -= usize::from(matches!(side, Side::One(_)));
+            sub_table.remove(store, member, next, site)
         })?;
         self.places = places;
         match side {
@@ -262,28 +265,28 @@ impl Pieces {
         }
     }
 
-    /// Does something about each piece on a side, the rest included.
+    /// Does something about each sub-table on a side, the rest included.
     fn each(
         &mut self,
         store: &mut Store,
         side: Side,
-        mut change: impl FnMut(&mut Piece, &mut Store, Site) -> Result<(), NeedsRebuild>,
+        mut change: impl FnMut(&mut SubTable, &mut Store, Site) -> Result<(), NeedsRebuild>,
     ) -> Result<(), NeedsRebuild> {
-        let site = self.common.site(self.pieces.len());
+        let site = self.common.site(self.sub_tables.len());
         if let Side::One(value) = side {
-            let piece = self.pieces.get_mut(&value).ok_or(NeedsRebuild)?;
-            return change(piece, store, site);
+            let sub_table = self.sub_tables.get_mut(&value).ok_or(NeedsRebuild)?;
+            return change(sub_table, store, site);
         }
-        let rest_site = self.common.site_of_rest(self.pieces.len());
-        let mut pieces = self.pieces.iter_mut();
-        pieces.try_for_each(|(value, piece)| match side.is_in(*value) {
-            true => change(piece, store, site),
+        let rest_site = self.common.site_of_rest(self.sub_tables.len());
+        let mut sub_tables = self.sub_tables.iter_mut();
+        sub_tables.try_for_each(|(value, sub_table)| match side.is_in(*value) {
+            true => change(sub_table, store, site),
             false => Ok(()),
         })?;
         change(&mut self.rest, store, rest_site)
     }
 
-    /// Makes a piece for a value that none is for, of those entries of the rest that concern it: packets of the value
+    /// Makes a sub-table for a value that none is for, of those entries of the rest that concern it: packets of the value
     /// find the same in it as they did.
     fn open(
         &mut self,
@@ -291,31 +294,35 @@ impl Pieces {
         value: u128,
         shown: Option<&OwnedBody>,
     ) -> Result<(), NeedsRebuild> {
-        if self.pieces.len() == PIECES_MAX {
+        if self.sub_tables.len() == SUB_TABLES_MAX {
             return Err(NeedsRebuild);
         }
         let members = self.rest.members.iter();
         let concerned = members.filter(|(_, entry)| self.common.side(entry).is_in(value));
         let planned = planned(concerned)?;
         let members = members_of(store, &planned, self.common.room)?;
-        let count = self.pieces.len() + 1;
-        let grown = self.add_piece(store, value, &members, 0, count);
+        let count = self.sub_tables.len() + 1;
+        let grown = self.add_sub_table(store, value, &members, 0, count);
         if let Some(old) = grown.map_err(|_| NeedsRebuild)? {
-            show_slots(store, shown, 0, &self.doors, old);
+            show_slots(store, shown, 0, &self.sub_pointers, old);
         }
         Ok(())
     }
 
-    /// Takes out the piece of a value that no entry asks for any more: packets of it find the same in the rest.
+    /// Takes out the sub-table of a value that no entry asks for any more: packets of it find the same in the rest.
     fn close(&mut self, store: &mut Store, value: u128) -> Result<(), NeedsRebuild> {
-        if self.pieces.get(&value).is_some_and(|piece| piece.own > 0) {
+        if self
+            .sub_tables
+            .get(&value)
+            .is_some_and(|sub_table| sub_table.own > 0)
+        {
             return Ok(());
         }
         let key = self.common.cut().key(value).ok_or(NeedsRebuild)?;
-        self.doors.remove(&store.arena, &key.values);
-        if let Some(piece) = self.pieces.remove(&value) {
-            self.places -= piece.members.len();
-            piece.retire(store);
+        self.sub_pointers.remove(&store.arena, &key.values);
+        if let Some(sub_table) = self.sub_tables.remove(&value) {
+            self.places -= sub_table.members.len();
+            sub_table.retire(store);
         }
         Ok(())
     }
@@ -326,56 +333,56 @@ impl Pieces {
     }
 
     /// Those of each value, in the order of these.
-    pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
-        self.pieces.values()
+    pub fn sub_tables(&self) -> impl Iterator<Item = &SubTable> {
+        self.sub_tables.values()
     }
 
     /// What packets go on in that have none of the values.
-    pub fn rest(&self) -> &Piece {
+    pub fn rest(&self) -> &SubTable {
         &self.rest
     }
 
     /// What a packet goes on in that has this value; `None` for one without the field.
-    pub fn piece_of(&self, value: Option<u128>) -> &Piece {
-        let piece = value.and_then(|value| self.pieces.get(&value));
-        piece.unwrap_or(&self.rest)
+    pub fn sub_table_of(&self, value: Option<u128>) -> &SubTable {
+        let sub_table = value.and_then(|value| self.sub_tables.get(&value));
+        sub_table.unwrap_or(&self.rest)
     }
 
-    /// How many places the entries have in all pieces and the rest.
+    /// How many places the entries have in all sub-tables and the rest.
     pub fn places(&self) -> usize {
         self.places
     }
 
-    /// Bytes of what finds the pieces.
-    pub fn door_bytes(&self) -> usize {
-        self.doors.bytes() + (1 + self.pieces.len()) * UNIT_BYTES
+    /// Bytes of what finds the sub-tables.
+    pub fn sub_pointer_bytes(&self) -> usize {
+        self.sub_pointers.bytes() + (1 + self.sub_tables.len()) * UNIT_BYTES
     }
 
     /// Bytes of what finds its entries, but for what is in the arena.
     pub fn bytes(&self) -> usize {
-        let pieces = self.pieces.values().chain([&self.rest]);
-        let bytes = pieces.map(|piece| piece.form.bytes() + size_of::<Body>());
-        self.doors.bytes() + bytes.sum::<usize>()
+        let sub_tables = self.sub_tables.values().chain([&self.rest]);
+        let bytes = sub_tables.map(|sub_table| sub_table.form.bytes() + size_of::<Body>());
+        self.sub_pointers.bytes() + bytes.sum::<usize>()
     }
 
-    /// Frees it, but for the cells, once packets cannot be in it any more.
+    /// Frees it, but for the flow records, once packets cannot be in it any more.
     pub fn retire(self, store: &mut Store) {
-        let pieces = self.pieces.into_values().chain([self.rest]);
-        pieces.for_each(|piece| piece.retire(store));
-        store.retire(OldForm::Hash(self.doors));
+        let sub_tables = self.sub_tables.into_values().chain([self.rest]);
+        sub_tables.for_each(|sub_table| sub_table.retire(store));
+        store.retire(OldForm::Hash(self.sub_pointers));
     }
 
-    /// Frees it, but for the cells: packets never saw it.
+    /// Frees it, but for the flow records: packets never saw it.
     pub fn forget(self, store: &mut Store) {
-        for piece in self.pieces.into_values().chain([self.rest]) {
-            store.forget_door(piece.door, piece.door_words);
-            piece.form.forget(store);
+        for sub_table in self.sub_tables.into_values().chain([self.rest]) {
+            store.forget_sub_pointer(sub_table.sub_pointer, sub_table.sub_pointer_words);
+            sub_table.form.forget(store);
         }
     }
 }
 
-impl Piece {
-    /// A piece of these entries, in their order, `own` of which are in no other one, and its door behind these words.
+impl SubTable {
+    /// A sub-table of these entries, in their order, `own` of which are in no other one, and its sub-table pointer behind these words.
     fn new(
         store: &mut Store,
         members: &[Member],
@@ -384,7 +391,7 @@ impl Piece {
         site: Site,
     ) -> Result<Self, &'static str> {
         let Made { form, shown, last } = Made::new(store, members, site)?;
-        let Some(door) = store.make_door(words, &shown.body) else {
+        let Some(sub_pointer) = store.make_sub_pointer(words, &shown.body) else {
             form.forget(store);
             return Err(NO_ROOM);
         };
@@ -397,8 +404,8 @@ impl Piece {
             last,
             form,
             shown,
-            door,
-            door_words: words.len(),
+            sub_pointer,
+            sub_pointer_words: words.len(),
             since_built: usize::MAX,
         })
     }
@@ -420,7 +427,7 @@ impl Piece {
     fn replace(
         &mut self,
         store: &mut Store,
-        old: CellPlace,
+        old: RecordPlace,
         member: &Member,
         site: Site,
     ) -> Result<(), NeedsRebuild> {
@@ -479,7 +486,7 @@ impl Piece {
         }
     }
 
-    /// Shows another body where the one that is shown is not how the piece should be searched any more.
+    /// Shows another body where the one that is shown is not how the sub-table should be searched any more.
     fn refresh(&mut self, store: &mut Store, site: Site) -> Result<(), NeedsRebuild> {
         let mut empty = self.form.tidy();
         let shown = &self.shown.body;
@@ -501,12 +508,12 @@ impl Piece {
     }
 
     fn show(&mut self, store: &mut Store, body: OwnedBody) {
-        store.lead(self.door, self.door_words, &body.body);
+        store.lead(self.sub_pointer, self.sub_pointer_words, &body.body);
         let old = std::mem::replace(&mut self.shown, body);
         store.retire(OldForm::Body(old));
     }
 
-    /// Builds the form anew, behind its door.
+    /// Builds the form anew, behind its sub-table pointer.
     fn rebuild(&mut self, store: &mut Store, site: Site) -> Result<(), NeedsRebuild> {
         if self.members.len() > BULK && self.since_built < self.members.len() {
             return Err(NeedsRebuild);
@@ -532,10 +539,10 @@ impl Piece {
         self.members.range(..=last).map(|(_, entry)| &**entry)
     }
 
-    /// Its own pieces, if it was cut again.
-    pub fn pieces(&self) -> Option<&Pieces> {
+    /// Its own sub-tables, if it was cut again.
+    pub fn sub_tables(&self) -> Option<&SubTables> {
         match &self.form {
-            Form::Cut(pieces) => Some(pieces),
+            Form::Cut(sub_tables) => Some(sub_tables),
             _ => None,
         }
     }
@@ -543,7 +550,7 @@ impl Piece {
     /// How many bytes what finds its entries takes, without these.
     pub fn bytes(&self) -> usize {
         match &self.form {
-            Form::Cut(pieces) => pieces.bytes(),
+            Form::Cut(sub_tables) => sub_tables.bytes(),
             form => form.part_bytes().iter().sum(),
         }
     }
@@ -554,20 +561,23 @@ impl Piece {
     }
 
     fn retire(self, store: &mut Store) {
-        store.retire(OldForm::Door(self.door, self.door_words));
+        store.retire(OldForm::SubTablePointer(
+            self.sub_pointer,
+            self.sub_pointer_words,
+        ));
         store.retire(OldForm::Body(self.shown));
         self.form.retire(store);
     }
 }
 
 impl Made {
-    /// The best form for the entries of a piece, in their order, and what packets are to see of it.
+    /// The best form for the entries of a sub-table, in their order, and what packets are to see of it.
     fn new(store: &mut Store, members: &[Member], site: Site) -> Result<Self, &'static str> {
         let planned: Vec<_> = members.iter().map(|member| member.planned).collect();
         let (reached, last) = reachable(&planned, site.cuts);
         let members = &members[..reached.len() + usize::from(last.is_some())];
         let (members, default) = match last.and(members.split_last()) {
-            Some((last, members)) => (members, last.place.cell.cast_const()),
+            Some((last, members)) => (members, last.place.record.cast_const()),
             None => (members, site.default),
         };
         let may_be_direct = Way::may_be_direct(site.count, site.depth);
@@ -582,7 +592,7 @@ impl Made {
                         room: site.room,
                         default,
                     };
-                    Form::Cut(Box::new(Pieces::new(store, members, common)?))
+                    Form::Cut(Box::new(SubTables::new(store, members, common)?))
                 }
                 None => Form::Hash(hash_parts(store, members)),
             },
@@ -599,7 +609,7 @@ impl Made {
     }
 }
 
-/// How many bytes one of so many pieces may have to be searched without pauses.
+/// How many bytes one of so many sub-tables may have to be searched without pauses.
 fn near_bytes(count: usize) -> usize {
     NEAR_BYTES / count.max(1)
 }
@@ -618,7 +628,7 @@ fn planned<'a>(
     planned.collect()
 }
 
-/// The same with the cells that they have.
+/// The same with the flow records that they have.
 fn members_of<'a>(
     store: &Store,
     planned: &'a [Planned],

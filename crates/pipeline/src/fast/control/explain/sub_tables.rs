@@ -2,7 +2,7 @@
 
 use super::{Row, TemplateKind, words};
 use crate::fast::control::compiler::Compiler;
-use crate::fast::control::form::{Piece, Pieces};
+use crate::fast::control::form::{SubTable, SubTables};
 use crate::fast::control::planned::Planned;
 use crate::{FlowEntry, FlowTable, Packet};
 use std::collections::BTreeMap;
@@ -12,20 +12,20 @@ use std::collections::BTreeMap;
 pub struct ExplainedCut {
     /// The field by which packets go on, with its mask, as in `in_port` or `nw_dst/255.255.255.0`.
     pub by: String,
-    /// How many values of it have a piece. Packets of no such value go on in the rest.
+    /// How many values of it have a sub-table. Packets of no such value go on in the rest.
     pub values: usize,
-    /// How many places the entries have, those counted twice that are in two pieces.
+    /// How many places the entries have, those counted twice that are in two sub-tables.
     pub places: usize,
-    /// Bytes of what finds the pieces.
+    /// Bytes of what finds the sub-tables.
     pub bytes: usize,
-    /// The pieces, by how they are searched; the rest is the last.
-    pub pieces: Vec<ExplainedPieces>,
+    /// The sub-tables, by how they are searched; the rest is the last.
+    pub sub_tables: Vec<ExplainedSubTables>,
 }
 
-/// Pieces of a table that are searched alike, or the rest.
+/// SubTables of a table that are searched alike, or the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExplainedPieces {
-    /// How many pieces; `None` for the rest.
+pub struct ExplainedSubTables {
+    /// How many sub-tables; `None` for the rest.
     pub count: Option<usize>,
     /// How they are searched.
     pub template: TemplateKind,
@@ -42,46 +42,46 @@ pub struct ExplainedPieces {
 }
 
 impl Compiler {
-    /// How a packet's entry is searched in a table: by its template, and where it was cut by that of the packet's piece,
+    /// How a packet's entry is searched in a table: by its template, and where it was cut by that of the packet's sub-table,
     /// and so on. Empty where there is no such table.
     pub fn templates(&self, table_id: u8, packet: &Packet) -> Vec<TemplateKind> {
         let mut kinds: Vec<_> = self.template(table_id).into_iter().collect();
         let form = self.forms.get(usize::from(table_id));
-        let mut pieces = form.and_then(|form| form.pieces());
-        while let Some(cut) = pieces {
+        let mut sub_tables = form.and_then(|form| form.sub_tables());
+        while let Some(cut) = sub_tables {
             let value = packet.field(cut.cut().field);
-            let piece = cut.piece_of(value.map(|value| value & cut.cut().mask));
-            kinds.push(TemplateKind::of(piece.template()));
-            pieces = piece.pieces();
+            let sub_table = cut.sub_table_of(value.map(|value| value & cut.cut().mask));
+            kinds.push(TemplateKind::of(sub_table.template()));
+            sub_tables = sub_table.sub_tables();
         }
         kinds
     }
 }
 
 /// How the entries of a table were cut.
-pub fn explain_cut(pieces: &Pieces, with_code: bool) -> ExplainedCut {
-    let mut alike: BTreeMap<TemplateKind, Vec<&Piece>> = BTreeMap::new();
-    for piece in pieces.pieces() {
-        let kind = TemplateKind::of(piece.template());
-        alike.entry(kind).or_default().push(piece);
+pub fn explain_cut(sub_tables: &SubTables, with_code: bool) -> ExplainedCut {
+    let mut alike: BTreeMap<TemplateKind, Vec<&SubTable>> = BTreeMap::new();
+    for sub_table in sub_tables.sub_tables() {
+        let kind = TemplateKind::of(sub_table.template());
+        alike.entry(kind).or_default().push(sub_table);
     }
     let explained = alike.values().map(|alike| {
         let count = Some(alike.len());
         explain_alike(count, alike, with_code)
     });
-    let rest = explain_alike(None, &[pieces.rest()], with_code);
+    let rest = explain_alike(None, &[sub_tables.rest()], with_code);
     ExplainedCut {
-        by: words::cut(pieces.cut()),
-        values: pieces.pieces().count(),
-        places: pieces.places(),
-        bytes: pieces.door_bytes(),
-        pieces: explained.chain([rest]).collect(),
+        by: words::cut(sub_tables.cut()),
+        values: sub_tables.sub_tables().count(),
+        places: sub_tables.places(),
+        bytes: sub_tables.sub_pointer_bytes(),
+        sub_tables: explained.chain([rest]).collect(),
     }
 }
 
 /// Why it was cut: what that saves, as long as it can be told from the entries.
-pub fn why_cut(pieces: &Pieces, table: &FlowTable, rows: &[Row]) -> String {
-    let cut = pieces.cut();
+pub fn why_cut(sub_tables: &SubTables, table: &FlowTable, rows: &[Row]) -> String {
+    let cut = sub_tables.cut();
     let planned = table.ranked().zip(rows);
     let planned = planned.filter(|(_, row)| !row.is_everything());
     let planned: Vec<_> = planned
@@ -113,22 +113,22 @@ fn tenths(number: u64) -> String {
     format!("{}.{}", number / 10, number % 10)
 }
 
-fn explain_alike(count: Option<usize>, alike: &[&Piece], with_code: bool) -> ExplainedPieces {
-    let sizes = || alike.iter().map(|piece| piece.entries().count());
+fn explain_alike(count: Option<usize>, alike: &[&SubTable], with_code: bool) -> ExplainedSubTables {
+    let sizes = || alike.iter().map(|sub_table| sub_table.entries().count());
     let mut looks_at: Vec<String> = Vec::new();
     let mut cut_by: Vec<String> = Vec::new();
-    let entries = alike.iter().flat_map(|piece| piece.entries());
+    let entries = alike.iter().flat_map(|sub_table| sub_table.entries());
     for text in entries.map(|entry: &FlowEntry| words::looks_at(&entry.match_)) {
         add(&mut looks_at, text);
     }
-    for cut in alike.iter().filter_map(|piece| piece.pieces()) {
+    for cut in alike.iter().filter_map(|sub_table| sub_table.sub_tables()) {
         add(&mut cut_by, words::cut(cut.cut()));
     }
     let first = alike.first();
-    ExplainedPieces {
+    ExplainedSubTables {
         count,
-        template: first.map_or(TemplateKind::PlainForm, |piece| {
-            TemplateKind::of(piece.template())
+        template: first.map_or(TemplateKind::PlainForm, |sub_table| {
+            TemplateKind::of(sub_table.template())
         }),
         entries: (
             sizes().min().unwrap_or_default(),
@@ -136,10 +136,10 @@ fn explain_alike(count: Option<usize>, alike: &[&Piece], with_code: bool) -> Exp
         ),
         looks_at,
         cut_by,
-        bytes: alike.iter().map(|piece| piece.bytes()).sum(),
+        bytes: alike.iter().map(|sub_table| sub_table.bytes()).sum(),
         code: first
             .filter(|_| with_code)
-            .and_then(|piece| piece.listing()),
+            .and_then(|sub_table| sub_table.listing()),
     }
 }
 
