@@ -1,7 +1,7 @@
-//! What it is worth to cut a table into pieces, in cycles of the time-stamp counter for each packet.
+//! What it is worth to cut a table into sub-tables, in cycles of the time-stamp counter for each packet.
 //!
-//! `cargo bench -p urtica-pipeline --bench pieces` takes the same packets through the same entries twice: compiled with
-//! cuts, and without. Both take turns, burst by burst over all packets, and the least of many turns counts, so that what
+//! `cargo bench -p urtica-pipeline --bench decomposition` takes the same packets through the same entries twice: compiled with
+//! cuts, and without. They alternate, burst by burst over all packets, and the least of many rounds counts, so that what
 //! else the machine does falls on neither. Included is what each packet costs in any case: copying it in, and finding its
 //! headers. There is a packet for each entry, in an order that no branch predictor knows, but in the last rows. Where the
 //! compiled form leaves packets to the plain form, that carries on. Under `cargo test` it is short.
@@ -14,12 +14,12 @@ use urtica_pipeline::{
 };
 use urtica_wire::{FlowMod, FlowModCommand, MacAddr, Port, PortNo};
 
-/// How many packets there are in a turn: more than a branch predictor keeps in mind.
+/// How many packets there are in a round: more than a branch predictor keeps in mind.
 const PACKETS: usize = 1 << 16;
 
-/// How many turns there are of each kind; and under `cargo test`.
-const TURNS: usize = 40;
-const TURNS_IN_TESTS: usize = 1;
+/// How many rounds there are of each kind; and under `cargo test`.
+const ROUNDS: usize = 40;
+const ROUNDS_IN_TESTS: usize = 1;
 
 /// A table, and the packets that are sent to it.
 struct Case {
@@ -48,22 +48,22 @@ struct Subject {
 
 fn main() {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
-    let turns = if is_bench { TURNS } else { TURNS_IN_TESTS };
+    let rounds = if is_bench { ROUNDS } else { ROUNDS_IN_TESTS };
     println!(
         "{:<52} {:>7} {:>7}  cut into",
         "cycles for each packet", "whole", "cut"
     );
     for masks in [3, 8, 30, 100] {
-        measure(&services(masks), turns);
+        measure(&services(masks), rounds);
     }
     for lengths in [3, 8, 16] {
-        measure(&routes(lengths), turns);
+        measure(&routes(lengths), rounds);
     }
     for masks in [8, 30] {
-        measure(&unlike(masks), turns);
+        measure(&unlike(masks), rounds);
     }
     for masks in [8, 30] {
-        measure(&first(masks), turns);
+        measure(&first(masks), rounds);
     }
 }
 
@@ -165,7 +165,7 @@ fn first(masks: u32) -> Case {
 }
 
 fn case(name: String, entries: Vec<String>, packets: Vec<Frame>) -> Case {
-    let pick = |turn: usize| scatter(turn as u32) as usize % packets.len();
+    let pick = |round: usize| scatter(round as u32) as usize % packets.len();
     Case {
         name,
         entries,
@@ -174,13 +174,13 @@ fn case(name: String, entries: Vec<String>, packets: Vec<Frame>) -> Case {
     }
 }
 
-fn measure(case: &Case, turns: usize) {
+fn measure(case: &Case, rounds: usize) {
     let frames: Vec<_> = case.packets.iter().map(|frame| frame.bytes()).collect();
     let mut subjects = [false, true].map(|decomposes| Subject::new(case, decomposes));
     let mut best = [u64::MAX; 2];
-    for _ in 0..turns {
+    for _ in 0..rounds {
         for (subject, best) in subjects.iter_mut().zip(&mut best) {
-            *best = subject.turn(case, &frames).min(*best);
+            *best = subject.round(case, &frames).min(*best);
         }
     }
     let [whole, cut] = best.map(|cycles| cycles as f64 / PACKETS as f64);
@@ -217,7 +217,7 @@ impl Subject {
     }
 
     /// All packets once; the cycles that they took.
-    fn turn(&mut self, case: &Case, frames: &[[u8; 60]]) -> u64 {
+    fn round(&mut self, case: &Case, frames: &[[u8; 60]]) -> u64 {
         let start = cycles();
         for numbers in case.order.chunks(BURST) {
             self.burst.clear();

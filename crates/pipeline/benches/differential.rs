@@ -1,8 +1,8 @@
 //! The compiled form against the plain one, ten million comparisons long.
 //!
-//! `cargo bench -p urtica-pipeline --bench judge` sends random packets through random pipelines, changes these in
+//! `cargo bench -p urtica-pipeline --bench differential` sends random packets through random pipelines, changes these in
 //! between, and compares what becomes of each packet and what is counted; it says how many packets were compared, and
-//! how often a table of each template, and each sort of piece, was searched. `-- SEED` begins with other pipelines. Under `cargo test` it is
+//! how often a table of each template, and each sort of sub-table, was searched. `-- SEED` begins with other pipelines. Under `cargo test` it is
 //! short. It measures nothing: what the compiled form costs is for other benchmarks to tell.
 
 #[path = "../tests/compiled/support/mod.rs"]
@@ -46,10 +46,10 @@ fn main() {
         let mut trial = Trial::new(Choices::from_seed(seed));
         trial.run(EVENTS);
         std::mem::forget(guard);
-        let court = &trial.court;
-        compared += court.compared;
-        punted += court.punted;
-        for (templates, count) in &court.looked_up {
+        let comparison = &trial.comparison;
+        compared += comparison.compared;
+        punted += comparison.punted;
+        for (templates, count) in &comparison.looked_up {
             *looked_up.entry(templates.clone()).or_default() += count;
         }
     }

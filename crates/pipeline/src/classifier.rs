@@ -2,7 +2,7 @@
 //!
 //! **What.** An index of a flow table's entries: [`Classifier::find`] gives the entry that a search from the highest
 //! priority down would find first, and of entries of one priority that which was added first. The specification
-//! leaves the latter open (1.3.5 section 5.3); the plain search decides it so, and the plain search is the judge.
+//! leaves the latter open (1.3.5 section 5.3); the plain search decides it so, and is the reference model.
 //!
 //! **How.** Tuple space search (Srinivasan, Suri and Varghese, SIGCOMM 1999), as in Open vSwitch. Entries that look
 //! at the same bits of the same fields form a tuple; within it, what a packet has in these bits is the key of a hash

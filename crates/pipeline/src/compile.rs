@@ -62,7 +62,7 @@ impl Pipeline {
         self.compiler.as_ref()?.template(table_id)
     }
 
-    /// How a packet's entry is searched in a table: by its template, and where it was cut by that of the packet's piece,
+    /// How a packet's entry is searched in a table: by its template, and where it was cut by that of the packet's sub-table,
     /// and so on. Empty where there is no such table, or the pipeline is not compiled.
     pub fn templates(&self, table_id: u8, packet: &Packet) -> Vec<TemplateKind> {
         let compiler = self.compiler.as_ref();

@@ -7,7 +7,7 @@
 //!
 //! # How
 //! A header that is cut off or contradicts itself is not there, and nothing behind it is. A transport header is there
-//! when its fixed part is: whether its lengths and options are right is for the receiver to judge.
+//! when its fixed part is: whether its lengths and options are right is for the receiver to check.
 //!
 //! # Cost
 //! Every step goes forward by at least four bytes, so no frame takes longer than its length allows.

@@ -5,9 +5,9 @@
 //! what is to be sent goes out through a [`Sink`].
 //!
 //! - [`Pipeline`] is the state that a controller changes: flow entries, groups, meters, ports.
-//! - [`Pipeline::process`] takes one packet through it, plainly: table by table, action by action. This form is the
-//!   judge of every faster one. [`Sink::step`] shows each step of a packet's way to whoever wants to see.
-//! - [`FlowTable::find`] finds a packet's entry by one hash table for each sort of match; its judge is
+//! - [`Pipeline::process`] takes one packet through it, table by table and action by action. This is the *plain form*,
+//!   the reference model of every faster one. [`Sink::step`] shows each step of a packet's way to whoever wants to see.
+//! - [`FlowTable::find`] finds a packet's entry by one hash table for each sort of match; its reference model is
 //!   [`FlowTable::find_plainly`], which looks at one entry after the other.
 //! - [`Pipeline::flow_mod`], [`Pipeline::group_mod`] and [`Pipeline::meter_mod`] change the state, or refuse with the
 //!   specification's error and change nothing. Time passes by [`Pipeline::expire`].

@@ -1,4 +1,5 @@
-//! One packet through the pipeline, plainly (1.3.5 sections 5.1, 5.9, 5.10): the judge of every faster form.
+//! One packet through the pipeline, table by table and action by action (1.3.5 sections 5.1, 5.9, 5.10): the reference
+//! model of every faster form, and written to be checked against the specification by reading.
 
 use crate::{ActionSet, Bucket, FlowEntry, MeterVerdict, Packet, Pipeline};
 use std::sync::atomic::Ordering::Relaxed;

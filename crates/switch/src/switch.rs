@@ -197,7 +197,7 @@ impl Switch {
         self.agent.connect(peer, now)
     }
 
-    /// Takes in bytes of a controller, in pieces of any size.
+    /// Takes in bytes of a controller, as many as have come.
     ///
     /// # Errors
     /// Where the connection has to end: a sentence that says why. What is to be sent before that is in
@@ -423,9 +423,10 @@ impl Switch {
         let mut changed = Vec::new();
         for port in self.forwarder.ports.iter() {
             let known = self.shared.pipeline().port(port.port_no).copied();
-            if let Some(mut description) = known
-                && port.describe(&mut description)
-            {
+            let Some(mut description) = known else {
+                continue;
+            };
+            if port.describe(&mut description) {
                 changed.push(description);
             }
         }

@@ -16,6 +16,7 @@ mod flow_mod;
 mod multipart;
 mod packet_in;
 mod packet_out;
+mod partial_requests;
 mod port;
 mod reply;
 mod requests;

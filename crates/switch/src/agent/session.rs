@@ -8,7 +8,7 @@
 
 use super::controller::ControllerState;
 use super::error;
-use super::multipart::Pieces;
+use super::partial_requests::PartialRequests;
 use std::time::Duration;
 use urtica_wire::{
     DecodeError, ErrorCode, ErrorMessage, Header, Hello, Message, PacketInReason, Reader, Version,
@@ -80,7 +80,7 @@ pub(crate) struct Session {
     /// Role, filter and packet lengths.
     pub controller: ControllerState,
     /// Multipart requests of which not all has come.
-    pub pieces: Pieces,
+    pub partial_requests: PartialRequests,
 }
 
 impl Session {
@@ -99,7 +99,7 @@ impl Session {
             last_probe: None,
             last_output_bytes: 0,
             controller: ControllerState::default(),
-            pieces: Pieces::default(),
+            partial_requests: PartialRequests::default(),
         };
         let xid = session.take_xid();
         Hello::write(versions, xid, &mut session.output);

@@ -7,7 +7,7 @@
 //!
 //! **Why version 2.** Version 3 packs frames densely, but hands over blocks of them: a frame on a quiet link waits for its
 //! block's timeout, a millisecond at least, and that on each hop. Version 2 hands over each frame at once. Frames that do not
-//! fit into a slot, which over a veth are the large segments of TCP, come by `recv` in their turn (PACKET_COPY_THRESH).
+//! fit into a slot, which over a veth are the large segments of TCP, come by `recv`, in order (PACKET_COPY_THRESH).
 //!
 //! **Cost.** `RING_BYTES` of memory for each port; receiving a frame that fits into a slot is no system call and one copy,
 //! by the kernel. Sending is a copy, and a system call for `BATCH` frames.
@@ -35,7 +35,7 @@ use urtica_wire::packet::ether_type;
 /// The ring's memory.
 const RING_BYTES: usize = 4 << 20;
 
-/// The kernel gets memory for the ring in pieces of this size.
+/// The kernel gets memory for the ring in blocks of this size.
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// What a slot holds besides the packet: the kernel's description, the Ethernet header and a second VLAN tag.

@@ -163,9 +163,10 @@ impl PortIo for AfXdpPort {
 
     fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         let mut count = 0;
-        while count < max
-            && let Some(desc) = self.rx.pop()
-        {
+        while count < max {
+            let Some(desc) = self.rx.pop() else {
+                break;
+            };
             let frame = self.memory.slice(desc.addr, desc.len as usize);
             offload::complete_if_partial(frame);
             handle(frame);

@@ -18,7 +18,7 @@ const LONG_ENOUGH: Duration = Duration::from_secs(8);
 pub struct Target {
     /// Where it is to be found.
     pub address: Address,
-    /// All that the host's name stands for, tried in turn.
+    /// All that the host's name stands for, tried one after the other.
     places: Vec<SockAddr>,
     /// Which of them is tried next.
     next_place: usize,

@@ -71,7 +71,7 @@ pub struct ExplainedPart {
     pub priorities: (u16, u16),
     /// Bytes of the entries, as packets see them, and of what finds them, unless that is code.
     pub bytes: usize,
-    /// Whether memory is fetched ahead, and other frames have their turn meanwhile.
+    /// Whether memory is fetched ahead, and other frames go on meanwhile.
     pub is_fetched_ahead: bool,
     /// Whether what is found here needs no look at the parts that follow.
     pub is_final: bool,

@@ -204,7 +204,7 @@ impl Store {
         self.programs.get(program)?.runner.listing()
     }
 
-    /// A body, and what runs it; nobody sees it yet.
+    /// A body, and what carries it out; nobody sees it yet.
     ///
     /// # Errors
     /// The system's, if it has no memory for code.

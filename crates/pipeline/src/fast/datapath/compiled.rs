@@ -190,7 +190,7 @@ impl Reader {
         self.participant.rest();
     }
 
-    /// All frames begin, those that pause go on in turn: while one waits for memory, the others work.
+    /// All frames begin, those that pause go on one after the other: while one waits for memory, the others work.
     #[inline(always)]
     fn pass(
         &self,

@@ -2,7 +2,7 @@
 //!
 //! Only what is plain is parsed: up to two VLAN tags, then IP without fragments and IPv6 extension headers, or ARP, then
 //! a transport header, each there in full. Every other frame is left to the plain form from the first table on; which
-//! frames these are is no more than a matter of speed, and the judge of it is [`crate::layout`].
+//! frames these are is no more than a matter of speed, and [`crate::layout`] is the reference for what the others have.
 
 use super::frame::Frame;
 use super::kinds::{Depth, Kinds};

@@ -279,7 +279,7 @@ mod tests {
     /// Readers follow a link to a canary, which the writer exchanges, retires and poisons once it is collected.
     #[test]
     fn no_reader_ever_sees_poison() {
-        const TURNS: usize = 10_000;
+        const ROUNDS: usize = 10_000;
         let epochs = Epochs::new();
         let canaries: Vec<_> = (0..16).map(|_| AtomicU64::new(ALIVE)).collect();
         let link = AtomicPtr::new(ptr::from_ref(&canaries[0]).cast_mut());
@@ -289,16 +289,16 @@ mod tests {
                 let mut participant = epochs.join();
                 let (link, ended) = (&link, &ended);
                 scope.spawn(move || {
-                    let mut turn = 0_u32;
+                    let mut round = 0_u32;
                     while !ended.load(Relaxed) {
                         participant.begin();
                         // SAFETY: it points into `canaries`, which outlives the threads.
                         let canary = unsafe { &*link.load(Acquire) };
-                        for _ in 0..turn % 50 {
+                        for _ in 0..round % 50 {
                             assert_eq!(canary.load(Relaxed), ALIVE);
                         }
-                        turn += 1;
-                        if turn % 3 == reader {
+                        round += 1;
+                        if round % 3 == reader {
                             participant.rest();
                         }
                     }
@@ -307,7 +307,7 @@ mod tests {
             let mut retired = Retired::new(&epochs);
             let mut free: Vec<_> = (1..canaries.len()).collect();
             let mut linked = 0;
-            for _ in 0..TURNS {
+            for _ in 0..ROUNDS {
                 if let Some(next) = free.pop() {
                     canaries[next].store(ALIVE, Relaxed);
                     link.store(ptr::from_ref(&canaries[next]).cast_mut(), Release);

@@ -68,7 +68,7 @@ fn spread(slots: usize) -> usize {
     }
 }
 
-/// The hash of a key: of each two words in turn,
+/// The hash of a key: of two words after the other,
 ///
 /// ```text
 /// h = fold(w0 ^ seed0, w1 ^ seed1)
@@ -529,7 +529,7 @@ mod tests {
     /// Applies a change to both, and gives back what the table gives back.
     fn apply(
         table: &mut HashTable,
-        judge: &mut HashMap<u64, Ref>,
+        model: &mut HashMap<u64, Ref>,
         arena: &mut Arena,
         change: &Change,
     ) -> Result<(), TestCaseError> {
@@ -538,7 +538,7 @@ mod tests {
             Change::Put(number) => {
                 let key = key(number, words);
                 let block = block(arena, &key);
-                let old = judge.insert(number, block);
+                let old = model.insert(number, block);
                 if old.is_some() {
                     prop_assert_eq!(table.replace(arena, &key, block), old);
                 } else {
@@ -547,7 +547,7 @@ mod tests {
             }
             Change::Remove(number) => {
                 let removed = table.remove(arena, &key(number, words));
-                prop_assert_eq!(removed, judge.remove(&number));
+                prop_assert_eq!(removed, model.remove(&number));
             }
         }
         Ok(())
@@ -576,15 +576,15 @@ mod tests {
             let seeds = if colliding { (0, 0) } else { random_seeds() };
             let mut arena = arena();
             let mut table = HashTable::with_seeds(words, seeds);
-            let mut judge = HashMap::new();
+            let mut model = HashMap::new();
             for change in &changes {
-                apply(&mut table, &mut judge, &mut arena, change)?;
+                apply(&mut table, &mut model, &mut arena, change)?;
                 check_counts(&table)?;
             }
-            prop_assert_eq!(table.len(), judge.len());
+            prop_assert_eq!(table.len(), model.len());
             for number in 0..200 {
                 let found = table.find(&arena, &key(number, words));
-                prop_assert_eq!(found, judge.get(&number).copied());
+                prop_assert_eq!(found, model.get(&number).copied());
             }
         }
     }
@@ -599,7 +599,7 @@ mod tests {
     #[test]
     fn what_stays_is_found_during_changes() {
         const STAYING: u64 = 100;
-        const TURNS: u64 = 20_000;
+        const ROUNDS: u64 = 20_000;
         let mut arena = arena();
         let mut table = HashTable::new(1);
         let stay: Vec<_> = (0..STAYING)
@@ -630,9 +630,9 @@ mod tests {
                 });
             }
             let mut retired = Retired::new(&epochs);
-            for turn in 0..TURNS {
+            for round in 0..ROUNDS {
                 // Up to 2,000 and down again, in other order, so that arrays grow, shrink and fill with deleted ones.
-                let number = STAYING + turn * 7919 % 2_000;
+                let number = STAYING + round * 7919 % 2_000;
                 if let Some(block) = table.remove(&arena, &[number]) {
                     retired.retire(Garbage::Block(block));
                 } else {

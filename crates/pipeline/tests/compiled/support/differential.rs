@@ -15,9 +15,9 @@ use urtica_wire::{
 /// Everything that the compiled form is carried out by.
 pub const BACKENDS: &[Backend] = &[Backend::Interpreter, Backend::MachineCode];
 
-/// How a court is set up.
+/// How a comparison is set up.
 #[derive(Clone, Copy, Debug)]
-pub struct CourtConfig {
+pub struct ComparisonConfig {
     pub n_tables: u8,
     pub max_entries: u32,
     /// For each compiled pipeline.
@@ -26,7 +26,7 @@ pub struct CourtConfig {
     pub misses_to_controller: bool,
 }
 
-impl Default for CourtConfig {
+impl Default for ComparisonConfig {
     fn default() -> Self {
         Self {
             n_tables: 4,
@@ -101,11 +101,11 @@ pub struct Subject {
 }
 
 /// The judge and who is judged.
-pub struct Court {
+pub struct Comparison {
     pub plain: Pipeline,
     pub subjects: Vec<Subject>,
     pub now: Duration,
-    /// How many packets came to a table of each template; of one that was cut, with the template of the packet's piece.
+    /// How many packets came to a table of each template; of one that was cut, with the template of the packet's sub-table.
     pub looked_up: BTreeMap<Vec<TemplateKind>, u64>,
     /// How many packets were compared.
     pub compared: u64,
@@ -121,7 +121,7 @@ type Counters = (
     Vec<MeterStats<'static>>,
 );
 
-fn pipeline(config: CourtConfig) -> Pipeline {
+fn pipeline(config: ComparisonConfig) -> Pipeline {
     let mut pipeline = Pipeline::new(PipelineConfig {
         n_tables: config.n_tables,
         max_entries: config.max_entries,
@@ -141,7 +141,7 @@ fn port(number: u32, config: PortConfig) -> Port {
 }
 
 impl Subject {
-    fn new(config: CourtConfig, backend: Backend, is_shared: bool) -> Self {
+    fn new(config: ComparisonConfig, backend: Backend, is_shared: bool) -> Self {
         let mut pipeline = pipeline(config);
         let config = CompileConfig {
             backend,
@@ -208,8 +208,8 @@ impl Subject {
     }
 }
 
-impl Court {
-    pub fn new(config: CourtConfig) -> Self {
+impl Comparison {
+    pub fn new(config: ComparisonConfig) -> Self {
         let subject = |&backend: &Backend| {
             [false, true].map(|is_shared| Subject::new(config, backend, is_shared))
         };

@@ -1,4 +1,4 @@
-//! What tests, the long comparison and fuzz targets share: random pipelines and packets, and who judges them.
+//! What tests, the long comparison and fuzz targets share: random pipelines and packets, and what compares them.
 
 #![allow(dead_code, reason = "each of those who share this uses a part of it")]
 

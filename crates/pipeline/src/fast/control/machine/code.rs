@@ -5,7 +5,7 @@ use super::listing::{self, Names};
 use super::memory::{Executable, Room};
 use std::sync::Arc;
 
-/// A piece of code, which runs from its first byte and goes when this is dropped.
+/// Code, which runs from its first byte and goes when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Code {
     executable: Executable,

@@ -54,7 +54,7 @@ pub(super) fn goto(emitter: &mut Emitter) -> Result<(), IcedError> {
     enter(emitter)
 }
 
-/// To the piece whose body is in `rdx`.
+/// To the sub-table whose body is in `rdx`.
 pub(super) fn enter(emitter: &mut Emitter) -> Result<(), IcedError> {
     emitter.asm.jmp(qword_ptr(place!(body.code)))
 }

@@ -6,11 +6,11 @@
 //!    probe: free slot ──► next part; other tag ──► next slot
 //!           tag ──► block                 [far: fetch the block, pause]
 //!           other words ──► next slot
-//!    found: keep the flow record of the lower rank; run it at once where no later part can have a better one
-//!  run the flow record kept, else the default, else count a miss
+//!    found: keep the flow record of the lower rank; do its actions at once where no later part can have a better one
+//!  do the actions of the flow record kept, else of the default, else count a miss
 //! ```
 //!
-//! Of a table that was cut there is one part, whose blocks have no flow records but sub-table pointers: what is found is the body of a piece,
+//! Of a table that was cut there is one part, whose blocks have no flow records but sub-table pointers: what is found is the body of a sub-table,
 //! whose code is next, with the same header in `rcx`. Where nothing is found, that is the body of the rest.
 
 use super::emit::Emitter;

@@ -18,8 +18,8 @@ const LINE_BYTES: usize = 64;
 pub(super) struct Room {
     limit_bytes: usize,
     used_bytes: AtomicUsize,
-    /// Counts pieces, for where in its page the next one begins.
-    pieces: AtomicUsize,
+    /// Counts code, for where in its page the next begins.
+    count: AtomicUsize,
 }
 
 impl Room {
@@ -27,7 +27,7 @@ impl Room {
         Self {
             limit_bytes,
             used_bytes: AtomicUsize::new(0),
-            pieces: AtomicUsize::new(0),
+            count: AtomicUsize::new(0),
         }
     }
 
@@ -35,13 +35,13 @@ impl Room {
         self.used_bytes.load(Relaxed)
     }
 
-    /// How far behind its page's beginning the next piece goes: were all at the beginning, they would take turns in the
+    /// How far behind its page's beginning the next code goes: were all at the beginning, they would compete for the
     /// same few sets of the instruction cache.
     fn skip(&self) -> usize {
         let lines = PAGE_BYTES / LINE_BYTES;
-        let piece = self.pieces.fetch_add(1, Relaxed);
-        // 27 is odd, so that all lines have their turn, and far apart for pieces that follow each other.
-        piece.wrapping_mul(27) % lines * LINE_BYTES
+        let number = self.count.fetch_add(1, Relaxed);
+        // 27 is odd, so that all lines are used, and far apart by code made one after the other.
+        number.wrapping_mul(27) % lines * LINE_BYTES
     }
 
     fn take(&self, bytes: usize) -> Result<(), CodeError> {

@@ -1,12 +1,12 @@
-//! Machine code for x86-64: one piece for each mask of table and for each mask of action list.
+//! Machine code for x86-64: for each way in which a table is searched, and for each action program.
 //!
-//! **What.** [`Assembler`] turns a mask into [`Code`]. Tables' code is called as [`TableCode`](crate::fast::datapath::backend::TableCode), and is done with a frame
+//! **What.** [`Assembler`] makes [`Code`]. Tables' code is called as [`TableCode`](crate::fast::datapath::backend::TableCode), and is done with a frame
 //! when `ret` comes with [`Frame::resume`](crate::fast::datapath::frame::Frame::resume) still 0; else it waits for memory, and is called again as [`ResumeCode`](crate::fast::datapath::backend::ResumeCode).
 //! Code of actions is jumped to with the flow record in `rax` and the other registers as tables' code has them.
 //!
 //! **Why.** A search that knows what it looks for has no loop over fields, no test for what cannot be, and no
-//! interpreter's jumps; see ESWITCH (SIGCOMM 2016) section 3. Code knows masks only, never one table's addresses: ten
-//! tables of one mask share it, and with it what the processor learned about its jumps. Only [`Assembler::direct`] is
+//! interpreter's jumps; see ESWITCH (SIGCOMM 2016) section 3. Code never knows one table's addresses: ten
+//! tables that are searched alike share it, and with it what the processor learned about its jumps. Only [`Assembler::direct`] is
 //! about one table, as the constants that it compares with are the table.
 //!
 //! **How.** `iced-x86` encodes; sequences are chosen here. Registers that a call may change are used, and no others:
@@ -20,7 +20,7 @@
 //! | `rax` | the [`FlowRecord`](crate::fast::datapath::table::FlowRecord), once found |
 //! | `r8` to `r11` | whatever the code at hand says |
 //!
-//! **Cost.** Some ten microseconds for a piece of code, and a page of memory.
+//! **Cost.** Some ten microseconds to make, and a page of memory.
 //!
 //! **Thread-safety.** Code never changes once it is made. Cells' counters are added to without lock unless the assembler
 //! is told that threads share them.
@@ -55,7 +55,7 @@ use emit::Emitter;
 use memory::Room;
 use std::sync::Arc;
 
-/// Makes code of masks.
+/// Makes code.
 #[derive(Debug)]
 pub(crate) struct Assembler {
     room: Arc<Room>,
@@ -101,7 +101,7 @@ impl Assembler {
         self.make(|emitter| hash::emit_cut(emitter, mask))
     }
 
-    /// The code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with the mask of its actions. It
+    /// The code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with its action program. It
     /// has the flow records' addresses in it, and is good as long as they are.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Assembler {
         self.make(|emitter| Ok(ends::punt(emitter)?))
     }
 
-    /// What [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code) is for entries whose actions have this mask.
+    /// What [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code) is for entries with this action program.
     ///
     /// # Errors
     /// No room.

@@ -15,7 +15,7 @@ use crate::fast::memory::lpm::{Prefix, Trie};
 use std::arch::x86_64::_rdtsc;
 use std::collections::HashSet;
 
-/// Bursts that take turns: one, whose frames the processor knows by heart, and as many as no branch predictor does.
+/// Bursts that alternate: one, whose frames the processor knows by heart, and as many as no branch predictor does.
 const BURSTS: [usize; 2] = [1, 256];
 
 /// How often all is measured; the fastest counts.

@@ -128,7 +128,7 @@ fn body(code: &Code) -> Body {
     }
 }
 
-/// A flow record that runs this code.
+/// A flow record whose actions are this code.
 fn record(code: &Code, rank: u64, target: u32, params: &[u8]) -> FlowRecord {
     let mut bytes = [0; MAX_PARAMS];
     bytes[..params.len()].copy_from_slice(params);
