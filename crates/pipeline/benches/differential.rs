@@ -1,9 +1,9 @@
 //! The compiled form against the plain one, ten million comparisons long.
 //!
 //! `cargo bench -p urtica-pipeline --bench differential` sends random packets through random pipelines, changes these in
-//! between, and compares what becomes of each packet and what is counted; it says how many packets were compared, and
-//! how often a table of each template, and each sort of sub-table, was searched. `-- SEED` begins with other pipelines. Under `cargo test` it is
-//! short. It measures nothing: what the compiled form costs is for other benchmarks to tell.
+//! between, and compares what becomes of each packet and what is counted; it says how many packets were compared, and how
+//! often a table of each template, and each sort of sub-table, was searched. `-- SEED` begins with other pipelines. Under
+//! `cargo test` it is short. It measures nothing: what the compiled form costs is for other benchmarks to tell.
 
 #[path = "../tests/compiled/support/mod.rs"]
 mod support;
@@ -58,7 +58,7 @@ fn main() {
     );
     for (templates, count) in looked_up {
         let templates: Vec<_> = templates.iter().map(ToString::to_string).collect();
-        let templates = templates.join(" with a piece that is ");
+        let templates = templates.join(" with a sub-table that is ");
         println!("{count:>12} searches of a table that is {templates}");
     }
 }

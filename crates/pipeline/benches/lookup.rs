@@ -1,8 +1,8 @@
 //! What finding a packet's entry costs, and filling a table.
 //!
-//! `cargo bench -p urtica-pipeline` measures; under `cargo test` each runs once. 4,096 packets are looked up one after the other,
-//! each of whose headers were found before, as they are once per packet, whatever the number of tables. What they find
-//! of a large table outgrows the nearest cache, not the last one: entries that have to be fetched from memory cost
+//! `cargo bench -p urtica-pipeline` measures; under `cargo test` each runs once. 4,096 packets are looked up one after the
+//! other, each of whose headers were found before, as they are once per packet, whatever the number of tables. What they
+//! find of a large table outgrows the nearest cache, not the last one: entries that have to be fetched from memory cost
 //! more. The plain search stands beside where it comes to an end.
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, measurement::WallTime};

@@ -1,9 +1,10 @@
 //! What the parts of a compiled flow table cost: to find a key or the longest prefix, to change, to begin a burst.
 //!
-//! `cargo bench -p urtica-pipeline --bench structures` measures, and tells how much memory tries take; under `cargo
-//! test` each runs once. 10,000 prefixes have the lengths that routes of the Internet have, at random addresses; 65,536
-//! addresses within them are looked up one after the other. In bursts of 32, the first access of all is prefetched before the first
-//! is looked up, or not. Nothing else contends for the caches here: with a packet between two searches all costs more.
+//! `cargo bench -p urtica-pipeline --bench structures` measures, and tells how much memory tries take; under `cargo test`
+//! each runs once. 10,000 prefixes have the lengths that routes of the Internet have, at random addresses; 65,536
+//! addresses within them are looked up one after the other. In bursts of 32, the first access of all is prefetched before
+//! the first is looked up, or not. Nothing else contends for the caches here: with a packet between two searches all costs
+//! more.
 //!
 //! These parts are private to the crate, so their files are compiled into this program.
 

@@ -9,7 +9,7 @@ use urtica_wire::{Action, Field, FlowMod, Instruction, List, Match, OxmField, Po
 /// What one entry with one field and one action may take.
 const ENTRY_BYTES_MAX: usize = 400;
 
-/// What its compiled form may take besides: a cell with its key, and its part of a hash table that is at least a quarter
+/// What its compiled form may take besides: a flow record with its key, and its part of a hash table that is at least a quarter
 /// full.
 const COMPILED_BYTES_MAX: usize = 128;
 

@@ -1,11 +1,11 @@
 //! A switch on real ports, connections and time: one thread that waits for whichever has something, or several.
 //!
-//! **What.** An epoll loop over the ports' descriptors, the controllers' sockets and the listeners. It moves bytes; all that they
-//! mean is decided by [`Switch`]. With [`Runner::with_threads`] ports are dealt out to threads of their own (the modules
-//! `worker` and `spread`), and this one is left with the controllers.
+//! **What.** An epoll loop over the ports' descriptors, the controllers' sockets and the listeners. It moves bytes; all
+//! that they mean is decided by [`Switch`]. With [`Runner::with_threads`] ports are dealt out to threads of their own (the
+//! modules `worker` and `spread`), and this one is left with the controllers.
 //!
-//! **Order.** Ports first, some bursts of one after the other while they are busy, then whatever controllers sent: neither can starve the
-//! other. What comes of both leaves once an iteration, so that a burst's packet-ins are one write.
+//! **Order.** Ports first, some bursts of one after the other while they are busy, then whatever controllers sent: neither
+//! can starve the other. What comes of both leaves once an iteration, so that a burst's packet-ins are one write.
 //!
 //! **Back-pressure.** A controller is not read from while [`Switch::wants_input`] says so.
 //!
@@ -182,8 +182,8 @@ impl Source {
 }
 
 impl Runner {
-    /// A runner for a switch that has its ports. Listens at the passive ones of these addresses at once, and will connect to the
-    /// others.
+    /// A runner for a switch that has its ports. Listens at the passive ones of these addresses at once, and will connect
+    /// to the others.
     ///
     /// # Errors
     /// [`RunError`]: where an address cannot be listened at, or a host's name is unknown.

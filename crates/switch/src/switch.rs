@@ -288,7 +288,8 @@ impl Switch {
         ports.map(|port| port.stats(now)).collect()
     }
 
-    /// Has each table be full as soon as it has so many entries more than the one with the most has now, as where others use it, too.
+    /// Has each table be full as soon as it has so many entries more than the one with the most has now, as where others
+    /// use it, too.
     pub fn leave_room_for(&mut self, entries: u32) {
         let mut pipeline = self.shared.pipeline_mut();
         let tables = pipeline.tables().iter();

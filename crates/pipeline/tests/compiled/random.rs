@@ -45,19 +45,22 @@ fn so_it_does_with_many_entries() {
 }
 
 #[test]
-fn so_it_does_with_tables_in_pieces() {
+fn so_it_does_with_tables_in_sub_tables() {
     use TemplateKind::{Decomposition, DirectCode, LongestPrefixMatch, TupleSpace};
     let mut looked_up = BTreeSet::new();
     for seed in 0..8 {
-        let mut trial = Trial::in_pieces(seed);
+        let mut trial = Trial::in_sub_tables(seed);
         trial.run(100);
         looked_up.extend(trial.comparison.looked_up.into_keys());
     }
     let mut trial = Trial::with_many_routes_of_ports(0);
     trial.run(30);
     looked_up.extend(trial.comparison.looked_up.into_keys());
-    for piece in [DirectCode, TupleSpace, LongestPrefixMatch] {
-        assert!(looked_up.contains(&vec![Decomposition, piece]), "{piece}");
+    for template in [DirectCode, TupleSpace, LongestPrefixMatch] {
+        assert!(
+            looked_up.contains(&vec![Decomposition, template]),
+            "{template}"
+        );
     }
     let is_cut_again = |way: &Vec<_>| way.starts_with(&[Decomposition, Decomposition]);
     assert!(looked_up.iter().any(is_cut_again));

@@ -213,7 +213,7 @@ fn add_port_routes(comparison: &mut Comparison) {
 
 /// How packets to some networks of each port are searched for in table 0, once all were compared.
 #[track_caller]
-fn pieces(comparison: &mut Comparison) -> BTreeSet<Vec<TemplateKind>> {
+fn sub_tables(comparison: &mut Comparison) -> BTreeSet<Vec<TemplateKind>> {
     let mut frames = Vec::new();
     for port in 1..=4 {
         for number in 0..24 {
@@ -243,7 +243,7 @@ fn routes_of_several_ports_are_a_trie_for_each() {
         vec![Decomposition, DirectCode],
         vec![Decomposition, LongestPrefixMatch],
     ]);
-    assert_eq!(pieces(&mut comparison), expected);
+    assert_eq!(sub_tables(&mut comparison), expected);
     // One for all ports belongs to every sub-table, and to the rest.
     add(
         &mut comparison,
@@ -253,7 +253,7 @@ fn routes_of_several_ports_are_a_trie_for_each() {
         vec![Decomposition, CompoundHash],
         vec![Decomposition, LongestPrefixMatch],
     ]);
-    assert_eq!(pieces(&mut comparison), expected);
+    assert_eq!(sub_tables(&mut comparison), expected);
     // A port's own entry of another sort, and of a priority of its own, changes that port's sub-table alone.
     add(
         &mut comparison,
@@ -261,7 +261,7 @@ fn routes_of_several_ports_are_a_trie_for_each() {
     );
     let mut changed = expected.clone();
     changed.insert(vec![Decomposition, TupleSpace]);
-    assert_eq!(pieces(&mut comparison), changed);
+    assert_eq!(sub_tables(&mut comparison), changed);
     change(
         &mut comparison,
         FlowModCommand::DeleteStrict,
@@ -269,17 +269,17 @@ fn routes_of_several_ports_are_a_trie_for_each() {
     );
     // A port that is new has a sub-table at once, and none once it has no entries.
     add(&mut comparison, "priority=50,in_port=4,arp,actions=drop");
-    assert!(pieces(&mut comparison).len() >= 2);
+    assert!(sub_tables(&mut comparison).len() >= 2);
     change(&mut comparison, FlowModCommand::Delete, "in_port=4");
     change(
         &mut comparison,
         FlowModCommand::Modify,
         "in_port=3,actions=drop",
     );
-    pieces(&mut comparison);
+    sub_tables(&mut comparison);
     change(&mut comparison, FlowModCommand::Delete, "");
     assert_eq!(
-        pieces(&mut comparison),
+        sub_tables(&mut comparison),
         BTreeSet::from([vec![TemplateKind::DirectCode]])
     );
 }
@@ -345,5 +345,5 @@ fn a_cut_that_does_not_fit_any_more_is_given_up() {
         "{seen:?}"
     );
     assert!(seen.len() > 1, "{seen:?}");
-    pieces(&mut comparison);
+    sub_tables(&mut comparison);
 }

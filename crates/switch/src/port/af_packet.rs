@@ -12,9 +12,10 @@
 //! **Cost.** `RING_BYTES` of memory for each port; receiving a frame that fits into a slot is no system call and one copy,
 //! by the kernel. Sending is a copy, and a system call for `BATCH` frames.
 //!
-//! **Limits.** The machine's own network stack sees the frames too: the interface should have no IP address. Large segments
-//! are cut, never passed on whole, so that bulk TCP between local hosts is slower than by a bridge in the kernel. A
-//! frame may be longer than the MTU by a customer's VLAN tag (0x8100), but not by a service tag (0x88a8): the kernel refuses it.
+//! **Limits.** The machine's own network stack sees the frames too: the interface should have no IP address. Large
+//! segments are cut, never passed on whole, so that bulk TCP between local hosts is slower than by a bridge in the kernel.
+//! A frame may be longer than the MTU by a customer's VLAN tag (0x8100), but not by a service tag (0x88a8): the kernel
+//! refuses it.
 
 use super::interface::Interface;
 use super::offload::{Offload, Segmenter};
@@ -86,8 +87,8 @@ impl AfPacketPort {
         })
     }
 
-    /// Hands over what is in the next slot: a frame, or, where it is to be cut, nothing but work for the segmenter. Returns how
-    /// many frames that were; `None` where the ring is empty.
+    /// Hands over what is in the next slot: a frame, or, where it is to be cut, nothing but work for the segmenter.
+    /// Returns how many frames that were; `None` where the ring is empty.
     fn receive_slot(&mut self, handle: &mut dyn FnMut(&[u8])) -> Option<usize> {
         let mut slot = self.ring.slots.next()?;
         let tag = slot.vlan_tag();

@@ -86,7 +86,8 @@ impl Offload {
     }
 }
 
-/// Completes the checksum at `offset` of the header at `start`, over everything from there on. Nonsense leaves the frame as it is.
+/// Completes the checksum at `offset` of the header at `start`, over everything from there on. Nonsense leaves the frame
+/// as it is.
 fn complete(frame: &mut [u8], start: usize, offset: usize) {
     let Some(packet) = frame.get_mut(start..) else {
         return;
@@ -253,9 +254,9 @@ impl Layout {
     }
 }
 
-/// Completes the checksum of TCP or UDP where it is left undone and nothing but the frame itself tells: then the field holds
-/// the sum of the pseudo header. A right checksum that happens to be that number stays as it is, since the completed one is the
-/// right one; a wrong one is made right once in 65,536 times.
+/// Completes the checksum of TCP or UDP where it is left undone and nothing but the frame itself tells: then the field
+/// holds the sum of the pseudo header. A right checksum that happens to be that number stays as it is, since the completed
+/// one is the right one; a wrong one is made right once in 65,536 times.
 pub(super) fn complete_if_partial(frame: &mut [u8]) {
     let Some(transport) = Transport::find(frame) else {
         return;
@@ -491,9 +492,9 @@ mod tests {
             prop_assert!(segmenter.begin(&offload));
             let mut carried = Vec::new();
             while let Some(segment) = segmenter.next_segment() {
-                let piece = checked_payload(segment);
-                prop_assert!(piece.is_some(), "a segment is wrong");
-                carried.extend(piece.unwrap());
+                let part = checked_payload(segment);
+                prop_assert!(part.is_some(), "a segment is wrong");
+                carried.extend(part.unwrap());
             }
             prop_assert_eq!(carried, payload);
         }

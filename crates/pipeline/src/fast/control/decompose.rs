@@ -7,11 +7,12 @@
 //!
 //! **How.** Which cuts are best is NP-hard; so this is greedy. Masks that entries have in a field are tried, those first
 //! that most entries have; each is given what a packet's search would cost on average, were there a packet for each
-//! entry of each sub-table. The cheapest wins, if it costs three quarters of the uncut table at most. SubTables are cut again
+//! entry of each sub-table. The cheapest wins, if it costs three quarters of the uncut table at most. Sub-tables are cut again
 //! in the same way, once.
 //!
 //! An entry that looks at less of the field than the cut does goes into every sub-table that it may match in, and into the
-//! rest. It is not copied: sub-tables find the one flow record of each entry. There are at most twice as many places as entries.
+//! rest. It is not copied: sub-tables find the one flow record of each entry. There are at most twice as many places as
+//! entries.
 //!
 //! **Cost.** A look at each entry for each of [`CANDIDATES_MAX`] cuts, some 100 ns each.
 
@@ -49,8 +50,8 @@ const PLACES_MIN: usize = 256;
 const CANDIDATES_MAX: usize = 6;
 const MASKS_MAX: usize = 2;
 
-/// What a search costs, in tenths of the probe of one hash table. Measured by `cargo bench --bench sub-tables`, where a probe
-/// takes 7 cycles.
+/// What a search costs, in tenths of the probe of one hash table. Measured by `cargo bench --bench decomposition`, where a
+/// probe takes 7 cycles.
 mod costs {
     /// A probe.
     pub const PROBE: u64 = 10;
@@ -60,7 +61,8 @@ mod costs {
     pub const TRIE: u64 = 30;
     /// One comparison of direct code.
     pub const COMPARE: u64 = 2;
-    /// A jump that the processor does not foresee: to the actions of one part or another, to one sub-table's code or another's.
+    /// A jump that the processor does not foresee: to the actions of one part or another, to one sub-table's code or
+    /// another's.
     pub const SURPRISE: u64 = 25;
     /// The way to a sub-table; where that has other code than the one before, there is a surprise as well.
     pub const LEAD: u64 = 25;
@@ -139,12 +141,12 @@ impl Way {
 /// Entries, and which look at the same bits.
 struct Subject<'a> {
     entries: &'a [&'a Planned],
-    /// The number of each entry's mask.
+    /// The number of each entry's key mask.
     mask_of: Vec<usize>,
     masks: Vec<&'a KeyMask>,
 }
 
-/// Entries of one mask within a sub-table.
+/// Entries of one key mask within a sub-table.
 struct Tuple {
     mask: usize,
     entries: u64,
@@ -155,7 +157,7 @@ struct Tuple {
 /// How a sub-table is searched, and what that costs.
 struct Search {
     way: Way,
-    /// The same where the same code searches two sub-tables: for hash tables the masks, for direct code the entries.
+    /// The same where the same code searches two sub-tables: for hash tables the key masks, for direct code the entries.
     code: Vec<usize>,
     cost: Cost,
 }
@@ -326,7 +328,7 @@ impl<'a> Subject<'a> {
         (0..tuples.len()).map(cost).sum::<u64>() + surprise * places
     }
 
-    /// The entries of a sub-table by mask, in the order in which they are searched.
+    /// The entries of a sub-table by key mask, in the order in which they are searched.
     fn tuples(&self, sub_table: &[usize]) -> Vec<Tuple> {
         let mut tuples: BTreeMap<usize, Tuple> = BTreeMap::new();
         for &index in sub_table {

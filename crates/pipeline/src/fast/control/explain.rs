@@ -102,7 +102,7 @@ pub enum TemplateKind {
     LongestPrefixMatch,
     /// By several hash tables, one for each set of bits that entries look at.
     TupleSpace,
-    /// In sub-tables: by a hash table that leads to a sub-table for each value of a field, each of which is searched in its own
+    /// By a hash table that leads to a sub-table for each value of a field, each of which is searched in its own
     /// way.
     Decomposition,
     /// Not in the compiled form.
@@ -343,7 +343,7 @@ fn parts(template: &Template, bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPar
     }
 }
 
-/// Entries of one mask that follow each other: those whose headers and first word are looked at once.
+/// Entries of one key mask that follow each other: those whose headers and first word are looked at once.
 fn direct_parts(rows: &[Row]) -> Vec<ExplainedPart> {
     let groups = rows.chunk_by(|one, other| one.key.mask == other.key.mask);
     groups

@@ -8,7 +8,7 @@ use crate::fast::datapath::table::Template;
 use std::io;
 use std::sync::Arc;
 
-/// How many bytes machine code may take altogether. A sub-table takes a page.
+/// How many bytes machine code may take altogether. Each table and each action program takes a page.
 #[cfg(target_arch = "x86_64")]
 const CODE_BYTES_MAX: usize = 64 << 20;
 
@@ -17,7 +17,7 @@ const CODE_BYTES_MAX: usize = 64 << 20;
 pub(super) enum Runner {
     /// The interpreter carries out tables by their template.
     Template,
-    /// The interpreter carries out actions by their program.
+    /// The interpreter carries out action programs.
     Program(Arc<ActionProgram>),
     /// Machine code.
     #[cfg(target_arch = "x86_64")]
@@ -25,7 +25,8 @@ pub(super) enum Runner {
 }
 
 impl Runner {
-    /// What stands in [`Body::code`](crate::fast::datapath::table::Body::code) or [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code).
+    /// What stands in [`Body::code`](crate::fast::datapath::table::Body::code) or
+    /// [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code).
     pub fn address(&self) -> u64 {
         match self {
             Self::Template => 0,

@@ -21,7 +21,7 @@ pub(super) enum Plan {
     Hash(Vec<Planned>, Option<Planned>),
     /// By a trie.
     Lpm(Vec<Planned>, Option<Planned>),
-    /// In sub-tables.
+    /// By sub-tables.
     Cut(Cut, Vec<Planned>, Option<Planned>),
     /// By the plain form, for this reason.
     Plain(&'static str),
@@ -69,7 +69,7 @@ impl Plan {
     pub fn room(&self) -> Option<usize> {
         match self {
             Self::Hash(..) => None,
-            // SubTables find the same flow records by different keys.
+            // Sub-tables find the same flow records by different keys.
             Self::Cut(_, entries, _) => {
                 let words = entries.iter().map(|planned| planned.key.values.len());
                 words.max()

@@ -252,8 +252,11 @@ impl Store {
     }
 
     /// Has a sub-table pointer lead to another body. The one until now can be retired then.
-    pub fn lead(&self, sub_pointer: Ref, words: usize, body: &Body) {
-        // SAFETY: the sub-table pointer has been made, with so many words before it, and is not freed.
+    ///
+    /// # Safety
+    /// The sub-table pointer was made with so many words before it, and is not freed.
+    pub unsafe fn lead(&self, sub_pointer: Ref, words: usize, body: &Body) {
+        // SAFETY: there is a sub-table pointer behind so many words of a block of our arena.
         let sub_pointer = unsafe { sub_pointer_at(self.arena.base(), sub_pointer, words) };
         sub_pointer
             .body
@@ -281,8 +284,8 @@ impl Store {
         }
     }
 
-    /// Takes a flow record that packets do not find any more. What it has counted goes to `heir`, and so does what is counted by
-    /// packets that have found it before.
+    /// Takes a flow record that packets do not find any more. What it has counted goes to `heir`, and so does what is
+    /// counted by packets that have found it before.
     pub fn retire_record(&mut self, entry: &FlowEntry, words: usize, heir: Option<Arc<FlowEntry>>) {
         let Some(record) = record_of(entry) else {
             return;
@@ -331,8 +334,11 @@ impl Store {
     }
 
     /// The rank in the flow record of a block, with so many words before it.
-    pub fn rank_of(&self, block: Ref, words: usize) -> u64 {
-        // SAFETY: the block is one of the arena, with a key of so many words and a flow record, and not freed.
+    ///
+    /// # Safety
+    /// The block was made with so many words before a flow record, and is not freed.
+    pub unsafe fn rank_of(&self, block: Ref, words: usize) -> u64 {
+        // SAFETY: there is a flow record behind so many words of a block of our arena.
         unsafe { (*record_at(self.arena.base(), block, words)).rank }
     }
 

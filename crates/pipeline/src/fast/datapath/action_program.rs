@@ -8,8 +8,8 @@ use super::kinds::{Depth, Kinds};
 /// How many bytes of parameters a flow record has room for at most.
 pub(crate) const MAX_PARAMS: usize = 72;
 
-/// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network order unless
-/// said otherwise.
+/// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network
+/// order unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     /// 6 bytes.

@@ -66,8 +66,8 @@ pub(crate) unsafe fn enter(frame: &mut Frame, context: &Context, header: *const 
 /// As for [`enter`], within the same burst.
 pub(crate) unsafe fn resume(frame: &mut Frame, context: &Context) {
     let pause = std::mem::take(&mut frame.resume);
-    // SAFETY: `kept` and `key` are as `pause` has left them within this burst. The body may not be shown any more, but what the
-    // frame knows so far it knows for that one, which is there as long as the burst.
+    // SAFETY: `kept` and `key` are as `pause` has left them within this burst. The body may not be shown any more, but
+    // what the frame knows so far it knows for that one, which is there as long as the burst.
     unsafe {
         let body = &*(frame.kept[BODY] as *const Body);
         let found = match (pause, &body.template) {

@@ -46,9 +46,9 @@ pub(crate) struct Body {
     /// The flow record of frames that no part matches: of the entry of the lowest rank, where that matches everything. Null
     /// where there is none.
     pub default: *const FlowRecord,
-    /// For each part of the template: [`Slots`](crate::fast::memory::hash_table::Slots), or the root of a trie. A hash table that
-    /// grows has new slots: they are swapped in here. Of a table that was cut the first are the slots of its [`SubTablePointer`]s,
-    /// the second is that to the rest.
+    /// For each part of the template: [`Slots`](crate::fast::memory::hash_table::Slots), or the root of a trie. A hash
+    /// table that grows has new slots: they are swapped in here. Of a table that was cut the first are the slots of its
+    /// [`SubTablePointer`]s, the second is that to the rest.
     pub parts: [AtomicPtr<u8>; MAX_PARTS],
     /// What it is, for the interpreter and for people.
     pub template: Template,
@@ -69,8 +69,8 @@ pub(crate) enum Template {
     Hash(Vec<HashPart>),
     /// A trie of prefixes, longest first.
     Lpm(LpmPart),
-    /// One hash table of [`SubTablePointer`]s to sub-tables, by the one field that it looks at. Frames that find none there go on in the
-    /// rest.
+    /// One hash table of [`SubTablePointer`]s to sub-tables, by the one field that it looks at. Frames that find none
+    /// there go on in the rest.
     Cut(KeyMask),
     /// Not searched here: frames go on the plain way.
     Plain,
@@ -88,8 +88,8 @@ pub(crate) struct Rule {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HashPart {
     pub mask: KeyMask,
-    /// How many words there are in a block before the flow record: those of the key, and more in sub-tables of a table, which share
-    /// flow records.
+    /// How many words there are in a block before the flow record: those of the key, and more in sub-tables of a table,
+    /// which share flow records.
     pub room: usize,
     /// Whether what is looked at lies so far out in memory that it pays to fetch it ahead and pause.
     pub is_far: bool,

@@ -16,8 +16,8 @@
 //! the key's, the key's words are compared with those at `base + ref * 64`. See [`hash`] for what has to be computed.
 //!
 //! At most half of the slots are in use or deleted, in small arrays an eighth. Where one more would exceed this,
-//! [`HashTable::insert`] builds a new array beside the old one, at most half as full, and returns the old one. A deleted slot before a free one
-//! becomes free at once, as no search has a reason to pass it.
+//! [`HashTable::insert`] builds a new array beside the old one, at most half as full, and returns the old one. A deleted
+//! slot before a free one becomes free at once, as no search has a reason to pass it.
 //!
 //! **Cost.** A search reads, most often, one cache line of slots and the block. Slots take 16 to 32 bytes for each key
 //! while it only grows. A change is one search and one store, building anew aside, which is amortised over at least as

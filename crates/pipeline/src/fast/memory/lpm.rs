@@ -22,12 +22,12 @@
 //! shorter prefix, or 0, is one that no longer prefix covers. A prefix taken out leaves its entries to the next shorter
 //! one. A node in which all entries are then the same is taken out, too; [`Trie::remove`] never needs memory.
 //!
-//! **Cost.** A search of an IPv4 address: 1 to 3 loads that wait for each other with 16 bits in the root, 1 or 2 with
-//! 24. The root takes 256 KiB or 64 MiB; a node takes 1 KiB. Among 10,000 routes, whose entries stay in the caches, 24
-//! bits gain nothing in the benchmark `structures`; among 500,000 with a prefetch they do. Hence 16 for most. The writer knows prefixes by a hash table, 29 to 58 bytes
-//! each (33 among 100,000). A change writes the entries that the prefix covers, and looks for the next shorter prefix
-//! among the lengths that there are. A default route so writes the whole root: 65,536 or 16,777,216 entries, and all
-//! nodes.
+//! **Cost.** A search of an IPv4 address: 1 to 3 loads that wait for each other with 16 bits in the root, 1 or 2 with 24.
+//! The root takes 256 KiB or 64 MiB; a node takes 1 KiB. Among 10,000 routes, whose entries stay in the caches, 24 bits
+//! gain nothing in the benchmark `structures`; among 500,000 with a prefetch they do. Hence 16 for most. The writer knows
+//! prefixes by a hash table, 29 to 58 bytes each (33 among 100,000). A change writes the entries that the prefix covers,
+//! and looks for the next shorter prefix among the lengths that there are. A default route so writes the whole root:
+//! 65,536 or 16,777,216 entries, and all nodes.
 //!
 //! **Thread-safety.** Each entry changes by one `Release` store, which readers load with `Acquire`. A node is whole
 //! before an entry leads to it, and says at first what the entry said; it is left as it is once none does. So each

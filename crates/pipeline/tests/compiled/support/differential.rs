@@ -100,7 +100,7 @@ pub struct Subject {
     burst: Burst,
 }
 
-/// The judge and who is judged.
+/// The plain pipeline, and the compiled ones that are compared with it.
 pub struct Comparison {
     pub plain: Pipeline,
     pub subjects: Vec<Subject>,

@@ -90,7 +90,7 @@ impl<'a> Trial<'a> {
     }
 
     /// One whose tables are such as are cut into sub-tables.
-    pub fn in_pieces(seed: u64) -> Trial<'static> {
+    pub fn in_sub_tables(seed: u64) -> Trial<'static> {
         Self::filled_with(seed, &[Profile::PortLists, Profile::Services])
     }
 

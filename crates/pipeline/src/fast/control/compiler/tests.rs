@@ -45,7 +45,7 @@ fn compiled(backend: Backend) -> (Pipeline, Reader) {
     (pipeline, reader)
 }
 
-/// Cells and nodes; arrays keep some room, and code of spare masks is bounded by their number.
+/// Flow records and nodes; arrays keep some room, and the code of spare action programs is bounded by their number.
 fn held(pipeline: &Pipeline) -> Held {
     let compiler = pipeline.compiler.as_ref().expect("it is compiled");
     Held {
@@ -75,7 +75,7 @@ fn flow_mod(command: FlowModCommand, priority: u16, match_: Match<'static>) -> F
     }
 }
 
-/// The same with one of many masks of actions.
+/// The same with one of many action programs.
 fn with_actions(flow_mod: FlowMod<'static>, number: u64) -> FlowMod<'static> {
     let fields = [OxmField::EthSrc, OxmField::EthDst];
     let set = |bit: u64| {

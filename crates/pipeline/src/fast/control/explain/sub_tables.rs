@@ -22,7 +22,7 @@ pub struct ExplainedCut {
     pub sub_tables: Vec<ExplainedSubTables>,
 }
 
-/// SubTables of a table that are searched alike, or the rest.
+/// Sub-tables of a table that are searched alike, or the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedSubTables {
     /// How many sub-tables; `None` for the rest.

@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// New flow records, and whose they are. That of what matches everything is the last.
 pub(super) type NewRecords = Vec<(Arc<FlowEntry>, RecordPlace)>;
 
-/// A form for a plan, what packets are to see of it, and what matches everything. All flow records made are appended to `flow records`,
-/// also where it fails.
+/// A form for a plan, what packets are to see of it, and what matches everything. All flow records made are appended to
+/// `records`, also where it fails.
 ///
 /// # Errors
 /// Why the table is left to the plain form.

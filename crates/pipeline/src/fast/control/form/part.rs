@@ -119,7 +119,9 @@ impl Part {
         let Some(twin) = self.table.find(&store.arena, values) else {
             return self.table.insert(&store.arena, values, place.block);
         };
-        if member.planned.rank.to_bits() < store.rank_of(twin, self.room) {
+        // SAFETY: blocks in this table are of flow records behind `room` words, and are taken out before they are retired.
+        let twin_rank = unsafe { store.rank_of(twin, self.room) };
+        if member.planned.rank.to_bits() < twin_rank {
             // The one that is hidden now keeps its flow record, for packets that have found it.
             self.table.replace(&store.arena, values, place.block);
         }

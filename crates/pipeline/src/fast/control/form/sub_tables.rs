@@ -1,12 +1,12 @@
 //! A form's sub-tables: the entries of a table that was cut, or of a sub-table that was cut again.
 //!
-//! Each sub-table has a form and a body of its own, and a sub-table pointer that leads to it, found by what packets have in the field that
-//! the cut is by. The rest has a sub-table pointer, too, for packets that find none. An entry has one flow record, wherever it is: all of the
-//! table's flow records stand behind as many words, the first of which are the entry's key; hash tables of several sub-tables find
-//! the same block, tries and direct code its flow record.
+//! Each sub-table has a form and a body of its own, and a pointer that leads to it, found by what packets have in the
+//! field that the cut is by. The rest has one, too, for packets that find none. An entry has one flow record, wherever it
+//! is: all of the table's flow records stand behind as many words, the first of which are the entry's key; hash tables of
+//! several sub-tables find the same block, tries and direct code its flow record.
 //!
 //! A change goes to each sub-table that the entry belongs to. A sub-table that has to be searched in another way is built anew
-//! from its entries, behind its sub-table pointer; one of more than [`BULK`] only if it has changed as often as it has entries.
+//! from its entries, behind its pointer; one of more than [`BULK`] only if it has changed as often as it has entries.
 
 use super::part::{Part, hash_parts};
 use super::routes::Routes;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(in crate::fast::control) struct SubTables {
     common: Common,
-    /// What is compared at the sub-table pointers.
+    /// What is compared to find a sub-table.
     mask: KeyMask,
     sub_pointers: HashTable,
     /// By the value that packets have.
@@ -74,7 +74,7 @@ pub(in crate::fast::control) struct SubTable {
     since_built: usize,
 }
 
-/// A sub-table without a sub-table pointer.
+/// A sub-table to which no pointer leads yet.
 struct Made {
     form: Form,
     shown: OwnedBody,
@@ -95,7 +95,7 @@ struct Site<'a> {
 
 impl Common {
     fn cut(&self) -> Cut {
-        *self.cuts.last().expect("pieces come about by a cut")
+        *self.cuts.last().expect("sub-tables come about by a cut")
     }
 
     /// Where so many sub-tables are.
@@ -111,7 +111,10 @@ impl Common {
 
     /// Where the rest is of so many sub-tables.
     fn site_of_rest(&self, count: usize) -> Site<'_> {
-        let (_, before) = self.cuts.split_last().expect("pieces come about by a cut");
+        let (_, before) = self
+            .cuts
+            .split_last()
+            .expect("sub-tables come about by a cut");
         Site {
             cuts: before,
             ..self.site(count)
@@ -172,7 +175,8 @@ impl SubTables {
         Ok(sub_tables)
     }
 
-    /// Makes a sub-table, and its sub-table pointer. Returns the array of sub-table pointers that has grown too small: the new one has to be shown.
+    /// Makes a sub-table, and the pointer to it. Returns the array of sub-table pointers that has grown too small: the new
+    /// one has to be shown.
     fn add_sub_table(
         &mut self,
         store: &mut Store,
@@ -382,7 +386,8 @@ impl SubTables {
 }
 
 impl SubTable {
-    /// A sub-table of these entries, in their order, `own` of which are in no other one, and its sub-table pointer behind these words.
+    /// A sub-table of these entries, in their order, `own` of which are in no other one, and the pointer to it behind
+    /// these words.
     fn new(
         store: &mut Store,
         members: &[Member],
@@ -508,12 +513,13 @@ impl SubTable {
     }
 
     fn show(&mut self, store: &mut Store, body: OwnedBody) {
-        store.lead(self.sub_pointer, self.sub_pointer_words, &body.body);
+        // SAFETY: it is the pointer to this sub-table, made with so many words before it, and retired with it.
+        unsafe { store.lead(self.sub_pointer, self.sub_pointer_words, &body.body) };
         let old = std::mem::replace(&mut self.shown, body);
         store.retire(OldForm::Body(old));
     }
 
-    /// Builds the form anew, behind its sub-table pointer.
+    /// Builds the form anew, behind the same pointer.
     fn rebuild(&mut self, store: &mut Store, site: Site) -> Result<(), NeedsRebuild> {
         if self.members.len() > BULK && self.since_built < self.members.len() {
             return Err(NeedsRebuild);

@@ -1,4 +1,4 @@
-//! What entries do to frames, by the program of their actions.
+//! The code of action programs.
 //!
 //! ```text
 //!  checks that change nothing ──► the plain way
@@ -46,7 +46,7 @@ pub(super) fn emit(
     Ok(())
 }
 
-/// Code for the actions of one program.
+/// The code of one action program.
 struct Actions<'a> {
     writer: Writer<'a>,
     program: &'a ActionProgram,

@@ -1,4 +1,4 @@
-//! Code by its mask, so that what looks alike shares it.
+//! Code by what it is made of, so that tables and entries that are alike share it.
 
 use super::{Assembler, Code, CodeError};
 use crate::fast::datapath::action_program::ActionProgram;
@@ -20,18 +20,19 @@ pub(crate) enum CodeKey {
     Nothing,
     /// Of a [`Template::Plain`](crate::fast::datapath::table::Template::Plain).
     Plain,
-    /// Of flow records.
+    /// Of an action program.
     Actions(ActionProgram),
 }
 
-/// Code that somebody uses, by mask. Whoever got some keeps it as long as frames may come to it; after that it goes.
+/// Code that somebody uses, by what it is made of. Whoever got some keeps it as long as frames may come to it; after that
+/// it goes.
 #[derive(Debug, Default)]
 pub(crate) struct CodeCache {
     codes: HashMap<CodeKey, Weak<Code>>,
 }
 
 impl CodeCache {
-    /// The code for a mask, made now unless somebody has it already. What nobody has any more is forgotten whenever
+    /// The code for a key, made now unless somebody has it already. What nobody has any more is forgotten whenever
     /// some is made, which takes far longer.
     ///
     /// # Errors

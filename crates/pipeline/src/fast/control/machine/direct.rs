@@ -15,7 +15,7 @@ use crate::fast::datapath::table::Rule;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// An entry and the mask of its actions.
+/// An entry and its action program.
 type Entry<'a> = (&'a Rule, &'a ActionProgram);
 
 /// The bases that have a register each, with it.

@@ -10,8 +10,9 @@
 //!  do the actions of the flow record kept, else of the default, else count a miss
 //! ```
 //!
-//! Of a table that was cut there is one part, whose blocks have no flow records but sub-table pointers: what is found is the body of a sub-table,
-//! whose code is next, with the same header in `rcx`. Where nothing is found, that is the body of the rest.
+//! Of a table that was cut there is one part, whose blocks have sub-table pointers in place of flow records: what is found
+//! is the body of a sub-table, whose code is next, with the same header in `rcx`. Where nothing is found, that is the body
+//! of the rest.
 
 use super::emit::Emitter;
 use super::ends;
@@ -320,7 +321,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Runs the flow record of the block in `r11`, or keeps it if none that was kept goes first; or goes through the sub-table pointer there.
+    /// Does the actions of the flow record of the block in `r11`, or keeps it if none that was kept goes first; or follows the
+    /// sub-table pointer there.
     fn found(&mut self, index: usize, next: CodeLabel) -> Result<(), IcedError> {
         let behind = record_offset(self.parts[index].room);
         if self.finds == Finds::SubTables {

@@ -1,13 +1,15 @@
 //! Machine code for x86-64: for each way in which a table is searched, and for each action program.
 //!
-//! **What.** [`Assembler`] makes [`Code`]. Tables' code is called as [`TableCode`](crate::fast::datapath::backend::TableCode), and is done with a frame
-//! when `ret` comes with [`Frame::resume`](crate::fast::datapath::frame::Frame::resume) still 0; else it waits for memory, and is called again as [`ResumeCode`](crate::fast::datapath::backend::ResumeCode).
-//! Code of actions is jumped to with the flow record in `rax` and the other registers as tables' code has them.
+//! **What.** [`Assembler`] makes [`Code`]. Tables' code is called as
+//! [`TableCode`](crate::fast::datapath::backend::TableCode), and is done with a frame when `ret` comes with
+//! [`Frame::resume`](crate::fast::datapath::frame::Frame::resume) still 0; else it waits for memory, and is called again
+//! as [`ResumeCode`](crate::fast::datapath::backend::ResumeCode). Code of actions is jumped to with the flow record in
+//! `rax` and the other registers as tables' code has them.
 //!
 //! **Why.** A search that knows what it looks for has no loop over fields, no test for what cannot be, and no
-//! interpreter's jumps; see ESWITCH (SIGCOMM 2016) section 3. Code never knows one table's addresses: ten
-//! tables that are searched alike share it, and with it what the processor learned about its jumps. Only [`Assembler::direct`] is
-//! about one table, as the constants that it compares with are the table.
+//! interpreter's jumps; see ESWITCH (SIGCOMM 2016) section 3. Code never knows one table's addresses: ten tables that are
+//! searched alike share it, and with it what the processor learned about its jumps. Only [`Assembler::direct`] is about
+//! one table, as the constants that it compares with are the table.
 //!
 //! **How.** `iced-x86` encodes; sequences are chosen here. Registers that a call may change are used, and no others:
 //!
@@ -22,7 +24,7 @@
 //!
 //! **Cost.** Some ten microseconds to make, and a page of memory.
 //!
-//! **Thread-safety.** Code never changes once it is made. Cells' counters are added to without lock unless the assembler
+//! **Thread-safety.** Code never changes once it is made. Counters of flow records are added to without lock unless the assembler
 //! is told that threads share them.
 
 mod actions;
@@ -101,8 +103,8 @@ impl Assembler {
         self.make(|emitter| hash::emit_cut(emitter, mask))
     }
 
-    /// The code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with its action program. It
-    /// has the flow records' addresses in it, and is good as long as they are.
+    /// The code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with its action
+    /// program. It has the flow records' addresses in it, and is good as long as they are.
     ///
     /// # Errors
     /// No room.

@@ -151,7 +151,7 @@ fn ops_for(require: Kinds) -> Vec<Op> {
     ops
 }
 
-/// A operation with its parameters.
+/// An operation with its parameters.
 fn op_for(require: Kinds) -> impl Strategy<Value = (Op, Vec<u8>)> {
     select(ops_for(require)).prop_flat_map(|op| {
         let params = edgy(op.params_len()).prop_map(move |mut params| {
