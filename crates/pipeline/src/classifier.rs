@@ -75,10 +75,10 @@ impl Classifier {
             if best.is_some_and(|(rank, _)| rank.priority() > highest) {
                 break;
             }
-            if let Some(found) = self.tuples[key].find(&mut fields) {
-                if best.is_none_or(|(rank, _)| found.0 < rank) {
-                    best = Some(found);
-                }
+            let found = self.tuples[key].find(&mut fields);
+            let better = found.filter(|&(rank, _)| best.is_none_or(|(known, _)| rank < known));
+            if better.is_some() {
+                best = better;
             }
         }
         best.map(|(_, entry)| entry)

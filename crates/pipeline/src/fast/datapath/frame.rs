@@ -52,7 +52,7 @@ pub(crate) struct Frame {
     /// What tables pass on to each other.
     pub metadata: u64,
     /// What goes on with it after a pause in which memory is fetched: machine code, or the interpreter's
-    /// [`Pause`](super::interpret::Pause).
+    /// `interpret::Pause`.
     pub resume: u64,
     /// The table that it is in.
     pub header: *const Header,
@@ -78,7 +78,7 @@ const _: () = assert!(
 
 /// Up to [`BURST`] frames and their bytes.
 ///
-/// Filled by [`Burst::push`], taken through the pipeline by [`Reader::process`](super::Reader::process), read by
+/// Filled by [`Burst::push`], taken through the pipeline by [`Reader::process`](super::compiled::Reader::process), read by
 /// [`Burst::iter`], emptied by [`Burst::clear`].
 pub struct Burst {
     frames: Box<[Frame]>,
