@@ -321,7 +321,7 @@ impl TableForm {
 
     /// The machine code that searches the table, if there is any.
     pub fn listing(&self) -> Option<String> {
-        self.shown.as_ref()?.runner.listing()
+        self.shown.as_ref()?.executor.listing()
     }
 
     /// How many bytes what finds the entries of each part takes, without the entries.

@@ -14,7 +14,7 @@ const CODE_BYTES_MAX: usize = 64 << 20;
 
 /// What carries out a table or the actions of a flow record, and owns what that takes.
 #[derive(Clone, Debug)]
-pub(super) enum Runner {
+pub(super) enum Executor {
     /// The interpreter carries out tables by their template.
     Template,
     /// The interpreter carries out action programs.
@@ -24,7 +24,7 @@ pub(super) enum Runner {
     Code(Arc<Code>),
 }
 
-impl Runner {
+impl Executor {
     /// What stands in [`Body::code`](crate::fast::datapath::table::Body::code) or
     /// [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code).
     pub fn address(&self) -> u64 {
@@ -46,7 +46,7 @@ impl Runner {
     }
 }
 
-/// Makes runners.
+/// Makes executors.
 #[derive(Debug)]
 pub(super) enum Generator {
     Interpreter,
@@ -83,13 +83,13 @@ impl Generator {
     ///
     /// # Errors
     /// The system's, if it has no memory for code; [`io::ErrorKind::OutOfMemory`] where code takes all that it may.
-    pub fn actions(&mut self, program: &ActionProgram) -> io::Result<Runner> {
+    pub fn actions(&mut self, program: &ActionProgram) -> io::Result<Executor> {
         match self {
-            Self::Interpreter => Ok(Runner::Program(Arc::new(program.clone()))),
+            Self::Interpreter => Ok(Executor::Program(Arc::new(program.clone()))),
             #[cfg(target_arch = "x86_64")]
             Self::Machine { assembler, cache } => {
                 let code = cache.get(assembler, &CodeKey::Actions(program.clone()));
-                code.map(Runner::Code).map_err(refused)
+                code.map(Executor::Code).map_err(refused)
             }
         }
     }
@@ -102,9 +102,9 @@ impl Generator {
         &mut self,
         template: &Template,
         programs: &[&ActionProgram],
-    ) -> io::Result<Runner> {
+    ) -> io::Result<Executor> {
         match self {
-            Self::Interpreter => Ok(Runner::Template),
+            Self::Interpreter => Ok(Executor::Template),
             #[cfg(target_arch = "x86_64")]
             Self::Machine { assembler, cache } => {
                 let code = match template {
@@ -120,7 +120,7 @@ impl Generator {
                     Template::Cut(mask) => cache.get(assembler, &CodeKey::Cut(mask.clone())),
                     Template::Plain => cache.get(assembler, &CodeKey::Plain),
                 };
-                code.map(Runner::Code).map_err(refused)
+                code.map(Executor::Code).map_err(refused)
             }
         }
     }

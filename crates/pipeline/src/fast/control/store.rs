@@ -1,7 +1,7 @@
 //! What the compiled tables are made from: flow records, and everything that is freed only when no packet needs it.
 
 use super::config::CompileConfig;
-use super::generator::{Generator, Runner};
+use super::generator::{Executor, Generator};
 use crate::FlowEntry;
 use crate::counters::EntryCounts;
 use crate::fast::control::translate::BoundProgram;
@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use urtica_wire::FlowModFlags;
 
-/// How many programs of actions that no flow record has any more are kept, in case that one comes that has.
+/// How many action programs that no flow record has any more are kept, in case that one comes that has.
 const SPARE_PROGRAMS: usize = 64;
 
 /// Memory and code of all tables of one pipeline, as the one thread that changes them has them.
@@ -37,17 +37,17 @@ pub(super) struct Store {
     pub decomposes: bool,
     generator: Generator,
     programs: HashMap<ActionProgram, KnownProgram>,
-    /// The program of each runner that stands in a flow record.
+    /// The program of each executor that stands in a flow record.
     by_address: HashMap<u64, ActionProgram>,
     /// How many of `programs` no flow record has.
     spare_programs: usize,
     retired: Retired<Garbage>,
 }
 
-/// A program of actions, and how many flow records have it.
+/// What carries out an action program, and how many flow records have it.
 #[derive(Debug)]
 struct KnownProgram {
-    runner: Runner,
+    executor: Executor,
     records: usize,
 }
 
@@ -101,7 +101,7 @@ struct OldEntry {
 #[derive(Debug)]
 pub(super) struct OwnedBody {
     pub body: Box<Body>,
-    pub runner: Runner,
+    pub executor: Executor,
 }
 
 /// A flow record, where it is.
@@ -189,19 +189,24 @@ impl Store {
         if let Some(known) = self.programs.get_mut(program) {
             self.spare_programs -= usize::from(known.records == 0);
             known.records += 1;
-            return Ok(known.runner.address());
+            return Ok(known.executor.address());
         }
-        let runner = self.generator.actions(program)?;
-        let address = runner.address();
+        let executor = self.generator.actions(program)?;
+        let address = executor.address();
         self.by_address.insert(address, program.clone());
-        self.programs
-            .insert(program.clone(), KnownProgram { runner, records: 1 });
+        self.programs.insert(
+            program.clone(),
+            KnownProgram {
+                executor,
+                records: 1,
+            },
+        );
         Ok(address)
     }
 
     /// The machine code of actions of a program that some flow record has, if there is any.
     pub fn listing(&self, program: &ActionProgram) -> Option<String> {
-        self.programs.get(program)?.runner.listing()
+        self.programs.get(program)?.executor.listing()
     }
 
     /// A body, and what carries it out; nobody sees it yet.
@@ -218,9 +223,9 @@ impl Store {
             Template::Direct(rules) => programs_of(rules, &self.by_address),
             _ => Vec::new(),
         };
-        let runner = self.generator.table(&template, &programs)?;
+        let executor = self.generator.table(&template, &programs)?;
         let mut body = Box::new(Body {
-            code: runner.address(),
+            code: executor.address(),
             default,
             parts: Default::default(),
             template,
@@ -229,7 +234,7 @@ impl Store {
             *place.get_mut() = part.cast_mut();
         }
         self.reach_depth(body.depth());
-        Ok(OwnedBody { body, runner })
+        Ok(OwnedBody { body, executor })
     }
 
     /// A sub-table pointer behind a key, which leads to this body; nobody sees it yet. `None` where there is no memory.
@@ -377,7 +382,7 @@ impl Store {
         self.retired.len()
     }
 
-    /// How many programs of actions are known.
+    /// How many action programs are known.
     #[cfg(test)]
     pub fn programs_len(&self) -> usize {
         self.programs.len()

@@ -1,4 +1,7 @@
-//! What an entry does, as a program that many entries share and the numbers that are its own.
+//! What an entry does, as a program that many entries share and the numbers that are its own: the one form of actions that is
+//! carried out here, by two readers. The interpreter executes it (`execute.rs`), and the code generator compiles it
+//! (`control/machine/actions.rs`); `control/translate.rs` makes it. The plain form does not know it, so that it can be
+//! compared with.
 //!
 //! ESWITCH calls these action templates (section 3.1): all routes of a table rewrite the same fields, each to its own
 //! values. Machine code is made for the program; the values stand in the entry's [`FlowRecord`](super::table::FlowRecord).

@@ -4,7 +4,7 @@
 //!  Header of table 60 ──► Body ──► code (or template, for the interpreter)
 //!                          │ parts: slots of a hash table | root of a trie | SubTablePointers to the Bodies of sub-tables
 //!                          ▼
-//!                         FlowRecord (behind its key in a block of the arena) ──► code of its actions (or their mask)
+//!                         FlowRecord (behind its key in a block of the arena) ──► code of its actions (or their program)
 //!                          │ target
 //!                          ▼
 //!                         Header of the next table
@@ -126,7 +126,7 @@ pub(crate) struct SubTablePointer {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct FlowRecord {
-    /// Machine code for the mask of its actions; for the interpreter, the address of the [`ActionProgram`].
+    /// Where the machine code of its action program is; for the interpreter, the address of the [`ActionProgram`] itself.
     pub code: u64,
     /// Lower goes first: priority from the highest down, then age.
     pub rank: u64,
@@ -222,7 +222,7 @@ impl Body {
     }
 }
 
-/// Machine code does not look at the mask, but the interpreter does: see [`FlowRecord::code`].
+/// The program that a flow record names, for the interpreter: see [`FlowRecord::code`].
 ///
 /// # Safety
 /// `flow record` is of a pipeline for the interpreter, and not freed.

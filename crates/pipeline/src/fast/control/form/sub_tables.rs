@@ -563,7 +563,7 @@ impl SubTable {
 
     /// The machine code that searches it, if there is any.
     pub fn listing(&self) -> Option<String> {
-        self.shown.runner.listing()
+        self.shown.executor.listing()
     }
 
     fn retire(self, store: &mut Store) {

@@ -46,7 +46,7 @@ pub(super) fn emit(emitter: &mut Emitter, parts: &[HashPart]) -> Result<(), Code
     Ok(Search::new(emitter, parts, Finds::Records).emit()?)
 }
 
-/// The same for the sub-table pointers of a table that was cut, which are found by keys of this mask.
+/// The same for the sub-table pointers of a table that was cut, which are found by keys under this mask.
 pub(super) fn emit_cut(emitter: &mut Emitter, mask: &KeyMask) -> Result<(), CodeError> {
     if !(1..=MAX_WORDS).contains(&mask.words.len()) {
         return Err(CodeError::Unsupported("a cut by no words or too many"));
