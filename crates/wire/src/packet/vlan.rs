@@ -96,6 +96,7 @@ impl<'a> VlanView<'a> {
 pub struct VlanTags<'a> {
     type_or_length: u16,
     rest: &'a [u8],
+    is_cut_off: bool,
 }
 
 impl<'a> VlanTags<'a> {
@@ -105,6 +106,7 @@ impl<'a> VlanTags<'a> {
         Self {
             type_or_length,
             rest: payload,
+            is_cut_off: false,
         }
     }
 
@@ -120,13 +122,10 @@ impl<'a> VlanTags<'a> {
         self.rest
     }
 
-    /// Whether a tag should come next: once the iterator has ended, one that the frame has only a part of.
+    /// Whether the iterator has ended at a tag of which the frame has only a part.
     #[inline]
     pub fn is_cut_off(&self) -> bool {
-        matches!(
-            self.type_or_length,
-            ether_type::VLAN | ether_type::SERVICE_VLAN
-        )
+        self.is_cut_off
     }
 }
 
@@ -135,11 +134,14 @@ impl<'a> Iterator for VlanTags<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if !self.is_cut_off() {
+        let announced_by = self.type_or_length;
+        if !matches!(announced_by, ether_type::VLAN | ether_type::SERVICE_VLAN) {
             return None;
         }
-        let tag = VlanView::new(self.rest).ok()?;
-        let announced_by = self.type_or_length;
+        let Ok(tag) = VlanView::new(self.rest) else {
+            self.is_cut_off = true;
+            return None;
+        };
         (self.type_or_length, self.rest) = (tag.ether_type(), tag.payload());
         Some((announced_by, tag))
     }

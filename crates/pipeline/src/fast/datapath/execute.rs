@@ -19,6 +19,7 @@ use urtica_wire::VLAN_PRESENT;
 /// # Safety
 /// The frame is as the module says, and in the table that its `header` points to. Context and flow record belong to one
 /// pipeline for the interpreter, and are not freed meanwhile.
+#[inline]
 pub(super) unsafe fn execute(
     frame: &mut Frame,
     context: &Context,
@@ -58,6 +59,7 @@ pub(super) unsafe fn execute(
 ///
 /// # Safety
 /// The frame's `header` is that of a table, and alive.
+#[inline]
 pub(super) unsafe fn punt(frame: &mut Frame) {
     // SAFETY: the header is alive.
     frame.table_id = unsafe { (*frame.header).table_id };
@@ -65,6 +67,7 @@ pub(super) unsafe fn punt(frame: &mut Frame) {
 }
 
 /// Adds to a number that only this thread changes.
+#[inline]
 pub(super) fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);
 }

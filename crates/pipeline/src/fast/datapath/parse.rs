@@ -65,7 +65,10 @@ impl<'a> Ethernet<'a> {
         if let Some((_, outermost)) = tags.next() {
             vlan_vid = VLAN_PRESENT | outermost.vid();
             vlan_pcp = outermost.pcp().into();
-            tags.next();
+            let has_third = tags.next().is_some() && tags.next().is_some();
+            if has_third {
+                return None;
+            }
         }
         let is_type = tags.type_or_length() >= ethernet::MIN_ETHER_TYPE && !tags.is_cut_off();
         is_type.then(|| Self {
