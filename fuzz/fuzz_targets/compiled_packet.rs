@@ -10,7 +10,7 @@ mod support;
 use libfuzzer_sys::fuzz_target;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use support::court::Court;
+use support::differential::Comparison;
 use support::trial::Trial;
 use urtica_wire::PortNo;
 
@@ -18,7 +18,7 @@ use urtica_wire::PortNo;
 const PIPELINES: u64 = 16;
 
 thread_local! {
-    static COURTS: RefCell<HashMap<u64, Court>> = RefCell::default();
+    static COMPARISONS: RefCell<HashMap<u64, Comparison>> = RefCell::default();
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -27,9 +27,9 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let seed = u64::from(*pipeline) % PIPELINES;
     let in_port = PortNo(1 + u32::from(*in_port) % 4);
-    COURTS.with_borrow_mut(|courts| {
-        let court = courts.entry(seed).or_insert_with(|| Trial::filled(seed).court);
-        court.send(&[(in_port, frame.to_vec())]);
-        court.compare_counters();
+    COMPARISONS.with_borrow_mut(|comparisons| {
+        let comparison = comparisons.entry(seed).or_insert_with(|| Trial::filled(seed).comparison);
+        comparison.send(&[(in_port, frame.to_vec())]);
+        comparison.compare_counters();
     });
 });

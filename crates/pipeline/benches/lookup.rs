@@ -1,8 +1,8 @@
 //! What finding a packet's entry costs, and filling a table.
 //!
-//! `cargo bench -p urtica-pipeline` measures; under `cargo test` each runs once. 4,096 packets are looked up in turn,
-//! each of whose headers were found before, as they are once per packet, whatever the number of tables. What they find
-//! of a large table outgrows the nearest cache, not the last one: entries that have to be fetched from memory cost
+//! `cargo bench -p urtica-pipeline` measures; under `cargo test` each runs once. 4,096 packets are looked up one after the
+//! other, each of whose headers were found before, as they are once per packet, whatever the number of tables. What they
+//! find of a large table outgrows the nearest cache, not the last one: entries that have to be fetched from memory cost
 //! more. The plain search stands beside where it comes to an end.
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, measurement::WallTime};
@@ -17,7 +17,7 @@ use urtica_wire::{
 /// Up to how many entries the plain search is measured.
 const PLAIN_MAX: u64 = 1_000;
 
-/// How many packets take turns.
+/// How many packets are looked up, one after the other.
 const PACKETS: u64 = 4_096;
 
 /// IPv4 over Ethernet with nothing in it; addresses are filled in.
@@ -31,7 +31,7 @@ fn find_exact(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("find among eth_dst entries");
     for count in [1, 1_000, 100_000] {
         let pipeline = pipeline((0..count).map(|number| add(1, eth_dst(number))));
-        let packets = packets(|turn| to_host(scatter(turn) % count));
+        let packets = packets(|round| to_host(scatter(round) % count));
         find(&mut group, count, &pipeline.tables()[0], &packets);
     }
 }
@@ -44,7 +44,7 @@ fn find_prefix(criterion: &mut Criterion) {
         let len = prefix_len(number);
         add(len as u16, ipv4_prefix(prefix(number), len))
     }));
-    let packets = packets(|turn| to_address(prefix(scatter(turn) % COUNT)));
+    let packets = packets(|round| to_address(prefix(scatter(round) % COUNT)));
     find(&mut group, COUNT, &pipeline.tables()[0], &packets);
 }
 
@@ -53,13 +53,13 @@ fn find(group: &mut BenchmarkGroup<WallTime>, count: u64, table: &FlowTable, pac
         packets.iter().all(|packet| table.find(packet).is_some()),
         "all are found"
     );
-    let mut turns = packets.iter().cycle();
+    let mut packets = packets.iter().cycle();
     group.bench_function(BenchmarkId::new("find", count), |bencher| {
-        bencher.iter(|| table.find(black_box(turns.next()?)));
+        bencher.iter(|| table.find(black_box(packets.next()?)));
     });
     if count <= PLAIN_MAX {
         group.bench_function(BenchmarkId::new("find_plainly", count), |bencher| {
-            bencher.iter(|| table.find_plainly(black_box(turns.next()?)));
+            bencher.iter(|| table.find_plainly(black_box(packets.next()?)));
         });
     }
 }

@@ -1,20 +1,21 @@
 //! What the parts of a compiled flow table cost: to find a key or the longest prefix, to change, to begin a burst.
 //!
-//! `cargo bench -p urtica-pipeline --bench structures` measures, and tells how much memory tries take; under `cargo
-//! test` each runs once. 10,000 prefixes have the lengths that routes of the Internet have, at random addresses; 65,536
-//! addresses within them are looked up in turn. In bursts of 32, the first access of all is prefetched before the first
-//! is looked up, or not. Nothing else contends for the caches here: with a packet between two searches all costs more.
+//! `cargo bench -p urtica-pipeline --bench structures` measures, and tells how much memory tries take; under `cargo test`
+//! each runs once. 10,000 prefixes have the lengths that routes of the Internet have, at random addresses; 65,536
+//! addresses within them are looked up one after the other. In bursts of 32, the first access of all is prefetched before
+//! the first is looked up, or not. Nothing else contends for the caches here: with a packet between two searches all costs
+//! more.
 //!
 //! These parts are private to the crate, so their files are compiled into this program.
 
-#[path = "../src/fast"]
+#[path = "../src/fast/memory"]
 #[allow(dead_code, unused_imports)]
-mod fast {
+mod memory {
     pub mod arena;
     pub mod epoch;
     pub mod hash_table;
     pub mod lpm;
-    mod zeroed;
+    pub mod zeroed;
 
     mod sync {
         pub use std::sync::atomic::{AtomicU64, fence};
@@ -23,10 +24,10 @@ mod fast {
 }
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fast::arena::{Arena, NODE_UNITS, Ref};
-use fast::epoch::{Epochs, Retired};
-use fast::hash_table::{HashTable, Slots};
-use fast::lpm::{Prefix, Trie};
+use memory::arena::{Arena, NODE_UNITS, Ref};
+use memory::epoch::{Epochs, Retired};
+use memory::hash_table::{HashTable, Slots};
+use memory::lpm::{Prefix, Trie};
 use std::collections::HashSet;
 use std::hint::black_box;
 

@@ -2,7 +2,7 @@
 //!
 //! **What.** An index of a flow table's entries: [`Classifier::find`] gives the entry that a search from the highest
 //! priority down would find first, and of entries of one priority that which was added first. The specification
-//! leaves the latter open (1.3.5 section 5.3); the plain search decides it so, and the plain search is the judge.
+//! leaves the latter open (1.3.5 section 5.3); the plain search decides it so, and is the reference model.
 //!
 //! **How.** Tuple space search (Srinivasan, Suri and Varghese, SIGCOMM 1999), as in Open vSwitch. Entries that look
 //! at the same bits of the same fields form a tuple; within it, what a packet has in these bits is the key of a hash
@@ -75,10 +75,10 @@ impl Classifier {
             if best.is_some_and(|(rank, _)| rank.priority() > highest) {
                 break;
             }
-            if let Some(found) = self.tuples[key].find(&mut fields)
-                && best.is_none_or(|(rank, _)| found.0 < rank)
-            {
-                best = Some(found);
+            let found = self.tuples[key].find(&mut fields);
+            let better = found.filter(|&(rank, _)| best.is_none_or(|(known, _)| rank < known));
+            if better.is_some() {
+                best = better;
             }
         }
         best.map(|(_, entry)| entry)
@@ -159,14 +159,18 @@ impl Classifier {
         if before == after {
             return;
         }
-        if let Some(priority) = before
-            && let Ok(at) = self.order.binary_search(&(Reverse(priority), key))
-        {
-            self.order.remove(at);
+        if let Some(priority) = before {
+            self.take_out_of_order(priority, key);
         }
         match after {
             Some(priority) => self.put_in_order(priority, key),
             None => self.remove_tuple(key),
+        }
+    }
+
+    fn take_out_of_order(&mut self, priority: u16, key: usize) {
+        if let Ok(at) = self.order.binary_search(&(Reverse(priority), key)) {
+            self.order.remove(at);
         }
     }
 

@@ -1,7 +1,6 @@
 //! Flow mods: adding, changing and deleting entries, and their expiry (1.3.5 sections 5.5, 6.4, 7.3.4.1).
 
-use crate::entry::EntryCounters;
-use crate::fast::CellLink;
+use crate::counters::{EntryCounters, LinkedCounters};
 use crate::flow_table::{Counts, Scope};
 use crate::{EntryMatch, FlowEntry, FlowTable, Instructions, Pipeline};
 use std::ops::Range;
@@ -152,7 +151,7 @@ impl Pipeline {
             hard_timeout: flow_mod.hard_timeout,
             added: now,
             counters,
-            cell: CellLink::default(),
+            linked: LinkedCounters::default(),
         };
         table.insert(entry, counts);
         Ok(())
@@ -285,7 +284,7 @@ fn modified(
         instructions: instructions.clone(),
         cookie,
         counters,
-        cell: CellLink::default(),
+        linked: LinkedCounters::default(),
         ..*entry
     }
 }

@@ -91,7 +91,7 @@ impl FlowTable {
         self.classifier.find(packet)
     }
 
-    /// The same by a look at one entry after the other: the judge of [`FlowTable::find`].
+    /// The same by a look at one entry after the other: the reference model of [`FlowTable::find`].
     pub fn find_plainly(&self, packet: &Packet) -> Option<&Arc<FlowEntry>> {
         self.entries().find(|entry| entry.match_.matches(packet))
     }

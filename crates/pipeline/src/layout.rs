@@ -7,7 +7,7 @@
 //!
 //! # How
 //! A header that is cut off or contradicts itself is not there, and nothing behind it is. A transport header is there
-//! when its fixed part is: whether its lengths and options are right is for the receiver to judge.
+//! when its fixed part is: whether its lengths and options are right is for the receiver to check.
 //!
 //! # Cost
 //! Every step goes forward by at least four bytes, so no frame takes longer than its length allows.
@@ -16,8 +16,8 @@ mod exthdr;
 
 use exthdr::ExtensionHeaders;
 use urtica_wire::packet::{
-    ArpView, Icmpv6View, Ipv4View, Ipv6View, ether_type, ethernet, icmpv4, icmpv6, ip_proto, ipv6,
-    mpls, pbb, sctp, tcp, udp, vlan,
+    ArpView, Icmpv6View, Ipv4View, Ipv6View, VlanTags, ether_type, ethernet, icmpv4, icmpv6,
+    ip_proto, ipv6, mpls, pbb, sctp, tcp, udp,
 };
 
 /// Offsets of the headers of one frame, from its start. Every header that is there is there in full.
@@ -150,23 +150,19 @@ impl Layout {
     }
 
     fn find_ether_type(&mut self, frame: &[u8]) {
-        let mut type_at = ethernet::HEADER_LEN - 2;
-        let mut type_or_length = u16_at(frame, type_at);
-        while matches!(type_or_length, ether_type::VLAN | ether_type::SERVICE_VLAN) {
-            let tag = type_at + 2;
-            if frame.len() < tag + vlan::HEADER_LEN {
-                return;
-            }
-            self.vlan.get_or_insert(tag);
-            type_at = tag + 2;
-            type_or_length = u16_at(frame, type_at);
+        let (header, payload) = frame.split_at(ethernet::HEADER_LEN);
+        let type_or_length = u16_at(header, ethernet::HEADER_LEN - 2);
+        let mut tags = VlanTags::new(type_or_length, payload);
+        if tags.by_ref().count() > 0 {
+            self.vlan = Some(ethernet::HEADER_LEN);
         }
-        self.resolve_ether_type(frame, type_at, type_or_length);
+        if !tags.is_cut_off() {
+            self.resolve_ether_type(frame, tags.type_or_length(), tags.rest());
+        }
     }
 
     /// Tells types from the lengths of 802.3 frames, behind which a SNAP header may name the type.
-    fn resolve_ether_type(&mut self, frame: &[u8], type_at: usize, type_or_length: u16) {
-        let behind = &frame[type_at + 2..];
+    fn resolve_ether_type(&mut self, frame: &[u8], type_or_length: u16, behind: &[u8]) {
         let (eth_type, payload) = ethernet::resolve_ether_type(type_or_length, behind);
         let at = frame.len() - payload.len();
         self.eth_type = Some(eth_type);

@@ -46,6 +46,8 @@
 mod action_set;
 mod check;
 mod classifier;
+mod compile;
+mod counters;
 mod entry;
 mod fast;
 mod features;
@@ -54,8 +56,11 @@ mod flow_hash;
 mod flow_mod;
 mod flow_table;
 mod group;
+mod group_buckets;
+mod group_mod;
 mod layout;
 mod meter;
+mod meter_mod;
 mod packet;
 mod pipeline;
 mod prerequisites;
@@ -64,10 +69,11 @@ mod rewrite;
 mod stats;
 
 pub use action_set::ActionSet;
-pub use entry::{EntryCounters, EntryCounts, EntryMatch, FlowEntry, Instructions};
+pub use counters::{EntryCounters, EntryCounts};
+pub use entry::{EntryMatch, FlowEntry, Instructions};
 pub use fast::{
     BURST, Backend, Burst, CompileConfig, Compiled, ExplainedActions, ExplainedCut, ExplainedPart,
-    ExplainedPieces, ExplainedTable, Explanation, MAX_FRAME, PlainReason, Processed, Reader,
+    ExplainedSubTables, ExplainedTable, Explanation, MAX_FRAME, PlainReason, Processed, Reader,
     TemplateKind, Verdict,
 };
 pub use features::TableFeatureIds;

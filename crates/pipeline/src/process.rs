@@ -1,6 +1,7 @@
-//! One packet through the pipeline, plainly (1.3.5 sections 5.1, 5.9, 5.10): the judge of every faster form.
+//! One packet through the pipeline, table by table and action by action (1.3.5 sections 5.1, 5.9, 5.10): the reference
+//! model of every faster form, and written to be checked against the specification by reading.
 
-use crate::{ActionSet, Bucket, FlowEntry, MeterVerdict, Packet, Pipeline, Processed};
+use crate::{ActionSet, Bucket, FlowEntry, MeterVerdict, Packet, Pipeline};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use urtica_wire::{Action, CONTROLLER_NO_BUFFER, PacketInReason, PortConfig, PortNo};
@@ -87,11 +88,15 @@ impl Pipeline {
         }
     }
 
-    /// Goes on with a frame that the compiled form leaves to this one ([`Verdict::Punt`](crate::Verdict::Punt)).
-    pub fn resume(&self, frame: Processed<'_>, now: Duration, sink: &mut dyn Sink) {
-        let mut packet = Packet::new(frame.in_port(), frame.bytes());
-        packet.metadata = frame.metadata();
-        Walk::new(self, now, sink).through_tables(packet, frame.table_id());
+    /// The same from a later table on, for a packet that came in by a port that receives.
+    pub(crate) fn process_from(
+        &self,
+        table_id: u8,
+        packet: Packet,
+        now: Duration,
+        sink: &mut dyn Sink,
+    ) {
+        Walk::new(self, now, sink).through_tables(packet, table_id);
     }
 
     /// Carries out a packet-out's actions. An output to [`PortNo::TABLE`] takes the packet through the tables.

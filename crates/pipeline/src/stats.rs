@@ -1,6 +1,6 @@
 //! Counters and configuration, as multipart replies tell them (1.3.5 section 7.3.5).
 
-use crate::entry::EntryCounts;
+use crate::counters::EntryCounts;
 use crate::entry::seconds_and_nanoseconds;
 use crate::{Bucket, Group, Meter, Pipeline};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -5,9 +5,9 @@
 //! crate, so their file is compiled into this program, with loom's atomics. It has no test harness, as the file's own
 //! tests would be among its tests.
 
-#[path = "../src/fast"]
+#[path = "../src/fast/memory"]
 #[allow(dead_code, unused_imports)]
-mod fast {
+mod memory {
     pub mod epoch;
 
     mod sync {
@@ -16,11 +16,11 @@ mod fast {
     }
 }
 
-use fast::epoch::{Epochs, Participant, Retired};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicUsize;
 use loom::sync::atomic::Ordering::{Acquire, Release};
 use loom::thread;
+use memory::epoch::{Epochs, Participant, Retired};
 use std::sync::Arc;
 
 /// Two cells, and which of them readers find.

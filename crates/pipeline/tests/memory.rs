@@ -9,7 +9,7 @@ use urtica_wire::{Action, Field, FlowMod, Instruction, List, Match, OxmField, Po
 /// What one entry with one field and one action may take.
 const ENTRY_BYTES_MAX: usize = 400;
 
-/// What its compiled form may take besides: a cell with its key, and its part of a hash table that is at least a quarter
+/// What its compiled form may take besides: a flow record with its key, and its part of a hash table that is at least a quarter
 /// full.
 const COMPILED_BYTES_MAX: usize = 128;
 
@@ -130,11 +130,12 @@ fn compiled_tables_allocate_nothing_for_packets() {
         }
         let mut burst = Burst::new();
         let before = CALLS.get();
-        for turn in 0..1000_u32 {
+        for round in 0..1000_u32 {
             burst.clear();
             for number in 0..32_u8 {
                 let mut frame = [0; 60];
-                let host = 0x0200_0000_0000 + u64::from(turn * 32 % 10_000) + u64::from(number) % 8;
+                let host =
+                    0x0200_0000_0000 + u64::from(round * 32 % 10_000) + u64::from(number) % 8;
                 frame[..6].copy_from_slice(&host.to_be_bytes()[2..]);
                 frame[12..34].copy_from_slice(&[
                     8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,

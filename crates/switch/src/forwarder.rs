@@ -120,10 +120,9 @@ impl Forwarder {
 
     /// Takes what was received through the pipeline, and sends what comes of it.
     fn forward(&mut self, controllers: &mut dyn Controllers, modes: Modes, now: Duration) {
-        if let Some(reader) = &mut self.reader
-            && !self.burst.is_empty()
-        {
-            reader.process(&mut self.burst, now);
+        match &mut self.reader {
+            Some(reader) if !self.burst.is_empty() => reader.process(&mut self.burst, now),
+            _ => {}
         }
         let mut exit = Exit {
             shared: &self.shared,

@@ -1,7 +1,7 @@
 //! Which frames carry fragments of IP packets (OFPC_FRAG_DROP, 1.3.5 section 7.3.2).
 
 use urtica_wire::packet::ipv6_ext::ExtensionView;
-use urtica_wire::packet::{EthernetView, Ipv4View, Ipv6View, VlanView, ether_type};
+use urtica_wire::packet::{EthernetView, Ipv4View, Ipv6View, VlanTags, ether_type};
 
 /// Whether a frame carries a fragment of an IPv4 or IPv6 packet, behind any VLAN tags.
 pub(crate) fn is_fragment(frame: &[u8]) -> bool {
@@ -19,12 +19,9 @@ pub(crate) fn is_fragment(frame: &[u8]) -> bool {
 /// The EtherType after all VLAN tags, and what follows it.
 fn network_layer(frame: &[u8]) -> Option<(u16, &[u8])> {
     let ethernet = EthernetView::new(frame).ok()?;
-    let (mut ether_type, mut bytes) = (ethernet.ether_type(), ethernet.payload());
-    while matches!(ether_type, ether_type::VLAN | ether_type::SERVICE_VLAN) {
-        let tag = VlanView::new(bytes).ok()?;
-        (ether_type, bytes) = (tag.ether_type(), tag.payload());
-    }
-    Some((ether_type, bytes))
+    let mut tags = VlanTags::new(ethernet.ether_type(), ethernet.payload());
+    tags.by_ref().for_each(drop);
+    Some((tags.type_or_length(), tags.rest()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! longest gives way, so that learning takes the same time however many addresses somebody makes up.
 
 use std::time::Duration;
-use urtica_wire::packet::ether_type;
+use urtica_wire::packet::{EthernetView, VlanTags};
 use urtica_wire::{MacAddr, PortNo};
 
 /// After how long a silence a host is forgotten: IEEE 802.1Q's default.
@@ -98,16 +98,11 @@ fn bucket_of(vid: u16, mac: MacAddr) -> usize {
 
 /// The VLAN that a frame is in; 0 where it has no tag.
 pub(crate) fn vlan_of(frame: &[u8]) -> u16 {
-    let tag = frame.get(12..16).map(|bytes| {
-        (
-            u16::from_be_bytes([bytes[0], bytes[1]]),
-            u16::from_be_bytes([bytes[2], bytes[3]]),
-        )
-    });
-    match tag {
-        Some((ether_type::VLAN | ether_type::SERVICE_VLAN, tci)) => tci & 0xfff,
-        _ => 0,
-    }
+    let Ok(ethernet) = EthernetView::new(frame) else {
+        return 0;
+    };
+    let mut tags = VlanTags::new(ethernet.ether_type(), ethernet.payload());
+    tags.next().map_or(0, |(_, outermost)| outermost.vid())
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! A switch on real ports, connections and time: one thread that waits for whichever has something, or several.
 //!
-//! **What.** An epoll loop over the ports' descriptors, the controllers' sockets and the listeners. It moves bytes; all that they
-//! mean is decided by [`Switch`]. With [`Runner::with_threads`] ports are dealt out to threads of their own (the modules
-//! `worker` and `spread`), and this one is left with the controllers.
+//! **What.** An epoll loop over the ports' descriptors, the controllers' sockets and the listeners. It moves bytes; all
+//! that they mean is decided by [`Switch`]. With [`Runner::with_threads`] ports are dealt out to threads of their own (the
+//! modules `worker` and `spread`), and this one is left with the controllers.
 //!
-//! **Order.** Ports first, some bursts of each in turn while they are busy, then whatever controllers sent: neither can starve the
-//! other. What comes of both leaves once a turn, so that a burst's packet-ins are one write.
+//! **Order.** Ports first, some bursts of one after the other while they are busy, then whatever controllers sent: neither
+//! can starve the other. What comes of both leaves once an iteration, so that a burst's packet-ins are one write.
 //!
 //! **Back-pressure.** A controller is not read from while [`Switch::wants_input`] says so.
 //!
@@ -32,7 +32,7 @@ use urtica_socket::Address;
 use urtica_socket::{ListenError, Listener};
 use worker::{Crew, Worker};
 
-/// How many bursts of each port are taken in before controllers have their turn.
+/// How many bursts of each port are taken in before controllers are read.
 const BURSTS: usize = 8;
 
 /// How often the switch is told the time.
@@ -41,7 +41,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// How often ports are asked that have nothing to watch.
 const ASK: Duration = Duration::from_millis(1);
 
-/// The most that is read from one controller in one turn.
+/// The most that is read from one controller in one iteration.
 const READ_BYTES: usize = 64 << 10;
 
 /// How many descriptors one wait can report.
@@ -96,7 +96,7 @@ pub struct Threads {
     /// How many there are beside the one that talks to controllers; with 0, that one does it. There are never more than
     /// ports.
     pub count: usize,
-    /// The processors that they are bound to, in turn, counted from 0; with none, the system chooses.
+    /// The processors that they are bound to, one after the other, counted from 0; with none, the system chooses.
     pub cores: Vec<usize>,
 }
 
@@ -182,8 +182,8 @@ impl Source {
 }
 
 impl Runner {
-    /// A runner for a switch that has its ports. Listens at the passive ones of these addresses at once, and will connect to the
-    /// others.
+    /// A runner for a switch that has its ports. Listens at the passive ones of these addresses at once, and will connect
+    /// to the others.
     ///
     /// # Errors
     /// [`RunError`]: where an address cannot be listened at, or a host's name is unknown.
@@ -272,7 +272,7 @@ impl Runner {
             for event in &events {
                 match Source::from_data(event.data.u64()) {
                     Source::Stop => return Ok(()),
-                    // All ports are asked in each turn.
+                    // All ports are asked in each iteration.
                     Source::Port => {}
                     Source::Packets => self.packets.iter().for_each(|packets| packets.silence()),
                     Source::Listener(index) => self.accept(index),

@@ -43,7 +43,7 @@ pub(crate) struct Spread {
 }
 
 impl Switch {
-    /// Deals the ports out to `count` forwarders, in turn, so that neighbours are on different ones. No port may be added
+    /// Deals the ports out to `count` forwarders, round-robin, so that neighbours are on different ones. No port may be added
     /// or removed after that.
     ///
     /// # Errors

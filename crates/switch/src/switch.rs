@@ -140,7 +140,7 @@ impl Switch {
             config,
         };
         switch.compile(false);
-        switch.follow_wishes();
+        switch.update_modes();
         let reader = switch.reader();
         switch.forwarder.set_reader(reader);
         switch
@@ -197,7 +197,7 @@ impl Switch {
         self.agent.connect(peer, now)
     }
 
-    /// Takes in bytes of a controller, in pieces of any size.
+    /// Takes in bytes of a controller, as many as have come.
     ///
     /// # Errors
     /// Where the connection has to end: a sentence that says why. What is to be sent before that is in
@@ -234,7 +234,7 @@ impl Switch {
     /// A connection has ended.
     pub fn disconnect(&mut self, connection: ConnectionId, _now: Duration) {
         self.agent.disconnect(connection);
-        self.follow_wishes();
+        self.update_modes();
     }
 
     /// Does what is due: entries expire, silent controllers are asked for an echo, links' states are looked at.
@@ -288,7 +288,8 @@ impl Switch {
         ports.map(|port| port.stats(now)).collect()
     }
 
-    /// Has each table be full as soon as it has so many entries more than the one with the most has now, as where others use it, too.
+    /// Has each table be full as soon as it has so many entries more than the one with the most has now, as where others
+    /// use it, too.
     pub fn leave_room_for(&mut self, entries: u32) {
         let mut pipeline = self.shared.pipeline_mut();
         let tables = pipeline.tables().iter();
@@ -332,7 +333,7 @@ impl Switch {
     ) -> Result<(), String> {
         let result = self.handle_frames(connection, &input, now);
         self.forwarder.ports.flush();
-        self.follow_wishes();
+        self.update_modes();
         let consumed = result?;
         input.drain(..consumed);
         match self.agent.session_mut(connection) {
@@ -391,7 +392,7 @@ impl Switch {
 
     /// Has packets meet what controllers wish: how those are treated that no entry matches, and fragments, and all while
     /// no controller is there.
-    fn follow_wishes(&self) {
+    fn update_modes(&self) {
         let fail_mode = self.config.fail_mode;
         let modes = Modes {
             is_alone: fail_mode == FailMode::Standalone && !self.agent.is_connected(),
@@ -423,9 +424,10 @@ impl Switch {
         let mut changed = Vec::new();
         for port in self.forwarder.ports.iter() {
             let known = self.shared.pipeline().port(port.port_no).copied();
-            if let Some(mut description) = known
-                && port.describe(&mut description)
-            {
+            let Some(mut description) = known else {
+                continue;
+            };
+            if port.describe(&mut description) {
                 changed.push(description);
             }
         }
@@ -448,7 +450,7 @@ impl Switch {
             tracing::warn!(%error, "tables are not compiled, and packets go the plain way");
         }
         self.compiled = compiled.ok();
-        self.follow_wishes();
+        self.update_modes();
     }
 
     /// A thread's way into the compiled tables, if they are.

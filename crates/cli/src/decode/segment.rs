@@ -4,7 +4,7 @@ use pcap_file::DataLink;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use urtica_wire::packet::{
-    EthernetView, Ipv4View, Ipv6View, TcpView, VlanView, ether_type, ip_proto, tcp::flags,
+    EthernetView, Ipv4View, Ipv6View, TcpView, VlanTags, ether_type, ip_proto, tcp::flags,
 };
 
 /// One direction of a connection.
@@ -75,12 +75,10 @@ pub(super) fn tcp_segment(link: DataLink, data: &[u8]) -> Option<(Direction, Seg
 
 fn ip_in_ethernet(frame: &[u8]) -> Option<&[u8]> {
     let ethernet = EthernetView::new(frame).ok()?;
-    let (mut ether_type, mut payload) = (ethernet.ether_type(), ethernet.payload());
-    while matches!(ether_type, ether_type::VLAN | ether_type::SERVICE_VLAN) {
-        let tag = VlanView::new(payload).ok()?;
-        (ether_type, payload) = (tag.ether_type(), tag.payload());
-    }
-    matches!(ether_type, ether_type::IPV4 | ether_type::IPV6).then_some(payload)
+    let mut tags = VlanTags::new(ethernet.ether_type(), ethernet.payload());
+    tags.by_ref().for_each(drop);
+    let is_ip = matches!(tags.type_or_length(), ether_type::IPV4 | ether_type::IPV6);
+    is_ip.then(|| tags.rest())
 }
 
 /// What an IP packet carries.

@@ -6,64 +6,27 @@
 //! from the beginning of a table on, before anything was counted or changed there: [`Verdict::Punt`],
 //! [`Pipeline::resume`](crate::Pipeline::resume). So it never does anything but what the plain form would.
 //!
-//! **How.** On the packets' side:
+//! **How.** Folders tell what runs when:
 //!
-//! - `frame`, `parse`: a frame, and the headers that the installed pipeline looks at.
-//! - `table`, `actions`: tables, templates, cells, as laid out for machine code.
-//! - `machine`: the code generator for x86-64; `interpret`: the same without one.
+//! - `datapath` runs for each packet, in any number of threads.
+//! - `control` runs for each change, in one thread, and makes what the datapath runs.
+//! - `memory` is between the two: structures that one side changes while the other looks.
 //!
-//! On the side of changes, in one thread:
-//!
-//! - `compiler` follows what changes in a pipeline; `form` is one table's form, `plan` which template it gets, `key` and
-//!   `actions` what becomes of a match and of instructions; `store` has the cells, `generator` the code, and `link` leads
-//!   from an entry to its cell.
-//!
-//! `explain` tells people what came of it. And between the two sides:
-//!
-//! - `arena`, `hash_table`, `lpm`: memory that packets look at while it changes; `epoch`: when what was taken out can
-//!   be freed.
+//! `control` uses the other two, `datapath` uses `memory`, and `memory` neither.
 //!
 //! **Thread-safety.** One thread changes, any number look. Those never wait; a change waits at most for a burst.
 
-mod actions;
-mod arena;
-mod compiled;
-mod compiler;
-mod cut;
-mod epoch;
-mod explain;
-mod form;
-mod frame;
-mod generator;
-mod hash_table;
-mod interpret;
-mod key;
-mod kinds;
-mod link;
-mod lpm;
-#[cfg(target_arch = "x86_64")]
-mod machine;
-#[cfg(miri)]
-mod miri_memory;
-mod parse;
-mod plan;
-mod store;
-mod table;
-mod zeroed;
+mod control;
+mod datapath;
+mod memory;
 
-pub use compiled::{Compiled, Reader};
-pub use compiler::CompileConfig;
-pub(crate) use compiler::Compiler;
-pub use explain::{
-    ExplainedActions, ExplainedCut, ExplainedPart, ExplainedPieces, ExplainedTable, Explanation,
+pub(crate) use control::compiler::Compiler;
+pub use control::config::CompileConfig;
+pub use control::explain::{
+    ExplainedActions, ExplainedCut, ExplainedPart, ExplainedSubTables, ExplainedTable, Explanation,
     PlainReason, TemplateKind,
 };
-pub use frame::{BURST, Burst, MAX_FRAME, Processed, Verdict};
-pub use generator::Backend;
-pub(crate) use link::CellLink;
-
-/// What `epoch` is made of, for which its model has other ones.
-mod sync {
-    pub use std::sync::atomic::{AtomicU64, fence};
-    pub use std::sync::{Mutex, MutexGuard};
-}
+pub use datapath::backend::Backend;
+pub(crate) use datapath::compiled::TableTotals;
+pub use datapath::compiled::{Compiled, Reader};
+pub use datapath::frame::{BURST, Burst, MAX_FRAME, Processed, Verdict};

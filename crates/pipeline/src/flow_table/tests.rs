@@ -1,9 +1,9 @@
-//! A table and its judge, a plain list, are given the same random changes and asked the same questions.
+//! A table and its reference model, a plain list, are given the same random changes and asked the same questions.
 
 use super::*;
 use crate::Instructions;
-use crate::entry::EntryCounters;
-use crate::fast::CellLink;
+use crate::counters::{EntryCounters, LinkedCounters};
+
 use crate::packet::testing::{ALL, hex, hostile};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -196,7 +196,7 @@ fn with_cookie(old: &FlowEntry, cookie: u64) -> FlowEntry {
         match_: old.match_.clone(),
         instructions: Instructions::default(),
         counters: old.counters.copy(),
-        cell: CellLink::default(),
+        linked: LinkedCounters::default(),
         cookie,
         ..*old
     }
@@ -206,7 +206,7 @@ fn with_cookie(old: &FlowEntry, cookie: u64) -> FlowEntry {
 #[derive(Debug, Default)]
 struct Trial {
     table: FlowTable,
-    judge: PlainTable,
+    model: PlainTable,
     now: Duration,
     steps: u64,
 }
@@ -217,7 +217,7 @@ impl Trial {
         match step {
             Step::Add(plan) => {
                 self.table.insert(self.entry(plan), Counts::Kept);
-                self.judge.insert(self.entry(plan));
+                self.model.insert(self.entry(plan));
             }
             Step::Remove(scope, which) => self.remove(scope, *which),
             Step::Replace(scope, which) => self.replace(scope, *which),
@@ -225,7 +225,7 @@ impl Trial {
         }
         assert_eq!(
             cookies(self.table.entries()),
-            cookies(self.judge.entries.iter())
+            cookies(self.model.entries.iter())
         );
     }
 
@@ -241,7 +241,7 @@ impl Trial {
             hard_timeout: plan.hard_timeout,
             added: self.now,
             counters: EntryCounters::default(),
-            cell: CellLink::default(),
+            linked: LinkedCounters::default(),
         }
     }
 
@@ -251,10 +251,10 @@ impl Trial {
         let gone = self
             .table
             .remove(scope, |entry| entry.cookie & which == which);
-        let judged = self
-            .judge
+        let expected = self
+            .model
             .remove(|entry| is_in(scope, entry) && entry.cookie & which == which);
-        assert_eq!(cookies(gone.iter()), cookies(judged.iter()));
+        assert_eq!(cookies(gone.iter()), cookies(expected.iter()));
     }
 
     /// The cookie stays unique: its lower half is the step that added the entry.
@@ -264,17 +264,17 @@ impl Trial {
         let changed = |old: &FlowEntry| with_cookie(old, old.cookie + (1 << 32));
         let replacement = |old: &FlowEntry| (old.cookie & which == which).then(|| changed(old));
         self.table.replace(scope, Counts::Kept, replacement);
-        self.judge
+        self.model
             .replace(|old| is_in(scope, old).then(|| replacement(old)).flatten());
     }
 
     fn pass(&mut self, time: Duration) {
         self.now += time;
         let gone = self.table.expire(self.now);
-        let judged = self.judge.remove(|entry| entry.expired(self.now).is_some());
+        let expected = self.model.remove(|entry| entry.expired(self.now).is_some());
         assert_eq!(
             cookies(gone.iter().map(|gone| &gone.entry)),
-            cookies(judged.iter())
+            cookies(expected.iter())
         );
         assert!(
             gone.iter()
@@ -284,7 +284,7 @@ impl Trial {
 
     /// Priority and match of the entry that a strict scope is for.
     fn strict(&self, scope: &AnyScope) -> Option<(u16, EntryMatch)> {
-        let entries = &self.judge.entries;
+        let entries = &self.model.entries;
         match scope {
             AnyScope::Strict(index) if !entries.is_empty() => {
                 let entry = index.get(entries);
@@ -296,19 +296,23 @@ impl Trial {
 
     /// Asks what can be asked about a packet and a match.
     fn compare(&self, packet: &Packet, match_: &EntryMatch) {
-        let (table, entries) = (&self.table, &self.judge.entries);
+        let (table, entries) = (&self.table, &self.model.entries);
         let cookie = |entry: &Arc<FlowEntry>| entry.cookie;
-        let judged = self.judge.find(packet).map(cookie);
-        assert_eq!(table.find(packet).map(cookie), judged, "{packet:?}");
-        assert_eq!(table.find_plainly(packet).map(cookie), judged, "{packet:?}");
+        let expected = self.model.find(packet).map(cookie);
+        assert_eq!(table.find(packet).map(cookie), expected, "{packet:?}");
+        assert_eq!(
+            table.find_plainly(packet).map(cookie),
+            expected,
+            "{packet:?}"
+        );
         for scope in [Scope::Within(match_), Scope::Strict(2, match_)] {
-            let judged = entries.iter().filter(|entry| is_in(scope, entry));
+            let expected = entries.iter().filter(|entry| is_in(scope, entry));
             let selected = table.select(scope, |_| true);
-            assert_eq!(cookies(selected.iter()), cookies(judged), "{scope:?}");
+            assert_eq!(cookies(selected.iter()), cookies(expected), "{scope:?}");
         }
         let mut equals = entries.iter().filter(|entry| entry.priority == 2);
-        let judged = equals.any(|entry| entry.match_.overlaps(match_));
-        assert_eq!(table.has_overlap(2, match_), judged, "{match_:?}");
+        let expected = equals.any(|entry| entry.match_.overlaps(match_));
+        assert_eq!(table.has_overlap(2, match_), expected, "{match_:?}");
     }
 }
 

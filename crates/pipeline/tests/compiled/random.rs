@@ -31,7 +31,7 @@ fn so_it_does_in_long_trials() {
 fn so_it_does_with_many_entries() {
     for seed in 0..2 {
         let mut trial = Trial::with_many_entries(seed);
-        let pipeline = &trial.court.subjects[0].pipeline;
+        let pipeline = &trial.comparison.subjects[0].pipeline;
         let templates = [0, 1].map(|table_id| pipeline.template(table_id));
         assert_eq!(
             templates,
@@ -45,19 +45,22 @@ fn so_it_does_with_many_entries() {
 }
 
 #[test]
-fn so_it_does_with_tables_in_pieces() {
+fn so_it_does_with_tables_in_sub_tables() {
     use TemplateKind::{Decomposition, DirectCode, LongestPrefixMatch, TupleSpace};
     let mut looked_up = BTreeSet::new();
     for seed in 0..8 {
-        let mut trial = Trial::in_pieces(seed);
+        let mut trial = Trial::in_sub_tables(seed);
         trial.run(100);
-        looked_up.extend(trial.court.looked_up.into_keys());
+        looked_up.extend(trial.comparison.looked_up.into_keys());
     }
     let mut trial = Trial::with_many_routes_of_ports(0);
     trial.run(30);
-    looked_up.extend(trial.court.looked_up.into_keys());
-    for piece in [DirectCode, TupleSpace, LongestPrefixMatch] {
-        assert!(looked_up.contains(&vec![Decomposition, piece]), "{piece}");
+    looked_up.extend(trial.comparison.looked_up.into_keys());
+    for template in [DirectCode, TupleSpace, LongestPrefixMatch] {
+        assert!(
+            looked_up.contains(&vec![Decomposition, template]),
+            "{template}"
+        );
     }
     let is_cut_again = |way: &Vec<_>| way.starts_with(&[Decomposition, Decomposition]);
     assert!(looked_up.iter().any(is_cut_again));
@@ -67,15 +70,15 @@ fn so_it_does_with_tables_in_pieces() {
 #[test]
 fn so_it_does_with_hostile_packets() {
     for seed in 0..8 {
-        let mut court = Trial::filled(seed).court;
+        let mut comparison = Trial::filled(seed).comparison;
         let mut choices = Choices::from_seed(seed);
         for _ in 0..50 {
             let burst: Vec<_> = (0..BURST)
                 .map(|_| (PortNo(1), mangled(&mut choices)))
                 .collect();
-            court.send(&burst);
+            comparison.send(&burst);
         }
-        court.compare_counters();
+        comparison.compare_counters();
     }
 }
 

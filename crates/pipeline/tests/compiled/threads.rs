@@ -1,7 +1,7 @@
 //! One thread changes tables while two process packets: each of these goes by the tables as they were before a change or
 //! after it, none is lost, none counted twice.
 
-use crate::support::court::BACKENDS;
+use crate::support::differential::BACKENDS;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -68,7 +68,7 @@ impl Scene {
         }
     }
 
-    /// A match of another shape, for no packet that is sent.
+    /// A match on other fields, for no packet that is sent.
     fn odd(self) -> (u16, Match<'static>) {
         let fields = match self.field {
             Kind::EthDst | Kind::Both => {
@@ -180,9 +180,9 @@ impl Writer {
     }
 
     /// Makes a change that may change the template.
-    fn flip(&mut self, turn: u64) {
+    fn flip(&mut self, round: u64) {
         use FlowModCommand::*;
-        match turn % 32 {
+        match round % 32 {
             1 => self.add_extras(),
             25 => self.change(&FlowMod {
                 command: Delete,
@@ -236,18 +236,18 @@ fn read(
     let frames = [1, 2].map(|number| scene.frame(number));
     while !stop.load(SeqCst) {
         burst.clear();
-        for turn in 0..32 {
-            assert!(burst.push(PortNo(2), &frames[turn % 2]));
+        for round in 0..32 {
+            assert!(burst.push(PortNo(2), &frames[round % 2]));
         }
         let earliest = finished.load(SeqCst);
         reader.process(&mut burst, Duration::from_secs(1));
         let latest = started.load(SeqCst);
-        for (turn, frame) in burst.iter().enumerate() {
+        for (round, frame) in burst.iter().enumerate() {
             assert_eq!(frame.verdict(), Verdict::Output(PortNo(1)));
             let mut tag = [0; 8];
             tag[2..].copy_from_slice(&frame.bytes()[6..12]);
             let tag = u64::from_be_bytes(tag);
-            match turn % 2 {
+            match round % 2 {
                 0 => assert_eq!(tag, 0, "the entry that is never touched"),
                 _ => assert!(
                     (earliest..=latest).contains(&tag),

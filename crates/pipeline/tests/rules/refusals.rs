@@ -168,7 +168,7 @@ fn actions_before_it_may_bring_a_field_or_take_it_away() {
 }
 
 #[test]
-fn an_action_set_is_judged_in_its_own_order() {
+fn an_action_set_is_checked_in_its_own_order() {
     let mut bed = Bed::new();
     bed.add("ip,actions=write_actions(set_field:5->mpls_label,push_mpls:0x8847)");
     let code = ErrorCode::BadActionMatchInconsistent;

@@ -10,11 +10,13 @@
 //! Messages are carried out one after the other as they come in, each wholly before the next: a barrier has nothing
 //! to wait for.
 
+mod controller;
 mod error;
 mod flow_mod;
 mod multipart;
 mod packet_in;
 mod packet_out;
+mod partial_requests;
 mod port;
 mod reply;
 mod requests;
@@ -142,7 +144,7 @@ impl Agent {
     /// Tells controllers what happened to a port.
     pub fn send_port_status(&mut self, reason: PortReason, port: &Port) {
         for (version, session) in connected(&mut self.sessions) {
-            if session.wants_port_status(reason) {
+            if session.controller.wants_port_status(reason) {
                 let port = port::for_version(version, port);
                 let status = PortStatus { reason, port };
                 session.send(&Message::PortStatus(status));
@@ -154,7 +156,7 @@ impl Agent {
     pub fn send_flow_removed(&mut self, removed: &[RemovedEntry], now: Duration) {
         for entry in removed {
             for (version, session) in connected(&mut self.sessions) {
-                if session.wants_flow_removed(entry.reason) {
+                if session.controller.wants_flow_removed(entry.reason) {
                     let message = flow_mod::flow_removed(version, entry, now);
                     session.send(&Message::FlowRemoved(message));
                 }

@@ -1,11 +1,9 @@
-//! Multipart requests (1.3.5 section 7.3.5; 1.0's stats, section 5.3.5): who answers them, and those that come in
-//! pieces.
+//! Multipart requests (1.3.5 section 7.3.5; 1.0's stats, section 5.3.5): who answers them.
 
 use super::requests::Request;
 use super::{Agent, reply, stats};
 use crate::Switch;
 use crate::switch::Description;
-use std::collections::BTreeMap;
 use urtica_wire::{
     Desc, Element, ErrorCode, FixedName, FlowStatsRequest, List, Message, MultipartFlags,
     MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, QUEUE_ALL,
@@ -14,40 +12,6 @@ use urtica_wire::{
 
 /// Where the body of a multipart message of 1.3 begins.
 const BODY_AT: usize = 16;
-/// How many bytes of requests that are not complete are kept for a connection.
-const MAX_PIECES_BYTES: usize = 4 << 20;
-/// How many such requests there may be.
-const MAX_PIECED_REQUESTS: usize = 8;
-
-/// Requests of which not all pieces have come, by their xids.
-#[derive(Debug, Default)]
-pub(crate) struct Pieces(BTreeMap<u32, Vec<u8>>);
-
-impl Pieces {
-    /// Adds a piece; returns the whole body once it is there.
-    ///
-    /// # Errors
-    /// OFPBRC_MULTIPART_BUFFER_OVERFLOW where more is to be kept than there is room for; the request is then forgotten.
-    fn add(
-        &mut self,
-        xid: u32,
-        piece: &[u8],
-        has_more: bool,
-    ) -> Result<Option<Vec<u8>>, ErrorCode> {
-        let mut body = self.0.remove(&xid).unwrap_or_default();
-        body.extend_from_slice(piece);
-        if !has_more {
-            return Ok(Some(body));
-        }
-        let kept: usize = self.0.values().map(Vec::len).sum();
-        if kept + body.len() > MAX_PIECES_BYTES || self.0.len() == MAX_PIECED_REQUESTS {
-            return Err(ErrorCode::BadRequestMultipartBufferOverflow);
-        }
-        self.0.insert(xid, body);
-        Ok(None)
-    }
-}
-
 impl Switch {
     pub(super) fn handle_multipart(
         &mut self,
@@ -57,10 +21,10 @@ impl Switch {
     ) -> Result<(), ErrorCode> {
         let has_more = asked.flags.contains(MultipartFlags::MORE);
         if let MultipartRequestBody::TableFeatures(_) = asked.body {
-            let piece = frame.get(BODY_AT..).unwrap_or_default();
-            return self.handle_table_features_piece(request, piece, has_more);
+            let part = frame.get(BODY_AT..).unwrap_or_default();
+            return self.handle_table_features_part(request, part, has_more);
         }
-        // The body of every other request has a fixed size, which several pieces together would exceed. In 1.0 the
+        // The body of every other request has a fixed size, which several messages together would exceed. In 1.0 the
         // flag has no meaning.
         if has_more && request.version == Version::Of13 {
             return Err(ErrorCode::BadRequestBadLen);
@@ -68,16 +32,16 @@ impl Switch {
         self.answer(request, asked.body)
     }
 
-    fn handle_table_features_piece(
+    fn handle_table_features_part(
         &mut self,
         request: Request,
-        piece: &[u8],
+        part: &[u8],
         has_more: bool,
     ) -> Result<(), ErrorCode> {
         let Some(session) = self.agent.session_mut(request.connection) else {
             return Ok(());
         };
-        let Some(body) = session.pieces.add(request.xid, piece, has_more)? else {
+        let Some(body) = session.partial_requests.add(request.xid, part, has_more)? else {
             return Ok(());
         };
         let asked = List::from_wire(Version::Of13, &body);
@@ -247,36 +211,5 @@ pub(super) fn answer_rows<'a, T: Element<'a>>(
     let (version, xid) = (request.version, request.xid);
     if let Err(error) = reply::write_rows(version, xid, empty, rows, &mut session.output) {
         urtica_log::debug!(about: request.connection, %error, "a multipart reply is not sent");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_are_put_together() {
-        let mut pieces = Pieces::default();
-        assert_eq!(pieces.add(1, b"ab", true), Ok(None));
-        assert_eq!(pieces.add(2, b"x", false), Ok(Some(b"x".to_vec())));
-        assert_eq!(pieces.add(1, b"cd", true), Ok(None));
-        assert_eq!(pieces.add(1, b"e", false), Ok(Some(b"abcde".to_vec())));
-        assert_eq!(pieces.add(1, b"f", false), Ok(Some(b"f".to_vec())));
-    }
-
-    #[test]
-    fn pieces_are_bounded() {
-        const OVERFLOW: Result<Option<Vec<u8>>, ErrorCode> =
-            Err(ErrorCode::BadRequestMultipartBufferOverflow);
-        let mut pieces = Pieces::default();
-        let most = vec![0; MAX_PIECES_BYTES];
-        assert_eq!(pieces.add(1, &most, true), Ok(None));
-        assert_eq!(pieces.add(2, &[0], true), OVERFLOW);
-        assert_eq!(pieces.add(1, &[0], true), OVERFLOW);
-        assert_eq!(pieces.add(1, &[0], false), Ok(Some(vec![0])), "forgotten");
-        for xid in 0..MAX_PIECED_REQUESTS as u32 {
-            assert_eq!(pieces.add(xid, &[], true), Ok(None));
-        }
-        assert_eq!(pieces.add(99, &[], true), OVERFLOW);
     }
 }

@@ -60,7 +60,7 @@ impl Agent {
     /// Hands a packet to the controllers that want it.
     pub fn send_packet_in(&mut self, packet: &Packet, cause: PacketInCause, now: Duration) {
         self.hand_over(packet, cause, now, |session| {
-            session.wants_packet_in(cause.reason)
+            session.controller.wants_packet_in(cause.reason)
         });
     }
 
@@ -133,8 +133,8 @@ impl Handover<'_> {
     fn max_len(&self, version: Version, session: &Session) -> u16 {
         let is_miss = version == Version::Of10 && self.cause.reason == PacketInReason::NoMatch;
         match self.cause.reason {
-            PacketInReason::InvalidTtl => session.wishes.miss_send_len,
-            _ if is_miss => session.wishes.miss_send_len,
+            PacketInReason::InvalidTtl => session.controller.miss_send_len,
+            _ if is_miss => session.controller.miss_send_len,
             _ => self.cause.max_len,
         }
     }

@@ -71,7 +71,9 @@ impl Switch {
                 | Message::MeterMod(_)
         );
         match self.agent.session(connection) {
-            Some(session) if is_write && session.is_slave() => Err(ErrorCode::BadRequestIsSlave),
+            Some(session) if is_write && session.controller.is_slave() => {
+                Err(ErrorCode::BadRequestIsSlave)
+            }
             _ => Ok(()),
         }
     }
@@ -107,7 +109,7 @@ impl Switch {
             Message::GetAsyncRequest => self.handle_get_async(request),
             Message::SetAsync(config) => {
                 if let Some(session) = self.agent.session_mut(request.connection) {
-                    session.wishes.asynchronous = config;
+                    session.controller.asynchronous = config;
                 }
             }
             Message::Experimenter(_) => return Err(ErrorCode::BadRequestBadExperimenter),
@@ -150,7 +152,7 @@ impl Switch {
         let session = self.agent.session(request.connection);
         let config = SwitchConfig {
             flags: self.agent.fragments,
-            miss_send_len: session.map_or(0, |session| session.wishes.miss_send_len),
+            miss_send_len: session.map_or(0, |session| session.controller.miss_send_len),
         };
         self.reply(request, &Message::GetConfigReply(config));
     }
@@ -172,8 +174,8 @@ impl Switch {
         let Some(session) = self.agent.session_mut(request.connection) else {
             return Ok(());
         };
-        session.wishes.miss_send_len = config.miss_send_len;
-        if !session.is_slave() {
+        session.controller.miss_send_len = config.miss_send_len;
+        if !session.controller.is_slave() {
             self.agent.fragments = supported;
         }
         Ok(())
@@ -206,7 +208,7 @@ impl Switch {
 
     fn handle_get_async(&mut self, request: Request) {
         if let Some(session) = self.agent.session_mut(request.connection) {
-            let config = session.wishes.asynchronous;
+            let config = session.controller.asynchronous;
             session.reply(request.xid, &Message::GetAsyncReply(config));
         }
     }

@@ -6,11 +6,13 @@
 //!            └──── time-out ───┴── silence ──► SessionError
 //! ```
 
+use super::controller::ControllerState;
 use super::error;
-use super::multipart::Pieces;
-use super::role::Wishes;
+use super::partial_requests::PartialRequests;
 use std::time::Duration;
-use urtica_wire::{DecodeError, ErrorCode, ErrorMessage, Header, Hello, Message, Version};
+use urtica_wire::{
+    DecodeError, ErrorCode, ErrorMessage, Header, Hello, Message, PacketInReason, Version,
+};
 
 /// Message types that are the same in all versions.
 const OFPT_HELLO: u8 = 0;
@@ -76,9 +78,9 @@ pub(crate) struct Session {
     /// How much output there was when time last passed.
     last_output_bytes: usize,
     /// Role, filter and packet lengths.
-    pub wishes: Wishes,
+    pub controller: ControllerState,
     /// Multipart requests of which not all has come.
-    pub pieces: Pieces,
+    pub partial_requests: PartialRequests,
 }
 
 impl Session {
@@ -96,8 +98,8 @@ impl Session {
             last_heard: now,
             last_probe: None,
             last_output_bytes: 0,
-            wishes: Wishes::default(),
-            pieces: Pieces::default(),
+            controller: ControllerState::default(),
+            partial_requests: PartialRequests::default(),
         };
         let xid = session.take_xid();
         Hello::write(versions, xid, &mut session.output);
@@ -122,6 +124,12 @@ impl Session {
     /// Whether there is room for packet-ins.
     pub fn has_room_for_packet_in(&self) -> bool {
         self.output.len() < PACKET_IN_OUTPUT_BYTES
+    }
+
+    /// Whether the controller is told of packets that no entry matches, not even a table-miss entry (1.0 section 3.4).
+    pub fn wants_table_misses(&self) -> bool {
+        self.version() == Some(Version::Of10)
+            && self.controller.wants_packet_in(PacketInReason::NoMatch)
     }
 
     /// Takes in that the controller is there.

@@ -26,7 +26,7 @@ impl Switch {
 
     fn check_may_write(&self, request: Request) -> Result<(), ErrorCode> {
         let session = self.agent.session(request.connection);
-        match session.is_some_and(|session| session.is_slave()) {
+        match session.is_some_and(|session| session.controller.is_slave()) {
             true => Err(ErrorCode::BadRequestIsSlave),
             false => Ok(()),
         }

@@ -7,14 +7,15 @@
 //!
 //! **Why version 2.** Version 3 packs frames densely, but hands over blocks of them: a frame on a quiet link waits for its
 //! block's timeout, a millisecond at least, and that on each hop. Version 2 hands over each frame at once. Frames that do not
-//! fit into a slot, which over a veth are the large segments of TCP, come by `recv` in their turn (PACKET_COPY_THRESH).
+//! fit into a slot, which over a veth are the large segments of TCP, come by `recv`, in order (PACKET_COPY_THRESH).
 //!
 //! **Cost.** `RING_BYTES` of memory for each port; receiving a frame that fits into a slot is no system call and one copy,
 //! by the kernel. Sending is a copy, and a system call for `BATCH` frames.
 //!
-//! **Limits.** The machine's own network stack sees the frames too: the interface should have no IP address. Large segments
-//! are cut, never passed on whole, so that bulk TCP between local hosts is slower than by a bridge in the kernel. A
-//! frame may be longer than the MTU by a customer's VLAN tag (0x8100), but not by a service tag (0x88a8): the kernel refuses it.
+//! **Limits.** The machine's own network stack sees the frames too: the interface should have no IP address. Large
+//! segments are cut, never passed on whole, so that bulk TCP between local hosts is slower than by a bridge in the kernel.
+//! A frame may be longer than the MTU by a customer's VLAN tag (0x8100), but not by a service tag (0x88a8): the kernel
+//! refuses it.
 
 use super::interface::Interface;
 use super::offload::{Offload, Segmenter};
@@ -25,6 +26,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socket_with, sockopt};
 use std::ffi::c_void;
 use std::io;
+use std::marker::PhantomData;
 use std::mem::size_of;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,7 +36,7 @@ use urtica_wire::packet::ether_type;
 /// The ring's memory.
 const RING_BYTES: usize = 4 << 20;
 
-/// The kernel gets memory for the ring in pieces of this size.
+/// The kernel gets memory for the ring in blocks of this size.
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// What a slot holds besides the packet: the kernel's description, the Ethernet header and a second VLAN tag.
@@ -85,28 +87,29 @@ impl AfPacketPort {
         })
     }
 
-    /// Hands over what is in the next slot: a frame, or, where it is to be cut, nothing but work for the segmenter. Returns how
-    /// many frames that were; `None` where the ring is empty.
+    /// Hands over what is in the next slot: a frame, or, where it is to be cut, nothing but work for the segmenter.
+    /// Returns how many frames that were; `None` where the ring is empty.
     fn receive_slot(&mut self, handle: &mut dyn FnMut(&[u8])) -> Option<usize> {
-        let slot = self.ring.next()?;
+        let mut slot = self.ring.slots.next()?;
+        let tag = slot.vlan_tag();
         let (bytes, len) = match slot.contents() {
             Contents::Whole => slot.frame_with_room(),
             Contents::Aside => match receive_large(&self.ring.socket, &mut self.large) {
                 Some(len) => (&mut self.large[..], len),
-                None => return Some(self.ring.release(0)),
+                None => return Some(self.ring.slots.release(0)),
             },
-            Contents::Cut => return Some(self.ring.release(0)),
+            Contents::Cut => return Some(self.ring.slots.release(0)),
         };
-        let (frame, offload) = finish(bytes, len, slot.vlan_tag());
+        let (frame, offload) = finish(bytes, len, tag);
         if offload.is_large() {
             self.segmenter.frame.clear();
             self.segmenter.frame.extend_from_slice(frame);
             self.segmenter.begin(&offload);
-            return Some(self.ring.release(0));
+            return Some(self.ring.slots.release(0));
         }
         offload.complete_checksum(frame);
         handle(frame);
-        Some(self.ring.release(1))
+        Some(self.ring.slots.release(1))
     }
 }
 
@@ -181,18 +184,24 @@ fn receive_large(socket: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
     len.checked_sub(Offload::BYTES)
 }
 
+/// What the kernel puts received frames into.
+struct Ring {
+    slots: Slots,
+    socket: OwnedFd,
+}
+
 /// The slots that the kernel fills, shared with it. A slot belongs to the kernel or to us, as its status says; only this side
 /// gives slots back, and only in their order.
-struct Ring {
-    socket: OwnedFd,
+struct Slots {
     memory: NonNull<u8>,
     slot_bytes: usize,
-    slots: usize,
+    count: usize,
+    /// The number of the slot that is filled next.
     next: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone; nothing in it depends on the thread.
-unsafe impl Send for Ring {}
+unsafe impl Send for Slots {}
 
 impl Ring {
     fn open(interface: &Interface, opening: &Opening) -> Result<Self, PortError> {
@@ -204,55 +213,64 @@ impl Ring {
             .clamp(2048, BLOCK_BYTES);
         configure(&socket, slot_bytes).map_err(opening.failed("set up the receive ring"))?;
         let memory = map(&socket).map_err(opening.failed("map the receive ring"))?;
-        let ring = Self {
-            socket,
+        let slots = Slots {
             memory,
             slot_bytes,
-            slots: RING_BYTES / slot_bytes,
+            count: RING_BYTES / slot_bytes,
             next: 0,
         };
+        let ring = Self { slots, socket };
         // Last, so that all frames come into the ring.
         bind(&ring.socket, interface.index, libc::ETH_P_ALL as u16)
             .map_err(opening.failed("listen to the interface"))?;
         Ok(ring)
     }
+}
 
-    /// The slot that is filled next, once it is.
-    fn next(&mut self) -> Option<Slot> {
-        let slot = self.slot();
-        let status = slot.status().load(Ordering::Acquire);
-        (status & libc::TP_STATUS_USER != 0).then_some(slot)
+impl Slots {
+    /// The slot that is filled next, once it is. It is ours until it is released.
+    fn next(&mut self) -> Option<Slot<'_>> {
+        let status = self.status().load(Ordering::Acquire);
+        (status & libc::TP_STATUS_USER != 0).then(|| Slot {
+            start: self.start(),
+            bytes: self.slot_bytes,
+            slots: PhantomData,
+        })
     }
 
     /// Gives the next slot back to the kernel. Passes `count` on.
     fn release(&mut self, count: usize) -> usize {
         let status = libc::TP_STATUS_KERNEL;
-        self.slot().status().store(status, Ordering::Release);
-        self.next = (self.next + 1) % self.slots;
+        self.status().store(status, Ordering::Release);
+        self.next = (self.next + 1) % self.count;
         count
     }
 
-    fn slot(&self) -> Slot {
-        Slot {
-            // SAFETY: `next` is below `slots`, and as many slots of this size are mapped.
-            start: unsafe { self.memory.add(self.next * self.slot_bytes) },
-            bytes: self.slot_bytes,
-        }
+    /// The status of the next slot.
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: the status is the first field of the slot, which is aligned, mapped as long as `self` is there, and
+        // accessed atomically by both sides.
+        unsafe { AtomicU32::from_ptr(self.start().as_ptr().cast()) }
+    }
+
+    fn start(&self) -> NonNull<u8> {
+        // SAFETY: `next` is below `count`, and as many slots of this size are mapped.
+        unsafe { self.memory.add(self.next * self.slot_bytes) }
     }
 }
 
-impl Drop for Ring {
+impl Drop for Slots {
     fn drop(&mut self) {
-        // SAFETY: this is the whole mapping, and nothing refers to it any more.
+        // SAFETY: this is the whole mapping, and nothing refers to it any more: slots borrow this value.
         let _ = unsafe { munmap(self.memory.as_ptr().cast(), RING_BYTES) };
     }
 }
 
-/// A slot of the ring. Whoever has one made sure that it is ours, and gives it back by [`Ring::release`].
-#[derive(Clone, Copy)]
-struct Slot {
+/// A slot that the kernel has filled. As it borrows the ring, the slot cannot be given back while it, or its frame, is used.
+struct Slot<'ring> {
     start: NonNull<u8>,
     bytes: usize,
+    slots: PhantomData<&'ring mut Slots>,
 }
 
 /// What a slot holds of a frame.
@@ -264,14 +282,10 @@ enum Contents {
     Cut,
 }
 
-impl Slot {
-    fn status(&self) -> &AtomicU32 {
-        // SAFETY: the status is the first field of the slot, aligned, and both sides use it atomically.
-        unsafe { AtomicU32::from_ptr(self.start.as_ptr().cast()) }
-    }
-
+impl Slot<'_> {
     fn header(&self) -> libc::tpacket2_hdr {
-        // SAFETY: each slot begins with this structure, of plain numbers, aligned to 16 bytes.
+        // SAFETY: each slot begins with this structure, of plain numbers, aligned to 16 bytes. The kernel does not write to
+        // a slot that is ours, which it is as long as it is borrowed.
         unsafe { self.start.cast().read() }
     }
 
@@ -285,7 +299,7 @@ impl Slot {
     }
 
     /// The frame, after its [`Offload`], and its length.
-    fn frame_with_room<'ring>(&self) -> (&'ring mut [u8], usize) {
+    fn frame_with_room(&mut self) -> (&mut [u8], usize) {
         let header = self.header();
         let len = header.tp_snaplen as usize;
         let start = usize::from(header.tp_mac) - Offload::BYTES;
@@ -293,8 +307,8 @@ impl Slot {
             start + Offload::BYTES + len <= self.bytes,
             "the kernel keeps to its slots"
         );
-        // SAFETY: this is within the slot, as just asserted, which is mapped as long as the ring lives; nobody else touches it
-        // until the slot is given back.
+        // SAFETY: this is within the slot, as just asserted, and behind its header, where the kernel puts frames. It is
+        // mapped as long as the ring, and neither the kernel nor we touch it otherwise while the slot is borrowed.
         let bytes = unsafe {
             std::slice::from_raw_parts_mut(self.start.as_ptr().add(start), Offload::BYTES + len)
         };

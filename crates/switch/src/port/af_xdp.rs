@@ -1,8 +1,8 @@
 //! A network interface by AF_XDP: frames go past most of the kernel, into memory that is shared with it.
 //!
-//! **What.** A small XDP program (see the module `program`) hands the frames of the interface's receive queue to a socket, in the driver
-//! where that can (native), or else right behind it (generic). Without copies where the driver can do that, with one where it
-//! cannot; the kernel chooses. The interface is promiscuous as long as the port exists.
+//! **What.** A small XDP program (see the module `program`) hands the frames of the interface's receive queue to a socket,
+//! in the driver where that can (native), or else right behind it (generic). Without copies where the driver can do that,
+//! with one where it cannot; the kernel chooses. The interface is promiscuous as long as the port exists.
 //!
 //! **Cost.** `FRAMES` frames of `FRAME_BYTES` of memory for each port. Receiving is no system call. Sending is a copy, and a
 //! system call for a burst, of which the kernel does 32 frames at a time where it copies.
@@ -163,9 +163,10 @@ impl PortIo for AfXdpPort {
 
     fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         let mut count = 0;
-        while count < max
-            && let Some(desc) = self.rx.pop()
-        {
+        while count < max {
+            let Some(desc) = self.rx.pop() else {
+                break;
+            };
             let frame = self.memory.slice(desc.addr, desc.len as usize);
             offload::complete_if_partial(frame);
             handle(frame);

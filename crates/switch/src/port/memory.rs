@@ -3,8 +3,9 @@
 //! **What.** Two bounded queues of frames, one for each direction, for tests and for networks in one process. Both ends may
 //! live on one thread or on two.
 //!
-//! **Cost.** One lock for a burst received and one for each frame sent, and a copy of the frame each way; buffers are used again.
-//! An end that is waited for has an eventfd, made when it is first asked for; where nobody waits there is no system call.
+//! **Cost.** One lock for a burst received and one for each frame sent, and a copy of the frame each way; buffers are used
+//! again. An end that is waited for has an eventfd, made when it is first asked for; where nobody waits there is no system
+//! call.
 //!
 //! **Limits.** A frame that finds the queue full is refused. An end is up as long as the other one exists.
 

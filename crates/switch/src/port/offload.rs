@@ -9,7 +9,7 @@
 //! included, completes them.
 
 use urtica_wire::packet::checksum::{self, crc32c};
-use urtica_wire::packet::{ether_type, ip_proto};
+use urtica_wire::packet::{VlanTags, ether_type, ip_proto};
 
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is left undone.
 const NEEDS_CHECKSUM: u8 = 1;
@@ -86,7 +86,8 @@ impl Offload {
     }
 }
 
-/// Completes the checksum at `offset` of the header at `start`, over everything from there on. Nonsense leaves the frame as it is.
+/// Completes the checksum at `offset` of the header at `start`, over everything from there on. Nonsense leaves the frame
+/// as it is.
 fn complete(frame: &mut [u8], start: usize, offset: usize) {
     let Some(packet) = frame.get_mut(start..) else {
         return;
@@ -253,9 +254,9 @@ impl Layout {
     }
 }
 
-/// Completes the checksum of TCP or UDP where it is left undone and nothing but the frame itself tells: then the field holds
-/// the sum of the pseudo header. A right checksum that happens to be that number stays as it is, since the completed one is the
-/// right one; a wrong one is made right once in 65,536 times.
+/// Completes the checksum of TCP or UDP where it is left undone and nothing but the frame itself tells: then the field
+/// holds the sum of the pseudo header. A right checksum that happens to be that number stays as it is, since the completed
+/// one is the right one; a wrong one is made right once in 65,536 times.
 pub(super) fn complete_if_partial(frame: &mut [u8]) {
     let Some(transport) = Transport::find(frame) else {
         return;
@@ -318,14 +319,11 @@ impl Transport {
 
 /// Where the header after all VLAN tags is, and its EtherType. There may be nothing behind it.
 fn network_header(frame: &[u8]) -> Option<(usize, u16)> {
-    let mut at = ETHERNET_BYTES;
-    loop {
-        let field = frame.get(at - 2..at)?;
-        match u16::from_be_bytes([field[0], field[1]]) {
-            ether_type::VLAN | ether_type::SERVICE_VLAN => at += 4,
-            eth_type => return Some((at, eth_type)),
-        }
-    }
+    let (header, payload) = frame.split_at_checked(ETHERNET_BYTES)?;
+    let mut tags = VlanTags::new(get_u16(header, ETHERNET_BYTES - 2), payload);
+    tags.by_ref().for_each(drop);
+    let at = frame.len() - tags.rest().len();
+    (!tags.is_cut_off()).then_some((at, tags.type_or_length()))
 }
 
 fn get_u16(bytes: &[u8], at: usize) -> u16 {
@@ -494,9 +492,9 @@ mod tests {
             prop_assert!(segmenter.begin(&offload));
             let mut carried = Vec::new();
             while let Some(segment) = segmenter.next_segment() {
-                let piece = checked_payload(segment);
-                prop_assert!(piece.is_some(), "a segment is wrong");
-                carried.extend(piece.unwrap());
+                let part = checked_payload(segment);
+                prop_assert!(part.is_some(), "a segment is wrong");
+                carried.extend(part.unwrap());
             }
             prop_assert_eq!(carried, payload);
         }

@@ -143,9 +143,10 @@ impl PortIo for PcapPort {
 
 impl Drop for PcapPort {
     fn drop(&mut self) {
-        if let Some(record) = self.record.take()
-            && let Err(error) = record.into_writer().flush()
-        {
+        let Some(record) = self.record.take() else {
+            return;
+        };
+        if let Err(error) = record.into_writer().flush() {
             tracing::warn!(port = self.name, %error, "the end of the record is lost");
         }
     }

@@ -14,11 +14,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection that lived this long was no failure, so that the next attempt after it comes soon.
 const LONG_ENOUGH: Duration = Duration::from_secs(8);
 
-/// A controller that a switch connects to, and how far it is with that. It moves no bytes: whoever drives it watches the sockets.
+/// A controller that a switch connects to, and how far it is with that. It moves no bytes: whoever drives it watches the
+/// sockets.
 pub struct Target {
     /// Where it is to be found.
     pub address: Address,
-    /// All that the host's name stands for, tried in turn.
+    /// All that the host's name stands for, tried one after the other.
     places: Vec<SockAddr>,
     /// Which of them is tried next.
     next_place: usize,

@@ -95,7 +95,7 @@ impl Worker {
                 match event.data.u64() {
                     STOP => return Ok(()),
                     BELL => self.part.inbox.silence(),
-                    // All ports are asked in each turn.
+                    // All ports are asked in each iteration.
                     _ => {}
                 }
             }

@@ -142,7 +142,7 @@ fn echoes_come_back_with_their_payload() {
 }
 
 #[test]
-fn messages_may_come_in_pieces_of_any_size() {
+fn messages_may_come_in_sub_tables_of_any_size() {
     let stream = [
         hello(4, None),
         encode(Version::Of13, 1, &Message::EchoRequest(&[7; 100])),
@@ -153,8 +153,8 @@ fn messages_may_come_in_pieces_of_any_size() {
         let mut bench = speaking(&Version::ALL);
         let controller = bench.connect_silently();
         bench.take(controller);
-        for piece in stream.chunks(size) {
-            bench.input(controller, piece).unwrap();
+        for chunk in stream.chunks(size) {
+            bench.input(controller, chunk).unwrap();
         }
         let xids: Vec<_> = bench
             .take(controller)

@@ -97,7 +97,7 @@ fn experimenters_are_unknown() {
 }
 
 #[test]
-fn requests_of_fixed_size_do_not_come_in_pieces() {
+fn requests_of_fixed_size_do_not_come_in_sub_tables() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let asked = Message::MultipartRequest(MultipartRequest {
         flags: MultipartFlags::MORE,
@@ -164,18 +164,18 @@ fn what_tables_can_do() {
 fn tables_may_be_asked_to_be_what_they_are() {
     let mut bench = Bench::new(urtica_switch::SwitchConfig::default());
     let controller = bench.connect(Version::Of13);
-    let pieces = table_features(&mut bench, controller);
-    assert!(pieces.len() > 1, "more than one message can hold");
-    for piece in &pieces {
+    let messages = table_features(&mut bench, controller);
+    assert!(messages.len() > 1, "more than one message can hold");
+    for message in &messages {
         assert!(bench.take(controller).is_empty());
-        bench.input(controller, piece).unwrap();
+        bench.input(controller, message).unwrap();
     }
     let answers = bench.take(controller);
-    assert_eq!(answers.len(), pieces.len());
+    assert_eq!(answers.len(), messages.len());
     let MultipartReplyBody::TableFeatures(first) = body(&answers[0]) else {
         panic!("expected table features");
     };
-    assert!(first.iter().eq(rows(&pieces[0])));
+    assert!(first.iter().eq(rows(&messages[0])));
 }
 
 #[test]
@@ -217,15 +217,15 @@ fn tables_cannot_be_changed() {
 #[test]
 fn pieces_that_never_end_are_refused() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
-    let mut piece = table_features(&mut bench, controller).remove(0);
-    piece[11] = 1;
+    let mut message = table_features(&mut bench, controller).remove(0);
+    message[11] = 1;
     let refused = (0..4000).any(|_| {
-        bench.input(controller, &piece).unwrap();
+        bench.input(controller, &message).unwrap();
         !bench.switch.output(controller).unwrap().is_empty()
     });
     assert!(refused);
     assert_eq!(
-        bench.refusal(controller, &piece),
+        bench.refusal(controller, &message),
         ErrorCode::BadRequestMultipartBufferOverflow
     );
 }

@@ -1,4 +1,4 @@
-//! Whatever comes in, in whatever pieces: no panic, no growth without bound.
+//! Whatever comes in, in chunks of whatever size: no panic, no growth without bound.
 
 use crate::support::{Bench, HELLO, config, encode, frame};
 use proptest::prelude::*;
@@ -33,9 +33,9 @@ const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 proptest! {
     #[test]
-    fn arbitrary_messages_in_arbitrary_pieces(
+    fn arbitrary_messages_in_arbitrary_chunks(
         messages in prop::collection::vec(message(), 0..30),
-        pieces in prop::collection::vec(1..200_usize, 1..10),
+        sizes in prop::collection::vec(1..200_usize, 1..10),
         greets: bool,
         standalone: bool,
     ) {
@@ -49,9 +49,9 @@ proptest! {
         let mut stream = if greets { HELLO.to_vec() } else { Vec::new() };
         stream.extend(messages.concat());
         let mut rest = stream.as_slice();
-        for size in pieces.iter().cycle() {
-            let (piece, after) = rest.split_at(rest.len().min(*size));
-            if rest.is_empty() || bench.input(controller, piece).is_err() {
+        for size in sizes.iter().cycle() {
+            let (chunk, after) = rest.split_at(rest.len().min(*size));
+            if rest.is_empty() || bench.input(controller, chunk).is_err() {
                 break;
             }
             rest = after;

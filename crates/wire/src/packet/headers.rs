@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use super::{
     Arp, ArpView, EthernetView, Icmpv4View, Icmpv6View, Ipv4View, Ipv6View, Mpls, MplsView,
-    PbbView, SctpView, TcpView, UdpView, VlanView, ether_type, ethernet, ip_proto,
+    PbbView, SctpView, TcpView, UdpView, VlanTags, VlanView, ether_type, ethernet, ip_proto,
 };
 use crate::MacAddr;
 
@@ -119,16 +119,16 @@ impl<'a> Headers<'a> {
         self.read_tags(ethernet.ether_type());
     }
 
-    fn read_tags(&mut self, mut type_or_length: u16) {
-        while matches!(type_or_length, ether_type::VLAN | ether_type::SERVICE_VLAN) {
-            let Ok(tag) = VlanView::new(self.payload) else {
-                return;
-            };
-            self.keep_tag(VlanTag::new(type_or_length, &tag));
-            self.payload = tag.payload();
-            type_or_length = tag.ether_type();
+    fn read_tags(&mut self, type_or_length: u16) {
+        let mut tags = VlanTags::new(type_or_length, self.payload);
+        for (announced_by, tag) in &mut tags {
+            self.keep_tag(VlanTag::new(announced_by, &tag));
         }
-        let (eth_type, payload) = ethernet::resolve_ether_type(type_or_length, self.payload);
+        self.payload = tags.rest();
+        if tags.is_cut_off() {
+            return;
+        }
+        let (eth_type, payload) = ethernet::resolve_ether_type(tags.type_or_length(), self.payload);
         self.eth_type = Some(eth_type);
         self.payload = payload;
         self.read_network(eth_type);

@@ -59,7 +59,7 @@ pub use pbb::{Pbb, PbbView};
 pub use sctp::{Sctp, SctpView};
 pub use tcp::{Tcp, TcpView};
 pub use udp::{Udp, UdpView};
-pub use vlan::{Vlan, VlanView};
+pub use vlan::{Vlan, VlanTags, VlanView};
 
 /// EtherTypes (IEEE 802 numbers) of the protocols read here.
 pub mod ether_type {

@@ -1,8 +1,8 @@
 //! VLAN tags: 802.1Q (customer) and 802.1ad (service). They differ only in the EtherType that
 //! announces them.
 
-use super::PacketError;
 use super::bytes::{split_header, u16_at};
+use super::{PacketError, ether_type};
 
 const LAYER: &str = "VLAN tag";
 
@@ -88,6 +88,65 @@ impl<'a> VlanView<'a> {
     }
 }
 
+/// The tags of a frame, from the outermost on: an iterator over the type that announces each, and the tag. When it has
+/// ended, [`VlanTags::type_or_length`] is what comes next.
+///
+/// A tag of which the frame has only a part ends it as well: then [`VlanTags::is_cut_off`] is true.
+#[derive(Clone, Copy, Debug)]
+pub struct VlanTags<'a> {
+    type_or_length: u16,
+    rest: &'a [u8],
+    is_cut_off: bool,
+}
+
+impl<'a> VlanTags<'a> {
+    /// The tags behind an Ethernet header with this type, in what follows the header.
+    #[inline]
+    pub fn new(type_or_length: u16, payload: &'a [u8]) -> Self {
+        Self {
+            type_or_length,
+            rest: payload,
+            is_cut_off: false,
+        }
+    }
+
+    /// The EtherType, or length of an 802.3 frame, of what comes next: after the last tag, what the frame carries.
+    #[inline]
+    pub fn type_or_length(&self) -> u16 {
+        self.type_or_length
+    }
+
+    /// What comes next.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Whether the iterator has ended at a tag of which the frame has only a part.
+    #[inline]
+    pub fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+}
+
+impl<'a> Iterator for VlanTags<'a> {
+    type Item = (u16, VlanView<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let announced_by = self.type_or_length;
+        if !matches!(announced_by, ether_type::VLAN | ether_type::SERVICE_VLAN) {
+            return None;
+        }
+        let Ok(tag) = VlanView::new(self.rest) else {
+            self.is_cut_off = true;
+            return None;
+        };
+        (self.type_or_length, self.rest) = (tag.ether_type(), tag.payload());
+        Some((announced_by, tag))
+    }
+}
+
 /// A tag to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Vlan {
@@ -164,6 +223,29 @@ mod tests {
                 available: 3
             }
         );
+    }
+
+    #[test]
+    fn walks_all_whole_tags() {
+        let bytes = [
+            0x60, 0x07, 0x81, 0x00, // PCP 3, VLAN 7
+            0x00, 0x09, 0x08, 0x00, // VLAN 9
+            0xca,
+        ];
+        let mut tags = VlanTags::new(ether_type::SERVICE_VLAN, &bytes);
+        let seen: Vec<_> = tags.by_ref().map(|(by, tag)| (by, tag.tci())).collect();
+        assert_eq!(
+            seen,
+            [(ether_type::SERVICE_VLAN, 0x6007), (ether_type::VLAN, 9)]
+        );
+        assert!(!tags.is_cut_off());
+        assert_eq!(tags.type_or_length(), ether_type::IPV4);
+        assert_eq!(tags.rest(), [0xca]);
+
+        let mut tags = VlanTags::new(ether_type::VLAN, &bytes[..6]);
+        assert_eq!(tags.by_ref().count(), 1, "the second tag is cut off");
+        assert!(tags.is_cut_off());
+        assert_eq!(tags.rest(), [0x00, 0x09]);
     }
 
     proptest! {

@@ -26,9 +26,9 @@ pub enum Profile {
     Routes6,
     /// Prefixes of any priority.
     MixedRoutes,
-    /// Lists and prefixes for each port: several hash tables, or pieces.
+    /// Lists and prefixes for each port: several hash tables, or sub-tables.
     PortLists,
-    /// What each of some addresses lets in, from where: pieces of several hash tables, or cut again.
+    /// What each of some addresses lets in, from where: sub-tables of several hash tables, or cut again.
     Services,
     /// Any fields, also those that only the plain form knows.
     Anything,
@@ -210,7 +210,7 @@ fn flow(choices: &mut Choices) -> Vec<Field<'static>> {
             exact(Ipv4Dst, ipv4(choices)),
         ],
     };
-    // Without some fields these are other shapes, which packets match more often.
+    // Without some fields these are other sets of fields, which packets match more often.
     if choices.is_in(60) {
         fields.truncate(1);
     }

@@ -1,9 +1,9 @@
-//! What tests, the long comparison and fuzz targets share: random pipelines and packets, and who judges them.
+//! What tests, the long comparison and fuzz targets share: random pipelines and packets, and what compares them.
 
 #![allow(dead_code, reason = "each of those who share this uses a part of it")]
 
 pub mod changes;
 pub mod choices;
-pub mod court;
+pub mod differential;
 pub mod frames;
 pub mod trial;

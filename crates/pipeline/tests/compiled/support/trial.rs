@@ -1,8 +1,8 @@
-//! A trial: random changes and packets in turn, each judged.
+//! A trial: random changes and packets, interleaved, each compared with the plain form.
 
 use super::changes::{self, Profile, TABLES};
 use super::choices::Choices;
-use super::court::{Court, CourtConfig};
+use super::differential::{Comparison, ComparisonConfig};
 use super::frames;
 use std::time::Duration;
 use urtica_pipeline::BURST;
@@ -35,7 +35,7 @@ const EVENTS: [Event; 32] = {
 /// Random pipelines and what is sent through them.
 pub struct Trial<'a> {
     choices: Choices<'a>,
-    pub court: Court,
+    pub comparison: Comparison,
     profiles: [Profile; TABLES as usize],
     /// Whether flow mods are 1.0's.
     is_of10: bool,
@@ -44,20 +44,20 @@ pub struct Trial<'a> {
 impl<'a> Trial<'a> {
     pub fn new(mut choices: Choices<'a>) -> Self {
         let misses_to_controller = choices.is_in(30);
-        let court = Court::new(CourtConfig {
+        let comparison = Comparison::new(ComparisonConfig {
             n_tables: TABLES,
             max_entries: choices.pick(&[200, 200, 200, 8]),
             max_bytes: choices.pick(&[16 << 20, 16 << 20, 16 << 20, 4096]),
             misses_to_controller,
         });
         if !misses_to_controller && choices.is_in(50) {
-            court.set_misses_punt(false);
+            comparison.set_misses_punt(false);
         }
         let profiles = [(); TABLES as usize].map(|()| Profile::any(&mut choices));
         let mut trial = Self {
             is_of10: choices.is_in(10),
             choices,
-            court,
+            comparison,
             profiles,
         };
         for id in 1..3 {
@@ -65,12 +65,12 @@ impl<'a> Trial<'a> {
                 group_id: id,
                 ..changes::group_mod(&mut trial.choices)
             };
-            trial.court.group_mod(&group);
+            trial.comparison.group_mod(&group);
             let meter = MeterMod {
                 meter_id: id,
                 ..changes::meter_mod(&mut trial.choices)
             };
-            trial.court.meter_mod(&meter);
+            trial.comparison.meter_mod(&meter);
         }
         trial
     }
@@ -89,8 +89,8 @@ impl<'a> Trial<'a> {
         Self::filled_with(seed, &profiles)
     }
 
-    /// One whose tables are such as are cut into pieces.
-    pub fn in_pieces(seed: u64) -> Trial<'static> {
+    /// One whose tables are such as are cut into sub-tables.
+    pub fn in_sub_tables(seed: u64) -> Trial<'static> {
         Self::filled_with(seed, &[Profile::PortLists, Profile::Services])
     }
 
@@ -110,11 +110,13 @@ impl<'a> Trial<'a> {
     /// One with so many routes of each port that packets pause in the tries of these.
     pub fn with_many_routes_of_ports(seed: u64) -> Trial<'static> {
         let mut trial = Trial::new(Choices::from_seed(seed));
-        trial.court = Court::new(CourtConfig::default());
+        trial.comparison = Comparison::new(ComparisonConfig::default());
         trial.is_of10 = false;
         trial.profiles[0] = Profile::PortLists;
         for number in 0..900 {
-            let added = trial.court.flow_mod(&changes::far_route_of_port(number));
+            let added = trial
+                .comparison
+                .flow_mod(&changes::far_route_of_port(number));
             added.expect("the flow mod is right");
         }
         trial
@@ -123,7 +125,7 @@ impl<'a> Trial<'a> {
     /// One with so many entries that packets pause until memory has come: hosts, then routes, which go on behind them.
     pub fn with_many_entries(seed: u64) -> Trial<'static> {
         let mut trial = Trial::new(Choices::from_seed(seed));
-        trial.court = Court::new(CourtConfig::default());
+        trial.comparison = Comparison::new(ComparisonConfig::default());
         trial.is_of10 = false;
         trial.profiles[..2].copy_from_slice(&[Profile::Hosts, Profile::Routes]);
         for number in 0..4500_u32 {
@@ -131,7 +133,7 @@ impl<'a> Trial<'a> {
             let route = changes::far_route(number);
             for flow_mod in [host, route] {
                 trial
-                    .court
+                    .comparison
                     .flow_mod(&flow_mod)
                     .expect("the flow mod is right");
             }
@@ -147,7 +149,7 @@ impl<'a> Trial<'a> {
             }
             self.step();
         }
-        self.court.compare_counters();
+        self.comparison.compare_counters();
     }
 
     fn step(&mut self) {
@@ -167,15 +169,15 @@ impl<'a> Trial<'a> {
             Event::Packets => self.send(),
             Event::Wait => {
                 let milliseconds = self.choices.pick(&[0, 1, 500, 1000, 3000]);
-                self.court.wait(Duration::from_millis(milliseconds));
+                self.comparison.wait(Duration::from_millis(milliseconds));
             }
             Event::Group => {
                 let group_mod = changes::group_mod(&mut self.choices);
-                self.court.group_mod(&group_mod);
+                self.comparison.group_mod(&group_mod);
             }
             Event::Meter => {
                 let meter_mod = changes::meter_mod(&mut self.choices);
-                self.court.meter_mod(&meter_mod);
+                self.comparison.meter_mod(&meter_mod);
             }
             Event::Port => {
                 let number = 1 + self.choices.below(4) as u32;
@@ -187,10 +189,10 @@ impl<'a> Trial<'a> {
                     PortConfig::NO_FWD,
                     PortConfig::NO_PACKET_IN,
                 ];
-                self.court.set_port(number, self.choices.pick(&config));
+                self.comparison.set_port(number, self.choices.pick(&config));
             }
-            Event::Counters => self.court.compare_counters(),
-            Event::Recompile => self.court.recompile(),
+            Event::Counters => self.comparison.compare_counters(),
+            Event::Recompile => self.comparison.recompile(),
         }
     }
 
@@ -219,8 +221,8 @@ impl<'a> Trial<'a> {
     fn carry_out(&mut self, flow_mod: &FlowMod) {
         // One that is refused changes nothing, in all pipelines.
         let _ = match self.is_of10 {
-            true => self.court.flow_mod_of10(flow_mod),
-            false => self.court.flow_mod(flow_mod),
+            true => self.comparison.flow_mod_of10(flow_mod),
+            false => self.comparison.flow_mod(flow_mod),
         };
     }
 
@@ -232,6 +234,6 @@ impl<'a> Trial<'a> {
                 (in_port, frames::frame(&mut self.choices))
             })
             .collect();
-        self.court.send(&frames);
+        self.comparison.send(&frames);
     }
 }

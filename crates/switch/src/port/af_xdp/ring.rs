@@ -1,7 +1,8 @@
 //! The rings of an XDP socket: one side produces, the other consumes, neither locks.
 //!
-//! Each side has an index that only it writes and that goes up for ever; an entry is at its index modulo the ring's size, a power of
-//! two. Publishing (with release) makes the entries before the index the other side's; reading it (with acquire) takes them over.
+//! Each side has an index that only it writes and that goes up for ever; an entry is at its index modulo the ring's size,
+//! a power of two. Publishing (with release) makes the entries before the index the other side's; reading it (with
+//! acquire) takes them over.
 
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;

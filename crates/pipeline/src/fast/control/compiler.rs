@@ -1,0 +1,103 @@
+//! What keeps the compiled form of a pipeline the same as its tables.
+
+#[cfg(test)]
+mod tests;
+
+use super::config::CompileConfig;
+use super::form::TableForm;
+use super::store::Store;
+use crate::fast::datapath::compiled::{Compiled, TableTotals};
+use crate::fast::memory::arena::Arena;
+use crate::{FlowTable, RemovedEntry};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The compiled form of all tables of a pipeline, as the one thread that changes it has it.
+#[derive(Debug)]
+pub(crate) struct Compiler {
+    pub(super) store: Store,
+    pub(super) forms: Vec<TableForm>,
+}
+
+// SAFETY: the pointers in it lead to what its store and `Compiled` own, which does not care what thread that is done in.
+unsafe impl Send for Compiler {}
+// SAFETY: nothing changes through a shared reference but atomic counters; changes need the pipeline to themselves.
+unsafe impl Sync for Compiler {}
+
+impl Compiler {
+    /// One for so many tables, none of which is compiled before [`Compiler::begin`].
+    ///
+    /// # Errors
+    /// The system's, if it has no memory for it.
+    pub fn new(tables: usize, config: CompileConfig) -> io::Result<Self> {
+        let arena = Arena::new(config.max_bytes)?;
+        Ok(Self {
+            store: Store::new(arena, config)?,
+            forms: (0..tables).map(TableForm::new).collect(),
+        })
+    }
+
+    /// Compiles the tables as they are, and has them keep what changes from now on.
+    pub fn begin(&mut self, tables: &mut [FlowTable]) {
+        for (form, table) in self.forms.iter_mut().zip(tables) {
+            table.keep_changes();
+            form.begin(&mut self.store, table);
+        }
+    }
+
+    /// What readers share.
+    pub fn compiled(&self) -> &Arc<Compiled> {
+        &self.store.compiled
+    }
+
+    /// How many bytes entries and what finds them take, as far as packets look at it.
+    pub fn bytes(&self) -> usize {
+        let forms = self.forms.iter().map(TableForm::bytes);
+        self.store.arena.used_bytes() + forms.sum::<usize>()
+    }
+
+    /// How many bytes machine code takes, in whole pages.
+    pub fn code_bytes(&self) -> usize {
+        self.store.code_bytes()
+    }
+
+    /// Follows what has changed in some of these tables. When it returns, no packet is on its way to an entry that was
+    /// removed, and these have counted all that they matched.
+    pub fn follow(
+        &mut self,
+        tables: &mut [FlowTable],
+        changed: Range<usize>,
+        removed: &[RemovedEntry],
+    ) {
+        for index in changed {
+            let changes = tables[index].take_changes();
+            if !changes.is_empty() {
+                self.forms[index].follow(&mut self.store, &tables[index], changes);
+            }
+        }
+        match removed.is_empty() {
+            true => self.store.collect(),
+            false => self.store.settle(),
+        }
+    }
+
+    /// Leaves all packets to the plain form; entries and tables keep what they have counted.
+    pub fn end(mut self, tables: &[FlowTable]) {
+        for (form, table) in self.forms.iter_mut().zip(tables) {
+            form.clear(&mut self.store, table);
+        }
+        self.store.settle();
+        for (index, table) in tables.iter().enumerate() {
+            let totals = self.totals(index);
+            table.lookups.fetch_add(totals.lookups(), Relaxed);
+            table.matches.fetch_add(totals.matches, Relaxed);
+        }
+    }
+
+    /// What a table has counted in the compiled form.
+    pub fn totals(&self, index: usize) -> TableTotals {
+        self.store.compiled.totals(index)
+    }
+}

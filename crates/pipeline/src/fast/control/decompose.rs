@@ -1,0 +1,499 @@
+//! Cutting a table into sub-tables, each of which is searched in a better way than the whole (ESWITCH, SIGCOMM 2016, slide
+//! 12: flow table decomposition).
+//!
+//! **What.** [`Cut::best`] says by what a table should be cut, if at all: by the value that packets have in one field,
+//! under one mask. There is a sub-table for each value that some entry asks for, and the *rest* for all other packets.
+//! [`Cut::side`] says to which sub-tables an entry belongs, [`Way::of`] how a sub-table is searched.
+//!
+//! **How.** Which cuts are best is NP-hard; so this is greedy. Masks that entries have in a field are tried, those first
+//! that most entries have; each is given what a packet's search would cost on average, were there a packet for each
+//! entry of each sub-table. The cheapest wins, if it costs three quarters of the uncut table at most. Sub-tables are cut again
+//! in the same way, once.
+//!
+//! An entry that looks at less of the field than the cut does goes into every sub-table that it may match in, and into the
+//! rest. It is not copied: sub-tables find the one flow record of each entry. There are at most twice as many places as
+//! entries.
+//!
+//! **Cost.** A look at each entry for each of [`CANDIDATES_MAX`] cuts, some 100 ns each.
+
+use super::cut::{Cut, Side, is_everything};
+use super::planned::Planned;
+use super::route::RouteTable;
+use crate::fast::datapath::key::KeyMask;
+use crate::fast::datapath::table::MAX_PARTS;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use urtica_wire::OxmField;
+
+/// Tables with so many entries, or fewer, are compared one by one: a hash costs as much as some comparisons.
+pub(super) const DIRECT_MAX: usize = 6;
+
+/// A table whose entries look at fewer different sets of bits is not cut: a probe of each costs less.
+pub(super) const PARTS_MIN: usize = 3;
+
+/// How many sub-tables a cut may make.
+pub(super) const SUB_TABLES_MAX: usize = 1024;
+
+/// How often a sub-table may be cut, counted from the whole table.
+const DEPTH_MAX: usize = 2;
+
+/// Cuts into more sub-tables have none of direct code: each is a page of code, and a jump that the processor has to foresee.
+const DIRECT_SUB_TABLES: usize = 32;
+
+/// A sub-table of fewer routes is no trie: its root would be mostly empty.
+const ROUTES_MIN: usize = 32;
+
+/// Tables of few entries may have so many places in sub-tables, also where that is more than two for each entry.
+const PLACES_MIN: usize = 256;
+
+/// How many cuts are tried, and how many masks of one field.
+const CANDIDATES_MAX: usize = 6;
+const MASKS_MAX: usize = 2;
+
+/// What a search costs, in tenths of the probe of one hash table. Measured by `cargo bench --bench decomposition`, where a
+/// probe takes 7 cycles.
+mod costs {
+    /// A probe.
+    pub const PROBE: u64 = 10;
+    /// A part that asks for headers which the packet has not.
+    pub const SKIP: u64 = 2;
+    /// A trie.
+    pub const TRIE: u64 = 30;
+    /// One comparison of direct code.
+    pub const COMPARE: u64 = 2;
+    /// A jump that the processor does not foresee: to the actions of one part or another, to one sub-table's code or
+    /// another's.
+    pub const SURPRISE: u64 = 25;
+    /// The way to a sub-table; where that has other code than the one before, there is a surprise as well.
+    pub const LEAD: u64 = 25;
+}
+
+/// What is out of reach: more parts than a body has.
+const TOO_MANY: u64 = 10_000;
+
+/// What is left of the cost, at most, where a cut pays: three quarters.
+const PAYS: (u64, u64) = (3, 4);
+
+/// How a sub-table is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Way {
+    Direct,
+    Lpm,
+    Hash,
+}
+
+/// How many places of entries the sub-tables of a table with so many entries may have, all together.
+pub(super) fn places_max(entries: usize) -> usize {
+    (2 * entries).max(PLACES_MIN)
+}
+
+impl Cut {
+    /// The best one for these entries, in their order, none of which matches everything. `before` are the cuts that tell
+    /// something of all their packets; there have been `depth`. `None` where no cut pays.
+    pub fn best(entries: &[&Planned], before: &[Self], depth: usize) -> Option<Self> {
+        if depth == DEPTH_MAX {
+            return None;
+        }
+        let subject = Subject::new(entries);
+        if subject.masks.len() < PARTS_MIN {
+            return None;
+        }
+        let whole: Vec<_> = (0..entries.len()).collect();
+        let uncut = subject.search(&whole, before, false).cost;
+        let candidates = subject.candidates().into_iter();
+        let costs = candidates
+            .filter(|cut| !before.contains(cut))
+            .filter_map(|cut| Some((subject.cost_cut(cut, before, depth)?, cut)));
+        let (cost, cut) = costs.reduce(|best, next| match next.0.is_below(best.0) {
+            true => next,
+            false => best,
+        })?;
+        cost.pays(uncut).then_some(cut)
+    }
+
+    /// What an average search costs in the whole and once it is cut, in tenths of a probe of a hash table, for these entries
+    /// in their order, none of which matches everything; `None` in the place of the whole where that has too many sets of
+    /// bits to be searched at all. `None` where the cut would not be made any more.
+    pub fn costs(&self, entries: &[&Planned]) -> Option<(Option<u64>, u64)> {
+        let subject = Subject::new(entries);
+        let whole: Vec<_> = (0..entries.len()).collect();
+        let uncut = subject.search(&whole, &[], false).cost;
+        let cut = subject.cost_cut(*self, &[], 0)?;
+        let is_searched = subject.masks.len() <= MAX_PARTS;
+        Some((is_searched.then(|| uncut.mean()), cut.mean()))
+    }
+}
+
+impl Way {
+    /// The way for the entries of a sub-table, in their order; `may_be_direct` as [`Way::may_be_direct`] says.
+    pub fn of(entries: &[&Planned], cuts: &[Cut], may_be_direct: bool) -> Self {
+        let subject = Subject::new(entries);
+        let all: Vec<_> = (0..entries.len()).collect();
+        subject.search(&all, cuts, may_be_direct).way
+    }
+
+    /// Whether sub-tables may be direct code, where there are so many, and so many cuts have led to them.
+    pub fn may_be_direct(sub_tables: usize, depth: usize) -> bool {
+        sub_tables <= DIRECT_SUB_TABLES && depth == 1
+    }
+}
+
+/// Entries, and which look at the same bits.
+struct Subject<'a> {
+    entries: &'a [&'a Planned],
+    /// The number of each entry's key mask.
+    mask_of: Vec<usize>,
+    masks: Vec<&'a KeyMask>,
+}
+
+/// Entries of one key mask within a sub-table.
+struct Tuple {
+    mask: usize,
+    entries: u64,
+    highest: u16,
+    lowest: u16,
+}
+
+/// How a sub-table is searched, and what that costs.
+struct Search {
+    way: Way,
+    /// The same where the same code searches two sub-tables: for hash tables the key masks, for direct code the entries.
+    code: Vec<usize>,
+    cost: Cost,
+}
+
+/// What a search costs: the sum over so many places of entries.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    sum: u64,
+    places: u64,
+}
+
+impl<'a> Subject<'a> {
+    fn new(entries: &'a [&'a Planned]) -> Self {
+        let mut numbers = HashMap::new();
+        let mut masks = Vec::new();
+        let mask_of = entries.iter().map(|planned| {
+            *numbers.entry(&planned.key.mask).or_insert_with(|| {
+                masks.push(&planned.key.mask);
+                masks.len() - 1
+            })
+        });
+        Self {
+            mask_of: mask_of.collect(),
+            entries,
+            masks,
+        }
+    }
+
+    /// The fields and masks that most entries look at; of a field, those with the most entries.
+    fn candidates(&self) -> Vec<Cut> {
+        let mut fields: BTreeMap<OxmField, BTreeMap<u128, usize>> = BTreeMap::new();
+        let matches = self.entries.iter().map(|planned| &planned.entry.match_);
+        for &(field, _, mask) in matches.flat_map(|match_| match_.fields()) {
+            *fields.entry(field).or_default().entry(mask).or_default() += 1;
+        }
+        let mut cuts = Vec::new();
+        for (field, masks) in fields {
+            // An entry with a longer mask belongs to one sub-table as well.
+            let within = |mask: u128| {
+                let longer = masks.iter().filter(move |(other, _)| mask & !**other == 0);
+                longer.map(|(_, count)| count).sum::<usize>()
+            };
+            let mut masks: Vec<_> = masks.keys().map(|&mask| (within(mask), mask)).collect();
+            masks.sort_unstable_by_key(|&(count, mask)| Reverse((count, mask.count_ones(), mask)));
+            let best = masks.into_iter().take(MASKS_MAX);
+            cuts.extend(best.filter_map(|(count, mask)| Some((count, Cut::new(field, mask)?))));
+        }
+        cuts.sort_by_key(|&(count, _)| Reverse(count));
+        cuts.truncate(CANDIDATES_MAX);
+        cuts.into_iter().map(|(_, cut)| cut).collect()
+    }
+
+    /// What the table costs once it is cut; `None` where the cut makes too many places or sub-tables, or only one.
+    fn cost_cut(&self, cut: Cut, before: &[Cut], depth: usize) -> Option<Cost> {
+        let (sub_tables, rest) = self.split(cut)?;
+        let cuts = [before, &[cut]].concat();
+        let may_be_direct = Way::may_be_direct(sub_tables.len(), depth + 1);
+        let of_rest = self.search(&rest, before, may_be_direct).cost;
+        let mut codes: BTreeMap<_, u64> = BTreeMap::new();
+        let mut cost = of_rest;
+        for sub_table in &sub_tables {
+            let search = self.search(sub_table, &cuts, may_be_direct);
+            *codes.entry((search.way, search.code)).or_default() += search.cost.places;
+            cost = cost.and(search.cost);
+        }
+        Some(cost.plus(costs::LEAD).surprised(codes.into_values()))
+    }
+
+    /// The entries of each sub-table, and of the rest.
+    fn split(&self, cut: Cut) -> Option<(Vec<Vec<usize>>, Vec<usize>)> {
+        let mut sub_tables: BTreeMap<u128, Vec<usize>> = BTreeMap::new();
+        let mut several = Vec::new();
+        for (index, planned) in self.entries.iter().enumerate() {
+            match cut.side(&planned.entry.match_) {
+                Side::One(value) => sub_tables.entry(value).or_default().push(index),
+                side => several.push((index, side)),
+            }
+        }
+        if !(2..=SUB_TABLES_MAX).contains(&(sub_tables.len() + usize::from(!several.is_empty()))) {
+            return None;
+        }
+        let mut places = self.entries.len();
+        for &(index, side) in &several {
+            let into = sub_tables
+                .iter_mut()
+                .filter(|(value, _)| side.is_in(**value));
+            for (_, sub_table) in into {
+                sub_table.push(index);
+                places += 1;
+            }
+            if places > places_max(self.entries.len()) {
+                return None;
+            }
+        }
+        let mut sub_tables: Vec<_> = sub_tables.into_values().collect();
+        sub_tables
+            .iter_mut()
+            .for_each(|sub_table| sub_table.sort_unstable());
+        let rest = several.into_iter().map(|(index, _)| index);
+        Some((sub_tables, rest.collect()))
+    }
+
+    /// How some of the entries are searched, in their order, if they are a sub-table.
+    fn search(&self, sub_table: &[usize], cuts: &[Cut], may_be_direct: bool) -> Search {
+        let everything = |index: &usize| {
+            let planned = self.entries[*index];
+            is_everything(&planned.entry.match_, &planned.key, cuts)
+        };
+        let reached = sub_table
+            .iter()
+            .position(everything)
+            .unwrap_or(sub_table.len());
+        let sub_table = &sub_table[..reached];
+        let places = sub_table.len() as u64;
+        let routes = || RouteTable::of(sub_table.iter().map(|&index| self.entries[index]), cuts);
+        if sub_table.len() >= ROUTES_MIN && routes().is_some() {
+            return Search {
+                way: Way::Lpm,
+                code: Vec::new(),
+                cost: Cost::each(costs::TRIE, places),
+            };
+        }
+        let tuples = self.tuples(sub_table);
+        let hash = Cost {
+            sum: self.probes(&tuples),
+            places,
+        };
+        let compared = costs::SURPRISE + costs::COMPARE * (places + 1) / 2;
+        let direct = Cost::each(compared, places);
+        let may_be_direct = may_be_direct && sub_table.len() <= DIRECT_MAX;
+        match sub_table.is_empty() || may_be_direct && direct.is_below(hash) {
+            true => Search {
+                way: Way::Direct,
+                code: sub_table.to_vec(),
+                cost: direct,
+            },
+            false => Search {
+                way: Way::Hash,
+                code: tuples.iter().map(|tuple| tuple.mask).collect(),
+                cost: hash,
+            },
+        }
+    }
+
+    /// What a tuple space search costs, all entries together: as far as the part from which no later one can have a
+    /// better entry.
+    fn probes(&self, tuples: &[Tuple]) -> u64 {
+        use costs::*;
+        let places: u64 = tuples.iter().map(|tuple| tuple.entries).sum();
+        if tuples.len() > MAX_PARTS {
+            return TOO_MANY * places;
+        }
+        let is_final = |index: usize| {
+            let next: Option<&Tuple> = tuples.get(index + 1);
+            next.is_none_or(|next| next.highest < tuples[index].lowest)
+        };
+        let cost = |index: usize| {
+            let end = (index..tuples.len()).find(|&index| is_final(index));
+            let looked_at = &tuples[..=end.unwrap_or(index)];
+            let require = self.masks[tuples[index].mask].require;
+            let probes = looked_at.iter().map(|tuple| {
+                let other = self.masks[tuple.mask].require;
+                if require.go_with(other) { PROBE } else { SKIP }
+            });
+            probes.sum::<u64>() * tuples[index].entries
+        };
+        let surprise = if tuples.len() > 1 { SURPRISE } else { 0 };
+        (0..tuples.len()).map(cost).sum::<u64>() + surprise * places
+    }
+
+    /// The entries of a sub-table by key mask, in the order in which they are searched.
+    fn tuples(&self, sub_table: &[usize]) -> Vec<Tuple> {
+        let mut tuples: BTreeMap<usize, Tuple> = BTreeMap::new();
+        for &index in sub_table {
+            let (mask, priority) = (self.mask_of[index], self.entries[index].rank.priority());
+            let tuple = tuples.entry(mask).or_insert(Tuple {
+                mask,
+                entries: 0,
+                highest: priority,
+                lowest: priority,
+            });
+            tuple.entries += 1;
+            tuple.lowest = tuple.lowest.min(priority);
+        }
+        let mut tuples: Vec<_> = tuples.into_values().collect();
+        tuples.sort_by_key(|tuple| Reverse(tuple.highest));
+        tuples
+    }
+}
+
+impl Cost {
+    fn each(cost: u64, places: u64) -> Self {
+        Self {
+            sum: cost * places,
+            places,
+        }
+    }
+
+    /// Both together.
+    fn and(self, other: Self) -> Self {
+        Self {
+            sum: self.sum + other.sum,
+            places: self.places + other.places,
+        }
+    }
+
+    /// So much more for each place.
+    fn plus(self, more: u64) -> Self {
+        Self {
+            sum: self.sum + more * self.places,
+            ..self
+        }
+    }
+
+    /// With a jump that is not foreseen where two packets that follow each other are searched for by different code; so
+    /// many places has each code.
+    fn surprised(self, codes: impl Iterator<Item = u64>) -> Self {
+        let squares: u64 = codes.map(|places| places * places).sum();
+        let unforeseen = self.places - (squares / self.places.max(1)).min(self.places);
+        Self {
+            sum: self.sum + costs::SURPRISE * unforeseen,
+            ..self
+        }
+    }
+
+    /// Whether a search costs less.
+    fn is_below(self, other: Self) -> bool {
+        let [one, other] = self.compared(other);
+        one < other
+    }
+
+    /// Whether so much less that it is worth a cut.
+    fn pays(self, uncut: Self) -> bool {
+        let [cut, uncut] = self.compared(uncut);
+        cut * u128::from(PAYS.1) <= uncut * u128::from(PAYS.0)
+    }
+
+    fn mean(self) -> u64 {
+        self.sum / self.places.max(1)
+    }
+
+    /// Both averages, times the same number.
+    fn compared(self, other: Self) -> [u128; 2] {
+        let times = |one: u64, other: u64| u128::from(one) * u128::from(other);
+        [times(self.sum, other.places), times(other.sum, self.places)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fast::control::match_key::Key;
+    use crate::{Pipeline, PipelineConfig};
+    use std::time::Duration;
+    use urtica_wire::{FlowMod, FlowModCommand};
+
+    /// Entries from `ovs-ofctl`'s text, in their order.
+    fn entries(lines: &[String]) -> Vec<Planned> {
+        let mut pipeline = Pipeline::new(PipelineConfig::default());
+        for line in lines {
+            let flow_mod = FlowMod::parse(FlowModCommand::Add, line).expect(line);
+            let added = pipeline.flow_mod(&flow_mod, Duration::ZERO, &mut Vec::new());
+            added.expect(line);
+        }
+        let ranked = pipeline.tables()[0].ranked();
+        let planned = ranked.map(|(rank, entry)| Planned {
+            rank,
+            entry: entry.clone(),
+            key: Key::new(&entry.match_).expect("fields with places"),
+        });
+        planned.collect()
+    }
+
+    /// By what entries are cut.
+    fn best(lines: &[String]) -> Option<(OxmField, u128)> {
+        let planned = entries(lines);
+        let cut = Cut::best(&planned.iter().collect::<Vec<_>>(), &[], 0)?;
+        Some((cut.field, cut.mask))
+    }
+
+    /// Sources of eight lengths for each port, others for each.
+    fn lists_of_ports(ports: u32) -> Vec<String> {
+        let entry = |number: u32| {
+            let (port, len) = (number / 8, 1 + (number + number / 8 * 5) % 31);
+            format!("priority={len},in_port={port},ip,nw_src=128.0.0.0/{len},actions=drop")
+        };
+        (0..8 * ports).map(entry).collect()
+    }
+
+    #[test]
+    fn the_field_that_tells_most_apart_is_cut_by() {
+        let mut lines = lists_of_ports(6);
+        assert_eq!(best(&lines), Some((OxmField::InPort, 0xffff_ffff)));
+        assert_eq!(best(&lines[..8]), None, "one port alone");
+        // What belongs into every sub-table is worth no more places than two for each entry.
+        let all =
+            (0..200).map(|number| format!("priority=9,arp,arp_tpa=10.0.0.{number},actions=drop"));
+        lines.extend(all);
+        assert_ne!(best(&lines), Some((OxmField::InPort, 0xffff_ffff)));
+    }
+
+    #[test]
+    fn what_looks_at_few_sets_of_bits_is_not_cut() {
+        let entry = |number| {
+            format!(
+                "in_port={},dl_dst={number:02x}:00:00:00:00:00,actions=drop",
+                number % 4
+            )
+        };
+        let lines: Vec<_> = (0..100).map(entry).collect();
+        assert_eq!(best(&lines), None);
+    }
+
+    #[test]
+    fn an_entry_is_in_the_pieces_whose_packets_may_match() {
+        let cut = Cut::new(OxmField::Ipv4Dst, 0xffff_0000).expect("a field with a place");
+        let side = |line: &str| {
+            let planned = entries(&[line.to_owned()]);
+            cut.side(&planned[0].entry.match_)
+        };
+        let network = 0x0a01_0000;
+        assert_eq!(side("ip,nw_dst=10.1.2.3,actions=drop"), Side::One(network));
+        assert_eq!(
+            side("ip,nw_dst=10.1.0.0/16,actions=drop"),
+            Side::One(network)
+        );
+        for (line, is_in) in [
+            ("ip,nw_dst=10.0.0.0/8,actions=drop", true),
+            ("ip,nw_dst=11.0.0.0/8,actions=drop", false),
+            ("ip,nw_dst=0.0.7.0/0.0.255.0,actions=drop", true),
+            ("ip,nw_src=11.0.0.0/8,actions=drop", true),
+            ("arp,actions=drop", true),
+        ] {
+            assert!(matches!(side(line), Side::Several { .. }), "{line}");
+            assert_eq!(side(line).is_in(network), is_in, "{line}");
+        }
+        assert_eq!(Cut::new(OxmField::EthType, 0xffff), None);
+    }
+}

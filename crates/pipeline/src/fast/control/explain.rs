@@ -1,0 +1,454 @@
+//! What the compiler has made of a pipeline, for people: which template each table has and why, what it looks at, what
+//! its entries do, and the machine code.
+//!
+//! The text is the same for the same entries, whenever and wherever it is made: no addresses and no seeds are in it.
+//! Fields and actions are called as `ovs-ofctl` calls them.
+
+mod plain_way;
+mod sub_tables;
+mod text;
+mod words;
+
+use super::compiler::Compiler;
+use super::decompose::DIRECT_MAX;
+use super::form::TableForm;
+use super::match_key::Key;
+use super::route::{PrefixObstacle, Route, RouteTable};
+use crate::fast::control::translate::BoundProgram;
+use crate::fast::datapath::action_program::ActionProgram;
+use crate::fast::datapath::key::KeyMask;
+use crate::fast::datapath::kinds::Depth;
+use crate::fast::datapath::table::{HashPart, LpmPart, MAX_PARTS, Template, block_units};
+use crate::{FlowEntry, FlowTable};
+pub use plain_way::PlainReason;
+use std::collections::HashSet;
+use std::fmt;
+pub use sub_tables::{ExplainedCut, ExplainedSubTables};
+
+/// How a pipeline was compiled: see [`Pipeline::explain`](crate::Pipeline::explain). `Display` writes all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// As far as this frames are parsed before the first table, in words.
+    pub parsed_to: &'static str,
+    /// The tables that have entries.
+    pub tables: Vec<ExplainedTable>,
+}
+
+/// What one table became.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedTable {
+    /// The table, as the controller knows it.
+    pub table_id: u8,
+    /// How it is searched.
+    pub template: TemplateKind,
+    /// Why in this way, and not in a better one: a sentence.
+    pub why: String,
+    /// How far frames have to be parsed to be matched here, in words.
+    pub match_depth: &'static str,
+    /// How far they have to be for the actions.
+    pub actions_depth: &'static str,
+    /// The entries by what they look at, in the order in which they are searched; of a table that was cut only the one
+    /// that matches everything, if there is one.
+    pub parts: Vec<ExplainedPart>,
+    /// How it was cut, if it was.
+    pub cut: Option<ExplainedCut>,
+    /// How many entries no packet comes to, since one before them matches everything.
+    pub hidden_entries: usize,
+    /// The entries by what they do, in the order of the first of each.
+    pub actions: Vec<ExplainedActions>,
+    /// The machine code that searches the table, if it was asked for and there is any.
+    pub code: Option<String>,
+}
+
+/// Entries that look at the same bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedPart {
+    /// Fields and masks, as in `ip,nw_src/24`.
+    pub looks_at: String,
+    /// How many entries do.
+    pub entries: usize,
+    /// The lowest and the highest priority of these.
+    pub priorities: (u16, u16),
+    /// Bytes of the entries, as packets see them, and of what finds them, unless that is code.
+    pub bytes: usize,
+    /// Whether memory is fetched ahead, and other frames go on meanwhile.
+    pub is_fetched_ahead: bool,
+    /// Whether what is found here needs no look at the parts that follow.
+    pub is_final: bool,
+}
+
+/// Entries that do the same, each with numbers of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedActions {
+    /// The steps, as in `set_field:*->eth_dst,dec_ttl,output:*`; a `*` is each entry's own.
+    pub steps: String,
+    /// The headers that the steps find in every frame that comes to them, as in `ip,tcp`; empty where that is nothing
+    /// to them.
+    pub headers: String,
+    /// How many entries do this.
+    pub entries: usize,
+    /// Its machine code, if it was asked for and there is any. That of direct code is within the table's.
+    pub code: Option<String>,
+}
+
+/// How a table is searched (ESWITCH, SIGCOMM 2016, section 3.1: table templates).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TemplateKind {
+    /// Entry after entry, each compared with constants.
+    DirectCode,
+    /// By one hash table.
+    CompoundHash,
+    /// By a trie of prefixes.
+    LongestPrefixMatch,
+    /// By several hash tables, one for each set of bits that entries look at.
+    TupleSpace,
+    /// By a hash table that leads to a sub-table for each value of a field, each of which is searched in its own
+    /// way.
+    Decomposition,
+    /// Not in the compiled form.
+    PlainForm,
+}
+
+impl fmt::Display for TemplateKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::DirectCode => "direct code",
+            Self::CompoundHash => "compound hash",
+            Self::LongestPrefixMatch => "longest prefix match",
+            Self::TupleSpace => "tuple space",
+            Self::Decomposition => "decomposition",
+            Self::PlainForm => "plain form",
+        })
+    }
+}
+
+impl TemplateKind {
+    fn of(template: &Template) -> Self {
+        match template {
+            Template::Direct(_) => Self::DirectCode,
+            Template::Hash(parts) if parts.len() == 1 => Self::CompoundHash,
+            Template::Hash(_) => Self::TupleSpace,
+            Template::Lpm(_) => Self::LongestPrefixMatch,
+            Template::Cut(_) => Self::Decomposition,
+            Template::Plain => Self::PlainForm,
+        }
+    }
+}
+
+impl Compiler {
+    /// What has become of each of these tables that has entries, `with_code` the machine code, too.
+    pub fn explain(&self, tables: &[FlowTable], with_code: bool) -> Explanation {
+        let tables = (0_u8..).zip(tables);
+        let used = tables.filter(|(_, table)| table.entries().len() > 0);
+        Explanation {
+            parsed_to: words::depth(self.store.compiled.depth()),
+            tables: used
+                .map(|(table_id, table)| explain_table(self, table_id, table, with_code))
+                .collect(),
+        }
+    }
+
+    /// How a table is searched. `None` where there is no such table.
+    pub fn template(&self, table_id: u8) -> Option<TemplateKind> {
+        let template = self.forms.get(usize::from(table_id))?.template();
+        Some(template.map_or(TemplateKind::PlainForm, TemplateKind::of))
+    }
+}
+
+/// An entry that packets may come to, with what the compiler makes of it.
+struct Row<'a> {
+    entry: &'a FlowEntry,
+    key: Key,
+    bound: BoundProgram,
+}
+
+impl<'a> Row<'a> {
+    fn new(entry: &'a FlowEntry) -> Option<Self> {
+        let key = Key::new(&entry.match_)?;
+        let bound = BoundProgram::new(entry, key.mask.require);
+        Some(Self { entry, key, bound })
+    }
+
+    /// Bytes of its block, behind as many words of a key.
+    fn bytes(&self, words: usize) -> usize {
+        block_units(words, self.bound.params.len()) * crate::fast::memory::arena::UNIT_BYTES
+    }
+
+    fn is_everything(&self) -> bool {
+        self.key.mask.is_everything()
+    }
+}
+
+fn explain_table(
+    compiler: &Compiler,
+    table_id: u8,
+    table: &FlowTable,
+    with_code: bool,
+) -> ExplainedTable {
+    let form = &compiler.forms[usize::from(table_id)];
+    let template = match form.template() {
+        Ok(template) => template,
+        Err(reason) => return explain_plain(table_id, table, reason),
+    };
+    let rows = reachable(table);
+    let programs = programs(&rows);
+    let mut explained = ExplainedTable {
+        table_id,
+        template: TemplateKind::of(template),
+        why: why(template, form, table, &rows),
+        match_depth: deepest(rows.iter().map(|row| row.key.mask.depth)),
+        actions_depth: deepest(programs.iter().map(|alike| alike.program.depth())),
+        parts: parts(template, &form.part_bytes(), &rows),
+        cut: form
+            .sub_tables()
+            .map(|cut| sub_tables::explain_cut(cut, with_code)),
+        hidden_entries: table.entries().len() - rows.len(),
+        actions: programs.iter().map(Alike::explained).collect(),
+        code: None,
+    };
+    if with_code {
+        explained.code = form.listing();
+        let is_apart = explained.template != TemplateKind::DirectCode;
+        for (actions, alike) in explained.actions.iter_mut().zip(&programs) {
+            let code = compiler.store.listing(alike.program);
+            actions.code = code.filter(|_| is_apart);
+        }
+    }
+    explained
+}
+
+/// A table that is left to the plain form, for this reason.
+fn explain_plain(table_id: u8, table: &FlowTable, reason: &'static str) -> ExplainedTable {
+    ExplainedTable {
+        table_id,
+        template: TemplateKind::PlainForm,
+        why: why_plain(reason, table),
+        match_depth: words::depth(Depth::default()),
+        actions_depth: words::depth(Depth::default()),
+        parts: Vec::new(),
+        cut: None,
+        hidden_entries: 0,
+        actions: Vec::new(),
+        code: None,
+    }
+}
+
+fn deepest(depths: impl Iterator<Item = Depth>) -> &'static str {
+    words::depth(depths.max().unwrap_or_default())
+}
+
+/// The entries that packets may come to, as far as they can be compiled.
+fn reachable(table: &FlowTable) -> Vec<Row<'_>> {
+    let mut rows = Vec::with_capacity(table.entries().len());
+    for row in table.entries().filter_map(|entry| Row::new(entry)) {
+        let is_last = row.is_everything();
+        rows.push(row);
+        if is_last {
+            break;
+        }
+    }
+    rows
+}
+
+/// Why a table is searched like this.
+fn why(template: &Template, form: &TableForm, table: &FlowTable, rows: &[Row]) -> String {
+    let count = words::entries(rows.len());
+    let too_many = if rows.len() > DIRECT_MAX {
+        format!("{count}, more than the {DIRECT_MAX} that direct code is for")
+    } else {
+        let few = DIRECT_MAX / 2;
+        format!(
+            "{count} left of more than {DIRECT_MAX}; it becomes direct code when there are {few}"
+        )
+    };
+    match template {
+        Template::Direct(_) => format!(
+            "{count}; up to {DIRECT_MAX} are compared with constants sooner than a key is hashed"
+        ),
+        Template::Hash(parts) if parts.len() == 1 => {
+            format!("{too_many}; all look at the same bits, so one probe finds a packet's entry")
+        }
+        Template::Hash(parts) => format!(
+            "{too_many}; they look at {} different sets of bits, each of which takes a hash table of its own; no \
+             longest prefix match, since {}",
+            parts.len(),
+            why_no_routes(rows)
+        ),
+        Template::Lpm(_) => format!(
+            "{too_many}; all are prefixes of one address, and the longer ones have the higher priorities"
+        ),
+        Template::Cut(_) => {
+            let why = form
+                .sub_tables()
+                .map(|cut| sub_tables::why_cut(cut, table, rows));
+            format!(
+                "{too_many}; they look at {} different sets of bits; {}; no longest prefix match of the whole, since {}",
+                masks_len(rows),
+                why.unwrap_or_default(),
+                why_no_routes(rows)
+            )
+        }
+        Template::Plain => String::new(),
+    }
+}
+
+/// How many different sets of bits entries look at, but for the one that matches everything.
+fn masks_len(rows: &[Row]) -> usize {
+    let rows = rows.iter().filter(|row| !row.is_everything());
+    let masks: HashSet<&KeyMask> = rows.map(|row| &row.key.mask).collect();
+    masks.len()
+}
+
+fn why_no_routes(rows: &[Row]) -> &'static str {
+    let mut table = RouteTable::default();
+    for row in rows.iter().filter(|row| !row.is_everything()) {
+        let Some(route) = Route::new(&row.entry.match_, row.key.mask.require) else {
+            return "not every entry is a prefix of one address alone";
+        };
+        match table.obstacle(&route, row.entry.priority) {
+            None => table.count(&route, row.entry.priority),
+            Some(PrefixObstacle::Address) => return "the prefixes are not of one address",
+            Some(PrefixObstacle::Priority) => {
+                return "the longer of two prefixes does not always have the higher priority";
+            }
+        }
+    }
+    "the table had other entries when it was last built"
+}
+
+fn why_plain(reason: &'static str, table: &FlowTable) -> String {
+    let unknown = table
+        .entries()
+        .find(|entry| Key::new(&entry.match_).is_none());
+    if let Some(entry) = unknown {
+        return format!("{reason}: {}", words::looks_at(&entry.match_));
+    }
+    let masks = masks_len(&reachable(table));
+    match masks > MAX_PARTS {
+        true => {
+            format!("{reason}: {masks}, where {MAX_PARTS} can be, and no cut makes them so few")
+        }
+        false => reason.to_owned(),
+    }
+}
+
+/// The entries by what they look at; `bytes` are those of what finds them, part by part.
+fn parts(template: &Template, bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPart> {
+    match template {
+        Template::Direct(_) => direct_parts(rows),
+        Template::Hash(parts) => hash_parts(parts, bytes, rows),
+        Template::Lpm(part) => lpm_parts(part, bytes, rows),
+        Template::Cut(_) => default_part(rows).into_iter().collect(),
+        Template::Plain => Vec::new(),
+    }
+}
+
+/// Entries of one key mask that follow each other: those whose headers and first word are looked at once.
+fn direct_parts(rows: &[Row]) -> Vec<ExplainedPart> {
+    let groups = rows.chunk_by(|one, other| one.key.mask == other.key.mask);
+    groups
+        .map(|group| part(&group.iter().collect::<Vec<_>>(), 0))
+        .collect()
+}
+
+fn hash_parts(parts: &[HashPart], bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPart> {
+    let explained = parts.iter().zip(bytes).map(|(described, bytes)| {
+        let members = rows.iter().filter(|row| row.key.mask == described.mask);
+        ExplainedPart {
+            is_fetched_ahead: described.is_far,
+            is_final: described.is_final,
+            ..part(&members.collect::<Vec<_>>(), described.mask.words.len()).plus(*bytes)
+        }
+    });
+    explained.chain(default_part(rows)).collect()
+}
+
+fn lpm_parts(described: &LpmPart, bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPart> {
+    let routes: Vec<_> = rows.iter().filter(|row| !row.is_everything()).collect();
+    let explained = ExplainedPart {
+        looks_at: words::prefixes(&routes),
+        is_fetched_ahead: described.is_far,
+        ..part(&routes, 0).plus(bytes.iter().sum())
+    };
+    std::iter::once(explained)
+        .chain(default_part(rows))
+        .collect()
+}
+
+/// The entry that matches everything, and is taken where nothing else is found.
+fn default_part(rows: &[Row]) -> Option<ExplainedPart> {
+    let last = rows.last().filter(|row| row.is_everything())?;
+    Some(part(&[last], 0))
+}
+
+/// The part that these entries are, whose flow records have so many words before them.
+fn part(members: &[&Row], words: usize) -> ExplainedPart {
+    let mut texts: Vec<String> = Vec::new();
+    for text in members.iter().map(|row| words::looks_at(&row.entry.match_)) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    let priorities = || members.iter().map(|row| row.entry.priority);
+    ExplainedPart {
+        looks_at: texts.join(" or "),
+        entries: members.len(),
+        priorities: (
+            priorities().min().unwrap_or_default(),
+            priorities().max().unwrap_or_default(),
+        ),
+        bytes: members.iter().map(|row| row.bytes(words)).sum(),
+        is_fetched_ahead: false,
+        is_final: true,
+    }
+}
+
+impl ExplainedPart {
+    fn plus(mut self, bytes: usize) -> Self {
+        self.bytes += bytes;
+        self
+    }
+}
+
+/// Entries that do the same.
+struct Alike<'r> {
+    program: &'r ActionProgram,
+    entries: usize,
+}
+
+impl Alike<'_> {
+    /// Whether the code for both is the same: what has no steps does not care for headers.
+    fn is_like(&self, other: &ActionProgram) -> bool {
+        let Self { program, .. } = self;
+        let is_same = program.ops == other.ops && program.end == other.end;
+        is_same && (program.ops.is_empty() || program.require == other.require)
+    }
+
+    fn explained(&self) -> ExplainedActions {
+        let Self { program, entries } = self;
+        ExplainedActions {
+            steps: words::actions(program),
+            headers: match program.ops.is_empty() {
+                true => String::new(),
+                false => words::headers(program.require),
+            },
+            entries: *entries,
+            code: None,
+        }
+    }
+}
+
+/// What the entries do, in the order of the first of each.
+fn programs<'r>(rows: &'r [Row]) -> Vec<Alike<'r>> {
+    let mut programs: Vec<Alike> = Vec::new();
+    for program in rows.iter().map(|row| &row.bound.program) {
+        match programs.iter_mut().find(|alike| alike.is_like(program)) {
+            Some(alike) => alike.entries += 1,
+            None => programs.push(Alike {
+                program,
+                entries: 1,
+            }),
+        }
+    }
+    programs
+}

@@ -1,0 +1,101 @@
+//! Why a packet goes on the plain way.
+
+use super::why_plain;
+use crate::fast::control::compiler::Compiler;
+use crate::fast::control::match_key::Key;
+use crate::fast::control::translate::BoundProgram;
+use crate::fast::datapath::action_program::End;
+use crate::fast::datapath::frame::{Burst, Processed, Verdict};
+use crate::fast::datapath::kinds::{Depth, Kinds};
+use crate::fast::datapath::parse::parse;
+use crate::{FlowEntry, FlowTable, Instructions, Packet};
+use std::borrow::Cow;
+use urtica_wire::Action;
+
+/// Why the compiled form leaves a frame to the plain one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainReason {
+    /// The table that the plain form begins with.
+    pub table_id: u8,
+    /// Whether the compiled form has searched this table before it left the frame.
+    pub is_searched: bool,
+    /// Why: a clause, as in `its entry does group:1`.
+    pub why: Cow<'static, str>,
+}
+
+impl Compiler {
+    /// Why the compiled form of these tables has left a frame to the plain one; `None` where it has not.
+    pub fn why_plain(&self, tables: &[FlowTable], frame: Processed<'_>) -> Option<PlainReason> {
+        if frame.verdict() != Verdict::Punt {
+            return None;
+        }
+        let table_id = frame.table_id();
+        let table = tables.get(usize::from(table_id))?;
+        let reason = |is_searched, why| PlainReason {
+            table_id,
+            is_searched,
+            why,
+        };
+        if let Err(why) = self.forms[usize::from(table_id)].template() {
+            return Some(reason(false, why_plain(why, table).into()));
+        }
+        if table_id == 0 && !is_parsed(frame, self.store.compiled.depth()) {
+            return Some(reason(false, NOT_PARSED.into()));
+        }
+        let mut packet = Packet::new(frame.in_port(), frame.bytes());
+        packet.metadata = frame.metadata();
+        let why = match table.find(&packet) {
+            Some(entry) => why_not_carried_out(entry),
+            None => NO_ENTRY.into(),
+        };
+        Some(reason(true, why))
+    }
+}
+
+const NOT_PARSED: &str = "its headers are not such as the compiled form looks at: it is a fragment, has extension \
+                          headers of IPv6 or more than two tags, or is cut short";
+const NO_ENTRY: &str = "no entry matches, and somebody wants to know of such packets";
+
+/// Whether the compiled form looks into a frame at all.
+fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
+    let mut burst = Burst::new();
+    let is_in = burst.push(frame.in_port(), frame.bytes());
+    is_in
+        && burst
+            .frames_mut()
+            .iter_mut()
+            .all(|frame| parse(frame, depth))
+}
+
+/// Why an entry's instructions were left to the plain form, for a packet that matches it.
+fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
+    let require = Key::new(&entry.match_).map_or(Kinds::empty(), |key| key.mask.require);
+    let bound = BoundProgram::new(entry, require);
+    if bound.program.end != End::Punt {
+        return match bound.program.ttl_decrements() {
+            0 => "there is no room before it for another tag".into(),
+            _ => "its TTL is too low to be decremented".into(),
+        };
+    }
+    let instructions = &entry.instructions;
+    if let Some(meter_id) = instructions.meter {
+        return format!("its entry has meter:{meter_id}").into();
+    }
+    if instructions.clear || instructions.write.is_some() {
+        return "its entry changes the action set".into();
+    }
+    let mut actions = instructions.apply.iter().flatten();
+    match actions.find(|action| !is_compiled(action, require)) {
+        Some(action) => format!("its entry does {action}").into(),
+        None => "its entry sends it out before it is done with it, or does more than a flow record has room for".into(),
+    }
+}
+
+/// Whether an action alone would be carried out in the compiled form.
+fn is_compiled(action: &Action<'static>, require: Kinds) -> bool {
+    let alone = Instructions {
+        apply: Some(vec![*action]),
+        ..Instructions::default()
+    };
+    BoundProgram::of(&alone, require).is_some()
+}

@@ -1,0 +1,649 @@
+//! One table's compiled form, as the one thread that changes it has it.
+//!
+//! Most changes are carried out in place, by one store that packets see or do not see yet. Where the table has to be
+//! searched in another way, a form is built beside the old one and shown in its place: packets meet the table as it was
+//! or as it is.
+//!
+//! To find out whether a table should be cut, or cut otherwise, takes a look at all of its entries. So after each such look
+//! there have to be half as many changes as there are entries before the next one, and twice as many as the last time
+//! where all stayed as it was. A table that cannot keep its sub-tables until then is searched as a whole.
+
+mod build;
+mod part;
+mod routes;
+mod sub_tables;
+
+use super::decompose::{DIRECT_MAX, PARTS_MIN};
+use super::match_key::Key;
+use super::plan::Plan;
+use super::planned::Planned;
+use super::store::{OldForm, OwnedBody, RecordPlace, Store, record_of};
+use crate::classifier::Rank;
+use crate::fast::datapath::table::{FlowRecord, Rule, Template};
+use crate::fast::memory::arena::Ref;
+use crate::fast::memory::hash_table::{HashTable, SlotArray};
+use crate::flow_table::Change;
+use crate::{FlowEntry, FlowTable};
+use build::build;
+use part::{Part, hash_template, part_index};
+use routes::Routes;
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Release;
+pub(super) use sub_tables::{SubTable, SubTables};
+
+/// How many bytes a table may have to be searched without pauses: what the processor's own caches hold of it.
+const NEAR_BYTES: usize = 384 << 10;
+
+/// So many changes at once are not carried out one by one: the table is built anew, and so changes as a whole.
+const BULK: usize = 64;
+
+/// A table's form.
+#[derive(Debug)]
+pub(super) struct TableForm {
+    /// Its header's place.
+    index: usize,
+    form: Form,
+    /// What packets see; `None` while that is the body that all tables begin with.
+    shown: Option<OwnedBody>,
+    /// The entry that matches everything. Entries behind it are left out: no packet comes to them.
+    default: DefaultEntry,
+    /// How many changes there have to be before all of the table is looked at again for a cut, or to see whether it need
+    /// not be left to the plain form any more.
+    until_plan: usize,
+    /// How many of these there were after the last look.
+    patience: usize,
+}
+
+/// What finds a table's entries, or those of a sub-table of it.
+#[derive(Debug)]
+enum Form {
+    /// Built anew at each change.
+    Direct,
+    Hash(Vec<Part>),
+    Lpm(Box<Routes>),
+    Cut(Box<SubTables>),
+    Plain(&'static str),
+}
+
+/// An entry and its flow record.
+#[derive(Clone, Copy, Debug)]
+struct Member<'a> {
+    planned: &'a Planned,
+    place: RecordPlace,
+}
+
+/// The entry with the same match that is next in the order, if there is one: its rank, and the block of its flow record.
+type Next = Option<(Rank, Ref)>;
+
+/// Why the plain form may have to do.
+const NO_ROOM: &str = "there is no memory left for it";
+
+/// The change cannot be carried out in place.
+#[derive(Debug)]
+struct NeedsRebuild;
+
+/// The entry that matches everything, if there is one.
+type DefaultEntry = Option<(Rank, Arc<FlowEntry>)>;
+
+impl TableForm {
+    /// The form of an empty table.
+    pub fn new(index: usize) -> Self {
+        Self {
+            index,
+            form: Form::Plain("nothing has been added yet"),
+            shown: None,
+            default: None,
+            until_plan: 0,
+            patience: 0,
+        }
+    }
+
+    /// Shows packets the table as it is.
+    pub fn begin(&mut self, store: &mut Store, table: &FlowTable) {
+        self.rebuild(store, table, &[]);
+    }
+
+    /// Follows what has changed in the table.
+    pub fn follow(&mut self, store: &mut Store, table: &FlowTable, changes: Vec<Change>) {
+        for change in &changes {
+            if let Change::Replaced {
+                old,
+                new,
+                keeps_counts: true,
+                ..
+            } = change
+            {
+                store.inherit(old, new);
+            }
+        }
+        self.until_plan = self.until_plan.saturating_sub(changes.len());
+        let mut rest = changes.as_slice();
+        if rest.len() > BULK {
+            return self.rebuild(store, table, rest);
+        }
+        while let Some((change, behind)) = rest.split_first() {
+            if self.apply(store, table, change).is_err() {
+                return self.rebuild(store, table, rest);
+            }
+            rest = behind;
+        }
+        self.refresh(store, table);
+    }
+
+    /// What packets see, and for the plain form, why.
+    pub fn template(&self) -> Result<&Template, &'static str> {
+        match (&self.form, &self.shown) {
+            (Form::Plain(reason), _) => Err(reason),
+            (_, Some(shown)) => Ok(&shown.body.template),
+            (_, None) => Err("it has not been looked at yet"),
+        }
+    }
+
+    /// Bytes of what finds its entries, but for what is in the arena.
+    pub fn bytes(&self) -> usize {
+        self.form.bytes()
+    }
+
+    /// Frees everything: no packet comes any more, or ever finds more than the body that all tables begin with.
+    pub fn clear(&mut self, store: &mut Store, table: &FlowTable) {
+        self.leave_to_plain(store, table, "the pipeline is gone", &[]);
+    }
+
+    fn apply(
+        &mut self,
+        store: &mut Store,
+        table: &FlowTable,
+        change: &Change,
+    ) -> Result<(), NeedsRebuild> {
+        match &self.form {
+            Form::Direct => return Err(NeedsRebuild),
+            Form::Plain(_) => return self.stay_plain(table),
+            Form::Hash(_) | Form::Lpm(_) | Form::Cut(_) => self.stay(store)?,
+        }
+        let (Change::Added(rank, entry)
+        | Change::Replaced {
+            rank, new: entry, ..
+        }
+        | Change::Removed(rank, entry)) = change;
+        let planned = Planned {
+            rank: *rank,
+            entry: entry.clone(),
+            key: Key::new(&entry.match_).ok_or(NeedsRebuild)?,
+        };
+        if planned.key.mask.is_everything() {
+            return Err(NeedsRebuild);
+        }
+        if *rank > self.last_rank() {
+            return Ok(());
+        }
+        let words = self.words(&planned.key);
+        match change {
+            Change::Added(..) => self.add(store, &planned),
+            Change::Replaced { old, .. } => {
+                self.replace(store, old, &planned)?;
+                retire(store, change, words);
+                Ok(())
+            }
+            Change::Removed(..) => {
+                self.remove(store, table, &planned)?;
+                retire(store, change, words);
+                Ok(())
+            }
+        }
+    }
+
+    /// Tries again when the table is small, or it is time.
+    fn stay_plain(&mut self, table: &FlowTable) -> Result<(), NeedsRebuild> {
+        match table.entries().len() <= DIRECT_MAX || self.until_plan == 0 {
+            true => Err(NeedsRebuild),
+            false => Ok(()),
+        }
+    }
+
+    /// Goes on as it is, unless it is time to look whether there is a better cut.
+    fn stay(&self, store: &Store) -> Result<(), NeedsRebuild> {
+        let may_be_better = match &self.form {
+            Form::Hash(parts) => store.decomposes && parts.len() >= PARTS_MIN,
+            Form::Cut(_) => true,
+            Form::Direct | Form::Lpm(_) | Form::Plain(_) => false,
+        };
+        match may_be_better && self.until_plan == 0 {
+            true => Err(NeedsRebuild),
+            false => Ok(()),
+        }
+    }
+
+    fn add(&mut self, store: &mut Store, planned: &Planned) -> Result<(), NeedsRebuild> {
+        let place = self.new_record(store, planned)?;
+        self.form
+            .put(store, &Member { planned, place }, self.shown.as_ref())
+    }
+
+    /// Puts a new flow record in the place of an entry's.
+    fn replace(
+        &mut self,
+        store: &mut Store,
+        old: &FlowEntry,
+        planned: &Planned,
+    ) -> Result<(), NeedsRebuild> {
+        let old = store.place_of(old, self.words(&planned.key));
+        let old = old.ok_or(NeedsRebuild)?;
+        let place = self.new_record(store, planned)?;
+        self.form.replace(store, old, &Member { planned, place })
+    }
+
+    fn remove(
+        &mut self,
+        store: &mut Store,
+        table: &FlowTable,
+        planned: &Planned,
+    ) -> Result<(), NeedsRebuild> {
+        if table.entries().len() <= DIRECT_MAX / 2 {
+            return Err(NeedsRebuild);
+        }
+        let words = self.words(&planned.key);
+        let place = store.place_of(&planned.entry, words).ok_or(NeedsRebuild)?;
+        let next = table.first_with(&planned.entry.match_);
+        let next = match next.filter(|&(rank, _)| rank < self.last_rank()) {
+            Some((rank, next)) => {
+                Some((rank, store.place_of(next, words).ok_or(NeedsRebuild)?.block))
+            }
+            None => None,
+        };
+        let member = Member { planned, place };
+        self.form.remove(store, &member, next)
+    }
+
+    /// A flow record for an entry, which from now on counts for it.
+    fn new_record(
+        &self,
+        store: &mut Store,
+        planned: &Planned,
+    ) -> Result<RecordPlace, NeedsRebuild> {
+        let words = self.words(&planned.key);
+        if matches!(self.form, Form::Cut(_)) && planned.key.values.len() > words {
+            return Err(NeedsRebuild);
+        }
+        let place = make_record(store, planned, words)?;
+        // SAFETY: the store keeps the flow record until it is retired, and clears the link then.
+        unsafe { place.count_for(&planned.entry) };
+        Ok(place)
+    }
+
+    /// The rank of what matches everything: no packet comes to entries behind it.
+    fn last_rank(&self) -> Rank {
+        let default = self.default.as_ref();
+        default.map_or(Rank::LAST, |&(rank, _)| rank)
+    }
+
+    /// How many words stand before the flow record of an entry.
+    fn words(&self, key: &Key) -> usize {
+        match &self.form {
+            Form::Hash(_) if !key.mask.is_everything() => key.values.len(),
+            Form::Cut(sub_tables) if !key.mask.is_everything() => sub_tables.room(),
+            _ => 0,
+        }
+    }
+
+    /// Shows another body where the one that is shown is not how the table should be searched any more.
+    fn refresh(&mut self, store: &mut Store, table: &FlowTable) {
+        let empty = self.form.tidy();
+        let outdated = self.shown.as_ref().and_then(|OwnedBody { body, .. }| {
+            let (template, pointers) = self.form.outdated(&body.template, NEAR_BYTES)?;
+            Some((template, pointers, body.default))
+        });
+        if let Some((template, pointers, default)) = outdated {
+            match store.make_body(template, default, &pointers) {
+                Ok(body) => self.show(store, body),
+                Err(_) => self.leave_to_plain(store, table, NO_ROOM, &[]),
+            }
+        }
+        for part in empty {
+            store.retire(OldForm::Hash(part.table));
+        }
+    }
+
+    fn show(&mut self, store: &mut Store, body: OwnedBody) {
+        store.show(self.index, &body.body);
+        if let Some(old) = self.shown.replace(body) {
+            store.retire(OldForm::Body(old));
+        }
+    }
+
+    /// Its sub-tables, if it was cut.
+    pub fn sub_tables(&self) -> Option<&SubTables> {
+        match &self.form {
+            Form::Cut(sub_tables) => Some(sub_tables),
+            _ => None,
+        }
+    }
+
+    /// The machine code that searches the table, if there is any.
+    pub fn listing(&self) -> Option<String> {
+        self.shown.as_ref()?.executor.listing()
+    }
+
+    /// How many bytes what finds the entries of each part takes, without the entries.
+    pub fn part_bytes(&self) -> Vec<usize> {
+        self.form.part_bytes()
+    }
+
+    /// Builds the form that fits the table as it is now. `changes` have been made to the table, but not followed here.
+    fn rebuild(&mut self, store: &mut Store, table: &FlowTable, changes: &[Change]) {
+        let may_cut = store.decomposes && self.until_plan == 0;
+        let plan = Plan::new(table, may_cut);
+        let (is_planned, is_cut) = (plan.is_planned(), matches!(plan, Plan::Cut(..)));
+        let is_known = self.form.is_as_planned(&plan);
+        let mut records = Vec::new();
+        let mut built = build(store, plan, &mut records);
+        if built.is_err() && is_cut {
+            forget_records(store, &mut records);
+            built = build(store, Plan::new(table, false), &mut records);
+        }
+        match built {
+            Ok((form, body, default)) => {
+                store.show(self.index, &body.body);
+                let old_body = self.shown.replace(body);
+                self.retire_old(store, table, old_body, changes);
+                (self.form, self.default) = (form, default);
+                for (entry, place) in records {
+                    // SAFETY: the store keeps the flow record until it is retired, and clears the link then.
+                    unsafe { place.count_for(&entry) };
+                }
+            }
+            Err(reason) => {
+                forget_records(store, &mut records);
+                self.leave_to_plain(store, table, reason, changes);
+            }
+        }
+        if self.until_plan == 0 && is_planned {
+            let twice = if is_known { 2 * self.patience } else { 0 };
+            self.patience = twice.max(table.entries().len() / 2);
+            self.until_plan = self.patience;
+        }
+    }
+
+    /// Has packets take the plain way.
+    fn leave_to_plain(
+        &mut self,
+        store: &mut Store,
+        table: &FlowTable,
+        reason: &'static str,
+        changes: &[Change],
+    ) {
+        store.show(self.index, &store.compiled.plain);
+        let old_body = self.shown.take();
+        self.retire_old(store, table, old_body, changes);
+        (self.form, self.default) = (Form::Plain(reason), None);
+        self.until_plan = self.until_plan.max(table.entries().len() / 2);
+    }
+
+    /// Retires what packets do not see any more: the flow records of all entries, and what found them.
+    fn retire_old(
+        &mut self,
+        store: &mut Store,
+        table: &FlowTable,
+        old_body: Option<OwnedBody>,
+        changes: &[Change],
+    ) {
+        for change in changes {
+            let (Change::Replaced { old, .. } | Change::Removed(_, old)) = change else {
+                continue;
+            };
+            let words = Key::new(&old.match_).map_or(0, |key| self.words(&key));
+            retire(store, change, words);
+        }
+        for entry in table.entries().filter(|entry| record_of(entry).is_some()) {
+            let words = Key::new(&entry.match_).map_or(0, |key| self.words(&key));
+            store.retire_record(entry, words, Some(entry.clone()));
+        }
+        std::mem::replace(&mut self.form, Form::Direct).retire(store);
+        if let Some(body) = old_body {
+            store.retire(OldForm::Body(body));
+        }
+    }
+}
+
+impl Form {
+    /// Whether a plan would make it as it is, but for its parts.
+    fn is_as_planned(&self, plan: &Plan) -> bool {
+        match (self, plan) {
+            (Self::Hash(_), Plan::Hash(..)) => true,
+            (Self::Cut(sub_tables), Plan::Cut(cut, ..)) => sub_tables.cut() == *cut,
+            _ => false,
+        }
+    }
+
+    /// Has packets find an entry's flow record. `shown` is what they see of the form.
+    fn put(
+        &mut self,
+        store: &mut Store,
+        member: &Member,
+        shown: Option<&OwnedBody>,
+    ) -> Result<(), NeedsRebuild> {
+        match self {
+            Self::Hash(parts) => {
+                let index = part_index(parts, member)?;
+                if let Some(old) = parts[index].put(store, member) {
+                    let shown = shown.filter(|shown| shows_part(shown, index));
+                    show_slots(store, shown, index, &parts[index].table, old);
+                }
+                Ok(())
+            }
+            Self::Lpm(routes) => routes.put(store, member),
+            Self::Cut(sub_tables) => sub_tables.put(store, member, shown),
+            Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
+        }
+    }
+
+    /// Has packets find an entry's flow record in the place of that of another one with the same match and rank.
+    fn replace(
+        &mut self,
+        store: &mut Store,
+        old: RecordPlace,
+        member: &Member,
+    ) -> Result<(), NeedsRebuild> {
+        match self {
+            Self::Hash(parts) => {
+                let index = part_index(parts, member)?;
+                parts[index].replace(store, old, member);
+                Ok(())
+            }
+            Self::Lpm(routes) => routes.replace(store, member),
+            Self::Cut(sub_tables) => sub_tables.replace(store, old, member),
+            Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
+        }
+    }
+
+    /// Has packets no longer find an entry's flow record, but that of the next one with the same match, if there is one.
+    fn remove(
+        &mut self,
+        store: &mut Store,
+        member: &Member,
+        next: Next,
+    ) -> Result<(), NeedsRebuild> {
+        match self {
+            Self::Hash(parts) => {
+                let index = part_index(parts, member)?;
+                parts[index].remove(store, member, next);
+                Ok(())
+            }
+            Self::Lpm(routes) => routes.remove(store, member),
+            Self::Cut(sub_tables) => sub_tables.remove(store, member, next),
+            Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
+        }
+    }
+
+    /// Brings the parts into the order in which they are searched, and takes out those without entries.
+    fn tidy(&mut self) -> Vec<Part> {
+        let Self::Hash(parts) = self else {
+            return Vec::new();
+        };
+        let empty = parts.extract_if(.., |part| part.priorities.is_empty());
+        let empty = empty.collect();
+        parts.sort_by_key(|part| Reverse(part.highest()));
+        empty
+    }
+
+    /// Takes parts without entries back that are shown still.
+    fn untidy(&mut self, empty: &mut Vec<Part>) {
+        if let Self::Hash(parts) = self {
+            parts.append(empty);
+        }
+    }
+
+    /// How it is to be searched, and where what finds its entries is; `None` for what is built anew at each change.
+    fn template(&self, near_bytes: usize) -> Option<(Template, Vec<*const u8>)> {
+        match self {
+            Self::Hash(parts) => Some(hash_template(parts, near_bytes)),
+            Self::Lpm(routes) => Some(routes.template(near_bytes)),
+            Self::Cut(sub_tables) => Some(sub_tables.template()),
+            Self::Direct | Self::Plain(_) => None,
+        }
+    }
+
+    /// The same where packets see another template.
+    fn outdated(&self, shown: &Template, near_bytes: usize) -> Option<(Template, Vec<*const u8>)> {
+        let now = self.template(near_bytes)?;
+        let is_shown = match (shown, &now.0) {
+            (Template::Hash(shown), Template::Hash(now)) => shown == now,
+            (Template::Lpm(shown), Template::Lpm(now)) => shown == now,
+            (Template::Cut(shown), Template::Cut(now)) => shown == now,
+            _ => false,
+        };
+        (!is_shown).then_some(now)
+    }
+
+    /// The form with what packets are to see of it; its members are those that it was made of.
+    fn with_body(
+        self,
+        store: &mut Store,
+        members: &[Member],
+        default: *const FlowRecord,
+        near_bytes: usize,
+    ) -> Result<(Self, OwnedBody), &'static str> {
+        let direct = || (direct_template(members), Vec::new());
+        let (template, pointers) = self.template(near_bytes).unwrap_or_else(direct);
+        match store.make_body(template, default, &pointers) {
+            Ok(body) => Ok((self, body)),
+            Err(_) => {
+                self.forget(store);
+                Err(NO_ROOM)
+            }
+        }
+    }
+
+    /// Bytes of what finds its entries, but for what is in the arena.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).sum(),
+            Self::Lpm(routes) => routes.trie.bytes_beside_arena(),
+            Self::Cut(sub_tables) => sub_tables.bytes(),
+            Self::Direct | Self::Plain(_) => 0,
+        }
+    }
+
+    /// How many bytes what finds the entries of each part takes, without the entries.
+    fn part_bytes(&self) -> Vec<usize> {
+        match self {
+            Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).collect(),
+            Self::Lpm(routes) => vec![routes.trie.search_bytes()],
+            Self::Cut(_) | Self::Direct | Self::Plain(_) => Vec::new(),
+        }
+    }
+
+    /// Frees it, but for its flow records, once packets cannot be in it any more.
+    fn retire(self, store: &mut Store) {
+        match self {
+            Self::Hash(parts) => {
+                let tables = parts.into_iter().map(|part| part.table);
+                tables.for_each(|table| store.retire(OldForm::Hash(table)));
+            }
+            Self::Lpm(routes) => store.retire(OldForm::Trie(Box::new(routes.trie))),
+            Self::Cut(sub_tables) => sub_tables.retire(store),
+            Self::Direct | Self::Plain(_) => {}
+        }
+    }
+
+    /// Frees it, but for its flow records: packets never saw it.
+    fn forget(self, store: &mut Store) {
+        match self {
+            Self::Lpm(routes) => routes.trie.free(&mut store.arena),
+            Self::Cut(sub_tables) => sub_tables.forget(store),
+            Self::Hash(_) | Self::Direct | Self::Plain(_) => {}
+        }
+    }
+}
+
+/// A flow record for an entry, behind so many words: those of its key, as far as there are so many, and zeros.
+fn make_record(
+    store: &mut Store,
+    planned: &Planned,
+    words: usize,
+) -> Result<RecordPlace, NeedsRebuild> {
+    let Planned { rank, entry, key } = planned;
+    let (rank, require) = (rank.to_bits(), key.mask.require);
+    let place = match key.values.get(..words) {
+        Some(values) => store.make_record(entry, rank, require, values),
+        None => {
+            let mut values = key.values.clone();
+            values.resize(words, 0);
+            store.make_record(entry, rank, require, &values)
+        }
+    };
+    place.ok_or(NeedsRebuild)
+}
+
+/// Takes flow records back that packets never saw.
+fn forget_records(store: &mut Store, records: &mut build::NewRecords) {
+    for (_, place) in records.drain(..) {
+        store.forget_record(place);
+    }
+}
+
+/// Retires the flow record of the entry that a change has taken out.
+fn retire(store: &mut Store, change: &Change, words: usize) {
+    match change {
+        Change::Replaced {
+            old,
+            new,
+            keeps_counts,
+            ..
+        } => {
+            let last_used_ns = old.linked.counts().last_used_ns;
+            new.counters.use_at(last_used_ns);
+            store.retire_record(old, words, keeps_counts.then(|| new.clone()));
+        }
+        Change::Removed(_, entry) => store.retire_record(entry, words, Some(entry.clone())),
+        Change::Added(..) => {}
+    }
+}
+
+fn shows_part(shown: &OwnedBody, index: usize) -> bool {
+    matches!(&shown.body.template, Template::Hash(parts) if index < parts.len())
+}
+
+/// Shows the array that a hash table has now in the place of an old one.
+fn show_slots(
+    store: &mut Store,
+    shown: Option<&OwnedBody>,
+    index: usize,
+    table: &HashTable,
+    old: SlotArray,
+) {
+    if let Some(shown) = shown {
+        let slots = table.slots_ptr().cast_mut().cast();
+        shown.body.parts[index].store(slots, Release);
+    }
+    store.retire(OldForm::Slots(old));
+}
+
+fn direct_template(members: &[Member]) -> Template {
+    let rules = members.iter().map(|member| Rule {
+        mask: member.planned.key.mask.clone(),
+        values: member.planned.key.values.clone(),
+        record: member.place.record,
+    });
+    Template::Direct(rules.collect())
+}

@@ -1,0 +1,69 @@
+//! A form for a table as it is: built whole, before any packet sees it.
+
+use super::part::hash_parts;
+use super::routes::Routes;
+use super::sub_tables::{Common, SubTables};
+use super::{DefaultEntry, Form, Member, NEAR_BYTES, NO_ROOM, make_record};
+use crate::FlowEntry;
+use crate::fast::control::plan::Plan;
+use crate::fast::control::planned::Planned;
+use crate::fast::control::store::{OwnedBody, RecordPlace, Store};
+use std::ptr::null;
+use std::sync::Arc;
+
+/// New flow records, and whose they are. That of what matches everything is the last.
+pub(super) type NewRecords = Vec<(Arc<FlowEntry>, RecordPlace)>;
+
+/// A form for a plan, what packets are to see of it, and what matches everything. All flow records made are appended to
+/// `records`, also where it fails.
+///
+/// # Errors
+/// Why the table is left to the plain form.
+pub(super) fn build(
+    store: &mut Store,
+    plan: Plan,
+    records: &mut NewRecords,
+) -> Result<(Form, OwnedBody, DefaultEntry), &'static str> {
+    let room = plan.room();
+    let (entries, default) = plan.entries();
+    for planned in entries {
+        let words = room.unwrap_or(planned.key.values.len());
+        records.push((planned.entry.clone(), new_record(store, planned, words)?));
+    }
+    if let Some(planned) = default {
+        records.push((planned.entry.clone(), new_record(store, planned, 0)?));
+    }
+    let members = entries.iter().zip(&*records);
+    let members: Vec<_> = members
+        .map(|(planned, &(_, place))| Member { planned, place })
+        .collect();
+    let default_record = default
+        .and(records.last())
+        .map_or(null(), |(_, place)| place.record.cast_const());
+    let form = match &plan {
+        Plan::Plain(reason) => return Err(reason),
+        Plan::Direct(_) => Form::Direct,
+        Plan::Hash(..) => Form::Hash(hash_parts(store, &members)),
+        Plan::Lpm(..) => Form::Lpm(Box::new(Routes::new(store, &members, &[])?)),
+        Plan::Cut(cut, ..) => {
+            let common = Common {
+                cuts: vec![*cut],
+                depth: 1,
+                room: room.unwrap_or_default(),
+                default: default_record,
+            };
+            Form::Cut(Box::new(SubTables::new(store, &members, common)?))
+        }
+    };
+    let (form, body) = form.with_body(store, &members, default_record, NEAR_BYTES)?;
+    let default = default.map(|planned| (planned.rank, planned.entry.clone()));
+    Ok((form, body, default))
+}
+
+fn new_record(
+    store: &mut Store,
+    planned: &Planned,
+    words: usize,
+) -> Result<RecordPlace, &'static str> {
+    make_record(store, planned, words).map_err(|_| NO_ROOM)
+}

@@ -1,0 +1,150 @@
+//! One hash table of a form: the entries that look at the same bits.
+
+use super::{Member, NeedsRebuild, Next};
+use crate::classifier::Rank;
+use crate::fast::control::store::{RecordPlace, Store};
+use crate::fast::datapath::key::KeyMask;
+use crate::fast::datapath::table::{HashPart, MAX_PARTS, Template};
+use crate::fast::memory::arena::UNIT_BYTES;
+use crate::fast::memory::hash_table::{HashTable, SlotArray};
+use std::collections::BTreeMap;
+
+/// The entries that look at the same bits.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub mask: KeyMask,
+    /// How many words there are before each flow record.
+    room: usize,
+    pub table: HashTable,
+    /// How many entries have each priority, those included that are hidden behind another one with the same key.
+    pub priorities: BTreeMap<u16, usize>,
+}
+
+/// Where the part of this entry is; a new one is added at the end, which nobody sees yet.
+pub(super) fn part_index(parts: &mut Vec<Part>, member: &Member) -> Result<usize, NeedsRebuild> {
+    let mask = &member.planned.key.mask;
+    let known = parts.iter().position(|part| part.mask == *mask);
+    if known.is_none() {
+        // One table of prefixes may be better than one hash table for each length.
+        if parts.len() == MAX_PARTS || parts.iter().all(|part| part.may_be_routes()) {
+            return Err(NeedsRebuild);
+        }
+        parts.push(Part::new(mask, member.place.words));
+    }
+    Ok(known.unwrap_or(parts.len() - 1))
+}
+
+/// How these parts are searched, and where their slots are.
+pub(super) fn hash_template(parts: &[Part], near_bytes: usize) -> (Template, Vec<*const u8>) {
+    let is_alone = parts.len() == 1;
+    let described = parts.iter().enumerate().map(|(index, part)| HashPart {
+        mask: part.mask.clone(),
+        room: part.room,
+        is_far: is_alone && part.bytes() > near_bytes,
+        is_final: parts
+            .get(index + 1)
+            .is_none_or(|next| next.highest() < part.lowest()),
+    });
+    let pointers = parts.iter().map(|part| part.table.slots_ptr().cast());
+    (Template::Hash(described.collect()), pointers.collect())
+}
+
+/// A hash table for each sort of match.
+pub(super) fn hash_parts(store: &Store, members: &[Member]) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for member in members {
+        let mask = &member.planned.key.mask;
+        let known = parts.iter().position(|part| part.mask == *mask);
+        let index = known.unwrap_or_else(|| {
+            parts.push(Part::new(mask, member.place.words));
+            parts.len() - 1
+        });
+        // No packet has seen the array that it may have outgrown.
+        drop(parts[index].put(store, member));
+    }
+    parts
+}
+
+impl Part {
+    pub fn new(mask: &KeyMask, room: usize) -> Self {
+        Self {
+            mask: mask.clone(),
+            room,
+            table: HashTable::new(mask.words.len()),
+            priorities: BTreeMap::new(),
+        }
+    }
+
+    pub fn highest(&self) -> Option<u16> {
+        self.priorities
+            .last_key_value()
+            .map(|(&priority, _)| priority)
+    }
+
+    fn lowest(&self) -> Option<u16> {
+        self.priorities
+            .first_key_value()
+            .map(|(&priority, _)| priority)
+    }
+
+    /// What packets may have to look at.
+    fn bytes(&self) -> usize {
+        self.table.bytes() + self.table.len() * 2 * UNIT_BYTES
+    }
+
+    /// Whether all entries may be routes of one length, as far as can be told without a look at them.
+    fn may_be_routes(&self) -> bool {
+        self.priorities.len() == 1 && self.mask.words.len() <= 2
+    }
+
+    fn count(&mut self, rank: Rank) {
+        *self.priorities.entry(rank.priority()).or_default() += 1;
+    }
+
+    fn discount(&mut self, rank: Rank) {
+        if let Some(count) = self.priorities.get_mut(&rank.priority()) {
+            *count -= 1;
+            if *count == 0 {
+                self.priorities.remove(&rank.priority());
+            }
+        }
+    }
+
+    /// Has packets find an entry, unless it is hidden behind one of the same key. Returns an array that has grown too
+    /// small: the new one has to be shown.
+    #[must_use]
+    pub fn put(&mut self, store: &Store, member: &Member) -> Option<SlotArray> {
+        let (values, place) = (&member.planned.key.values, member.place);
+        self.count(member.planned.rank);
+        let Some(twin) = self.table.find(&store.arena, values) else {
+            return self.table.insert(&store.arena, values, place.block);
+        };
+        // SAFETY: blocks in this table are of flow records behind `room` words, and are taken out before they are retired.
+        let twin_rank = unsafe { store.rank_of(twin, self.room) };
+        if member.planned.rank.to_bits() < twin_rank {
+            // The one that is hidden now keeps its flow record, for packets that have found it.
+            self.table.replace(&store.arena, values, place.block);
+        }
+        None
+    }
+
+    /// Has packets find an entry in the place of another one with the same match and rank, unless that is hidden.
+    pub fn replace(&mut self, store: &Store, old: RecordPlace, member: &Member) {
+        let values = &member.planned.key.values;
+        if self.table.find(&store.arena, values) == Some(old.block) {
+            self.table.replace(&store.arena, values, member.place.block);
+        }
+    }
+
+    /// Takes an entry out; if another one with the same key is left, packets find that from now on.
+    pub fn remove(&mut self, store: &Store, member: &Member, next: Next) {
+        let values = &member.planned.key.values;
+        if self.table.find(&store.arena, values) == Some(member.place.block) {
+            match next {
+                Some((_, next)) => self.table.replace(&store.arena, values, next),
+                None => self.table.remove(&store.arena, values),
+            };
+        }
+        self.discount(member.planned.rank);
+    }
+}

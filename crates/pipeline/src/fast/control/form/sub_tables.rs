@@ -1,0 +1,648 @@
+//! A form's sub-tables: the entries of a table that was cut, or of a sub-table that was cut again.
+//!
+//! Each sub-table has a form and a body of its own, and a pointer that leads to it, found by what packets have in the
+//! field that the cut is by. The rest has one, too, for packets that find none. An entry has one flow record, wherever it
+//! is: all of the table's flow records stand behind as many words, the first of which are the entry's key; hash tables of
+//! several sub-tables find the same block, tries and direct code its flow record.
+//!
+//! A change goes to each sub-table that the entry belongs to. A sub-table that has to be searched in another way is built anew
+//! from its entries, behind its pointer; one of more than [`BULK`] only if it has changed as often as it has entries.
+
+use super::part::{Part, hash_parts};
+use super::routes::Routes;
+use super::{BULK, Form, Member, NEAR_BYTES, NO_ROOM, NeedsRebuild, Next, show_slots};
+use crate::FlowEntry;
+use crate::classifier::Rank;
+use crate::fast::control::cut::{Cut, Side, is_everything, reachable};
+use crate::fast::control::decompose::{DIRECT_MAX, SUB_TABLES_MAX, Way, places_max};
+use crate::fast::control::match_key::Key;
+use crate::fast::control::plan::TOO_MANY;
+use crate::fast::control::planned::Planned;
+use crate::fast::control::store::{OldForm, OwnedBody, RecordPlace, Store};
+use crate::fast::datapath::key::KeyMask;
+use crate::fast::datapath::table::{Body, FlowRecord, MAX_PARTS, Template};
+use crate::fast::memory::arena::{Ref, UNIT_BYTES};
+use crate::fast::memory::hash_table::{HashTable, SlotArray};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The sub-tables that a cut has made.
+#[derive(Debug)]
+pub(in crate::fast::control) struct SubTables {
+    common: Common,
+    /// What is compared to find a sub-table.
+    mask: KeyMask,
+    sub_pointers: HashTable,
+    /// By the value that packets have.
+    sub_tables: BTreeMap<u128, SubTable>,
+    /// For packets of no such value.
+    rest: SubTable,
+    rest_sub_pointer: *const u8,
+    /// How many entries there are, and how many places they have in the sub-tables and the rest.
+    entries: usize,
+    places: usize,
+}
+
+/// What all sub-tables of a cut have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Common {
+    /// The cuts that tell something of all packets which come to the sub-tables. The last one is their own: it tells nothing
+    /// of packets that come to the rest.
+    pub cuts: Vec<Cut>,
+    /// How many cuts there have been, with this one.
+    pub depth: usize,
+    /// How many words there are before each flow record.
+    pub room: usize,
+    /// The flow record of the entry that matches all packets before they were cut, or null.
+    pub default: *const FlowRecord,
+}
+
+/// The entries that concern packets of one value.
+#[derive(Debug)]
+pub(in crate::fast::control) struct SubTable {
+    members: BTreeMap<Rank, Arc<FlowEntry>>,
+    /// How many entries are in this sub-table alone.
+    own: usize,
+    /// Of the entry that matches all packets of the sub-table. Entries behind it are members only.
+    last: Option<Rank>,
+    form: Form,
+    shown: OwnedBody,
+    sub_pointer: Ref,
+    /// How many words the key before the sub-table pointer has.
+    sub_pointer_words: usize,
+    /// How many changes there were since it was built anew.
+    since_built: usize,
+}
+
+/// A sub-table to which no pointer leads yet.
+struct Made {
+    form: Form,
+    shown: OwnedBody,
+    last: Option<Rank>,
+}
+
+/// What the form of a sub-table depends on besides its entries.
+#[derive(Clone, Copy, Debug)]
+struct Site<'a> {
+    /// As in [`Common`]; those that hold here.
+    cuts: &'a [Cut],
+    depth: usize,
+    room: usize,
+    default: *const FlowRecord,
+    /// How many sub-tables there are.
+    count: usize,
+}
+
+impl Common {
+    fn cut(&self) -> Cut {
+        *self.cuts.last().expect("sub-tables come about by a cut")
+    }
+
+    /// Where so many sub-tables are.
+    fn site(&self, count: usize) -> Site<'_> {
+        Site {
+            cuts: &self.cuts,
+            depth: self.depth,
+            room: self.room,
+            default: self.default,
+            count,
+        }
+    }
+
+    /// Where the rest is of so many sub-tables.
+    fn site_of_rest(&self, count: usize) -> Site<'_> {
+        let (_, before) = self
+            .cuts
+            .split_last()
+            .expect("sub-tables come about by a cut");
+        Site {
+            cuts: before,
+            ..self.site(count)
+        }
+    }
+
+    fn side(&self, entry: &FlowEntry) -> Side {
+        self.cut().side(&entry.match_)
+    }
+}
+
+impl SubTables {
+    /// The sub-tables of these entries, in their order.
+    ///
+    /// # Errors
+    /// Why they cannot be.
+    pub(super) fn new(
+        store: &mut Store,
+        members: &[Member],
+        common: Common,
+    ) -> Result<Self, &'static str> {
+        let mut of_value: BTreeMap<u128, Vec<Member>> = BTreeMap::new();
+        let mut several = Vec::new();
+        for member in members {
+            match common.side(&member.planned.entry) {
+                Side::One(value) => of_value.entry(value).or_default().push(*member),
+                side => several.push((side, *member)),
+            }
+        }
+        let rest: Vec<_> = several.iter().map(|&(_, member)| member).collect();
+        let count = of_value.len();
+        let mask = common.cut().key(0).ok_or(TOO_MANY)?.mask;
+        let rest = SubTable::new(store, &rest, 0, &[], common.site_of_rest(count))?;
+        let mut sub_tables = Self {
+            sub_pointers: HashTable::new(mask.words.len()),
+            mask,
+            rest_sub_pointer: store.arena.pointer(rest.sub_pointer),
+            places: rest.members.len(),
+            rest,
+            sub_tables: BTreeMap::new(),
+            entries: members.len(),
+            common,
+        };
+        for (value, mut members) in of_value {
+            let own = members.len();
+            let others = several.iter().filter(|(side, _)| side.is_in(value));
+            members.extend(others.map(|&(_, member)| member));
+            members.sort_unstable_by_key(|member| member.planned.rank);
+            match sub_tables.add_sub_table(store, value, &members, own, count) {
+                // No packet has seen the array that it may have outgrown.
+                Ok(grown) => drop(grown),
+                Err(reason) => {
+                    sub_tables.forget(store);
+                    return Err(reason);
+                }
+            }
+        }
+        Ok(sub_tables)
+    }
+
+    /// Makes a sub-table, and the pointer to it. Returns the array of sub-table pointers that has grown too small: the new
+    /// one has to be shown.
+    fn add_sub_table(
+        &mut self,
+        store: &mut Store,
+        value: u128,
+        members: &[Member],
+        own: usize,
+        count: usize,
+    ) -> Result<Option<SlotArray>, &'static str> {
+        let key = self.common.cut().key(value).ok_or(TOO_MANY)?;
+        let sub_table = SubTable::new(store, members, own, &key.values, self.common.site(count))?;
+        let grown = self
+            .sub_pointers
+            .insert(&store.arena, &key.values, sub_table.sub_pointer);
+        self.places += sub_table.members.len();
+        self.sub_tables.insert(value, sub_table);
+        Ok(grown)
+    }
+
+    /// How many words there are before each flow record.
+    pub fn room(&self) -> usize {
+        self.common.room
+    }
+
+    /// How it is searched, and where the sub-table pointers are.
+    pub fn template(&self) -> (Template, Vec<*const u8>) {
+        let pointers = vec![self.sub_pointers.slots_ptr().cast(), self.rest_sub_pointer];
+        (Template::Cut(self.mask.clone()), pointers)
+    }
+
+    /// Has packets find an entry.
+    pub(super) fn put(
+        &mut self,
+        store: &mut Store,
+        member: &Member,
+        shown: Option<&OwnedBody>,
+    ) -> Result<(), NeedsRebuild> {
+        let side = self.common.side(&member.planned.entry);
+        match side {
+            Side::One(value) if !self.sub_tables.contains_key(&value) => {
+                self.open(store, value, shown)?;
+            }
+            Side::One(_) | Side::Several { .. } => {}
+        }
+        self.entries += 1;
+        let mut places = self.places;
+        self.each(store, side, |sub_table, store, site| {
+            places += 1;
+            sub_table.own += usize::from(matches!(side, Side::One(_)));
+            sub_table.put(store, member, site)
+        })?;
+        self.places = places;
+        match self.places > 2 * places_max(self.entries) {
+            true => Err(NeedsRebuild),
+            false => Ok(()),
+        }
+    }
+
+    /// Has packets find an entry's flow record in the place of that of another one with the same match and rank.
+    pub(super) fn replace(
+        &mut self,
+        store: &mut Store,
+        old: RecordPlace,
+        member: &Member,
+    ) -> Result<(), NeedsRebuild> {
+        let side = self.common.side(&member.planned.entry);
+        self.each(store, side, |sub_table, store, site| {
+            sub_table.replace(store, old, member, site)
+        })
+    }
+
+    /// Has packets no longer find an entry.
+    pub(super) fn remove(
+        &mut self,
+        store: &mut Store,
+        member: &Member,
+        next: Next,
+    ) -> Result<(), NeedsRebuild> {
+        let side = self.common.side(&member.planned.entry);
+        self.entries -= 1;
+        let mut places = self.places;
+        self.each(store, side, |sub_table, store, site| {
+            places -= 1;
+            sub_table.own -= usize::from(matches!(side, Side::One(_)));
+            sub_table.remove(store, member, next, site)
+        })?;
+        self.places = places;
+        match side {
+            Side::One(value) => self.close(store, value),
+            Side::Several { .. } => Ok(()),
+        }
+    }
+
+    /// Does something about each sub-table on a side, the rest included.
+    fn each(
+        &mut self,
+        store: &mut Store,
+        side: Side,
+        mut change: impl FnMut(&mut SubTable, &mut Store, Site) -> Result<(), NeedsRebuild>,
+    ) -> Result<(), NeedsRebuild> {
+        let site = self.common.site(self.sub_tables.len());
+        if let Side::One(value) = side {
+            let sub_table = self.sub_tables.get_mut(&value).ok_or(NeedsRebuild)?;
+            return change(sub_table, store, site);
+        }
+        let rest_site = self.common.site_of_rest(self.sub_tables.len());
+        let mut sub_tables = self.sub_tables.iter_mut();
+        sub_tables.try_for_each(|(value, sub_table)| match side.is_in(*value) {
+            true => change(sub_table, store, site),
+            false => Ok(()),
+        })?;
+        change(&mut self.rest, store, rest_site)
+    }
+
+    /// Makes a sub-table for a value that none is for, of those entries of the rest that concern it: packets of the value
+    /// find the same in it as they did.
+    fn open(
+        &mut self,
+        store: &mut Store,
+        value: u128,
+        shown: Option<&OwnedBody>,
+    ) -> Result<(), NeedsRebuild> {
+        if self.sub_tables.len() == SUB_TABLES_MAX {
+            return Err(NeedsRebuild);
+        }
+        let members = self.rest.members.iter();
+        let concerned = members.filter(|(_, entry)| self.common.side(entry).is_in(value));
+        let planned = planned(concerned)?;
+        let members = members_of(store, &planned, self.common.room)?;
+        let count = self.sub_tables.len() + 1;
+        let grown = self.add_sub_table(store, value, &members, 0, count);
+        if let Some(old) = grown.map_err(|_| NeedsRebuild)? {
+            show_slots(store, shown, 0, &self.sub_pointers, old);
+        }
+        Ok(())
+    }
+
+    /// Takes out the sub-table of a value that no entry asks for any more: packets of it find the same in the rest.
+    fn close(&mut self, store: &mut Store, value: u128) -> Result<(), NeedsRebuild> {
+        if self
+            .sub_tables
+            .get(&value)
+            .is_some_and(|sub_table| sub_table.own > 0)
+        {
+            return Ok(());
+        }
+        let key = self.common.cut().key(value).ok_or(NeedsRebuild)?;
+        self.sub_pointers.remove(&store.arena, &key.values);
+        if let Some(sub_table) = self.sub_tables.remove(&value) {
+            self.places -= sub_table.members.len();
+            sub_table.retire(store);
+        }
+        Ok(())
+    }
+
+    /// By what they were cut.
+    pub fn cut(&self) -> Cut {
+        self.common.cut()
+    }
+
+    /// Those of each value, in the order of these.
+    pub fn sub_tables(&self) -> impl Iterator<Item = &SubTable> {
+        self.sub_tables.values()
+    }
+
+    /// What packets go on in that have none of the values.
+    pub fn rest(&self) -> &SubTable {
+        &self.rest
+    }
+
+    /// What a packet goes on in that has this value; `None` for one without the field.
+    pub fn sub_table_of(&self, value: Option<u128>) -> &SubTable {
+        let sub_table = value.and_then(|value| self.sub_tables.get(&value));
+        sub_table.unwrap_or(&self.rest)
+    }
+
+    /// How many places the entries have in all sub-tables and the rest.
+    pub fn places(&self) -> usize {
+        self.places
+    }
+
+    /// Bytes of what finds the sub-tables.
+    pub fn sub_pointer_bytes(&self) -> usize {
+        self.sub_pointers.bytes() + (1 + self.sub_tables.len()) * UNIT_BYTES
+    }
+
+    /// Bytes of what finds its entries, but for what is in the arena.
+    pub fn bytes(&self) -> usize {
+        let sub_tables = self.sub_tables.values().chain([&self.rest]);
+        let bytes = sub_tables.map(|sub_table| sub_table.form.bytes() + size_of::<Body>());
+        self.sub_pointers.bytes() + bytes.sum::<usize>()
+    }
+
+    /// Frees it, but for the flow records, once packets cannot be in it any more.
+    pub fn retire(self, store: &mut Store) {
+        let sub_tables = self.sub_tables.into_values().chain([self.rest]);
+        sub_tables.for_each(|sub_table| sub_table.retire(store));
+        store.retire(OldForm::Hash(self.sub_pointers));
+    }
+
+    /// Frees it, but for the flow records: packets never saw it.
+    pub fn forget(self, store: &mut Store) {
+        for sub_table in self.sub_tables.into_values().chain([self.rest]) {
+            store.forget_sub_pointer(sub_table.sub_pointer, sub_table.sub_pointer_words);
+            sub_table.form.forget(store);
+        }
+    }
+}
+
+impl SubTable {
+    /// A sub-table of these entries, in their order, `own` of which are in no other one, and the pointer to it behind
+    /// these words.
+    fn new(
+        store: &mut Store,
+        members: &[Member],
+        own: usize,
+        words: &[u64],
+        site: Site,
+    ) -> Result<Self, &'static str> {
+        let Made { form, shown, last } = Made::new(store, members, site)?;
+        let Some(sub_pointer) = store.make_sub_pointer(words, &shown.body) else {
+            form.forget(store);
+            return Err(NO_ROOM);
+        };
+        let entries = members.iter().map(|member| member.planned);
+        Ok(Self {
+            members: entries
+                .map(|planned| (planned.rank, planned.entry.clone()))
+                .collect(),
+            own,
+            last,
+            form,
+            shown,
+            sub_pointer,
+            sub_pointer_words: words.len(),
+            since_built: usize::MAX,
+        })
+    }
+
+    fn put(&mut self, store: &mut Store, member: &Member, site: Site) -> Result<(), NeedsRebuild> {
+        let Planned { rank, entry, key } = member.planned;
+        self.members.insert(*rank, entry.clone());
+        self.since_built = self.since_built.saturating_add(1);
+        if self.is_behind(*rank) {
+            return Ok(());
+        }
+        if is_everything(&entry.match_, key, site.cuts) {
+            return self.rebuild(store, site);
+        }
+        let put = self.form.put(store, member, Some(&self.shown));
+        self.follow(store, site, put)
+    }
+
+    fn replace(
+        &mut self,
+        store: &mut Store,
+        old: RecordPlace,
+        member: &Member,
+        site: Site,
+    ) -> Result<(), NeedsRebuild> {
+        let Planned { rank, entry, .. } = member.planned;
+        self.members.insert(*rank, entry.clone());
+        if self.is_behind(*rank) {
+            return Ok(());
+        }
+        if self.last == Some(*rank) {
+            return self.rebuild(store, site);
+        }
+        let replaced = self.form.replace(store, old, member);
+        self.follow(store, site, replaced)
+    }
+
+    fn remove(
+        &mut self,
+        store: &mut Store,
+        member: &Member,
+        next: Next,
+        site: Site,
+    ) -> Result<(), NeedsRebuild> {
+        let rank = member.planned.rank;
+        self.members.remove(&rank);
+        self.since_built = self.since_built.saturating_add(1);
+        if self.is_behind(rank) {
+            return Ok(());
+        }
+        let may_be_direct = Way::may_be_direct(site.count, site.depth);
+        let is_small = may_be_direct && self.members.len() <= DIRECT_MAX / 2;
+        if self.last == Some(rank) || is_small {
+            return self.rebuild(store, site);
+        }
+        let next = next.filter(|&(rank, _)| !self.is_behind(rank));
+        let removed = self.form.remove(store, member, next);
+        self.follow(store, site, removed)
+    }
+
+    /// Whether packets do not come to an entry, as one before it matches them all.
+    fn is_behind(&self, rank: Rank) -> bool {
+        self.last.is_some_and(|last| last < rank)
+    }
+
+    /// Shows what has changed in the form, or builds it anew where it could not change.
+    fn follow(
+        &mut self,
+        store: &mut Store,
+        site: Site,
+        changed: Result<(), NeedsRebuild>,
+    ) -> Result<(), NeedsRebuild> {
+        let is_empty = |parts: &[Part]| parts.iter().all(|part| part.priorities.is_empty());
+        match (changed, &self.form) {
+            (Err(NeedsRebuild), _) => self.rebuild(store, site),
+            (Ok(()), Form::Hash(parts)) if is_empty(parts) => self.rebuild(store, site),
+            (Ok(()), _) => self.refresh(store, site),
+        }
+    }
+
+    /// Shows another body where the one that is shown is not how the sub-table should be searched any more.
+    fn refresh(&mut self, store: &mut Store, site: Site) -> Result<(), NeedsRebuild> {
+        let mut empty = self.form.tidy();
+        let shown = &self.shown.body;
+        if let Some((template, pointers)) =
+            self.form.outdated(&shown.template, near_bytes(site.count))
+        {
+            match store.make_body(template, shown.default, &pointers) {
+                Ok(body) => self.show(store, body),
+                Err(_) => {
+                    self.form.untidy(&mut empty);
+                    return Err(NeedsRebuild);
+                }
+            }
+        }
+        for part in empty {
+            store.retire(OldForm::Hash(part.table));
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, store: &mut Store, body: OwnedBody) {
+        // SAFETY: it is the pointer to this sub-table, made with so many words before it, and retired with it.
+        unsafe { store.lead(self.sub_pointer, self.sub_pointer_words, &body.body) };
+        let old = std::mem::replace(&mut self.shown, body);
+        store.retire(OldForm::Body(old));
+    }
+
+    /// Builds the form anew, behind the same pointer.
+    fn rebuild(&mut self, store: &mut Store, site: Site) -> Result<(), NeedsRebuild> {
+        if self.members.len() > BULK && self.since_built < self.members.len() {
+            return Err(NeedsRebuild);
+        }
+        let planned = planned(self.members.iter())?;
+        let members = members_of(store, &planned, site.room)?;
+        let made = Made::new(store, &members, site).map_err(|_| NeedsRebuild)?;
+        self.show(store, made.shown);
+        std::mem::replace(&mut self.form, made.form).retire(store);
+        self.last = made.last;
+        self.since_built = 0;
+        Ok(())
+    }
+
+    /// What packets see of it.
+    pub fn template(&self) -> &Template {
+        &self.shown.body.template
+    }
+
+    /// The entries that packets come to.
+    pub fn entries(&self) -> impl Iterator<Item = &FlowEntry> {
+        let last = self.last.unwrap_or(Rank::LAST);
+        self.members.range(..=last).map(|(_, entry)| &**entry)
+    }
+
+    /// Its own sub-tables, if it was cut again.
+    pub fn sub_tables(&self) -> Option<&SubTables> {
+        match &self.form {
+            Form::Cut(sub_tables) => Some(sub_tables),
+            _ => None,
+        }
+    }
+
+    /// How many bytes what finds its entries takes, without these.
+    pub fn bytes(&self) -> usize {
+        match &self.form {
+            Form::Cut(sub_tables) => sub_tables.bytes(),
+            form => form.part_bytes().iter().sum(),
+        }
+    }
+
+    /// The machine code that searches it, if there is any.
+    pub fn listing(&self) -> Option<String> {
+        self.shown.executor.listing()
+    }
+
+    fn retire(self, store: &mut Store) {
+        store.retire(OldForm::SubTablePointer(
+            self.sub_pointer,
+            self.sub_pointer_words,
+        ));
+        store.retire(OldForm::Body(self.shown));
+        self.form.retire(store);
+    }
+}
+
+impl Made {
+    /// The best form for the entries of a sub-table, in their order, and what packets are to see of it.
+    fn new(store: &mut Store, members: &[Member], site: Site) -> Result<Self, &'static str> {
+        let planned: Vec<_> = members.iter().map(|member| member.planned).collect();
+        let (reached, last) = reachable(&planned, site.cuts);
+        let members = &members[..reached.len() + usize::from(last.is_some())];
+        let (members, default) = match last.and(members.split_last()) {
+            Some((last, members)) => (members, last.place.record.cast_const()),
+            None => (members, site.default),
+        };
+        let may_be_direct = Way::may_be_direct(site.count, site.depth);
+        let form = match Way::of(&reached, site.cuts, may_be_direct) {
+            Way::Direct => Form::Direct,
+            Way::Lpm => Form::Lpm(Box::new(Routes::new(store, members, site.cuts)?)),
+            Way::Hash => match Cut::best(&reached, site.cuts, site.depth) {
+                Some(cut) => {
+                    let common = Common {
+                        cuts: [site.cuts, &[cut]].concat(),
+                        depth: site.depth + 1,
+                        room: site.room,
+                        default,
+                    };
+                    Form::Cut(Box::new(SubTables::new(store, members, common)?))
+                }
+                None => Form::Hash(hash_parts(store, members)),
+            },
+        };
+        if matches!(&form, Form::Hash(parts) if parts.len() > MAX_PARTS) {
+            return Err(TOO_MANY);
+        }
+        let (form, shown) = form.with_body(store, members, default, near_bytes(site.count))?;
+        Ok(Self {
+            form,
+            shown,
+            last: last.map(|planned| planned.rank),
+        })
+    }
+}
+
+/// How many bytes one of so many sub-tables may have to be searched without pauses.
+fn near_bytes(count: usize) -> usize {
+    NEAR_BYTES / count.max(1)
+}
+
+/// Entries as they are looked at for a form.
+fn planned<'a>(
+    entries: impl Iterator<Item = (&'a Rank, &'a Arc<FlowEntry>)>,
+) -> Result<Vec<Planned>, NeedsRebuild> {
+    let planned = entries.map(|(&rank, entry)| {
+        Ok(Planned {
+            rank,
+            entry: entry.clone(),
+            key: Key::new(&entry.match_).ok_or(NeedsRebuild)?,
+        })
+    });
+    planned.collect()
+}
+
+/// The same with the flow records that they have.
+fn members_of<'a>(
+    store: &Store,
+    planned: &'a [Planned],
+    room: usize,
+) -> Result<Vec<Member<'a>>, NeedsRebuild> {
+    let members = planned.iter().map(|planned| {
+        let place = store.place_of(&planned.entry, room);
+        place.map(|place| Member { planned, place })
+    });
+    members.collect::<Option<_>>().ok_or(NeedsRebuild)
+}

@@ -1,0 +1,135 @@
+//! Where what carries out tables and actions comes from.
+
+#[cfg(target_arch = "x86_64")]
+use super::machine::{Assembler, Code, CodeCache, CodeError, CodeKey};
+use crate::fast::datapath::action_program::ActionProgram;
+use crate::fast::datapath::backend::Backend;
+use crate::fast::datapath::table::Template;
+use std::io;
+use std::sync::Arc;
+
+/// How many bytes machine code may take altogether. Each table and each action program takes a page.
+#[cfg(target_arch = "x86_64")]
+const CODE_BYTES_MAX: usize = 64 << 20;
+
+/// What carries out a table or the actions of a flow record, and owns what that takes.
+#[derive(Clone, Debug)]
+pub(super) enum Executor {
+    /// The interpreter carries out tables by their template.
+    Template,
+    /// The interpreter carries out action programs.
+    Program(Arc<ActionProgram>),
+    /// Machine code.
+    #[cfg(target_arch = "x86_64")]
+    Code(Arc<Code>),
+}
+
+impl Executor {
+    /// What stands in [`Body::code`](crate::fast::datapath::table::Body::code) or
+    /// [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code).
+    pub fn address(&self) -> u64 {
+        match self {
+            Self::Template => 0,
+            Self::Program(program) => Arc::as_ptr(program) as u64,
+            #[cfg(target_arch = "x86_64")]
+            Self::Code(code) => code.address(),
+        }
+    }
+
+    /// The instructions of machine code, one a line; `None` for the interpreter.
+    pub fn listing(&self) -> Option<String> {
+        match self {
+            Self::Template | Self::Program(_) => None,
+            #[cfg(target_arch = "x86_64")]
+            Self::Code(code) => Some(code.listing()),
+        }
+    }
+}
+
+/// Makes executors.
+#[derive(Debug)]
+pub(super) enum Generator {
+    Interpreter,
+    #[cfg(target_arch = "x86_64")]
+    Machine {
+        assembler: Assembler,
+        cache: CodeCache,
+    },
+}
+
+impl Generator {
+    /// `is_shared` is whether several threads count in the same flow records.
+    pub fn new(backend: Backend, is_shared: bool) -> Self {
+        match backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::MachineCode => Self::Machine {
+                assembler: Assembler::new(CODE_BYTES_MAX, is_shared),
+                cache: CodeCache::default(),
+            },
+            _ => Self::Interpreter,
+        }
+    }
+
+    /// How many bytes the code takes, in whole pages.
+    pub fn used_bytes(&self) -> usize {
+        match self {
+            Self::Interpreter => 0,
+            #[cfg(target_arch = "x86_64")]
+            Self::Machine { assembler, .. } => assembler.used_bytes(),
+        }
+    }
+
+    /// What carries out actions.
+    ///
+    /// # Errors
+    /// The system's, if it has no memory for code; [`io::ErrorKind::OutOfMemory`] where code takes all that it may.
+    pub fn actions(&mut self, program: &ActionProgram) -> io::Result<Executor> {
+        match self {
+            Self::Interpreter => Ok(Executor::Program(Arc::new(program.clone()))),
+            #[cfg(target_arch = "x86_64")]
+            Self::Machine { assembler, cache } => {
+                let code = cache.get(assembler, &CodeKey::Actions(program.clone()));
+                code.map(Executor::Code).map_err(refused)
+            }
+        }
+    }
+
+    /// What searches a table. `programs` are those of the actions of a direct template's rules.
+    ///
+    /// # Errors
+    /// As for [`Generator::actions`].
+    pub fn table(
+        &mut self,
+        template: &Template,
+        programs: &[&ActionProgram],
+    ) -> io::Result<Executor> {
+        match self {
+            Self::Interpreter => Ok(Executor::Template),
+            #[cfg(target_arch = "x86_64")]
+            Self::Machine { assembler, cache } => {
+                let code = match template {
+                    Template::Direct(rules) if rules.is_empty() => {
+                        cache.get(assembler, &CodeKey::Nothing)
+                    }
+                    Template::Direct(rules) => {
+                        let rules: Vec<_> = rules.iter().zip(programs.iter().copied()).collect();
+                        assembler.direct(&rules).map(Arc::new)
+                    }
+                    Template::Hash(parts) => cache.get(assembler, &CodeKey::Hash(parts.clone())),
+                    Template::Lpm(part) => cache.get(assembler, &CodeKey::Lpm(part.clone())),
+                    Template::Cut(mask) => cache.get(assembler, &CodeKey::Cut(mask.clone())),
+                    Template::Plain => cache.get(assembler, &CodeKey::Plain),
+                };
+                code.map(Executor::Code).map_err(refused)
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn refused(error: CodeError) -> io::Error {
+    match error {
+        CodeError::Refused(error) => error,
+        error => io::Error::new(io::ErrorKind::OutOfMemory, error),
+    }
+}

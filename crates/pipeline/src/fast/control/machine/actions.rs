@@ -1,0 +1,232 @@
+//! The code of action programs.
+//!
+//! ```text
+//!  checks that change nothing ──► the plain way
+//!  count
+//!  operations, which add up what checksums have to follow
+//!  checksums
+//!  end
+//! ```
+
+use super::emit::Emitter;
+use super::ends;
+use super::operands::place;
+use super::sums::Sums;
+use super::vlan;
+use super::writer::{Pointer, Writer, param};
+use crate::fast::datapath::action_program::{ActionProgram, End, Op};
+use crate::fast::datapath::frame::DROP;
+use crate::fast::datapath::kinds::Kinds;
+use crate::fast::datapath::offset;
+use crate::fast::datapath::table::{FlowRecord, TableCounts};
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+use std::mem::offset_of;
+
+/// `rax` holds the flow record. `rdx` is for whatever is at hand, `r8` for the pointer to `data` or `transport`, `r9` for
+/// `network`; `r10` and `r11` are those of [`Sums`].
+pub(super) fn emit(
+    emitter: &mut Emitter,
+    program: &ActionProgram,
+    is_shared: bool,
+) -> Result<(), IcedError> {
+    if program.end == End::Punt {
+        return ends::punt(emitter);
+    }
+    let mut to_plain = emitter.label();
+    let mut actions = Actions::new(emitter, program);
+    actions.check(to_plain)?;
+    actions.count(is_shared)?;
+    actions.ops()?;
+    actions.end()?;
+    if program.ttl_decrements() > 0 || program.headroom() > 0 {
+        emitter.here(&mut to_plain, "punt")?;
+        ends::punt(emitter)?;
+    }
+    Ok(())
+}
+
+/// The code of one action program.
+struct Actions<'a> {
+    writer: Writer<'a>,
+    program: &'a ActionProgram,
+    sums: Sums,
+}
+
+impl<'a> Actions<'a> {
+    fn new(emitter: &'a mut Emitter, program: &'a ActionProgram) -> Self {
+        Self {
+            writer: Writer::new(emitter, program.require),
+            program,
+            sums: Sums::of(&program.ops),
+        }
+    }
+
+    /// What must not happen after the frame was counted.
+    fn check(&mut self, to_plain: CodeLabel) -> Result<(), IcedError> {
+        let headroom = self.program.headroom() as i32;
+        if headroom > 0 {
+            self.writer.point_to(Pointer::Data)?;
+            let asm = &mut self.writer.emitter.asm;
+            asm.mov(rdx, r8)?;
+            asm.sub(rdx, qword_ptr(place!(frame.floor)))?;
+            asm.cmp(rdx, headroom)?;
+            asm.jb(to_plain)?;
+        }
+        let ops = u32::from(self.program.ttl_decrements());
+        if ops > 0 {
+            self.of_ip("ttl is high enough", |actions, ttl, _| {
+                actions.writer.emitter.asm.cmp(byte_ptr(r9 + ttl), ops)?;
+                actions.writer.emitter.asm.jbe(to_plain)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Counts the frame for the entry and for the table.
+    fn count(&mut self, is_shared: bool) -> Result<(), IcedError> {
+        let asm = &mut self.writer.emitter.asm;
+        asm.mov(edx, dword_ptr(place!(frame.len)))?;
+        if is_shared {
+            asm.lock().inc(qword_ptr(place!(record.counters.packets)))?;
+            asm.lock()
+                .add(qword_ptr(place!(record.counters.bytes)), rdx)?;
+        } else {
+            asm.inc(qword_ptr(place!(record.counters.packets)))?;
+            asm.add(qword_ptr(place!(record.counters.bytes)), rdx)?;
+        }
+        asm.mov(rdx, qword_ptr(place!(context.now_ns)))?;
+        asm.mov(qword_ptr(place!(record.counters.last_used_ns)), rdx)?;
+        ends::count(self.writer.emitter, offset_of!(TableCounts, matches))
+    }
+
+    fn ops(&mut self) -> Result<(), IcedError> {
+        let mut rest = self.program.ops.as_slice();
+        let mut params = offset_of!(FlowRecord, params);
+        while !rest.is_empty() {
+            let taken = match rest {
+                [Op::SetEthDst, Op::SetEthSrc, ..] => {
+                    self.set_both_eth(params)?;
+                    2
+                }
+                [Op::SetTransportSrc, Op::SetTransportDst, ..] => {
+                    self.sums.set_both_ports(&mut self.writer, params)?;
+                    2
+                }
+                _ => {
+                    self.op(rest[0], params)?;
+                    1
+                }
+            };
+            let (done, others) = rest.split_at(taken);
+            params += done.iter().map(|op| op.params_len()).sum::<usize>();
+            rest = others;
+        }
+        self.sums.finish(&mut self.writer)
+    }
+
+    /// One operation, whose parameters are so far behind the beginning of the flow record.
+    fn op(&mut self, op: Op, params: usize) -> Result<(), IcedError> {
+        match op {
+            Op::SetEthDst => self.set_eth(offset::ETH_DST, params),
+            Op::SetEthSrc => self.set_eth(offset::ETH_SRC, params),
+            Op::SetVlanVid => vlan::set_vid(&mut self.writer, params),
+            Op::SetVlanPcp => vlan::set_pcp(&mut self.writer, params),
+            Op::SetIpv4Src => self
+                .sums
+                .set_address(&mut self.writer, offset::IPV4_SRC, params),
+            Op::SetIpv4Dst => self
+                .sums
+                .set_address(&mut self.writer, offset::IPV4_DST, params),
+            Op::SetTransportSrc => self
+                .sums
+                .set_port(&mut self.writer, offset::SRC_PORT, params),
+            Op::SetTransportDst => self
+                .sums
+                .set_port(&mut self.writer, offset::DST_PORT, params),
+            Op::DecNwTtl => self.dec_ttl(),
+            Op::PushVlan(ether_type) => vlan::push(&mut self.writer, ether_type),
+            Op::PopVlan => vlan::pop(&mut self.writer),
+            Op::WriteMetadata => self.write_metadata(params),
+        }
+    }
+
+    fn set_eth(&mut self, at: usize, params: usize) -> Result<(), IcedError> {
+        self.writer.point_to(Pointer::Data)?;
+        let asm = &mut self.writer.emitter.asm;
+        asm.mov(edx, dword_ptr(param(params)))?;
+        asm.mov(dword_ptr(r8 + at as i32), edx)?;
+        asm.movzx(edx, word_ptr(param(params + 4)))?;
+        asm.mov(word_ptr(r8 + at as i32 + 4), dx)
+    }
+
+    /// Both addresses lie behind each other, in the frame as in the flow record.
+    fn set_both_eth(&mut self, params: usize) -> Result<(), IcedError> {
+        self.writer.point_to(Pointer::Data)?;
+        let asm = &mut self.writer.emitter.asm;
+        asm.mov(rdx, qword_ptr(param(params)))?;
+        asm.mov(qword_ptr(r8), rdx)?;
+        asm.mov(edx, dword_ptr(param(params + 8)))?;
+        asm.mov(dword_ptr(r8 + 8), edx)
+    }
+
+    fn dec_ttl(&mut self) -> Result<(), IcedError> {
+        self.of_ip("ttl decremented", |actions, ttl, is_v4| {
+            actions.writer.emitter.asm.dec(byte_ptr(r9 + ttl))?;
+            if is_v4 {
+                actions.sums.ttl_decremented(&mut actions.writer)
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    fn write_metadata(&mut self, params: usize) -> Result<(), IcedError> {
+        let asm = &mut self.writer.emitter.asm;
+        asm.mov(rdx, qword_ptr(place!(frame.metadata)))?;
+        asm.and(rdx, qword_ptr(param(params + 8)))?;
+        asm.or(rdx, qword_ptr(param(params)))?;
+        asm.mov(qword_ptr(place!(frame.metadata)), rdx)
+    }
+
+    /// Code for IPv4 or IPv6, whichever the frame is of, with the place of the TTL behind `r9`, and whether it is IPv4's.
+    fn of_ip(
+        &mut self,
+        behind: &str,
+        mut code: impl FnMut(&mut Self, i32, bool) -> Result<(), IcedError>,
+    ) -> Result<(), IcedError> {
+        self.writer.point_to_network()?;
+        if self.writer.known.contains(Kinds::IPV4) {
+            return code(self, offset::IPV4_TTL as i32, true);
+        }
+        if self.writer.known.contains(Kinds::IPV6) {
+            return code(self, offset::IPV6_HOP_LIMIT as i32, false);
+        }
+        let (mut not_v4, mut done) = (self.writer.emitter.label(), self.writer.emitter.label());
+        self.writer.unless(Kinds::IPV4, not_v4)?;
+        code(self, offset::IPV4_TTL as i32, true)?;
+        self.writer.emitter.asm.jmp(done)?;
+        self.writer.emitter.here(&mut not_v4, "not IPv4")?;
+        self.writer.unless(Kinds::IPV6, done)?;
+        code(self, offset::IPV6_HOP_LIMIT as i32, false)?;
+        self.writer.here(&mut done, behind)
+    }
+
+    fn end(&mut self) -> Result<(), IcedError> {
+        let asm = &mut self.writer.emitter.asm;
+        match self.program.end {
+            End::Output => {
+                asm.mov(edx, dword_ptr(place!(record.target)))?;
+                asm.mov(r8d, DROP)?;
+                asm.cmp(edx, dword_ptr(place!(frame.in_port)))?;
+                asm.cmove(edx, r8d)?;
+            }
+            End::InPort => asm.mov(edx, dword_ptr(place!(frame.in_port)))?,
+            End::Goto => return ends::goto(self.writer.emitter),
+            End::Drop => return ends::verdict(self.writer.emitter, DROP),
+            End::Punt => return ends::punt(self.writer.emitter),
+        }
+        asm.mov(dword_ptr(place!(frame.out_port)), edx)?;
+        asm.ret()
+    }
+}

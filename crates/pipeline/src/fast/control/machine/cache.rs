@@ -1,0 +1,87 @@
+//! Code by what it is made of, so that tables and entries that are alike share it.
+
+use super::{Assembler, Code, CodeError};
+use crate::fast::datapath::action_program::ActionProgram;
+use crate::fast::datapath::key::KeyMask;
+use crate::fast::datapath::table::{HashPart, LpmPart};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+/// What code is the same for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum CodeKey {
+    /// Of a [`Template::Hash`](crate::fast::datapath::table::Template::Hash).
+    Hash(Vec<HashPart>),
+    /// Of a [`Template::Lpm`](crate::fast::datapath::table::Template::Lpm).
+    Lpm(LpmPart),
+    /// Of a [`Template::Cut`](crate::fast::datapath::table::Template::Cut).
+    Cut(KeyMask),
+    /// Of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct) without rules, which most tables have.
+    Nothing,
+    /// Of a [`Template::Plain`](crate::fast::datapath::table::Template::Plain).
+    Plain,
+    /// Of an action program.
+    Actions(ActionProgram),
+}
+
+/// Code that somebody uses, by what it is made of. Whoever got some keeps it as long as frames may come to it; after that
+/// it goes.
+#[derive(Debug, Default)]
+pub(crate) struct CodeCache {
+    codes: HashMap<CodeKey, Weak<Code>>,
+}
+
+impl CodeCache {
+    /// The code for a key, made now unless somebody has it already. What nobody has any more is forgotten whenever
+    /// some is made, which takes far longer.
+    ///
+    /// # Errors
+    /// Those of the assembler.
+    pub fn get(&mut self, assembler: &Assembler, key: &CodeKey) -> Result<Arc<Code>, CodeError> {
+        if let Some(code) = self.codes.get(key).and_then(Weak::upgrade) {
+            return Ok(code);
+        }
+        self.codes.retain(|_, code| code.strong_count() > 0);
+        let code = Arc::new(match key {
+            CodeKey::Hash(parts) => assembler.hash(parts),
+            CodeKey::Lpm(part) => assembler.lpm(part),
+            CodeKey::Cut(mask) => assembler.cut(mask),
+            CodeKey::Nothing => assembler.direct(&[]),
+            CodeKey::Plain => assembler.plain(),
+            CodeKey::Actions(program) => assembler.actions(program),
+        }?);
+        self.codes.insert(key.clone(), Arc::downgrade(&code));
+        Ok(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_shared_while_somebody_has_it() {
+        let assembler = Assembler::new(1 << 20, false);
+        let mut cache = CodeCache::default();
+        let first = cache.get(&assembler, &CodeKey::Plain).unwrap();
+        let second = cache.get(&assembler, &CodeKey::Plain).unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        assert_eq!(assembler.used_bytes(), 4096);
+        drop((first, second));
+        assert_eq!(assembler.used_bytes(), 0);
+        assert!(cache.get(&assembler, &CodeKey::Plain).is_ok());
+    }
+
+    #[test]
+    fn room_is_bounded() {
+        let assembler = Assembler::new(4096, false);
+        let mut cache = CodeCache::default();
+        let plain = cache.get(&assembler, &CodeKey::Plain);
+        assert!(matches!(
+            assembler.plain(),
+            Err(CodeError::NoRoom { limit_bytes: 4096 })
+        ));
+        drop(plain);
+        assert!(assembler.plain().is_ok());
+    }
+}

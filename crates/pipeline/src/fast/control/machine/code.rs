@@ -1,0 +1,37 @@
+//! Code that is finished.
+
+use super::error::CodeError;
+use super::listing::{self, Names};
+use super::memory::{Executable, Room};
+use std::sync::Arc;
+
+/// Code, which runs from its first byte and goes when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Code {
+    executable: Executable,
+    names: Names,
+}
+
+impl Code {
+    pub(super) fn new(bytes: &[u8], names: Names, room: &Arc<Room>) -> Result<Self, CodeError> {
+        let executable = Executable::new(bytes, room)?;
+        Ok(Self { executable, names })
+    }
+
+    /// Where it begins, for [`Body::code`](crate::fast::datapath::table::Body::code) or
+    /// [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code).
+    pub fn address(&self) -> u64 {
+        self.bytes().as_ptr().addr() as u64
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.executable.bytes()
+    }
+
+    /// Its instructions, one a line. No absolute address is in it: places in the code and in structures have names, and
+    /// flow records are numbered.
+    pub fn listing(&self) -> String {
+        listing::of(self.bytes(), &self.names)
+    }
+}

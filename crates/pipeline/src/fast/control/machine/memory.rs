@@ -1,0 +1,135 @@
+//! Memory that code runs in: written first, then made executable, and never both (W^X).
+
+use super::error::CodeError;
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Memory is mapped in pages of this.
+const PAGE_BYTES: usize = 4096;
+
+/// What lies in a cache line.
+const LINE_BYTES: usize = 64;
+
+/// How much memory code takes, and may take.
+#[derive(Debug)]
+pub(super) struct Room {
+    limit_bytes: usize,
+    used_bytes: AtomicUsize,
+    /// Counts code, for where in its page the next begins.
+    count: AtomicUsize,
+}
+
+impl Room {
+    pub fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            used_bytes: AtomicUsize::new(0),
+            count: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Relaxed)
+    }
+
+    /// How far behind its page's beginning the next code goes: were all at the beginning, they would compete for the
+    /// same few sets of the instruction cache.
+    fn skip(&self) -> usize {
+        let lines = PAGE_BYTES / LINE_BYTES;
+        let number = self.count.fetch_add(1, Relaxed);
+        // 27 is odd, so that all lines are used, and far apart by code made one after the other.
+        number.wrapping_mul(27) % lines * LINE_BYTES
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), CodeError> {
+        let more = |used: usize| {
+            used.checked_add(bytes)
+                .filter(|&sum| sum <= self.limit_bytes)
+        };
+        match self.used_bytes.fetch_update(Relaxed, Relaxed, more) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(CodeError::NoRoom {
+                limit_bytes: self.limit_bytes,
+            }),
+        }
+    }
+}
+
+/// Code that can run, and goes when this is dropped.
+#[derive(Debug)]
+pub(super) struct Executable {
+    room: Arc<Room>,
+    mapping: NonNull<u8>,
+    mapping_bytes: usize,
+    skip: usize,
+    len: usize,
+}
+
+// SAFETY: it owns its mapping, which nobody writes to.
+unsafe impl Send for Executable {}
+// SAFETY: the same.
+unsafe impl Sync for Executable {}
+
+impl Executable {
+    /// Maps a copy of the code.
+    ///
+    /// # Errors
+    /// No room, or the system refuses.
+    pub fn new(code: &[u8], room: &Arc<Room>) -> Result<Self, CodeError> {
+        let skip = room.skip();
+        let mapping_bytes = (skip + code.len()).next_multiple_of(PAGE_BYTES);
+        room.take(mapping_bytes)?;
+        let mapping = match map(mapping_bytes) {
+            Ok(mapping) => mapping,
+            Err(error) => {
+                room.used_bytes.fetch_sub(mapping_bytes, Relaxed);
+                return Err(error);
+            }
+        };
+        // From here on, dropping it gives everything back.
+        let executable = Self {
+            room: Arc::clone(room),
+            mapping,
+            mapping_bytes,
+            skip,
+            len: code.len(),
+        };
+        // SAFETY: the mapping is new, writable, and long enough for the code behind `skip`.
+        unsafe {
+            mapping
+                .add(skip)
+                .copy_from_nonoverlapping(NonNull::from(code).cast(), code.len())
+        };
+        let rights = MprotectFlags::READ | MprotectFlags::EXEC;
+        // SAFETY: our own mapping, which is not written to from here on.
+        unsafe { mprotect(mapping.as_ptr().cast(), mapping_bytes, rights) }
+            .map_err(|source| CodeError::Refused(source.into()))?;
+        Ok(executable)
+    }
+
+    /// The code.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `len` bytes were written there, and nobody changes them.
+        unsafe { std::slice::from_raw_parts(self.mapping.add(self.skip).as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        // It fails for addresses that are not a mapping only.
+        // SAFETY: our own mapping; whoever drops code has seen to it that nobody is in it.
+        let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
+        self.room.used_bytes.fetch_sub(self.mapping_bytes, Relaxed);
+    }
+}
+
+fn map(bytes: usize) -> Result<NonNull<u8>, CodeError> {
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: the system chooses where, so nothing of ours is mapped over.
+    let mapping = unsafe { mmap_anonymous(null_mut(), bytes, rights, MapFlags::PRIVATE) }
+        .map_err(|source| CodeError::Refused(source.into()))?;
+    NonNull::new(mapping.cast()).ok_or(CodeError::Refused(Errno::NOMEM.into()))
+}

@@ -1,0 +1,139 @@
+//! Machine code for x86-64: for each way in which a table is searched, and for each action program.
+//!
+//! **What.** [`Assembler`] makes [`Code`]. Tables' code is called as
+//! [`TableCode`](crate::fast::datapath::backend::TableCode), and is done with a frame when `ret` comes with
+//! [`Frame::resume`](crate::fast::datapath::frame::Frame::resume) still 0; else it waits for memory, and is called again
+//! as [`ResumeCode`](crate::fast::datapath::backend::ResumeCode). Code of actions is jumped to with the flow record in
+//! `rax` and the other registers as tables' code has them.
+//!
+//! **Why.** A search that knows what it looks for has no loop over fields, no test for what cannot be, and no
+//! interpreter's jumps; see ESWITCH (SIGCOMM 2016) section 3. Code never knows one table's addresses: ten tables that are
+//! searched alike share it, and with it what the processor learned about its jumps. Only [`Assembler::direct`] is about
+//! one table, as the constants that it compares with are the table.
+//!
+//! **How.** `iced-x86` encodes; sequences are chosen here. Registers that a call may change are used, and no others:
+//!
+//! | register | holds |
+//! | --- | --- |
+//! | `rdi` | the [`Frame`](crate::fast::datapath::frame::Frame) |
+//! | `rsi` | the [`Context`](crate::fast::datapath::table::Context) |
+//! | `rcx` | the [`Header`](crate::fast::datapath::table::Header) of the table |
+//! | `rdx` | the [`Body`](crate::fast::datapath::table::Body), where a table begins; then it is free |
+//! | `rax` | the [`FlowRecord`](crate::fast::datapath::table::FlowRecord), once found |
+//! | `r8` to `r11` | whatever the code at hand says |
+//!
+//! **Cost.** Some ten microseconds to make, and a page of memory.
+//!
+//! **Thread-safety.** Code never changes once it is made. Counters of flow records are added to without lock unless the assembler
+//! is told that threads share them.
+
+mod actions;
+mod cache;
+mod code;
+mod direct;
+mod emit;
+mod ends;
+mod error;
+mod hash;
+mod listing;
+mod lpm;
+mod memory;
+mod operands;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod vlan;
+mod words;
+mod writer;
+
+pub(crate) use cache::{CodeCache, CodeKey};
+pub(crate) use code::Code;
+pub(crate) use error::CodeError;
+
+use crate::fast::datapath::action_program::ActionProgram;
+use crate::fast::datapath::key::KeyMask;
+use crate::fast::datapath::table::{HashPart, LpmPart, Rule};
+use emit::Emitter;
+use memory::Room;
+use std::sync::Arc;
+
+/// Makes code.
+#[derive(Debug)]
+pub(crate) struct Assembler {
+    room: Arc<Room>,
+    is_shared: bool,
+}
+
+impl Assembler {
+    /// One whose code takes at most so many bytes altogether, counted in whole pages. `is_shared` is whether several
+    /// threads add to the counters of the same flow records.
+    pub fn new(limit_bytes: usize, is_shared: bool) -> Self {
+        Self {
+            room: Arc::new(Room::new(limit_bytes)),
+            is_shared,
+        }
+    }
+
+    /// Bytes that the code takes which is there.
+    pub fn used_bytes(&self) -> usize {
+        self.room.used_bytes()
+    }
+
+    /// The code of a [`Template::Hash`](crate::fast::datapath::table::Template::Hash).
+    ///
+    /// # Errors
+    /// No room, or parts that are no hash tables.
+    pub fn hash(&self, parts: &[HashPart]) -> Result<Code, CodeError> {
+        self.make(|emitter| hash::emit(emitter, parts))
+    }
+
+    /// The code of a [`Template::Lpm`](crate::fast::datapath::table::Template::Lpm).
+    ///
+    /// # Errors
+    /// No room, or a root that is longer than the field.
+    pub fn lpm(&self, part: &LpmPart) -> Result<Code, CodeError> {
+        self.make(|emitter| lpm::emit(emitter, part))
+    }
+
+    /// The code of a [`Template::Cut`](crate::fast::datapath::table::Template::Cut).
+    ///
+    /// # Errors
+    /// No room, or a key of no words or too many.
+    pub fn cut(&self, mask: &KeyMask) -> Result<Code, CodeError> {
+        self.make(|emitter| hash::emit_cut(emitter, mask))
+    }
+
+    /// The code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with its action
+    /// program. It has the flow records' addresses in it, and is good as long as they are.
+    ///
+    /// # Errors
+    /// No room.
+    pub fn direct(&self, rules: &[(&Rule, &ActionProgram)]) -> Result<Code, CodeError> {
+        self.make(|emitter| direct::emit(emitter, rules, self.is_shared))
+    }
+
+    /// The code of a [`Template::Plain`](crate::fast::datapath::table::Template::Plain).
+    ///
+    /// # Errors
+    /// No room.
+    pub fn plain(&self) -> Result<Code, CodeError> {
+        self.make(|emitter| Ok(ends::punt(emitter)?))
+    }
+
+    /// What [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code) is for entries with this action program.
+    ///
+    /// # Errors
+    /// No room.
+    pub fn actions(&self, program: &ActionProgram) -> Result<Code, CodeError> {
+        self.make(|emitter| Ok(actions::emit(emitter, program, self.is_shared)?))
+    }
+
+    fn make(
+        &self,
+        emit: impl FnOnce(&mut Emitter) -> Result<(), CodeError>,
+    ) -> Result<Code, CodeError> {
+        let mut emitter = Emitter::new()?;
+        emit(&mut emitter)?;
+        emitter.finish(&self.room)
+    }
+}

@@ -1,0 +1,115 @@
+//! Places in the structures that code reads and writes. Each structure has a register of its own, in all code.
+
+use crate::fast::datapath::frame::Frame;
+use crate::fast::datapath::key::Base;
+use iced_x86::Register;
+use iced_x86::code_asm::{AsmMemoryOperand, AsmRegister64, rdi};
+use std::mem::offset_of;
+
+/// `place!(frame.len)`: a place in the [`Frame`], which `rdi` points to.
+macro_rules! place {
+    (frame.$field:ident) => {
+        iced_x86::code_asm::rdi + std::mem::offset_of!($crate::fast::datapath::frame::Frame, $field) as i32
+    };
+    (context.$field:ident) => {
+        iced_x86::code_asm::rsi + std::mem::offset_of!($crate::fast::datapath::table::Context, $field) as i32
+    };
+    (header.$field:ident) => {
+        iced_x86::code_asm::rcx + std::mem::offset_of!($crate::fast::datapath::table::Header, $field) as i32
+    };
+    (body.$field:ident) => {
+        iced_x86::code_asm::rdx + std::mem::offset_of!($crate::fast::datapath::table::Body, $field) as i32
+    };
+    (record.$($field:ident).+) => {
+        iced_x86::code_asm::rax + std::mem::offset_of!($crate::fast::datapath::table::FlowRecord, $($field).+) as i32
+    };
+}
+pub(super) use place;
+
+/// What is in [`Frame::kept`] while a table is searched, and how one calls it in listings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// A hash table's: the number of the slot to look at. A trie's: the address of the entry to look at.
+    At,
+    /// The slots' upper half that the key has.
+    Tag,
+    /// The address of the hash table.
+    Slots,
+    /// The address of the block of the slot that has the tag, or of the flow record found.
+    Block,
+    /// The flow record of the parts that were searched already, or null.
+    Best,
+}
+
+impl Kept {
+    const ALL: [(Self, &str); 5] = [
+        (Self::At, "kept.at"),
+        (Self::Tag, "kept.tag"),
+        (Self::Slots, "kept.slots"),
+        (Self::Block, "kept.block"),
+        (Self::Best, "kept.best"),
+    ];
+
+    fn offset(self) -> usize {
+        offset_of!(Frame, kept) + 8 * self as usize
+    }
+
+    /// Its place.
+    pub fn place(self) -> AsmMemoryOperand {
+        rdi + self.offset() as i32
+    }
+}
+
+/// Where a word of the key is kept.
+pub(super) fn key_word(index: usize) -> AsmMemoryOperand {
+    rdi + (offset_of!(Frame, key) + 8 * index) as i32
+}
+
+/// Where a frame holds what offsets are counted from; nothing for the frame itself.
+pub(super) fn pointer_to(base: Base) -> Option<AsmMemoryOperand> {
+    match base {
+        Base::Frame => None,
+        Base::Data => Some(place!(frame.data)),
+        Base::Network => Some(place!(frame.network)),
+        Base::Transport => Some(place!(frame.transport)),
+    }
+}
+
+/// `at` bytes behind what `pointer` holds, or in the frame.
+pub(super) fn within(base: Base, pointer: AsmRegister64, at: impl Into<i32>) -> AsmMemoryOperand {
+    match base {
+        Base::Frame => rdi + at.into(),
+        _ => pointer + at.into(),
+    }
+}
+
+/// What is called so in listings: a place so far behind what the register points to in all code.
+pub(super) fn name_of(register: Register, offset: usize) -> Option<&'static str> {
+    macro_rules! names {
+        ($kind:ty, $prefix:literal: $($($field:ident).+)*) => {
+            [$((offset_of!($kind, $($field).+), concat!($prefix $(, ".", stringify!($field))+)),)*]
+        };
+    }
+    use crate::fast::datapath::table::{Body, Context, FlowRecord, Header};
+    let find = |names: &[(usize, &'static str)]| {
+        let mut names = names.iter();
+        names.find(|(at, _)| *at == offset).map(|(_, name)| *name)
+    };
+    match register {
+        Register::RDI => find(&names!(Frame, "frame":
+            data network transport len kinds in_port vlan_vid vlan_pcp metadata resume header out_port table_id body floor))
+        .or_else(|| {
+            let mut kept = Kept::ALL.iter();
+            kept.find(|(kept, _)| kept.offset() == offset).map(|(_, name)| *name)
+        }),
+        Register::RSI => {
+            find(&names!(Context, "context": now_ns arena headers counts misses_punt))
+        }
+        Register::RCX => find(&names!(Header, "header": body index table_id)),
+        Register::RDX => find(&names!(Body, "body": code default parts)),
+        Register::RAX => {
+            find(&names!(FlowRecord, "record": code rank counters.packets counters.bytes counters.last_used_ns target params))
+        }
+        _ => None,
+    }
+}

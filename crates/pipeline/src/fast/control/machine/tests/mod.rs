@@ -1,0 +1,150 @@
+//! Machine code against plain models, its listings against blessed ones, and what it costs.
+
+mod actions;
+mod cycles;
+mod listings;
+mod tables;
+
+use super::Code;
+use crate::EntryCounters;
+use crate::fast::datapath::action_program::{ActionProgram, End, MAX_PARAMS, Op};
+use crate::fast::datapath::backend::{ResumeCode, TableCode};
+use crate::fast::datapath::frame::Frame;
+use crate::fast::datapath::kinds::Kinds;
+use crate::fast::datapath::table::{
+    Body, Context, FlowRecord, Header, MAX_PARTS, TableCounts, Template, block_units, record_offset,
+};
+use crate::fast::memory::arena::{Arena, Ref};
+use std::mem::offset_of;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// What the code finds around it: two tables, and memory for flow records.
+struct World {
+    arena: Arena,
+    headers: Box<[Header]>,
+    counts: Box<[TableCounts]>,
+    context: Box<Context>,
+}
+
+/// The table that frames are in, and the one that they go to.
+const HERE: usize = 3;
+const THERE: usize = 5;
+const NOW_NS: u64 = 123_456_789;
+
+impl World {
+    fn new() -> Self {
+        let arena = Arena::new(1 << 30).expect("the system has addresses");
+        let headers: Box<[Header]> = (0..8)
+            .map(|index| Header {
+                body: AtomicPtr::new(null_mut()),
+                index,
+                table_id: 100 + index,
+            })
+            .collect();
+        let mut counts: Box<[TableCounts]> = (0..8).map(|_| TableCounts::default()).collect();
+        let context = Box::new(Context {
+            now_ns: NOW_NS,
+            arena: arena.base(),
+            headers: headers.as_ptr(),
+            counts: counts.as_mut_ptr(),
+            misses_punt: 0,
+            is_shared: false,
+        });
+        Self {
+            arena,
+            headers,
+            counts,
+            context,
+        }
+    }
+
+    /// A block with this key and this flow record.
+    fn block(&mut self, key: &[u64], record: &FlowRecord) -> Ref {
+        self.block_for(key, record, MAX_PARAMS)
+    }
+
+    /// The same with room for so many bytes of parameters.
+    fn block_for(&mut self, key: &[u64], record: &FlowRecord, params: usize) -> Ref {
+        let block = self.arena.allocate(block_units(key.len(), params));
+        let block = block.expect("the arena has room");
+        let pointer = self.arena.pointer(block);
+        let record_bytes = offset_of!(FlowRecord, params) + params;
+        // SAFETY: the block is new, and long enough for the key and as much of the flow record.
+        unsafe {
+            pointer
+                .cast::<u64>()
+                .copy_from_nonoverlapping(key.as_ptr(), key.len());
+            let to = pointer.add(record_offset(key.len()));
+            to.copy_from_nonoverlapping((&raw const *record).cast(), record_bytes);
+        }
+        block
+    }
+
+    /// The flow record of a block whose key has so many words.
+    fn record(&self, block: Ref, words: usize) -> *mut FlowRecord {
+        self.arena
+            .pointer(block)
+            .wrapping_add(record_offset(words))
+            .cast()
+    }
+
+    fn count(&self, index: usize) -> (u64, u64) {
+        let counts = &self.counts[index];
+        (counts.matches.load(Relaxed), counts.misses.load(Relaxed))
+    }
+
+    /// Takes a frame through the table with this body, over all pauses. Returns how many there were.
+    fn run(&self, frame: &mut Frame, body: &Body) -> usize {
+        frame.resume = 0;
+        // SAFETY: `code` is that of a table, and all that the body leads to is there.
+        unsafe {
+            let code: TableCode = std::mem::transmute(body.code);
+            code(frame, &*self.context, body, &self.headers[HERE]);
+        }
+        let mut pauses = 0;
+        while frame.resume != 0 {
+            let resume = std::mem::replace(&mut frame.resume, 0);
+            // What calls do to registers and memory in between must not matter.
+            frame.out_port = 0xdead;
+            // SAFETY: the code itself said so.
+            unsafe {
+                let code: ResumeCode = std::mem::transmute(resume);
+                code(frame, &*self.context);
+            }
+            pauses += 1;
+        }
+        pauses
+    }
+}
+
+/// A body of this code, without parts.
+fn body(code: &Code) -> Body {
+    Body {
+        code: code.address(),
+        default: std::ptr::null(),
+        parts: [const { AtomicPtr::new(null_mut()) }; MAX_PARTS],
+        template: Template::Plain,
+    }
+}
+
+/// A flow record whose actions are this code.
+fn record(code: &Code, rank: u64, target: u32, params: &[u8]) -> FlowRecord {
+    let mut bytes = [0; MAX_PARAMS];
+    bytes[..params.len()].copy_from_slice(params);
+    FlowRecord {
+        code: code.address(),
+        rank,
+        counters: EntryCounters::default(),
+        target,
+        params: bytes,
+    }
+}
+
+fn program(require: Kinds, ops: &[Op], end: End) -> ActionProgram {
+    ActionProgram {
+        require,
+        ops: ops.to_vec(),
+        end,
+    }
+}

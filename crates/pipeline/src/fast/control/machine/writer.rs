@@ -1,0 +1,74 @@
+//! Code of actions while it is being written: what its registers hold, and what is known of the frame.
+
+use super::emit::Emitter;
+use super::operands::place;
+use crate::fast::datapath::kinds::Kinds;
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+
+/// Code of actions, with what is known at this place of it.
+pub(super) struct Writer<'a> {
+    pub emitter: &'a mut Emitter,
+    /// The headers that the frame has for sure.
+    pub known: Kinds,
+    /// What is in `r8`.
+    pub pointer: Option<Pointer>,
+    /// Whether `network` is in `r9`.
+    pub has_network: bool,
+}
+
+/// What `r8` may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pointer {
+    Data,
+    Transport,
+}
+
+impl<'a> Writer<'a> {
+    /// Code for frames that have these headers.
+    pub fn new(emitter: &'a mut Emitter, require: Kinds) -> Self {
+        Self {
+            emitter,
+            known: require,
+            pointer: None,
+            has_network: false,
+        }
+    }
+
+    /// Goes elsewhere with frames that have not this one header.
+    pub fn unless(&mut self, kind: Kinds, otherwise: CodeLabel) -> Result<(), IcedError> {
+        super::words::require(self.emitter, kind, otherwise)
+    }
+
+    /// A place where ways meet.
+    pub fn here(&mut self, label: &mut CodeLabel, name: &str) -> Result<(), IcedError> {
+        self.emitter.here(label, name)
+    }
+
+    /// Puts a pointer into `r8`, unless it is there.
+    pub fn point_to(&mut self, pointer: Pointer) -> Result<(), IcedError> {
+        if self.pointer == Some(pointer) {
+            return Ok(());
+        }
+        self.pointer = Some(pointer);
+        let place = match pointer {
+            Pointer::Data => place!(frame.data),
+            Pointer::Transport => place!(frame.transport),
+        };
+        self.emitter.asm.mov(r8, qword_ptr(place))
+    }
+
+    /// Puts the pointer to the network header into `r9`, unless it is there.
+    pub fn point_to_network(&mut self) -> Result<(), IcedError> {
+        if self.has_network {
+            return Ok(());
+        }
+        self.has_network = true;
+        self.emitter.asm.mov(r9, qword_ptr(place!(frame.network)))
+    }
+}
+
+/// A parameter, so far behind the beginning of the flow record.
+pub(super) fn param(offset: usize) -> AsmMemoryOperand {
+    rax + offset as i32
+}

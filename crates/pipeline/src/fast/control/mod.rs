@@ -1,0 +1,23 @@
+//! What runs for each change, in one thread.
+//!
+//! - `compiler` follows what changes in a pipeline; `form` is one table's form, `plan` which template it gets, and
+//!   `decompose` by what it is cut (`cut`, `route` and `planned` are what these decide about).
+//! - `match_key` makes a key of a match, `translate` an action program of instructions.
+//! - `store` has the flow records, `generator` the code; `machine` is the code generator for x86-64.
+//! - `explain` tells people what came of it.
+
+pub(crate) mod compiler;
+pub(crate) mod config;
+mod cut;
+mod decompose;
+pub(crate) mod explain;
+mod form;
+mod generator;
+#[cfg(target_arch = "x86_64")]
+mod machine;
+mod match_key;
+mod plan;
+mod planned;
+mod route;
+mod store;
+mod translate;

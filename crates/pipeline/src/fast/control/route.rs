@@ -1,0 +1,167 @@
+//! Entries that are prefixes of one address, and whether the longest prefix that a packet matches is its entry.
+
+use super::cut::Cut;
+use super::planned::Planned;
+use crate::EntryMatch;
+use crate::fast::datapath::key::{Base, Word};
+use crate::fast::datapath::kinds::{Depth, Kinds};
+use crate::fast::datapath::table::LpmPart;
+use crate::fast::memory::lpm::Prefix;
+use std::collections::{BTreeMap, HashSet};
+use urtica_wire::OxmField;
+
+/// An entry's match, where it is a prefix of one address.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    /// `None` for one that only asks for a version of IP: a prefix of no bits, of any address.
+    field: Option<OxmField>,
+    require: Kinds,
+    bits: u128,
+    pub len: u32,
+}
+
+/// What the routes of one table have in common.
+#[derive(Debug, Default)]
+pub(super) struct RouteTable {
+    field: Option<OxmField>,
+    require: Kinds,
+    /// The priority of each length, and how many routes there are of it.
+    lengths: BTreeMap<u32, (u16, usize)>,
+}
+
+/// Why a route cannot be searched with others by the longest prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PrefixObstacle {
+    /// It is a prefix of another address.
+    Address,
+    /// It would not have the priority that its length has, or one between those of the next lengths.
+    Priority,
+}
+
+impl Route {
+    /// The prefix that a match is, if it is one.
+    pub fn new(match_: &EntryMatch, require: Kinds) -> Option<Self> {
+        Self::within(match_, require, &[])
+    }
+
+    /// The same for an entry of a sub-table, all packets of which have what the cuts tell.
+    pub fn within(match_: &EntryMatch, require: Kinds, cuts: &[Cut]) -> Option<Self> {
+        use OxmField::*;
+        let mut fields = match_.fields().iter().filter(|(field, _, mask)| {
+            *field != EthType && !cuts.iter().any(|cut| cut.implies(*field, *mask))
+        });
+        let (field, value, mask) = match fields.next() {
+            Some(&(field, value, mask)) => (Some(field), value, mask),
+            None => (None, 0, 0),
+        };
+        let is_alone = fields.next().is_none();
+        let width = match field {
+            Some(Ipv4Src | Ipv4Dst) => 32,
+            Some(Ipv6Src | Ipv6Dst) => 128,
+            None if require == Kinds::IPV4 || require == Kinds::IPV6 => 128,
+            _ => return None,
+        };
+        let mask = mask << (128 - width);
+        let is_prefix = mask.leading_ones() == mask.count_ones();
+        (is_alone && is_prefix).then_some(Self {
+            field,
+            require,
+            bits: value << (128 - width),
+            len: mask.count_ones(),
+        })
+    }
+
+    /// The same for the trie.
+    pub fn prefix(&self) -> Prefix {
+        Prefix::new(&self.bits.to_be_bytes(), self.len)
+    }
+}
+
+impl RouteTable {
+    /// What the routes have in common, if these are routes, of different lengths, and can be searched as such: those of
+    /// a table, or of a sub-table that these cuts have made.
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Planned>, cuts: &[Cut]) -> Option<Self> {
+        let mut table = Self::default();
+        let mut known = HashSet::new();
+        for planned in entries {
+            let require = planned.key.mask.require;
+            let route = Route::within(&planned.entry.match_, require, cuts)?;
+            // In a sub-table, two entries may be the same prefix.
+            let is_new = cuts.is_empty() || known.insert((route.bits, route.len));
+            if !is_new || !table.add(&route, planned.rank.priority()) {
+                return None;
+            }
+        }
+        (table.field.is_some() && table.lengths.len() > 1).then_some(table)
+    }
+
+    /// Adds a route, or returns `false` where the longest prefix would not be that of the highest priority any more.
+    pub fn add(&mut self, route: &Route, priority: u16) -> bool {
+        let fits = self.obstacle(route, priority).is_none();
+        if fits {
+            self.count(route, priority);
+        }
+        fits
+    }
+
+    /// What stands against searching this route with the others.
+    pub fn obstacle(&self, route: &Route, priority: u16) -> Option<PrefixObstacle> {
+        let is_first = self.lengths.is_empty();
+        let is_like = self.field.is_none() || route.field.is_none() || self.field == route.field;
+        if !(is_first || is_like && self.require == route.require) {
+            return Some(PrefixObstacle::Address);
+        }
+        let shorter = self.lengths.range(..route.len).next_back();
+        let longer = self.lengths.range(route.len + 1..).next();
+        let is_in_order = shorter.is_none_or(|(_, &(other, _))| other < priority)
+            && longer.is_none_or(|(_, &(other, _))| other > priority);
+        let same = self.lengths.get(&route.len).map(|&(other, _)| other);
+        let fits = is_in_order && same.is_none_or(|other| other == priority);
+        (!fits).then_some(PrefixObstacle::Priority)
+    }
+
+    /// Adds a route that nothing stands against.
+    pub fn count(&mut self, route: &Route, priority: u16) {
+        self.lengths.entry(route.len).or_insert((priority, 0)).1 += 1;
+        self.field = self.field.or(route.field);
+        self.require = route.require;
+    }
+
+    /// Takes a route out.
+    pub fn remove(&mut self, route: &Route) {
+        if let Some((_, count)) = self.lengths.get_mut(&route.len) {
+            *count -= 1;
+            if *count == 0 {
+                self.lengths.remove(&route.len);
+            }
+        }
+    }
+
+    /// How machine code searches it.
+    pub fn part(&self, root_bits: u8, room: usize, is_far: bool) -> LpmPart {
+        let (at, len) = match self.field {
+            Some(OxmField::Ipv4Src) => (12, 4),
+            Some(OxmField::Ipv6Src) => (8, 16),
+            Some(OxmField::Ipv6Dst) => (24, 16),
+            _ => (16, 4),
+        };
+        LpmPart {
+            require: self.require,
+            depth: Depth::Network,
+            field: Word {
+                base: Base::Network,
+                at,
+                mask: 0,
+            },
+            len,
+            root_bits,
+            room,
+            is_far,
+        }
+    }
+
+    /// Bytes of its keys.
+    pub fn key_bytes(&self) -> usize {
+        self.part(0, 0, false).len.into()
+    }
+}

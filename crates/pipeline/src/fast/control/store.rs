@@ -1,0 +1,466 @@
+//! What the compiled tables are made from: flow records, and everything that is freed only when no packet needs it.
+
+use super::config::CompileConfig;
+use super::generator::{Executor, Generator};
+use crate::FlowEntry;
+use crate::counters::EntryCounts;
+use crate::fast::control::translate::BoundProgram;
+use crate::fast::datapath::action_program::ActionProgram;
+use crate::fast::datapath::compiled::Compiled;
+use crate::fast::datapath::kinds::{Depth, Kinds};
+use crate::fast::datapath::table::{
+    Body, FlowRecord, Rule, SubTablePointer, Template, block_units, record_at, record_offset,
+    sub_pointer_at, sub_pointer_units,
+};
+use crate::fast::memory::arena::{Arena, NODE_UNITS, Ref, UNIT_BYTES};
+use crate::fast::memory::epoch::Retired;
+use crate::fast::memory::hash_table::{HashTable, SlotArray};
+use crate::fast::memory::lpm::Trie;
+use std::collections::HashMap;
+use std::io;
+use std::mem::offset_of;
+use std::ptr::addr_of_mut;
+use std::sync::Arc;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use urtica_wire::FlowModFlags;
+
+/// How many action programs that no flow record has any more are kept, in case that one comes that has.
+const SPARE_PROGRAMS: usize = 64;
+
+/// Memory and code of all tables of one pipeline, as the one thread that changes them has them.
+#[derive(Debug)]
+pub(super) struct Store {
+    pub compiled: Arc<Compiled>,
+    pub arena: Arena,
+    /// Whether tables may be cut.
+    pub decomposes: bool,
+    generator: Generator,
+    programs: HashMap<ActionProgram, KnownProgram>,
+    /// The program of each executor that stands in a flow record.
+    by_address: HashMap<u64, ActionProgram>,
+    /// How many of `programs` no flow record has.
+    spare_programs: usize,
+    retired: Retired<Garbage>,
+}
+
+/// What carries out an action program, and how many flow records have it.
+#[derive(Debug)]
+struct KnownProgram {
+    executor: Executor,
+    records: usize,
+}
+
+/// What is freed once no packet can be in it.
+#[derive(Debug)]
+enum Garbage {
+    Block(OldBlock),
+    Replaced(OldEntry),
+    Form(OldForm),
+    /// A mark: what was retired before it is gone when it is.
+    Mark,
+}
+
+/// What found a table's flow records.
+#[derive(Debug)]
+pub(super) enum OldForm {
+    Slots(#[expect(dead_code, reason = "freed with this")] SlotArray),
+    Hash(#[expect(dead_code, reason = "freed with this")] HashTable),
+    Trie(Box<Trie>),
+    /// A node of a trie.
+    Node(Ref),
+    /// A sub-table pointer, and how many words the key before it has.
+    SubTablePointer(Ref, usize),
+    Body(#[expect(dead_code, reason = "freed with this")] OwnedBody),
+}
+
+/// A flow record that is not linked any more, with the block that it is in.
+#[derive(Debug)]
+struct OldBlock {
+    block: Ref,
+    /// How many words the key before the flow record has.
+    words: usize,
+    /// Who gets what is counted after `taken`.
+    heir: Option<Arc<FlowEntry>>,
+    taken: EntryCounts,
+    /// The flags of the entry that the flow record counted for: what it did not ask for, the heir does not get.
+    flags: FlowModFlags,
+}
+
+/// An entry that another one took the place of, which goes on with its counts: those too that come to the old one from
+/// blocks retired before, once these are freed.
+#[derive(Debug)]
+struct OldEntry {
+    old: Arc<FlowEntry>,
+    new: Arc<FlowEntry>,
+    /// What the new one began with.
+    taken: EntryCounts,
+}
+
+/// A body and what its code is in.
+#[derive(Debug)]
+pub(super) struct OwnedBody {
+    pub body: Box<Body>,
+    pub executor: Executor,
+}
+
+/// A flow record, where it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordPlace {
+    pub block: Ref,
+    /// How many words there are before the flow record.
+    pub words: usize,
+    pub record: *mut FlowRecord,
+}
+
+impl Store {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// The system's, if it has no memory for code.
+    pub fn new(arena: Arena, config: CompileConfig) -> io::Result<Self> {
+        let (backend, is_shared) = (config.backend.here(), config.is_shared);
+        let mut generator = Generator::new(backend, is_shared);
+        let plain = generator.table(&Template::Plain, &[])?;
+        let compiled = Compiled::new(
+            arena.base(),
+            backend,
+            plain.address(),
+            Box::new(plain),
+            is_shared,
+        );
+        let compiled = Arc::new(compiled);
+        Ok(Self {
+            arena,
+            decomposes: config.decomposes,
+            generator,
+            programs: HashMap::new(),
+            by_address: HashMap::new(),
+            spare_programs: 0,
+            retired: Retired::new(&compiled.epochs),
+            compiled,
+        })
+    }
+
+    /// How many bytes code takes, in whole pages.
+    pub fn code_bytes(&self) -> usize {
+        self.generator.used_bytes()
+    }
+
+    /// A flow record for an entry, behind these words; nobody sees it yet. `None` where there is no memory.
+    pub fn make_record(
+        &mut self,
+        entry: &FlowEntry,
+        rank: u64,
+        require: Kinds,
+        words: &[u64],
+    ) -> Option<RecordPlace> {
+        let bound = BoundProgram::new(entry, require);
+        let units = block_units(words.len(), bound.params.len());
+        let block = self.arena.allocate(units)?;
+        self.reach_depth(bound.program.depth());
+        let Ok(code) = self.code_for(&bound.program) else {
+            self.arena.free(block, units);
+            return None;
+        };
+        // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
+        let record = unsafe {
+            let start = self.arena.pointer(block);
+            start
+                .cast::<u64>()
+                .copy_from_nonoverlapping(words.as_ptr(), words.len());
+            let record = record_at(self.arena.base(), block, words.len());
+            addr_of_mut!((*record).code).write(code);
+            addr_of_mut!((*record).rank).write(rank);
+            addr_of_mut!((*record).target).write(bound.target);
+            let params = addr_of_mut!((*record).params).cast::<u8>();
+            params.copy_from_nonoverlapping(bound.params.as_ptr(), bound.params.len());
+            record
+        };
+        Some(RecordPlace {
+            block,
+            words: words.len(),
+            record,
+        })
+    }
+
+    /// The address of what carries out a program, for one more flow record.
+    fn code_for(&mut self, program: &ActionProgram) -> io::Result<u64> {
+        if let Some(known) = self.programs.get_mut(program) {
+            self.spare_programs -= usize::from(known.records == 0);
+            known.records += 1;
+            return Ok(known.executor.address());
+        }
+        let executor = self.generator.actions(program)?;
+        let address = executor.address();
+        self.by_address.insert(address, program.clone());
+        self.programs.insert(
+            program.clone(),
+            KnownProgram {
+                executor,
+                records: 1,
+            },
+        );
+        Ok(address)
+    }
+
+    /// The machine code of actions of a program that some flow record has, if there is any.
+    pub fn listing(&self, program: &ActionProgram) -> Option<String> {
+        self.programs.get(program)?.executor.listing()
+    }
+
+    /// A body, and what carries it out; nobody sees it yet.
+    ///
+    /// # Errors
+    /// The system's, if it has no memory for code.
+    pub fn make_body(
+        &mut self,
+        template: Template,
+        default: *const FlowRecord,
+        parts: &[*const u8],
+    ) -> io::Result<OwnedBody> {
+        let programs = match &template {
+            Template::Direct(rules) => programs_of(rules, &self.by_address),
+            _ => Vec::new(),
+        };
+        let executor = self.generator.table(&template, &programs)?;
+        let mut body = Box::new(Body {
+            code: executor.address(),
+            default,
+            parts: Default::default(),
+            template,
+        });
+        for (place, &part) in body.parts.iter_mut().zip(parts) {
+            *place.get_mut() = part.cast_mut();
+        }
+        self.reach_depth(body.depth());
+        Ok(OwnedBody { body, executor })
+    }
+
+    /// A sub-table pointer behind a key, which leads to this body; nobody sees it yet. `None` where there is no memory.
+    pub fn make_sub_pointer(&mut self, words: &[u64], body: &Body) -> Option<Ref> {
+        let block = self.arena.allocate(sub_pointer_units(words.len()))?;
+        // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
+        unsafe {
+            let start = self.arena.pointer(block);
+            start
+                .cast::<u64>()
+                .copy_from_nonoverlapping(words.as_ptr(), words.len());
+            let sub_pointer = start
+                .add(record_offset(words.len()))
+                .cast::<SubTablePointer>();
+            sub_pointer.write(SubTablePointer {
+                body: AtomicPtr::new(std::ptr::from_ref(body).cast_mut()),
+            });
+        }
+        Some(block)
+    }
+
+    /// Has a sub-table pointer lead to another body. The one until now can be retired then.
+    ///
+    /// # Safety
+    /// The sub-table pointer was made with so many words before it, and is not freed.
+    pub unsafe fn lead(&self, sub_pointer: Ref, words: usize, body: &Body) {
+        // SAFETY: there is a sub-table pointer behind so many words of a block of our arena.
+        let sub_pointer = unsafe { sub_pointer_at(self.arena.base(), sub_pointer, words) };
+        sub_pointer
+            .body
+            .store(std::ptr::from_ref(body).cast_mut(), Release);
+    }
+
+    /// Takes a sub-table pointer back that packets never saw.
+    pub fn forget_sub_pointer(&mut self, sub_pointer: Ref, words: usize) {
+        self.arena.free(sub_pointer, sub_pointer_units(words));
+    }
+
+    /// Shows a table's body to packets. What it was until now can be retired then.
+    pub fn show(&self, index: usize, body: &Body) {
+        let header = &self.compiled.headers[index];
+        header
+            .body
+            .store(std::ptr::from_ref(body).cast_mut(), Release);
+    }
+
+    /// Sees to it that every frame on its way is parsed so deep, before something is shown that needs it.
+    fn reach_depth(&mut self, depth: Depth) {
+        if (depth as u8) > self.compiled.depth.load(Acquire) {
+            self.compiled.depth.store(depth as u8, Release);
+            self.settle();
+        }
+    }
+
+    /// Takes a flow record that packets do not find any more. What it has counted goes to `heir`, and so does what is
+    /// counted by packets that have found it before.
+    pub fn retire_record(&mut self, entry: &FlowEntry, words: usize, heir: Option<Arc<FlowEntry>>) {
+        let Some(record) = record_of(entry) else {
+            return;
+        };
+        let taken = entry.linked.counts();
+        entry.linked.clear();
+        if let Some(heir) = &heir {
+            heir.take_over(taken.wanted(entry.flags));
+        }
+        let block = self.block_of(record, words);
+        self.retired.retire(Garbage::Block(OldBlock {
+            block,
+            words,
+            heir,
+            taken,
+            flags: entry.flags,
+        }));
+    }
+
+    /// Notes that one entry goes on with another's counts, before anything else is done about the two.
+    pub fn inherit(&mut self, old: &Arc<FlowEntry>, new: &Arc<FlowEntry>) {
+        // Where nothing waits to be freed, nothing comes to the old one any more.
+        if self.waiting() > 0 {
+            self.retired.retire(Garbage::Replaced(OldEntry {
+                old: old.clone(),
+                new: new.clone(),
+                taken: new.counters.read(),
+            }));
+        }
+    }
+
+    /// Takes a flow record back that packets never saw.
+    pub fn forget_record(&mut self, place: RecordPlace) {
+        self.free_block(&OldBlock {
+            block: place.block,
+            words: place.words,
+            heir: None,
+            taken: EntryCounts::default(),
+            flags: FlowModFlags::empty(),
+        });
+    }
+
+    /// Takes what packets do not come to any more.
+    pub fn retire(&mut self, form: OldForm) {
+        self.retired.retire(Garbage::Form(form));
+    }
+
+    /// The rank in the flow record of a block, with so many words before it.
+    ///
+    /// # Safety
+    /// The block was made with so many words before a flow record, and is not freed.
+    pub unsafe fn rank_of(&self, block: Ref, words: usize) -> u64 {
+        // SAFETY: there is a flow record behind so many words of a block of our arena.
+        unsafe { (*record_at(self.arena.base(), block, words)).rank }
+    }
+
+    /// Frees what no packet can be in any more.
+    pub fn collect(&mut self) {
+        let mut gone = Vec::new();
+        self.retired.collect(|garbage| gone.push(garbage));
+        for garbage in gone {
+            match garbage {
+                Garbage::Block(block) => self.free_block(&block),
+                Garbage::Replaced(OldEntry { old, new, taken }) => {
+                    new.take_over(old.counters.read().since(taken));
+                }
+                Garbage::Form(OldForm::Node(node)) => self.arena.free(node, NODE_UNITS),
+                Garbage::Form(OldForm::SubTablePointer(sub_pointer, words)) => {
+                    self.forget_sub_pointer(sub_pointer, words)
+                }
+                Garbage::Form(OldForm::Trie(trie)) => trie.free(&mut self.arena),
+                Garbage::Form(_) | Garbage::Mark => {}
+            }
+        }
+    }
+
+    /// Waits until no packet is in anything retired, and frees it: as long as a burst takes, which readers are in.
+    pub fn settle(&mut self) {
+        self.retired.retire(Garbage::Mark);
+        self.collect();
+        while self.waiting() > 0 {
+            std::thread::yield_now();
+            self.collect();
+        }
+    }
+
+    /// How much is not freed yet.
+    pub fn waiting(&self) -> usize {
+        self.retired.len()
+    }
+
+    /// How many action programs are known.
+    #[cfg(test)]
+    pub fn programs_len(&self) -> usize {
+        self.programs.len()
+    }
+
+    /// Where an entry's flow record is, with so many words before it; `None` where it has none.
+    pub fn place_of(&self, entry: &FlowEntry, words: usize) -> Option<RecordPlace> {
+        let record = record_of(entry)?;
+        Some(RecordPlace {
+            block: self.block_of(record, words),
+            words,
+            record,
+        })
+    }
+
+    /// The block that a flow record is in.
+    fn block_of(&self, record: *const FlowRecord, words: usize) -> Ref {
+        let offset = record as usize - self.arena.base() as usize - record_offset(words);
+        Ref::from_bits((offset / UNIT_BYTES) as u32).expect("a record is in a block")
+    }
+
+    fn free_block(&mut self, old: &OldBlock) {
+        // SAFETY: the block is one of the arena with such a key, and not freed yet.
+        let (code, counts) = unsafe {
+            let record = &*record_at(self.arena.base(), old.block, old.words);
+            (record.code, record.counters.read())
+        };
+        if let Some(heir) = &old.heir {
+            heir.take_over(counts.since(old.taken).wanted(old.flags));
+        }
+        let Some(program) = self.by_address.get(&code) else {
+            return;
+        };
+        let params = program.ops.iter().map(|op| op.params_len()).sum();
+        self.arena.free(old.block, block_units(old.words, params));
+        if let Some(program) = self.programs.get_mut(program) {
+            program.records -= 1;
+            self.spare_programs += usize::from(program.records == 0);
+        }
+        if self.spare_programs > SPARE_PROGRAMS {
+            self.forget_programs();
+        }
+    }
+
+    /// Drops the programs that no flow record has.
+    fn forget_programs(&mut self) {
+        self.programs.retain(|_, program| program.records > 0);
+        let programs = &self.programs;
+        self.by_address
+            .retain(|_, program| programs.contains_key(program));
+        self.spare_programs = 0;
+    }
+}
+
+impl RecordPlace {
+    /// Has an entry count by the flow record.
+    ///
+    /// # Safety
+    /// The flow record is not freed before it is retired with this entry, which clears the link.
+    pub unsafe fn count_for(&self, entry: &FlowEntry) {
+        // SAFETY: the flow record is there, as it is not freed; it stays as long as the link.
+        unsafe { entry.linked.set(&raw const (*self.record).counters) };
+    }
+}
+
+/// The flow record that counts for an entry, if there is one: the store alone links counters, and those of flow records only.
+pub(super) fn record_of(entry: &FlowEntry) -> Option<*mut FlowRecord> {
+    let counters = entry.linked.pointer();
+    let record = counters.wrapping_byte_sub(offset_of!(FlowRecord, counters));
+    (!counters.is_null()).then_some(record.cast_mut().cast())
+}
+
+/// The programs of the actions of rules.
+fn programs_of<'a>(
+    rules: &[Rule],
+    by_address: &'a HashMap<u64, ActionProgram>,
+) -> Vec<&'a ActionProgram> {
+    // SAFETY: the flow records have been made by the store, and are not retired yet.
+    let codes = rules.iter().map(|rule| unsafe { (*rule.record).code });
+    codes.filter_map(|code| by_address.get(&code)).collect()
+}

@@ -1,0 +1,113 @@
+//! What an entry does, as a program that many entries share and the numbers that are its own: the one form of actions that is
+//! carried out here, by two readers. The interpreter executes it (`execute.rs`), and the code generator compiles it
+//! (`control/machine/actions.rs`); `control/translate.rs` makes it. The plain form does not know it, so that it can be
+//! compared with.
+//!
+//! ESWITCH calls these action templates (section 3.1): all routes of a table rewrite the same fields, each to its own
+//! values. Machine code is made for the program; the values stand in the entry's [`FlowRecord`](super::table::FlowRecord).
+
+use super::kinds::{Depth, Kinds};
+
+/// How many bytes of parameters a flow record has room for at most.
+pub(crate) const MAX_PARAMS: usize = 72;
+
+/// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network
+/// order unless said otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Op {
+    /// 6 bytes.
+    SetEthDst,
+    /// 6 bytes.
+    SetEthSrc,
+    /// 2 bytes: the id, without OFPVID_PRESENT. Frames without a tag stay as they are.
+    SetVlanVid,
+    /// 1 byte. Frames without a tag stay as they are.
+    SetVlanPcp,
+    /// 4 bytes. The checksums of IPv4 and of TCP or UDP follow.
+    SetIpv4Src,
+    /// 4 bytes. The checksums of IPv4 and of TCP or UDP follow.
+    SetIpv4Dst,
+    /// 2 bytes: the source port of TCP or UDP, whichever `require` of the entry names. The checksum follows.
+    SetTransportSrc,
+    /// 2 bytes: the destination port of TCP or UDP. The checksum follows.
+    SetTransportDst,
+    /// The TTL of IPv4, whose checksum follows, or the hop limit of IPv6; other frames stay as they are. That it is
+    /// high enough was looked at before the entry was counted: see [`ActionProgram::ttl_decrements`].
+    DecNwTtl,
+    /// The type is the instruction's own.
+    PushVlan(u16),
+    /// Frames without a tag stay as they are.
+    PopVlan,
+    /// 16 bytes: the bits to write and those to keep, both in the machine's order.
+    WriteMetadata,
+}
+
+/// Where a frame goes after the operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum End {
+    /// Out of the port that is the flow record's target, unless it came in by that.
+    Output,
+    /// Back out of the port that it came in by.
+    InPort,
+    /// To the table that is the flow record's target.
+    Goto,
+    /// Nowhere.
+    Drop,
+    /// The plain way, from the beginning of this table on, uncounted: the entry does what only that can.
+    Punt,
+}
+
+/// What entries have in common that do the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ActionProgram {
+    /// The headers that a frame has for sure when it comes here: those that the entry requires.
+    pub require: Kinds,
+    pub ops: Vec<Op>,
+    pub end: End,
+}
+
+impl ActionProgram {
+    /// How often the TTL is decremented. A frame of IP whose TTL is not higher takes the plain way instead, which tells
+    /// the controller (1.3.5 section 5.12).
+    pub fn ttl_decrements(&self) -> u8 {
+        let ops = self.ops.iter();
+        ops.filter(|&&op| op == Op::DecNwTtl).count() as u8
+    }
+
+    /// How many bytes of room before the frame the operations take. A frame with less takes the plain way.
+    pub fn headroom(&self) -> usize {
+        let ops = self.ops.iter();
+        4 * ops.filter(|op| matches!(op, Op::PushVlan(_))).count()
+    }
+
+    /// How deep frames must have been parsed.
+    pub fn depth(&self) -> Depth {
+        let depths = self.ops.iter().map(|op| op.depth());
+        depths.max().unwrap_or_default()
+    }
+}
+
+impl Op {
+    /// How many bytes of parameters it has.
+    pub fn params_len(self) -> usize {
+        match self {
+            Self::SetEthDst | Self::SetEthSrc => 6,
+            Self::SetIpv4Src | Self::SetIpv4Dst => 4,
+            Self::SetVlanVid | Self::SetTransportSrc | Self::SetTransportDst => 2,
+            Self::SetVlanPcp => 1,
+            Self::WriteMetadata => 16,
+            Self::DecNwTtl | Self::PushVlan(_) | Self::PopVlan => 0,
+        }
+    }
+
+    fn depth(self) -> Depth {
+        match self {
+            Self::SetEthDst | Self::SetEthSrc | Self::WriteMetadata => Depth::Ethernet,
+            Self::SetVlanVid | Self::SetVlanPcp | Self::PushVlan(_) | Self::PopVlan => Depth::Type,
+            Self::DecNwTtl => Depth::Network,
+            Self::SetIpv4Src | Self::SetIpv4Dst | Self::SetTransportSrc | Self::SetTransportDst => {
+                Depth::Transport
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What carries out the compiled tables: machine code, or the interpreter; and how machine code is called.
+
+#[cfg(target_arch = "x86_64")]
+use super::frame::Frame;
+#[cfg(target_arch = "x86_64")]
+use super::table::{Body, Context, Header};
+
+/// How the compiled form is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Machine code, made at run time. For x86-64; elsewhere it means the interpreter.
+    MachineCode,
+    /// The same templates, gone through step by step. For every processor.
+    Interpreter,
+}
+
+impl Backend {
+    /// What it means on this processor.
+    pub(in crate::fast) fn here(self) -> Self {
+        match cfg!(target_arch = "x86_64") {
+            true => self,
+            false => Self::Interpreter,
+        }
+    }
+}
+
+impl Default for Backend {
+    /// The fastest for this processor.
+    fn default() -> Self {
+        Self::MachineCode.here()
+    }
+}
+
+/// A table's code. The frame's `resume` is 0 when it is called.
+#[cfg(target_arch = "x86_64")]
+pub(crate) type TableCode =
+    unsafe extern "sysv64" fn(*mut Frame, *const Context, *const Body, *const Header);
+
+/// What goes on with a frame that paused: the address in its `resume`, which is 0 again when it is called.
+#[cfg(target_arch = "x86_64")]
+pub(crate) type ResumeCode = unsafe extern "sysv64" fn(*mut Frame, *const Context);

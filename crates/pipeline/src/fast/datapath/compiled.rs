@@ -1,0 +1,276 @@
+//! The compiled pipeline as the threads that process packets share it.
+
+use super::backend::Backend;
+#[cfg(target_arch = "x86_64")]
+use super::backend::{ResumeCode, TableCode};
+use super::frame::{Burst, Frame, PUNT};
+use super::interpret;
+use super::kinds::Depth;
+use super::parse::parse;
+use super::table::{Body, Context, Header, MAX_HEADERS, TableCounts, Template};
+use crate::fast::memory::epoch::{Epochs, Participant};
+use std::any::Any;
+use std::ptr::null;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The compiled form of a [`Pipeline`](crate::Pipeline): what [`Pipeline::compile`](crate::Pipeline::compile) makes.
+///
+/// Thread-safety: shared by any number of [`Reader`]s, one for each thread, while the pipeline changes; readers never
+/// wait. When the pipeline is dropped, readers see tables that leave every frame to the plain form.
+#[derive(Debug)]
+pub struct Compiled {
+    pub(in crate::fast) headers: Box<[Header]>,
+    pub(in crate::fast) epochs: Arc<Epochs>,
+    pub(in crate::fast) arena_base: *mut u8,
+    /// See [`Compiled::depth`].
+    pub(in crate::fast) depth: AtomicU8,
+    misses_punt: AtomicBool,
+    backend: Backend,
+    is_shared: bool,
+    counts: Mutex<AllCounts>,
+    /// What every header shows while there is no table behind it.
+    pub(in crate::fast) plain: Box<Body>,
+    /// What owns the code of `plain`.
+    _plain_code: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: what the pointers lead to is freed only when no participant of `epochs` can see it, and changed by atomics.
+unsafe impl Send for Compiled {}
+// SAFETY: the same.
+unsafe impl Sync for Compiled {}
+
+/// What one reader has counted, for each header.
+#[derive(Debug)]
+struct Counts(Box<[TableCounts]>);
+
+/// What all readers have counted.
+#[derive(Debug, Default)]
+struct AllCounts {
+    /// Of those that there are.
+    present: Vec<Arc<Counts>>,
+    /// Of those that are gone, together; for each header, or empty while none is.
+    gone: Vec<TableTotals>,
+}
+
+/// What a table has counted in the compiled form, all readers together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TableTotals {
+    pub matches: u64,
+    misses: u64,
+}
+
+impl TableTotals {
+    /// How many frames were looked up.
+    pub fn lookups(self) -> u64 {
+        self.matches + self.misses
+    }
+
+    fn add(&mut self, counts: &TableCounts) {
+        self.matches += counts.matches.load(Relaxed);
+        self.misses += counts.misses.load(Relaxed);
+    }
+}
+
+impl Compiled {
+    /// One in which every table is plain.
+    pub(in crate::fast) fn new(
+        arena_base: *mut u8,
+        backend: Backend,
+        plain_address: u64,
+        plain_code: Box<dyn Any + Send + Sync>,
+        is_shared: bool,
+    ) -> Self {
+        let plain = Box::new(Body {
+            code: plain_address,
+            default: null(),
+            parts: Default::default(),
+            template: Template::Plain,
+        });
+        let header = |index: usize| Header {
+            body: AtomicPtr::new(std::ptr::from_ref(&*plain).cast_mut()),
+            index: index as u32,
+            table_id: index as u32,
+        };
+        Self {
+            headers: (0..MAX_HEADERS).map(header).collect(),
+            epochs: Epochs::new(),
+            arena_base,
+            depth: AtomicU8::new(Depth::Ethernet as u8),
+            misses_punt: AtomicBool::new(true),
+            backend,
+            is_shared,
+            counts: Mutex::default(),
+            plain,
+            _plain_code: plain_code,
+        }
+    }
+
+    /// Whether frames that no entry matches are left to the plain form, which tells its sink, rather than counted and
+    /// dropped at once. They are, unless told otherwise.
+    pub fn set_misses_punt(&self, misses_punt: bool) {
+        self.misses_punt.store(misses_punt, Relaxed);
+    }
+
+    /// What a thread needs to process packets.
+    pub fn reader(self: &Arc<Self>) -> Reader {
+        let counts = (0..MAX_HEADERS).map(|_| TableCounts::default()).collect();
+        let counts = Arc::new(Counts(counts));
+        self.all_counts().present.push(counts.clone());
+        Reader {
+            context: Context {
+                now_ns: 0,
+                arena: self.arena_base,
+                headers: self.headers.as_ptr(),
+                counts: counts.0.as_ptr().cast_mut(),
+                misses_punt: 1,
+                is_shared: self.is_shared,
+            },
+            participant: self.epochs.join(),
+            compiled: self.clone(),
+            counts,
+        }
+    }
+
+    /// What a table has counted.
+    pub(crate) fn totals(&self, index: usize) -> TableTotals {
+        let all = self.all_counts();
+        let mut totals = all.gone.get(index).copied().unwrap_or_default();
+        all.present
+            .iter()
+            .for_each(|counts| totals.add(&counts.0[index]));
+        totals
+    }
+
+    /// Counters are numbers, so that they make sense even if a thread died with the lock.
+    fn all_counts(&self) -> MutexGuard<'_, AllCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How deep frames are parsed.
+    pub(in crate::fast) fn depth(&self) -> Depth {
+        const DEPTHS: [Depth; 4] = [
+            Depth::Ethernet,
+            Depth::Type,
+            Depth::Network,
+            Depth::Transport,
+        ];
+        DEPTHS[usize::from(self.depth.load(Acquire))]
+    }
+}
+
+/// One thread's way into the compiled pipeline.
+pub struct Reader {
+    context: Context,
+    participant: Participant,
+    compiled: Arc<Compiled>,
+    /// What `context` points to.
+    counts: Arc<Counts>,
+}
+
+// SAFETY: the context points to what `compiled` and `counts` own.
+unsafe impl Send for Reader {}
+
+impl Reader {
+    /// Takes the frames of a burst through the tables, each until it has a [`Verdict`](super::frame::Verdict). `now` is the
+    /// time since any moment of the caller's choice, the same for the whole pipeline.
+    ///
+    /// Never waits, and keeps nothing of the pipeline when it returns.
+    pub fn process(&mut self, burst: &mut Burst, now: Duration) {
+        self.context.now_ns = crate::entry::nanoseconds(now);
+        self.context.misses_punt = self.compiled.misses_punt.load(Relaxed).into();
+        self.participant.begin();
+        match self.compiled.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::MachineCode => self.pass(burst, enter_code, resume_code),
+            _ => self.pass(burst, enter_template, resume_template),
+        }
+        self.participant.rest();
+    }
+
+    /// All frames begin, those that pause go on one after the other: while one waits for memory, the others work.
+    #[inline(always)]
+    fn pass(
+        &self,
+        burst: &mut Burst,
+        enter: impl Fn(&mut Frame, &Context, *const Header),
+        resume: impl Fn(&mut Frame, &Context),
+    ) {
+        let depth = self.compiled.depth();
+        let first = self.compiled.headers.as_ptr();
+        let frames = burst.frames_mut();
+        let mut waiting = [0_u8; super::frame::BURST];
+        let mut count = 0;
+        for (index, frame) in frames.iter_mut().enumerate() {
+            if !parse(frame, depth) {
+                (frame.out_port, frame.table_id) = (PUNT, 0);
+                continue;
+            }
+            frame.resume = 0;
+            enter(frame, &self.context, first);
+            waiting[count] = index as u8;
+            count += usize::from(frame.resume != 0);
+        }
+        while count > 0 {
+            let mut still = 0;
+            for at in 0..count {
+                let index = waiting[at];
+                let frame = &mut frames[usize::from(index)];
+                resume(frame, &self.context);
+                waiting[still] = index;
+                still += usize::from(frame.resume != 0);
+            }
+            count = still;
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut all = self.compiled.all_counts();
+        all.present
+            .retain(|counts| !Arc::ptr_eq(counts, &self.counts));
+        all.gone.resize(MAX_HEADERS, TableTotals::default());
+        for (totals, counts) in all.gone.iter_mut().zip(&self.counts.0) {
+            totals.add(counts);
+        }
+    }
+}
+
+#[inline(always)]
+fn enter_template(frame: &mut Frame, context: &Context, header: *const Header) {
+    // SAFETY: header and context are of one pipeline for the interpreter; nothing that they lead to is freed while the
+    // reader's participant is in a burst.
+    unsafe { interpret::enter(frame, context, header) }
+}
+
+#[inline(always)]
+fn resume_template(frame: &mut Frame, context: &Context) {
+    // SAFETY: as for `enter_template`.
+    unsafe { interpret::resume(frame, context) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn enter_code(frame: &mut Frame, context: &Context, header: *const Header) {
+    // SAFETY: the header is one of a pipeline whose bodies have code, made for this signature; nothing that it leads to
+    // is freed while the reader's participant is in a burst.
+    unsafe {
+        let body = (*header).body.load(Acquire);
+        let code: TableCode = std::mem::transmute((*body).code);
+        code(frame, context, body, header);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn resume_code(frame: &mut Frame, context: &Context) {
+    // SAFETY: a frame that pauses names code made for this signature.
+    unsafe {
+        let code: ResumeCode = std::mem::transmute(frame.resume);
+        frame.resume = 0;
+        code(frame, context);
+    }
+}

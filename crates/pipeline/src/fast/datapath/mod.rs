@@ -1,0 +1,21 @@
+//! What runs for each packet.
+//!
+//! - `frame`, `parse`: a frame, and the headers that the installed pipeline looks at.
+//! - `table`, `key`, `action_program`: tables, templates, flow records, keys and action programs, as laid out for machine
+//!   code.
+//! - `interpret` searches tables step by step and `execute` carries out action programs, where there is no machine code.
+//! - `compiled`: what threads share, and each thread's way in; `backend`: what carries it out.
+//!
+//! Nothing here allocates, waits, or knows of the control side.
+
+pub(crate) mod action_program;
+pub(crate) mod backend;
+pub(crate) mod compiled;
+mod execute;
+pub(crate) mod frame;
+mod interpret;
+pub(crate) mod key;
+pub(crate) mod kinds;
+pub(crate) mod offset;
+pub(crate) mod parse;
+pub(crate) mod table;

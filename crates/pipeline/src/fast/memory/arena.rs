@@ -1,0 +1,390 @@
+//! Memory for what readers follow numbers to: flow records and trie nodes.
+//!
+//! **What.** [`Arena::allocate`] gives a block of a few cache lines, [`Arena::free`] takes it back. A block's name is a
+//! [`Ref`], the number of its first *unit* of 64 bytes counted from [`Arena::base`]: 28 bits instead of a pointer's 64,
+//! so that a slot of a hash table has room for a tag beside it and an entry of a trie for a mark. No block has number
+//! 0, which so stands for none wherever a number lies in memory.
+//!
+//! **How.** A range of addresses is reserved at once, 16 GiB at most, and becomes memory in steps as blocks need it;
+//! hence nothing ever moves, and a reader that knows the base needs nothing else from here. The first step is the last
+//! 64 KiB before the border of a huge page, in small pages, so that a thousand small switches in one process do not take
+//! a huge page each; from the border on, steps are huge pages. Blocks that were
+//! freed are chained, by size, through their own first bytes, and are given out again before memory that never was.
+//! What was given out once in one size stays in that size.
+//!
+//! **Cost.** A few ns to allocate, and what zeroing takes; each step one system call, and as many zeros from the
+//! kernel. No memory beside the blocks themselves. Reserved addresses take none.
+//!
+//! **Thread-safety.** One writer, as `&mut self` sees to. Readers hold the base and numbers that they found in memory.
+//! That these still name something is the writer's business: it frees a block only when no reader can see it any more
+//! ([`super::epoch`]). The arena itself never reads or writes a block between `allocate` and `free`.
+
+#[cfg(miri)]
+use super::miri_memory::{madvise, mmap_anonymous, mprotect, munmap};
+use super::zeroed::HUGE_PAGE_BYTES;
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+#[cfg(not(miri))]
+use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap};
+use std::io;
+use std::num::NonZeroU32;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::AtomicU32;
+
+/// What blocks are measured in.
+pub(crate) const UNIT_BYTES: usize = 64;
+
+/// Every `Ref` is below: the upper bits of the numbers that stand for them are free for marks.
+pub(crate) const REFS: u32 = 1 << 28;
+
+/// A trie's node, in units.
+pub(crate) const NODE_UNITS: usize = 16;
+
+/// The sizes that blocks may have, in units.
+const SIZES: [usize; 5] = [1, 2, 3, 4, NODE_UNITS];
+
+const RESERVED_BYTES_MAX: usize = REFS as usize * UNIT_BYTES;
+
+/// The first step, which ends where the first huge page but one begins. Enough for a few hundred flow records.
+const FIRST_STEP_BYTES: usize = 64 << 10;
+
+/// Where the first block lies.
+const START_BYTES: usize = HUGE_PAGE_BYTES - FIRST_STEP_BYTES;
+
+/// A block in an arena: the number of its first unit. `None` is the number 0.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct Ref(NonZeroU32);
+
+impl Ref {
+    /// The block of this number; none of 0.
+    #[inline]
+    pub fn from_bits(bits: u32) -> Option<Self> {
+        NonZeroU32::new(bits).map(Self)
+    }
+
+    /// Its number, from 1 to 2^28 - 1.
+    #[inline]
+    pub fn bits(self) -> u32 {
+        self.0.get()
+    }
+
+    /// How far it is from an arena's base, in bytes.
+    #[inline]
+    pub fn offset(self) -> usize {
+        self.bits() as usize * UNIT_BYTES
+    }
+}
+
+/// The arena has given out all that its limit or the system allows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Full;
+
+/// Blocks of memory with numbers.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    /// What was mapped, in which `base` is the first address on a border of a huge page.
+    mapping: NonNull<u8>,
+    mapping_bytes: usize,
+    base: NonNull<u8>,
+    /// No block goes further than this.
+    limit_bytes: usize,
+    /// From [`START_BYTES`] after the base up to here is memory.
+    committed_bytes: usize,
+    /// The first unit that never was in a block.
+    fresh_unit: usize,
+    used_units: usize,
+    /// For each of `SIZES` the first of the freed blocks; each begins with the next one's number.
+    freed: [Option<Ref>; SIZES.len()],
+}
+
+// SAFETY: it owns its mapping, as a `Vec` does its memory, and `&Arena` gives nothing but copies.
+unsafe impl Send for Arena {}
+// SAFETY: the same.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// An arena that gives out at most so many bytes, and never more than 16 GiB less 2 MiB.
+    ///
+    /// Where the system refuses so large a range, one of half the size is asked for, and so on.
+    ///
+    /// # Errors
+    /// The system's, if it refuses even 2 MiB of addresses.
+    pub fn new(limit_bytes: usize) -> io::Result<Self> {
+        let limit_bytes = limit_bytes.min(RESERVED_BYTES_MAX - START_BYTES) + START_BYTES;
+        let mut reserved = limit_bytes.next_multiple_of(HUGE_PAGE_BYTES);
+        reserved = reserved.max(HUGE_PAGE_BYTES);
+        loop {
+            match reserve(reserved + HUGE_PAGE_BYTES) {
+                Ok(mapping) => return Ok(Self::within(mapping, reserved, limit_bytes)),
+                Err(error) if reserved == HUGE_PAGE_BYTES => return Err(error.into()),
+                Err(_) => reserved = (reserved / 2).next_multiple_of(HUGE_PAGE_BYTES),
+            }
+        }
+    }
+
+    fn within(mapping: NonNull<u8>, reserved: usize, limit_bytes: usize) -> Self {
+        let skipped = mapping.align_offset(HUGE_PAGE_BYTES);
+        // SAFETY: the mapping is a huge page longer than `reserved`, so the next border lies within.
+        let base = unsafe { mapping.add(skipped) };
+        // Advice, which a kernel without huge pages refuses: it goes on with small ones.
+        // SAFETY: addresses of our own, with nothing in them yet.
+        let _ = unsafe { madvise(base.as_ptr().cast(), reserved, Advice::LinuxHugepage) };
+        Self {
+            mapping,
+            mapping_bytes: reserved + HUGE_PAGE_BYTES,
+            base,
+            limit_bytes: limit_bytes.min(reserved),
+            committed_bytes: START_BYTES,
+            fresh_unit: START_BYTES / UNIT_BYTES,
+            used_units: 0,
+            freed: [None; SIZES.len()],
+        }
+    }
+
+    /// A block of 1, 2, 3, 4 or [`NODE_UNITS`] units, all zeros; `None` where the limit is reached or the system has no
+    /// memory.
+    ///
+    /// # Panics
+    /// If there is no such size.
+    pub fn allocate(&mut self, units: usize) -> Option<Ref> {
+        let block = match self.freed[size_class(units)] {
+            Some(block) => self.reuse(block, units),
+            None => self.allocate_fresh(units)?,
+        };
+        self.used_units += units;
+        Some(block)
+    }
+
+    fn reuse(&mut self, block: Ref, units: usize) -> Ref {
+        let pointer = self.pointer(block);
+        // SAFETY: the block was freed, so it is ours alone; it is aligned to 64 bytes and begins with what `free` wrote.
+        let next = unsafe { pointer.cast::<u32>().read() };
+        // SAFETY: the same; `free` was told the size.
+        unsafe { pointer.write_bytes(0, units * UNIT_BYTES) };
+        self.freed[size_class(units)] = Ref::from_bits(next);
+        block
+    }
+
+    fn allocate_fresh(&mut self, units: usize) -> Option<Ref> {
+        let end_bytes = (self.fresh_unit + units) * UNIT_BYTES;
+        if end_bytes > self.limit_bytes {
+            return None;
+        }
+        if end_bytes > self.committed_bytes {
+            self.commit().ok()?;
+        }
+        let block = Ref::from_bits(self.fresh_unit as u32);
+        self.fresh_unit += units;
+        block
+    }
+
+    /// Makes the next step memory: up to the next border of a huge page. No block is larger, and what is reserved ends at
+    /// one. Pages in a step that is shorter than a huge page are small.
+    fn commit(&mut self) -> Result<(), Errno> {
+        let end_bytes = (self.committed_bytes + 1).next_multiple_of(HUGE_PAGE_BYTES);
+        let flags = MprotectFlags::READ | MprotectFlags::WRITE;
+        // SAFETY: the limit is within what is reserved, so these are addresses of our own; they get more rights.
+        unsafe {
+            let start = self.base.add(self.committed_bytes);
+            mprotect(
+                start.as_ptr().cast(),
+                end_bytes - self.committed_bytes,
+                flags,
+            )?;
+        }
+        self.committed_bytes = end_bytes;
+        Ok(())
+    }
+
+    /// Takes a block back, of as many units as it was asked for with. No reader may be able to see it any more.
+    ///
+    /// # Panics
+    /// If there is no such size, or no such block ever was.
+    pub fn free(&mut self, block: Ref, units: usize) {
+        self.check(block, units);
+        let first = &mut self.freed[size_class(units)];
+        let next = first.replace(block).map_or(0, Ref::bits);
+        // SAFETY: within committed memory, as just checked; the block was given back, so it is ours alone.
+        unsafe { self.pointer(block).cast::<u32>().write(next) };
+        self.used_units -= units;
+    }
+
+    /// How much is in blocks that were not freed.
+    pub fn used_bytes(&self) -> usize {
+        self.used_units * UNIT_BYTES
+    }
+
+    /// What numbers count from. It never changes, and is the border of a huge page.
+    pub fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// Where a block lies.
+    #[inline]
+    pub fn pointer(&self, block: Ref) -> *mut u8 {
+        self.base.as_ptr().wrapping_add(block.offset())
+    }
+
+    /// A block's word of 64 bits, as the writer sees it.
+    ///
+    /// # Panics
+    /// If no block ever was there.
+    #[inline]
+    pub fn word(&self, block: Ref, index: usize) -> u64 {
+        self.check(block, (index * 8 + 8).div_ceil(UNIT_BYTES));
+        // SAFETY: within committed memory, as just checked, aligned, and initialised since it is all zeros at first.
+        // Only the writer writes, and we have a reference to what belongs to it.
+        unsafe { self.pointer(block).cast::<u64>().add(index).read() }
+    }
+
+    /// A block's units as numbers of 32 bits, which readers may look at meanwhile. None of them can be freed while the slice
+    /// is there, as that needs the arena to itself.
+    ///
+    /// # Panics
+    /// If no block of so many units ever was there.
+    pub fn atomics(&self, block: Ref, units: usize) -> &[AtomicU32] {
+        self.check(block, units);
+        let len = units * UNIT_BYTES / size_of::<AtomicU32>();
+        // SAFETY: within committed memory, as just checked, aligned to 64 bytes, and initialised since it is all zeros at
+        // first. It stays mapped as long as the arena. What is not an atomic access to it is by `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.pointer(block).cast(), len) }
+    }
+
+    #[inline]
+    fn check(&self, block: Ref, units: usize) {
+        let end = block.bits() as usize + units;
+        assert!(
+            end <= self.fresh_unit,
+            "no block of {units} units at {block:?}"
+        );
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // It fails for addresses that are not a mapping only.
+        // SAFETY: our own mapping, to which readers have no right once the arena is gone.
+        let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
+    }
+}
+
+/// Addresses without memory.
+fn reserve(bytes: usize) -> Result<NonNull<u8>, Errno> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: the system chooses where, so nothing of ours is mapped over.
+    let mapping = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), flags)? };
+    NonNull::new(mapping.cast()).ok_or(Errno::NOMEM)
+}
+
+fn size_class(units: usize) -> usize {
+    let class = SIZES.iter().position(|&size| size == units);
+    class.unwrap_or_else(|| panic!("no block has {units} units"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    const MIB: usize = 1 << 20;
+
+    fn content(arena: &mut Arena, block: Ref, units: usize) -> &mut [u8] {
+        arena.check(block, units);
+        // SAFETY: a block of this size, which only its test uses.
+        unsafe { std::slice::from_raw_parts_mut(arena.pointer(block), units * UNIT_BYTES) }
+    }
+
+    #[test]
+    fn numbers_count_on() {
+        let mut arena = Arena::new(MIB).unwrap();
+        assert_eq!(arena.used_bytes(), 0);
+        let first = arena.allocate(3).unwrap();
+        assert_eq!(first.offset(), START_BYTES);
+        assert_eq!(arena.allocate(1).map(Ref::bits), Some(first.bits() + 3));
+        assert_eq!(arena.used_bytes(), 256);
+        assert_eq!(size_of::<Option<Ref>>(), 4);
+    }
+
+    #[test]
+    fn freed_blocks_are_reused_as_zeros() {
+        let mut arena = Arena::new(MIB).unwrap();
+        let first = arena.allocate(2).unwrap();
+        let second = arena.allocate(2).unwrap();
+        content(&mut arena, first, 2).fill(0xff);
+        arena.free(first, 2);
+        arena.free(second, 2);
+        assert_eq!(arena.used_bytes(), 0);
+        assert_ne!(arena.allocate(1), Some(first), "other sizes stay apart");
+        assert_eq!(arena.allocate(2), Some(second));
+        assert_eq!(arena.allocate(2), Some(first));
+        assert!(content(&mut arena, first, 2).iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn the_limit_ends_it_and_freeing_helps() {
+        let mut arena = Arena::new(4 * UNIT_BYTES).unwrap();
+        let block = arena.allocate(4).unwrap();
+        assert_eq!(arena.allocate(1), None);
+        arena.free(block, 4);
+        assert_eq!(arena.allocate(4), Some(block));
+        assert_eq!(Arena::new(0).unwrap().allocate(1), None);
+    }
+
+    #[test]
+    fn a_small_arena_takes_no_huge_page() {
+        let mut arena = Arena::new(usize::MAX).unwrap();
+        for _ in 0..FIRST_STEP_BYTES / UNIT_BYTES {
+            arena.allocate(1).unwrap();
+        }
+        assert_eq!(arena.committed_bytes, HUGE_PAGE_BYTES);
+        let block = arena.allocate(1).unwrap();
+        assert_eq!(block.offset(), HUGE_PAGE_BYTES);
+        assert_eq!(arena.committed_bytes, 2 * HUGE_PAGE_BYTES);
+    }
+
+    #[test]
+    fn grows_over_many_steps_without_moving() {
+        let mut arena = Arena::new(usize::MAX).unwrap();
+        let base = arena.base();
+        let nodes: Vec<_> = (0..9_000)
+            .map(|_| arena.allocate(NODE_UNITS).unwrap())
+            .collect();
+        for (number, &node) in (0_u64..).zip(&nodes) {
+            content(&mut arena, node, NODE_UNITS)[1016..].copy_from_slice(&number.to_ne_bytes());
+        }
+        for (number, &node) in (0_u64..).zip(&nodes) {
+            assert_eq!(arena.word(node, 127), number);
+        }
+        assert_eq!(arena.base(), base);
+        assert!(base.addr().is_multiple_of(HUGE_PAGE_BYTES));
+        assert_eq!(arena.committed_bytes, 12 * MIB);
+    }
+
+    proptest! {
+        /// Blocks in use never overlap: each keeps what was written into it.
+        #[test]
+        fn blocks_are_apart(steps in vec((select(&SIZES[..]), any::<bool>(), any::<prop::sample::Index>()), 1..200)) {
+            let mut arena = Arena::new(MIB).unwrap();
+            let mut blocks: Vec<(Ref, usize, u8)> = Vec::new();
+            for (number, (units, free, which)) in steps.into_iter().enumerate() {
+                if free && !blocks.is_empty() {
+                    let (block, units, _) = blocks.swap_remove(which.index(blocks.len()));
+                    arena.free(block, units);
+                } else {
+                    let block = arena.allocate(units).unwrap();
+                    prop_assert!(content(&mut arena, block, units).iter().all(|&byte| byte == 0));
+                    content(&mut arena, block, units).fill(number as u8 | 1);
+                    blocks.push((block, units, number as u8 | 1));
+                }
+                let used: usize = blocks.iter().map(|&(_, units, _)| units * UNIT_BYTES).sum();
+                prop_assert_eq!(arena.used_bytes(), used);
+                for &(block, units, mark) in &blocks {
+                    prop_assert!(content(&mut arena, block, units).iter().all(|&byte| byte == mark));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,660 @@
+//! Entries by a key of up to eight words of 64 bits.
+//!
+//! **What.** A hash table from keys to blocks of an arena, each of which begins with its key. One writer changes a
+//! [`HashTable`]; readers, generated code among them, look at its [`Slots`].
+//!
+//! **How.** Open addressing with linear probing. The array is a header of one cache line (`mask`, `seed0`, `seed1`, 8
+//! bytes each) and then `mask + 1` slots of 8 bytes, a power of two. A slot is
+//!
+//! | content | means |
+//! | --- | --- |
+//! | 0 | free: a search ends here |
+//! | 1 | deleted: a search goes on |
+//! | `tag << 32 \| ref` | the block `ref`; `tag` is the hash's upper 32 bits, the topmost of them set |
+//!
+//! A search begins at slot `hash & mask` and goes on to the next, around the end, up to a free one. Where the tag is
+//! the key's, the key's words are compared with those at `base + ref * 64`. See [`hash`] for what has to be computed.
+//!
+//! At most half of the slots are in use or deleted, in small arrays an eighth. Where one more would exceed this,
+//! [`HashTable::insert`] builds a new array beside the old one, at most half as full, and returns the old one. A deleted
+//! slot before a free one becomes free at once, as no search has a reason to pass it.
+//!
+//! **Cost.** A search reads, most often, one cache line of slots and the block. Slots take 16 to 32 bytes for each key
+//! while it only grows. A change is one search and one store, building anew aside, which is amortised over at least as
+//! many changes as an eighth of the array's slots.
+//!
+//! **Hashing.** Keys come from a controller, which may have them from packets: seeds are the process's own, so that who
+//! does not know them cannot work out keys that collide. The hash is a fast one, not a cryptographic one.
+//!
+//! **Thread-safety.** A change of the table is one `Release` store to one slot; readers load slots with `Acquire`, and
+//! so see the key's words as they were written before. A key never moves within an array, so one that is there all
+//! the while is always found, and one that is being changed is found as before or as after. A deleted slot that becomes
+//! free hides none: a key beyond it would need the free one that follows to be taken. When `insert` has returned
+//! an old array, readers still in it see the table as it was: the caller has to show readers the new one
+//! ([`HashTable::slots_ptr`]) before it changes anything else or retires anything, the old array included
+//! ([`super::epoch`]).
+
+use super::arena::{Arena, Ref};
+use super::zeroed::Zeroed;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// The most words that a key may have.
+pub(crate) const KEY_WORDS_MAX: usize = 8;
+
+const FREE: u64 = 0;
+const DELETED: u64 = 1;
+
+/// Set in each tag, so that no slot with a block is `FREE` or `DELETED`.
+pub(crate) const TAG_MARK: u64 = 1 << 63;
+
+/// The upper half of a slot.
+const TAG: u64 = !0 << 32;
+
+/// An array's slots at least: one cache line of them.
+const SLOTS_MIN: usize = 8;
+
+/// Arrays of so many slots or fewer have [`SPREAD_SMALL`] for each key at least, so that next to every key is in its home
+/// slot: the processor foresees a search that ends there. Larger ones have two, to stay in its caches.
+const SLOTS_SMALL: usize = 512;
+const SPREAD_SMALL: usize = 8;
+
+/// How many slots there have to be for each key.
+fn spread(slots: usize) -> usize {
+    match slots {
+        ..=SLOTS_SMALL => SPREAD_SMALL,
+        _ => 2,
+    }
+}
+
+/// The hash of a key: of two words after the other,
+///
+/// ```text
+/// h = fold(w0 ^ seed0, w1 ^ seed1)
+/// h = fold(w2 ^ h,     w3 ^ seed1)
+/// h = fold(w4 ^ h,     w5 ^ seed1)
+/// h = fold(w6 ^ h,     w7 ^ seed1)
+/// ```
+///
+/// as far as there are words. The missing word of an odd number is 0. `fold(a, b)` multiplies both to 128 bits and
+/// gives the lower half of the product XOR its upper half, each 64 bits.
+#[inline]
+pub(crate) fn hash(words: &[u64], seed0: u64, seed1: u64) -> u64 {
+    words.chunks(2).fold(seed0, |before, pair| {
+        let second = pair.get(1).copied().unwrap_or(0);
+        fold(pair[0] ^ before, second ^ seed1)
+    })
+}
+
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Seeds of the process's own, which the operating system made up.
+pub(crate) fn random_seeds() -> (u64, u64) {
+    let source = RandomState::new();
+    (source.hash_one("seed0"), source.hash_one("seed1"))
+}
+
+/// What a slot holds for a key of this hash in this block.
+#[inline]
+fn slot_of(hash: u64, block: Ref) -> u64 {
+    tag_of(hash) | u64::from(block.bits())
+}
+
+#[inline]
+fn tag_of(hash: u64) -> u64 {
+    (hash | TAG_MARK) & TAG
+}
+
+#[inline]
+fn block_of(slot: u64) -> Option<Ref> {
+    if slot & TAG == 0 {
+        return None;
+    }
+    Ref::from_bits(slot as u32)
+}
+
+/// The header of an array, as readers see it; the slots follow.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct Slots {
+    pub mask: u64,
+    pub seed0: u64,
+    pub seed1: u64,
+    slots: SlotsBegin,
+}
+
+/// Where the slots begin: on the cache line after the header.
+#[repr(C, align(64))]
+#[derive(Debug)]
+struct SlotsBegin([AtomicU64; 0]);
+
+const _: () = assert!(size_of::<Slots>() == 64 && std::mem::offset_of!(Slots, slots) == 64);
+
+impl Slots {
+    /// The block with these words for its key.
+    ///
+    /// # Safety
+    /// The array is, or was at the last `begin` of this thread's participant, a [`HashTable`]'s with keys of as many
+    /// words, whose blocks are in the arena with this base; neither the array nor a block is freed before the next
+    /// `begin`.
+    #[inline]
+    pub unsafe fn find(array: *const Self, arena_base: *const u8, words: &[u64]) -> Option<Ref> {
+        // SAFETY: array and arena are alive, as this function asks for.
+        unsafe { Self::position(array, arena_base, words) }.map(|(_, block)| block)
+    }
+
+    /// Has the processor fetch the slots that a search for this key begins with.
+    ///
+    /// # Safety
+    /// As for `find`, as far as the array goes.
+    #[inline]
+    pub unsafe fn prefetch(array: *const Self, words: &[u64]) {
+        // SAFETY: the array is alive, and its header is never changed; no slot's number is above the mask.
+        let slot = unsafe {
+            let (mask, seed0, seed1) = ((*array).mask, (*array).seed0, (*array).seed1);
+            Self::slot(array, (hash(words, seed0, seed1) & mask) as usize)
+        };
+        super::zeroed::prefetch(std::ptr::from_ref(slot).cast());
+    }
+
+    /// The same, and the slot that it is in.
+    ///
+    /// # Safety
+    /// As for `find`.
+    #[inline]
+    unsafe fn position(
+        array: *const Self,
+        arena_base: *const u8,
+        words: &[u64],
+    ) -> Option<(usize, Ref)> {
+        // SAFETY: the array is alive, and its header is never changed.
+        let (mask, seed0, seed1) = unsafe { ((*array).mask, (*array).seed0, (*array).seed1) };
+        let hash = hash(words, seed0, seed1);
+        let tag = tag_of(hash);
+        let mut at = hash & mask;
+        loop {
+            // SAFETY: no slot's number is above the mask.
+            let slot = unsafe { Self::slot(array, at as usize) }.load(Acquire);
+            if slot == FREE {
+                return None;
+            }
+            if slot & TAG == tag {
+                let block = Ref::from_bits(slot as u32)?;
+                // SAFETY: a block in the arena of this base, which begins with as many words.
+                if unsafe { begins_with(arena_base, block, words) } {
+                    return Some((at as usize, block));
+                }
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// # Safety
+    /// The array is alive while the slot is used, and has as many slots.
+    #[inline]
+    unsafe fn slot<'a>(array: *const Self, at: usize) -> &'a AtomicU64 {
+        // SAFETY: the array has so many slots behind its header, which are accessed as atomics only.
+        unsafe { &*array.add(1).cast::<AtomicU64>().add(at) }
+    }
+}
+
+/// Whether a block's key is this one.
+///
+/// # Safety
+/// There is a block in the arena of this base, not freed meanwhile, with a key of as many words, which nobody changes.
+#[inline]
+unsafe fn begins_with(arena_base: *const u8, block: Ref, words: &[u64]) -> bool {
+    // SAFETY: the block is within the arena, and aligned to 64 bytes.
+    let key = unsafe { arena_base.add(block.offset()) }.cast::<u64>();
+    // SAFETY: the block begins with as many words, which nobody changes.
+    (words.iter().enumerate()).all(|(index, &word)| unsafe { *key.add(index) } == word)
+}
+
+/// An array of slots, header and all, that its owner may free.
+#[derive(Debug)]
+pub(crate) struct SlotArray(Zeroed);
+
+impl SlotArray {
+    fn new(slots: usize, (seed0, seed1): (u64, u64)) -> Self {
+        let memory = Zeroed::new(size_of::<Slots>() + slots * size_of::<AtomicU64>());
+        let header = Slots {
+            mask: slots as u64 - 1,
+            seed0,
+            seed1,
+            slots: SlotsBegin([]),
+        };
+        // SAFETY: it is long enough, aligned to a cache line, and nobody else's yet. Zeros are free slots.
+        unsafe { memory.pointer().cast::<Slots>().write(header) };
+        Self(memory)
+    }
+
+    fn pointer(&self) -> *const Slots {
+        self.0.pointer().cast()
+    }
+
+    fn count(&self) -> usize {
+        // SAFETY: written in `new`, and never changed.
+        unsafe { (*self.pointer()).mask as usize + 1 }
+    }
+
+    fn mask(&self) -> usize {
+        self.count() - 1
+    }
+
+    fn seeds(&self) -> (u64, u64) {
+        // SAFETY: written in `new`, and never changed.
+        unsafe { ((*self.pointer()).seed0, (*self.pointer()).seed1) }
+    }
+
+    /// The slot of this number, counted around the end.
+    fn slot(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: it is ours and alive as long as the reference, and masked numbers are within.
+        unsafe { Slots::slot(self.pointer(), at & self.mask()) }
+    }
+
+    /// The first slot from the key's home on in which there is no block.
+    fn vacancy(&self, hash: u64) -> usize {
+        let home = hash as usize & self.mask();
+        let mut order = (home..home + self.count()).map(|at| at & self.mask());
+        let vacant = |&at: &usize| block_of(self.slot(at).load(Relaxed)).is_none();
+        order.find(vacant).expect("half of the slots are free")
+    }
+}
+
+/// A hash table, as its one writer has it.
+#[derive(Debug)]
+pub(crate) struct HashTable {
+    array: SlotArray,
+    key_words: usize,
+    len: usize,
+    deleted: usize,
+}
+
+impl HashTable {
+    /// An empty table of keys with so many words.
+    ///
+    /// # Panics
+    /// If they are none or more than [`KEY_WORDS_MAX`].
+    pub fn new(key_words: usize) -> Self {
+        Self::with_seeds(key_words, random_seeds())
+    }
+
+    fn with_seeds(key_words: usize, seeds: (u64, u64)) -> Self {
+        assert!(
+            (1..=KEY_WORDS_MAX).contains(&key_words),
+            "keys of {key_words} words"
+        );
+        Self {
+            array: SlotArray::new(SLOTS_MIN, seeds),
+            key_words,
+            len: 0,
+            deleted: 0,
+        }
+    }
+
+    /// The block with these words for its key.
+    pub fn find(&self, arena: &Arena, words: &[u64]) -> Option<Ref> {
+        self.position(arena, words).map(|(_, block)| block)
+    }
+
+    /// Adds a key, which is not there yet, with its block, which begins with it. Where a new array was needed, returns
+    /// the old one: the caller shows readers the new one first, and then retires the old.
+    ///
+    /// # Panics
+    /// If the words are not as many as a key has.
+    #[must_use = "readers have to be shown the new array before the old one may be freed"]
+    pub fn insert(&mut self, arena: &Arena, words: &[u64], block: Ref) -> Option<SlotArray> {
+        debug_assert_eq!(self.find(arena, words), None, "the key is there already");
+        debug_assert!((0..words.len()).all(|index| arena.word(block, index) == words[index]));
+        let count = self.array.count();
+        let crowded = (self.len + self.deleted + 1) * spread(count) > count;
+        let old = crowded.then(|| self.rebuild(arena));
+        let hash = self.hash(words);
+        let slot = self.array.slot(self.array.vacancy(hash));
+        self.deleted -= usize::from(slot.load(Relaxed) == DELETED);
+        slot.store(slot_of(hash, block), Release);
+        self.len += 1;
+        old
+    }
+
+    /// Exchanges the block of a key for another one that begins with it, and returns the one that was there.
+    ///
+    /// # Panics
+    /// If the words are not as many as a key has.
+    pub fn replace(&mut self, arena: &Arena, words: &[u64], block: Ref) -> Option<Ref> {
+        let (at, old) = self.position(arena, words)?;
+        let hash = self.hash(words);
+        self.array.slot(at).store(slot_of(hash, block), Release);
+        Some(old)
+    }
+
+    /// Takes a key out, and returns its block.
+    ///
+    /// # Panics
+    /// If the words are not as many as a key has.
+    pub fn remove(&mut self, arena: &Arena, words: &[u64]) -> Option<Ref> {
+        let (at, block) = self.position(arena, words)?;
+        self.vacate(at);
+        self.len -= 1;
+        Some(block)
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The array that readers should see, until `insert` returns one.
+    pub fn slots_ptr(&self) -> *const Slots {
+        self.array.pointer()
+    }
+
+    /// How much memory the array takes.
+    pub fn bytes(&self) -> usize {
+        self.array.0.bytes()
+    }
+
+    fn position(&self, arena: &Arena, words: &[u64]) -> Option<(usize, Ref)> {
+        // SAFETY: the array is ours, the number of words is checked, and its blocks were the arena's when they were
+        // inserted. Even if one was freed since, what it begins with is committed memory.
+        unsafe {
+            self.check_key(words);
+            Slots::position(self.array.pointer(), arena.base(), words)
+        }
+    }
+
+    fn hash(&self, words: &[u64]) -> u64 {
+        self.check_key(words);
+        let (seed0, seed1) = self.array.seeds();
+        hash(words, seed0, seed1)
+    }
+
+    fn check_key(&self, words: &[u64]) {
+        assert_eq!(words.len(), self.key_words, "a key has as many words");
+    }
+
+    /// Makes a slot deleted, or free where no search passes it: together with the deleted ones before.
+    fn vacate(&mut self, at: usize) {
+        let array = &self.array;
+        if array.slot(at + 1).load(Relaxed) != FREE {
+            array.slot(at).store(DELETED, Release);
+            self.deleted += 1;
+            return;
+        }
+        array.slot(at).store(FREE, Release);
+        let mut before = at.wrapping_sub(1);
+        while array.slot(before).load(Relaxed) == DELETED {
+            array.slot(before).store(FREE, Release);
+            self.deleted -= 1;
+            before = before.wrapping_sub(1);
+        }
+    }
+
+    /// Goes over to a new array, with room for as many keys again, and returns the old one.
+    fn rebuild(&mut self, arena: &Arena) -> SlotArray {
+        let sparse = ((self.len + 1) * 2 * SPREAD_SMALL).next_power_of_two();
+        let count = match sparse {
+            ..=SLOTS_SMALL => sparse.max(SLOTS_MIN),
+            _ => ((self.len + 1) * 4)
+                .next_power_of_two()
+                .max(2 * SLOTS_SMALL),
+        };
+        let array = SlotArray::new(count, self.array.seeds());
+        for block in (0..self.array.count()).filter_map(|at| self.block(at)) {
+            let hash = self.hash(&self.key(arena, block)[..self.key_words]);
+            let slot = array.slot(array.vacancy(hash));
+            slot.store(slot_of(hash, block), Relaxed);
+        }
+        self.deleted = 0;
+        std::mem::replace(&mut self.array, array)
+    }
+
+    fn block(&self, at: usize) -> Option<Ref> {
+        block_of(self.array.slot(at).load(Relaxed))
+    }
+
+    /// A block's key, with zeros after it.
+    fn key(&self, arena: &Arena, block: Ref) -> [u64; KEY_WORDS_MAX] {
+        let mut key = [0; KEY_WORDS_MAX];
+        for (index, word) in key[..self.key_words].iter_mut().enumerate() {
+            *word = arena.word(block, index);
+        }
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::epoch::{Epochs, Retired};
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+    use std::sync::atomic::{AtomicBool, AtomicPtr};
+    use std::thread;
+
+    fn arena() -> Arena {
+        Arena::new(64 << 20).unwrap()
+    }
+
+    /// A block that begins with these words.
+    fn block(arena: &mut Arena, words: &[u64]) -> Ref {
+        let block = arena.allocate(units(words)).unwrap();
+        let key = arena.pointer(block).cast::<u64>();
+        for (index, &word) in words.iter().enumerate() {
+            // SAFETY: a block as large as the words, which nobody else has yet.
+            unsafe { key.add(index).write(word) };
+        }
+        block
+    }
+
+    fn units(words: &[u64]) -> usize {
+        (words.len() * 8).div_ceil(64)
+    }
+
+    /// Keys of a few numbers, which differ in their last word.
+    fn key(number: u64, words: usize) -> Vec<u64> {
+        let mut key = vec![0x0123_4567; words];
+        key[words - 1] = number;
+        key
+    }
+
+    #[test]
+    fn hashes_are_as_described() {
+        let (s0, s1) = (0x1111_2222_3333_4444, 0x9999_aaaa_bbbb_cccc);
+        let one = fold(5 ^ s0, s1);
+        let two = fold(5 ^ s0, 6 ^ s1);
+        let three = fold(7 ^ two, s1);
+        assert_eq!(hash(&[5], s0, s1), one);
+        assert_eq!(hash(&[5, 6], s0, s1), two);
+        assert_eq!(hash(&[5, 6, 7], s0, s1), three);
+        assert_eq!(hash(&[5, 6, 7, 8], s0, s1), fold(7 ^ two, 8 ^ s1));
+        assert_eq!(fold(1 << 63, 6), 3, "the upper half alone");
+        assert_eq!(fold(u64::MAX, u64::MAX), 1 ^ (u64::MAX - 1));
+    }
+
+    #[test]
+    fn the_bytes_are_as_described() {
+        let mut arena = arena();
+        let mut table = HashTable::with_seeds(2, (7, 9));
+        let words = [0xaa, 0xbb];
+        let block = block(&mut arena, &words);
+        assert!(table.insert(&arena, &words, block).is_none());
+        let array = table.slots_ptr().cast::<u64>();
+        // SAFETY: a header of 8 words and 8 slots.
+        let words_of = unsafe { std::slice::from_raw_parts(array, 16) };
+        assert_eq!(words_of[..3], [7, 7, 9]);
+        let hash = hash(&words, 7, 9);
+        let slot = (hash >> 32 | 1 << 31) << 32 | u64::from(block.bits());
+        assert_eq!(words_of[8 + (hash & 7) as usize], slot);
+        assert_eq!(words_of[8..].iter().filter(|&&slot| slot != 0).count(), 1);
+        assert_eq!(table.bytes(), 128);
+        assert!(table.slots_ptr().addr().is_multiple_of(64));
+    }
+
+    #[test]
+    fn a_table_that_only_changes_does_not_grow() {
+        let mut arena = arena();
+        let mut table = HashTable::new(1);
+        for number in 0..10_000_u64 {
+            let block = block(&mut arena, &[number]);
+            drop(table.insert(&arena, &[number], block));
+            if let Some(old) = number.checked_sub(50) {
+                let block = table.remove(&arena, &[old]).unwrap();
+                arena.free(block, 1);
+            }
+        }
+        assert_eq!(table.len(), 50);
+        assert!(table.array.count() <= 1024);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Change {
+        Put(u64),
+        Remove(u64),
+    }
+
+    fn change() -> impl Strategy<Value = Change> {
+        prop_oneof![
+            3 => (0..200_u64).prop_map(Change::Put),
+            2 => (0..200_u64).prop_map(Change::Remove),
+        ]
+    }
+
+    /// Applies a change to both, and gives back what the table gives back.
+    fn apply(
+        table: &mut HashTable,
+        model: &mut HashMap<u64, Ref>,
+        arena: &mut Arena,
+        change: &Change,
+    ) -> Result<(), TestCaseError> {
+        let words = table.key_words;
+        match *change {
+            Change::Put(number) => {
+                let key = key(number, words);
+                let block = block(arena, &key);
+                let old = model.insert(number, block);
+                if old.is_some() {
+                    prop_assert_eq!(table.replace(arena, &key, block), old);
+                } else {
+                    drop(table.insert(arena, &key, block));
+                }
+            }
+            Change::Remove(number) => {
+                let removed = table.remove(arena, &key(number, words));
+                prop_assert_eq!(removed, model.remove(&number));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_counts(table: &HashTable) -> Result<(), TestCaseError> {
+        let slots = (0..table.array.count()).map(|at| table.array.slot(at).load(Relaxed));
+        let (mut blocks, mut deleted) = (0, 0);
+        for slot in slots {
+            blocks += usize::from(slot >> 63 == 1);
+            deleted += usize::from(slot == DELETED);
+        }
+        prop_assert_eq!((blocks, deleted), (table.len(), table.deleted));
+        prop_assert!((blocks + deleted) * 2 <= table.array.count());
+        Ok(())
+    }
+
+    proptest! {
+        /// Whatever the changes, and whether hashes collide or not, it finds what a map of the library's finds.
+        #[test]
+        fn finds_what_a_map_finds(
+            changes in vec(change(), 0..600),
+            words in 1..=KEY_WORDS_MAX,
+            colliding: bool,
+        ) {
+            let seeds = if colliding { (0, 0) } else { random_seeds() };
+            let mut arena = arena();
+            let mut table = HashTable::with_seeds(words, seeds);
+            let mut model = HashMap::new();
+            for change in &changes {
+                apply(&mut table, &mut model, &mut arena, change)?;
+                check_counts(&table)?;
+            }
+            prop_assert_eq!(table.len(), model.len());
+            for number in 0..200 {
+                let found = table.find(&arena, &key(number, words));
+                prop_assert_eq!(found, model.get(&number).copied());
+            }
+        }
+    }
+
+    enum Garbage {
+        Block(Ref),
+        Array(SlotArray),
+    }
+
+    /// Keys that are there all the while are always found, whatever happens to others and to the array; what is
+    /// freed is overwritten, so that one who still looked at it would notice.
+    #[test]
+    fn what_stays_is_found_during_changes() {
+        const STAYING: u64 = 100;
+        const ROUNDS: u64 = 20_000;
+        let mut arena = arena();
+        let mut table = HashTable::new(1);
+        let stay: Vec<_> = (0..STAYING)
+            .map(|number| block(&mut arena, &[number]))
+            .collect();
+        for (number, &block) in (0..).zip(&stay) {
+            drop(table.insert(&arena, &[number], block));
+        }
+        let shown = AtomicPtr::new(table.slots_ptr().cast_mut());
+        let base = arena.base().expose_provenance();
+        let epochs = Epochs::new();
+        let ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let mut participant = epochs.join();
+                let (shown, ended, stay) = (&shown, &ended, &stay);
+                scope.spawn(move || {
+                    let base = std::ptr::with_exposed_provenance(base);
+                    while !ended.load(Relaxed) {
+                        participant.begin();
+                        let array = shown.load(Acquire);
+                        for number in 0..STAYING {
+                            // SAFETY: shown since the last `begin`; what is freed passes through the epochs.
+                            let found = unsafe { Slots::find(array, base, &[number]) };
+                            assert_eq!(found, Some(stay[number as usize]));
+                        }
+                    }
+                });
+            }
+            let mut retired = Retired::new(&epochs);
+            for round in 0..ROUNDS {
+                // Up to 2,000 and down again, in other order, so that arrays grow, shrink and fill with deleted ones.
+                let number = STAYING + round * 7919 % 2_000;
+                if let Some(block) = table.remove(&arena, &[number]) {
+                    retired.retire(Garbage::Block(block));
+                } else {
+                    let block = block(&mut arena, &[number]);
+                    if let Some(old) = table.insert(&arena, &[number], block) {
+                        shown.store(table.slots_ptr().cast_mut(), Release);
+                        retired.retire(Garbage::Array(old));
+                    }
+                }
+                retired.collect(|garbage| match garbage {
+                    Garbage::Block(block) => {
+                        // SAFETY: out of every reader's sight.
+                        unsafe { arena.pointer(block).write_bytes(0xff, 64) };
+                        arena.free(block, 1);
+                    }
+                    Garbage::Array(old) => {
+                        (0..old.count()).for_each(|at| old.slot(at).store(FREE, Relaxed))
+                    }
+                });
+            }
+            ended.store(true, Relaxed);
+        });
+        assert!(table.len() >= STAYING as usize);
+    }
+}

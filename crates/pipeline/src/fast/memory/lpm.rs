@@ -1,0 +1,576 @@
+//! Entries by the longest prefix of an address.
+//!
+//! **What.** A trie from prefixes to blocks of an arena: [`Root::find`] gives the block of the longest prefix that an
+//! address begins with. Keys are any whole number of bytes up to 16: IPv4, IPv6 and Ethernet addresses alike. One
+//! writer changes a [`Trie`]; readers, generated code among them, start at its [`Root`].
+//!
+//! **How.** A multibit trie with prefixes expanded and pushed down to where addresses end (Srinivasan and Varghese,
+//! ACM Transactions on Computer Systems 17, 1999), as DIR-24-8 (Gupta, Lin and McKeown, INFOCOM 1998) does for IPv4.
+//! The root has an entry for each value of the first 16 or 24 bits, a node one for each value of the next 8. An entry
+//! has 4 bytes:
+//!
+//! | content | means |
+//! | --- | --- |
+//! | 0 | no prefix |
+//! | `1 << 31 \| ref` | the search goes on in the node at `base + ref * 64` with the key's next byte |
+//! | `ref` | the longest prefix's block |
+//!
+//! The root's index is the key's first bytes, the first of them the most significant. So a search has one load per
+//! level, remembers nothing, and compares nothing. An entry has what its longest prefix says, even if that is shorter
+//! than what led here; hence a prefix is written to every entry that it covers, but those of longer ones. These are
+//! told apart by what is in them: **each prefix has a block of its own**, and an entry with the block of the next
+//! shorter prefix, or 0, is one that no longer prefix covers. A prefix taken out leaves its entries to the next shorter
+//! one. A node in which all entries are then the same is taken out, too; [`Trie::remove`] never needs memory.
+//!
+//! **Cost.** A search of an IPv4 address: 1 to 3 loads that wait for each other with 16 bits in the root, 1 or 2 with 24.
+//! The root takes 256 KiB or 64 MiB; a node takes 1 KiB. Among 10,000 routes, whose entries stay in the caches, 24 bits
+//! gain nothing in the benchmark `structures`; among 500,000 with a prefetch they do. Hence 16 for most. The writer knows
+//! prefixes by a hash table, 29 to 58 bytes each (33 among 100,000). A change writes the entries that the prefix covers,
+//! and looks for the next shorter prefix among the lengths that there are. A default route so writes the whole root:
+//! 65,536 or 16,777,216 entries, and all nodes.
+//!
+//! **Thread-safety.** Each entry changes by one `Release` store, which readers load with `Acquire`. A node is whole
+//! before an entry leads to it, and says at first what the entry said; it is left as it is once none does. So each
+//! address, at any moment, has the answer from before or from after the change under way. Nodes that were taken out are
+//! returned: the caller frees them when no reader can see them any more ([`super::epoch`]).
+
+use super::arena::{Arena, Full, NODE_UNITS, Ref};
+use super::hash_table::{hash, random_seeds};
+use super::zeroed::Zeroed;
+use hashbrown::HashTable;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// The longest key.
+pub(crate) const KEY_BYTES_MAX: usize = 16;
+
+/// Set in entries that lead to a node.
+pub(crate) const NODE: u32 = 1 << 31;
+
+/// How many bits of a key a node looks at.
+const NODE_BITS: u32 = 8;
+
+/// The most nodes on a way: a root of two bytes, and a node for each that is left.
+const DEPTH_MAX: usize = KEY_BYTES_MAX - 2;
+
+/// The first bits of some addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Prefix {
+    /// The bits, from the uppermost on, with zeros after them.
+    bits: u128,
+    len: u32,
+}
+
+impl Prefix {
+    /// The first `len` bits of a key; the others do not matter.
+    ///
+    /// # Panics
+    /// If the key is not so long, or longer than [`KEY_BYTES_MAX`].
+    pub fn new(key: &[u8], len: u32) -> Self {
+        assert!(
+            len as usize <= key.len() * 8,
+            "a prefix is no longer than its key"
+        );
+        Self::of_bits(bits_of(key), len)
+    }
+
+    fn of_bits(bits: u128, len: u32) -> Self {
+        let mask = u128::MAX.checked_shl(128 - len).unwrap_or(0);
+        Self {
+            bits: bits & mask,
+            len,
+        }
+    }
+
+    fn shortened(self, len: u32) -> Self {
+        Self::of_bits(self.bits, len)
+    }
+}
+
+/// A key's bits, from the uppermost on.
+fn bits_of(key: &[u8]) -> u128 {
+    let mut bytes = [0; KEY_BYTES_MAX];
+    bytes[..key.len()].copy_from_slice(key);
+    u128::from_be_bytes(bytes)
+}
+
+/// What readers of a trie start from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Root {
+    entries: *const AtomicU32,
+    bytes: usize,
+}
+
+// SAFETY: it is a pointer that only `find` follows, which is unsafe itself; what is there is changed by atomics.
+unsafe impl Send for Root {}
+// SAFETY: the same.
+unsafe impl Sync for Root {}
+
+impl Root {
+    /// The root with these entries, one for each value of the first so many bits, 16 or 24.
+    pub fn new(entries: *const AtomicU32, root_bits: u32) -> Self {
+        Self {
+            entries,
+            bytes: root_bits as usize / 8,
+        }
+    }
+
+    /// Where its entries are.
+    pub fn entries(self) -> *const AtomicU32 {
+        self.entries
+    }
+
+    /// The block of the longest prefix that a key begins with.
+    ///
+    /// # Panics
+    /// If the key is shorter than the root's part of it, or ends where the trie goes on.
+    ///
+    /// # Safety
+    /// The trie is, or was at the last `begin` of this thread's participant, one whose nodes are in the arena with this
+    /// base; neither the root nor a node is freed before the next `begin`.
+    #[inline]
+    pub unsafe fn find(self, arena_base: *const u8, key: &[u8]) -> Option<Ref> {
+        let (first, rest) = key.split_at(self.bytes);
+        // SAFETY: the root has an entry for each value of so many bytes.
+        let mut entry = unsafe { &*self.entries.add(index(first)) }.load(Acquire);
+        let mut rest = rest.iter();
+        while entry & NODE != 0 {
+            let byte = *rest.next().expect("a trie is no deeper than its keys");
+            let offset = node_offset(entry) + usize::from(byte) * size_of::<AtomicU32>();
+            // SAFETY: a node of the arena with this base, which has 256 entries.
+            entry = unsafe { &*arena_base.add(offset).cast::<AtomicU32>() }.load(Acquire);
+        }
+        Ref::from_bits(entry)
+    }
+
+    /// Has the processor fetch the entry that a search for this key begins with.
+    ///
+    /// # Panics
+    /// If the key is shorter than the root's part of it.
+    #[inline]
+    pub fn prefetch(self, key: &[u8]) {
+        let entry = self.entries.wrapping_add(index(&key[..self.bytes]));
+        super::zeroed::prefetch(entry.cast());
+    }
+}
+
+/// The root's entry for a key with these first bytes.
+#[inline]
+fn index(first: &[u8]) -> usize {
+    first
+        .iter()
+        .fold(0, |index, &byte| index << 8 | usize::from(byte))
+}
+
+/// The node that an entry leads to, if it does.
+fn node_of(entry: u32) -> Option<Ref> {
+    Ref::from_bits(entry & !NODE).filter(|_| entry & NODE != 0)
+}
+
+#[inline]
+fn node_offset(entry: u32) -> usize {
+    (entry & !NODE) as usize * super::arena::UNIT_BYTES
+}
+
+/// The root or a node, as the writer sees it: nothing of it can be freed meanwhile, as that needs the arena to itself.
+#[derive(Clone, Copy, Debug)]
+struct Level<'a> {
+    entries: &'a [AtomicU32],
+    /// Which bits of a key it looks at.
+    begin: u32,
+    end: u32,
+}
+
+impl<'a> Level<'a> {
+    /// The node that an entry of a level leads to, if it does; `begin` is where that level ends.
+    fn node(arena: &'a Arena, entry: u32, begin: u32) -> Option<Self> {
+        let node = node_of(entry)?;
+        Some(Self {
+            entries: arena.atomics(node, NODE_UNITS),
+            begin,
+            end: begin + NODE_BITS,
+        })
+    }
+
+    /// The level that addresses which begin with the prefix go on in, if there is one.
+    fn next(self, arena: &'a Arena, prefix: Prefix) -> Option<Self> {
+        let entry = self.covered(prefix)[0].load(Relaxed);
+        Self::node(arena, entry, self.end)
+    }
+
+    /// The entries of addresses that begin with the prefix. They are one if it goes on below.
+    fn covered(self, prefix: Prefix) -> &'a [AtomicU32] {
+        let first = (prefix.bits << self.begin >> (128 - (self.end - self.begin))) as usize;
+        let count = 1_usize << self.end.saturating_sub(prefix.len);
+        // As the bits after the prefix are 0, so many entries follow.
+        &self.entries[first..first + count]
+    }
+}
+
+/// A prefix and its block, in 24 bytes.
+#[derive(Clone, Copy, Debug)]
+struct KnownPrefix {
+    bits: [u32; 4],
+    len: u32,
+    block: Ref,
+}
+
+impl KnownPrefix {
+    fn new(prefix: Prefix, block: Ref) -> Self {
+        let word = |index: u32| (prefix.bits >> (96 - 32 * index)) as u32;
+        Self {
+            bits: [word(0), word(1), word(2), word(3)],
+            len: prefix.len,
+            block,
+        }
+    }
+
+    fn prefix(&self) -> Prefix {
+        let bits = self.bits.iter();
+        Prefix {
+            bits: bits.fold(0, |bits, &word| bits << 32 | u128::from(word)),
+            len: self.len,
+        }
+    }
+}
+
+/// All prefixes of a trie, whatever its entries tell.
+#[derive(Debug)]
+struct Prefixes {
+    known: HashTable<KnownPrefix>,
+    /// How many there are of each length.
+    lengths: [u32; KEY_BYTES_MAX * 8 + 1],
+    seeds: (u64, u64),
+}
+
+impl Prefixes {
+    fn new() -> Self {
+        Self {
+            known: HashTable::new(),
+            lengths: [0; KEY_BYTES_MAX * 8 + 1],
+            seeds: random_seeds(),
+        }
+    }
+
+    fn hash((seed0, seed1): (u64, u64), prefix: Prefix) -> u64 {
+        let words = [
+            (prefix.bits >> 64) as u64,
+            prefix.bits as u64,
+            prefix.len.into(),
+        ];
+        hash(&words, seed0, seed1)
+    }
+
+    fn find(&self, prefix: Prefix) -> Option<Ref> {
+        let hash = Self::hash(self.seeds, prefix);
+        let known = self.known.find(hash, |known| known.prefix() == prefix)?;
+        Some(known.block)
+    }
+
+    /// The block of the longest prefix that is shorter than this one and covers it.
+    fn next_shorter(&self, prefix: Prefix) -> Option<Ref> {
+        let lengths = (0..prefix.len).rev();
+        lengths
+            .filter(|&len| self.lengths[len as usize] > 0)
+            .find_map(|len| self.find(prefix.shortened(len)))
+    }
+
+    fn insert(&mut self, prefix: Prefix, block: Ref) {
+        let seeds = self.seeds;
+        let known = KnownPrefix::new(prefix, block);
+        let hash_of = |known: &KnownPrefix| Self::hash(seeds, known.prefix());
+        self.known.insert_unique(hash_of(&known), known, hash_of);
+        self.lengths[prefix.len as usize] += 1;
+    }
+
+    fn replace(&mut self, prefix: Prefix, block: Ref) -> Option<Ref> {
+        let hash = Self::hash(self.seeds, prefix);
+        let known = self
+            .known
+            .find_mut(hash, |known| known.prefix() == prefix)?;
+        Some(std::mem::replace(&mut known.block, block))
+    }
+
+    fn remove(&mut self, prefix: Prefix) -> Option<Ref> {
+        let hash = Self::hash(self.seeds, prefix);
+        let entry = self
+            .known
+            .find_entry(hash, |known| known.prefix() == prefix);
+        let (known, _) = entry.ok()?.remove();
+        self.lengths[prefix.len as usize] -= 1;
+        Some(known.block)
+    }
+}
+
+/// What [`Trie::remove`] took out: the prefix's block, and nodes of [`NODE_UNITS`].
+#[derive(Debug)]
+pub(crate) struct Removed {
+    pub block: Ref,
+    pub nodes: Vec<Ref>,
+}
+
+/// A trie, as its one writer has it. The arena is the same in all calls.
+#[derive(Debug)]
+pub(crate) struct Trie {
+    root: Zeroed,
+    root_bits: u32,
+    key_bits: u32,
+    prefixes: Prefixes,
+    nodes: usize,
+}
+
+impl Trie {
+    /// An empty trie of keys with so many bytes, of which the root looks at the first 16 or 24 bits.
+    ///
+    /// # Panics
+    /// If the root does not have 16 or 24 bits, or keys are shorter than that or longer than [`KEY_BYTES_MAX`].
+    pub fn new(key_bytes: usize, root_bits: u32) -> Self {
+        assert!(matches!(root_bits, 16 | 24), "a root of {root_bits} bits");
+        let lengths = root_bits as usize / 8..=KEY_BYTES_MAX;
+        assert!(lengths.contains(&key_bytes), "keys of {key_bytes} bytes");
+        Self {
+            root: Zeroed::new(size_of::<AtomicU32>() << root_bits),
+            root_bits,
+            key_bits: key_bytes as u32 * 8,
+            prefixes: Prefixes::new(),
+            nodes: 0,
+        }
+    }
+
+    /// What readers start from; it stays the same.
+    pub fn root(&self) -> Root {
+        Root::new(self.root.pointer().cast_const().cast(), self.root_bits)
+    }
+
+    /// How many prefixes there are.
+    pub fn len(&self) -> usize {
+        self.prefixes.known.len()
+    }
+
+    /// How much memory searches look at: root and nodes.
+    pub fn search_bytes(&self) -> usize {
+        self.root.bytes() + self.nodes * NODE_UNITS * super::arena::UNIT_BYTES
+    }
+
+    /// How much memory it takes: root, nodes, and what the writer knows.
+    pub fn bytes(&self) -> usize {
+        let nodes = self.nodes * NODE_UNITS * super::arena::UNIT_BYTES;
+        self.bytes_beside_arena() + nodes
+    }
+
+    /// The same without the nodes, which are in the arena.
+    pub fn bytes_beside_arena(&self) -> usize {
+        self.root.bytes() + self.prefixes.known.allocation_size() + size_of::<Self>()
+    }
+
+    /// The block of the longest prefix that a key begins with.
+    ///
+    /// # Panics
+    /// If the key is of another length.
+    #[cfg(test)]
+    pub fn find(&self, arena: &Arena, key: &[u8]) -> Option<Ref> {
+        assert_eq!(
+            key.len() * 8,
+            self.key_bits as usize,
+            "keys have one length"
+        );
+        // SAFETY: the trie is ours, and only its writer could free a node.
+        unsafe { self.root().find(arena.base(), key) }
+    }
+
+    /// Adds a prefix, which is not there yet, with a block that no other prefix has.
+    ///
+    /// # Errors
+    /// If the arena has no room for nodes; nothing has changed then.
+    ///
+    /// # Panics
+    /// If the prefix is longer than keys are.
+    pub fn insert(&mut self, arena: &mut Arena, prefix: Prefix, block: Ref) -> Result<(), Full> {
+        debug_assert_eq!(
+            self.prefixes.find(prefix),
+            None,
+            "the prefix is there already"
+        );
+        assert!(
+            prefix.len <= self.key_bits,
+            "a prefix is no longer than keys are"
+        );
+        let level = self.lowest_level(arena, prefix);
+        if prefix.len > level.end {
+            let (begin, before) = (level.end, level.covered(prefix)[0].load(Relaxed));
+            let grown = self.grow(arena, prefix, begin, before, block)?;
+            let level = self.lowest_level(arena, prefix);
+            level.covered(prefix)[0].store(grown, Release);
+            self.prefixes.insert(prefix, block);
+            return Ok(());
+        }
+        let shorter = self.prefixes.next_shorter(prefix);
+        repaint(
+            arena,
+            level,
+            level.covered(prefix),
+            bits(shorter),
+            block.bits(),
+        );
+        self.prefixes.insert(prefix, block);
+        Ok(())
+    }
+
+    /// Whether this very prefix is in it.
+    pub fn has(&self, prefix: Prefix) -> bool {
+        self.prefixes.find(prefix).is_some()
+    }
+
+    /// Exchanges the block of a prefix for another one, which no prefix has, and returns the one that was there; `None`
+    /// if there is no such prefix.
+    pub fn replace(&mut self, arena: &Arena, prefix: Prefix, block: Ref) -> Option<Ref> {
+        let old = self.prefixes.replace(prefix, block)?;
+        let level = self.lowest_level(arena, prefix);
+        repaint(
+            arena,
+            level,
+            level.covered(prefix),
+            old.bits(),
+            block.bits(),
+        );
+        Some(old)
+    }
+
+    /// Takes a prefix out, and leaves its addresses to the next shorter one; `None` if there is no such prefix.
+    pub fn remove(&mut self, arena: &Arena, prefix: Prefix) -> Option<Removed> {
+        let block = self.prefixes.remove(prefix)?;
+        let mut path: [Option<(&AtomicU32, Level)>; DEPTH_MAX] = [None; DEPTH_MAX];
+        let mut depth = 0;
+        let mut level = self.root_level();
+        while prefix.len > level.end {
+            let entry = &level.covered(prefix)[0];
+            // There is a node: no block but the prefix's own, or a longer one's, is in all of the prefix's entries.
+            level = level.next(arena, prefix)?;
+            path[depth] = Some((entry, level));
+            depth += 1;
+        }
+        let shorter = self.prefixes.next_shorter(prefix);
+        repaint(
+            arena,
+            level,
+            level.covered(prefix),
+            block.bits(),
+            bits(shorter),
+        );
+        let nodes = collapse(path[..depth].iter().rev().flatten());
+        self.nodes -= nodes.len();
+        Some(Removed { block, nodes })
+    }
+
+    /// Frees the nodes. No reader may be able to see the trie any more.
+    pub fn free(self, arena: &mut Arena) {
+        let mut nodes = Vec::with_capacity(self.nodes);
+        add_nodes(arena, self.root_level(), &mut nodes);
+        nodes
+            .into_iter()
+            .for_each(|node| arena.free(node, NODE_UNITS));
+    }
+
+    fn root_level(&self) -> Level<'_> {
+        Level {
+            entries: self.root.atomics(),
+            begin: 0,
+            end: self.root_bits,
+        }
+    }
+
+    /// The level that a prefix ends in, or the lowest that there is on its way.
+    fn lowest_level<'a>(&'a self, arena: &'a Arena, prefix: Prefix) -> Level<'a> {
+        let mut level = self.root_level();
+        while prefix.len > level.end {
+            let Some(next) = level.next(arena, prefix) else {
+                break;
+            };
+            level = next;
+        }
+        level
+    }
+
+    /// Makes the entry that leads to nodes in which all is as before but for the prefix; they begin at a bit of it.
+    fn grow(
+        &mut self,
+        arena: &mut Arena,
+        prefix: Prefix,
+        begin: u32,
+        before: u32,
+        block: Ref,
+    ) -> Result<u32, Full> {
+        let node = arena.allocate(NODE_UNITS).ok_or(Full)?;
+        fill(arena, node, before);
+        let entry = NODE | node.bits();
+        let end = begin + NODE_BITS;
+        let value = if prefix.len > end {
+            let below = self.grow(arena, prefix, end, before, block);
+            below.inspect_err(|_| arena.free(node, NODE_UNITS))?
+        } else {
+            block.bits()
+        };
+        let level = Level::node(arena, entry, begin).ok_or(Full)?;
+        level
+            .covered(prefix)
+            .iter()
+            .for_each(|entry| entry.store(value, Relaxed));
+        self.nodes += 1;
+        Ok(entry)
+    }
+}
+
+/// Takes out the nodes of a path, from the lowest on, in which all entries are the same, and returns them.
+fn collapse<'a>(path: impl Iterator<Item = &'a (&'a AtomicU32, Level<'a>)>) -> Vec<Ref> {
+    let mut nodes = Vec::new();
+    for &(entry, level) in path {
+        let Some(value) = uniform(level.entries) else {
+            break;
+        };
+        nodes.extend(node_of(entry.swap(value, Release)));
+    }
+    nodes
+}
+
+/// Gives a node that is nobody else's yet the same value in all entries.
+fn fill(arena: &Arena, node: Ref, value: u32) {
+    let entries = arena.atomics(node, NODE_UNITS).iter();
+    entries.for_each(|entry| entry.store(value, Relaxed));
+}
+
+/// Gives all that has one block another one: in these entries of a level, and in all nodes below.
+fn repaint(arena: &Arena, level: Level, entries: &[AtomicU32], from: u32, to: u32) {
+    for entry in entries {
+        let value = entry.load(Relaxed);
+        if value == from {
+            entry.store(to, Release);
+        } else if let Some(node) = Level::node(arena, value, level.end) {
+            repaint(arena, node, node.entries, from, to);
+        }
+    }
+}
+
+/// What all entries have, if they have the same, and it is not a node.
+fn uniform(entries: &[AtomicU32]) -> Option<u32> {
+    let first = entries[0].load(Relaxed);
+    let same = |entry: &AtomicU32| entry.load(Relaxed) == first;
+    (first & NODE == 0 && entries[1..].iter().all(same)).then_some(first)
+}
+
+/// Appends all nodes below a level, those further down first.
+fn add_nodes(arena: &Arena, level: Level, nodes: &mut Vec<Ref>) {
+    for entry in level.entries {
+        let value = entry.load(Relaxed);
+        if let Some(next) = Level::node(arena, value, level.end) {
+            add_nodes(arena, next, nodes);
+            nodes.extend(node_of(value));
+        }
+    }
+}
+
+fn bits(block: Option<Ref>) -> u32 {
+    block.map_or(0, Ref::bits)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+//! Memory that packets look at while it changes: the control side writes, the datapath reads, and neither waits.
+//!
+//! - `arena`: blocks with short numbers, in which flow records and the nodes of tries lie; `zeroed`: large arrays.
+//! - `hash_table`: from a key to a block; `lpm`: from an address to the block of its longest prefix.
+//! - `epoch`: when what was taken out can be freed.
+
+pub(crate) mod arena;
+pub(crate) mod epoch;
+pub(crate) mod hash_table;
+pub(crate) mod lpm;
+#[cfg(miri)]
+mod miri_memory;
+pub(crate) mod zeroed;
+
+/// What `epoch` is made of, for which its model has other ones.
+mod sync {
+    pub use std::sync::atomic::{AtomicU64, fence};
+    pub use std::sync::{Mutex, MutexGuard};
+}

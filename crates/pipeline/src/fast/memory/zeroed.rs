@@ -1,0 +1,121 @@
+//! Zeroed memory for large arrays, aligned to cache lines, and in huge pages where it pays.
+
+#[cfg(miri)]
+use super::miri_memory::madvise;
+use rustix::mm::Advice;
+#[cfg(not(miri))]
+use rustix::mm::madvise;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+
+/// What arrays and blocks are aligned to, in bytes.
+pub(crate) const CACHE_LINE_BYTES: usize = 64;
+
+/// The processor's large page, in bytes: one entry of its address cache covers this much.
+pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Has the processor fetch the cache line at an address, which need not be one.
+#[inline]
+pub(crate) fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which is allowed for any address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Memory that is all zeros at first, and freed on drop.
+#[derive(Debug)]
+pub(crate) struct Zeroed {
+    pointer: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: it owns its memory as a `Vec` does, and gives out no reference to it.
+unsafe impl Send for Zeroed {}
+// SAFETY: the same.
+unsafe impl Sync for Zeroed {}
+
+impl Zeroed {
+    /// As many bytes, at least one.
+    ///
+    /// # Panics
+    /// If bytes are none or more than half of the address space. Ends the process, as a `Vec` would, where there is no
+    /// memory left.
+    pub fn new(bytes: usize) -> Self {
+        assert_ne!(bytes, 0, "an array has a size");
+        let huge = bytes >= HUGE_PAGE_BYTES;
+        let align = if huge {
+            HUGE_PAGE_BYTES
+        } else {
+            CACHE_LINE_BYTES
+        };
+        let layout = Layout::from_size_align(bytes, align).expect("an array fits into memory");
+        // SAFETY: the layout's size is not 0.
+        let Some(pointer) = NonNull::new(unsafe { alloc(layout) }) else {
+            handle_alloc_error(layout)
+        };
+        if huge {
+            // Advice, which a kernel without huge pages refuses: it goes on with small ones.
+            // SAFETY: the whole pages of our own memory; what they hold stays.
+            let _ = unsafe {
+                let whole_pages = bytes & !(HUGE_PAGE_BYTES - 1);
+                madvise(pointer.as_ptr().cast(), whole_pages, Advice::LinuxHugepage)
+            };
+        }
+        // Only now are pages first touched, and come as huge ones.
+        // SAFETY: our own memory, `bytes` long.
+        unsafe { pointer.write_bytes(0, bytes) };
+        Self { pointer, layout }
+    }
+
+    /// Where it begins: at a cache line.
+    pub fn pointer(&self) -> *mut u8 {
+        self.pointer.as_ptr()
+    }
+
+    /// All of it as numbers of 32 bits, which others may look at meanwhile.
+    pub fn atomics(&self) -> &[AtomicU32] {
+        let len = self.bytes() / size_of::<AtomicU32>();
+        // SAFETY: our own memory, initialised with zeros and aligned to a cache line, which is not freed while `self` is
+        // borrowed. Nobody has a mutable reference into it, as none is ever given out.
+        unsafe { std::slice::from_raw_parts(self.pointer.as_ptr().cast(), len) }
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.layout.size()
+    }
+}
+
+impl Drop for Zeroed {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `new` with this layout, and freed nowhere else.
+        unsafe { dealloc(self.pointer.as_ptr(), self.layout) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_large_are_zeros_and_aligned() {
+        for (bytes, align) in [
+            (1, CACHE_LINE_BYTES),
+            (4096, CACHE_LINE_BYTES),
+            (HUGE_PAGE_BYTES + 64, HUGE_PAGE_BYTES),
+        ] {
+            let zeroed = Zeroed::new(bytes);
+            assert_eq!(zeroed.bytes(), bytes);
+            assert!(zeroed.pointer().addr().is_multiple_of(align));
+            // SAFETY: `bytes` of initialised memory, which nobody else has.
+            let content = unsafe { std::slice::from_raw_parts(zeroed.pointer(), bytes) };
+            assert!(content.iter().all(|&byte| byte == 0));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Which buckets of a group a packet goes to, and which are live (1.3.5 sections 5.6.1 and 6.5).
+
+use crate::flow_hash::flow_hash;
+use crate::{Bucket, Group, Packet, Pipeline};
+use std::collections::BTreeSet;
+use urtica_wire::{GroupType, PortConfig, PortNo, PortState};
+
+impl Pipeline {
+    /// The buckets of a group that a packet goes to: all; one by the packet's hash and the weights, among those that
+    /// are live; the only one; or the first live one.
+    pub fn buckets_for<'a>(&'a self, group: &'a Group, packet: &Packet) -> Vec<&'a Bucket> {
+        let mut live = group.buckets.iter().filter(|bucket| self.is_live(bucket));
+        match group.group_type {
+            GroupType::All | GroupType::Indirect => group.buckets.iter().collect(),
+            GroupType::FastFailover => live.next().into_iter().collect(),
+            GroupType::Select => select(&live.collect::<Vec<_>>(), flow_hash(packet))
+                .into_iter()
+                .collect(),
+            GroupType::Other(_) => Vec::new(),
+        }
+    }
+
+    /// Whether a bucket is live: where it watches anything, the port or the group that it watches is.
+    pub fn is_live(&self, bucket: &Bucket) -> bool {
+        self.is_live_but_for(bucket, &mut BTreeSet::new())
+    }
+
+    /// The same, where the groups in `dead` are known not to be live: each is looked at once, by however many ways it
+    /// is reached.
+    fn is_live_but_for(&self, bucket: &Bucket, dead: &mut BTreeSet<u32>) -> bool {
+        !bucket.is_watching()
+            || self.is_port_live(bucket.watch_port)
+            || self.is_group_live(bucket.watch_group, dead)
+    }
+
+    fn is_port_live(&self, port_no: PortNo) -> bool {
+        self.port(port_no).is_some_and(|port| {
+            !port.config.contains(PortConfig::PORT_DOWN)
+                && !port.state.contains(PortState::LINK_DOWN)
+        })
+    }
+
+    fn is_group_live(&self, group_id: u32, dead: &mut BTreeSet<u32>) -> bool {
+        let Some(group) = self.groups.get(group_id) else {
+            return false;
+        };
+        if dead.contains(&group_id) {
+            return false;
+        }
+        let mut buckets = group.buckets.iter();
+        let is_live = buckets.any(|bucket| self.is_live_but_for(bucket, dead));
+        if !is_live {
+            dead.insert(group_id);
+        }
+        is_live
+    }
+}
+
+/// The bucket whose part of the whole the hash falls into; the parts are as large as the weights.
+fn select<'a>(buckets: &[&'a Bucket], hash: u64) -> Option<&'a Bucket> {
+    let total: u64 = buckets.iter().map(|bucket| u64::from(bucket.weight)).sum();
+    let mut point = ((u128::from(hash) * u128::from(total)) >> 64) as u64;
+    buckets.iter().copied().find(|bucket| {
+        let weight = u64::from(bucket.weight);
+        let is_within = point < weight;
+        point = point.saturating_sub(weight);
+        is_within
+    })
+}

@@ -1,0 +1,170 @@
+//! Group mods: adding, changing and deleting groups (1.3.5 sections 6.5, 7.3.4.2).
+
+use crate::flow_mod::RemovedEntry;
+use crate::{Bucket, Group, MAX_BUCKETS, Pipeline};
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+use urtica_wire::{
+    Action, ErrorCode, FlowRemovedReason, GROUP_ALL, GROUP_ANY, GROUP_MAX, GroupMod,
+    GroupModCommand, GroupType, PortNo,
+};
+
+impl Pipeline {
+    /// Carries out a group mod, or nothing of it. Deleting a group deletes the entries that use it, which are
+    /// appended to `removed` where their flags ask for word of that. A group that is modified begins anew: with
+    /// counters of zero.
+    ///
+    /// # Errors
+    /// The specification's error where a part of it is wrong, or where it would make groups hand packets round in a
+    /// loop.
+    pub fn group_mod(
+        &mut self,
+        group_mod: &GroupMod,
+        now: Duration,
+        removed: &mut Vec<RemovedEntry>,
+    ) -> Result<(), ErrorCode> {
+        use GroupModCommand::*;
+        let is_known = self.groups.get(group_mod.group_id).is_some();
+        match group_mod.command {
+            Delete if group_mod.group_id == GROUP_ALL => self.delete_all_groups(removed),
+            Add | Modify | Delete if group_mod.group_id > GROUP_MAX => {
+                return Err(ErrorCode::GroupModFailedInvalidGroup);
+            }
+            Add if is_known => return Err(ErrorCode::GroupModFailedGroupExists),
+            Add if self.groups.groups.len() >= self.config().max_groups as usize => {
+                return Err(ErrorCode::GroupModFailedOutOfGroups);
+            }
+            Modify if !is_known => return Err(ErrorCode::GroupModFailedUnknownGroup),
+            Add | Modify => self.put_group(group_mod, now)?,
+            Delete => self.delete_group(group_mod.group_id, removed)?,
+            Other(_) => return Err(ErrorCode::GroupModFailedBadCommand),
+        }
+        Ok(())
+    }
+
+    fn put_group(&mut self, group_mod: &GroupMod, now: Duration) -> Result<(), ErrorCode> {
+        let group_id = group_mod.group_id;
+        let group = self.check_group(group_mod, now)?;
+        let previous = self.groups.groups.insert(group_id, group);
+        let checked = self.groups.check_chains(group_id);
+        if checked.is_err() {
+            match previous {
+                Some(previous) => self.groups.groups.insert(group_id, previous),
+                None => self.groups.groups.remove(&group_id),
+            };
+        }
+        checked
+    }
+
+    /// Takes over what a group mod says, but for how it stands to other groups.
+    fn check_group(&self, group_mod: &GroupMod, now: Duration) -> Result<Group, ErrorCode> {
+        let (group_type, group_id) = (group_mod.group_type, group_mod.group_id);
+        if let GroupType::Other(_) = group_type {
+            return Err(ErrorCode::GroupModFailedBadType);
+        }
+        let count = group_mod.buckets.len();
+        if count > MAX_BUCKETS {
+            return Err(ErrorCode::GroupModFailedOutOfBuckets);
+        }
+        if group_type == GroupType::Indirect && count != 1 {
+            return Err(ErrorCode::GroupModFailedInvalidGroup);
+        }
+        let buckets = group_mod.buckets.iter();
+        let buckets = buckets.map(|bucket| self.check_group_bucket(group_type, group_id, &bucket));
+        Ok(Group {
+            group_type,
+            buckets: buckets.collect::<Result<_, _>>()?,
+            added: now,
+            packets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// "If a specified group type is invalid (i.e. includes fields such as weight that are undefined for the
+    /// specified group type)", the group is (1.3.5 section 6.5). What a bucket watches counts only where the type
+    /// looks at it.
+    fn check_group_bucket(
+        &self,
+        group_type: GroupType,
+        group_id: u32,
+        bucket: &urtica_wire::Bucket,
+    ) -> Result<Bucket, ErrorCode> {
+        if bucket.weight != 0 && group_type != GroupType::Select {
+            return Err(ErrorCode::GroupModFailedInvalidGroup);
+        }
+        let hands_back = |action| action == Action::Group(group_id);
+        if bucket.watch_group == group_id || bucket.actions.iter().any(hands_back) {
+            return Err(ErrorCode::GroupModFailedLoop);
+        }
+        let bucket = Bucket {
+            weight: bucket.weight,
+            watch_port: bucket.watch_port,
+            watch_group: bucket.watch_group,
+            actions: self.check_bucket(&bucket.actions)?,
+            packets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        };
+        match self.can_watch(&bucket) || !looks_at_liveness(group_type) {
+            true => Ok(bucket),
+            false => Err(ErrorCode::GroupModFailedBadWatch),
+        }
+    }
+
+    fn can_watch(&self, bucket: &Bucket) -> bool {
+        let (port, group) = (bucket.watch_port, bucket.watch_group);
+        (port == PortNo::ANY || self.port(port).is_some())
+            && (group == GROUP_ANY || self.groups.get(group).is_some())
+    }
+
+    fn delete_all_groups(&mut self, removed: &mut Vec<RemovedEntry>) {
+        let tables = 0..self.tables.len();
+        self.groups.groups.clear();
+        let reason = FlowRemovedReason::GroupDelete;
+        self.remove_entries(tables, reason, removed, |entry| {
+            let mut actions = entry.instructions.actions();
+            actions.any(|action| matches!(action, Action::Group(_)))
+        });
+    }
+
+    /// A group that is not there is as good as deleted (1.3.5 section 6.5).
+    fn delete_group(
+        &mut self,
+        group_id: u32,
+        removed: &mut Vec<RemovedEntry>,
+    ) -> Result<(), ErrorCode> {
+        if self.group_users(group_id) > 0 {
+            return Err(ErrorCode::GroupModFailedChainedGroup);
+        }
+        let tables = 0..self.tables.len();
+        self.groups.groups.remove(&group_id);
+        let reason = FlowRemovedReason::GroupDelete;
+        self.remove_entries(tables, reason, removed, |entry| {
+            entry.instructions.use_group(group_id)
+        });
+        Ok(())
+    }
+
+    /// How many entries and groups refer to a group.
+    pub fn group_ref_count(&self, group_id: u32) -> u32 {
+        let entries = self.tables.iter().flat_map(|table| table.entries());
+        let entries = entries.filter(|entry| entry.instructions.use_group(group_id));
+        (entries.count() + self.group_users(group_id)) as u32
+    }
+
+    /// How many groups hand packets to a group.
+    fn group_users(&self, group_id: u32) -> usize {
+        let groups = self.groups.groups.values();
+        let uses = |group: &&Group| {
+            group
+                .buckets
+                .iter()
+                .any(|bucket| bucket.uses_group(group_id))
+        };
+        groups.filter(uses).count()
+    }
+}
+
+/// Whether a group of this type passes over buckets that are not live.
+fn looks_at_liveness(group_type: GroupType) -> bool {
+    matches!(group_type, GroupType::Select | GroupType::FastFailover)
+}

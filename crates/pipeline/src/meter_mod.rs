@@ -1,0 +1,113 @@
+//! Meter mods: adding, changing and deleting meters (1.3.5 section 7.3.4.4).
+
+use crate::flow_mod::RemovedEntry;
+use crate::meter::METER_FLAGS;
+use crate::{Band, MAX_BANDS, METER_MAX, Meter, Pipeline};
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+use urtica_wire::{
+    ErrorCode, FlowRemovedReason, METER_ALL, MeterBand, MeterFlags, MeterMod, MeterModCommand,
+};
+
+impl Pipeline {
+    /// Carries out a meter mod, or nothing of it. Deleting a meter deletes the entries that use it, which are
+    /// appended to `removed` where their flags ask for word of that. A meter that is modified begins anew.
+    ///
+    /// # Errors
+    /// The specification's error where a part of it is wrong.
+    pub fn meter_mod(
+        &mut self,
+        meter_mod: &MeterMod,
+        now: Duration,
+        removed: &mut Vec<RemovedEntry>,
+    ) -> Result<(), ErrorCode> {
+        use MeterModCommand::*;
+        let meter_id = meter_mod.meter_id;
+        let is_known = self.meters.get(meter_id).is_some();
+        match meter_mod.command {
+            Delete if meter_id == METER_ALL => self.delete_all_meters(removed),
+            Add | Modify | Delete if meter_id == 0 || meter_id > METER_MAX => {
+                return Err(ErrorCode::MeterModFailedInvalidMeter);
+            }
+            Add if is_known => return Err(ErrorCode::MeterModFailedMeterExists),
+            Add if self.meters.meters.len() >= self.config().max_meters as usize => {
+                return Err(ErrorCode::MeterModFailedOutOfMeters);
+            }
+            Modify if !is_known => return Err(ErrorCode::MeterModFailedUnknownMeter),
+            Add | Modify => {
+                let meter = check_meter(meter_mod, now)?;
+                self.meters.meters.insert(meter_id, meter);
+            }
+            Delete => self.delete_meter(meter_id, removed),
+            Other(_) => return Err(ErrorCode::MeterModFailedBadCommand),
+        }
+        Ok(())
+    }
+
+    /// 1.3 has no reason of its own for entries that go with their meter.
+    fn delete_all_meters(&mut self, removed: &mut Vec<RemovedEntry>) {
+        let tables = 0..self.tables.len();
+        self.meters.meters.clear();
+        self.remove_entries(tables, FlowRemovedReason::Delete, removed, |entry| {
+            entry.instructions.meter.is_some()
+        });
+    }
+
+    /// A meter that is not there is as good as deleted.
+    fn delete_meter(&mut self, meter_id: u32, removed: &mut Vec<RemovedEntry>) {
+        let tables = 0..self.tables.len();
+        self.meters.meters.remove(&meter_id);
+        self.remove_entries(tables, FlowRemovedReason::Delete, removed, |entry| {
+            entry.instructions.meter == Some(meter_id)
+        });
+    }
+
+    /// How many entries use a meter.
+    pub fn meter_flow_count(&self, meter_id: u32) -> u32 {
+        let entries = self.tables.iter().flat_map(|table| table.entries());
+        let entries = entries.filter(|entry| entry.instructions.meter == Some(meter_id));
+        entries.count() as u32
+    }
+}
+
+/// Takes over what a meter mod says. The unit is kb/s unless OFPMF_PKTPS is set.
+fn check_meter(meter_mod: &MeterMod, now: Duration) -> Result<Meter, ErrorCode> {
+    let flags = meter_mod.flags;
+    if !METER_FLAGS.contains(flags) || flags.contains(MeterFlags::KBPS | MeterFlags::PKTPS) {
+        return Err(ErrorCode::MeterModFailedBadFlags);
+    }
+    if meter_mod.bands.len() > MAX_BANDS {
+        return Err(ErrorCode::MeterModFailedOutOfBands);
+    }
+    let bands: Result<_, _> = meter_mod.bands.iter().map(check_band).collect();
+    Ok(Meter::new(flags, bands?, now))
+}
+
+/// A band without a rate would stop or change everything, for which an entry needs no meter; one that raises the drop
+/// precedence by nothing does nothing.
+fn check_band(band: MeterBand) -> Result<Band, ErrorCode> {
+    let band = match band {
+        MeterBand::Experimenter { .. } => return Err(ErrorCode::MeterModFailedBadBand),
+        MeterBand::Drop { rate: 0, .. } | MeterBand::DscpRemark { rate: 0, .. } => {
+            return Err(ErrorCode::MeterModFailedBadRate);
+        }
+        MeterBand::DscpRemark { prec_level: 0, .. } => {
+            return Err(ErrorCode::MeterModFailedBadBandValue);
+        }
+        MeterBand::Drop { rate, burst_size } => MeterBand::Drop { rate, burst_size },
+        MeterBand::DscpRemark {
+            rate,
+            burst_size,
+            prec_level,
+        } => MeterBand::DscpRemark {
+            rate,
+            burst_size,
+            prec_level,
+        },
+    };
+    Ok(Band {
+        band,
+        packets: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+    })
+}
