@@ -261,7 +261,7 @@ impl Tuple {
             let value = value_of(part)? & part.mask;
             key = match self.is_hashed {
                 true => self.seeds.hash_on(key as u64, value).into(),
-                false => key.unbounded_shl(part.bits) | value >> part.shift,
+                false => key.checked_shl(part.bits).unwrap_or(0) | value >> part.shift,
             };
         }
         Some(key)

@@ -35,7 +35,11 @@ impl PlainTable {
     }
 
     fn remove(&mut self, goes: impl Fn(&FlowEntry) -> bool) -> Vec<Arc<FlowEntry>> {
-        self.entries.extract_if(.., |entry| goes(entry)).collect()
+        let (gone, kept) = std::mem::take(&mut self.entries)
+            .into_iter()
+            .partition(|entry| goes(entry));
+        self.entries = kept;
+        gone
     }
 
     fn replace(&mut self, replace: impl Fn(&FlowEntry) -> Option<FlowEntry>) {

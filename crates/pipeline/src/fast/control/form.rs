@@ -28,6 +28,7 @@ use build::build;
 use part::{Part, hash_template, part_index};
 use routes::Routes;
 use std::cmp::Reverse;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Release;
 pub(super) use sub_tables::{SubTable, SubTables};
@@ -480,8 +481,11 @@ impl Form {
         let Self::Hash(parts) = self else {
             return Vec::new();
         };
-        let empty = parts.extract_if(.., |part| part.priorities.is_empty());
-        let empty = empty.collect();
+        let is_empty = |part: &Part| part.priorities.is_empty();
+        let mut empty = Vec::new();
+        if parts.iter().any(is_empty) {
+            (empty, *parts) = mem::take(parts).into_iter().partition(is_empty);
+        }
         parts.sort_by_key(|part| Reverse(part.highest()));
         empty
     }

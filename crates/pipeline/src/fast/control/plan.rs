@@ -82,7 +82,10 @@ impl Plan {
         if entries.len() <= DIRECT_MAX {
             return Self::Direct(entries);
         }
-        let default = entries.pop_if(|last| last.key.mask.is_everything());
+        let default = match entries.last() {
+            Some(last) if last.key.mask.is_everything() => entries.pop(),
+            _ => None,
+        };
         if RouteTable::of(&entries, &[]).is_some() {
             return Self::Lpm(entries, default);
         }
