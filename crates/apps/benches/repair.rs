@@ -1,4 +1,4 @@
-//! How long routing takes to repair all flows over a cable that is cut: on a torus with a host at each switch, all of
+//! How long routing takes to repair all flows over a link that is cut: on a torus with a host at each switch, all of
 //! which have talked to all.
 //!
 //! Two times are told. The simulated one runs from the first port-status message's arrival to that of the last flow
@@ -101,8 +101,8 @@ fn routed(shape: &str) -> Net {
 fn cut(net: &mut Net, a: &str, b: &str) {
     let stopwatch = Stopwatch::default();
     net.watch(stopwatch.clone());
-    let cable = net.cable(a, b).expect("neighbours");
-    net.cut(cable).expect("a cable");
+    let link = net.link(a, b).expect("neighbours");
+    net.cut(link).expect("a link");
     let mut computing = Duration::ZERO;
     let end = net.now() + Duration::from_millis(200);
     while net.now() < end {
@@ -116,7 +116,7 @@ fn cut(net: &mut Net, a: &str, b: &str) {
     }
     let seen = stopwatch.0.borrow();
     let (Some(first), Some(last)) = (seen.port_status, seen.last_flow_mod) else {
-        return println!("{a} to {b}: no flow took that cable");
+        return println!("{a} to {b}: no flow took that link");
     };
     println!(
         "{a} to {b}: {} flow mods, {:?} of simulated time, {computing:?} of computing",

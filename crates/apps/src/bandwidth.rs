@@ -14,7 +14,7 @@
 //!
 //! **What is not promised.** Nothing polices flows that send more than they have reserved, and packets without a
 //! reservation share the links. A path counts the links out of each of its switches, the one to the far host included;
-//! what the near host sends into its own cable is its own business.
+//! what the near host sends into its own link is its own business.
 //!
 //! **Cost.** The first packet of a flow: a search for each alternative, a transaction, a round trip a hop. Twice a
 //! second a look at each reservation.

@@ -121,5 +121,5 @@ fn settle(entries: &mut Entries, provisioner: &Provisioner) -> bool {
 
 /// Whether all links between a path's switches are in the topology.
 pub(crate) fn is_in(path: &Path, topology: &Topology) -> bool {
-    path.links().all(|link| topology.contains(&link))
+    path.directed_links().all(|link| topology.contains(&link))
 }

@@ -692,7 +692,7 @@ impl Shared {
         };
         let distance = known.next_hops.distance(from.switch, to.switch);
         let is_shortest = match known.sees(path) {
-            true => distance == Some(path.links().len() as u32),
+            true => distance == Some(path.directed_links().len() as u32),
             false => distance.is_none() && known.believes(path),
         };
         is_shortest && [(flow.src, from), (flow.dst, to)].into_iter().all(holds)

@@ -91,7 +91,7 @@ struct ShowArgs {
     /// Write a line for each frame and message.
     #[arg(long)]
     trace: bool,
-    /// Capture a cable's frames into a file, as in s1,s2=trunk.pcap. May be repeated.
+    /// Capture a link's frames into a file, as in s1,s2=trunk.pcap. May be repeated.
     #[arg(long, value_name = "A,B=FILE", value_parser = parse_capture)]
     pcap: Vec<(String, String, PathBuf)>,
 }
@@ -112,7 +112,7 @@ fn parse_capture(text: &str) -> Result<(String, String, PathBuf), String> {
         Some((a.to_owned(), b.to_owned(), file.into()))
     });
     parts.ok_or_else(|| {
-        format!("'{text}' names no cable and file; expected A,B=FILE, as in s1,s2=trunk.pcap")
+        format!("'{text}' names no link and file; expected A,B=FILE, as in s1,s2=trunk.pcap")
     })
 }
 
@@ -178,10 +178,10 @@ impl ShowArgs {
         }
         let mut net = Net::new(&plan, self.config())?;
         say(format!(
-            "{shape}: {} switches, {} hosts, {} cables",
+            "{shape}: {} switches, {} hosts, {} links",
             net.switches().len(),
             net.hosts().len(),
-            net.cables().len()
+            net.links().len()
         ));
         watch::attach(&mut net, self.trace, &self.pcap)?;
         if !self.simulated {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_error_for_an_unknown_program_and_an_unknown_cable() {
+    fn there_is_an_error_for_an_unknown_program_and_an_unknown_link() {
         for (arguments, expected) in [
             (
                 &["single,2", "--apps=l9"][..],
@@ -365,7 +365,7 @@ mod tests {
             ),
             (
                 &["single,2", "--pcap=s1,s7=/dev/null"],
-                "no cable between 's1' and 's7'",
+                "no link between 's1' and 's7'",
             ),
         ] {
             let args = parse(arguments).unwrap();

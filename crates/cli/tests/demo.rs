@@ -10,7 +10,7 @@ const SCENES: [&str; 7] = [
     "\n2. Every host pings every other. Nobody knows the way yet.",
     "\n3. The same again",
     "\n4. Hosts talk",
-    "\n5. The busiest cable, ",
+    "\n5. The busiest link, ",
     "\n6. Every host pings every other, around the cut.",
     "\n7. ",
 ];
@@ -55,7 +55,7 @@ fn the_scenes_come_in_order_and_their_figures_make_sense() {
     );
     assert_eq!(told.matches("72 of 72 pings answered").count(), 3, "{told}");
     assert!(
-        told.contains("9 of 9 switches have joined and 18 of 18 cables are found"),
+        told.contains("9 of 9 switches have joined and 18 of 18 links are found"),
         "{told}"
     );
     assert!(number_before(&told, " flows/s") > 0.0);
@@ -108,7 +108,7 @@ fn other_shapes_are_shown_too() {
 fn where_there_is_no_loop_nothing_is_cut() {
     for shape in ["single,3", "linear,4", "tree,depth=2,fanout=2"] {
         let told = told(&["--topology", shape]);
-        assert!(told.contains("No cable is cut"), "{told}");
+        assert!(told.contains("No link is cut"), "{told}");
         assert!(!told.contains("busiest"), "{told}");
     }
 }
@@ -137,7 +137,7 @@ fn the_readme_shows_what_is_told() {
     let (shown, _) = shown.split_once("```").unwrap();
     let without_figures = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "#");
     let told = without_figures(&told(&[]));
-    // Which cable is the busiest, and so which way packets go, may be another one day.
+    // Which link is the busiest, and so which way packets go, may be another one day.
     let is_fixed = |line: &&str| *line != "…" && !line.contains("went by");
     for line in shown.lines().filter(is_fixed) {
         let start = line.trim_end_matches('…');

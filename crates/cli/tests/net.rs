@@ -118,7 +118,7 @@ fn a_controller_that_is_not_there_is_told() {
 }
 
 #[test]
-fn a_capture_holds_what_went_through_the_cable() {
+fn a_capture_holds_what_went_through_the_link() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trunk.pcap");
     let capture = format!("s1,s2={}", file.display());
@@ -378,7 +378,7 @@ fn the_exit_status_tells_that_a_command_from_a_pipe_went_wrong() {
     for (command, expected) in [
         ("dance", "there is no command 'dance'"),
         ("h1 ping -c1 h9", "there is no host 'h9'"),
-        ("link h1 h2 down", "there is no cable between 'h1' and 'h2'"),
+        ("link h1 h2 down", "there is no link between 'h1' and 'h2'"),
         (
             "switch s1 stop\npingall",
             "h1 -> X\nh2 -> X\n*** Results: 100% dropped (0/2 received)",

@@ -95,8 +95,6 @@ fn pairs(net: &Net) -> Vec<(HostId, HostId)> {
 }
 
 fn hops(net: &Net) -> u64 {
-    let counters = net
-        .cables()
-        .filter_map(|cable| net.link_counters(cable).ok());
+    let counters = net.links().filter_map(|link| net.link_counters(link).ok());
     counters.flatten().map(|link| link.arrived).sum()
 }

@@ -4,14 +4,14 @@ use crate::agenda::Agenda;
 use crate::channel::Way;
 use crate::frame::Spare;
 use crate::watch::{Event, Watcher};
-use crate::{CableId, Draw, HostId, SwitchId};
+use crate::{Draw, HostId, LinkId, SwitchId};
 use std::time::Duration;
 
 /// What can be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Frames come out of a cable, at its first or its second end.
-    Cable(CableId, u8),
+    /// Frames come out of a link, at its first or its second end.
+    Link(LinkId, u8),
     /// A switch takes in what has come.
     Poll(SwitchId),
     /// A switch is told the time, if it is still in this life.

@@ -12,7 +12,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_topology::shapes::{Plan, Shape};
-use urtica_topology::{Link, NextHops, PortId, SpanningTree, Topology, k_shortest, shortest};
+use urtica_topology::{
+    DirectedLink, NextHops, PortId, SpanningTree, Topology, k_shortest, shortest,
+};
 
 /// For how long each of both is measured.
 const MEASURED: Duration = Duration::from_millis(500);
@@ -76,8 +78,8 @@ fn all_pairs(bench: &Bench, shape: &str) {
     let core = above.expect("edge switches have the first eight of an aggregation switch");
     let topology = &network.topology;
     let cases = [
-        ("without an edge switch's cable", cut(topology, edge)),
-        ("without a core switch's cable", cut(topology, core)),
+        ("without an edge switch's link", cut(topology, edge)),
+        ("without a core switch's link", cut(topology, core)),
         (
             "without a core switch",
             topology.without_switch(core.to.switch),
@@ -94,8 +96,8 @@ fn all_pairs(bench: &Bench, shape: &str) {
     }
 }
 
-fn cut(topology: &Topology, cable: Link) -> Topology {
-    topology.without_link(cable).without_link(cable.reversed())
+fn cut(topology: &Topology, link: DirectedLink) -> Topology {
+    topology.without_link(link).without_link(link.reversed())
 }
 
 fn trees(bench: &Bench, shape: &str) {
@@ -109,7 +111,7 @@ fn trees(bench: &Bench, shape: &str) {
 
 fn changes(bench: &Bench, shape: &str) {
     let Network { plan, topology, .. } = Network::new(shape);
-    let link = topology.links()[topology.links().len() / 2];
+    let link = topology.directed_links()[topology.directed_links().len() / 2];
     bench.measure(&format!("{shape}: a topology"), || plan.topology());
     bench.measure(&format!("{shape}: a topology without a link"), || {
         topology.without_link(link)
@@ -135,7 +137,7 @@ impl Network {
         for _ in topology.switches() {
             graph.add_node(());
         }
-        for link in topology.links() {
+        for link in topology.directed_links() {
             let nodes = [link.from, link.to].map(|port| node(&topology, port));
             graph.add_edge(nodes[0], nodes[1], 1);
         }

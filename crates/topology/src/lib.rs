@@ -17,13 +17,13 @@
 //! let switches: Vec<_> = path.hops.iter().map(|hop| hop.switch.0).collect();
 //! assert_eq!(switches, [1, 2, 3]);
 //!
-//! // A cable of the ring is left out of the tree: its ports do not flood.
+//! // A link of the ring is left out of the tree: its ports do not flood.
 //! let tree = SpanningTree::new(&topology);
 //! let blocked = topology.link_ports().iter().filter(|port| !tree.is_flood_port(**port));
 //! assert_eq!(blocked.count(), 2);
 //!
 //! // The link that the path takes first fails, in one direction: h3 is now reached the other way round.
-//! let first = path.links().next().expect("there are three hops");
+//! let first = path.directed_links().next().expect("there are three hops");
 //! let next_hops = NextHops::new(topology.clone().into());
 //! let next_hops = next_hops.updated(topology.without_link(first).into());
 //! assert_eq!(next_hops.distance(h1.switch, h3.switch), Some(3));
@@ -63,7 +63,7 @@ pub mod k_shortest;
 pub mod shapes;
 pub mod shortest;
 
-pub use link::{Link, PortId};
+pub use link::{DirectedLink, PortId};
 pub use next_hops::NextHops;
 pub use path::{Hop, Path};
 pub use spanning_tree::SpanningTree;

@@ -224,7 +224,7 @@ mod tests {
     use super::super::absence::Absences;
     use super::*;
     use urtica_controller::Controller;
-    use urtica_topology::{Link, NextHops};
+    use urtica_topology::{DirectedLink, NextHops};
     use urtica_wire::{MacAddr, PortNo};
 
     fn flow(src: u64) -> Flow {
@@ -283,7 +283,7 @@ mod tests {
             assert!(inherited.insert(flow(1), DatapathId(*switch), entry, start));
         }
         let around = [(1, 2), (2, 3), (3, 1)];
-        let links = around.map(|(a, b)| Link::new(port(a, 2), port(b, 1)));
+        let links = around.map(|(a, b)| DirectedLink::new(port(a, 2), port(b, 1)));
         let both_ways = links.iter().flat_map(|link| [*link, link.reversed()]);
         let topology = Topology::new([1, 2, 3].map(DatapathId), both_ways);
         let controller = Controller::new()

@@ -190,7 +190,7 @@ fn a_reserved_flow_leaves_a_link_that_is_cut() {
         .zip([2, 3])
         .find(|(_, port_no)| bandwidth.free_bps(port(1, *port_no)) == Some(4 * MBPS));
     let ((one, other), port_no) = used.expect("one of both ways is taken");
-    net.cut(net.cable(one, other).unwrap()).unwrap();
+    net.cut(net.link(one, other).unwrap()).unwrap();
     net.run_for(Duration::from_secs(6));
     assert_eq!(
         bandwidth.free_bps(port(1, port_no)),
@@ -346,8 +346,8 @@ fn a_reservation_for_a_host_that_moves_is_given_up() {
     net.run_for(ms(1_000));
     assert_eq!(bandwidth.count(), 2);
     // The third host speaks behind the second switch, and not where it was: no port goes down.
-    let cable = net.cable("h3", "s3").unwrap();
-    net.set_loss(cable, 1.0).unwrap();
+    let link = net.link("h3", "s3").unwrap();
+    net.set_loss(link, 1.0).unwrap();
     inject(&net, "s2", 1, [frame(3, NOBODY, 0x88b5, b"elsewhere")]);
     net.run_for(ms(3_000));
     assert_eq!(bandwidth.find(mac(1), mac(3)), None);

@@ -14,7 +14,7 @@ use urtica_services::{
 use urtica_switch::{Forwarding, SwitchConfig};
 use urtica_topology::shapes::{LinkProperties, Shape};
 
-/// What all cables carry: little, so that few packets fill them.
+/// What all links carry: little, so that few packets fill them.
 const CAPACITY_BPS: u64 = 2_000_000;
 
 /// Routing and, if wanted, elephants that are moved.
@@ -47,23 +47,23 @@ fn fat_tree(moves: bool) -> (Net, Elephants) {
     (fat_tree_with(controller), elephants)
 }
 
-/// A fat tree of such cables, in which all hosts are known.
+/// A fat tree of such links, in which all hosts are known.
 pub fn fat_tree_with(controller: Controller) -> Net {
-    let cables = LinkProperties {
+    let links = LinkProperties {
         bandwidth_bps: Some(CAPACITY_BPS),
         ..LinkProperties::default()
     };
     let mut plan = Shape::FatTree { k: 4 }.plan().unwrap();
     plan.links
         .iter_mut()
-        .for_each(|link| link.properties = cables);
+        .for_each(|link| link.properties = links);
     let config = NetConfig {
         switch: SwitchConfig {
             forwarding: Forwarding::Plain,
             ..SwitchConfig::default()
         },
         queue_bytes: 16 << 10,
-        host_cables: cables,
+        host_links: links,
         ..NetConfig::default()
     };
     let mut net = Net::new(&plan, config).unwrap();
@@ -74,7 +74,7 @@ pub fn fat_tree_with(controller: Controller) -> Net {
 }
 
 /// Has each of the first eight hosts send datagrams for so long to the one eight further, in another pod: all but fill
-/// its cable.
+/// its link.
 fn start_flows(net: &mut Net, time: Duration) -> Vec<FlowId> {
     let datagrams = Datagrams {
         count: (time.as_millis() / 6) as u64,

@@ -300,7 +300,7 @@ fn a_flow_leaves_a_link_that_is_cut() {
     let (mut net, l3) = routed("ring,6", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let before = l3.flows();
-    net.cut(net.cable("s1", "s2").unwrap()).unwrap();
+    net.cut(net.link("s1", "s2").unwrap()).unwrap();
     net.run_for(ms(1_000));
     assert!(l3.flows() < before);
     assert!(net.ping_all().unwrap().is_complete());

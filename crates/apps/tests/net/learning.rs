@@ -83,10 +83,10 @@ fn each(shape: &str, from: &str, to: &str, befall: impl Fn(&mut Pinged)) {
 fn packets_take_other_links_when_theirs_go_and_these_when_they_come_back() {
     each("ring,4", "h3", "h1", |pinged| {
         for (a, b) in [("s1", "s2"), ("s1", "s4"), ("s2", "s3"), ("s3", "s4")] {
-            let cable = pinged.net.cable(a, b).unwrap();
-            pinged.net.cut(cable).unwrap();
+            let link = pinged.net.link(a, b).unwrap();
+            pinged.net.cut(link).unwrap();
             pinged.answered(&format!("without {a} = {b}"));
-            pinged.net.repair(cable).unwrap();
+            pinged.net.repair(link).unwrap();
             pinged.answered(&format!("with {a} = {b} again"));
         }
     });
@@ -147,25 +147,25 @@ fn a_move_is_found_where_switches_refuse_to_delete_entries_for_a_while() {
     });
 }
 
-/// A cable that carries nothing for a while, and of which no port tells, looks like two hosts' ports.
+/// A link that carries nothing for a while, and of which no port tells, looks like two hosts' ports.
 #[test]
-fn packets_do_not_go_round_over_a_cable_that_carries_again_what_it_lost() {
+fn packets_do_not_go_round_over_a_link_that_carries_again_what_it_lost() {
     for app in ["l2", "global"] {
         let mut net = net_speaking(&Version::ALL, "ring,3", controller(&["discovery", app]));
         let [s1, s2, s3] = ["s1", "s2", "s3"].map(|name| net.switch(name).unwrap());
         assert!(net.ping_all().unwrap().is_complete());
-        let cable = net.cable("s1", "s3").unwrap();
-        net.set_loss(cable, 1.0).unwrap();
+        let link = net.link("s1", "s3").unwrap();
+        net.set_loss(link, 1.0).unwrap();
         for switch in [s1, s2, s3] {
             net.restart_switch(switch).unwrap();
         }
         net.run_for(Duration::from_secs(10));
         assert!(net.ping_all().unwrap().is_complete(), "{app}");
-        let known = frames_carried(&net, cable);
-        net.set_loss(cable, 0.0).unwrap();
+        let known = frames_carried(&net, link);
+        net.set_loss(link, 0.0).unwrap();
         net.announce_hosts();
         net.run_for(ms(1_000));
-        let carried = frames_carried(&net, cable) - known;
+        let carried = frames_carried(&net, link) - known;
         assert!(carried < 100, "{app}: {carried} frames in a second");
         assert!(net.ping_all().unwrap().is_complete(), "{app}");
     }

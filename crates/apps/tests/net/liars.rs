@@ -32,7 +32,7 @@ enum Claim {
     Nothing,
 }
 
-/// Two switches with two cables between them, and a controller that runs elephants.
+/// Two switches with two links between them, and a controller that runs elephants.
 struct Liars {
     controller: Embedded,
     elephants: Elephants,
@@ -290,7 +290,7 @@ impl Liars {
     }
 }
 
-/// Three hosts fill their cables, over two that carry as much as one of them sends: that flows are moved, and back again, shows that
+/// Three hosts fill their links, over two that carry as much as one of them sends: that flows are moved, and back again, shows that
 /// what the switch says is heard.
 fn is_heard(liars: &mut Liars) {
     liars.claim(Claim::Rate(125_000));

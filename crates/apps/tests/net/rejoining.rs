@@ -192,7 +192,7 @@ fn entries_of_flows_that_ended_while_a_switch_was_away_go_when_it_comes_back() {
         let before = bench.entries();
         cut_off(&mut bench.net, &["s2"]);
         bench.net.run_for(ms(500));
-        let h3 = bench.net.cable("h3", "s3").unwrap();
+        let h3 = bench.net.link("h3", "s3").unwrap();
         bench.net.cut(h3).unwrap();
         bench.net.run_for(BACK);
         // Of 4, 6 and 4 flows, those between h1 and h2 are left.
@@ -213,7 +213,7 @@ fn switches_that_refuse_entries_for_a_while_have_the_right_ones_afterwards() {
         let ping = net.start_ping(h1, h3, u32::MAX).unwrap();
         net.run_for(ms(2_000));
         refuse_flow_mods(net, true);
-        net.cut(net.cable("s2", "s3").unwrap()).unwrap();
+        net.cut(net.link("s2", "s3").unwrap()).unwrap();
         net.run_for(ms(4_000));
         refuse_flow_mods(net, false);
         net.run_for(Duration::from_secs(5));
@@ -224,7 +224,7 @@ fn switches_that_refuse_entries_for_a_while_have_the_right_ones_afterwards() {
     }
 }
 
-/// With its connection alone: its cables are as before, and nobody but the controller can tell.
+/// With its connection alone: its links are as before, and nobody but the controller can tell.
 #[test]
 fn flows_over_a_switch_that_does_not_come_back_end() {
     let mut bench = Bench::new("linear,3", Version::Of13);

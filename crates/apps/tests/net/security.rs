@@ -342,10 +342,10 @@ fn hosts_behind_a_switch_that_has_lost_its_controller_are_no_offence() {
     keep_away(&mut net, "s1", Duration::from_secs(1));
     assert_eq!(dropped(&security), []);
     // A port that has been down since is one like all others.
-    let cable = net.cable("s1", "s2").unwrap();
-    net.cut(cable).unwrap();
+    let link = net.link("s1", "s2").unwrap();
+    net.cut(link).unwrap();
     keep_away(&mut net, "s1", ms(100));
-    net.repair(cable).unwrap();
+    net.repair(link).unwrap();
     keep_away(&mut net, "s1", Duration::from_secs(1));
     inject(&net, "s2", 2, from_many());
     net.run_for(ms(1));

@@ -7,7 +7,7 @@ use urtica_apps::Options;
 use urtica_controller::Controller;
 use urtica_net::simulate::{Scenario, simulate};
 use urtica_net::watch::{Event, Watcher};
-use urtica_net::{CableId, Net, NetConfig};
+use urtica_net::{LinkId, Net, NetConfig};
 use urtica_switch::{Forwarding, SwitchConfig};
 use urtica_topology::shapes::{Plan, Shape};
 use urtica_wire::packet::{Ethernet, ether_type};
@@ -84,9 +84,9 @@ pub fn refuse_flow_mods(net: &mut Net, refuse: bool) {
     }
 }
 
-/// How many frames a cable has carried, both ways.
-pub fn frames_carried(net: &Net, cable: CableId) -> u64 {
-    let links = net.link_counters(cable).unwrap();
+/// How many frames a link has carried, both ways.
+pub fn frames_carried(net: &Net, link: LinkId) -> u64 {
+    let links = net.link_counters(link).unwrap();
     links.iter().map(|link| link.arrived).sum()
 }
 

@@ -99,12 +99,12 @@ fn hosts_of_all_subnets_find_each_other_again_whatever_happens() {
         let mut net = ring(apps, &options);
         let told = |when: &str| format!("{apps:?}, {when}");
         all_reach(&mut net, &told("at first"));
-        let cable = net.cable("s1", "s2").unwrap();
-        net.cut(cable).unwrap();
+        let link = net.link("s1", "s2").unwrap();
+        net.cut(link).unwrap();
         // Entries of global stay for five seconds over a link that is cut.
         net.run_for(Duration::from_secs(6));
         all_reach(&mut net, &told("without a link"));
-        net.repair(cable).unwrap();
+        net.repair(link).unwrap();
         net.run_for(Duration::from_secs(6));
         all_reach(&mut net, &told("with it again"));
         net.restart_switch(net.switch("s3").unwrap()).unwrap();

@@ -4,7 +4,7 @@ use super::keys::{Command, command};
 use super::lab::{Lab, Result, SAMPLE};
 use super::map::Map;
 use super::story::{Line, Story};
-use super::view::{self, CableLook, Picture, SwitchLook};
+use super::view::{self, LinkLook, Picture, SwitchLook};
 use crate::say::say;
 use ratatui::crossterm::event::{self, Event};
 use std::collections::VecDeque;
@@ -133,7 +133,7 @@ impl<'a> Show<'a> {
             Command::Pause => self.is_paused = !self.is_paused,
             Command::Help => self.shows_help = !self.shows_help,
             Command::SelectNext => self.select(1),
-            Command::SelectPrevious => self.select(self.map.cables.len().saturating_sub(1)),
+            Command::SelectPrevious => self.select(self.map.links.len().saturating_sub(1)),
             Command::Cut => self.cut()?,
             Command::Repair => self.repair()?,
             Command::PingAll if self.lab.is_pinging() => {}
@@ -145,9 +145,9 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// Selects the cable that comes so many after the selected one.
+    /// Selects the link that comes so many after the selected one.
     fn select(&mut self, step: usize) {
-        let count = self.map.cables.len();
+        let count = self.map.links.len();
         if count > 0 {
             let next = self
                 .selected
@@ -157,29 +157,29 @@ impl<'a> Show<'a> {
     }
 
     fn cut(&mut self) -> Result<()> {
-        let Some(cable) = self.selected.or_else(|| self.lab.busiest_spare()) else {
-            let refusal = "no cable can be spared: select one by tab to cut it all the same";
+        let Some(link) = self.selected.or_else(|| self.lab.busiest_spare()) else {
+            let refusal = "no link can be spared: select one by tab to cut it all the same";
             self.tell([Line::News(refusal.to_owned())]);
             return Ok(());
         };
-        self.set_cut(cable, true)
+        self.set_cut(link, true)
     }
 
     fn repair(&mut self) -> Result<()> {
-        let cables = match self.selected {
+        let links = match self.selected {
             Some(selected) => selected..selected + 1,
-            None => 0..self.map.cables.len(),
+            None => 0..self.map.links.len(),
         };
-        cables
+        links
             .into_iter()
-            .try_for_each(|cable| self.set_cut(cable, false))
+            .try_for_each(|link| self.set_cut(link, false))
     }
 
-    fn set_cut(&mut self, cable: usize, is_cut: bool) -> Result<()> {
-        if self.lab.is_cut(cable) != is_cut {
-            self.lab.set_cut(cable, is_cut)?;
+    fn set_cut(&mut self, link: usize, is_cut: bool) -> Result<()> {
+        if self.lab.is_cut(link) != is_cut {
+            self.lab.set_cut(link, is_cut)?;
             let what = if is_cut { "cut" } else { "repaired" };
-            let told = format!("you have {what} {}", self.lab.cable_name(cable));
+            let told = format!("you have {what} {}", self.lab.link_name(link));
             self.tell([Line::News(told)]);
         }
         Ok(())
@@ -210,8 +210,8 @@ impl<'a> Show<'a> {
             shape: &self.shape,
             map: &self.map,
             switches: self.switches(),
-            cables: (0..self.map.cables.len())
-                .map(|cable| self.cable(cable))
+            links: (0..self.map.links.len())
+                .map(|link| self.link(link))
                 .collect(),
             figures: self.lab.figures(),
             history: self.history.iter().copied().collect(),
@@ -251,16 +251,16 @@ impl<'a> Show<'a> {
         looks.collect()
     }
 
-    fn cable(&self, cable: usize) -> CableLook {
-        CableLook {
-            is_cut: self.lab.is_cut(cable),
-            is_discovered: self.lab.is_discovered(cable),
-            is_selected: self.selected == Some(cable),
+    fn link(&self, link: usize) -> LinkLook {
+        LinkLook {
+            is_cut: self.lab.is_cut(link),
+            is_discovered: self.lab.is_discovered(link),
+            is_selected: self.selected == Some(link),
             frames_per_s: self
                 .lab
                 .figures()
-                .cables_per_s
-                .get(cable)
+                .links_per_s
+                .get(link)
                 .copied()
                 .unwrap_or(0),
         }
@@ -294,17 +294,16 @@ mod tests {
     }
 
     #[test]
-    fn keys_cut_and_repair_the_selected_cable() {
+    fn keys_cut_and_repair_the_selected_link() {
         let (shape, mut lab) = ring();
         let mut show = Show::new(&mut lab, &shape);
         run_for(&mut show, 1);
         [Command::SelectNext, Command::SelectNext, Command::Cut]
             .into_iter()
             .for_each(|command| show.obey(command).unwrap());
-        let cut =
-            |show: &Show| -> Vec<bool> { (0..3).map(|cable| show.lab.is_cut(cable)).collect() };
+        let cut = |show: &Show| -> Vec<bool> { (0..3).map(|link| show.lab.is_cut(link)).collect() };
         assert_eq!(cut(&show), [false, true, false]);
-        assert!(show.picture().cables[1].is_selected);
+        assert!(show.picture().links[1].is_selected);
         run_for(&mut show, 1);
         assert!(
             tells(&show, "the controller has lost the link"),
@@ -316,17 +315,17 @@ mod tests {
     }
 
     #[test]
-    fn without_a_selection_the_busiest_spare_cable_is_cut_and_all_are_repaired() {
+    fn without_a_selection_the_busiest_spare_link_is_cut_and_all_are_repaired() {
         let (shape, mut lab) = ring();
         let mut show = Show::new(&mut lab, &shape);
         for _ in 0..3 {
             show.obey(Command::Cut).unwrap();
         }
-        let cut = (0..3).filter(|&cable| show.lab.is_cut(cable)).count();
+        let cut = (0..3).filter(|&link| show.lab.is_cut(link)).count();
         assert_eq!(cut, 1, "the other two are needed");
-        assert!(tells(&show, "no cable can be spared"), "{:?}", show.log);
+        assert!(tells(&show, "no link can be spared"), "{:?}", show.log);
         show.obey(Command::Repair).unwrap();
-        assert!((0..3).all(|cable| !show.lab.is_cut(cable)));
+        assert!((0..3).all(|link| !show.lab.is_cut(link)));
     }
 
     #[test]
@@ -351,7 +350,7 @@ mod tests {
         let shape: Shape = "torus,3,3".parse().unwrap();
         let mut lab = Lab::new(&shape, 0).unwrap();
         let mut show = Show::new(&mut lab, &shape);
-        let is_cut = |show: &Show| (0..18).any(|cable| show.lab.is_cut(cable));
+        let is_cut = |show: &Show| (0..18).any(|link| show.lab.is_cut(link));
         while !is_cut(&show) {
             run_for(&mut show, 1);
         }

@@ -1,6 +1,6 @@
 //! Where a network's switches are drawn, by its shape.
 //!
-//! **How.** A torus is a grid, trees stand in levels, a line is a line, and everything else is a circle. A cable that would run through
+//! **How.** A torus is a grid, trees stand in levels, a line is a line, and everything else is a circle. A link that would run through
 //! a switch that is not its own is drawn as an arc.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Place {
     pub y: f64,
 }
 
-/// A cable between two switches, as it is drawn.
+/// A link between two switches, as it is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stroke {
     /// The switches, by their place in the plan.
@@ -28,8 +28,8 @@ pub struct Stroke {
 pub struct Map {
     /// Each switch's place, as they are in the plan.
     pub switches: Vec<Place>,
-    /// Each cable between switches, as they are in the plan.
-    pub cables: Vec<Stroke>,
+    /// Each link between switches, as they are in the plan.
+    pub links: Vec<Stroke>,
 }
 
 /// A line is not drawn nearer to a switch that is not its own.
@@ -54,13 +54,13 @@ impl Map {
         };
         let strokes = ends.iter().map(|&ends| stroke(ends, &switches));
         Self {
-            cables: strokes.collect(),
+            links: strokes.collect(),
             switches,
         }
     }
 }
 
-/// Which switches each cable connects, by their places in the plan.
+/// Which switches each link connects, by their places in the plan.
 pub fn ends(plan: &Plan) -> Vec<[usize; 2]> {
     let ids = plan.switches.iter().map(|switch| switch.datapath_id);
     let places: BTreeMap<_, _> = ids.zip(0..).collect();
@@ -96,7 +96,7 @@ fn rows(lengths: &[usize]) -> Vec<Place> {
     places.collect()
 }
 
-/// The first switch on top. Each cable of a tree's plan has the upper switch as its first end, and switches are numbered in a walk that
+/// The first switch on top. Each link of a tree's plan has the upper switch as its first end, and switches are numbered in a walk that
 /// goes down first.
 fn tree(count: usize, ends: &[[usize; 2]]) -> Vec<Place> {
     let mut below = vec![Vec::new(); count];
@@ -223,7 +223,7 @@ mod tests {
             "mesh,5",
         ] {
             let map = map(shape);
-            let points = map.cables.iter().flat_map(|cable| &cable.points);
+            let points = map.links.iter().flat_map(|link| &link.points);
             for place in map.switches.iter().chain(points) {
                 let (x, y) = (place.x, place.y);
                 assert!((0.0..=1.0).contains(&x), "{shape}: {place:?}");
@@ -242,7 +242,7 @@ mod tests {
         let [s1x1, s1x2, s2x1] = [0, 1, 3].map(|index| map.switches[index]);
         assert!(s1x1.x == s1x2.x && s1x1.y < s1x2.y, "{s1x1:?} {s1x2:?}");
         assert!(s1x1.y == s2x1.y && s1x1.x < s2x1.x, "{s1x1:?} {s2x1:?}");
-        let arcs = map.cables.iter().filter(|cable| cable.points.len() > 2);
+        let arcs = map.links.iter().filter(|link| link.points.len() > 2);
         assert_eq!(arcs.count(), 6, "one around each row and each column");
     }
 
@@ -256,12 +256,12 @@ mod tests {
             );
         }
         let map = map("tree,depth=3,fanout=2");
-        for cable in &map.cables {
-            let [upper, lower] = cable.ends.map(|end| map.switches[end].y);
-            assert!(upper < lower, "{cable:?}");
+        for link in &map.links {
+            let [upper, lower] = link.ends.map(|end| map.switches[end].y);
+            assert!(upper < lower, "{link:?}");
         }
-        let below = map.cables.iter().filter(|cable| cable.ends[0] == 0);
-        let below: f64 = below.map(|cable| map.switches[cable.ends[1]].x).sum();
+        let below = map.links.iter().filter(|link| link.ends[0] == 0);
+        let below: f64 = below.map(|link| map.switches[link.ends[1]].x).sum();
         assert_eq!(map.switches[0].x, below / 2.0);
     }
 }

@@ -10,7 +10,7 @@ use urtica_topology::shapes::Plan;
 /// Of the program itself.
 const PROGRAM_BYTES: u64 = 32 << 20;
 
-/// Of a switch with its control channel, of a port at either end of a cable, and of a host with its cable.
+/// Of a switch with its control channel, of a port at either end of a link, and of a host with its link.
 const SWITCH_BYTES: u64 = 64 << 10;
 const LINK_BYTES: u64 = 4 << 10;
 const HOST_BYTES: u64 = 4 << 10;

@@ -141,9 +141,9 @@ impl Net {
     /// Sends what a host has sent.
     pub(super) fn settle_host(&mut self, host: HostId) {
         if !self.outbox.is_empty() {
-            let cable = self.hosts[host.place()].cable;
+            let link = self.hosts[host.place()].link;
             for frame in self.outbox.take() {
-                self.send(cable, 0, frame);
+                self.send(link, 0, frame);
             }
         }
         self.wake_host(host);

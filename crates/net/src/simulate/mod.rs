@@ -6,7 +6,7 @@
 //! ```text
 //! connect ──► faults and traffic ──► recover ──► peace ──► rest
 //!             loops, storms and      every pair  no loop,  nothing is left over
-//!             reservations are       that cables no second
+//!             reservations are       that links no second
 //!             watched all along      connect     copy
 //! ```
 //! The first invariant that does not hold ends it with a [`Failure`], which tells the seed: the same seed fails again, in the same way and
@@ -14,7 +14,7 @@
 //!
 //! **Swarms.** A run has some kinds of faults and not others, drawn as well: what many kinds together hide, a few of them show.
 //!
-//! **Streams.** Each cable, channel, switch, fault and flow is drawn from a stream of its own, by the seed and its name: a change to one
+//! **Streams.** Each link, channel, switch, fault and flow is drawn from a stream of its own, by the seed and its name: a change to one
 //! leaves what is drawn for the others.
 //!
 //! **Least failures.** [`minimise`] leaves out of a run that fails all faults and flows without which it fails as well.

@@ -126,7 +126,7 @@ impl<'s> Run<'s> {
             self.carry_out(act);
         }
         self.pass(schedule.end.saturating_sub(self.net.now()))?;
-        let lasting: Vec<_> = schedule.lasting.iter().map(|(_, cable)| *cable).collect();
+        let lasting: Vec<_> = schedule.lasting.iter().map(|(_, link)| *link).collect();
         self.heal(&lasting);
         Ok(())
     }
@@ -134,9 +134,9 @@ impl<'s> Run<'s> {
     fn carry_out(&mut self, act: Act) {
         let net = &mut self.net;
         let done = match act {
-            Act::Cut(cable) => net.cut(cable),
-            Act::Repair(cable) => net.repair(cable),
-            Act::SetLoss(cable, probability) => net.set_loss(cable, probability),
+            Act::Cut(link) => net.cut(link),
+            Act::Repair(link) => net.repair(link),
+            Act::SetLoss(link, probability) => net.set_loss(link, probability),
             Act::StopSwitch(switch) => net.stop_switch(switch),
             Act::StartSwitch(switch) => net.start_switch(switch),
             Act::StopController => {
@@ -164,7 +164,7 @@ impl<'s> Run<'s> {
             }
             Act::Announce(host) => net.announce_host(host),
             Act::MoveSilently(host, to) => net.move_host_silently(host, to).map(drop),
-            Act::SetLossFrom(cable, end, probability) => net.set_loss_from(cable, end, probability),
+            Act::SetLossFrom(link, end, probability) => net.set_loss_from(link, end, probability),
             Act::LoseEnd(switch, end) => net.lose_end(switch, end),
             Act::SetReadRate(switch, rate) => net.set_read_rate(switch, rate),
             Act::LeaveRoom(switch, Some(room)) => {
@@ -197,16 +197,16 @@ impl<'s> Run<'s> {
     }
 
     /// The faults are over: what is to be repaired is.
-    fn heal(&mut self, lasting: &[crate::CableId]) {
+    fn heal(&mut self, lasting: &[crate::LinkId]) {
         let net = &mut self.net;
-        for cable in net.cables() {
+        for link in net.links() {
             let healed = net
-                .set_loss(cable, 0.0)
-                .and_then(|()| match lasting.contains(&cable) {
-                    true => net.cut(cable),
-                    false => net.repair(cable),
+                .set_loss(link, 0.0)
+                .and_then(|()| match lasting.contains(&link) {
+                    true => net.cut(link),
+                    false => net.repair(link),
                 });
-            healed.expect("it is this network's cable");
+            healed.expect("it is this network's link");
         }
         for switch in net.switches() {
             let healed = net
@@ -305,7 +305,7 @@ fn with_switch(
     Ok(())
 }
 
-/// Draws delay, jitter and bandwidth of the cables.
+/// Draws delay, jitter and bandwidth of the links.
 fn draw_links(plan: &mut Plan, seed: u64) {
     let is_narrow = Draw::of(seed, "bandwidth").below(4) == 0;
     for link in &mut plan.links {

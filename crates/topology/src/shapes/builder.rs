@@ -1,7 +1,7 @@
 //! The plans of named topologies.
 //!
 //! Switches, hosts and ports have the numbers that Mininet gives them, so that pictures and flow entries of both agree:
-//! a switch's ports are numbered from 1 in the order in which cables are plugged in, and hosts have addresses in the
+//! a switch's ports are numbered from 1 in the order in which links are added, and hosts have addresses in the
 //! order of the numbers in their names. Fat tree, ring and mesh, which Mininet does not know, follow the same rules.
 
 use super::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
@@ -12,7 +12,7 @@ use urtica_wire::{DatapathId, MacAddr, PortNo};
 /// A switch's place in the plan.
 type Switch = usize;
 
-/// A plan that grows cable by cable.
+/// A plan that grows link by link.
 #[derive(Default)]
 struct Builder {
     plan: Plan,

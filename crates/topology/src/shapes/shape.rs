@@ -14,7 +14,7 @@ pub const MAX_SWITCHES: usize = 10_000;
 /// The most hosts that a plan may have.
 pub const MAX_HOSTS: usize = 100_000;
 
-/// The most cables between switches that a plan may have.
+/// The most full-duplex links between switches that a plan may have.
 pub const MAX_LINKS: usize = 100_000;
 
 /// A topology by its name and size, as on the command line of `mn --topo`: `tree,depth=3,fanout=3`.
@@ -103,7 +103,7 @@ pub enum ShapeError {
         switches: u128,
         /// How many hosts it would have.
         hosts: u128,
-        /// How many cables between switches it would have.
+        /// How many full-duplex links between switches it would have.
         links: u128,
     },
     /// The file cannot be read.
@@ -172,7 +172,7 @@ impl Shape {
         })
     }
 
-    /// How many switches, hosts, and cables between switches there are; not of a file.
+    /// How many switches, hosts, and links between switches there are; not of a file.
     fn extent(&self) -> (u128, u128, u128) {
         match self.clone() {
             Self::Single { hosts } => (1, hosts.into(), 0),

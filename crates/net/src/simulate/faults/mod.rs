@@ -13,7 +13,7 @@ pub use kind::{FaultKind, NoSuchKind};
 pub use part::{NoSuchPart, Part};
 
 use super::Faults;
-use crate::{CableId, Draw, End, HostId, LostEnd, Net, SwitchId};
+use crate::{Draw, End, HostId, LinkId, LostEnd, Net, SwitchId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ pub(super) struct Schedule {
     pub happenings: Vec<Happening>,
     /// The faults, with their kinds, and the flows.
     pub parts: BTreeMap<Part, Option<FaultKind>>,
-    /// The cables that stay cut, each by a fault.
-    pub lasting: Vec<(Part, CableId)>,
+    /// The links that stay cut, each by a fault.
+    pub lasting: Vec<(Part, LinkId)>,
     /// When all is over.
     pub end: Duration,
 }
@@ -143,21 +143,21 @@ impl Drawing<'_> {
         let back = self.later(at);
         match kind {
             FaultKind::Cut => {
-                let cable = self.cable();
-                self.put(at, Act::Cut(cable));
-                self.put(back, Act::Repair(cable));
+                let link = self.link();
+                self.put(at, Act::Cut(link));
+                self.put(back, Act::Repair(link));
             }
             FaultKind::LastingCut => {
-                let cable = self.cable();
-                self.put(at, Act::Cut(cable));
-                self.schedule.lasting.push((self.part, cable));
+                let link = self.link();
+                self.put(at, Act::Cut(link));
+                self.schedule.lasting.push((self.part, link));
             }
             FaultKind::Flap => self.flap(at),
             FaultKind::Loss => {
-                let cable = self.cable();
+                let link = self.link();
                 let percent = self.draw.within(1..=50);
-                self.put(at, Act::SetLoss(cable, percent as f64 / 100.0));
-                self.put(back, Act::SetLoss(cable, 0.0));
+                self.put(at, Act::SetLoss(link, percent as f64 / 100.0));
+                self.put(back, Act::SetLoss(link, 0.0));
             }
             FaultKind::SwitchRestart => {
                 let switch = self.switch();
@@ -203,10 +203,10 @@ impl Drawing<'_> {
                 self.put(back, Act::StopSecondController);
             }
             FaultKind::OneWayLoss => {
-                let (cable, end) = (self.cable(), self.draw.place(2));
+                let (link, end) = (self.link(), self.draw.place(2));
                 let lost = self.one_way_loss();
-                self.put(at, Act::SetLossFrom(cable, end, lost));
-                self.put(back, Act::SetLossFrom(cable, end, 0.0));
+                self.put(at, Act::SetLossFrom(link, end, lost));
+                self.put(back, Act::SetLossFrom(link, end, 0.0));
             }
             FaultKind::HalfOpen => {
                 let switch = self.switch();
@@ -247,12 +247,12 @@ impl Drawing<'_> {
 
     /// Cuts and repairs in short order: some last for no switch's look at its links, some do.
     fn flap(&mut self, mut at: Duration) {
-        let cable = self.cable();
+        let link = self.link();
         for _ in 0..self.draw.within(2..=5) {
             let [down, up] = [(); 2]
                 .map(|()| self.lasting(Duration::from_millis(1), Duration::from_millis(300)));
-            self.put(at, Act::Cut(cable));
-            self.put(at + down, Act::Repair(cable));
+            self.put(at, Act::Cut(link));
+            self.put(at + down, Act::Repair(link));
             at += down + up;
         }
     }
@@ -300,16 +300,16 @@ impl Drawing<'_> {
     }
 
     /// One between switches, mostly; where there is none, a host's.
-    fn cable(&mut self) -> CableId {
-        let all: Vec<_> = self.net.cables().collect();
-        let joins_switches = |cable: &&CableId| {
-            let ends = self.net.ends(**cable);
+    fn link(&mut self) -> LinkId {
+        let all: Vec<_> = self.net.links().collect();
+        let joins_switches = |link: &&LinkId| {
+            let ends = self.net.ends(**link);
             ends.is_ok_and(|ends| ends.iter().all(|end| matches!(end, End::Switch(..))))
         };
         let between: Vec<_> = all.iter().filter(joins_switches).copied().collect();
         let is_hosts = between.is_empty() || self.draw.below(5) == 0;
         let from = if is_hosts { &all } else { &between };
-        self.draw.choose(from).copied().unwrap_or(CableId(0))
+        self.draw.choose(from).copied().unwrap_or(LinkId(0))
     }
 
     fn switch(&mut self) -> SwitchId {

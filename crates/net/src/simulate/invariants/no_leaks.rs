@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Within which time what happens to be under way arrives: echo requests, and what programs ask switches now and then.
 const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Looks at what switches, cables and channels hold at rest.
+/// Looks at what switches, links and channels hold at rest.
 pub(super) struct NoLeaks {
     entries: usize,
 }

@@ -1,6 +1,6 @@
 //! Frames do not multiply.
 //!
-//! A frame that is flooded is in each cable once. There are never many more copies of it under way, and no host gets more than the scenario
+//! A frame that is flooded is in each link once. There are never many more copies of it under way, and no host gets more than the scenario
 //! allows while there are faults, and more than one in peace.
 
 use super::Invariant;
@@ -16,8 +16,8 @@ use std::time::Duration;
 
 const SENTENCE: &str = "frames do not multiply";
 
-/// How many copies may be under way for each cable.
-const COPIES_PER_CABLE: usize = 4;
+/// How many copies may be under way for each link.
+const COPIES_PER_LINK: usize = 4;
 
 /// Looks by counting copies.
 pub(super) struct NoStorms(Rc<RefCell<Copies>>);
@@ -60,7 +60,7 @@ impl Invariant for NoStorms {
     fn attach(&mut self, net: &mut Net) {
         let mut copies = self.0.borrow_mut();
         copies.names = Names::of(net);
-        copies.most_under_way = COPIES_PER_CABLE * net.cables().len();
+        copies.most_under_way = COPIES_PER_LINK * net.links().len();
         net.watch(Rc::clone(&self.0));
     }
 

@@ -1,6 +1,6 @@
 //! From what a file has in it to a plan, with every check.
 
-use super::sections::{Host, Link, Loss, Sections, Switch};
+use super::sections::{DirectedLink, Host, Loss, Sections, Switch};
 use super::{Checked, Wrong, line_at, quantity};
 use crate::PortId;
 use crate::shapes::builder::{default_ipv4, default_mac};
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn link(&mut self, link: Link) -> Checked<LinkPlan> {
+    fn link(&mut self, link: DirectedLink) -> Checked<LinkPlan> {
         Ok(LinkPlan {
             a: self.port(&link.a)?,
             b: self.port(&link.b)?,
@@ -231,7 +231,7 @@ fn number_in(name: &Spanned<String>) -> Checked<DatapathId> {
     })
 }
 
-fn properties(link: &Link) -> Checked<LinkProperties> {
+fn properties(link: &DirectedLink) -> Checked<LinkProperties> {
     let delay = duration(&link.delay)?;
     let jitter = duration(&link.jitter)?;
     if let Some(field) = &link.jitter

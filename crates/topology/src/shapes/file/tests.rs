@@ -49,7 +49,7 @@ fn the_example_is_read() {
         },
     };
     assert_eq!(plan.links, [expected]);
-    assert_eq!(plan.topology().links().len(), 2);
+    assert_eq!(plan.topology().directed_links().len(), 2);
 }
 
 #[test]
