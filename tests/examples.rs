@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use urtica::prelude::*;
-use urtica::topology::shapes::Shape;
+use urtica::topology::spec::TopologySpec;
 use urtica::wire::PortStats;
 use urtica_net::{Net, NetConfig};
 
@@ -14,8 +14,8 @@ mod packet_rate;
 mod port_stats;
 
 /// A network with this program, of which all hosts have pinged all.
-fn pinged(shape: &str, controller: Controller) -> Net {
-    let plan = shape.parse::<Shape>().unwrap().plan().unwrap();
+fn pinged(spec: &str, controller: Controller) -> Net {
+    let plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
     let mut net = Net::new(&plan, NetConfig::default()).unwrap();
     net.start_controller(controller).unwrap();
     net.run_for(Duration::from_secs(1));

@@ -17,7 +17,7 @@ use urtica_controller::Controller;
 use urtica_net::{Net, NetConfig, NetError, PingAllReport};
 use urtica_socket::Address;
 use urtica_switch::FailMode;
-use urtica_topology::shapes::{Plan, Shape, ShapeError};
+use urtica_topology::spec::{Plan, SpecError, TopologySpec};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,7 +67,7 @@ enum NetCommand {
 struct ShowArgs {
     /// The network, as below.
     #[arg(required = true)]
-    topology: Option<Shape>,
+    topology: Option<TopologySpec>,
     /// The controller that switches connect to: tcp:HOST[:PORT] or unix:FILE [default: none].
     #[arg(long, value_name = "ADDR", conflicts_with = "apps")]
     controller: Option<Address>,
@@ -169,16 +169,16 @@ fn ping_all(net: &mut Net, hint: Option<&str>, signals: &Signals) -> Result<bool
 
 impl ShowArgs {
     fn build(&self) -> Result<Net, Box<dyn std::error::Error>> {
-        let shape = self.topology.as_ref().ok_or("no topology was given")?;
-        let plan = shape.plan()?;
+        let spec = self.topology.as_ref().ok_or("no topology was given")?;
+        let plan = spec.plan()?;
         // Names and options that cannot be are told of before anything is built.
         let controller = with_apps(Controller::new(), &self.apps, &self.options)?;
-        if let Some(need) = need::check(&shape.to_string(), &plan, self.ping_all)? {
+        if let Some(need) = need::check(&spec.to_string(), &plan, self.ping_all)? {
             say(need);
         }
         let mut net = Net::new(&plan, self.config())?;
         say(format!(
-            "{shape}: {} switches, {} hosts, {} links",
+            "{spec}: {} switches, {} hosts, {} links",
             net.switches().len(),
             net.hosts().len(),
             net.links().len()
@@ -196,8 +196,8 @@ impl ShowArgs {
     }
 
     /// What is said where hosts do not reach each other.
-    fn hint(&self) -> Result<Option<&'static str>, ShapeError> {
-        let plan = self.topology.as_ref().map(Shape::plan).transpose()?;
+    fn hint(&self) -> Result<Option<&'static str>, SpecError> {
+        let plan = self.topology.as_ref().map(TopologySpec::plan).transpose()?;
         Ok(plan.is_some_and(|plan| has_loops(&plan)).then_some(LOOPS))
     }
 

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// What all shapes but those without a loop are told, in this order.
+/// What all topologies but those without a loop are told, in this order.
 const SCENES: [&str; 7] = [
     "\n1. Switches join",
     "\n2. Every host pings every other. Nobody knows the way yet.",
@@ -94,11 +94,11 @@ fn the_same_seed_tells_the_same() {
 }
 
 #[test]
-fn other_shapes_are_shown_too() {
-    for shape in ["ring,5", "mesh,4", "fattree,4", "torus,3,4"] {
-        let told = told(&["--topology", shape]);
+fn other_specs_are_shown_too() {
+    for spec in ["ring,5", "mesh,4", "fattree,4", "torus,3,4"] {
+        let told = told(&["--topology", spec]);
         assert!(
-            told.starts_with(shape) && told.contains("all traffic flowed again"),
+            told.starts_with(spec) && told.contains("all traffic flowed again"),
             "{told}"
         );
     }
@@ -106,8 +106,8 @@ fn other_shapes_are_shown_too() {
 
 #[test]
 fn where_there_is_no_loop_nothing_is_cut() {
-    for shape in ["single,3", "linear,4", "tree,depth=2,fanout=2"] {
-        let told = told(&["--topology", shape]);
+    for spec in ["single,3", "linear,4", "tree,depth=2,fanout=2"] {
+        let told = told(&["--topology", spec]);
         assert!(told.contains("No link is cut"), "{told}");
         assert!(!told.contains("busiest"), "{told}");
     }
@@ -115,18 +115,18 @@ fn where_there_is_no_loop_nothing_is_cut() {
 
 #[test]
 fn a_network_that_cannot_be_shown_is_a_sentence() {
-    for (shape, expected) in [
+    for (spec, expected) in [
         ("single,1", "expected 2 to 64 hosts"),
         ("linear,90", "expected 2 to 64 hosts"),
         ("star,4", "is not a topology"),
     ] {
-        let output = urtica(&["--topology", shape]);
+        let output = urtica(&["--topology", spec]);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(
             !output.status.success() && output.stdout.is_empty(),
-            "{shape}"
+            "{spec}"
         );
-        assert!(errors.contains(expected), "{shape}: {errors}");
+        assert!(errors.contains(expected), "{spec}: {errors}");
     }
 }
 

@@ -3,11 +3,11 @@
 //! ```
 //! use urtica_controller::Controller;
 //! use urtica_net::{Net, NetConfig};
-//! use urtica_topology::shapes::Shape;
+//! use urtica_topology::spec::TopologySpec;
 //! use std::time::Duration;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let plan = "tree,depth=2,fanout=2".parse::<Shape>()?.plan()?;
+//! let plan = "tree,depth=2,fanout=2".parse::<TopologySpec>()?.plan()?;
 //! let mut net = Net::new(&plan, NetConfig::default())?;
 //! net.start_controller(urtica_apps::add_by_name(Controller::new(), "l2")?)?;
 //! net.run_for(Duration::from_millis(500));

@@ -11,7 +11,7 @@ use crate::kernel::{Due, Kernel, to_ns};
 use crate::pipe::Pipe;
 use crate::watch::{Event, Loss};
 use crate::{Draw, End, LinkId};
-use urtica_topology::shapes::LinkProperties;
+use urtica_topology::spec::LinkProperties;
 
 /// What went through a link in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -163,13 +163,13 @@ fn messages(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::{End, HostId, LinkId, NetConfig, SwitchId};
-    use urtica_topology::shapes::Shape;
+    use urtica_topology::spec::TopologySpec;
     use urtica_wire::packet::{Arp, Ethernet};
     use urtica_wire::{MacAddr, PortNo};
 
     #[test]
     fn events_are_lines_with_names() {
-        let plan = "linear,2".parse::<Shape>().unwrap().plan().unwrap();
+        let plan = "linear,2".parse::<TopologySpec>().unwrap().plan().unwrap();
         let net = Net::new(&plan, NetConfig::default()).unwrap();
         let names = Names::of(&net);
         let mac = MacAddr::new([2, 0, 0, 0, 0, 1]);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use urtica_controller::{ConnectionId, Controller, Embedded};
 use urtica_services::{Discovery, DiscoveryConfig};
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 use urtica_topology::{DirectedLink, PortId, Topology};
 use urtica_wire::{
     Action, BufferId, Capabilities, DatapathId, Features, List, MacAddr, Match, Message,
@@ -25,7 +25,9 @@ const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let (switches, rounds) = if is_measuring { (1000, 11) } else { (20, 1) };
-    let tree: Shape = "tree,depth=3,fanout=3".parse().expect("it is a shape");
+    let tree: TopologySpec = "tree,depth=3,fanout=3"
+        .parse()
+        .expect("it is a topology specification");
     let tree = tree.plan().expect("its sizes are small").topology();
     measure("tree of depth 3 and fanout 3", &tree, 9 * rounds);
     let name = format!("{switches} switches, three links to each");

@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_ring_has_two_ways() {
         let plan = "ring,5"
-            .parse::<crate::shapes::Shape>()
+            .parse::<crate::spec::TopologySpec>()
             .unwrap()
             .plan()
             .unwrap();

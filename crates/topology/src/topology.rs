@@ -1,4 +1,4 @@
-//! The shape of a network at one moment.
+//! The topology of a network at one moment.
 //!
 //! **What.** [`Topology`]: switches, and the directed links between them. It never changes; a change makes a new one,
 //! so that whoever computes on one has all of it as it was.
@@ -43,7 +43,7 @@ pub(crate) struct Incoming {
     pub link: u32,
 }
 
-/// The shape of a network at one moment: switches, and the directed links between them.
+/// The topology of a network at one moment: switches, and the directed links between them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Topology {
     /// Sorted.

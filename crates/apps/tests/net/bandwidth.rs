@@ -14,15 +14,15 @@ use urtica_services::{
     Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
 };
 use urtica_topology::PortId;
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 use urtica_wire::packet::{Headers, Ipv4, PseudoHeader, Udp, ether_type, ip_proto};
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
 const MBPS: u64 = 1_000_000;
 
 /// Links between switches that carry 10 Mb/s.
-fn plan(shape: &str) -> Plan {
-    let mut plan = shape.parse::<Shape>().unwrap().plan().unwrap();
+fn plan(spec: &str) -> Plan {
+    let mut plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
     for link in &mut plan.links {
         link.properties.bandwidth_bps = Some(10 * MBPS);
     }
@@ -61,9 +61,9 @@ fn reserving_between(hosts: HostsConfig, config: BandwidthConfig) -> (Controller
 }
 
 /// A network in which all hosts are known.
-fn net(shape: &str, config: BandwidthConfig) -> (Net, Bandwidth) {
+fn net(spec: &str, config: BandwidthConfig) -> (Net, Bandwidth) {
     let (controller, bandwidth) = reserving(config);
-    let mut net = net_of_plan(&plan(shape), controller);
+    let mut net = net_of_plan(&plan(spec), controller);
     assert!(net.ping_all().unwrap().is_complete());
     bandwidth.check().unwrap();
     (net, bandwidth)
@@ -418,8 +418,8 @@ fn whatever_befalls_the_network_no_link_is_promised_twice() {
     };
     let scenario = Scenario {
         // Entries of routing go after a minute, and each demand has one that stays.
-        rests_after: Duration::from_secs(100),
-        entries_at_rest: 8,
+        quiescent_after: Duration::from_secs(100),
+        entries_when_quiescent: 8,
         flows: 20,
         ..Scenario::on_loops(programs)
     };

@@ -12,7 +12,7 @@ use urtica_services::{
     Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
 };
 use urtica_switch::{Forwarding, SwitchConfig};
-use urtica_topology::shapes::{LinkProperties, Shape};
+use urtica_topology::spec::{LinkProperties, TopologySpec};
 
 /// What all links carry: little, so that few packets fill them.
 const CAPACITY_BPS: u64 = 2_000_000;
@@ -53,7 +53,7 @@ pub fn fat_tree_with(controller: Controller) -> Net {
         bandwidth_bps: Some(CAPACITY_BPS),
         ..LinkProperties::default()
     };
-    let mut plan = Shape::FatTree { k: 4 }.plan().unwrap();
+    let mut plan = TopologySpec::FatTree { k: 4 }.plan().unwrap();
     plan.links
         .iter_mut()
         .for_each(|link| link.properties = links);
@@ -186,8 +186,8 @@ fn whatever_befalls_the_network_moving_breaks_nothing() {
     };
     let scenario = Scenario {
         // Entries of routing go after a minute.
-        rests_after: Duration::from_secs(100),
-        entries_at_rest: 8,
+        quiescent_after: Duration::from_secs(100),
+        entries_when_quiescent: 8,
         flows: 20,
         ..Scenario::on_loops(programs)
     };

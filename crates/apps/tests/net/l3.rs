@@ -11,7 +11,7 @@ use urtica_controller::{Controller, SessionConfig};
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Datagrams, End, HostId, Net};
 use urtica_services::{Discovery, Hosts, HostsConfig, ProvisionConfig, Provisioner, Routes};
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 use urtica_wire::packet::{
     Arp, EthernetView, Icmpv4, Icmpv4View, Ipv4, Ipv4View, PseudoHeader, Udp, ether_type, icmpv4,
     ip_proto,
@@ -38,7 +38,7 @@ mac = "02:00:00:00:03:fe"
 const GATEWAY: u64 = 0x0200_0000_01fe;
 
 /// Routing in subnets and between them.
-fn routed(shape: &str, version: Version) -> (Net, L3) {
+fn routed(spec: &str, version: Version) -> (Net, L3) {
     let discovery = Discovery::new(options().discovery);
     let hosts = Hosts::new(&discovery, HostsConfig::default());
     let routes = Routes::new(&discovery);
@@ -57,12 +57,12 @@ fn routed(shape: &str, version: Version) -> (Net, L3) {
         .program(provisioner)
         .program(l3.clone())
         .program(Routing::new(&hosts, &routes));
-    (net_of_plan(&in_subnets(shape), controller), l3)
+    (net_of_plan(&in_subnets(spec), controller), l3)
 }
 
 /// A network whose host n is 10.0.N.n, where N goes from 1 to 3 and begins anew.
-pub fn in_subnets(shape: &str) -> Plan {
-    let mut plan = shape.parse::<Shape>().unwrap().plan().unwrap();
+pub fn in_subnets(spec: &str) -> Plan {
+    let mut plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
     for (number, host) in (1..).zip(&mut plan.hosts) {
         host.ipv4 = Ipv4Addr::new(10, 0, (number - 1) % 3 + 1, number);
     }
@@ -142,15 +142,15 @@ fn hand_datagram(net: &Net, dst: [u8; 4], ttl: u8) {
 
 #[test]
 fn hosts_of_all_subnets_reach_each_other() {
-    for (shape, version) in [
+    for (spec, version) in [
         ("linear,3", Version::Of13),
         ("ring,6", Version::Of13),
         ("fattree,4", Version::Of13),
         ("ring,6", Version::Of10),
     ] {
-        let (mut net, l3) = routed(shape, version);
+        let (mut net, l3) = routed(spec, version);
         let report = net.ping_all().unwrap();
-        assert!(report.is_complete(), "{shape}, {version:?}: {report}");
+        assert!(report.is_complete(), "{spec}, {version:?}: {report}");
         assert_eq!(l3.flows() > 0, version == Version::Of13);
     }
 }

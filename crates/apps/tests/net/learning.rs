@@ -13,7 +13,7 @@ use urtica_controller::Controller;
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Datagrams, Net, PingId};
 use urtica_services::Discovery;
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Action, Message, PortNo, Version};
 
 /// The forms of global.
@@ -36,8 +36,8 @@ impl Pinged {
     const RECOVERY: Duration = ms(2_000);
 
     /// `from` has pinged `to` for a while; nobody has told the network of itself otherwise.
-    fn new(apps: [&'static str; 2], version: Version, shape: &str, from: &str, to: &str) -> Self {
-        let mut net = net_speaking(&[version], shape, controller(&apps));
+    fn new(apps: [&'static str; 2], version: Version, spec: &str, from: &str, to: &str) -> Self {
+        let mut net = net_speaking(&[version], spec, controller(&apps));
         let [from, to] = [from, to].map(|name| net.host(name).unwrap());
         let ping = net.start_ping(from, to, u32::MAX).unwrap();
         let mut pinged = Self {
@@ -64,14 +64,14 @@ impl Pinged {
     }
 }
 
-/// In networks of this shape, with each program and version.
-fn each(shape: &str, from: &str, to: &str, befall: impl Fn(&mut Pinged)) {
+/// In networks of this topology, with each program and version.
+fn each(spec: &str, from: &str, to: &str, befall: impl Fn(&mut Pinged)) {
     for app in ["l2"].into_iter().chain(GLOBALS) {
         for version in Version::ALL {
             befall(&mut Pinged::new(
                 ["discovery", app],
                 version,
-                shape,
+                spec,
                 from,
                 to,
             ));
@@ -278,8 +278,8 @@ fn floods(message: &Message) -> bool {
 }
 
 /// How often an app floods while all ping all, and how often when they do so again after all connections broke.
-fn floods_of(app: &str, shape: &str) -> [usize; 2] {
-    let plan = shape.parse::<Shape>().unwrap().plan().unwrap();
+fn floods_of(app: &str, spec: &str) -> [usize; 2] {
+    let plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
     let mut net = net_of_plan(&plan, controller(&[app]));
     let floods = Floods::default();
     net.watch(floods.clone());
@@ -297,19 +297,19 @@ fn floods_of(app: &str, shape: &str) -> [usize; 2] {
 
 #[test]
 fn what_all_switches_know_is_flooded_less_than_what_each_knows() {
-    for shape in ["linear,4", "tree,depth=2,fanout=3"] {
-        let each = floods_of("l2", shape);
+    for spec in ["linear,4", "tree,depth=2,fanout=3"] {
+        let each = floods_of("l2", spec);
         for app in GLOBALS {
-            let all = floods_of(app, shape);
+            let all = floods_of(app, spec);
             assert!(
                 all[0] <= each[0],
-                "{shape}: {app} {}, l2 {}",
+                "{spec}: {app} {}, l2 {}",
                 all[0],
                 each[0]
             );
             assert!(
                 each[1] > 0 && all[1] == 0,
-                "after a break, {shape}: {app} {}, l2 {}",
+                "after a break, {spec}: {app} {}, l2 {}",
                 all[1],
                 each[1]
             );

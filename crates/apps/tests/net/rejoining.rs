@@ -68,11 +68,11 @@ struct Bench {
 
 impl Bench {
     /// All hosts know each other.
-    fn new(shape: &str, version: Version) -> Self {
+    fn new(spec: &str, version: Version) -> Self {
         let (controller, routing) = controller(version);
-        let mut net = net_with_controller(shape, controller);
+        let mut net = net_with_controller(spec, controller);
         let report = net.ping_all().unwrap();
-        assert!(report.is_complete(), "{shape}: {report}");
+        assert!(report.is_complete(), "{spec}: {report}");
         // The last entries are under way.
         net.run_for(ms(100));
         let flow_mods = FlowMods::default();
@@ -138,16 +138,16 @@ const VERSIONS: [Version; 2] = [Version::Of10, Version::Of13];
 #[test]
 fn nothing_is_lost_while_the_way_to_the_controller_is_cut() {
     for version in VERSIONS {
-        for (shape, switches) in [
+        for (spec, switches) in [
             ("linear,3", &["s2"][..]),
             ("linear,3", &["s1", "s2", "s3"]),
             ("ring,5", &["s2"]),
             ("ring,5", &["s1", "s2", "s3", "s4", "s5"]),
         ] {
-            let mut bench = Bench::new(shape, version);
+            let mut bench = Bench::new(spec, version);
             let before = bench.entries();
             let lost = bench.lost(("h1", "h3"), |net| cut_off(net, switches));
-            assert_eq!(lost, 0, "{shape} without {switches:?}, {version:?}");
+            assert_eq!(lost, 0, "{spec} without {switches:?}, {version:?}");
             assert_eq!(bench.entries(), before);
             let report = bench.net.ping_all().unwrap();
             assert!(report.is_complete(), "{report}");
@@ -253,14 +253,14 @@ fn restart(net: &mut Net, version: Version) -> Routing {
 #[test]
 fn nothing_is_lost_where_a_new_controller_has_flows_tell_where_their_hosts_are() {
     for version in VERSIONS {
-        for shape in ["linear,3", "ring,5"] {
-            let mut bench = Bench::new(shape, version);
+        for spec in ["linear,3", "ring,5"] {
+            let mut bench = Bench::new(spec, version);
             let mut routing = None;
             let restart = |net: &mut Net| routing = Some(restart(net, version));
             let (flows, ping) = bench.talk(("h1", "h3"), restart, 2 * BACK);
             let lost = flows.iter().map(FlowReport::lost).sum::<u64>() + u64::from(ping.lost());
-            assert_eq!(lost, 0, "{shape}, {version:?}");
-            assert_eq!(routing.unwrap().flows(), 2, "{shape}, {version:?}");
+            assert_eq!(lost, 0, "{spec}, {version:?}");
+            assert_eq!(routing.unwrap().flows(), 2, "{spec}, {version:?}");
             let report = bench.net.ping_all().unwrap();
             assert!(report.is_complete(), "{report}");
         }
@@ -315,8 +315,8 @@ fn a_host_that_is_unplugged_after_its_switch_was_away_is_found_where_it_is_plugg
 #[test]
 fn nothing_is_lost_and_nothing_changes_while_the_controller_is_restarted() {
     for version in VERSIONS {
-        for shape in ["linear,3", "ring,5"] {
-            let mut bench = Bench::new(shape, version);
+        for spec in ["linear,3", "ring,5"] {
+            let mut bench = Bench::new(spec, version);
             let before = bench.entries();
             bench.flow_mods.0.take();
             let mut routing = None;
@@ -326,10 +326,10 @@ fn nothing_is_lost_and_nothing_changes_while_the_controller_is_restarted() {
                 net.announce_hosts();
             };
             let lost = bench.lost(("h1", "h3"), restart_heard);
-            assert_eq!(lost, 0, "{shape}, {version:?}");
+            assert_eq!(lost, 0, "{spec}, {version:?}");
             let hosts = bench.net.hosts().len();
             assert_eq!(routing.unwrap().flows(), hosts * (hosts - 1));
-            assert_eq!(bench.flow_mods.0.take(), [], "{shape}, {version:?}");
+            assert_eq!(bench.flow_mods.0.take(), [], "{spec}, {version:?}");
             assert_eq!(bench.entries(), before);
             let report = bench.net.ping_all().unwrap();
             assert!(report.is_complete(), "{report}");

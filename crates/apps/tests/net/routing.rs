@@ -1,4 +1,4 @@
-//! Routing over networks of many shapes, and what becomes of it when they change.
+//! Routing over many topologies, and what becomes of it when they change.
 
 use crate::support::{
     APPS, PacketIns, frame, frames_carried, hold, inject, ms, net_with, net_with_controller,
@@ -14,7 +14,7 @@ use urtica_wire::packet::{Arp, ether_type};
 use urtica_wire::{MacAddr, Message, Version};
 
 /// Routing, with a handle to it.
-fn routed(shape: &str) -> (Net, Routing) {
+fn routed(spec: &str) -> (Net, Routing) {
     let discovery = Discovery::new(options().discovery);
     let hosts = Hosts::new(&discovery, HostsConfig::default());
     let routes = Routes::new(&discovery);
@@ -24,7 +24,7 @@ fn routed(shape: &str) -> (Net, Routing) {
         .program(hosts)
         .program(routes)
         .program(routing.clone());
-    (net_with_controller(shape, controller), routing)
+    (net_with_controller(spec, controller), routing)
 }
 
 /// How many entries each switch has.
@@ -56,12 +56,12 @@ fn send(
 }
 
 #[test]
-fn all_pairs_reach_each_other_whatever_the_shape() {
-    for shape in ["linear,4", "ring,6", "torus,3,3", "fattree,4"] {
-        let mut net = net_with(shape, APPS, &options());
+fn all_pairs_reach_each_other_whatever_the_spec() {
+    for spec in ["linear,4", "ring,6", "torus,3,3", "fattree,4"] {
+        let mut net = net_with(spec, APPS, &options());
         let report = net.ping_all().unwrap();
-        assert!(report.is_complete(), "{shape}: {report}");
-        assert_eq!(report.duplicates, 0, "{shape}");
+        assert!(report.is_complete(), "{spec}: {report}");
+        assert_eq!(report.duplicates, 0, "{spec}");
     }
 }
 
@@ -316,7 +316,7 @@ fn whatever_befalls_a_network_its_hosts_find_each_other_again() {
     };
     let mut scenario = Scenario::on_loops(programs);
     // Entries of flows live for a minute after the last packet.
-    scenario.entries_at_rest = 300;
+    scenario.entries_when_quiescent = 300;
     hold(&scenario, 1..=8);
 }
 

@@ -16,13 +16,13 @@ use urtica_wire::packet::{
 use urtica_wire::{DatapathId, MacAddr, Message, PortNo, Version};
 
 /// The services, the watch, and routing behind it.
-fn watched(shape: &str, config: SecurityConfig) -> (Net, Security) {
-    watched_with(SessionConfig::default(), shape, config)
+fn watched(spec: &str, config: SecurityConfig) -> (Net, Security) {
+    watched_with(SessionConfig::default(), spec, config)
 }
 
-fn watched_with(session: SessionConfig, shape: &str, config: SecurityConfig) -> (Net, Security) {
+fn watched_with(session: SessionConfig, spec: &str, config: SecurityConfig) -> (Net, Security) {
     let (controller, security) = watching(session, config);
-    (net_with_controller(shape, controller), security)
+    (net_with_controller(spec, controller), security)
 }
 
 fn watching(session: SessionConfig, config: SecurityConfig) -> (Controller, Security) {
@@ -537,8 +537,8 @@ fn whatever_befalls_the_network_no_host_is_dropped_for_it() {
     };
     let scenario = Scenario {
         // Entries of routing go after a minute.
-        rests_after: Duration::from_secs(100),
-        entries_at_rest: 8,
+        quiescent_after: Duration::from_secs(100),
+        entries_when_quiescent: 8,
         versions: vec![Version::Of13],
         ..Scenario::on_loops(programs)
     };

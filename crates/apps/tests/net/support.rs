@@ -9,7 +9,7 @@ use urtica_net::simulate::{Scenario, simulate};
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{LinkId, Net, NetConfig};
 use urtica_switch::{Forwarding, SwitchConfig};
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 use urtica_wire::packet::{Ethernet, ether_type};
 use urtica_wire::{Action, BufferId, MacAddr, Message, PacketOut, PortNo, Version};
 
@@ -27,22 +27,22 @@ pub fn options() -> Options {
     options
 }
 
-/// A network of this shape with these apps, after a second: its links are known.
-pub fn net_with(shape: &str, apps: &[&str], options: &Options) -> Net {
+/// A network of this topology with these apps, after a second: its links are known.
+pub fn net_with(spec: &str, apps: &[&str], options: &Options) -> Net {
     let controller = urtica_apps::add_all(Controller::new(), apps, options).unwrap();
-    net_with_controller(shape, controller)
+    net_with_controller(spec, controller)
 }
 
 /// The same with a controller that was put together by hand.
-pub fn net_with_controller(shape: &str, controller: Controller) -> Net {
-    let shape: Shape = shape.parse().unwrap();
-    net_of_plan(&shape.plan().unwrap(), controller)
+pub fn net_with_controller(spec: &str, controller: Controller) -> Net {
+    let spec: TopologySpec = spec.parse().unwrap();
+    net_of_plan(&spec.plan().unwrap(), controller)
 }
 
 /// The same with switches that speak these versions.
-pub fn net_speaking(versions: &[Version], shape: &str, controller: Controller) -> Net {
-    let shape: Shape = shape.parse().unwrap();
-    net_of_switches(&shape.plan().unwrap(), versions, controller)
+pub fn net_speaking(versions: &[Version], spec: &str, controller: Controller) -> Net {
+    let spec: TopologySpec = spec.parse().unwrap();
+    net_of_switches(&spec.plan().unwrap(), versions, controller)
 }
 
 /// The same for a network that was planned by hand.

@@ -15,7 +15,7 @@ use urtica_net::simulate::{Programs, Scenario};
 use urtica_net::{Datagrams, Net};
 use urtica_wire::Version;
 
-/// Routers in networks of all shapes, behind each of the filters.
+/// Routers in networks of all topologies, behind each of the filters.
 const WATCHED: &[&str] = &[
     "discovery",
     "hosts",
@@ -201,8 +201,8 @@ fn whatever_befalls_a_network_they_do_not_get_in_each_others_way() {
             reservations: None,
         };
         let scenario = Scenario {
-            rests_after: Duration::from_secs(100),
-            entries_at_rest: 16,
+            quiescent_after: Duration::from_secs(100),
+            entries_when_quiescent: 16,
             versions: vec![Version::Of13],
             ..Scenario::on_loops(programs)
         };

@@ -1,6 +1,6 @@
 //! The network of the demonstration, the controller in it, and what can be done to them and seen of them.
 //!
-//! Time passes in [`Lab::step`] and nowhere else, and whoever calls it decides whether to wait for it: the same shape, seed and calls
+//! Time passes in [`Lab::step`] and nowhere else, and whoever calls it decides whether to wait for it: the same topology, seed and calls
 //! have the same run.
 
 use super::map::ends;
@@ -18,7 +18,7 @@ use urtica_services::{
     Discovery, DiscoveryConfig, DiscoveryEvent, Events, HostEvent, Hosts, HostsConfig,
     NeighbourProxy, Routes,
 };
-use urtica_topology::shapes::{LinkProperties, Plan, Shape};
+use urtica_topology::spec::{LinkProperties, Plan, TopologySpec};
 
 /// What can go wrong beside the network's being broken: only what a user has asked for.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -96,13 +96,13 @@ struct Sampler {
 }
 
 impl Lab {
-    /// A network of this shape, with a controller that its switches look for at once.
+    /// A network of this topology, with a controller that its switches look for at once.
     ///
     /// # Errors
     /// A sentence where the network has too few hosts, is larger than can be shown, or cannot be.
-    pub fn new(shape: &Shape, seed: u64) -> Result<Self> {
-        let mut plan = shape.plan()?;
-        check_size(shape, &plan)?;
+    pub fn new(spec: &TopologySpec, seed: u64) -> Result<Self> {
+        let mut plan = spec.plan()?;
+        check_size(spec, &plan)?;
         plan.links
             .iter_mut()
             .for_each(|link| slow_down(&mut link.properties));
@@ -339,13 +339,13 @@ impl Lab {
     }
 }
 
-fn check_size(shape: &Shape, plan: &Plan) -> Result<()> {
+fn check_size(spec: &TopologySpec, plan: &Plan) -> Result<()> {
     let (switches, hosts) = (plan.switches.len(), plan.hosts.len());
     if (2..=MAX_HOSTS).contains(&hosts) && switches <= MAX_SWITCHES {
         return Ok(());
     }
     Err(format!(
-        "{shape} has {switches} switches and {hosts} hosts; expected 2 to {MAX_HOSTS} hosts and at most {MAX_SWITCHES} \
+        "{spec} has {switches} switches and {hosts} hosts; expected 2 to {MAX_HOSTS} hosts and at most {MAX_SWITCHES} \
          switches, so that they can be seen (urtica net has larger networks)"
     )
     .into())

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 
 /// The time from one picture to the next.
 const FRAME: Duration = Duration::from_millis(50);
@@ -35,8 +35,8 @@ const RECENT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// What the terminal or the network refuses.
-pub fn run(lab: &mut Lab, shape: &Shape, stop: &AtomicBool) -> Result<bool> {
-    let mut show = Show::new(lab, shape);
+pub fn run(lab: &mut Lab, spec: &TopologySpec, stop: &AtomicBool) -> Result<bool> {
+    let mut show = Show::new(lab, spec);
     let mut terminal = ratatui::try_init()?;
     let restored = Restored;
     while !show.is_over && !stop.load(Relaxed) {
@@ -63,7 +63,7 @@ impl Drop for Restored {
 struct Show<'a> {
     lab: &'a mut Lab,
     story: Story,
-    shape: String,
+    spec: String,
     map: Map,
     log: VecDeque<Line>,
     history: VecDeque<u64>,
@@ -76,12 +76,12 @@ struct Show<'a> {
 }
 
 impl<'a> Show<'a> {
-    fn new(lab: &'a mut Lab, shape: &Shape) -> Self {
+    fn new(lab: &'a mut Lab, spec: &TopologySpec) -> Self {
         let story = Story::new(HOLD);
         Self {
-            log: story.opening(lab, shape).into(),
-            map: Map::new(shape, lab.plan()),
-            shape: shape.to_string(),
+            log: story.opening(lab, spec).into(),
+            map: Map::new(spec, lab.plan()),
+            spec: spec.to_string(),
             history: VecDeque::new(),
             sampled_at: Duration::ZERO,
             selected: None,
@@ -207,7 +207,7 @@ impl<'a> Show<'a> {
     fn picture(&self) -> Picture<'_> {
         let round = self.lab.pings();
         Picture {
-            shape: &self.shape,
+            spec: &self.spec,
             map: &self.map,
             switches: self.switches(),
             links: (0..self.map.links.len())
@@ -281,10 +281,10 @@ mod tests {
         }
     }
 
-    fn ring() -> (Shape, Lab) {
-        let shape: Shape = "ring,3".parse().unwrap();
-        let lab = Lab::new(&shape, 0).unwrap();
-        (shape, lab)
+    fn ring() -> (TopologySpec, Lab) {
+        let spec: TopologySpec = "ring,3".parse().unwrap();
+        let lab = Lab::new(&spec, 0).unwrap();
+        (spec, lab)
     }
 
     fn tells(show: &Show, text: &str) -> bool {
@@ -295,8 +295,8 @@ mod tests {
 
     #[test]
     fn keys_cut_and_repair_the_selected_link() {
-        let (shape, mut lab) = ring();
-        let mut show = Show::new(&mut lab, &shape);
+        let (spec, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &spec);
         run_for(&mut show, 1);
         [Command::SelectNext, Command::SelectNext, Command::Cut]
             .into_iter()
@@ -316,8 +316,8 @@ mod tests {
 
     #[test]
     fn without_a_selection_the_busiest_spare_link_is_cut_and_all_are_repaired() {
-        let (shape, mut lab) = ring();
-        let mut show = Show::new(&mut lab, &shape);
+        let (spec, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &spec);
         for _ in 0..3 {
             show.obey(Command::Cut).unwrap();
         }
@@ -330,8 +330,8 @@ mod tests {
 
     #[test]
     fn time_stands_still_while_it_is_paused() {
-        let (shape, mut lab) = ring();
-        let mut show = Show::new(&mut lab, &shape);
+        let (spec, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &spec);
         show.obey(Command::Pause).unwrap();
         show.advance().unwrap();
         assert_eq!(
@@ -347,9 +347,9 @@ mod tests {
 
     #[test]
     fn a_cut_is_seen_and_told() {
-        let shape: Shape = "torus,3,3".parse().unwrap();
-        let mut lab = Lab::new(&shape, 0).unwrap();
-        let mut show = Show::new(&mut lab, &shape);
+        let spec: TopologySpec = "torus,3,3".parse().unwrap();
+        let mut lab = Lab::new(&spec, 0).unwrap();
+        let mut show = Show::new(&mut lab, &spec);
         let is_cut = |show: &Show| (0..18).any(|link| show.lab.is_cut(link));
         while !is_cut(&show) {
             run_for(&mut show, 1);
@@ -368,8 +368,8 @@ mod tests {
 
     #[test]
     fn the_whole_story_is_told_and_it_goes_on_afterwards() {
-        let (shape, mut lab) = ring();
-        let mut show = Show::new(&mut lab, &shape);
+        let (spec, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &spec);
         run_for(&mut show, 60);
         assert!(
             show.story.is_over() && show.story.all_is_well(),

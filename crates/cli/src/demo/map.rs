@@ -1,11 +1,11 @@
-//! Where a network's switches are drawn, by its shape.
+//! Where a network's switches are drawn, by its topology.
 //!
 //! **How.** A torus is a grid, trees stand in levels, a line is a line, and everything else is a circle. A link that would run through
 //! a switch that is not its own is drawn as an arc.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 
 /// A place in the picture: from the left and from the top, each from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,14 +42,14 @@ const BULGE: f64 = 0.13;
 const ARC_PIECES: usize = 12;
 
 impl Map {
-    /// The picture of a plan of this shape.
-    pub fn new(shape: &Shape, plan: &Plan) -> Self {
+    /// The picture of a plan of this topology.
+    pub fn new(spec: &TopologySpec, plan: &Plan) -> Self {
         let ends = ends(plan);
-        let switches = match shape {
-            Shape::Torus { y, .. } => grid(plan.switches.len(), *y as usize),
-            Shape::Linear { .. } => rows(&[plan.switches.len()]),
-            Shape::Tree { .. } => tree(plan.switches.len(), &ends),
-            Shape::FatTree { k } => fat_tree(*k as usize),
+        let switches = match spec {
+            TopologySpec::Torus { y, .. } => grid(plan.switches.len(), *y as usize),
+            TopologySpec::Linear { .. } => rows(&[plan.switches.len()]),
+            TopologySpec::Tree { .. } => tree(plan.switches.len(), &ends),
+            TopologySpec::FatTree { k } => fat_tree(*k as usize),
             _ => circle(plan.switches.len()),
         };
         let strokes = ends.iter().map(|&ends| stroke(ends, &switches));
@@ -203,14 +203,14 @@ fn arc(from: Place, to: Place) -> Vec<Place> {
 mod tests {
     use super::*;
 
-    fn map(shape: &str) -> Map {
-        let shape: Shape = shape.parse().unwrap();
-        Map::new(&shape, &shape.plan().unwrap())
+    fn map(spec: &str) -> Map {
+        let spec: TopologySpec = spec.parse().unwrap();
+        Map::new(&spec, &spec.plan().unwrap())
     }
 
     #[test]
-    fn every_shape_has_its_switches_apart_and_within_the_picture() {
-        for shape in [
+    fn every_spec_has_its_switches_apart_and_within_the_picture() {
+        for spec in [
             "single,3",
             "linear,5",
             "linear,2,3",
@@ -222,16 +222,16 @@ mod tests {
             "ring,7",
             "mesh,5",
         ] {
-            let map = map(shape);
+            let map = map(spec);
             let points = map.links.iter().flat_map(|link| &link.points);
             for place in map.switches.iter().chain(points) {
                 let (x, y) = (place.x, place.y);
-                assert!((0.0..=1.0).contains(&x), "{shape}: {place:?}");
-                assert!((0.0..=1.0).contains(&y), "{shape}: {place:?}");
+                assert!((0.0..=1.0).contains(&x), "{spec}: {place:?}");
+                assert!((0.0..=1.0).contains(&y), "{spec}: {place:?}");
             }
             for (index, one) in map.switches.iter().enumerate() {
                 let near = |other: &&Place| (one.x - other.x).hypot(one.y - other.y) < CLEARANCE;
-                assert_eq!(map.switches[..index].iter().find(near), None, "{shape}");
+                assert_eq!(map.switches[..index].iter().find(near), None, "{spec}");
             }
         }
     }
@@ -248,8 +248,8 @@ mod tests {
 
     #[test]
     fn what_is_above_in_a_tree_is_drawn_above() {
-        for shape in ["tree,depth=3,fanout=3", "fattree,4"] {
-            let map = map(shape);
+        for spec in ["tree,depth=3,fanout=3", "fattree,4"] {
+            let map = map(spec);
             assert_eq!(
                 map.switches[0].y,
                 map.switches.iter().map(|s| s.y).fold(1.0, f64::min)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use urtica_services::{DiscoveryEvent, DownReason, HostEvent};
-use urtica_topology::shapes::{LinkPlan, Plan};
+use urtica_topology::spec::{LinkPlan, Plan};
 use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, MacAddr};
 

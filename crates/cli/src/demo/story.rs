@@ -7,7 +7,7 @@ use super::lab::{Lab, Result, SAMPLE};
 use super::meter::{LOST_AFTER, Pair};
 use super::pings::PingRound;
 use std::time::Duration;
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 
 /// How long switches and links may take to be found.
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
@@ -83,10 +83,10 @@ impl Story {
     }
 
     /// What is told before anything happens.
-    pub fn opening(&self, lab: &Lab, shape: &Shape) -> Vec<Line> {
+    pub fn opening(&self, lab: &Lab, spec: &TopologySpec) -> Vec<Line> {
         let plan = lab.plan();
         let network = format!(
-            "{shape}: {} OpenFlow 1.3 switches with {} links between them, {} hosts, and a controller with discovery,",
+            "{spec}: {} OpenFlow 1.3 switches with {} links between them, {} hosts, and a controller with discovery,",
             plan.switches.len(),
             plan.links.len(),
             plan.hosts.len()

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// What is to be drawn.
 pub struct Picture<'a> {
-    /// The network's shape.
-    pub shape: &'a str,
+    /// The network's topology specification.
+    pub spec: &'a str,
     pub map: &'a Map,
     pub switches: Vec<SwitchLook<'a>>,
     pub links: Vec<LinkLook>,
@@ -134,7 +134,7 @@ impl Picture<'_> {
 fn title_line<'a>(picture: &Picture<'a>) -> Line<'a> {
     let state = if picture.is_paused { "  PAUSED" } else { "" };
     let seconds = picture.now.as_secs_f64();
-    let title = format!(" urtica demo: {}   {seconds:.1} s{state}", picture.shape);
+    let title = format!(" urtica demo: {}   {seconds:.1} s{state}", picture.spec);
     Line::styled(title, Modifier::BOLD)
 }
 

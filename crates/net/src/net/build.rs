@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use urtica_switch::SwitchConfig;
 use urtica_topology::PortId;
-use urtica_topology::shapes::{LinkProperties, Plan};
+use urtica_topology::spec::{LinkProperties, Plan};
 use urtica_wire::DatapathId;
 
 /// What a network is like, beside its plan.

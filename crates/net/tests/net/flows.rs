@@ -4,7 +4,7 @@ use crate::support::{config, ms, net_with, plan};
 use std::time::Duration;
 use urtica_net::{Datagrams, Net};
 use urtica_switch::FailMode;
-use urtica_topology::shapes::LinkProperties;
+use urtica_topology::spec::LinkProperties;
 
 #[test]
 fn datagrams_arrive_by_the_controllers_entries() {

@@ -4,7 +4,7 @@ use crate::support::{config, learning_net, ms, plan};
 use std::time::Duration;
 use urtica_net::{Net, NetConfig};
 use urtica_switch::FailMode;
-use urtica_topology::shapes::LinkProperties;
+use urtica_topology::spec::LinkProperties;
 
 /// Two switches that learn by themselves, with such a link between them.
 fn two_switches(properties: LinkProperties) -> Net {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{End, Net, NetConfig, NetError};
 use urtica_switch::FailMode;
-use urtica_topology::shapes::LinkProperties;
+use urtica_topology::spec::LinkProperties;
 use urtica_wire::{PortNo, PortState};
 
 /// Whether each of two hosts gets an answer of the other.

@@ -48,7 +48,7 @@ fn ids_of_another_network_are_refused() {
 
 #[test]
 fn plans_that_contradict_themselves_are_refused() {
-    let told = |change: fn(&mut urtica_topology::shapes::Plan)| {
+    let told = |change: fn(&mut urtica_topology::spec::Plan)| {
         let mut plan = plan("linear,2");
         change(&mut plan);
         Net::new(&plan, config()).err().unwrap().to_string()

@@ -1,6 +1,6 @@
 use super::*;
 use crate::search;
-use crate::shapes::Shape;
+use crate::spec::TopologySpec;
 use crate::testing::{any_link, any_switch, any_topology, host_port, petgraph_of};
 use petgraph::algo::dijkstra;
 use petgraph::graph::NodeIndex;
@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use urtica_wire::PortNo;
 
-fn topology_of(shape: &str) -> Arc<Topology> {
-    let shape: Shape = shape.parse().expect("the shape is known");
-    Arc::new(shape.plan().expect("the size is fine").topology())
+fn topology_of(spec: &str) -> Arc<Topology> {
+    let spec: TopologySpec = spec.parse().expect("the topology is known");
+    Arc::new(spec.plan().expect("the size is fine").topology())
 }
 
 /// A step that changes a network.

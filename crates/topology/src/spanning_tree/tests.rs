@@ -103,14 +103,14 @@ proptest! {
 /// A packet from each switch comes to each switch once, in networks without hubs.
 #[test]
 fn floods_come_everywhere_once() {
-    for shape in ["ring,5", "mesh,6", "torus,3,4", "fattree,4", "tree,3,2"] {
-        let shape: crate::shapes::Shape = shape.parse().unwrap();
-        let topology = shape.plan().unwrap().topology();
+    for spec in ["ring,5", "mesh,6", "torus,3,4", "fattree,4", "tree,3,2"] {
+        let spec: crate::spec::TopologySpec = spec.parse().unwrap();
+        let topology = spec.plan().unwrap().topology();
         let tree = SpanningTree::new(&topology);
         for &from in topology.switches() {
             let seen = flooded(&topology, &tree, from);
-            assert!(seen.values().all(|&times| times == 1), "{shape}: {seen:?}");
-            assert_eq!(seen.len(), topology.switches().len(), "{shape}");
+            assert!(seen.values().all(|&times| times == 1), "{spec}: {seen:?}");
+            assert_eq!(seen.len(), topology.switches().len(), "{spec}");
         }
     }
 }

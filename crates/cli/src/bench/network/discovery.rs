@@ -7,7 +7,7 @@ use urtica_controller::Controller;
 use urtica_net::Net;
 use urtica_services::{Discovery, DiscoveryConfig};
 use urtica_topology::PortId;
-use urtica_topology::shapes::{LinkPlan, LinkProperties, Plan, SwitchPlan};
+use urtica_topology::spec::{LinkPlan, LinkProperties, Plan, SwitchPlan};
 use urtica_wire::{DatapathId, PortNo};
 
 /// The time, by the network's clock, after which it must be known.

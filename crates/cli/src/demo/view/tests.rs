@@ -6,9 +6,9 @@ use ratatui::buffer::Buffer;
 /// What `ring.txt` shows. `BLESS=1` in the environment writes it anew.
 const RING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/demo/view/ring.txt");
 
-fn map(shape: &str) -> Map {
-    let shape: urtica_topology::shapes::Shape = shape.parse().unwrap();
-    Map::new(&shape, &shape.plan().unwrap())
+fn map(spec: &str) -> Map {
+    let spec: urtica_topology::spec::TopologySpec = spec.parse().unwrap();
+    Map::new(&spec, &spec.plan().unwrap())
 }
 
 fn figures() -> Figures {
@@ -46,7 +46,7 @@ fn picture<'a>(map: &'a Map, figures: &'a Figures, log: &'a [Told]) -> Picture<'
     links[2].is_selected = true;
     let named = [("s1", "h1"), ("s2", "h2"), ("s3", "h3"), ("s4", "2 hosts")];
     Picture {
-        shape: "ring,4",
+        spec: "ring,4",
         map,
         switches: named.map(switch).into_iter().collect(),
         links,
@@ -145,7 +145,7 @@ fn a_large_network_is_drawn_without_names() {
         knows_hosts: false,
     };
     let picture = Picture {
-        shape: "torus,6,5",
+        spec: "torus,6,5",
         switches: map.switches.iter().map(switch).collect(),
         links: vec![LinkLook::default(); map.links.len()],
         history: Vec::new(),

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use urtica_apps::Options;
 use urtica_controller::Controller;
 use urtica_net::simulate::{PlantedBug, Programs, Scenario};
-use urtica_topology::shapes::Plan;
+use urtica_topology::spec::Plan;
 use urtica_wire::packet::{Headers, ip_proto};
 
 /// Programs that run discovery, or bring it along.
@@ -112,7 +112,7 @@ pub(super) fn scenario(
     if has("routing") {
         scenario.quickly_restored_within = Some(ROUTED_WITHIN);
     }
-    scenario.entries_at_rest += standing_entries(apps);
+    scenario.entries_when_quiescent += standing_entries(apps);
     if has("l3") && !is_given {
         scenario.arrange = Some(put_into_subnets);
         // The subnets are of IPv4, and no router's interface has a VLAN.

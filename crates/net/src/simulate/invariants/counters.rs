@@ -1,6 +1,6 @@
 //! Counters add up.
 //!
-//! What is sent into a link arrives or is lost, and a switch's ports count in peace what went through their links.
+//! What is sent into a link arrives or is lost, and a switch's ports count after recovery what went through their links.
 
 use super::Invariant;
 use crate::names::Names;
@@ -11,7 +11,7 @@ use urtica_wire::{PortNo, PortStats};
 /// Compares what switches say they have carried with what links did.
 #[derive(Default)]
 pub(super) struct Counters {
-    /// What there was when peace began.
+    /// What there was at the end of the recovery.
     before: BTreeMap<(End, LinkId), Carried>,
 }
 
@@ -45,12 +45,12 @@ impl Invariant for Counters {
         "counters add up"
     }
 
-    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
         self.before = carried(net)?;
         Ok(())
     }
 
-    fn at_rest(&mut self, net: &mut Net) -> Result<(), String> {
+    fn when_quiescent(&mut self, net: &mut Net) -> Result<(), String> {
         check_links(net)?;
         let names = Names::of(net);
         for ((end, link), now) in carried(net)? {
@@ -148,10 +148,10 @@ mod tests {
     use crate::NetConfig;
     use std::time::Duration;
     use urtica_switch::FailMode;
-    use urtica_topology::shapes::Shape;
+    use urtica_topology::spec::TopologySpec;
 
     fn net() -> Net {
-        let plan = "linear,2".parse::<Shape>().unwrap().plan().unwrap();
+        let plan = "linear,2".parse::<TopologySpec>().unwrap().plan().unwrap();
         let mut config = NetConfig::default();
         config.switch.fail_mode = FailMode::Standalone;
         Net::new(&plan, config).unwrap()
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn what_goes_through_a_network_is_counted_by_links_and_ports_alike() {
         let (mut net, mut counters) = (net(), Counters::default());
-        counters.at_peace(&mut net).unwrap();
+        counters.after_recovery(&mut net).unwrap();
         assert!(net.ping_all().unwrap().is_complete());
         net.run_for(Duration::from_secs(1));
-        counters.at_rest(&mut net).unwrap();
+        counters.when_quiescent(&mut net).unwrap();
     }
 
     #[test]
@@ -179,19 +179,19 @@ mod tests {
         while net.waiting_at(s1, port_no) == 0 {
             net.run_for(Duration::from_nanos(100));
         }
-        counters.at_peace(&mut net).unwrap();
+        counters.after_recovery(&mut net).unwrap();
         net.run_for(Duration::from_secs(1));
-        counters.at_rest(&mut net).unwrap();
+        counters.when_quiescent(&mut net).unwrap();
     }
 
     #[test]
     fn a_frame_that_no_link_has_carried_is_found() {
         let (mut net, mut counters) = (net(), Counters::default());
-        counters.at_peace(&mut net).unwrap();
+        counters.after_recovery(&mut net).unwrap();
         let switch = net.switch("s1").unwrap();
         net.deliver_to_switch(switch, 0, vec![0; 60]).unwrap();
         net.run_for(Duration::from_secs(1));
-        let error = counters.at_rest(&mut net).unwrap_err();
+        let error = counters.when_quiescent(&mut net).unwrap_err();
         assert!(
             error.contains("received: 1") && error.contains("received: 0"),
             "{error}"

@@ -1,8 +1,8 @@
 //! No frame goes round.
 //!
-//! A frame that passes a switch's port a second time goes round. While the controller has not yet told all switches of a fault that may
+//! A frame that passes a switch's port a second time loops. While the controller has not yet told all switches of a fault that may
 //! happen, unless the programs promise that it never does; but no frame goes on for longer than the network has time to recover, and in
-//! peace none goes round at all.
+//! after recovery none loops at all.
 
 use super::Invariant;
 use crate::names::Names;
@@ -57,7 +57,7 @@ impl Invariant for NoLoops {
         net.watch(Rc::clone(&self.0));
     }
 
-    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
         self.0.borrow_mut().forbidden_from.get_or_insert(net.now());
         Ok(())
     }

@@ -48,12 +48,12 @@ impl Invariant for Reachability {
         Ok(())
     }
 
-    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
         let pairs = connected_pairs(net);
         let failed = ping(net, &pairs)?;
         match failed.is_empty() {
             true => Ok(()),
-            false => Err(format!("in peace, {}", tell(net, &failed))),
+            false => Err(format!("after recovery, {}", tell(net, &failed))),
         }
     }
 }

@@ -63,7 +63,7 @@ pub struct LinkProperties {
 }
 
 impl Plan {
-    /// The network's true shape: every switch, and two directed links for each full-duplex link.
+    /// The network's true topology: every switch, and two directed links for each full-duplex link.
     pub fn topology(&self) -> Topology {
         let switches = self.switches.iter().map(|switch| switch.datapath_id);
         let links = self.links.iter().flat_map(|link| {

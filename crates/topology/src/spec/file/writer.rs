@@ -3,7 +3,7 @@
 use super::quantity;
 use super::sections::{DirectedLink, Host, Loss, Number, Sections, Switch};
 use crate::PortId;
-use crate::shapes::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
+use crate::spec::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;

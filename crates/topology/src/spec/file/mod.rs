@@ -34,7 +34,7 @@ mod tests;
 mod writer;
 
 use super::plan::Plan;
-use super::shape::ShapeError;
+use super::topology_spec::SpecError;
 use reader::Reader;
 use std::fs::File;
 use std::io::{self, Read};
@@ -66,12 +66,12 @@ struct Wrong {
 type Checked<T> = Result<T, Wrong>;
 
 /// The plan that a file describes.
-pub(super) fn read(path: &Path) -> Result<Plan, ShapeError> {
-    let text = text_of(path).map_err(|source| ShapeError::Read {
+pub(super) fn read(path: &Path) -> Result<Plan, SpecError> {
+    let text = text_of(path).map_err(|source| SpecError::Read {
         path: path.to_owned(),
         source,
     })?;
-    Plan::from_toml(&text).map_err(|source| ShapeError::File {
+    Plan::from_toml(&text).map_err(|source| SpecError::File {
         path: path.to_owned(),
         source,
     })
