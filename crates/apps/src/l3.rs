@@ -473,7 +473,7 @@ impl Shared {
         Flow::new(path.clone(), key.match_())
             .options(EntryOptions::idle(IDLE_TIMEOUT_S).priority(PRIORITY))
             .table(self.table_id.load(Ordering::Relaxed))
-            .at_far_end(rewrite)
+            .at_egress(rewrite)
     }
 
     /// Keeps a packet until its next hop is found. What is too much is lost, as in any queue.

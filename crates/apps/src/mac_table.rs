@@ -558,7 +558,7 @@ mod tests {
     }
 
     proptest! {
-        /// The judge is a hash map: within the bound, the table agrees with it.
+        /// The reference model is a hash map: within the bound, the table agrees with it.
         #[test]
         fn agrees_with_a_hash_map(steps in prop::collection::vec((0..200_u64, 1..5_u32, 0..4_u32), 0..400)) {
             let mut table = MacTable::with_limits(4096, 20);

@@ -21,7 +21,7 @@
 //!
 //! **How.** Entries are for a flow, and not for a destination, since then a path is one decision: flows of one
 //! destination can take different ways and are repaired one by one. The price is an entry for each pair of hosts that
-//! talk. Entries are sent from the far end to the near end, and none is waited for: a packet that is faster than they
+//! talk. Entries are sent from the egress switch to the ingress switch, and none is waited for: a packet that is faster than they
 //! are comes to the controller, which sends it on along the path. (A path that must be there before its first packet is
 //! a matter for [`Provisioner`](urtica_services::Provisioner).)
 //!

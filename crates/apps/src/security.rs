@@ -14,7 +14,7 @@
 //!
 //! **Edge or trunk.** A port that leads to another switch looks like any other until that switch is connected, and
 //! everybody behind it would seem to be there. So whether a port is one of the edge is decided when something would be
-//! dropped (`ports.rs`): only at ports that discovery has judged to be hosts', and whole ports only once switches have had the
+//! dropped (`ports.rs`): only at ports that discovery has found to be host ports, and whole ports only once switches have had the
 //! time to come back after a start of the controller. What turns out to have been a link is let in again at once.
 //!
 //! **Windows.** Notes are kept for the half of the window that passes and the half before. So a limit is for a time
@@ -268,7 +268,7 @@ impl Program for Security {
 
     fn start(&self, background: &Background) {
         let shared = Arc::clone(&self.0);
-        background.spawn("security", shared.judge(background.clone()));
+        background.spawn("security", shared.evaluate(background.clone()));
     }
 
     fn stage(&self) -> Stage {
@@ -409,7 +409,7 @@ impl Shared {
     }
 
     /// The background program: goes through the notes.
-    async fn judge(self: Arc<Self>, background: Background) {
+    async fn evaluate(self: Arc<Self>, background: Background) {
         let started = background.now();
         let mut turned = started;
         loop {

@@ -767,7 +767,7 @@ impl<'a> Worker<'a> {
             let message = &self.input[at..at + len];
             at += len;
             if self.phase != Phase::Handshake && matches!(message[1], 13 | 14) {
-                checker.judge(message, outstanding, now_ns, &mut self.tally, record);
+                checker.check(message, outstanding, now_ns, &mut self.tally, record);
                 continue;
             }
             let event = session.handle_message(message, control);

@@ -67,7 +67,7 @@ enum Error {
 }
 
 /// Holds what the compiled form has done against what the plain form has.
-fn judge(plain: Outcome, compiled: Option<Outcome>) -> Result<(), Error> {
+fn compare(plain: Outcome, compiled: Option<Outcome>) -> Result<(), Error> {
     match compiled {
         Some(compiled) if compiled != plain => Err(Error::Differing { plain, compiled }),
         _ => Ok(()),
@@ -105,7 +105,7 @@ impl TraceArgs {
             writeln!(out, "{line}")?;
         }
         // Where there are no lines, the port is down or does not receive: no form sees the packet.
-        judge(
+        compare(
             teller.outcome,
             compiled.filter(|_| !teller.lines.is_empty()),
         )
@@ -173,9 +173,9 @@ mod tests {
         let packet = Packet::new(PortNo(1), &[0xab; 14]);
         let mut sent = Outcome::default();
         sent.transmit(PortNo(2), &packet);
-        assert!(judge(sent.clone(), Some(sent.clone())).is_ok());
-        assert!(judge(sent.clone(), None).is_ok());
-        let error = judge(sent, Some(Outcome::default())).unwrap_err();
+        assert!(compare(sent.clone(), Some(sent.clone())).is_ok());
+        assert!(compare(sent.clone(), None).is_ok());
+        let error = compare(sent, Some(Outcome::default())).unwrap_err();
         let told = error.to_string();
         assert!(
             told.starts_with("THE COMPILED FORM DOES SOMETHING ELSE"),

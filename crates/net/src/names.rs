@@ -26,8 +26,8 @@ impl Names {
 
     /// A host's link is in another port now.
     pub fn move_host(&mut self, link: LinkId, to: End) {
-        if let Some([_, far_end]) = self.links.get_mut(link.place()) {
-            *far_end = to;
+        if let Some([_, switch_end]) = self.links.get_mut(link.place()) {
+            *switch_end = to;
         }
     }
 

@@ -12,7 +12,7 @@ use std::mem;
 /// The distance, in links, of a switch from which the destination cannot be reached, or only over more than 65,534.
 pub(crate) const UNREACHABLE: u16 = u16::MAX;
 
-/// Breadth-first search from one destination: for a single path, and as the judge of [`Searches`].
+/// Breadth-first search from one destination: for a single path, and as the reference for [`Searches`].
 ///
 /// Gives each switch's distance to `to`, in links. With `until`, it ends when that switch's turn comes: then only
 /// distances up to its own are sure.

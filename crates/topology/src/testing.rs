@@ -1,4 +1,4 @@
-//! Random networks, and what judges the algorithms on them.
+//! Random networks, and the reference algorithms on them.
 
 use crate::{DirectedLink, PortId, Topology};
 use petgraph::graph::{DiGraph, NodeIndex};

@@ -69,7 +69,7 @@ impl Entry {
     }
 }
 
-/// Gives a flow the entries of a path in place of those that it has: first those that are new or another, from the far end
+/// Gives a flow the entries of a path in place of those that it has: first those that are new or another, from the egress switch
 /// on, and then the deletion of those that have no successor. What is there already is not sent.
 pub(super) fn replace(
     network: &Network,

@@ -1,4 +1,4 @@
-//! What is known of the network, to judge paths and entries by.
+//! What is known of the network, by which paths and entries are checked.
 
 use super::absence::Absences;
 use std::collections::BTreeSet;

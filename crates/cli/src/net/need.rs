@@ -37,10 +37,10 @@ fn bytes(plan: &Plan, ping_all: bool) -> u64 {
 
 /// Refuses a network for which there is not enough memory; what is worth telling of one for which there is.
 pub(super) fn check(spec: &str, plan: &Plan, ping_all: bool) -> Result<Option<String>, String> {
-    judge(spec, bytes(plan, ping_all), ping_all, available())
+    assess(spec, bytes(plan, ping_all), ping_all, available())
 }
 
-fn judge(
+fn assess(
     spec: &str,
     needed: u64,
     ping_all: bool,
@@ -93,7 +93,7 @@ mod tests {
     fn judge_spec(text: &str, ping_all: bool, available: u64) -> Result<Option<String>, String> {
         let spec: TopologySpec = text.parse().unwrap();
         let needed = bytes(&spec.plan().unwrap(), ping_all);
-        judge(text, needed, ping_all, Some(available))
+        assess(text, needed, ping_all, Some(available))
     }
 
     #[test]

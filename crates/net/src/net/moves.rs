@@ -7,7 +7,7 @@ use crate::{End, HostId, LinkId, SwitchId};
 use urtica_wire::PortNo;
 
 /// The end of a host's link that is not the host's.
-const FAR_END: usize = 1;
+const SWITCH_END: usize = 1;
 
 impl Net {
     /// Moves a host: disconnects it, and connects it to the lowest free port of this switch;
@@ -70,8 +70,8 @@ impl Net {
     fn unplug(&mut self, link: LinkId, keeps_carrier: bool) {
         let unplugged = &mut self.links[link.place()];
         unplugged.lose_all(&mut self.kernel);
-        let slot = unplugged.slots[FAR_END];
-        if let End::Switch(switch, _) = unplugged.ends[FAR_END] {
+        let slot = unplugged.slots[SWITCH_END];
+        if let End::Switch(switch, _) = unplugged.ends[SWITCH_END] {
             self.nodes[switch.place()].ports[slot].plug = None;
             if !keeps_carrier {
                 self.set_carrier(switch, slot, false);
@@ -81,12 +81,15 @@ impl Net {
 
     fn plug(&mut self, link: LinkId, switch: SwitchId, slot: usize) -> PortNo {
         let port = &mut self.nodes[switch.place()].ports[slot];
-        port.plug = Some(Plug { link, end: FAR_END });
+        port.plug = Some(Plug {
+            link,
+            end: SWITCH_END,
+        });
         let port_no = port.port_no;
         let end = End::Switch(switch, port_no);
         let plugged = &mut self.links[link.place()];
-        plugged.ends[FAR_END] = end;
-        plugged.slots[FAR_END] = slot;
+        plugged.ends[SWITCH_END] = end;
+        plugged.slots[SWITCH_END] = slot;
         self.kernel.tell(Event::Moved(link, end));
         self.update_carrier(link);
         port_no

@@ -26,7 +26,7 @@ pub(super) struct Ledger {
 }
 
 struct PathRecord {
-    /// From the near end to the far end.
+    /// From the ingress to the egress switch.
     entries: Arc<[PathEntry]>,
     stage: PathStage,
     /// A switch that left while the path was being set up.
@@ -48,7 +48,7 @@ enum PathStage {
 /// A path that is about to be set up.
 pub(super) struct Reserved {
     pub cookie: u64,
-    /// From the near end to the far end.
+    /// From the ingress to the egress switch.
     pub entries: Arc<[PathEntry]>,
     /// The path that it replaces, if that is there.
     pub replaced: Option<(u64, Arc<[PathEntry]>)>,
