@@ -318,8 +318,10 @@ impl SwitchHandler for RoutingHandler {
         self.shared
             .compare(&asked, entries.iter(), &mut comparison.right);
         let is_last = !reply.flags.contains(MultipartFlags::MORE);
-        if is_last && let Some(comparison) = self.comparison.take() {
-            self.shared.finish_comparison(&asked, &comparison.right);
+        if is_last {
+            if let Some(comparison) = self.comparison.take() {
+                self.shared.finish_comparison(&asked, &comparison.right);
+            }
         }
     }
 
@@ -380,10 +382,10 @@ impl Shared {
             }
             // An entry of a path that the flow has left has led the packet here. Sent on along a path, it might meet such
             // entries again.
-            if !self.hosts.is_host_port(at)
-                && let Some(to) = self.place(flow.vlan(), flow.dst).or(path.end())
-            {
-                return Way::Straight(to);
+            if !self.hosts.is_host_port(at) {
+                if let Some(to) = self.place(flow.vlan(), flow.dst).or(path.end()) {
+                    return Way::Straight(to);
+                }
             }
         }
         let Some((from, to)) = self.ends(&flow) else {
@@ -587,10 +589,10 @@ impl Shared {
         };
         let mut right = BTreeSet::new();
         for message in told.iter().flat_map(Reply::messages) {
-            if let Message::MultipartReply(reply) = message
-                && let MultipartReplyBody::Flow(entries) = &reply.body
-            {
-                self.compare(&asked, entries.iter(), &mut right);
+            if let Message::MultipartReply(reply) = message {
+                if let MultipartReplyBody::Flow(entries) = &reply.body {
+                    self.compare(&asked, entries.iter(), &mut right);
+                }
             }
         }
         match told {

@@ -484,11 +484,10 @@ impl<'a> Worker<'a> {
     /// Lets switches send in turn, as long as the bound on all that is outstanding allows it.
     fn share_out(&mut self) {
         let mut passed = 0;
-        while let Some(share) = &mut self.share
-            && self.phase == Phase::Load
-            && share.used < share.most
-            && passed < self.switches.len()
-        {
+        while self.phase == Phase::Load && passed < self.switches.len() {
+            let Some(share) = self.share.as_mut().filter(|share| share.used < share.most) else {
+                break;
+            };
             let index = share.next;
             share.next = (index + 1) % self.switches.len();
             let switch = &mut self.switches[index];
@@ -522,9 +521,11 @@ impl<'a> Worker<'a> {
         let now_ns = self.clock.now_ns();
         let switches = self.switches.len() as u64;
         let first = schedule.next;
-        while let due_ns = due_ns(schedule.start_ns, schedule.step_ns, schedule.next)
-            && due_ns <= now_ns
-        {
+        loop {
+            let due_ns = due_ns(schedule.start_ns, schedule.step_ns, schedule.next);
+            if due_ns > now_ns {
+                break;
+            }
             let switch = &mut self.switches[(schedule.next % switches) as usize];
             if switch.socket.is_some() && switch.ready {
                 switch.due += 1;

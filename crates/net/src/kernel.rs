@@ -101,10 +101,10 @@ impl Kernel {
     fn tell_all(&mut self, event: &Event<'_>) {
         let now = self.now();
         for watcher in &mut self.watchers {
-            if let Err(sentence) = watcher.see(now, event)
-                && self.broken.is_none()
-            {
-                self.broken = Some(Broken { at: now, sentence });
+            if let Err(sentence) = watcher.see(now, event) {
+                if self.broken.is_none() {
+                    self.broken = Some(Broken { at: now, sentence });
+                }
             }
         }
     }

@@ -192,10 +192,10 @@ impl Answering {
                 }
                 Message::PacketOut(packet_out) => {
                     for action in &packet_out.actions {
-                        if let Action::Output { port, .. } = action
-                            && let Some(&peer) = self.peers.get(&port)
-                        {
-                            on_links.push_back((peer, packet_out.data.to_vec()));
+                        if let Action::Output { port, .. } = action {
+                            if let Some(&peer) = self.peers.get(&port) {
+                                on_links.push_back((peer, packet_out.data.to_vec()));
+                            }
                         }
                     }
                 }

@@ -285,15 +285,15 @@ impl Shared {
             }
             _ => None,
         };
-        if let Some((sender, target)) = question
-            && let Some(owner) = self.hosts.find_address_in(frame.vlan(), target)
-            && owner.mac != frame.eth_src
-        {
-            return Verdict::Answer {
-                sender,
-                target,
-                owner,
-            };
+        if let Some((sender, target)) = question {
+            let owner = self.hosts.find_address_in(frame.vlan(), target);
+            if let Some(owner) = owner.filter(|owner| owner.mac != frame.eth_src) {
+                return Verdict::Answer {
+                    sender,
+                    target,
+                    owner,
+                };
+            }
         }
         match question {
             _ if self.hosts.is_contradicted_by(frame) => Verdict::Drop,
@@ -307,14 +307,14 @@ impl Shared {
     async fn run(&self, background: Background) {
         let mut events = self.hosts.events();
         while let Some(event) = events.next().await {
-            if let HostEvent::AddressMoved { address, to, .. } = event
-                && self.may_relay(background.now())
-            {
-                let tree = self.hosts.discovery().flood_tree().load();
-                let frame = answer::announcement(&to, address);
-                let network = background.network();
-                tree.send_to_hosts(network, to.attached, &frame, |_| true);
-                count(&self.announced);
+            if let HostEvent::AddressMoved { address, to, .. } = event {
+                if self.may_relay(background.now()) {
+                    let tree = self.hosts.discovery().flood_tree().load();
+                    let frame = answer::announcement(&to, address);
+                    let network = background.network();
+                    tree.send_to_hosts(network, to.attached, &frame, |_| true);
+                    count(&self.announced);
+                }
             }
         }
     }

@@ -158,10 +158,10 @@ pub(crate) fn costs_to(
         }
         costs[at.to_usize()] = Some(so_far);
         for &Incoming { from, link } in topology.ways_to(at) {
-            if costs[from.to_usize()].is_none()
-                && let Some(step) = cost(&topology.directed_links()[link as usize])
-            {
-                queue.push(Reverse((so_far + step, from)));
+            if costs[from.to_usize()].is_none() {
+                if let Some(step) = cost(&topology.directed_links()[link as usize]) {
+                    queue.push(Reverse((so_far + step, from)));
+                }
             }
         }
     }

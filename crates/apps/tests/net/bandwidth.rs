@@ -85,11 +85,10 @@ impl PacketsTo {
 
 impl Watcher for PacketsTo {
     fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
-        if let Event::Arrived(_, End::Host(host), frame) = *event
-            && host == self.0
-            && Headers::parse(frame).dst_port == Some(5_001)
-        {
-            self.1.set(self.1.get() + 1);
+        if let Event::Arrived(_, End::Host(host), frame) = *event {
+            if host == self.0 && Headers::parse(frame).dst_port == Some(5_001) {
+                self.1.set(self.1.get() + 1);
+            }
         }
         Ok(())
     }

@@ -76,24 +76,30 @@ struct Listener(HostId, Heard);
 
 impl Watcher for Listener {
     fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
-        if let Event::Arrived(_, End::Host(host), frame) = *event
-            && host == self.0
-            && let Ok(ethernet) = EthernetView::new(frame)
-            && let Ok(packet) = Ipv4View::new(ethernet.payload())
-            && let Ok(icmp) = Icmpv4View::new(packet.payload())
-            && ethernet.ether_type() == ether_type::IPV4
-            && packet.proto() == ip_proto::ICMPV4
-        {
-            let heard = (
-                packet.src(),
-                icmp.icmp_type(),
-                icmp.icmp_code(),
-                packet.ttl(),
-            );
-            self.1.borrow_mut().push(heard);
+        match *event {
+            Event::Arrived(_, End::Host(host), frame) if host == self.0 => {
+                self.1.borrow_mut().extend(heard_of(frame));
+            }
+            _ => {}
         }
         Ok(())
     }
+}
+
+/// What is heard of a frame, if it carries ICMP over IPv4.
+fn heard_of(frame: &[u8]) -> Option<(Ipv4Addr, u8, u8, u8)> {
+    let ethernet = EthernetView::new(frame).ok()?;
+    let packet = Ipv4View::new(ethernet.payload()).ok()?;
+    let icmp = Icmpv4View::new(packet.payload()).ok()?;
+    let is_icmp = ethernet.ether_type() == ether_type::IPV4 && packet.proto() == ip_proto::ICMPV4;
+    is_icmp.then(|| {
+        (
+            packet.src(),
+            icmp.icmp_type(),
+            icmp.icmp_code(),
+            packet.ttl(),
+        )
+    })
 }
 
 /// Notes from now on what comes to a host.

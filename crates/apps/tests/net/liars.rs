@@ -206,10 +206,10 @@ impl Liars {
             Message::PacketOut(packet_out) => {
                 let outputs: Vec<_> = packet_out.actions.iter().collect();
                 for action in outputs {
-                    if let Action::Output { port, .. } = action
-                        && TRUNKS.contains(&port.0)
-                    {
-                        self.send_packet_in(1 - switch, port.0, packet_out.data);
+                    if let Action::Output { port, .. } = action {
+                        if TRUNKS.contains(&port.0) {
+                            self.send_packet_in(1 - switch, port.0, packet_out.data);
+                        }
                     }
                 }
             }

@@ -49,10 +49,10 @@ impl Watcher for FlowMods {
         };
         // Nothing is cut: channels deliver in one piece.
         while let Ok(Some((frame, rest))) = split_frame(bytes) {
-            if let Ok((_, Message::FlowMod(flow_mod))) = Message::decode(frame)
-                && (flow_mod.cookie << 8 == COOKIE << 8 || flow_mod.priority == 0x8000)
-            {
-                self.0.borrow_mut().push(flow_mod.command);
+            if let Ok((_, Message::FlowMod(flow_mod))) = Message::decode(frame) {
+                if flow_mod.cookie << 8 == COOKIE << 8 || flow_mod.priority == 0x8000 {
+                    self.0.borrow_mut().push(flow_mod.command);
+                }
             }
             bytes = rest;
         }

@@ -129,10 +129,10 @@ impl Watcher for PacketIns {
     fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
         if let Event::ToController(_, mut bytes) = *event {
             while let Ok(Some((frame, rest))) = urtica_wire::split_frame(bytes) {
-                if let Ok((_, Message::PacketIn(packet))) = Message::decode(frame)
-                    && packet.eth_type() != ether_type::LLDP
-                {
-                    self.0.set(self.0.get() + 1);
+                if let Ok((_, Message::PacketIn(packet))) = Message::decode(frame) {
+                    if packet.eth_type() != ether_type::LLDP {
+                        self.0.set(self.0.get() + 1);
+                    }
                 }
                 bytes = rest;
             }

@@ -118,10 +118,10 @@ impl<'a> Show<'a> {
     /// Waits for the next picture, and obeys keys at once.
     fn obey_keys(&mut self, due: Instant) -> Result<()> {
         while event::poll(due.saturating_duration_since(Instant::now()))? {
-            if let Event::Key(key) = event::read()?
-                && let Some(command) = command(key)
-            {
-                self.obey(command)?;
+            if let Event::Key(key) = event::read()? {
+                if let Some(command) = command(key) {
+                    self.obey(command)?;
+                }
             }
         }
         Ok(())

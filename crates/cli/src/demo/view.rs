@@ -260,10 +260,10 @@ impl Shape for Drawn<'_> {
                     .dashes
                     .map_or(0.0, |dashes| (length + along * dx.hypot(dy)) * dashes);
                 let (x, y) = (piece[0].x + along * dx, piece[0].y + along * dy);
-                if (dash as u64).is_multiple_of(2)
-                    && let Some((x, y)) = painter.get_point(x, 1.0 - y)
-                {
-                    painter.paint(x, y, self.colour);
+                if (dash as u64) % 2 == 0 {
+                    if let Some((x, y)) = painter.get_point(x, 1.0 - y) {
+                        painter.paint(x, y, self.colour);
+                    }
                 }
             }
             length += dx.hypot(dy);

@@ -212,10 +212,10 @@ impl Bed {
     fn table_stats(&mut self) -> BTreeMap<u8, TableStats> {
         let mut tables = BTreeMap::new();
         for frame in self.ask(MultipartRequestBody::Table) {
-            if let Message::MultipartReply(reply) = Message::decode(&frame).unwrap().1
-                && let MultipartReplyBody::Table(rows) = reply.body
-            {
-                tables.extend(rows.iter().map(|row| (row.table_id, row)));
+            if let Message::MultipartReply(reply) = Message::decode(&frame).unwrap().1 {
+                if let MultipartReplyBody::Table(rows) = reply.body {
+                    tables.extend(rows.iter().map(|row| (row.table_id, row)));
+                }
             }
         }
         tables

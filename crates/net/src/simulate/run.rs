@@ -246,10 +246,10 @@ impl<'s> Run<'s> {
 
     fn look(&mut self) -> Result<(), Box<Failure>> {
         self.check_watchers()?;
-        if let Some(check) = &mut self.reservations
-            && let Err(seen) = check(&self.net)
-        {
-            return Err(self.failure(invariants::RESERVATIONS, seen));
+        if let Some(check) = &mut self.reservations {
+            if let Err(seen) = check(&self.net) {
+                return Err(self.failure(invariants::RESERVATIONS, seen));
+            }
         }
         Ok(())
     }

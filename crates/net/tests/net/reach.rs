@@ -84,11 +84,11 @@ struct EtherTypes(LinkId, Rc<RefCell<Vec<u16>>>);
 
 impl Watcher for EtherTypes {
     fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
-        if let Event::Arrived(link, _, frame) = *event
-            && link == self.0
-        {
-            let ether_type = u16::from_be_bytes([frame[12], frame[13]]);
-            self.1.borrow_mut().push(ether_type);
+        if let Event::Arrived(link, _, frame) = *event {
+            if link == self.0 {
+                let ether_type = u16::from_be_bytes([frame[12], frame[13]]);
+                self.1.borrow_mut().push(ether_type);
+            }
         }
         Ok(())
     }

@@ -602,11 +602,11 @@ impl Links {
         let least = (ends.0, PortId::new(least, PortNo(0)));
         let most = (ends.0, PortId::new(most, PortNo(u32::MAX)));
         let mut known = self.dampings.range(least..=most).map(|(&ends, _)| ends);
-        if let Some(first) = known.next()
-            && known.count() + 1 >= MAX_DAMPINGS_PER_PORT
-        {
-            self.dampings.remove(&first);
-            self.timers.cancel(Timer::Damping(first.0, first.1));
+        if let Some(first) = known.next() {
+            if known.count() + 1 >= MAX_DAMPINGS_PER_PORT {
+                self.dampings.remove(&first);
+                self.timers.cancel(Timer::Damping(first.0, first.1));
+            }
         }
     }
 
@@ -660,11 +660,11 @@ impl Links {
         if !port.is_link_port() {
             port.was_host = true;
             self.has_new_ports = true;
-        } else if let Some(Heard { from, .. }) = port.heard
-            && !self.hears(from, id)
-        {
-            let link = DirectedLink::new(from, id);
-            self.events.push_back(DiscoveryEvent::OneWay(link));
+        } else if let Some(Heard { from, .. }) = port.heard {
+            if !self.hears(from, id) {
+                let link = DirectedLink::new(from, id);
+                self.events.push_back(DiscoveryEvent::OneWay(link));
+            }
         }
     }
 

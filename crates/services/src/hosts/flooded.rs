@@ -27,9 +27,11 @@ impl Flooded {
     pub fn is_new(&mut self, frame: &[u8], now: Instant) -> bool {
         let hash = self.hasher.hash_one(frame);
         let is_old = |at: Instant| now.saturating_duration_since(at) >= WINDOW;
-        while let Some(&(_, flooded_at)) = self.order.front()
-            && (is_old(flooded_at) || self.order.len() >= CAPACITY && !self.known.contains(&hash))
-        {
+        while let Some(&(_, flooded_at)) = self.order.front() {
+            let needs_room = self.order.len() >= CAPACITY && !self.known.contains(&hash);
+            if !is_old(flooded_at) && !needs_room {
+                break;
+            }
             self.forget_oldest();
         }
         if !self.known.insert(hash) {

@@ -362,10 +362,10 @@ impl Change<'_> {
             }
         }
         // A packet's sender may be far away: what a router sends on teaches only what nobody else says.
-        if let Some(address) = sighting.ip_src
-            && self.owner(id.0, address).is_none()
-        {
-            self.add_address(id, address);
+        if let Some(address) = sighting.ip_src {
+            if self.owner(id.0, address).is_none() {
+                self.add_address(id, address);
+            }
         }
     }
 
@@ -376,14 +376,14 @@ impl Change<'_> {
         if owner.id() == id {
             return;
         }
-        if self.is_worth_telling(Subject::Conflict(id.0, address))
-            && let Some(claimant) = self.find(id)
-        {
-            self.tell(HostEvent::AddressConflict {
-                address,
-                owner: Arc::clone(&owner),
-                claimant,
-            });
+        if self.is_worth_telling(Subject::Conflict(id.0, address)) {
+            if let Some(claimant) = self.find(id) {
+                self.tell(HostEvent::AddressConflict {
+                    address,
+                    owner: Arc::clone(&owner),
+                    claimant,
+                });
+            }
         }
         if self.table.config.on_conflict == ConflictPolicy::NewestWins {
             return self.move_address(&owner, id, address);
@@ -406,11 +406,11 @@ impl Change<'_> {
     }
 
     fn set_router(&mut self, id: HostId, is_router: bool) {
-        if let Some(host) = self.find(id)
-            && host.is_router != is_router
-        {
-            let host = self.update(&host, |host| host.is_router = is_router);
-            self.tell(HostEvent::Changed(host));
+        if let Some(host) = self.find(id) {
+            if host.is_router != is_router {
+                let host = self.update(&host, |host| host.is_router = is_router);
+                self.tell(HostEvent::Changed(host));
+            }
         }
     }
 

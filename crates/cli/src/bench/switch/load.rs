@@ -104,10 +104,10 @@ fn load(client: &mut Client, flow_mods: &[u8]) -> Result<f64, Error> {
 fn count_entries(client: &mut Client) -> Result<Option<u32>, ClientError> {
     let all = FlowStatsRequest::default();
     for frame in client.multipart(MultipartRequestBody::Aggregate(all))? {
-        if let (_, Message::MultipartReply(reply)) = Message::decode(&frame)?
-            && let MultipartReplyBody::Aggregate(sum) = reply.body
-        {
-            return Ok(Some(sum.flow_count));
+        if let (_, Message::MultipartReply(reply)) = Message::decode(&frame)? {
+            if let MultipartReplyBody::Aggregate(sum) = reply.body {
+                return Ok(Some(sum.flow_count));
+            }
         }
     }
     Ok(None)

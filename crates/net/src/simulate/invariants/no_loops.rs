@@ -78,9 +78,10 @@ impl Watcher for Trails {
 
 impl Trails {
     fn begin(&mut self, now: Duration, frame: &[u8]) {
-        while let Some(oldest) = self.trails.first_entry()
-            && oldest.get().since + self.lifetime < now
-        {
+        while let Some(oldest) = self.trails.first_entry() {
+            if oldest.get().since + self.lifetime >= now {
+                break;
+            }
             oldest.remove();
         }
         let trail = Trail {

@@ -106,9 +106,10 @@ impl Copies {
     }
 
     fn begin(&mut self, now: Duration, tag: Tag) {
-        while let Some(oldest) = self.frames.first_entry()
-            && oldest.get().since + self.lifetime < now
-        {
+        while let Some(oldest) = self.frames.first_entry() {
+            if oldest.get().since + self.lifetime >= now {
+                break;
+            }
             oldest.remove();
         }
         let frame = Frame {

@@ -87,10 +87,10 @@ impl World {
 
     /// A probe comes in, if the switch is there to tell of it.
     fn deliver(&mut self, at: PortId, from: PortId, stamp: u64) {
-        if let Some(&owner) = self.owners.get(&at.switch)
-            && !self.down.contains(&at)
-        {
-            self.links.handle_probe(owner, at, from, stamp, self.now);
+        if let Some(&owner) = self.owners.get(&at.switch) {
+            if !self.down.contains(&at) {
+                self.links.handle_probe(owner, at, from, stamp, self.now);
+            }
         }
     }
 

@@ -234,15 +234,15 @@ fn number_in(name: &Spanned<String>) -> Checked<DatapathId> {
 fn properties(link: &DirectedLink) -> Checked<LinkProperties> {
     let delay = duration(&link.delay)?;
     let jitter = duration(&link.jitter)?;
-    if let Some(field) = &link.jitter
-        && jitter > delay
-    {
-        let problem = format!(
-            "the jitter {} is more than the delay {}; expected at most as much",
-            quantity::duration_text(jitter),
-            quantity::duration_text(delay)
-        );
-        return Err(Wrong::new(field.span(), problem));
+    if let Some(field) = &link.jitter {
+        if jitter > delay {
+            let problem = format!(
+                "the jitter {} is more than the delay {}; expected at most as much",
+                quantity::duration_text(jitter),
+                quantity::duration_text(delay)
+            );
+            return Err(Wrong::new(field.span(), problem));
+        }
     }
     Ok(LinkProperties {
         delay,
