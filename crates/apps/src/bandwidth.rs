@@ -359,7 +359,7 @@ impl Shared {
         if let Some(reserved) = self.book.find(&key) {
             return forward_along(&reserved.path, switch, packet, at);
         }
-        // In the midst of the network, it comes from somebody who was not asked.
+        // In the middle of the network, it comes from somebody who was not asked.
         if ends.0 != at {
             return;
         }

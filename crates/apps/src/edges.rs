@@ -256,7 +256,7 @@ impl<T: HostTable> Shared<T> {
                 edge.hosts.remove(&host);
             }
             drop(edges);
-            // What it sends may go round over a link of which nothing was known.
+            // What it sends may loop over a link that was not known.
             self.discovery.doubt(at);
             self.delete_entries_of(switch.network(), host);
         }

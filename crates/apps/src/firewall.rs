@@ -9,7 +9,7 @@
 //! one table, packets come to the controller and are checked there against the same rules (`install.rs`).
 //!
 //! **Fragments.** A rule that looks at ports would be passed by fragmenting where a switch does not see the ports of
-//! fragments, so switches are told how to treat these (`fragments.rs`).
+//! fragments, so switches are configured how to treat these (`fragments.rs`).
 //!
 //! **New rules.** A file is looked at once a second. One that has changed takes effect as a whole; one with an error
 //! changes nothing, and the log says where the error is.

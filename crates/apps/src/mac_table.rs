@@ -12,7 +12,7 @@
 //! overwritten, so a search may end at the first bucket with a free place.
 //!
 //! **When it is full.** Of the places that a new address may have, the one gives way that was silent longest and that
-//! nobody sent to of late: a host that makes up source addresses does not push out those that others talk to.
+//! nobody sent to recently: a host that makes up source addresses does not push out those that others talk to.
 //!
 //! **Cost.** 16 bytes an entry; at most half of the places are taken while the table can grow.
 
@@ -34,10 +34,10 @@ const NEAR_PLACES: usize = 1 << 12;
 /// How much a full table grows.
 const GROWTH: usize = 2;
 
-/// How many entries the table of a switch can hold unless it is told otherwise.
+/// How many entries the table of a switch can hold unless configured otherwise.
 const DEFAULT_MAX_ENTRIES: usize = 1 << 19;
 
-/// After how long a silence a host is forgotten unless the table is told otherwise: IEEE 802.1Q's default.
+/// After how long a silence a host is forgotten unless the table is configured otherwise: IEEE 802.1Q's default.
 const DEFAULT_MAX_AGE_S: u32 = 300;
 
 /// What [`MacTable::learn`] found.

@@ -51,7 +51,7 @@ impl<K: Ord + Copy> Paths<K> {
     pub fn remove(&mut self, key: &K) -> bool {
         match self.by_key.remove(key) {
             Some((_, Entries::OnTheirWay(entries))) => self.unwanted.push(entries),
-            // Nobody waits for it; switches that are not there are told when they return.
+            // Nobody waits for it; switches that are not there get the message when they return.
             Some((_, Entries::There(entries))) => drop(self.provisioner.remove(&entries)),
             None => return false,
         }

@@ -78,7 +78,7 @@ fn is_ours(cookie: u64) -> bool {
     cookie & !FIRST == COOKIE
 }
 
-/// How long a switch that has caught up may take to tell of its entries, before it is told all.
+/// How long a switch that has caught up may take to report its entries, before it is sent all.
 const TELLS_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long until a switch that has refused something is asked for its entries; each time twice as long.
@@ -181,7 +181,7 @@ struct Flows {
     late: Late,
 }
 
-/// A switch that tells of its entries.
+/// A switch that reports its entries.
 struct Asked<'a> {
     network: &'a Network,
     switch: DatapathId,
@@ -326,7 +326,7 @@ impl SwitchHandler for RoutingHandler {
     }
 
     fn error(&mut self, switch: &mut Switch, xid: u32, _: &ErrorMessage) {
-        // It does not tell what it has, so it is told all.
+        // It does not report its entries, so it is sent all.
         if let Some(comparison) = self.comparison.take_if(|comparison| comparison.xid == xid) {
             self.shared
                 .finish_comparison(&(&*switch).into(), &comparison.right);
@@ -599,7 +599,7 @@ impl Shared {
             Err(error @ (RequestError::Disconnected | RequestError::UnknownSwitch(_))) => {
                 Err(error)
             }
-            // One that does not tell what it has is told all.
+            // One that does not report its entries is sent all.
             _ => {
                 self.finish_comparison(&asked, &right);
                 self.wait_for_refusals(switch, background).await

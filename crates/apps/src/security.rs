@@ -3,7 +3,7 @@
 //!
 //! **What.** Who tries many ports (a port scan), tries or asks for many addresses (a sweep), or begins many flows (a
 //! flood of SYNs, for instance) within a window of time is dropped at its own port for a while. Where one port has so
-//! many senders that their addresses must be made up, the port is.
+//! many senders that their addresses must be forged, the port is.
 //!
 //! **How.** It is a filter ([`Stage::Filter`]): the first packet of each flow comes to the controller from the switch
 //! at whose edge it comes in, is noted, and gets an entry that lets its flow pass to the programs that forward. What
@@ -87,7 +87,7 @@ pub struct SecurityArgs {
     /// So many flows begun are a flood [default: 1000].
     #[arg(long, value_name = "N")]
     pub security_flows: Option<usize>,
-    /// More senders than this at one port are made up [default: 256].
+    /// More senders than this at one port are forged [default: 256].
     #[arg(long, value_name = "N")]
     pub security_sources: Option<usize>,
     /// Within which time [default: 10].
@@ -109,7 +109,7 @@ pub struct SecurityConfig {
     pub max_destinations: usize,
     /// So many flows begun are a flood. 1,000.
     pub max_flows: usize,
-    /// More senders at one port are made up. 256.
+    /// More senders at one port are forged. 256.
     pub max_sources: usize,
     /// The window of time for all that. 10 s.
     pub window: Duration,
@@ -474,7 +474,7 @@ impl Shared {
         self.tell(network, &dropped, now);
     }
 
-    /// Has a switch drop packets; one that does not keep up is told with the next tick.
+    /// Has a switch drop packets; one that does not keep up gets the entry with the next tick.
     fn tell(&self, network: &Network, dropped: &Dropped, now: Instant) {
         let port = dropped.port;
         let (match_, options) = drop_entry(dropped, dropped.seconds_left(now));

@@ -224,7 +224,7 @@ impl Switch {
     }
 }
 
-/// A thread's share of [`LoadConfig::most_outstanding`], which its switches take turns at.
+/// A thread's share of [`LoadConfig::most_outstanding`], which its switches get round-robin.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     most: u64,
@@ -250,7 +250,7 @@ impl Share {
     }
 }
 
-/// When packet-ins are due in [`Mode::Rate`]: the switches take turns, evenly spaced.
+/// When packet-ins are due in [`Mode::Rate`]: the switches go round-robin, evenly spaced.
 struct Schedule {
     start_ns: u64,
     /// From one packet-in to the next, of all switches together.

@@ -41,7 +41,8 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 const TOLD_WITHIN: Duration = Duration::from_millis(300);
 
 /// What is said where a network has loops and hosts do not reach each other.
-const LOOPS: &str = "this network has loops, where what is flooded goes round; l2 and switches that learn need one without";
+const LOOPS: &str =
+    "this topology has loops, in which floods circulate; l2 and learning switches need one without";
 
 /// How often it is looked at whether somebody wants to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -171,7 +172,7 @@ impl ShowArgs {
     fn build(&self) -> Result<Net, Box<dyn std::error::Error>> {
         let spec = self.topology.as_ref().ok_or("no topology was given")?;
         let plan = spec.plan()?;
-        // Names and options that cannot be are told of before anything is built.
+        // Wrong names and options are reported before anything is built.
         let controller = with_apps(Controller::new(), &self.apps, &self.options)?;
         if let Some(need) = need::check(&spec.to_string(), &plan, self.ping_all)? {
             say(need);

@@ -4,7 +4,7 @@
 //! works for any switch that can be asked, sends nothing through it, and changes none of its counters.
 //!
 //! The steps are those of the pipeline's plain form. The packet goes through the compiled form, too, in a pipeline of its
-//! own: which template finds its entry in each table is told, and if the two forms differed, that would be, too.
+//! own: the template that finds its entry in each table is printed, and so is any difference between the two forms.
 
 mod compiled;
 mod compose;

@@ -14,7 +14,7 @@ pub(crate) enum Due {
     Link(LinkId, u8),
     /// A switch takes in what has come.
     Poll(SwitchId),
-    /// A switch is told the time, if it is still in this life.
+    /// A switch is given the time, if it is still in this life.
     Tick(SwitchId, u16),
     /// A switch notices which of its ports have links, if it is still in this life.
     Carrier(SwitchId, u16),
@@ -26,7 +26,7 @@ pub(crate) enum Due {
     Connect(SwitchId),
     /// The controller goes on with what has come to it.
     Controller,
-    /// The controller is told the time.
+    /// The controller is given the time.
     ControllerTick,
 }
 
@@ -84,7 +84,7 @@ impl Kernel {
         self.put(self.now_ns + to_ns(delay), due);
     }
 
-    /// Has somebody look on from now on.
+    /// Adds a watcher.
     pub fn watch(&mut self, watcher: Box<dyn Watcher>) {
         self.watchers.push(watcher);
     }

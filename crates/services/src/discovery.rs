@@ -211,13 +211,13 @@ pub enum DownReason {
 /// Why a frame that would have made a link was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
-    /// It is no probe of ours: somebody made it up.
+    /// It is no probe of ours: it is forged.
     Authenticator,
-    /// It came back in at the port that it had left by: somebody sent it back, or the link ends in a loop.
+    /// It came back in at the port that it had left by: a host sent it back, or the link ends in a loop.
     Reflected,
-    /// It was sent too long ago: somebody kept it.
+    /// It was sent too long ago: it is replayed.
     Replayed,
-    /// It has come in at another port: somebody sent it on, or something between the ports repeats frames.
+    /// It has come in at another port: a host relayed it, or something between the ports repeats frames.
     Duplicated,
     /// The port was a host's ([`DiscoveryConfig::refuse_late_links`]).
     Late,

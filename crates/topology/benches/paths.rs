@@ -1,6 +1,6 @@
 //! What paths through a network cost, beside what they cost with petgraph.
 //!
-//! `cargo bench -p urtica-topology` measures; under `cargo test` each runs once. Ours and petgraph's take turns, so that
+//! `cargo bench -p urtica-topology` measures; under `cargo test` each runs once. Ours and petgraph's are interleaved, so that
 //! what else the machine does falls on both; the figures are medians of the rounds. Everything is in the caches, which it
 //! will not be where a controller asks once in a while. petgraph answers what it has an answer for: after a change it
 //! computes anew, and its graph is made before the clock starts. It has no k shortest paths without loops.

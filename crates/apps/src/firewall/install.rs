@@ -49,7 +49,7 @@ const CHUNK: usize = 1_000;
 /// How long a switch may take to confirm them.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
 
-/// After how long a switch that did not take the rules is told them again; each time twice as long.
+/// After how long a switch that did not take the rules is sent them again; each time twice as long.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The longest such pause.

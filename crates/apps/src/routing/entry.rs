@@ -1,4 +1,4 @@
-//! A flow's entries, as they are sent, and as a switch tells of them.
+//! A flow's entries, as they are sent, and as a switch reports them.
 
 use super::late::Late;
 use super::{COOKIE, ENTRY, FIRST, Flow};
@@ -34,7 +34,7 @@ pub(super) fn of_path(path: &Path) -> Entries {
 }
 
 impl Entry {
-    /// The entry that a switch tells of, if it is as one of this program's would be: in this table, of our priority, with
+    /// The entry that a switch reports, if it is as one of this program's would be: in this table, of our priority, with
     /// our time-out, and with nothing but an output.
     pub fn told(stats: &FlowStats, table_id: u8) -> Option<Self> {
         let is_ours = stats.table_id == table_id

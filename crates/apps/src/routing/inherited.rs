@@ -90,7 +90,7 @@ impl Inherited {
         Some(entry)
     }
 
-    /// A switch has joined, and tells of its entries anew, or will not come back.
+    /// A switch has joined, and reports its entries again, or will not come back.
     pub fn forget_switch(&mut self, at: DatapathId) {
         for flow in self.on_switch.get(&at).cloned().unwrap_or_default() {
             self.remove(&flow, at);

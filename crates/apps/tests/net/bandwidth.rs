@@ -393,7 +393,7 @@ fn it_says_what_it_lacks() {
 }
 
 #[test]
-fn whatever_befalls_the_network_no_link_is_promised_twice() {
+fn whatever_happens_to_the_network_no_link_is_promised_twice() {
     let most = Rc::new(Cell::new(0));
     let seen = Rc::clone(&most);
     let programs = move || {

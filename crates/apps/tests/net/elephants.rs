@@ -163,7 +163,7 @@ fn switches_that_are_late_or_leave_do_not_hold_it_up() {
 }
 
 #[test]
-fn whatever_befalls_the_network_moving_breaks_nothing() {
+fn whatever_happens_to_the_network_moving_breaks_nothing() {
     let most = Rc::new(Cell::new(0));
     let seen = Rc::clone(&most);
     let programs = move || {

@@ -309,7 +309,7 @@ fn a_host_that_moves_while_a_switch_does_not_keep_up_is_sent_to_straight_in_the_
 
 /// Drawn networks, hosts that talk, and drawn faults: links cut, switches off, connections and the controller lost.
 #[test]
-fn whatever_befalls_a_network_its_hosts_find_each_other_again() {
+fn whatever_happens_to_a_network_its_hosts_find_each_other_again() {
     let programs = || Programs {
         controller: urtica_apps::add_all(Controller::new(), APPS, &options()).unwrap(),
         reservations: None,

@@ -523,7 +523,7 @@ fn it_runs_by_name_and_not_beside_the_firewall() {
 }
 
 #[test]
-fn whatever_befalls_the_network_no_host_is_dropped_for_it() {
+fn whatever_happens_to_the_network_no_host_is_dropped_for_it() {
     let programs = || {
         let (controller, security) = watching(SessionConfig::default(), SecurityConfig::default());
         let check = move |_: &Net| match dropped(&security).first() {

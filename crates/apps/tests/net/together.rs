@@ -191,7 +191,7 @@ fn large_flows_are_spread_behind_a_filter() {
 }
 
 #[test]
-fn whatever_befalls_a_network_they_do_not_get_in_each_others_way() {
+fn whatever_happens_to_a_network_they_do_not_get_in_each_others_way() {
     let subnet = "[[interface]]\naddress = \"10.0.0.254/24\"\nmac = \"02:00:00:00:00:fe\"\n";
     let (_folder, options) = options_of_all(subnet);
     for apps in [WATCHED, GUARDED, RESERVED] {

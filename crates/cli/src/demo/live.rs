@@ -25,7 +25,7 @@ const LOG_LINES: usize = 100;
 /// How many figures are kept for the sparkline.
 const HISTORY: usize = 200;
 
-/// News in one picture beyond which only their number is told.
+/// News in one picture beyond which only their number is shown.
 const MUCH_NEWS: usize = 4;
 
 /// Losses are shown for so long.

@@ -21,7 +21,7 @@ const HEALED_WITHIN: Duration = Duration::from_secs(3);
 /// Hosts that fit into a matrix of pings.
 const MATRIX_HOSTS: usize = 16;
 
-/// A line that is told.
+/// A line of the story.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// What all of it is about.
@@ -82,7 +82,7 @@ impl Story {
         }
     }
 
-    /// What is told before anything happens.
+    /// What is shown before anything happens.
     pub fn opening(&self, lab: &Lab, spec: &TopologySpec) -> Vec<Line> {
         let plan = lab.plan();
         let network = format!(

@@ -27,7 +27,7 @@ pub struct Picture<'a> {
     pub history: Vec<u64>,
     /// How many pings of the last round were answered, and how many there are.
     pub pings: (usize, usize),
-    /// How many packets were lost of late.
+    /// How many packets were lost recently.
     pub lost: usize,
     /// What was told, the latest last.
     pub log: Vec<&'a Told>,
@@ -60,7 +60,7 @@ pub struct LinkLook {
 /// Smaller terminals are asked to be larger.
 const SMALLEST: (u16, u16) = (60, 20);
 
-/// How many lines are told at once.
+/// How many lines are shown at once.
 const LOG_LINES: u16 = 5;
 
 /// More switches than this are drawn without names.

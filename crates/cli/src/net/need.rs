@@ -18,7 +18,7 @@ const HOST_BYTES: u64 = 4 << 10;
 /// Of two hosts that have pinged each other, one way: what either remembers of the other.
 const PAIR_BYTES: u64 = 128;
 
-/// From how much on it is told before it is taken.
+/// From how much on the memory is reported before it is allocated.
 const WORTH_TELLING_BYTES: u64 = 100 << 20;
 
 /// About how many bytes a network takes, with all hosts pinging each other or not.

@@ -8,7 +8,7 @@ use crate::watch::Event;
 use std::time::Duration;
 use urtica_controller::{Controller, Embedded, Network};
 
-/// How often the controller is told the time.
+/// How often the controller is given the time.
 const TICK: Duration = Duration::from_millis(100);
 
 /// How long a side is left alone that does not want to read.
@@ -197,7 +197,7 @@ impl Net {
         self.run_controller(Embedded::poll);
     }
 
-    /// The controller is told the time.
+    /// The controller is given the time.
     pub(super) fn tick_controller(&mut self) {
         self.run_controller(Embedded::handle_timeout);
         self.tick_second_controller();

@@ -75,7 +75,7 @@ impl Net {
         Ok(())
     }
 
-    /// Has a host tell the network of itself, as virtual machines do when they have moved.
+    /// Has a host announce itself, as virtual machines do when they have moved.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -86,7 +86,7 @@ impl Net {
         Ok(())
     }
 
-    /// Has every host tell the network of itself, so that it is known before anybody asks.
+    /// Has every host announce itself, so that it is known before anybody asks.
     pub fn announce_hosts(&mut self) {
         for host in self.hosts() {
             self.hosts[host.place()].host.announce(&mut self.outbox);

@@ -147,7 +147,7 @@ impl Net {
         self.kernel.agenda.next_ns().map(Duration::from_nanos)
     }
 
-    /// Has somebody look on from now on.
+    /// Adds a watcher.
     pub fn watch(&mut self, watcher: impl Watcher + 'static) {
         self.kernel.watch(Box::new(watcher));
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use urtica_switch::Switch;
 use urtica_wire::DatapathId;
 
-/// How often a switch is told the time.
+/// How often a switch is given the time.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Net {
@@ -147,14 +147,14 @@ impl Net {
         }
     }
 
-    /// A switch is told the time, again and again.
+    /// A switch is given the time, again and again.
     pub(super) fn tick_switch(&mut self, switch: SwitchId, life: u16) {
         if self.tell_switch_the_time(switch, life) {
             self.kernel.put_in(TICK, Due::Tick(switch, life));
         }
     }
 
-    /// A switch is told the time, if it is still in this life. Returns whether it is. It looks at its ports then.
+    /// A switch is given the time, if it is still in this life. Returns whether it is. It looks at its ports then.
     pub(super) fn tell_switch_the_time(&mut self, switch: SwitchId, life: u16) -> bool {
         let now = self.now_at(switch);
         let node = &mut self.nodes[switch.place()];

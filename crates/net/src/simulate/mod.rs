@@ -1,4 +1,4 @@
-//! Whole runs from one seed: a network, what befalls it, and what must hold all the same.
+//! Whole runs from one seed: a network, its faults, and what must hold all the same.
 //!
 //! **What.** [`simulate`] draws everything from a seed: a topology, links, how switches and channels behave, a schedule of faults, and
 //! traffic. Then the run goes through its phases:
@@ -81,7 +81,7 @@ pub struct Failure {
     pub seen: String,
     /// The faults and flows of the run, also those that were still to come.
     pub items: BTreeSet<ScheduleItem>,
-    /// What had befallen the network by then.
+    /// The faults and the traffic by then.
     pub faults: Vec<String>,
     /// What all that happened until then hashes to.
     pub digest: Digest,
@@ -98,7 +98,7 @@ impl fmt::Display for Failure {
         )?;
         writeln!(f, "  {}", self.seen)?;
         writeln!(f, "  {} until then", self.digest)?;
-        writeln!(f, "what befell it:")?;
+        writeln!(f, "faults and traffic:")?;
         self.faults
             .iter()
             .try_for_each(|fault| writeln!(f, "  {fault}"))?;
@@ -122,7 +122,7 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Report, Box<Failure>> 
         .map_err(|failure| Box::new(add_last_events(scenario, only, *failure)))
 }
 
-/// The same, with somebody who looks on: `watch` is given the network before its time begins. A failure does not tell the last events
+/// The same, with a watcher: `watch` is given the network before its time begins. A failure does not tell the last events
 /// then.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ pub struct Scenario {
     pub ipv6: bool,
     /// Whether hosts are in different VLANs in some runs.
     pub vlans: bool,
-    /// What may befall the network.
+    /// The faults that may happen.
     pub faults: Faults,
     /// Only these faults and flows of those that a seed has; all where it is `None`. They are what they would be among the others.
     pub only: Option<BTreeSet<ScheduleItem>>,
@@ -49,7 +49,7 @@ pub struct Scenario {
     pub quiescent_after: Duration,
     /// How many entries a switch has left then at most.
     pub entries_when_quiescent: usize,
-    /// Whether the programs promise that no frame ever goes round, faults or not.
+    /// Whether the programs promise that no frame ever loops, faults or not.
     pub never_loops: bool,
     /// How many copies of a frame a host may get while there are faults.
     pub copies: u32,

@@ -1,4 +1,4 @@
-//! What befalls channels, clocks and tables really happens.
+//! Faults of channels, clocks and tables take effect.
 
 use crate::support::{ms, net_with};
 use urtica_net::{LostEnd, Net};

@@ -100,7 +100,7 @@ fn flooding_in_a_ring_goes_round() {
     scenario.topologies = vec![TopologySpec::Ring { switches: 4 }];
     scenario.never_loops = true;
     let failure = first_failure(&scenario);
-    assert_eq!(failure.sentence, "no frame goes round", "{failure}");
+    assert_eq!(failure.sentence, "no frame loops", "{failure}");
     assert_eq!(simulate(&scenario, failure.seed).err(), Some(failure));
 }
 

@@ -5,7 +5,7 @@
 //!
 //! **How.** Each port that is up remembers whose probe it heard last ([`PortState::heard`]) and who heard its own
 //! ([`PortState::heard_by`]); the two are kept in step, so that one port has at most one neighbour each way. A link is up
-//! when both ports have heard each other. So a link that works one way only is not accepted, and one made-up or
+//! when both ports have heard each other. So a link that works one way only is not accepted, and one forged or
 //! relayed frame none either.
 //!
 //! ```text
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, MacAddr, Port, PortConfig, PortNo, PortState as PortStateBits};
 
-/// How often the events tell of refused frames at one port, at most: whoever sends them by the thousand shall not drown
+/// How often events report refused frames at one port, at most: whoever sends them by the thousand shall not drown
 /// what else happens.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
@@ -556,7 +556,7 @@ impl Links {
         if self.hears(from, at) {
             self.bring_up(at, from, now);
         } else if is_new {
-            // Once: where one-way links form a cycle, answers to answers would go round without end.
+            // Once: where one-way links form a cycle, answers to answers would circulate without end.
             self.send_probe(at, now);
         }
     }

@@ -1,7 +1,7 @@
-//! What was sent to all hosts of late.
+//! What was sent to all hosts recently.
 //!
 //! Behind a port that seems to be a host's there may be a switch: one without a controller, whose tables lead the frame back, or one
-//! whose links are not found yet. So that a frame does not go round, and multiply, it is sent to all once, wherever it comes up again.
+//! whose links are not found yet. So that a frame does not loop, and multiply, it is sent to all once, wherever it comes up again.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};

@@ -82,11 +82,11 @@ struct Writer {
     claims: BTreeMap<(Option<u16>, IpAddr), Claim<HostId>>,
     /// How often silent hosts have been asked.
     asked: BTreeMap<HostId, u8>,
-    /// When hosts moved of late.
+    /// When hosts moved recently.
     moved: BTreeMap<HostId, VecDeque<Instant>>,
     /// Hosts that moved too often, and until when they stay.
     held: BTreeMap<HostId, Instant>,
-    /// When events were told that are told rarely.
+    /// When events were raised that are limited in rate.
     told: BTreeMap<Subject, Instant>,
     refused: u64,
 }
@@ -109,7 +109,7 @@ enum Timer {
     Claim(Option<u16>, IpAddr),
 }
 
-/// What an event is about that is told rarely.
+/// What an event that is limited in rate is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     Conflict(Option<u16>, IpAddr),

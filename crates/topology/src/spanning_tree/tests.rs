@@ -33,7 +33,7 @@ fn flooded(
             continue;
         }
         *seen.entry(port.switch).or_default() += 1;
-        assert!(seen[&port.switch] < 3, "the packet goes round");
+        assert!(seen[&port.switch] < 3, "the packet loops");
         let ports = topology
             .link_ports()
             .iter()

@@ -52,7 +52,7 @@ mac = "02:00:00:00:03:fe"
 /// What the datagrams of hosts ask for.
 const BANDWIDTH_DEMAND: &str = "1M udp,tp_dst=5001";
 
-/// Within which time routing recovers from what it is told of.
+/// Within which time routing recovers from what is reported to it.
 const ROUTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Whether the programs deal with loops.
@@ -84,7 +84,7 @@ pub(super) fn scenario(
     if has("bandwidth") && options.bandwidth.bandwidth_demand.is_empty() {
         options.bandwidth.bandwidth_demand = vec![BANDWIDTH_DEMAND.parse()?];
     }
-    // What cannot run is told of before the first run.
+    // What cannot run is reported before the first run.
     with_apps(Controller::new(), apps, &options)?;
     let names = apps.to_vec();
     let programs = move || {

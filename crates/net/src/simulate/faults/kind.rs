@@ -42,7 +42,7 @@ pub enum FaultKind {
     SilentMove,
     /// Another switch connects that has a switch's datapath id, again and again.
     DuplicateId,
-    /// Somebody connects to the controller who speaks no OpenFlow, or ends in the midst of it.
+    /// A peer connects to the controller that does not speak OpenFlow, or disconnects in the middle of a message.
     MalformedPeer,
     /// A second controller, without programs, has sessions with all switches for a while.
     SecondController,

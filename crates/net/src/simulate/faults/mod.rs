@@ -1,4 +1,4 @@
-//! What befalls a network, and what goes on in it meanwhile, drawn beforehand.
+//! The faults and the traffic of a run, drawn beforehand.
 //!
 //! Each fault and each flow is drawn from a stream of its own, by its number. So one of them can be left out, and the others are what
 //! they were.
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_befalls_some_network() {
+    fn every_kind_happens_to_some_network() {
         for &kind in FaultKind::ALL {
             let only = Faults {
                 most: 4,

@@ -1,4 +1,4 @@
-//! No frame goes round.
+//! No frame loops.
 //!
 //! A frame that passes a switch's port a second time loops. While the controller has not yet told all switches of a fault that may
 //! happen, unless the programs promise that it never does; but no frame goes on for longer than the network has time to recover, and in
@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_wire::PortNo;
 
-const SENTENCE: &str = "no frame goes round";
+const SENTENCE: &str = "no frame loops";
 
 /// Looks by the trails of frames.
 pub(super) struct NoLoops(Rc<RefCell<Trails>>);
@@ -26,7 +26,7 @@ struct Trails {
     /// For how long a frame may be under way: it may wait in a channel that delivers nothing.
     lifetime: Duration,
     names: Names,
-    /// No frame that was sent from then on may go round.
+    /// No frame that was sent from then on may loop.
     forbidden_from: Option<Duration>,
 }
 
