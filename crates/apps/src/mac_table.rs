@@ -235,9 +235,10 @@ impl<P: Places> MacTable<P> {
         if self.places.is_empty() {
             return Search::Full(victim);
         }
-        let (buckets, _) = self.places.as_chunks::<BUCKET>();
         for wish in self.wishes(mac) {
-            let (start, bucket) = (wish & !(BUCKET - 1), &buckets[wish / BUCKET]);
+            let start = wish & !(BUCKET - 1);
+            let bucket: Option<&[MacEntry; BUCKET]> = self.places[start..].first_chunk();
+            let bucket = bucket.expect("a table has whole buckets");
             if let Some(at) = bucket.iter().position(|entry| entry.mac == mac) {
                 return Search::Found(start + at);
             }

@@ -318,7 +318,7 @@ impl<'a> Worker<'a> {
             epoll::add(&self.epoll, &socket, event, epoll::EventFlags::IN)
                 .map_err(Error::system("watch a socket"))?;
             self.switches[index].socket = Some(socket);
-            if (index + 1).is_multiple_of(self.config.connect_group_size as usize) {
+            if (index + 1).checked_rem(self.config.connect_group_size as usize) == Some(0) {
                 std::thread::sleep(self.config.connect_delay);
             }
         }

@@ -158,9 +158,10 @@ fn with_pipeline_fields(frame: &[u8], fields: &Match) -> Packet {
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.chars().filter(|letter| !letter.is_whitespace());
     let digits: Option<Vec<_>> = digits.map(|letter| letter.to_digit(16)).collect();
-    let (pairs, odd) = digits.as_ref()?.as_chunks::<2>();
-    let whole = odd.is_empty().then(|| pairs.iter());
-    Some(whole?.map(|[high, low]| (high << 4 | low) as u8).collect())
+    let digits = digits?;
+    let pairs = digits.chunks_exact(2);
+    let bytes = pairs.clone().map(|pair| (pair[0] << 4 | pair[1]) as u8);
+    pairs.remainder().is_empty().then(|| bytes.collect())
 }
 
 #[cfg(test)]

@@ -385,7 +385,7 @@ fn padded(frame: &[u8]) -> Vec<u8> {
 
 fn hex(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks(2);
-    let byte = |pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
+    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     pairs.map(byte).collect()
 }
 

@@ -177,7 +177,7 @@ impl Parameter {
             is_even,
             ..
         } = self;
-        if is_even && !size.is_multiple_of(2) {
+        if is_even && size % 2 != 0 {
             return Err(format!("{name} is {size}, which is not even"));
         }
         if (least..=most).contains(&size) {

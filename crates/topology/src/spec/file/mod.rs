@@ -120,7 +120,9 @@ impl Wrong {
     }
 
     fn within(self, text: &str) -> PlanError {
-        let before = &text[..text.floor_char_boundary(self.place.start)];
+        let at = self.place.start.min(text.len());
+        let at = (0..=at).rev().find(|at| text.is_char_boundary(*at));
+        let before = &text[..at.unwrap_or(0)];
         let line_begins = before.rfind('\n').map_or(0, |end| end + 1);
         PlanError {
             line: line_at(text, before.len()),
