@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use urtica::controller::SessionConfig;
 use urtica::prelude::*;
-use urtica::topology::shapes::Shape;
+use urtica::topology::spec::TopologySpec;
 use urtica_net::{Net, NetConfig};
 use who_installed::Counts;
 
@@ -22,8 +22,8 @@ mod virtual_ip;
 mod who_installed;
 
 /// A network with this program, whose switches have joined.
-fn started(shape: &str, controller: Controller) -> Net {
-    let plan = shape.parse::<Shape>().unwrap().plan().unwrap();
+fn started(spec: &str, controller: Controller) -> Net {
+    let plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
     let mut net = Net::new(&plan, NetConfig::default()).unwrap();
     net.start_controller(controller).unwrap();
     net.run_for(Duration::from_secs(1));
@@ -31,8 +31,8 @@ fn started(shape: &str, controller: Controller) -> Net {
 }
 
 /// A network with this program, of which all hosts have pinged all.
-fn pinged(shape: &str, controller: Controller) -> Net {
-    let mut net = started(shape, controller);
+fn pinged(spec: &str, controller: Controller) -> Net {
+    let mut net = started(spec, controller);
     assert!(net.ping_all().unwrap().is_complete());
     net
 }
@@ -114,8 +114,8 @@ fn clients_of_a_virtual_address_reach_a_server_each_from_the_first_packet_on() {
             servers: [server(1), server(2)],
         };
         let mut net = started("single,5", speaking(version).program(program));
-        let cable = net.cable("h5", "s1").unwrap();
-        net.cut(cable).unwrap();
+        let link = net.link("h5", "s1").unwrap();
+        net.cut(link).unwrap();
         let host = |name: &str| net.host(name).unwrap();
         let (lent, servers) = (host("h5"), [host("h1"), host("h2")]);
         for (client, chosen) in [(host("h3"), 1), (host("h4"), 0)] {

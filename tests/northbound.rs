@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 use urtica::controller::Address;
 use urtica::prelude::*;
-use urtica::topology::shapes::Shape;
+use urtica::topology::spec::TopologySpec;
 use urtica_net::{Net, NetConfig};
 
 #[expect(dead_code, reason = "an example has a `main`")]
@@ -50,7 +50,7 @@ fn a_host_is_banned_by_http() {
     let Address::PassiveTcp { port, .. } = running.addresses()[0] else {
         panic!("expected a TCP port");
     };
-    let plan = "linear,2".parse::<Shape>().unwrap().plan().unwrap();
+    let plan = "linear,2".parse::<TopologySpec>().unwrap().plan().unwrap();
     let mut net = Net::new(&plan, NetConfig::default()).unwrap();
     let address = format!("tcp:127.0.0.1:{port}");
     net.connect_to(&address.parse().unwrap()).unwrap();

@@ -239,7 +239,7 @@ impl Bench {
         self.check_price("output", &OUTPUT, self.sent() - self.sent_before);
     }
 
-    /// A packet of each other switch is answered, its echo request too, and the cable between them is known.
+    /// A packet of each other switch is answered, its echo request too, and the link between them is known.
     fn check_others(&mut self) {
         self.net.told.clear();
         self.net.delivered.clear();
@@ -259,14 +259,14 @@ impl Bench {
             assert!(self.net.told.contains(&answer), "{:?}", self.net.told);
         }
         let topology = self.discovery.topology().load();
-        let links = topology.links().iter();
+        let links = topology.directed_links().iter();
         let among_others = links
             .filter(|link| link.from.switch.0 <= OTHERS || link.to.switch.0 <= OTHERS)
             .map(|link| (link.from, link.to));
-        let cable = [port(1, 2), port(2, 1)];
+        let link = [port(1, 2), port(2, 1)];
         assert_eq!(
             among_others.collect::<Vec<_>>(),
-            [(cable[0], cable[1]), (cable[1], cable[0])]
+            [(link[0], link[1]), (link[1], link[0])]
         );
     }
 

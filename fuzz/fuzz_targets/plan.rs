@@ -3,13 +3,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 
 fuzz_target!(|text: &str| {
-    if let Ok(shape) = text.parse::<Shape>() {
+    if let Ok(spec) = text.parse::<TopologySpec>() {
         assert_eq!(
-            shape.to_string().parse::<Shape>().ok().as_ref(),
-            Some(&shape),
+            spec.to_string().parse::<TopologySpec>().ok().as_ref(),
+            Some(&spec),
             "{text:?}"
         );
     }

@@ -1,5 +1,5 @@
 //! A controller with the services that read frames (links by LLDP, hosts by ARP and neighbour discovery, answers in their
-//! names), in a line of three switches whose ports get any frames: nothing panics, no link is believed that has no cable,
+//! names), in a line of three switches whose ports get any frames: nothing panics, no link is believed in that does not exist,
 //! and who answers in hosts' names keeps at it.
 //!
 //! The input is a sequence of events: a byte that says what happens (below 9: a frame comes in, switch by switch and port by
@@ -21,7 +21,7 @@ use urtica_controller::Controller;
 use urtica_services::{
     Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, Routes,
 };
-use urtica_topology::{Link, PortId};
+use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::Version;
 
 const SWITCHES: u64 = 3;
@@ -71,9 +71,9 @@ impl Bench {
         let mut net = Net::line(controller, version, SWITCHES);
         net.advance(Duration::from_secs(1));
         assert_eq!(
-            discovery.topology().load().links().len(),
+            discovery.topology().load().directed_links().len(),
             4,
-            "both ways of two cables"
+            "both ways of two links"
         );
         Self {
             net,
@@ -99,8 +99,8 @@ impl Bench {
 
     fn check(&self) {
         let topology = self.discovery.topology().load();
-        for link in topology.links() {
-            assert!(is_cable(link), "{link:?} was made up");
+        for link in topology.directed_links() {
+            assert!(is_link(link), "{link:?} was made up");
         }
         for host in self.hosts.all() {
             assert!(!host.mac.is_multicast(), "{host:?}");
@@ -120,8 +120,8 @@ fn place(number: u8) -> PortId {
     port(1 + u64::from(number / PORTS), 1 + u32::from(number % PORTS))
 }
 
-/// The line's cables lead from port 2 of a switch to port 1 of the next.
-fn is_cable(link: &Link) -> bool {
+/// The line's links lead from port 2 of a switch to port 1 of the next.
+fn is_link(link: &DirectedLink) -> bool {
     let (low, high) = if link.from.switch < link.to.switch {
         (link.from, link.to)
     } else {

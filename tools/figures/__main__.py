@@ -1,6 +1,6 @@
 """Measures the figures that Urtica sets out to reach, and writes docs/figures.md and docs/figures.json.
 
-Whatever is compared takes turns, round after round, in an order that is drawn, so that what else happens on the machine hits all
+What is compared is interleaved, round after round, in random order, so that what else happens on the machine hits all
 of it alike; a ratio is the median of the rounds' ratios. The program under test has one core, the load another. Needs Linux, two cores, and what
 tools/setup installs; run it on a quiet machine, for a run that was disturbed is repeated only a few times.
 
@@ -14,7 +14,7 @@ from rows import GROUPS
 
 EXPLANATION = """\
 Measured by `make figures` on {date}, at {commit}; do not edit. Each figure is from {rounds} round(s) in which the sides
-take turns, in an order that is drawn, each for {ms} ms (row 7 for four times that) after a warm-up of a third. A ratio is ours
+are interleaved in random order, each for {ms} ms (row 7 for four times that) after a warm-up of a third. A ratio is ours
 over the other's within a round; the figure is the median of the rounds, with an interval that has it with 95 % confidence
 (bootstrap). Where the interval has the target in it, nothing is decided: *inconclusive*. Servers have core {server_core}, the load core {load_core}, and every
 reply is checked unless a line says otherwise; a line whose answers were wrong or lost is not reached, whatever its

@@ -22,7 +22,7 @@ from rows import GROUPS
 
 EXPLANATION = """\
 Measured by `make network-figures` on {date}, at {commit}; do not edit. Each figure is the median of {rounds} round(s), with
-the interval that has it with 95 % confidence (bootstrap); a ratio is taken within each round. What is compared takes turns in an
+the interval that has it with 95 % confidence (bootstrap); a ratio is taken within each round. What is compared is interleaved in an
 order that is drawn. Controllers have core {server_core}, the load core {load_core}, unless a row says otherwise; each
 of their runs takes {ms} ms after a warm-up of a third, is repeated up to {repeats} times ({all_repeats} in all) where the
 machine disturbed it for a tenth of the time, and a line whose answers were wrong or lost is not reached.

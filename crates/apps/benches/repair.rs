@@ -1,4 +1,4 @@
-//! How long routing takes to repair all flows over a cable that is cut: on a torus with a host at each switch, all of
+//! How long routing takes to repair all flows over a link that is cut: on a torus with a host at each switch, all of
 //! which have talked to all.
 //!
 //! Two times are told. The simulated one runs from the first port-status message's arrival to that of the last flow
@@ -14,7 +14,7 @@ use urtica_controller::Controller;
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Net, NetConfig};
 use urtica_switch::{Forwarding, SwitchConfig};
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 
 const STEP: Duration = Duration::from_micros(100);
 const PORT_STATUS: u8 = 12;
@@ -69,17 +69,17 @@ fn types(bytes: &[u8]) -> impl Iterator<Item = u8> + '_ {
 
 fn main() {
     let is_full = std::env::args().any(|argument| argument == "--bench");
-    let shape = if is_full { "torus,10,10" } else { "torus,3,3" };
-    let mut net = routed(shape);
+    let spec = if is_full { "torus,10,10" } else { "torus,3,3" };
+    let mut net = routed(spec);
     let report = net.ping_all().expect("nobody stops the network");
-    println!("{shape}: {report}");
+    println!("{spec}: {report}");
     for (a, b) in [("s1x1", "s1x2"), ("s2x1", "s3x1")] {
         cut(&mut net, a, b);
     }
 }
 
-fn routed(shape: &str) -> Net {
-    let plan = shape.parse::<Shape>().and_then(|shape| shape.plan());
+fn routed(spec: &str) -> Net {
+    let plan = spec.parse::<TopologySpec>().and_then(|spec| spec.plan());
     let switch = SwitchConfig {
         forwarding: Forwarding::Plain,
         ..SwitchConfig::default()
@@ -88,7 +88,7 @@ fn routed(shape: &str) -> Net {
         switch,
         ..NetConfig::default()
     };
-    let mut net = Net::new(&plan.expect("a shape"), config).expect("a network");
+    let mut net = Net::new(&plan.expect("a topology"), config).expect("a network");
     let mut options = Options::default();
     options.discovery.secret = Some([7; 32]);
     let controller = urtica_apps::add_all(Controller::new(), &["routing"], &options);
@@ -101,8 +101,8 @@ fn routed(shape: &str) -> Net {
 fn cut(net: &mut Net, a: &str, b: &str) {
     let stopwatch = Stopwatch::default();
     net.watch(stopwatch.clone());
-    let cable = net.cable(a, b).expect("neighbours");
-    net.cut(cable).expect("a cable");
+    let link = net.link(a, b).expect("neighbours");
+    net.cut(link).expect("a link");
     let mut computing = Duration::ZERO;
     let end = net.now() + Duration::from_millis(200);
     while net.now() < end {
@@ -116,7 +116,7 @@ fn cut(net: &mut Net, a: &str, b: &str) {
     }
     let seen = stopwatch.0.borrow();
     let (Some(first), Some(last)) = (seen.port_status, seen.last_flow_mod) else {
-        return println!("{a} to {b}: no flow took that cable");
+        return println!("{a} to {b}: no flow took that link");
     };
     println!(
         "{a} to {b}: {} flow mods, {:?} of simulated time, {computing:?} of computing",

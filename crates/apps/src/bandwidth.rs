@@ -13,8 +13,8 @@
 //! goes.
 //!
 //! **What is not promised.** Nothing polices flows that send more than they have reserved, and packets without a
-//! reservation share the links. A path counts the links out of each of its switches, the one to the far host included;
-//! what the near host sends into its own cable is its own business.
+//! reservation share the links. A path counts the links out of each of its switches, the one to the destination host included;
+//! what the source host sends to its switch is not counted.
 //!
 //! **Cost.** The first packet of a flow: a search for each alternative, a transaction, a round trip a hop. Twice a
 //! second a look at each reservation.
@@ -137,9 +137,9 @@ pub enum BandwidthError {
     /// The two hosts are in different VLANs.
     #[error("the hosts {from} and {to} are in different VLANs; expected two of one")]
     OtherVlan {
-        /// The near host.
+        /// The source host.
         from: MacAddr,
-        /// The far host.
+        /// The destination host.
         to: MacAddr,
     },
     /// Nothing was asked for.
@@ -148,9 +148,9 @@ pub enum BandwidthError {
     /// No links lead there.
     #[error("no links lead from port {from} to port {to}")]
     NoPath {
-        /// Where the near host is.
+        /// Where the source host is.
         from: PortId,
-        /// Where the far host is.
+        /// Where the destination host is.
         to: PortId,
     },
     /// The links carry less, or too much is reserved on them.
@@ -167,9 +167,9 @@ pub enum BandwidthError {
     /// It is not there.
     #[error("nothing is reserved from {from} to {to}")]
     NotReserved {
-        /// The near host.
+        /// The source host.
         from: MacAddr,
-        /// The far host.
+        /// The destination host.
         to: MacAddr,
     },
     /// There are too many.
@@ -359,7 +359,7 @@ impl Shared {
         if let Some(reserved) = self.book.find(&key) {
             return forward_along(&reserved.path, switch, packet, at);
         }
-        // In the midst of the network, it comes from somebody who was not asked.
+        // In the middle of the network, it comes from somebody who was not asked.
         if ends.0 != at {
             return;
         }

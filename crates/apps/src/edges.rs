@@ -256,7 +256,7 @@ impl<T: HostTable> Shared<T> {
                 edge.hosts.remove(&host);
             }
             drop(edges);
-            // What it sends may go round over a cable of which nothing was known.
+            // What it sends may loop over a link that was not known.
             self.discovery.doubt(at);
             self.delete_entries_of(switch.network(), host);
         }
@@ -371,7 +371,7 @@ impl Edge {
 
 /// The network as flooded packets see it.
 fn along(tree: &FloodTree, topology: &Topology) -> Topology {
-    let links = topology.links().iter();
+    let links = topology.directed_links().iter();
     let links = links.filter(|link| tree.is_open(link.from) && tree.is_open(link.to));
     Topology::new(topology.switches().iter().copied(), links.copied())
 }

@@ -331,7 +331,7 @@ impl Shared {
         let next_hops = self.routes.next_hops().load();
         let shortest = next_hops.distance(from.switch, to.switch)?;
         k_shortest::paths(next_hops.topology(), from, to)
-            .take_while(|path| path.links().len() as u32 == shortest)
+            .take_while(|path| path.directed_links().len() as u32 == shortest)
             .take(MAX_PATHS)
             .min_by_key(|path| loads.overload(path, elephant.demand_bps))
             .filter(|path| loads.overload(path, elephant.demand_bps) < overload)
@@ -405,7 +405,7 @@ impl Loads {
     /// By how much the worst link between switches would be overloaded, in thousandths of what it carries: 0 where
     /// there is room.
     fn overload(&self, path: &Path, demand_bps: u64) -> u64 {
-        let links = path.links().map(|link| {
+        let links = path.directed_links().map(|link| {
             let load = self.load_bps.get(&link.from).copied().unwrap_or(0) + demand_bps;
             let capacity = self.capacities.get(&link.from).copied().unwrap_or(0);
             share_of(1_000, load.saturating_sub(capacity), capacity.max(1))
@@ -414,7 +414,7 @@ impl Loads {
     }
 
     fn add(&mut self, path: &Path, demand_bps: u64) {
-        for link in path.links() {
+        for link in path.directed_links() {
             *self.load_bps.entry(link.from).or_default() += demand_bps;
         }
     }

@@ -6,10 +6,10 @@
 //! **How.** The rules are entries of table 0, the first with the highest priority. Those that allow lead to table 1,
 //! where forwarding programs have their entries: so an entry of theirs, be it as wide as it may, forwards nothing that
 //! is denied. Until a switch has confirmed all rules, where it refuses one, and on switches of OpenFlow 1.0, which have
-//! one table, packets come to the controller and are judged there by the same rules (`install.rs`).
+//! one table, packets come to the controller and are checked there against the same rules (`install.rs`).
 //!
 //! **Fragments.** A rule that looks at ports would be passed by fragmenting where a switch does not see the ports of
-//! fragments, so switches are told how to treat these (`fragments.rs`).
+//! fragments, so switches are configured how to treat these (`fragments.rs`).
 //!
 //! **New rules.** A file is looked at once a second. One that has changed takes effect as a whole; one with an error
 //! changes nothing, and the log says where the error is.
@@ -155,7 +155,7 @@ impl SwitchHandler for FirewallHandler {
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         // What comes from table 1 has been allowed by an entry.
-        if packet.table_id == 0 && self.rules.load().judge(packet) == Verdict::Deny {
+        if packet.table_id == 0 && self.rules.load().verdict(packet) == Verdict::Deny {
             switch.consume();
         }
     }

@@ -485,7 +485,7 @@ mod tests {
     use std::collections::{BTreeSet, HashMap};
     use std::thread;
 
-    /// The judge: what a table is meant to do, by the plainest means.
+    /// The reference model: what a table is meant to do, by the plainest means.
     #[derive(Default)]
     struct Plain(HashMap<Host, Place>);
 
@@ -562,35 +562,35 @@ mod tests {
     }
 
     fn agrees_with_judge<T: HostTable>(uses: &[Use]) {
-        let (table, mut judge) = (T::default(), Plain::default());
+        let (table, mut model) = (T::default(), Plain::default());
         let mut seen = BTreeSet::new();
         for used in uses {
             match *used {
                 Use::Hear(src, place, dst) => {
                     table.prefetch(src);
-                    assert_eq!(table.hear(src, place, dst), judge.hear(src, place, dst));
+                    assert_eq!(table.hear(src, place, dst), model.hear(src, place, dst));
                     seen.extend([src, dst]);
                 }
                 Use::Write(src, place, dst) => {
                     let (ours, expected) = (
                         table.write_and_find(src, place, dst),
-                        judge.write_and_find(src, place, dst),
+                        model.write_and_find(src, place, dst),
                     );
                     assert_eq!(ours, expected);
                     seen.extend([src, dst]);
                 }
                 Use::Put(host, place) => {
-                    assert_eq!(table.put(host, place), judge.put(host, place));
+                    assert_eq!(table.put(host, place), model.put(host, place));
                     seen.insert(host);
                 }
                 Use::Remove(host) => {
                     table.remove(host);
-                    judge.0.remove(&host);
+                    model.0.remove(&host);
                 }
             }
         }
         for host in seen {
-            assert_eq!(table.find(host), judge.0.get(&host).copied());
+            assert_eq!(table.find(host), model.0.get(&host).copied());
         }
     }
 

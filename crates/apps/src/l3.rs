@@ -329,10 +329,10 @@ impl L3Handler {
         let taken = self
             .shared
             .take(switch.network(), switch.now(), handed, &packet);
-        if let Err(failure) = taken
-            && self.may_tell(switch.now_s())
-        {
-            self.shared.tell(switch.network(), handed, &packet, failure);
+        if let Err(failure) = taken {
+            if self.may_tell(switch.now_s()) {
+                self.shared.tell(switch.network(), handed, &packet, failure);
+            }
         }
     }
 
@@ -454,11 +454,11 @@ impl Shared {
         if state.paths.get(&key).is_some() || state.paths.len() >= MAX_FLOWS {
             return;
         }
-        if let Ok(path) = self.routes.path(near.attached, host.attached, key.hash())
-            && counts_hops(network, &path)
-        {
-            let flow = self.flow(key, &path, hop.interface, host.mac);
-            state.paths.insert(key, path, flow);
+        if let Ok(path) = self.routes.path(near.attached, host.attached, key.hash()) {
+            if counts_hops(network, &path) {
+                let flow = self.flow(key, &path, hop.interface, host.mac);
+                state.paths.insert(key, path, flow);
+            }
         }
     }
 
@@ -472,7 +472,7 @@ impl Shared {
         Flow::new(path.clone(), key.match_())
             .options(EntryOptions::idle(IDLE_TIMEOUT_S).priority(PRIORITY))
             .table(self.table_id.load(Ordering::Relaxed))
-            .at_far_end(rewrite)
+            .at_egress(rewrite)
     }
 
     /// Keeps a packet until its next hop is found. What is too much is lost, as in any queue.

@@ -12,7 +12,7 @@
 //! overwritten, so a search may end at the first bucket with a free place.
 //!
 //! **When it is full.** Of the places that a new address may have, the one gives way that was silent longest and that
-//! nobody sent to of late: a host that makes up source addresses does not push out those that others talk to.
+//! nobody sent to recently: a host that makes up source addresses does not push out those that others talk to.
 //!
 //! **Cost.** 16 bytes an entry; at most half of the places are taken while the table can grow.
 
@@ -34,10 +34,10 @@ const NEAR_PLACES: usize = 1 << 12;
 /// How much a full table grows.
 const GROWTH: usize = 2;
 
-/// How many entries the table of a switch can hold unless it is told otherwise.
+/// How many entries the table of a switch can hold unless configured otherwise.
 const DEFAULT_MAX_ENTRIES: usize = 1 << 19;
 
-/// After how long a silence a host is forgotten unless the table is told otherwise: IEEE 802.1Q's default.
+/// After how long a silence a host is forgotten unless the table is configured otherwise: IEEE 802.1Q's default.
 const DEFAULT_MAX_AGE_S: u32 = 300;
 
 /// What [`MacTable::learn`] found.
@@ -235,9 +235,10 @@ impl<P: Places> MacTable<P> {
         if self.places.is_empty() {
             return Search::Full(victim);
         }
-        let (buckets, _) = self.places.as_chunks::<BUCKET>();
         for wish in self.wishes(mac) {
-            let (start, bucket) = (wish & !(BUCKET - 1), &buckets[wish / BUCKET]);
+            let start = wish & !(BUCKET - 1);
+            let bucket: Option<&[MacEntry; BUCKET]> = self.places[start..].first_chunk();
+            let bucket = bucket.expect("a table has whole buckets");
             if let Some(at) = bucket.iter().position(|entry| entry.mac == mac) {
                 return Search::Found(start + at);
             }
@@ -558,7 +559,7 @@ mod tests {
     }
 
     proptest! {
-        /// The judge is a hash map: within the bound, the table agrees with it.
+        /// The reference model is a hash map: within the bound, the table agrees with it.
         #[test]
         fn agrees_with_a_hash_map(steps in prop::collection::vec((0..200_u64, 1..5_u32, 0..4_u32), 0..400)) {
             let mut table = MacTable::with_limits(4096, 20);

@@ -51,7 +51,7 @@ impl<K: Ord + Copy> Paths<K> {
     pub fn remove(&mut self, key: &K) -> bool {
         match self.by_key.remove(key) {
             Some((_, Entries::OnTheirWay(entries))) => self.unwanted.push(entries),
-            // Nobody waits for it; switches that are not there are told when they return.
+            // Nobody waits for it; switches that are not there get the message when they return.
             Some((_, Entries::There(entries))) => drop(self.provisioner.remove(&entries)),
             None => return false,
         }
@@ -121,5 +121,5 @@ fn settle(entries: &mut Entries, provisioner: &Provisioner) -> bool {
 
 /// Whether all links between a path's switches are in the topology.
 pub(crate) fn is_in(path: &Path, topology: &Topology) -> bool {
-    path.links().all(|link| topology.contains(&link))
+    path.directed_links().all(|link| topology.contains(&link))
 }

@@ -150,7 +150,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "routing",
-        about: "sends packets over shortest paths, and repairs them; any shape of network",
+        about: "sends packets over shortest paths, and repairs them; on any topology",
         forwards: Forwards::All,
         add: routing::add,
     },

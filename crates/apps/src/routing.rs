@@ -21,7 +21,7 @@
 //!
 //! **How.** Entries are for a flow, and not for a destination, since then a path is one decision: flows of one
 //! destination can take different ways and are repaired one by one. The price is an entry for each pair of hosts that
-//! talk. Entries are sent from the far end to the near end, and none is waited for: a packet that is faster than they
+//! talk. Entries are sent from the egress switch to the ingress switch, and none is waited for: a packet that is faster than they
 //! are comes to the controller, which sends it on along the path. (A path that must be there before its first packet is
 //! a matter for [`Provisioner`](urtica_services::Provisioner).)
 //!
@@ -78,7 +78,7 @@ fn is_ours(cookie: u64) -> bool {
     cookie & OWN_COOKIE_BITS & !FIRST == COOKIE
 }
 
-/// How long a switch that has caught up may take to tell of its entries, before it is told all.
+/// How long a switch that has caught up may take to report its entries, before it is sent all.
 const TELLS_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long until a switch that has refused something is asked for its entries; each time twice as long.
@@ -181,7 +181,7 @@ struct Flows {
     late: Late,
 }
 
-/// A switch that tells of its entries.
+/// A switch that reports its entries.
 struct Asked<'a> {
     network: &'a Network,
     switch: DatapathId,
@@ -318,13 +318,15 @@ impl SwitchHandler for RoutingHandler {
         self.shared
             .compare(&asked, entries.iter(), &mut comparison.right);
         let is_last = !reply.flags.contains(MultipartFlags::MORE);
-        if is_last && let Some(comparison) = self.comparison.take() {
-            self.shared.finish_comparison(&asked, &comparison.right);
+        if is_last {
+            if let Some(comparison) = self.comparison.take() {
+                self.shared.finish_comparison(&asked, &comparison.right);
+            }
         }
     }
 
     fn error(&mut self, switch: &mut Switch, xid: u32, _: &ErrorMessage) {
-        // It does not tell what it has, so it is told all.
+        // It does not report its entries, so it is sent all.
         if let Some(comparison) = self.comparison.take_if(|comparison| comparison.xid == xid) {
             self.shared
                 .finish_comparison(&(&*switch).into(), &comparison.right);
@@ -380,10 +382,10 @@ impl Shared {
             }
             // An entry of a path that the flow has left has led the packet here. Sent on along a path, it might meet such
             // entries again.
-            if !self.hosts.is_host_port(at)
-                && let Some(to) = self.place(flow.vlan(), flow.dst).or(path.end())
-            {
-                return Way::Straight(to);
+            if !self.hosts.is_host_port(at) {
+                if let Some(to) = self.place(flow.vlan(), flow.dst).or(path.end()) {
+                    return Way::Straight(to);
+                }
             }
         }
         let Some((from, to)) = self.ends(&flow) else {
@@ -587,17 +589,17 @@ impl Shared {
         };
         let mut right = BTreeSet::new();
         for message in told.iter().flat_map(Reply::messages) {
-            if let Message::MultipartReply(reply) = message
-                && let MultipartReplyBody::Flow(entries) = &reply.body
-            {
-                self.compare(&asked, entries.iter(), &mut right);
+            if let Message::MultipartReply(reply) = message {
+                if let MultipartReplyBody::Flow(entries) = &reply.body {
+                    self.compare(&asked, entries.iter(), &mut right);
+                }
             }
         }
         match told {
             Err(error @ (RequestError::Disconnected | RequestError::UnknownSwitch(_))) => {
                 Err(error)
             }
-            // One that does not tell what it has is told all.
+            // One that does not report its entries is sent all.
             _ => {
                 self.finish_comparison(&asked, &right);
                 self.wait_for_refusals(switch, background).await
@@ -692,7 +694,7 @@ impl Shared {
         };
         let distance = known.next_hops.distance(from.switch, to.switch);
         let is_shortest = match known.sees(path) {
-            true => distance == Some(path.links().len() as u32),
+            true => distance == Some(path.directed_links().len() as u32),
             false => distance.is_none() && known.believes(path),
         };
         is_shortest && [(flow.src, from), (flow.dst, to)].into_iter().all(holds)

@@ -3,7 +3,7 @@
 //!
 //! **What.** Who tries many ports (a port scan), tries or asks for many addresses (a sweep), or begins many flows (a
 //! flood of SYNs, for instance) within a window of time is dropped at its own port for a while. Where one port has so
-//! many senders that their addresses must be made up, the port is.
+//! many senders that their addresses must be forged, the port is.
 //!
 //! **How.** It is a filter ([`Stage::Filter`]): the first packet of each flow comes to the controller from the switch
 //! at whose edge it comes in, is noted, and gets an entry that lets its flow pass to the programs that forward. What
@@ -14,7 +14,7 @@
 //!
 //! **Edge or trunk.** A port that leads to another switch looks like any other until that switch is connected, and
 //! everybody behind it would seem to be there. So whether a port is one of the edge is decided when something would be
-//! dropped (`ports.rs`): only at ports that discovery has judged to be hosts', and whole ports only once switches have had the
+//! dropped (`ports.rs`): only at ports that discovery has found to be host ports, and whole ports only once switches have had the
 //! time to come back after a start of the controller. What turns out to have been a link is let in again at once.
 //!
 //! **Windows.** Notes are kept for the half of the window that passes and the half before. So a limit is for a time
@@ -87,7 +87,7 @@ pub struct SecurityArgs {
     /// So many flows begun are a flood [default: 1000].
     #[arg(long, value_name = "N")]
     pub security_flows: Option<usize>,
-    /// More senders than this at one port are made up [default: 256].
+    /// More senders than this at one port are forged [default: 256].
     #[arg(long, value_name = "N")]
     pub security_sources: Option<usize>,
     /// Within which time [default: 10].
@@ -109,7 +109,7 @@ pub struct SecurityConfig {
     pub max_destinations: usize,
     /// So many flows begun are a flood. 1,000.
     pub max_flows: usize,
-    /// More senders at one port are made up. 256.
+    /// More senders at one port are forged. 256.
     pub max_sources: usize,
     /// The window of time for all that. 10 s.
     pub window: Duration,
@@ -268,7 +268,7 @@ impl Program for Security {
 
     fn start(&self, background: &Background) {
         let shared = Arc::clone(&self.0);
-        background.spawn("security", shared.judge(background.clone()));
+        background.spawn("security", shared.evaluate(background.clone()));
     }
 
     fn stage(&self) -> Stage {
@@ -409,7 +409,7 @@ impl Shared {
     }
 
     /// The background program: goes through the notes.
-    async fn judge(self: Arc<Self>, background: Background) {
+    async fn evaluate(self: Arc<Self>, background: Background) {
         let started = background.now();
         let mut turned = started;
         loop {
@@ -474,7 +474,7 @@ impl Shared {
         self.tell(network, &dropped, now);
     }
 
-    /// Has a switch drop packets; one that does not keep up is told with the next tick.
+    /// Has a switch drop packets; one that does not keep up gets the entry with the next tick.
     fn tell(&self, network: &Network, dropped: &Dropped, now: Instant) {
         let port = dropped.port;
         let (match_, options) = drop_entry(dropped, dropped.seconds_left(now));

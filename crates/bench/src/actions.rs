@@ -84,9 +84,7 @@ impl Effect {
     fn add_actions(&mut self, version: Version, mut actions: &[u8]) -> Option<()> {
         while !actions.is_empty() {
             let len = usize::from(be16(actions, 2)?);
-            let action = actions
-                .get(..len)
-                .filter(|_| len >= 8 && len.is_multiple_of(8))?;
+            let action = actions.get(..len).filter(|_| len >= 8 && len % 8 == 0)?;
             match version {
                 Version::V10 => self.add_action_10(action)?,
                 Version::V13 => self.add_action_13(action)?,

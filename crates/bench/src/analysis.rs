@@ -106,7 +106,7 @@ pub struct Little {
     pub rate_times_latency: f64,
     /// The second over the first; near 1 if the figures hold together.
     pub ratio: f64,
-    /// Whether replies came fast enough, beside the time measured, for the law to be judged by it.
+    /// Whether replies came fast enough, beside the time measured, for the law to apply.
     pub steady: bool,
 }
 

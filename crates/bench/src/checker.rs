@@ -5,7 +5,7 @@
 //! message for one packet-in, as some controllers send, answer it once.
 //!
 //! The common run of replies, all alike and in order, is taken by [`crate::template`]; the rest goes one by one to the
-//! judge here.
+//! full check here.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -242,8 +242,8 @@ impl Checker {
         count as usize * template.len()
     }
 
-    /// Judges one complete flow mod or packet-out. Calls `record(latency_ns, 1)` if it answers a packet-in.
-    pub fn judge(
+    /// Checks one complete flow mod or packet-out. Calls `record(latency_ns, 1)` if it answers a packet-in.
+    pub fn check(
         &mut self,
         message: &[u8],
         outstanding: &mut Outstanding,
@@ -343,7 +343,7 @@ impl Checker {
         faults.is_empty()
     }
 
-    /// Judges a flow mod that releases no buffer, and so answers nothing by itself, but is about packets of this load: it names
+    /// Checks a flow mod that releases no buffer, and so answers nothing by itself, but is about packets of this load: it names
     /// their destination. Which packet-in it was meant for follows from the source that it names.
     fn judge_beside(&self, reply: &Reply<'_>, outstanding: &Outstanding, tally: &mut Tally) {
         let is_ours = reply.matching.eth_dst() == Some(self.identity.destination());
@@ -407,7 +407,7 @@ mod tests {
         outstanding
     }
 
-    /// Checks `bytes` as a load thread does: runs as long as they last, then one message by the judge.
+    /// Checks `bytes` as a load thread does: runs as long as they last, then one message by the full check.
     fn check(checker: &mut Checker, outstanding: &mut Outstanding, bytes: &[u8]) -> (Tally, u64) {
         let (mut tally, mut recorded, end) = (Tally::default(), 0, bytes.len());
         let bytes = [bytes, &[0xa5; SLACK]].concat();
@@ -428,7 +428,7 @@ mod tests {
             else {
                 break;
             };
-            checker.judge(
+            checker.check(
                 &bytes[at..at + len],
                 outstanding,
                 1,
@@ -459,7 +459,7 @@ mod tests {
                 .collect();
             let first = answer(version, identity, 0, 2).len();
             let mut tally = Tally::default();
-            checker.judge(&bytes[..first], &mut outstanding, 1, &mut tally, |_, _| ());
+            checker.check(&bytes[..first], &mut outstanding, 1, &mut tally, |_, _| ());
             let rest = [&bytes[first..], &[0; SLACK]].concat();
             let taken = checker.take_run(
                 &rest,

@@ -85,7 +85,7 @@ impl Version {
 /// What hosts' addresses are, and in which order hosts send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addresses {
-    /// They count up, and all hosts of a switch take turns: cbench's way.
+    /// They count up, and all hosts of a switch send in turn: cbench's way.
     InTurn,
     /// They look random, and each packet-in is from a host drawn evenly.
     Random,
@@ -122,7 +122,7 @@ pub struct LoadConfig {
     pub switches: u32,
     /// When they send.
     pub mode: Mode,
-    /// The most packet-ins outstanding over all switches together, besides what each may have; they take turns at it.
+    /// The most packet-ins outstanding over all switches together, besides what each may have; they are served round-robin.
     pub most_outstanding: Option<u32>,
     /// What they speak.
     pub version: Version,

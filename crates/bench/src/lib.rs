@@ -9,7 +9,7 @@
 //!   ├ packet_in         what is sent, from a place in a sequence; hosts: from whom; frame: what kinds
 //!   ├ outstanding       what waits for its reply, and since when
 //!   ├ patience          when what waits is lost
-//!   ├ checker           which reply answers what; template: its fast path; reply, matching, actions: its judge
+//!   ├ checker           which reply answers what; template: its fast path; reply, matching, actions: the full check
 //!   ├ emulated_switch   the handshake and everything else a controller asks
 //!   └ recorder          latency, number outstanding, CPU time
 //! random    what is drawn

@@ -101,7 +101,7 @@ impl Limit {
         let event = epoll::EventData::new_u64(LISTENER);
         epoll::add(&epoll, &listener, event, epoll::EventFlags::IN)
             .map_err(Error::system("watch a socket"))?;
-        // As many as the system allows; a load that needs more is told by its own limit.
+        // As many as the system allows; a load that needs more gets an error from its own limit.
         let _ = [MAX_CONNECTIONS, 16_384, 4096]
             .into_iter()
             .any(|count| allow_open_files(count).is_ok());

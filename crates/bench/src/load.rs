@@ -224,7 +224,7 @@ impl Switch {
     }
 }
 
-/// A thread's share of [`LoadConfig::most_outstanding`], which its switches take turns at.
+/// A thread's share of [`LoadConfig::most_outstanding`], which its switches get round-robin.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     most: u64,
@@ -250,7 +250,7 @@ impl Share {
     }
 }
 
-/// When packet-ins are due in [`Mode::Rate`]: the switches take turns, evenly spaced.
+/// When packet-ins are due in [`Mode::Rate`]: the switches go round-robin, evenly spaced.
 struct Schedule {
     start_ns: u64,
     /// From one packet-in to the next, of all switches together.
@@ -318,7 +318,7 @@ impl<'a> Worker<'a> {
             epoll::add(&self.epoll, &socket, event, epoll::EventFlags::IN)
                 .map_err(Error::system("watch a socket"))?;
             self.switches[index].socket = Some(socket);
-            if (index + 1).is_multiple_of(self.config.connect_group_size as usize) {
+            if (index + 1).checked_rem(self.config.connect_group_size as usize) == Some(0) {
                 std::thread::sleep(self.config.connect_delay);
             }
         }
@@ -484,11 +484,10 @@ impl<'a> Worker<'a> {
     /// Lets switches send in turn, as long as the bound on all that is outstanding allows it.
     fn share_out(&mut self) {
         let mut passed = 0;
-        while let Some(share) = &mut self.share
-            && self.phase == Phase::Load
-            && share.used < share.most
-            && passed < self.switches.len()
-        {
+        while self.phase == Phase::Load && passed < self.switches.len() {
+            let Some(share) = self.share.as_mut().filter(|share| share.used < share.most) else {
+                break;
+            };
             let index = share.next;
             share.next = (index + 1) % self.switches.len();
             let switch = &mut self.switches[index];
@@ -522,9 +521,11 @@ impl<'a> Worker<'a> {
         let now_ns = self.clock.now_ns();
         let switches = self.switches.len() as u64;
         let first = schedule.next;
-        while let due_ns = due_ns(schedule.start_ns, schedule.step_ns, schedule.next)
-            && due_ns <= now_ns
-        {
+        loop {
+            let due_ns = due_ns(schedule.start_ns, schedule.step_ns, schedule.next);
+            if due_ns > now_ns {
+                break;
+            }
             let switch = &mut self.switches[(schedule.next % switches) as usize];
             if switch.socket.is_some() && switch.ready {
                 switch.due += 1;
@@ -767,7 +768,7 @@ impl<'a> Worker<'a> {
             let message = &self.input[at..at + len];
             at += len;
             if self.phase != Phase::Handshake && matches!(message[1], 13 | 14) {
-                checker.judge(message, outstanding, now_ns, &mut self.tally, record);
+                checker.check(message, outstanding, now_ns, &mut self.tally, record);
                 continue;
             }
             let event = session.handle_message(message, control);

@@ -1,4 +1,4 @@
-//! The checker as one would first write it: a map of what is outstanding, and one reply at a time. The judge of the
+//! The checker as one would first write it: a map of what is outstanding, and one reply at a time. The reference model for the
 //! fast one in tests.
 
 use std::collections::BTreeMap;

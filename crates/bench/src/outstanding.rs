@@ -181,9 +181,10 @@ impl Outstanding {
         self.head = head;
         match &mut self.times {
             SendTimes::Clock(batches) => {
-                while seq < head.seq
-                    && let Some(batch) = batches.front().copied()
-                {
+                while seq < head.seq {
+                    let Some(batch) = batches.front().copied() else {
+                        break;
+                    };
                     let end = batch.end.min(head.seq);
                     if end > seq {
                         record(now_ns.saturating_sub(batch.at_ns), end - seq);

@@ -1,4 +1,4 @@
-//! A controller's answer to a packet-in, read in full: the judge for everything that the fast path does not recognise.
+//! A controller's answer to a packet-in, read in full: the check of everything that the fast path does not recognise.
 //!
 //! Section numbers are those of OpenFlow 1.0.0 and 1.3.5.
 

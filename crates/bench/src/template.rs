@@ -1,9 +1,9 @@
 //! The fast path of the checker: replies that look like the last good one, compared whole.
 //!
 //! A controller answers one packet-in much like another: only xid, buffer id and source MAC differ, and for the next
-//! reply in order all three are known. So a reply that the judge found right becomes a template, and following
+//! reply in order all three are known. So a reply that passed the full check becomes a template, and following
 //! replies need not be read: all other bytes must equal the template's, and the three must be the expected ones. Then
-//! the reply is right for the same reasons. Anything else goes to the judge.
+//! the reply is right for the same reasons. Anything else goes to the full check.
 //!
 //! ```text
 //! while replies are left and packet-ins wait in order:
@@ -46,7 +46,7 @@ pub enum Check {
 }
 
 impl Template {
-    /// A template from a reply to the packet-in at `cursor` that the judge accepted; `None` if it is too long.
+    /// A template from a reply to the packet-in at `cursor` that passed the full check; `None` if it is too long.
     pub fn from_reply(
         message: &[u8],
         reply: &Reply<'_>,
@@ -58,7 +58,7 @@ impl Template {
         mask[..message.len()].fill(0xff);
         mask[4..8].fill(0);
         mask[reply.buffer_at..reply.buffer_at + 4].fill(0);
-        // A controller whose match names some other MAC is judged by that constant.
+        // A controller whose match names some other MAC is checked against that constant.
         let source = identity.source_bytes(cursor.source);
         let source_at = reply
             .eth_src_at()

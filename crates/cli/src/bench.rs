@@ -115,7 +115,7 @@ struct LoadArgs {
     /// Keep at most N packet-ins outstanding per switch
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     window: Option<u32>,
-    /// Keep at most N packet-ins outstanding over all switches together, which take turns
+    /// Keep at most N packet-ins outstanding over all switches together, which are served round-robin
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     outstanding: Option<u32>,
     /// Send R packet-ins per second from each switch, answered or not; latency counts from when they were due
@@ -245,7 +245,7 @@ enum Expected {
     Any,
 }
 
-/// Runs the benchmark. A failure is told in a sentence on standard error; the exit status is 0 only if the job was done
+/// Runs the benchmark. A failure is reported in a sentence on standard error; the exit status is 0 only if the job was done
 /// and, where replies were checked, none was wrong, and 130 if it was interrupted.
 pub fn run(args: BenchArgs) -> ExitCode {
     let done = match args.command {

@@ -115,11 +115,11 @@ fn parse_hex(text: &[u8]) -> Result<Vec<u8>, Error> {
             }
         }
     }
-    let (pairs, odd) = digits.as_chunks::<2>();
-    if !odd.is_empty() {
+    let pairs = digits.chunks_exact(2);
+    if !pairs.remainder().is_empty() {
         return Err(Error::OddDigits);
     }
-    Ok(pairs.iter().map(|[high, low]| high << 4 | low).collect())
+    Ok(pairs.map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 /// A byte that should have been text.

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use throughput::ThroughputArgs;
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 
 /// In lines that fit into every terminal.
 const WHAT_NEXT: &str = "
@@ -73,7 +73,7 @@ enum DemoCommand {
 struct ShowArgs {
     /// The network, as below
     #[arg(long, default_value = "torus,3,3", value_name = "SHAPE")]
-    topology: Shape,
+    topology: TopologySpec,
     /// Lines of text instead of the live view, as where the output is no terminal; the exit status tells whether all went well
     #[arg(long)]
     plain: bool,

@@ -461,11 +461,11 @@ fn flow_stats_request(text: &str) -> Result<FlowStatsRequest<'static>, ParseErro
 fn dump(client: &mut Client, request: FlowStatsRequest, out: &mut dyn Write) -> Result<(), Error> {
     for frame in client.multipart(MultipartRequestBody::Flow(request))? {
         let (_, message) = Message::decode(&frame).map_err(ClientError::from)?;
-        if let Message::MultipartReply(reply) = message
-            && let MultipartReplyBody::Flow(entries) = reply.body
-        {
-            for entry in entries.iter() {
-                writeln!(out, "{entry}")?;
+        if let Message::MultipartReply(reply) = message {
+            if let MultipartReplyBody::Flow(entries) = reply.body {
+                for entry in entries.iter() {
+                    writeln!(out, "{entry}")?;
+                }
             }
         }
     }

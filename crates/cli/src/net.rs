@@ -17,7 +17,7 @@ use urtica_controller::Controller;
 use urtica_net::{Net, NetConfig, NetError, PingAllReport};
 use urtica_socket::Address;
 use urtica_switch::FailMode;
-use urtica_topology::shapes::{Plan, Shape, ShapeError};
+use urtica_topology::spec::{Plan, SpecError, TopologySpec};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,7 +41,8 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 const TOLD_WITHIN: Duration = Duration::from_millis(300);
 
 /// What is said where a network has loops and hosts do not reach each other.
-const LOOPS: &str = "this network has loops, where what is flooded goes round; l2 and switches that learn need one without";
+const LOOPS: &str =
+    "this topology has loops, in which floods circulate; l2 and learning switches need one without";
 
 /// How often it is looked at whether somebody wants to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -67,7 +68,7 @@ enum NetCommand {
 struct ShowArgs {
     /// The network, as below.
     #[arg(required = true)]
-    topology: Option<Shape>,
+    topology: Option<TopologySpec>,
     /// The controller that switches connect to: tcp:HOST[:PORT] or unix:FILE [default: none].
     #[arg(long, value_name = "ADDR", conflicts_with = "apps")]
     controller: Option<Address>,
@@ -91,7 +92,7 @@ struct ShowArgs {
     /// Write a line for each frame and message.
     #[arg(long)]
     trace: bool,
-    /// Capture a cable's frames into a file, as in s1,s2=trunk.pcap. May be repeated.
+    /// Capture a link's frames into a file, as in s1,s2=trunk.pcap. May be repeated.
     #[arg(long, value_name = "A,B=FILE", value_parser = parse_capture)]
     pcap: Vec<(String, String, PathBuf)>,
 }
@@ -112,7 +113,7 @@ fn parse_capture(text: &str) -> Result<(String, String, PathBuf), String> {
         Some((a.to_owned(), b.to_owned(), file.into()))
     });
     parts.ok_or_else(|| {
-        format!("'{text}' names no cable and file; expected A,B=FILE, as in s1,s2=trunk.pcap")
+        format!("'{text}' names no link and file; expected A,B=FILE, as in s1,s2=trunk.pcap")
     })
 }
 
@@ -169,19 +170,19 @@ fn ping_all(net: &mut Net, hint: Option<&str>, signals: &Signals) -> Result<bool
 
 impl ShowArgs {
     fn build(&self) -> Result<Net, Box<dyn std::error::Error>> {
-        let shape = self.topology.as_ref().ok_or("no topology was given")?;
-        let plan = shape.plan()?;
-        // Names and options that cannot be are told of before anything is built.
+        let spec = self.topology.as_ref().ok_or("no topology was given")?;
+        let plan = spec.plan()?;
+        // Wrong names and options are reported before anything is built.
         let controller = with_apps(Controller::new(), &self.apps, &self.options)?;
-        if let Some(need) = need::check(&shape.to_string(), &plan, self.ping_all)? {
+        if let Some(need) = need::check(&spec.to_string(), &plan, self.ping_all)? {
             say(need);
         }
         let mut net = Net::new(&plan, self.config())?;
         say(format!(
-            "{shape}: {} switches, {} hosts, {} cables",
+            "{spec}: {} switches, {} hosts, {} links",
             net.switches().len(),
             net.hosts().len(),
-            net.cables().len()
+            net.links().len()
         ));
         watch::attach(&mut net, self.trace, &self.pcap)?;
         if !self.simulated {
@@ -196,8 +197,8 @@ impl ShowArgs {
     }
 
     /// What is said where hosts do not reach each other.
-    fn hint(&self) -> Result<Option<&'static str>, ShapeError> {
-        let plan = self.topology.as_ref().map(Shape::plan).transpose()?;
+    fn hint(&self) -> Result<Option<&'static str>, SpecError> {
+        let plan = self.topology.as_ref().map(TopologySpec::plan).transpose()?;
         Ok(plan.is_some_and(|plan| has_loops(&plan)).then_some(LOOPS))
     }
 
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_error_for_an_unknown_program_and_an_unknown_cable() {
+    fn there_is_an_error_for_an_unknown_program_and_an_unknown_link() {
         for (arguments, expected) in [
             (
                 &["single,2", "--apps=l9"][..],
@@ -365,7 +366,7 @@ mod tests {
             ),
             (
                 &["single,2", "--pcap=s1,s7=/dev/null"],
-                "no cable between 's1' and 's7'",
+                "no link between 's1' and 's7'",
             ),
         ] {
             let args = parse(arguments).unwrap();

@@ -89,7 +89,7 @@ enum ForwardingArg {
     Compiled,
     /// Compiled, but without machine code.
     Interpreted,
-    /// Packet by packet and table by table: slow, and the judge of the others.
+    /// Packet by packet and table by table: slow, and the reference model of the others.
     Plain,
 }
 

@@ -4,7 +4,7 @@
 //! works for any switch that can be asked, sends nothing through it, and changes none of its counters.
 //!
 //! The steps are those of the pipeline's plain form. The packet goes through the compiled form, too, in a pipeline of its
-//! own: which template finds its entry in each table is told, and if the two forms differed, that would be, too.
+//! own: the template that finds its entry in each table is printed, and so is any difference between the two forms.
 
 mod compiled;
 mod compose;
@@ -67,7 +67,7 @@ enum Error {
 }
 
 /// Holds what the compiled form has done against what the plain form has.
-fn judge(plain: Outcome, compiled: Option<Outcome>) -> Result<(), Error> {
+fn compare(plain: Outcome, compiled: Option<Outcome>) -> Result<(), Error> {
     match compiled {
         Some(compiled) if compiled != plain => Err(Error::Differing { plain, compiled }),
         _ => Ok(()),
@@ -105,7 +105,7 @@ impl TraceArgs {
             writeln!(out, "{line}")?;
         }
         // Where there are no lines, the port is down or does not receive: no form sees the packet.
-        judge(
+        compare(
             teller.outcome,
             compiled.filter(|_| !teller.lines.is_empty()),
         )
@@ -158,9 +158,10 @@ fn with_pipeline_fields(frame: &[u8], fields: &Match) -> Packet {
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.chars().filter(|letter| !letter.is_whitespace());
     let digits: Option<Vec<_>> = digits.map(|letter| letter.to_digit(16)).collect();
-    let (pairs, odd) = digits.as_ref()?.as_chunks::<2>();
-    let whole = odd.is_empty().then(|| pairs.iter());
-    Some(whole?.map(|[high, low]| (high << 4 | low) as u8).collect())
+    let digits = digits?;
+    let pairs = digits.chunks_exact(2);
+    let bytes = pairs.clone().map(|pair| (pair[0] << 4 | pair[1]) as u8);
+    pairs.remainder().is_empty().then(|| bytes.collect())
 }
 
 #[cfg(test)]
@@ -173,9 +174,9 @@ mod tests {
         let packet = Packet::new(PortNo(1), &[0xab; 14]);
         let mut sent = Outcome::default();
         sent.transmit(PortNo(2), &packet);
-        assert!(judge(sent.clone(), Some(sent.clone())).is_ok());
-        assert!(judge(sent.clone(), None).is_ok());
-        let error = judge(sent, Some(Outcome::default())).unwrap_err();
+        assert!(compare(sent.clone(), Some(sent.clone())).is_ok());
+        assert!(compare(sent.clone(), None).is_ok());
+        let error = compare(sent, Some(Outcome::default())).unwrap_err();
         let told = error.to_string();
         assert!(
             told.starts_with("THE COMPILED FORM DOES SOMETHING ELSE"),

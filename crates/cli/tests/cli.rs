@@ -440,10 +440,9 @@ fn capture() -> Vec<u8> {
     let tcp = "a8ca 19fd 00000064 00000001 5018ffff00000000";
     let frame = format!("{}0800{ip}{tcp}0414000800000001", "00".repeat(12));
     let digits: Vec<u8> = frame.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let (pairs, _) = digits.as_chunks::<2>();
-    let frame: Vec<u8> = pairs
-        .iter()
-        .map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap())
+    let frame: Vec<u8> = digits
+        .chunks_exact(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
         .collect();
     let mut file = pcap_file::pcap::PcapWriter::new(Vec::new()).unwrap();
     let packet = pcap_file::pcap::PcapPacket::new(Default::default(), frame.len() as u32, &frame);

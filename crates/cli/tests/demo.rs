@@ -4,13 +4,13 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// What all shapes but those without a loop are told, in this order.
+/// What all topologies but those without a loop are told, in this order.
 const SCENES: [&str; 7] = [
     "\n1. Switches join",
     "\n2. Every host pings every other. Nobody knows the way yet.",
     "\n3. The same again",
     "\n4. Hosts talk",
-    "\n5. The busiest cable, ",
+    "\n5. The busiest link, ",
     "\n6. Every host pings every other, around the cut.",
     "\n7. ",
 ];
@@ -55,7 +55,7 @@ fn the_scenes_come_in_order_and_their_figures_make_sense() {
     );
     assert_eq!(told.matches("72 of 72 pings answered").count(), 3, "{told}");
     assert!(
-        told.contains("9 of 9 switches have joined and 18 of 18 cables are found"),
+        told.contains("9 of 9 switches have joined and 18 of 18 links are found"),
         "{told}"
     );
     assert!(number_before(&told, " flows/s") > 0.0);
@@ -94,11 +94,11 @@ fn the_same_seed_tells_the_same() {
 }
 
 #[test]
-fn other_shapes_are_shown_too() {
-    for shape in ["ring,5", "mesh,4", "fattree,4", "torus,3,4"] {
-        let told = told(&["--topology", shape]);
+fn other_specs_are_shown_too() {
+    for spec in ["ring,5", "mesh,4", "fattree,4", "torus,3,4"] {
+        let told = told(&["--topology", spec]);
         assert!(
-            told.starts_with(shape) && told.contains("all traffic flowed again"),
+            told.starts_with(spec) && told.contains("all traffic flowed again"),
             "{told}"
         );
     }
@@ -106,27 +106,27 @@ fn other_shapes_are_shown_too() {
 
 #[test]
 fn where_there_is_no_loop_nothing_is_cut() {
-    for shape in ["single,3", "linear,4", "tree,depth=2,fanout=2"] {
-        let told = told(&["--topology", shape]);
-        assert!(told.contains("No cable is cut"), "{told}");
+    for spec in ["single,3", "linear,4", "tree,depth=2,fanout=2"] {
+        let told = told(&["--topology", spec]);
+        assert!(told.contains("No link is cut"), "{told}");
         assert!(!told.contains("busiest"), "{told}");
     }
 }
 
 #[test]
 fn a_network_that_cannot_be_shown_is_a_sentence() {
-    for (shape, expected) in [
+    for (spec, expected) in [
         ("single,1", "expected 2 to 64 hosts"),
         ("linear,90", "expected 2 to 64 hosts"),
         ("star,4", "is not a topology"),
     ] {
-        let output = urtica(&["--topology", shape]);
+        let output = urtica(&["--topology", spec]);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(
             !output.status.success() && output.stdout.is_empty(),
-            "{shape}"
+            "{spec}"
         );
-        assert!(errors.contains(expected), "{shape}: {errors}");
+        assert!(errors.contains(expected), "{spec}: {errors}");
     }
 }
 
@@ -137,7 +137,7 @@ fn the_readme_shows_what_is_told() {
     let (shown, _) = shown.split_once("```").unwrap();
     let without_figures = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "#");
     let told = without_figures(&told(&[]));
-    // Which cable is the busiest, and so which way packets go, may be another one day.
+    // Which link is the busiest, and so which way packets go, may be another one day.
     let is_fixed = |line: &&str| *line != "…" && !line.contains("went by");
     for line in shown.lines().filter(is_fixed) {
         let start = line.trim_end_matches('…');

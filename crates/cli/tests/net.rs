@@ -118,7 +118,7 @@ fn a_controller_that_is_not_there_is_told() {
 }
 
 #[test]
-fn a_capture_holds_what_went_through_the_cable() {
+fn a_capture_holds_what_went_through_the_link() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trunk.pcap");
     let capture = format!("s1,s2={}", file.display());
@@ -221,7 +221,7 @@ fn what_is_planted_is_found_and_its_seed_shows_it_again() {
     let (status, told) = simulate(&[&planted[..], &["--seed", "1", "--seeds", "5"]].concat());
     assert_eq!(status, Some(1), "{told}");
     assert!(
-        told.contains("nothing is left over at rest")
+        told.contains("nothing is left over when the network is quiescent")
             && told.contains(" --plant forgotten-entries"),
         "{told}"
     );
@@ -306,7 +306,7 @@ fn unknown_topologies_and_programs_are_sentences() {
         ),
         (
             &["net", "simulate", "--only", "fault-1,moths"],
-            "'moths' is no part of a run; expected one such as fault-0 or flow-3",
+            "'moths' names no fault and no flow of a run; expected for example fault-0 or flow-3",
         ),
     ] {
         let output = urtica(arguments);
@@ -378,7 +378,7 @@ fn the_exit_status_tells_that_a_command_from_a_pipe_went_wrong() {
     for (command, expected) in [
         ("dance", "there is no command 'dance'"),
         ("h1 ping -c1 h9", "there is no host 'h9'"),
-        ("link h1 h2 down", "there is no cable between 'h1' and 'h2'"),
+        ("link h1 h2 down", "there is no link between 'h1' and 'h2'"),
         (
             "switch s1 stop\npingall",
             "h1 -> X\nh2 -> X\n*** Results: 100% dropped (0/2 received)",
@@ -417,7 +417,7 @@ fn pings_streams_and_entries_are_told() {
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
-    // At rest the entry is left that sends the rest to the controller.
+    // When the network is quiescent the entry is left that sends the rest to the controller.
     let last = told.lines().last().unwrap();
     assert!(
         last.ends_with("priority=0 actions=CONTROLLER:65535"),
@@ -454,9 +454,9 @@ fn a_network_that_does_not_fit_is_refused_before_it_is_built() {
 
 /// The most memory that a network of one switch has taken, in kilobytes, when it is built.
 fn peak_kb(hosts: u32) -> u64 {
-    let shape = format!("single,{hosts}");
+    let spec = format!("single,{hosts}");
     let mut child = Command::new(env!("CARGO_BIN_EXE_urtica"))
-        .args(["net", &shape, "--simulated"])
+        .args(["net", &spec, "--simulated"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -77,14 +77,12 @@ pub fn admit(level: Level, about: impl Hash) -> Option<Suppressed> {
 macro_rules! thinned {
     ($level:ident, $about:expr, $($line:tt)+) => {{
         const LEVEL: $crate::tracing::Level = $crate::tracing::Level::$level;
-        if $crate::tracing::event_enabled!(LEVEL)
-            && let Some(left_out) = $crate::admit(LEVEL, $about)
-        {
+        if $crate::tracing::event_enabled!(LEVEL) { if let Some(left_out) = $crate::admit(LEVEL, $about) {
             if let Some(suppressed) = left_out.elsewhere() {
                 $crate::tracing::event!(LEVEL, suppressed, "log lines about others were left out");
             }
             $crate::tracing::event!(LEVEL, suppressed = left_out.here(), $($line)+);
-        }
+        } }
     }};
 }
 

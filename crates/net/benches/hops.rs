@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
 use urtica_net::{Datagrams, HostId, Net, NetConfig};
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Action, Match, PacketIn, PortNo};
 
 /// How long datagrams are sent, by the network's clock; and under `cargo test`.
@@ -40,22 +40,22 @@ impl SwitchHandler for Standing {
 fn main() {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let time = if is_bench { TIME } else { TIME_IN_TESTS };
-    for shape in ["linear,2", "linear,16", "tree,depth=4,fanout=2"] {
-        let (hops, took) = measure(shape, time);
+    for spec in ["linear,2", "linear,16", "tree,depth=4,fanout=2"] {
+        let (hops, took) = measure(spec, time);
         if is_bench {
             let rate = hops as f64 / took.as_secs_f64() / 1e6;
-            println!("{shape:24} {hops:>10} hops in {took:>8.3?}: {rate:.2} million a second");
+            println!("{spec:24} {hops:>10} hops in {took:>8.3?}: {rate:.2} million a second");
         }
     }
 }
 
 /// Has each host send to one far away; returns how many hops there were, and how long they took.
-fn measure(shape: &str, time: Duration) -> (u64, Duration) {
-    let plan = shape
-        .parse::<Shape>()
-        .and_then(|shape| shape.plan())
+fn measure(spec: &str, time: Duration) -> (u64, Duration) {
+    let plan = spec
+        .parse::<TopologySpec>()
+        .and_then(|spec| spec.plan())
         .expect("it is a topology");
-    let mut net = Net::new(&plan, NetConfig::default()).expect("a shape's plan is a network");
+    let mut net = Net::new(&plan, NetConfig::default()).expect("the plan is a network");
     let controller = Controller::new().program(|_: &SwitchInfo| Standing);
     net.start_controller(controller).expect("it has a program");
     net.run_for(Duration::from_millis(500));
@@ -95,8 +95,6 @@ fn pairs(net: &Net) -> Vec<(HostId, HostId)> {
 }
 
 fn hops(net: &Net) -> u64 {
-    let counters = net
-        .cables()
-        .filter_map(|cable| net.link_counters(cable).ok());
+    let counters = net.links().filter_map(|link| net.link_counters(link).ok());
     counters.flatten().map(|link| link.arrived).sum()
 }

@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The judge is a stable sort.
+        /// The reference is a stable sort.
         #[test]
         fn things_come_by_time_and_then_as_they_were_put(times in prop::collection::vec(0..20_u64, 0..60)) {
             let mut agenda = Agenda::new();

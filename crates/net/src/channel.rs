@@ -269,7 +269,7 @@ mod tests {
     }
 
     proptest! {
-        /// The judge is what was put in.
+        /// The reference is what was put in.
         #[test]
         fn bytes_come_out_in_order_however_they_are_cut(
             seed: u64,

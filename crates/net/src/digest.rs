@@ -3,7 +3,7 @@
 //! It tells runs apart that differ by accident. Who wants them to agree finds ones that do.
 
 use crate::watch::{Event, Watcher};
-use crate::{CableId, End, SwitchId};
+use crate::{End, LinkId, SwitchId};
 use std::fmt;
 use std::time::Duration;
 
@@ -44,12 +44,12 @@ impl Digest {
         }
     }
 
-    fn add_frame(&mut self, kind: u64, CableId(cable): CableId, end: End, frame: &[u8]) {
+    fn add_frame(&mut self, kind: u64, LinkId(link): LinkId, end: End, frame: &[u8]) {
         let (owner, port) = match end {
             End::Switch(SwitchId(switch), port_no) => (u64::from(switch), u64::from(port_no.0)),
             End::Host(host) => (u64::from(host.0), u64::MAX),
         };
-        self.add_words([kind, cable.into(), owner, port]);
+        self.add_words([kind, link.into(), owner, port]);
         self.add_bytes(frame);
     }
 
@@ -64,14 +64,14 @@ impl Watcher for Digest {
         self.events += 1;
         self.add(now.as_nanos() as u64);
         match *event {
-            Event::Sent(cable, end, frame) => self.add_frame(0, cable, end, frame),
-            Event::Arrived(cable, end, frame) => self.add_frame(1, cable, end, frame),
-            Event::Lost(cable, loss, frame) => {
-                self.add_words([2, cable.0.into(), loss as u64]);
+            Event::Sent(link, end, frame) => self.add_frame(0, link, end, frame),
+            Event::Arrived(link, end, frame) => self.add_frame(1, link, end, frame),
+            Event::Lost(link, loss, frame) => {
+                self.add_words([2, link.0.into(), loss as u64]);
                 self.add_bytes(frame);
             }
-            Event::Cut(cable) => self.add_words([3, cable.0.into()]),
-            Event::Repaired(cable) => self.add_words([4, cable.0.into()]),
+            Event::Cut(link) => self.add_words([3, link.0.into()]),
+            Event::Repaired(link) => self.add_words([4, link.0.into()]),
             Event::SwitchStopped(switch) => self.add_control(5, switch, &[]),
             Event::SwitchStarted(switch) => self.add_control(6, switch, &[]),
             Event::ControllerStopped => self.add(7),
@@ -80,7 +80,7 @@ impl Watcher for Digest {
             Event::Disconnected(switch, reason) => self.add_control(10, switch, reason.as_bytes()),
             Event::ToSwitch(switch, bytes) => self.add_control(11, switch, bytes),
             Event::ToController(switch, bytes) => self.add_control(12, switch, bytes),
-            Event::Moved(cable, end) => self.add_frame(13, cable, end, &[]),
+            Event::Moved(link, end) => self.add_frame(13, link, end, &[]),
         }
         Ok(())
     }
@@ -102,22 +102,22 @@ mod tests {
     #[test]
     fn everything_about_an_event_counts() {
         let frame = &[1, 2, 3][..];
-        let (cable, host) = (CableId(0), End::Host(HostId(0)));
+        let (link, host) = (LinkId(0), End::Host(HostId(0)));
         let ms = Duration::from_millis;
         let events = [
-            (ms(1), Event::Sent(cable, host, frame)),
-            (ms(2), Event::Sent(cable, host, frame)),
-            (ms(1), Event::Sent(CableId(1), host, frame)),
-            (ms(1), Event::Sent(cable, End::Host(HostId(1)), frame)),
-            (ms(1), Event::Sent(cable, host, &[1, 2])),
-            (ms(1), Event::Sent(cable, host, &[1, 2, 4])),
-            (ms(1), Event::Arrived(cable, host, frame)),
-            (ms(1), Event::Lost(cable, Loss::Cut, frame)),
-            (ms(1), Event::Lost(cable, Loss::Drawn, frame)),
+            (ms(1), Event::Sent(link, host, frame)),
+            (ms(2), Event::Sent(link, host, frame)),
+            (ms(1), Event::Sent(LinkId(1), host, frame)),
+            (ms(1), Event::Sent(link, End::Host(HostId(1)), frame)),
+            (ms(1), Event::Sent(link, host, &[1, 2])),
+            (ms(1), Event::Sent(link, host, &[1, 2, 4])),
+            (ms(1), Event::Arrived(link, host, frame)),
+            (ms(1), Event::Lost(link, Loss::Cut, frame)),
+            (ms(1), Event::Lost(link, Loss::Drawn, frame)),
             (ms(1), Event::ToSwitch(SwitchId(0), frame)),
             (ms(1), Event::ToController(SwitchId(0), frame)),
             (ms(1), Event::ControllerStopped),
-            (ms(1), Event::Cut(cable)),
+            (ms(1), Event::Cut(link)),
         ];
         let hashes = events.map(|(now, event)| {
             let mut digest = Digest::new();

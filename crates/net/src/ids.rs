@@ -10,11 +10,11 @@ pub struct SwitchId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub(crate) u32);
 
-/// A cable, both links of it: first those between switches by their place in the plan, then each host's.
+/// A full-duplex link: first those between switches by their place in the plan, then each host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CableId(pub(crate) u32);
+pub struct LinkId(pub(crate) u32);
 
-/// What a cable is plugged into.
+/// What a link is plugged into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum End {
     /// A switch's port.
@@ -35,7 +35,7 @@ impl HostId {
     }
 }
 
-impl CableId {
+impl LinkId {
     pub(crate) fn place(self) -> usize {
         self.0 as usize
     }

@@ -4,17 +4,17 @@ use crate::agenda::Agenda;
 use crate::channel::Way;
 use crate::frame::Spare;
 use crate::watch::{Event, Watcher};
-use crate::{CableId, Draw, HostId, SwitchId};
+use crate::{Draw, HostId, LinkId, SwitchId};
 use std::time::Duration;
 
 /// What can be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Frames come out of a cable, at its first or its second end.
-    Cable(CableId, u8),
+    /// Frames come out of a link, at its first or its second end.
+    Link(LinkId, u8),
     /// A switch takes in what has come.
     Poll(SwitchId),
-    /// A switch is told the time, if it is still in this life.
+    /// A switch is given the time, if it is still in this life.
     Tick(SwitchId, u16),
     /// A switch notices which of its ports have links, if it is still in this life.
     Carrier(SwitchId, u16),
@@ -26,7 +26,7 @@ pub(crate) enum Due {
     Connect(SwitchId),
     /// The controller goes on with what has come to it.
     Controller,
-    /// The controller is told the time.
+    /// The controller is given the time.
     ControllerTick,
 }
 
@@ -84,7 +84,7 @@ impl Kernel {
         self.put(self.now_ns + to_ns(delay), due);
     }
 
-    /// Has somebody look on from now on.
+    /// Adds a watcher.
     pub fn watch(&mut self, watcher: Box<dyn Watcher>) {
         self.watchers.push(watcher);
     }
@@ -101,10 +101,10 @@ impl Kernel {
     fn tell_all(&mut self, event: &Event<'_>) {
         let now = self.now();
         for watcher in &mut self.watchers {
-            if let Err(sentence) = watcher.see(now, event)
-                && self.broken.is_none()
-            {
-                self.broken = Some(Broken { at: now, sentence });
+            if let Err(sentence) = watcher.see(now, event) {
+                if self.broken.is_none() {
+                    self.broken = Some(Broken { at: now, sentence });
+                }
             }
         }
     }

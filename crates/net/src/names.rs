@@ -1,13 +1,13 @@
 //! What people call the parts of a network.
 
-use crate::{CableId, End, HostId, Net, SwitchId};
+use crate::{End, HostId, LinkId, Net, SwitchId};
 
 /// The names of one network's parts, for those who tell of it while it changes. What another network has is `?`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     switches: Vec<String>,
     hosts: Vec<String>,
-    cables: Vec<[End; 2]>,
+    links: Vec<[End; 2]>,
 }
 
 impl Names {
@@ -20,17 +20,14 @@ impl Names {
         Self {
             switches: switches.map(owned).collect(),
             hosts: hosts.map(owned).collect(),
-            cables: net
-                .cables()
-                .filter_map(|cable| net.ends(cable).ok())
-                .collect(),
+            links: net.links().filter_map(|link| net.ends(link).ok()).collect(),
         }
     }
 
-    /// A host's cable is in another port now.
-    pub fn move_host(&mut self, cable: CableId, to: End) {
-        if let Some([_, far_end]) = self.cables.get_mut(cable.place()) {
-            *far_end = to;
+    /// A host's link is in another port now.
+    pub fn move_host(&mut self, link: LinkId, to: End) {
+        if let Some([_, switch_end]) = self.links.get_mut(link.place()) {
+            *switch_end = to;
         }
     }
 
@@ -53,16 +50,16 @@ impl Names {
     }
 
     /// `s1:2 = s2:1`.
-    pub fn cable(&self, cable: CableId) -> String {
-        match self.cables.get(cable.place()) {
+    pub fn link(&self, link: LinkId) -> String {
+        match self.links.get(link.place()) {
             Some(&[one, other]) => format!("{} = {}", self.end(one), self.end(other)),
             None => "?".to_owned(),
         }
     }
 
-    /// The other end of a cable.
-    pub fn other(&self, cable: CableId, end: End) -> End {
-        match self.cables.get(cable.place()) {
+    /// The other end of a link.
+    pub fn other(&self, link: LinkId, end: End) -> End {
+        match self.links.get(link.place()) {
             Some(&[one, other]) if one == end => other,
             Some(&[one, _]) => one,
             None => end,

@@ -2,12 +2,12 @@
 
 use crate::frame::{Frame, Spare};
 use crate::port::{PortSpec, SwitchSide};
-use crate::{CableId, Draw};
+use crate::{Draw, LinkId};
 use std::time::Duration;
 use urtica_switch::{Description, Switch, SwitchConfig};
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
-/// A switch, its ports, and the cables in them.
+/// A switch, its ports, and the links in them.
 pub(crate) struct Node {
     pub name: String,
     pub datapath_id: DatapathId,
@@ -29,10 +29,10 @@ pub(crate) struct Port {
     pub speed_kbps: u32,
 }
 
-/// The cable in a port, and which end of it.
+/// The link in a port, and which end of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plug {
-    pub cable: CableId,
+    pub link: LinkId,
     pub end: usize,
 }
 

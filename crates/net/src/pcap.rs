@@ -1,6 +1,6 @@
-//! Captures: what goes through a cable, for Wireshark.
+//! Captures: what goes through a link, for Wireshark.
 
-use crate::CableId;
+use crate::LinkId;
 use crate::watch::{Event, Watcher};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
@@ -10,18 +10,18 @@ use std::time::Duration;
 /// Frames longer than this would be cut in files; none is.
 const SNAP_LEN: u32 = 256 << 10;
 
-/// Records all frames that are sent into one cable, those that are lost in it included, with the network's time.
+/// Records all frames that are sent into one link, those that are lost in it included, with the network's time.
 pub struct Capture<W: Write> {
-    cable: CableId,
+    link: LinkId,
     writer: PcapWriter<W>,
 }
 
 impl<W: Write> Capture<W> {
-    /// A capture of this cable.
+    /// A capture of this link.
     ///
     /// # Errors
     /// Where the file's header cannot be written.
-    pub fn new(cable: CableId, out: W) -> Result<Self, PcapError> {
+    pub fn new(link: LinkId, out: W) -> Result<Self, PcapError> {
         let header = PcapHeader {
             snaplen: SNAP_LEN,
             datalink: DataLink::ETHERNET,
@@ -30,7 +30,7 @@ impl<W: Write> Capture<W> {
             ..PcapHeader::default()
         };
         let writer = PcapWriter::with_header(out, header)?;
-        Ok(Self { cable, writer })
+        Ok(Self { link, writer })
     }
 }
 
@@ -38,10 +38,10 @@ impl<W: Write> Watcher for Capture<W> {
     /// # Errors
     /// Where a frame cannot be written.
     fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
-        let Event::Sent(cable, _, frame) = *event else {
+        let Event::Sent(link, _, frame) = *event else {
             return Ok(());
         };
-        if cable != self.cable {
+        if link != self.link {
             return Ok(());
         }
         let packet = PcapPacket::new(now, frame.len() as u32, frame);

@@ -4,7 +4,7 @@
 //! sent comes out by [`SwitchSide::exchange`], all ports' frames in the order in which they were sent. [`NetPort`] is the back end
 //! that the switch has.
 //!
-//! **Why not [`urtica_switch::port::memory`].** That one has a queue and a lock for each direction of each cable; here the network looks
+//! **Why not [`urtica_switch::port::memory`].** That one has a queue and a lock for each direction of each link; here the network looks
 //! at everything that a switch has sent at once, and buffers go round.
 //!
 //! **Cost.** A lock that nobody else wants for a burst received, one for each frame sent and one for each exchange; a copy of each
@@ -43,10 +43,10 @@ pub(crate) struct SwitchSide {
     sent: Arc<Mutex<Sent>>,
 }
 
-/// Where a cable is plugged in.
+/// Where a link is plugged in.
 #[derive(Default)]
 struct Socket {
-    has_link: AtomicBool,
+    has_carrier: AtomicBool,
     /// How many frames there are in `queue`.
     waiting: AtomicUsize,
     queue: Mutex<VecDeque<Frame>>,
@@ -95,8 +95,8 @@ impl SwitchSide {
     }
 
     /// Says whether a port has a link.
-    pub fn set_link(&self, place: usize, has_link: bool) {
-        self.ports[place].has_link.store(has_link, Relaxed);
+    pub fn set_carrier(&self, place: usize, has_carrier: bool) {
+        self.ports[place].has_carrier.store(has_carrier, Relaxed);
     }
 
     /// A frame has come in by a port. Gives it back where there is no room.
@@ -141,7 +141,7 @@ impl PortIo for NetPort {
     }
 
     fn is_up(&self) -> bool {
-        self.socket.has_link.load(Relaxed)
+        self.socket.has_carrier.load(Relaxed)
     }
 
     fn speed_kbps(&self) -> u32 {
@@ -189,8 +189,8 @@ mod tests {
             speed_kbps: 0,
         };
         let (side, ports) = SwitchSide::new(&[spec("a"), spec("b")]);
-        side.set_link(0, true);
-        side.set_link(1, true);
+        side.set_carrier(0, true);
+        side.set_carrier(1, true);
         (side, ports)
     }
 
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn nothing_is_sent_without_a_link() {
         let (side, mut ports) = two_ports();
-        side.set_link(0, false);
+        side.set_carrier(0, false);
         assert!(!ports[0].is_up() && !ports[0].send(&[1; 60]));
         assert_eq!(sent(&side), []);
     }

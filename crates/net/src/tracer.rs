@@ -37,8 +37,8 @@ impl<W: Write> Tracer<W> {
 
 impl<W: Write> Watcher for Tracer<W> {
     fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
-        if let Event::Moved(cable, end) = *event {
-            self.names.move_host(cable, end);
+        if let Event::Moved(link, end) = *event {
+            self.names.move_host(link, end);
         }
         let line = tell(&self.names, event);
         let _ = writeln!(self.out, "{:12.6} {line}", now.as_secs_f64());
@@ -49,25 +49,25 @@ impl<W: Write> Watcher for Tracer<W> {
 /// An event, in a line.
 fn tell(names: &Names, event: &Event<'_>) -> String {
     match *event {
-        Event::Sent(cable, end, frame) => {
-            let [from, to] = [end, names.other(cable, end)].map(|end| names.end(end));
+        Event::Sent(link, end, frame) => {
+            let [from, to] = [end, names.other(link, end)].map(|end| names.end(end));
             format!("{from:10} -> {to:10} {}", summary(frame))
         }
-        Event::Arrived(cable, end, frame) => {
-            let [to, from] = [end, names.other(cable, end)].map(|end| names.end(end));
+        Event::Arrived(link, end, frame) => {
+            let [to, from] = [end, names.other(link, end)].map(|end| names.end(end));
             format!("{to:10} <- {from:10} {}", summary(frame))
         }
-        Event::Lost(cable, loss, frame) => {
+        Event::Lost(link, loss, frame) => {
             format!(
                 "{} lost, {}: {}",
-                names.cable(cable),
+                names.link(link),
                 cause(loss),
                 summary(frame)
             )
         }
-        Event::Cut(cable) => format!("{} is cut", names.cable(cable)),
-        Event::Repaired(cable) => format!("{} is repaired", names.cable(cable)),
-        Event::Moved(cable, _) => format!("{} is plugged in", names.cable(cable)),
+        Event::Cut(link) => format!("{} is cut", names.link(link)),
+        Event::Repaired(link) => format!("{} is repaired", names.link(link)),
+        Event::Moved(link, _) => format!("{} is plugged in", names.link(link)),
         Event::SwitchStopped(switch) => format!("{} is switched off", names.switch(switch)),
         Event::SwitchStarted(switch) => format!("{} is switched on", names.switch(switch)),
         Event::ControllerStopped => "the controller is gone".to_owned(),
@@ -162,14 +162,14 @@ fn messages(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CableId, End, HostId, NetConfig, SwitchId};
-    use urtica_topology::shapes::Shape;
+    use crate::{End, HostId, LinkId, NetConfig, SwitchId};
+    use urtica_topology::spec::TopologySpec;
     use urtica_wire::packet::{Arp, Ethernet};
     use urtica_wire::{MacAddr, PortNo};
 
     #[test]
     fn events_are_lines_with_names() {
-        let plan = "linear,2".parse::<Shape>().unwrap().plan().unwrap();
+        let plan = "linear,2".parse::<TopologySpec>().unwrap().plan().unwrap();
         let net = Net::new(&plan, NetConfig::default()).unwrap();
         let names = Names::of(&net);
         let mac = MacAddr::new([2, 0, 0, 0, 0, 1]);
@@ -182,11 +182,11 @@ mod tests {
         header.write(&mut frame);
         let [one, two] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(Into::into);
         Arp::request(mac, one, two).write(&mut frame);
-        let (trunk, h1) = (CableId(0), End::Host(HostId(0)));
+        let (trunk, h1) = (LinkId(0), End::Host(HostId(0)));
         let echo = [4, 2, 0, 8, 0, 0, 0, 1];
         for (event, expected) in [
             (
-                Event::Sent(CableId(1), h1, &frame),
+                Event::Sent(LinkId(1), h1, &frame),
                 "h1         -> s1:1       ARP who has 10.0.0.2? tell 10.0.0.1",
             ),
             (
@@ -198,7 +198,7 @@ mod tests {
                 "s2:2 = s1:2 lost, by chance: 3 bytes",
             ),
             (Event::Cut(trunk), "s2:2 = s1:2 is cut"),
-            (Event::Moved(CableId(1), h1), "h1 = s1:1 is plugged in"),
+            (Event::Moved(LinkId(1), h1), "h1 = s1:1 is plugged in"),
             (Event::SwitchStopped(SwitchId(1)), "s2 is switched off"),
             (
                 Event::Disconnected(SwitchId(0), "it broke"),

@@ -3,7 +3,7 @@
 //! Captures, the tracer, the hash over a whole run and the invariants of the
 //! simulation are all [`Watcher`]s, and may be put on and left out as one likes. A network that nobody watches makes no events.
 
-use crate::{CableId, End, SwitchId};
+use crate::{End, LinkId, SwitchId};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,18 +20,18 @@ pub trait Watcher {
 /// What can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A frame was sent into a cable at this end.
-    Sent(CableId, End, &'a [u8]),
-    /// A frame has come out of a cable at this end.
-    Arrived(CableId, End, &'a [u8]),
-    /// A frame was lost in a cable, or at the end of it.
-    Lost(CableId, Loss, &'a [u8]),
-    /// A cable was cut.
-    Cut(CableId),
-    /// A cable was repaired.
-    Repaired(CableId),
-    /// A host's cable was taken out, and put into this port.
-    Moved(CableId, End),
+    /// A frame was sent into a link at this end.
+    Sent(LinkId, End, &'a [u8]),
+    /// A frame has come out of a link at this end.
+    Arrived(LinkId, End, &'a [u8]),
+    /// A frame was lost in a link, or at the end of it.
+    Lost(LinkId, Loss, &'a [u8]),
+    /// A link was cut.
+    Cut(LinkId),
+    /// A link was repaired.
+    Repaired(LinkId),
+    /// A host's link was taken out, and put into this port.
+    Moved(LinkId, End),
     /// A switch was switched off.
     SwitchStopped(SwitchId),
     /// A switch was switched on, with empty tables.
@@ -53,11 +53,11 @@ pub enum Event<'a> {
 /// Why a frame was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Loss {
-    /// The cable loses some.
+    /// The link loses some.
     Drawn,
-    /// The cable is cut, or an end of it switched off.
+    /// The link is cut, or an end of it switched off.
     Cut,
-    /// More was sent than the cable carries, and its queue was full.
+    /// More was sent than the link carries, and its queue was full.
     QueueFull,
     /// The switch at the end did not take in what had come before.
     SwitchBusy,

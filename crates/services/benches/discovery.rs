@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use urtica_controller::{ConnectionId, Controller, Embedded};
 use urtica_services::{Discovery, DiscoveryConfig};
-use urtica_topology::shapes::Shape;
-use urtica_topology::{Link, PortId, Topology};
+use urtica_topology::spec::TopologySpec;
+use urtica_topology::{DirectedLink, PortId, Topology};
 use urtica_wire::{
     Action, BufferId, Capabilities, DatapathId, Features, List, MacAddr, Match, Message,
     MultipartFlags, MultipartReply, MultipartReplyBody, PacketIn, PacketInReason, Port, PortNo,
@@ -25,24 +25,26 @@ const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let (switches, rounds) = if is_measuring { (1000, 11) } else { (20, 1) };
-    let tree: Shape = "tree,depth=3,fanout=3".parse().expect("it is a shape");
+    let tree: TopologySpec = "tree,depth=3,fanout=3"
+        .parse()
+        .expect("it is a topology specification");
     let tree = tree.plan().expect("its sizes are small").topology();
     measure("tree of depth 3 and fanout 3", &tree, 9 * rounds);
-    let name = format!("{switches} switches, three cables to each");
+    let name = format!("{switches} switches, three links to each");
     measure(&name, &circles(switches), rounds);
 }
 
-/// Each switch has cables to three that follow it, near and far.
+/// Each switch has links to three that follow it, near and far.
 fn circles(switches: u64) -> Topology {
-    let cable = |switch: u64, (place, distance): (u32, u64)| {
+    let link = |switch: u64, (place, distance): (u32, u64)| {
         let other = (switch - 1 + distance) % switches + 1;
         let from = PortId::new(DatapathId(switch), PortNo(place));
-        let link = Link::new(from, PortId::new(DatapathId(other), PortNo(place + 3)));
+        let link = DirectedLink::new(from, PortId::new(DatapathId(other), PortNo(place + 3)));
         [link, link.reversed()]
     };
     let distances = [(1, 1), (2, switches / 7), (3, switches / 3)];
     let links =
-        (1..=switches).flat_map(|switch| distances.into_iter().flat_map(move |d| cable(switch, d)));
+        (1..=switches).flat_map(|switch| distances.into_iter().flat_map(move |d| link(switch, d)));
     Topology::new((1..=switches).map(DatapathId), links)
 }
 
@@ -53,7 +55,7 @@ fn measure(name: &str, topology: &Topology, rounds: usize) {
     println!(
         "{name}: {} links known {:?} after the first hello, {:?} after the last switch was up (median of {rounds}); \
          {} probes, {} publications",
-        topology.links().len(),
+        topology.directed_links().len(),
         time.elapsed,
         time.since_last_up,
         time.probes,
@@ -72,7 +74,9 @@ struct Time {
 fn discover(topology: &Topology) -> Time {
     let mut network = Network::new(topology);
     let mut last_up = network.started;
-    while network.discovery.topology().load().links().len() < topology.links().len() {
+    while network.discovery.topology().load().directed_links().len()
+        < topology.directed_links().len()
+    {
         network.take_turn();
         if network.joined < topology.switches().len() {
             last_up = Instant::now();
@@ -102,7 +106,7 @@ struct Network {
 /// A switch that says who it is, and sends LLDP on.
 struct Answering {
     connection: ConnectionId,
-    /// What is at the other end of each port's cable.
+    /// What is at the other end of each port's link.
     peers: BTreeMap<PortNo, PortId>,
     has_joined: bool,
     /// For the controller.
@@ -125,7 +129,7 @@ impl Network {
             };
             switches.insert(switch, answering);
         }
-        for link in topology.links() {
+        for link in topology.directed_links() {
             let switch = switches.get_mut(&link.from.switch);
             let switch = switch.expect("links are between switches");
             switch.peers.insert(link.from.port_no, link.to);
@@ -150,15 +154,15 @@ impl Network {
             }
         }
         self.controller.poll(now);
-        let mut on_cables = VecDeque::new();
+        let mut on_links = VecDeque::new();
         for (&id, switch) in &mut self.switches {
             let output = self.controller.output(switch.connection);
             let said = output.map(std::mem::take).unwrap_or_default();
-            switch.answer(id, &said, &mut on_cables);
+            switch.answer(id, &said, &mut on_links);
         }
-        for (to, frame) in on_cables {
+        for (to, frame) in on_links {
             let switch = self.switches.get_mut(&to.switch);
-            let switch = switch.expect("cables are between switches");
+            let switch = switch.expect("links are between switches");
             if switch.has_joined {
                 let message = packet_in(to.port_no, &frame);
                 switch.say(0, &message);
@@ -174,7 +178,7 @@ impl Answering {
         &mut self,
         id: DatapathId,
         mut said: &[u8],
-        on_cables: &mut VecDeque<(PortId, Vec<u8>)>,
+        on_links: &mut VecDeque<(PortId, Vec<u8>)>,
     ) {
         while let Ok(Some((frame, rest))) = split_frame(said) {
             said = rest;
@@ -188,10 +192,10 @@ impl Answering {
                 }
                 Message::PacketOut(packet_out) => {
                     for action in &packet_out.actions {
-                        if let Action::Output { port, .. } = action
-                            && let Some(&peer) = self.peers.get(&port)
-                        {
-                            on_cables.push_back((peer, packet_out.data.to_vec()));
+                        if let Action::Output { port, .. } = action {
+                            if let Some(&peer) = self.peers.get(&port) {
+                                on_links.push_back((peer, packet_out.data.to_vec()));
+                            }
                         }
                     }
                 }

@@ -1,4 +1,4 @@
-//! Link discovery: which switches and ports there are, and which ports cables join.
+//! Link discovery: which switches and ports there are, and which ports links connect.
 //!
 //! **What.** [`Discovery`] is a program that sends LLDP frames out of every port and watches where they come in. It
 //! keeps a [`Topology`] for all who look for paths, tells what changes, and makes flooding safe where links form loops
@@ -46,7 +46,7 @@ use urtica_controller::{
     Background, Broadcast, Events, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo,
 };
 use urtica_state::Snapshot;
-use urtica_topology::{Link, PortId, SpanningTree, Topology};
+use urtica_topology::{DirectedLink, PortId, SpanningTree, Topology};
 use urtica_wire::packet::{ether_type, lldp};
 use urtica_wire::{Action, DatapathId, EntryOptions, Match, PacketIn, Port, PortStatus};
 
@@ -85,7 +85,7 @@ pub struct DiscoveryConfig {
     pub damping: DampingConfig,
     /// Whether a port that was taken for a host's stays one until it has been down. Off by default, since a switch that
     /// connects late is then not found behind it. On, a host cannot become a link by relaying probes unless it does so
-    /// from the moment on at which its cable is plugged in; a port where one is refused is [blocked](PortRole::Blocked).
+    /// from the moment on at which it is plugged in; a port where one is refused is [blocked](PortRole::Blocked).
     pub refuse_late_links: bool,
     /// What becomes of other stations' LLDP.
     pub host_lldp: HostLldp,
@@ -162,20 +162,20 @@ pub enum DiscoveryEvent {
     /// A switch left; its links went before.
     SwitchDown(DatapathId),
     /// A link is there. There is one for each way, always both together.
-    LinkUp(Link),
+    LinkUp(DirectedLink),
     /// A link is gone, and the one the other way with it.
     LinkDown {
         /// Which.
-        link: Link,
+        link: DirectedLink,
         /// Why.
         reason: DownReason,
     },
     /// Probes come through this way and not the other: it is no link until they do.
-    OneWay(Link),
+    OneWay(DirectedLink),
     /// A link comes up too often; it is held down for a while. Named by its lower end.
     Flapping {
         /// Which.
-        link: Link,
+        link: DirectedLink,
         /// For how long.
         held_for: Duration,
     },
@@ -211,13 +211,13 @@ pub enum DownReason {
 /// Why a frame that would have made a link was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
-    /// It is no probe of ours: somebody made it up.
+    /// It is no probe of ours: it is forged.
     Authenticator,
-    /// It came back in at the port that it had left by: somebody sent it back, or the cable ends in a loop.
+    /// It came back in at the port that it had left by: a host sent it back, or the link ends in a loop.
     Reflected,
-    /// It was sent too long ago: somebody kept it.
+    /// It was sent too long ago: it is replayed.
     Replayed,
-    /// It has come in at another port: somebody sent it on, or something between the ports repeats frames.
+    /// It has come in at another port: a host relayed it, or something between the ports repeats frames.
     Duplicated,
     /// The port was a host's ([`DiscoveryConfig::refuse_late_links`]).
     Late,
@@ -285,7 +285,7 @@ fn count(counter: &AtomicU64, more: usize) {
 /// let controller = Controller::new()
 ///     .program(discovery)
 ///     .program(move |_: &SwitchInfo| {
-///         println!("{} links", topology.topology().load().links().len());
+///         println!("{} links", topology.topology().load().directed_links().len());
 ///         Silent
 ///     })
 ///     .embed()?;
@@ -393,7 +393,7 @@ impl Discovery {
     }
 
     /// Has a host's port be probed at once, where something speaks against what it was judged to be: a host comes in there
-    /// that was at another port. It may have moved, or packets go round over a cable that carried no probes for a while.
+    /// that was at another port. It may have moved, or packets loop over a link that carried no probes for a while.
     ///
     /// At most ten times a second for each port; elsewhere it does nothing.
     pub fn doubt(&self, port: PortId) {

@@ -190,7 +190,7 @@ pub(crate) fn packet_out<'a>(frame: &'a [u8], actions: &'a [Action<'a>]) -> Mess
 #[cfg(test)]
 mod tests {
     use super::*;
-    use urtica_topology::{Link, Topology};
+    use urtica_topology::{DirectedLink, Topology};
 
     const S1: DatapathId = DatapathId(1);
     const S2: DatapathId = DatapathId(2);
@@ -203,13 +203,13 @@ mod tests {
         }
     }
 
-    /// Two cables between two switches, and one port of every other kind at the first.
+    /// Two links between two switches, and one port of every other kind at the first.
     fn tree() -> FloodTree {
-        let cable = |port_no| {
+        let both_ways = |port_no| {
             let [a, b] = [S1, S2].map(|switch| PortId::new(switch, PortNo(port_no)));
-            [Link::new(a, b), Link::new(b, a)]
+            [DirectedLink::new(a, b), DirectedLink::new(b, a)]
         };
-        let topology = Topology::new([S1, S2], [cable(1), cable(2)].concat());
+        let topology = Topology::new([S1, S2], [both_ways(1), both_ways(2)].concat());
         let no_flood = SeenPort {
             takes_floods: false,
             ..port(S1, 6, PortRole::Host)

@@ -22,7 +22,7 @@
 //! nothing.
 //!
 //! **Bounds.** Hosts in all and per port, and addresses of each family per host. A host that is known is never given up
-//! for a new one: a flood of made-up senders fills its own port and nothing else, and ages.
+//! for a new one: a flood of forged senders fills its own port and nothing else, and ages.
 //!
 //! **Cost.** A sighting that tells nothing new: a look-up in a hash map and two stores. A new host: a lock, and some
 //! microseconds. About 500 bytes a host.
@@ -66,7 +66,7 @@ const NEWS_RATE_PER_PORT: u32 = 1000;
 /// No time in a configuration is longer: a hundred years, which are as good as for ever, and which clocks can tell.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// How often at most an event is told that somebody could cause again and again.
+/// How often at most an event is raised that a host could cause again and again.
 pub const EVENT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How [`Hosts`] goes about it. Times longer than a hundred years count as a hundred years.

@@ -6,12 +6,12 @@
 //! | the question | what becomes of it |
 //! | --- | --- |
 //! | for the address of a host that is known | answered in that host's name, at the asker's port, with the question's VLAN tag |
-//! | for an address that nobody is known to have | *asked on*: sent, as it is, out of every other host port of the network |
+//! | for an address that nobody is known to have | *relayed*: sent, unchanged, out of every other host port of the network |
 //! | whether an address is free (RFC 5227, RFC 4862), which another host has | answered: it is not |
-//! | whether an address is free, which the asker has, or nobody | asked on; whoever has it answers |
-//! | for the asker's own address: a gratuitous ARP | asked on, so that all hear it |
-//! | … which another host has | answered, which tells the sender of the conflict; not asked on |
-//! | whose sender says that it has another host's address | never asked on; answered if its target is known |
+//! | whether an address is free, which the asker has, or nobody | relayed; whoever has it answers |
+//! | for the asker's own address: a gratuitous ARP | relayed, so that all hear it |
+//! | … which another host has | answered, which tells the sender of the conflict; not relayed |
+//! | whose sender says that it has another host's address | never relayed; answered if its target is known |
 //!
 //! Questions to one host alone pass: they are how hosts find out whether others are still there, and must reach them.
 //! So do answers, and everything that comes in by a port with a switch behind it.
@@ -28,7 +28,7 @@
 //! loop can multiply it.
 //!
 //! **Bounds.** A host that scans a network asks for addresses that nobody has by the thousand. So many questions are
-//! asked on for each port, and so many in all ([`NeighbourProxyConfig`]); what is beyond is dropped and counted.
+//! relayed for each port, and so many in all ([`NeighbourProxyConfig`]); what is beyond is dropped and counted.
 //! Answers cost the network nothing and have no bound. An address that goes over is told of within the bound in all.
 //!
 //! **Routers.** An IPv6 host takes a router for one only while the router's answers say so. The answers here do, if the
@@ -38,7 +38,7 @@
 //! packet-out.
 //!
 //! **Thread-safety.** Each switch's handler counts for its own ports; the count in all is behind a lock, taken only to
-//! ask on.
+//! relay.
 
 mod answer;
 
@@ -56,7 +56,7 @@ use urtica_controller::{Background, Program, Stage, Switch, SwitchHandler, Switc
 use urtica_topology::PortId;
 use urtica_wire::{Action, DatapathId, PacketIn, PortReason, PortStatus};
 
-/// How many questions are asked on.
+/// How many questions are relayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeighbourProxyConfig {
     /// From each port, in a second. 20.
@@ -86,7 +86,7 @@ pub struct NeighbourProxyCounts {
     /// Answered.
     pub answered: u64,
     /// Sent out of the other host ports.
-    pub asked_on: u64,
+    pub relayed: u64,
     /// Dropped, since there were too many.
     pub dropped: u64,
     /// Frames of any kind that were dropped since they named another MAC address for an address than its owner's.
@@ -117,7 +117,7 @@ struct Shared {
     /// For all ports; full from the first question on.
     bucket: Mutex<Option<Bucket>>,
     answered: AtomicU64,
-    asked_on: AtomicU64,
+    relayed: AtomicU64,
     dropped: AtomicU64,
     contradicted: AtomicU64,
     announced: AtomicU64,
@@ -137,7 +137,7 @@ impl NeighbourProxy {
             hosts: hosts.clone(),
             bucket: Mutex::default(),
             answered: AtomicU64::new(0),
-            asked_on: AtomicU64::new(0),
+            relayed: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             contradicted: AtomicU64::new(0),
             announced: AtomicU64::new(0),
@@ -150,7 +150,7 @@ impl NeighbourProxy {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         NeighbourProxyCounts {
             answered: read(&self.0.answered),
-            asked_on: read(&self.0.asked_on),
+            relayed: read(&self.0.relayed),
             dropped: read(&self.0.dropped),
             contradicted: read(&self.0.contradicted),
             announced: read(&self.0.announced),
@@ -202,7 +202,7 @@ struct Handler {
     proxy: Arc<Shared>,
     switch: DatapathId,
     edges: Edges,
-    /// What each port may ask on.
+    /// What each port may have relayed.
     questions: PortBuckets,
 }
 
@@ -218,8 +218,8 @@ enum Verdict {
         target: IpAddr,
         owner: Arc<Host>,
     },
-    /// It is a question, to be asked on.
-    AskOn,
+    /// It is a question to relay.
+    Relay,
 }
 
 impl SwitchHandler for Handler {
@@ -230,7 +230,7 @@ impl SwitchHandler for Handler {
         if !frame.may_be_neighbour() || !self.edges.contains(packet.in_port, switch.info()) {
             return;
         }
-        match self.proxy.judge(&frame) {
+        match self.proxy.verdict(&frame) {
             Verdict::Pass => return,
             Verdict::Drop => count(&self.proxy.contradicted),
             Verdict::Answer {
@@ -243,7 +243,7 @@ impl SwitchHandler for Handler {
                 let _ = switch.send(&packet_out(&answer, &[Action::output(packet.in_port)]));
                 count(&self.proxy.answered);
             }
-            Verdict::AskOn => self.ask_on(switch, packet),
+            Verdict::Relay => self.relay(switch, packet),
         }
         switch.consume();
     }
@@ -256,9 +256,9 @@ impl SwitchHandler for Handler {
 }
 
 impl Handler {
-    /// Sends a question out of every host port but the one that it came in by. One that has just been asked on has come
+    /// Sends a question out of every host port but the one that it came in by. One that has just been relayed has come
     /// back. What all ports share is asked last, so that a port which asks too much keeps nobody else waiting.
-    fn ask_on(&mut self, switch: &Switch, packet: &PacketIn) {
+    fn relay(&mut self, switch: &Switch, packet: &PacketIn) {
         let (proxy, now) = (&self.proxy, switch.now());
         let is_whole = packet.data.len() >= usize::from(packet.total_len);
         if !is_whole || !self.questions.take(packet.in_port, now) {
@@ -267,37 +267,37 @@ impl Handler {
         if !proxy.hosts.is_new(packet.data, now) {
             return;
         }
-        if !proxy.may_ask_on(now) {
+        if !proxy.may_relay(now) {
             return count(&proxy.dropped);
         }
         let from = PortId::new(self.switch, packet.in_port);
         let tree = self.edges.tree();
         tree.send_to_hosts(switch.network(), from, packet.data, |_| true);
-        count(&self.proxy.asked_on);
+        count(&self.proxy.relayed);
     }
 }
 
 impl Shared {
-    fn judge(&self, frame: &Frame) -> Verdict {
+    fn verdict(&self, frame: &Frame) -> Verdict {
         let question = match frame.neighbour() {
             Some(Neighbour::Question { sender, target }) if frame.eth_dst.is_multicast() => {
                 Some((sender, target))
             }
             _ => None,
         };
-        if let Some((sender, target)) = question
-            && let Some(owner) = self.hosts.find_address_in(frame.vlan(), target)
-            && owner.mac != frame.eth_src
-        {
-            return Verdict::Answer {
-                sender,
-                target,
-                owner,
-            };
+        if let Some((sender, target)) = question {
+            let owner = self.hosts.find_address_in(frame.vlan(), target);
+            if let Some(owner) = owner.filter(|owner| owner.mac != frame.eth_src) {
+                return Verdict::Answer {
+                    sender,
+                    target,
+                    owner,
+                };
+            }
         }
         match question {
             _ if self.hosts.is_contradicted_by(frame) => Verdict::Drop,
-            Some(_) => Verdict::AskOn,
+            Some(_) => Verdict::Relay,
             None => Verdict::Pass,
         }
     }
@@ -307,19 +307,19 @@ impl Shared {
     async fn run(&self, background: Background) {
         let mut events = self.hosts.events();
         while let Some(event) = events.next().await {
-            if let HostEvent::AddressMoved { address, to, .. } = event
-                && self.may_ask_on(background.now())
-            {
-                let tree = self.hosts.discovery().flood_tree().load();
-                let frame = answer::announcement(&to, address);
-                let network = background.network();
-                tree.send_to_hosts(network, to.attached, &frame, |_| true);
-                count(&self.announced);
+            if let HostEvent::AddressMoved { address, to, .. } = event {
+                if self.may_relay(background.now()) {
+                    let tree = self.hosts.discovery().flood_tree().load();
+                    let frame = answer::announcement(&to, address);
+                    let network = background.network();
+                    tree.send_to_hosts(network, to.attached, &frame, |_| true);
+                    count(&self.announced);
+                }
             }
         }
     }
 
-    fn may_ask_on(&self, now: Instant) -> bool {
+    fn may_relay(&self, now: Instant) -> bool {
         let NeighbourProxyConfig { rate, burst, .. } = self.config;
         let mut bucket = self.bucket.lock();
         let bucket = bucket.get_or_insert_with(|| Bucket::new(burst, now));

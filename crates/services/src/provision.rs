@@ -3,13 +3,13 @@
 //!
 //! **What.** [`Provisioner`] puts an entry for a flow into every switch of a path, or into none.
 //!
-//! **How.** A background program installs from the far end to the near end. Each entry is followed by a barrier, and
-//! the next switch has its turn when the barrier's reply is there. So a packet that comes in at the near end and meets
+//! **How.** A background program installs from the egress switch to the ingress switch. Each entry is followed by a barrier, and
+//! the next switch follows when the barrier is answered. So a packet that comes in at the ingress switch and meets
 //! an entry there meets one at every later switch; and where one path [replaces](Provisioner::replace) another, every
-//! packet takes, from any switch on, either the old way or the new one to the end. Removal begins at the near end.
+//! packet takes, from any switch on, either the old way or the new one to the end. Removal begins at the ingress switch.
 //!
 //! Where a switch refuses its entry, does not confirm it in time, or leaves before the last confirmation, everything is
-//! taken back, from the near end on, and [`ProvisionError`] names the switch and the reason.
+//! taken back, from the ingress switch on, and [`ProvisionError`] names the switch and the reason.
 //!
 //! **Cookies.** The top 16 of the bits that are a program's own are [`COOKIE_TAG`]; the others number paths from 1 on. When a
 //! switch joins, its entries with this tag are asked for and compared with what should be there: those of paths that are gone, or of an earlier

@@ -1,6 +1,6 @@
 //! What paths through a network cost, beside what they cost with petgraph.
 //!
-//! `cargo bench -p urtica-topology` measures; under `cargo test` each runs once. Ours and petgraph's take turns, so that
+//! `cargo bench -p urtica-topology` measures; under `cargo test` each runs once. Ours and petgraph's are interleaved, so that
 //! what else the machine does falls on both; the figures are medians of the rounds. Everything is in the caches, which it
 //! will not be where a controller asks once in a while. petgraph answers what it has an answer for: after a change it
 //! computes anew, and its graph is made before the clock starts. It has no k shortest paths without loops.
@@ -11,8 +11,10 @@ use petgraph::visit::{Bfs, EdgeRef, Reversed};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use urtica_topology::shapes::{Plan, Shape};
-use urtica_topology::{Link, NextHops, PortId, SpanningTree, Topology, k_shortest, shortest};
+use urtica_topology::spec::{Plan, TopologySpec};
+use urtica_topology::{
+    DirectedLink, NextHops, PortId, SpanningTree, Topology, k_shortest, shortest,
+};
 
 /// For how long each of both is measured.
 const MEASURED: Duration = Duration::from_millis(500);
@@ -32,35 +34,35 @@ fn main() {
     changes(&bench, "fattree,16");
 }
 
-fn paths(bench: &Bench, shape: &str) {
-    let network = Network::new(shape);
+fn paths(bench: &Bench, spec: &str) {
+    let network = Network::new(spec);
     let (from, to) = network.farthest();
     let next_hops = NextHops::new(network.topology.clone());
     let mut petgraph = || network.petgraph_path(from, to);
     bench.compare(
-        &format!("{shape}: a shortest path"),
+        &format!("{spec}: a shortest path"),
         || shortest::path(&network.topology, from, to),
         &mut petgraph,
     );
     bench.compare(
-        &format!("{shape}: a path by next hops"),
+        &format!("{spec}: a path by next hops"),
         || next_hops.path(from, to, 1),
         &mut petgraph,
     );
-    bench.measure(&format!("{shape}: the 8 shortest paths"), || {
+    bench.measure(&format!("{spec}: the 8 shortest paths"), || {
         k_shortest::paths(&network.topology, from, to)
             .take(8)
             .count()
     });
 }
 
-fn all_pairs(bench: &Bench, shape: &str) {
-    let network = Network::new(shape);
+fn all_pairs(bench: &Bench, spec: &str) {
+    let network = Network::new(spec);
     let next_hops = NextHops::new(network.topology.clone());
     let (from, to) = network.farthest();
     let mut petgraph = || network.petgraph_distances();
     bench.compare(
-        &format!("{shape}: all next hops"),
+        &format!("{spec}: all next hops"),
         || NextHops::new(network.topology.clone()),
         &mut petgraph,
     );
@@ -76,8 +78,8 @@ fn all_pairs(bench: &Bench, shape: &str) {
     let core = above.expect("edge switches have the first eight of an aggregation switch");
     let topology = &network.topology;
     let cases = [
-        ("without an edge switch's cable", cut(topology, edge)),
-        ("without a core switch's cable", cut(topology, core)),
+        ("without an edge switch's link", cut(topology, edge)),
+        ("without a core switch's link", cut(topology, core)),
         (
             "without a core switch",
             topology.without_switch(core.to.switch),
@@ -87,35 +89,35 @@ fn all_pairs(bench: &Bench, shape: &str) {
     for (what, after) in cases {
         let after = Arc::new(after);
         bench.compare(
-            &format!("{shape}: {what}"),
+            &format!("{spec}: {what}"),
             || next_hops.updated(after.clone()),
             &mut petgraph,
         );
     }
 }
 
-fn cut(topology: &Topology, cable: Link) -> Topology {
-    topology.without_link(cable).without_link(cable.reversed())
+fn cut(topology: &Topology, link: DirectedLink) -> Topology {
+    topology.without_link(link).without_link(link.reversed())
 }
 
-fn trees(bench: &Bench, shape: &str) {
-    let network = Network::new(shape);
+fn trees(bench: &Bench, spec: &str) {
+    let network = Network::new(spec);
     bench.compare(
-        &format!("{shape}: the spanning tree"),
+        &format!("{spec}: the spanning tree"),
         || SpanningTree::new(&network.topology),
         || min_spanning_tree(&network.graph).count(),
     );
 }
 
-fn changes(bench: &Bench, shape: &str) {
-    let Network { plan, topology, .. } = Network::new(shape);
-    let link = topology.links()[topology.links().len() / 2];
-    bench.measure(&format!("{shape}: a topology"), || plan.topology());
-    bench.measure(&format!("{shape}: a topology without a link"), || {
+fn changes(bench: &Bench, spec: &str) {
+    let Network { plan, topology, .. } = Network::new(spec);
+    let link = topology.directed_links()[topology.directed_links().len() / 2];
+    bench.measure(&format!("{spec}: a topology"), || plan.topology());
+    bench.measure(&format!("{spec}: a topology without a link"), || {
         topology.without_link(link)
     });
-    bench.measure(&format!("{shape}: the plan"), || {
-        shape.parse::<Shape>().and_then(|shape| shape.plan())
+    bench.measure(&format!("{spec}: the plan"), || {
+        spec.parse::<TopologySpec>().and_then(|spec| spec.plan())
     });
 }
 
@@ -127,15 +129,15 @@ struct Network {
 }
 
 impl Network {
-    fn new(shape: &str) -> Self {
-        let shape: Shape = shape.parse().expect("the shape is known");
-        let plan = shape.plan().expect("the size is fine");
+    fn new(spec: &str) -> Self {
+        let spec: TopologySpec = spec.parse().expect("the topology is known");
+        let plan = spec.plan().expect("the size is fine");
         let topology = plan.topology();
         let mut graph = DiGraph::new();
         for _ in topology.switches() {
             graph.add_node(());
         }
-        for link in topology.links() {
+        for link in topology.directed_links() {
             let nodes = [link.from, link.to].map(|port| node(&topology, port));
             graph.add_edge(nodes[0], nodes[1], 1);
         }

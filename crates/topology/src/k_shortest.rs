@@ -17,7 +17,7 @@
 
 use crate::search;
 use crate::shortest;
-use crate::{Link, Path, PortId, SwitchIndex, Topology};
+use crate::{DirectedLink, Path, PortId, SwitchIndex, Topology};
 use std::collections::BTreeSet;
 
 /// The paths between two ports that pass no switch twice, by how many links they have.
@@ -30,9 +30,9 @@ pub fn paths_by_cost<'a>(
     topology: &'a Topology,
     from: PortId,
     to: PortId,
-    cost: impl Fn(&Link) -> u32 + 'a,
+    cost: impl Fn(&DirectedLink) -> u32 + 'a,
 ) -> impl Iterator<Item = Path> + 'a {
-    let cost = move |link: &Link| u64::from(cost(link).max(1));
+    let cost = move |link: &DirectedLink| u64::from(cost(link).max(1));
     let ways = shortest::ends(topology, from, to).map(|ends| Ways::new(topology, ends, cost));
     ways.into_iter()
         .flatten()
@@ -43,7 +43,7 @@ pub fn paths_by_cost<'a>(
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     cost: u64,
-    links: Vec<Link>,
+    links: Vec<DirectedLink>,
     /// How many links it shares with the way from which it deviates.
     spur: usize,
 }
@@ -54,11 +54,11 @@ struct Ways<'a, C> {
     from: SwitchIndex,
     to: SwitchIndex,
     cost: C,
-    given: Vec<Vec<Link>>,
+    given: Vec<Vec<DirectedLink>>,
     candidates: BTreeSet<Candidate>,
 }
 
-impl<'a, C: Fn(&Link) -> u64> Ways<'a, C> {
+impl<'a, C: Fn(&DirectedLink) -> u64> Ways<'a, C> {
     fn new(topology: &'a Topology, (from, to): (SwitchIndex, SwitchIndex), cost: C) -> Self {
         let first = search::cheapest(topology, from, to, |link| Some(cost(link)));
         let candidates = first.map(|(cost, links)| Candidate {
@@ -77,9 +77,9 @@ impl<'a, C: Fn(&Link) -> u64> Ways<'a, C> {
     }
 
     /// The best way that has the first `spur` links of `links`, and then not one that a given way with these links takes.
-    fn deviation(&self, links: &[Link], spur: usize) -> Option<Candidate> {
+    fn deviation(&self, links: &[DirectedLink], spur: usize) -> Option<Candidate> {
         let root = &links[..spur];
-        let passed = |link: &Link| {
+        let passed = |link: &DirectedLink| {
             root.iter()
                 .any(|before| before.from.switch == link.from.switch)
         };
@@ -89,7 +89,7 @@ impl<'a, C: Fn(&Link) -> u64> Ways<'a, C> {
             .filter(|given| given.starts_with(root))
             .filter_map(|given| given.get(spur))
             .collect();
-        let cost = |link: &Link| {
+        let cost = |link: &DirectedLink| {
             let is_open = !passed(link) && !taken.contains(&link);
             is_open.then(|| (self.cost)(link))
         };
@@ -101,17 +101,17 @@ impl<'a, C: Fn(&Link) -> u64> Ways<'a, C> {
         })
     }
 
-    fn spur_switch(&self, root: &[Link]) -> SwitchIndex {
+    fn spur_switch(&self, root: &[DirectedLink]) -> SwitchIndex {
         let end = root.last().map(|link| link.to.switch);
         end.and_then(|switch| self.topology.index_of(switch))
             .unwrap_or(self.from)
     }
 }
 
-impl<C: Fn(&Link) -> u64> Iterator for Ways<'_, C> {
-    type Item = Vec<Link>;
+impl<C: Fn(&DirectedLink) -> u64> Iterator for Ways<'_, C> {
+    type Item = Vec<DirectedLink>;
 
-    fn next(&mut self) -> Option<Vec<Link>> {
+    fn next(&mut self) -> Option<Vec<DirectedLink>> {
         let Candidate { links, spur, .. } = self.candidates.pop_first()?;
         self.given.push(links.clone());
         for spur in spur..links.len() {
@@ -129,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// A cost that is not the same for all links, nor in both directions.
-    fn uneven(link: &Link) -> u32 {
+    fn uneven(link: &DirectedLink) -> u32 {
         let sum = link.from.switch.0 * 3 + link.to.switch.0 + u64::from(link.from.port_no.0);
         (sum % 5) as u32
     }
@@ -138,7 +138,7 @@ mod tests {
         topology: &Topology,
         from: PortId,
         to: PortId,
-        cost: impl Fn(&Link) -> u32,
+        cost: impl Fn(&DirectedLink) -> u32,
     ) -> Vec<Path> {
         let mut ways = all_ways(topology, from.switch, to.switch);
         ways.sort_by_cached_key(|way| {
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_ring_has_two_ways() {
         let plan = "ring,5"
-            .parse::<crate::shapes::Shape>()
+            .parse::<crate::spec::TopologySpec>()
             .unwrap()
             .plan()
             .unwrap();

@@ -1,15 +1,15 @@
-//! The shape of a network, and paths through it.
+//! The topology of a network, and paths through it.
 //!
 //! The crate stands apart because two users need the same answers: the controller, which sees a network by what its
-//! switches tell, and a network in one process, which knows its own true shape and checks the controller against it. It
+//! switches tell, and a network in one process, which knows its own true topology and checks the controller against it. It
 //! has no clock, keeps no threads, and does no I/O but for reading a topology's file.
 //!
 //! ```
-//! use urtica_topology::shapes::Shape;
+//! use urtica_topology::spec::TopologySpec;
 //! use urtica_topology::{NextHops, SpanningTree, shortest};
 //!
-//! let shape: Shape = "ring,5".parse()?;
-//! let plan = shape.plan()?;
+//! let spec: TopologySpec = "ring,5".parse()?;
+//! let plan = spec.plan()?;
 //! let topology = plan.topology();
 //!
 //! let (h1, h3) = (plan.hosts[0].attached, plan.hosts[2].attached);
@@ -17,17 +17,17 @@
 //! let switches: Vec<_> = path.hops.iter().map(|hop| hop.switch.0).collect();
 //! assert_eq!(switches, [1, 2, 3]);
 //!
-//! // A cable of the ring is left out of the tree: its ports do not flood.
+//! // A link of the ring is left out of the tree: its ports do not flood.
 //! let tree = SpanningTree::new(&topology);
 //! let blocked = topology.link_ports().iter().filter(|port| !tree.is_flood_port(**port));
 //! assert_eq!(blocked.count(), 2);
 //!
 //! // The link that the path takes first fails, in one direction: h3 is now reached the other way round.
-//! let first = path.links().next().expect("there are three hops");
+//! let first = path.directed_links().next().expect("there are three hops");
 //! let next_hops = NextHops::new(topology.clone().into());
 //! let next_hops = next_hops.updated(topology.without_link(first).into());
 //! assert_eq!(next_hops.distance(h1.switch, h3.switch), Some(3));
-//! # Ok::<(), urtica_topology::shapes::ShapeError>(())
+//! # Ok::<(), urtica_topology::spec::SpecError>(())
 //! ```
 //!
 //! A [`Topology`] never changes: a change makes another one. Everything computed on it follows from it alone: the same
@@ -45,7 +45,7 @@
 //! | [`NextHops::next_hops`], [`NextHops::path`] | a look at the links of each switch on the way | `d`, `h d` | petgraph's distances |
 //! | [`k_shortest::paths`] | Yen and Lawler | for each path, `h` searches of `m log m` | all paths there are |
 //! | [`SpanningTree::new`] | by distance from the root, as 802.1D | `n + m log d` | petgraph's `UnionFind`; a packet flooded hop by hop |
-//! | [`shapes`] | | linear | Mininet |
+//! | [`spec`] | | linear | Mininet |
 
 #![forbid(unsafe_code)]
 
@@ -60,10 +60,10 @@ mod testing;
 mod topology;
 
 pub mod k_shortest;
-pub mod shapes;
 pub mod shortest;
+pub mod spec;
 
-pub use link::{Link, PortId};
+pub use link::{DirectedLink, PortId};
 pub use next_hops::NextHops;
 pub use path::{Hop, Path};
 pub use spanning_tree::SpanningTree;

@@ -36,35 +36,35 @@ impl fmt::Debug for PortId {
 
 /// A way from one switch's port to another's: what is sent out of `from` comes in at `to`.
 ///
-/// A cable is two links, one each way. Ordered by `from`, then by `to`.
+/// A full-duplex link is two of these, one each way. Ordered by `from`, then by `to`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Link {
+pub struct DirectedLink {
     /// Where packets are sent out.
     pub from: PortId,
     /// Where they come in.
     pub to: PortId,
 }
 
-impl Link {
-    /// The link between these ports, this way.
+impl DirectedLink {
+    /// The directed link between these ports.
     pub const fn new(from: PortId, to: PortId) -> Self {
         Self { from, to }
     }
 
-    /// The same cable, the other way.
+    /// The other direction of the same full-duplex link.
     pub const fn reversed(self) -> Self {
         Self::new(self.to, self.from)
     }
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for DirectedLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} -> {}", self.from, self.to)
     }
 }
 
 /// The same as `Display`.
-impl fmt::Debug for Link {
+impl fmt::Debug for DirectedLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -79,7 +79,7 @@ mod tests {
         let from = PortId::new(DatapathId(1), PortNo(3));
         let to = PortId::new(DatapathId(0xab), PortNo(1));
         assert_eq!(from.to_string(), "0000000000000001:3");
-        let link = Link::new(from, to);
+        let link = DirectedLink::new(from, to);
         assert_eq!(
             format!("{:?}", link.reversed()),
             "00000000000000ab:1 -> 0000000000000001:3"

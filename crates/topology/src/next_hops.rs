@@ -27,7 +27,7 @@
 
 use crate::search::{Searches, TOGETHER, UNREACHABLE};
 use crate::sorted::difference;
-use crate::{Link, Path, PortId, SwitchIndex, Topology};
+use crate::{DirectedLink, Path, PortId, SwitchIndex, Topology};
 use std::sync::Arc;
 use std::thread;
 use urtica_wire::DatapathId;
@@ -96,7 +96,11 @@ impl NextHops {
 
     /// The links out of a switch that lead to another on a shortest path, by port number; none if it cannot be reached,
     /// is the same, or is not there.
-    pub fn next_hops(&self, at: DatapathId, to: DatapathId) -> impl Iterator<Item = &Link> + Clone {
+    pub fn next_hops(
+        &self,
+        at: DatapathId,
+        to: DatapathId,
+    ) -> impl Iterator<Item = &DirectedLink> + Clone {
         let found = self.topology.index_of(at).zip(self.column(to));
         let links = found.map(|(at, column)| self.nearer(at, column));
         links.into_iter().flatten().map(|(link, _)| link)
@@ -154,7 +158,7 @@ impl NextHops {
         &'a self,
         at: SwitchIndex,
         column: &'a [u16],
-    ) -> impl Iterator<Item = (&'a Link, SwitchIndex)> + Clone {
+    ) -> impl Iterator<Item = (&'a DirectedLink, SwitchIndex)> + Clone {
         let distance = column[at.to_usize()];
         let ways = self.topology.ways_from(at);
         ways.filter(move |(_, end)| is_nearer(column[end.to_usize()], distance))
@@ -168,7 +172,7 @@ fn is_nearer(end: u16, distance: u16) -> bool {
 
 /// The columns of some destinations, by one thread or several.
 fn columns(topology: &Topology, destinations: &[SwitchIndex]) -> Vec<Column> {
-    let steps = destinations.len() * (topology.links().len() + topology.switches().len());
+    let steps = destinations.len() * (topology.directed_links().len() + topology.switches().len());
     let threads = match steps / STEPS_PER_THREAD {
         0 => 1,
         most => thread::available_parallelism().map_or(1, |cores| cores.get().min(most)),
@@ -218,8 +222,8 @@ struct Change {
 
 impl Change {
     fn between(before: &Topology, after: &Topology) -> Self {
-        let added = difference(after.links(), before.links());
-        let removed = difference(before.links(), after.links());
+        let added = difference(after.directed_links(), before.directed_links());
+        let removed = difference(before.directed_links(), after.directed_links());
         let old_indices = || {
             let switches = after.switches().iter();
             switches.map(|&switch| before.index_of(switch)).collect()

@@ -1,6 +1,6 @@
 //! Ways through a network, switch by switch.
 
-use crate::{Link, PortId};
+use crate::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, PortNo};
 
 /// One switch on a path, and the ports by which packets come in and go out.
@@ -38,7 +38,11 @@ pub struct Path {
 
 impl Path {
     /// The path from a port to another over these links, each of which leaves the switch that the one before leads to.
-    pub(crate) fn new(from: PortId, to: PortId, links: impl IntoIterator<Item = Link>) -> Self {
+    pub(crate) fn new(
+        from: PortId,
+        to: PortId,
+        links: impl IntoIterator<Item = DirectedLink>,
+    ) -> Self {
         let mut hops = Vec::new();
         let mut at = from;
         for link in links {
@@ -60,8 +64,8 @@ impl Path {
     }
 
     /// The links from hop to hop.
-    pub fn links(&self) -> impl ExactSizeIterator<Item = Link> + '_ {
-        self.hops.windows(2).map(|pair| Link {
+    pub fn directed_links(&self) -> impl ExactSizeIterator<Item = DirectedLink> + '_ {
+        self.hops.windows(2).map(|pair| DirectedLink {
             from: pair[0].goes_out(),
             to: pair[1].comes_in(),
         })

@@ -4,7 +4,7 @@
 //! made for. A switch's next hops are then the links whose ends are nearer by just what the link costs.
 
 use crate::topology::Incoming;
-use crate::{Link, SwitchIndex, Topology};
+use crate::{DirectedLink, SwitchIndex, Topology};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::mem;
@@ -12,7 +12,7 @@ use std::mem;
 /// The distance, in links, of a switch from which the destination cannot be reached, or only over more than 65,534.
 pub(crate) const UNREACHABLE: u16 = u16::MAX;
 
-/// Breadth-first search from one destination: for a single path, and as the judge of [`Searches`].
+/// Breadth-first search from one destination: for a single path, and as the reference for [`Searches`].
 ///
 /// Gives each switch's distance to `to`, in links. With `until`, it ends when that switch's turn comes: then only
 /// distances up to its own are sure.
@@ -148,7 +148,7 @@ impl Searches {
 pub(crate) fn costs_to(
     topology: &Topology,
     to: SwitchIndex,
-    cost: impl Fn(&Link) -> Option<u64>,
+    cost: impl Fn(&DirectedLink) -> Option<u64>,
 ) -> Vec<Option<u64>> {
     let mut costs = vec![None; topology.switches().len()];
     let mut queue = BinaryHeap::from([Reverse((0, to))]);
@@ -158,10 +158,10 @@ pub(crate) fn costs_to(
         }
         costs[at.to_usize()] = Some(so_far);
         for &Incoming { from, link } in topology.ways_to(at) {
-            if costs[from.to_usize()].is_none()
-                && let Some(step) = cost(&topology.links()[link as usize])
-            {
-                queue.push(Reverse((so_far + step, from)));
+            if costs[from.to_usize()].is_none() {
+                if let Some(step) = cost(&topology.directed_links()[link as usize]) {
+                    queue.push(Reverse((so_far + step, from)));
+                }
             }
         }
     }
@@ -176,14 +176,14 @@ pub(crate) fn cheapest(
     topology: &Topology,
     from: SwitchIndex,
     to: SwitchIndex,
-    cost: impl Fn(&Link) -> Option<u64>,
-) -> Option<(u64, Vec<Link>)> {
+    cost: impl Fn(&DirectedLink) -> Option<u64>,
+) -> Option<(u64, Vec<DirectedLink>)> {
     let costs = costs_to(topology, to, &cost);
     let total = costs[from.to_usize()]?;
     let mut links = Vec::new();
     let (mut at, mut left) = (from, total);
     while at != to {
-        let on_the_way = |&(link, end): &(&Link, SwitchIndex)| {
+        let on_the_way = |&(link, end): &(&DirectedLink, SwitchIndex)| {
             let rest = costs[end.to_usize()];
             rest.zip(cost(link))
                 .is_some_and(|(rest, step)| rest + step == left)
@@ -199,13 +199,13 @@ pub(crate) fn cheapest(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Link, PortId};
+    use crate::{DirectedLink, PortId};
     use urtica_wire::{DatapathId, PortNo};
 
     /// Switches in a line, longer than distances go.
     fn long_line() -> Topology {
         let port = |switch, port_no| PortId::new(DatapathId(switch), PortNo(port_no));
-        let links = (1..66_000).map(|at| Link::new(port(at, 2), port(at + 1, 1)));
+        let links = (1..66_000).map(|at| DirectedLink::new(port(at, 2), port(at + 1, 1)));
         Topology::new((1..=66_000).map(DatapathId), links)
     }
 

@@ -12,7 +12,7 @@
 //! **Thread-safety.** Functions of their arguments.
 
 use crate::search::{self, UNREACHABLE};
-use crate::{Link, Path, PortId, SwitchIndex, Topology};
+use crate::{DirectedLink, Path, PortId, SwitchIndex, Topology};
 
 /// A path with the fewest links between two ports; `None` if there is none or a switch is not there.
 pub fn path(topology: &Topology, from: PortId, to: PortId) -> Option<Path> {
@@ -26,7 +26,7 @@ pub fn path(topology: &Topology, from: PortId, to: PortId) -> Option<Path> {
     let mut at = start;
     while left > 0 {
         left -= 1;
-        let nearer = |&(_, end): &(&Link, SwitchIndex)| distances[end.to_usize()] == left;
+        let nearer = |&(_, end): &(&DirectedLink, SwitchIndex)| distances[end.to_usize()] == left;
         let (link, end) = topology.ways_from(at).find(nearer)?;
         links.push(*link);
         at = end;
@@ -41,10 +41,10 @@ pub fn path_by_cost(
     topology: &Topology,
     from: PortId,
     to: PortId,
-    cost: impl Fn(&Link) -> u32,
+    cost: impl Fn(&DirectedLink) -> u32,
 ) -> Option<Path> {
     let (start, end) = ends(topology, from, to)?;
-    let cost = |link: &Link| Some(u64::from(cost(link).max(1)));
+    let cost = |link: &DirectedLink| Some(u64::from(cost(link).max(1)));
     let links = search::cheapest(topology, start, end, cost)?;
     Some(Path::new(from, to, links.1))
 }

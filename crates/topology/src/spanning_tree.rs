@@ -16,7 +16,7 @@
 //! **Thread-safety.** Immutable: share it in an `Arc`.
 
 use crate::sorted::difference;
-use crate::{Link, PortId, SwitchIndex, Topology};
+use crate::{DirectedLink, PortId, SwitchIndex, Topology};
 use std::collections::VecDeque;
 use urtica_wire::{DatapathId, PortNo};
 
@@ -24,8 +24,8 @@ use urtica_wire::{DatapathId, PortNo};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SpanningTree {
     roots: Vec<DatapathId>,
-    links: Vec<Link>,
-    /// Link ports that no link of the tree uses, sorted.
+    links: Vec<DirectedLink>,
+    /// DirectedLink ports that no link of the tree uses, sorted.
     blocked: Vec<PortId>,
 }
 
@@ -52,7 +52,7 @@ impl SpanningTree {
     }
 
     /// The tree's links, each in the direction of the root, by the switch that they leave.
-    pub fn links(&self) -> &[Link] {
+    pub fn links(&self) -> &[DirectedLink] {
         &self.links
     }
 
@@ -116,7 +116,7 @@ impl<'a> Places<'a> {
     }
 
     /// The link from a switch to the one before it in the tree; `None` for a root.
-    fn link_to_parent(&self, switch: SwitchIndex) -> Option<Link> {
+    fn link_to_parent(&self, switch: SwitchIndex) -> Option<DirectedLink> {
         let parent_depth = self.depths[switch.to_usize()]?.checked_sub(1)?;
         self.two_way(switch)
             .filter(|(_, end)| self.depths[end.to_usize()] == Some(parent_depth))
@@ -127,7 +127,7 @@ impl<'a> Places<'a> {
     fn two_way(
         &self,
         switch: SwitchIndex,
-    ) -> impl Iterator<Item = (&'a Link, SwitchIndex)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a DirectedLink, SwitchIndex)> + use<'a> {
         let topology = self.topology;
         let ways = topology.ways_from(switch);
         ways.filter(|(link, end)| {

@@ -1,6 +1,6 @@
-//! Random networks, and what judges the algorithms on them.
+//! Random networks, and the reference algorithms on them.
 
-use crate::{Link, PortId, Topology};
+use crate::{DirectedLink, PortId, Topology};
 use petgraph::graph::{DiGraph, NodeIndex};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -26,8 +26,8 @@ fn any_port() -> impl Strategy<Value = PortId> {
 }
 
 /// Any link; also from a switch to itself.
-pub(crate) fn any_link() -> impl Strategy<Value = Link> {
-    (any_port(), any_port()).prop_map(|(from, to)| Link::new(from, to))
+pub(crate) fn any_link() -> impl Strategy<Value = DirectedLink> {
+    (any_port(), any_port()).prop_map(|(from, to)| DirectedLink::new(from, to))
 }
 
 pub(crate) fn any_switch() -> impl Strategy<Value = DatapathId> {
@@ -37,9 +37,9 @@ pub(crate) fn any_switch() -> impl Strategy<Value = DatapathId> {
 /// Networks of up to nine switches, most links of which lead both ways: connected or not, with parallel links, hubs,
 /// links from a switch to itself, and links to switches that are not there.
 pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
-    let cables = vec((any_link(), prop::bool::weighted(0.8)), 0..24);
-    (vec(any_switch(), 0..16), cables).prop_map(|(switches, cables)| {
-        let links = cables
+    let drawn = vec((any_link(), prop::bool::weighted(0.8)), 0..24);
+    (vec(any_switch(), 0..16), drawn).prop_map(|(switches, drawn)| {
+        let links = drawn
             .into_iter()
             .flat_map(|(link, both_ways)| [Some(link), both_ways.then_some(link.reversed())]);
         Topology::new(switches, links.flatten())
@@ -47,12 +47,12 @@ pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
 }
 
 /// The same network for petgraph. Nodes have the numbers that switches have.
-pub(crate) fn petgraph_of(topology: &Topology) -> DiGraph<DatapathId, Link> {
+pub(crate) fn petgraph_of(topology: &Topology) -> DiGraph<DatapathId, DirectedLink> {
     let mut graph = DiGraph::new();
     for &switch in topology.switches() {
         graph.add_node(switch);
     }
-    for &link in topology.links() {
+    for &link in topology.directed_links() {
         let node = |port: PortId| {
             let index = topology
                 .index_of(port.switch)
@@ -65,7 +65,11 @@ pub(crate) fn petgraph_of(topology: &Topology) -> DiGraph<DatapathId, Link> {
 }
 
 /// All ways between two switches that pass none twice, found by trying everything.
-pub(crate) fn all_ways(topology: &Topology, from: DatapathId, to: DatapathId) -> Vec<Vec<Link>> {
+pub(crate) fn all_ways(
+    topology: &Topology,
+    from: DatapathId,
+    to: DatapathId,
+) -> Vec<Vec<DirectedLink>> {
     let mut found = Vec::new();
     let both_there = [from, to]
         .map(|switch| topology.index_of(switch))
@@ -81,15 +85,15 @@ fn extend(
     topology: &Topology,
     at: DatapathId,
     to: DatapathId,
-    way: &mut Vec<Link>,
-    found: &mut Vec<Vec<Link>>,
+    way: &mut Vec<DirectedLink>,
+    found: &mut Vec<Vec<DirectedLink>>,
 ) {
     if at == to {
         found.push(way.clone());
         return;
     }
     for link in topology
-        .links()
+        .directed_links()
         .iter()
         .filter(|link| link.from.switch == at)
     {

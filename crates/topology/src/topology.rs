@@ -1,4 +1,4 @@
-//! The shape of a network at one moment.
+//! The topology of a network at one moment.
 //!
 //! **What.** [`Topology`]: switches, and the directed links between them. It never changes; a change makes a new one,
 //! so that whoever computes on one has all of it as it was.
@@ -17,7 +17,7 @@
 //!
 //! **Thread-safety.** Immutable: share it in an `Arc`.
 
-use crate::{Link, PortId};
+use crate::{DirectedLink, PortId};
 use urtica_wire::DatapathId;
 
 /// A switch's number in one [`Topology`]: 0 for the lowest datapath id, and so on.
@@ -39,17 +39,17 @@ impl SwitchIndex {
 pub(crate) struct Incoming {
     /// The switch that it leaves.
     pub from: SwitchIndex,
-    /// Its place in [`Topology::links`].
+    /// Its place in [`Topology::directed_links`].
     pub link: u32,
 }
 
-/// The shape of a network at one moment: switches, and the links between them.
+/// The topology of a network at one moment: switches, and the directed links between them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Topology {
     /// Sorted.
     switches: Vec<DatapathId>,
     /// Sorted.
-    links: Vec<Link>,
+    links: Vec<DirectedLink>,
     /// Where the links from each switch begin, and at last how many links there are.
     begins: Vec<u32>,
     /// The switch that each link leads to.
@@ -78,7 +78,7 @@ impl Topology {
     /// If there are more than `u32::MAX` links or switches.
     pub fn new(
         switches: impl IntoIterator<Item = DatapathId>,
-        links: impl IntoIterator<Item = Link>,
+        links: impl IntoIterator<Item = DirectedLink>,
     ) -> Self {
         let mut switches: Vec<_> = switches.into_iter().collect();
         switches.sort_unstable();
@@ -89,7 +89,7 @@ impl Topology {
         Self::of_sorted(switches, links)
     }
 
-    fn of_sorted(switches: Vec<DatapathId>, mut links: Vec<Link>) -> Self {
+    fn of_sorted(switches: Vec<DatapathId>, mut links: Vec<DirectedLink>) -> Self {
         u32::try_from(switches.len().max(links.len())).expect("u32 has room for all");
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         links.retain(|link| {
@@ -130,7 +130,7 @@ impl Topology {
     }
 
     /// This network with one more link; one from or to a switch that is not there is left out.
-    pub fn with_link(&self, link: Link) -> Self {
+    pub fn with_link(&self, link: DirectedLink) -> Self {
         let mut links = self.links.clone();
         if let Err(place) = links.binary_search(&link) {
             links.insert(place, link);
@@ -139,7 +139,7 @@ impl Topology {
     }
 
     /// This network without this link; the one the other way stays.
-    pub fn without_link(&self, link: Link) -> Self {
+    pub fn without_link(&self, link: DirectedLink) -> Self {
         let mut links = self.links.clone();
         if let Ok(place) = links.binary_search(&link) {
             links.remove(place);
@@ -157,8 +157,8 @@ impl Topology {
         (0..self.switches.len() as u32).map(SwitchIndex)
     }
 
-    /// The links, sorted.
-    pub fn links(&self) -> &[Link] {
+    /// The directed links, sorted.
+    pub fn directed_links(&self) -> &[DirectedLink] {
         &self.links
     }
 
@@ -166,7 +166,7 @@ impl Topology {
     ///
     /// # Panics
     /// May panic if the index is of another topology.
-    pub fn links_from(&self, switch: SwitchIndex) -> &[Link] {
+    pub fn links_from(&self, switch: SwitchIndex) -> &[DirectedLink] {
         &self.links[row(&self.begins, switch)]
     }
 
@@ -179,7 +179,7 @@ impl Topology {
     pub(crate) fn ways_from(
         &self,
         switch: SwitchIndex,
-    ) -> impl Iterator<Item = (&Link, SwitchIndex)> + Clone {
+    ) -> impl Iterator<Item = (&DirectedLink, SwitchIndex)> + Clone {
         let neighbours = self.neighbours(switch).iter().copied();
         self.links_from(switch).iter().zip(neighbours)
     }
@@ -203,7 +203,7 @@ impl Topology {
     }
 
     /// The link that leaves a port; `None` if none does. Of several, the one that leads to the lowest port.
-    pub fn link_from(&self, port: PortId) -> Option<Link> {
+    pub fn link_from(&self, port: PortId) -> Option<DirectedLink> {
         let place = self.links.partition_point(|link| link.from < port);
         self.links
             .get(place)
@@ -212,7 +212,7 @@ impl Topology {
     }
 
     /// Whether this very link is there.
-    pub fn contains(&self, link: &Link) -> bool {
+    pub fn contains(&self, link: &DirectedLink) -> bool {
         self.links.binary_search(link).is_ok()
     }
 
@@ -249,7 +249,7 @@ fn row(begins: &[u32], switch: SwitchIndex) -> std::ops::Range<usize> {
     begins[row] as usize..begins[row + 1] as usize
 }
 
-fn ports_of(links: &[Link]) -> Vec<PortId> {
+fn ports_of(links: &[DirectedLink]) -> Vec<PortId> {
     let mut ports: Vec<_> = links.iter().flat_map(|link| [link.from, link.to]).collect();
     ports.sort_unstable();
     ports.dedup();
@@ -271,31 +271,34 @@ mod tests {
 
     #[test]
     fn parallel_and_looped_links_stay_and_those_to_nowhere_go() {
-        let parallel = [1, 2].map(|port_no| Link::new(port(0, port_no), port(1, port_no)));
-        let looped = Link::new(port(0, 3), port(0, 4));
-        let nowhere = Link::new(port(0, 5), port(2, 5));
+        let parallel = [1, 2].map(|port_no| DirectedLink::new(port(0, port_no), port(1, port_no)));
+        let looped = DirectedLink::new(port(0, 3), port(0, 4));
+        let nowhere = DirectedLink::new(port(0, 5), port(2, 5));
         let links = [nowhere, looped, parallel[1], parallel[0], parallel[0]];
         let topology = Topology::new([switch(1), switch(0), switch(1)], links);
         assert_eq!(topology.switches(), [switch(0), switch(1)]);
-        assert_eq!(topology.links(), [parallel[0], parallel[1], looped]);
+        assert_eq!(
+            topology.directed_links(),
+            [parallel[0], parallel[1], looped]
+        );
         assert!(topology.is_link_port(looped.to) && !topology.is_link_port(nowhere.from));
     }
 
     #[test]
     fn ports_know_their_links() {
-        let cable = Link::new(port(0, 1), port(1, 2));
-        let topology = Topology::new([switch(0), switch(1)], [cable]);
-        assert_eq!(topology.link_from(cable.from), Some(cable));
-        assert_eq!(topology.link_from(cable.to), None);
-        assert!(topology.is_link_port(cable.to), "a link enters it");
+        let link = DirectedLink::new(port(0, 1), port(1, 2));
+        let topology = Topology::new([switch(0), switch(1)], [link]);
+        assert_eq!(topology.link_from(link.from), Some(link));
+        assert_eq!(topology.link_from(link.to), None);
+        assert!(topology.is_link_port(link.to), "a link enters it");
         assert!(!topology.is_link_port(port(0, 2)));
         let with_hub = topology
             .with_switch(switch(2))
-            .with_link(Link::new(cable.from, port(2, 1)));
+            .with_link(DirectedLink::new(link.from, port(2, 1)));
         assert_eq!(with_hub.links_from(SwitchIndex(0)).len(), 2);
         assert_eq!(
-            with_hub.link_from(cable.from),
-            Some(cable),
+            with_hub.link_from(link.from),
+            Some(link),
             "it leads to the lower port"
         );
     }
@@ -303,7 +306,10 @@ mod tests {
     #[test]
     fn an_empty_network_answers() {
         let empty = Topology::default();
-        assert_eq!((empty.switches().len(), empty.links().len()), (0, 0));
+        assert_eq!(
+            (empty.switches().len(), empty.directed_links().len()),
+            (0, 0)
+        );
         assert_eq!(
             (empty.index_of(switch(0)), empty.link_from(port(0, 1))),
             (None, None)
@@ -322,7 +328,7 @@ mod tests {
                 .filter(|link| switches.contains(&link.from.switch) && switches.contains(&link.to.switch))
                 .collect();
             prop_assert!(topology.switches().iter().eq(&switches));
-            prop_assert!(topology.links().iter().eq(&links));
+            prop_assert!(topology.directed_links().iter().eq(&links));
             for (index, &switch) in topology.indices().zip(&switches) {
                 prop_assert_eq!(topology.index_of(switch), Some(index));
                 prop_assert_eq!(topology.datapath_id(index), switch);
@@ -334,7 +340,7 @@ mod tests {
                 let incoming = topology.ways_to(index).iter();
                 prop_assert_eq!(incoming.clone().count(), to.len());
                 for incoming in incoming {
-                    let link = &topology.links()[incoming.link as usize];
+                    let link = &topology.directed_links()[incoming.link as usize];
                     prop_assert!(to.contains(link));
                     prop_assert_eq!(topology.datapath_id(incoming.from), link.from.switch);
                 }
@@ -344,8 +350,8 @@ mod tests {
         /// A changed topology is the one that is made of the changed sets.
         #[test]
         fn a_change_is_a_new_topology(topology in any_topology(), link in any_link(), switch in any_switch()) {
-            let (switches, links) = (|| topology.switches().iter().copied(), || topology.links().iter().copied());
-            let others = |other: &Link| *other != link;
+            let (switches, links) = (|| topology.switches().iter().copied(), || topology.directed_links().iter().copied());
+            let others = |other: &DirectedLink| *other != link;
             prop_assert_eq!(topology.with_link(link), Topology::new(switches(), links().chain([link])));
             prop_assert_eq!(topology.without_link(link), Topology::new(switches(), links().filter(others)));
             prop_assert_eq!(topology.with_switch(switch), Topology::new(switches().chain([switch]), links()));

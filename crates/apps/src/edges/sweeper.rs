@@ -30,7 +30,7 @@ const AT_ONCE: usize = 1_000;
 /// No pause is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
-/// Sweeps switches that it is told to.
+/// Sweeps the switches that it is given.
 pub(super) struct Sweeper {
     cookie: u64,
     due: Mutex<BTreeSet<DatapathId>>,

@@ -12,7 +12,7 @@
 //! - Where a rule denies ports of TCP or SCTP, what hides them (ports 0 and 0) is denied, too, if all else fits: there is no
 //!   telling the first fragment, cut short, from a later one. The same goes for the protocol of IPv6, which a chain of
 //!   extension headers may hide (protocol 0).
-//! - A switch that knows no such way is told to drop fragments ([`ConfigFlags::FRAG_DROP`]).
+//! - A switch that knows no such way is configured to drop fragments ([`ConfigFlags::FRAG_DROP`]).
 
 use super::rules::{FirewallRules, Rule, Verdict};
 use urtica_wire::packet::{ether_type, ip_proto};

@@ -1,7 +1,7 @@
 //! How switches come to obey the rules, and what happens where they do not.
 //!
 //! **Closed until confirmed.** While a switch has not confirmed all entries, one entry above them sends every packet to the
-//! controller, which judges it by the rules. So a switch that refuses an entry, or does not answer, is slow and not open.
+//! controller, which checks it against the rules. So a switch that refuses an entry, or does not answer, is slow and not open.
 //! Should even that entry be refused, the firewall's others are gone by then, and the table-miss entry does the same.
 //!
 //! **Fairness.** Each switch has a job of its own, so that one that does not answer holds up no other. A job sends so
@@ -49,7 +49,7 @@ const CHUNK: usize = 1_000;
 /// How long a switch may take to confirm them.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
 
-/// After how long a switch that did not take the rules is told them again; each time twice as long.
+/// After how long a switch that did not take the rules is sent them again; each time twice as long.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The longest such pause.
@@ -182,7 +182,7 @@ impl Installer {
             return true;
         };
         if !error.is_departure() {
-            urtica_log::error!(about: switch, dp_id = %switch, %error, "the switch did not take the firewall rules: every packet comes to the controller, which judges it");
+            urtica_log::error!(about: switch, dp_id = %switch, %error, "the switch did not take the firewall rules: every packet comes to the controller, which checks it");
         }
         // Where this is refused as well, no rule that allows is left in any case.
         let _ = self.confirm(switch, &closing()).await;

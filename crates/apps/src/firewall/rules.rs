@@ -38,7 +38,7 @@ impl FirewallRules {
     /// What happens to a packet: what the switch's entries would do to it.
     ///
     /// Cost: looks at one rule after the other.
-    pub fn judge(&self, packet: &PacketIn) -> Verdict {
+    pub fn verdict(&self, packet: &PacketIn) -> Verdict {
         let mut fields: Vec<_> = Match::exact(packet).fields().collect();
         let hides = fragments::add_hidden(&mut fields);
         let matches = |match_: &Match| match_.fields().all(|wanted| includes(&wanted, &fields));

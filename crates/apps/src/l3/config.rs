@@ -308,7 +308,9 @@ fn wrong(value: &Spanned<String>, problem: &str, expected: &str) -> Wrong {
 
 impl Wrong {
     fn within(self, text: &str) -> L3ConfigError {
-        let before = &text[..text.floor_char_boundary(self.place.start)];
+        let at = self.place.start.min(text.len());
+        let at = (0..=at).rev().find(|at| text.is_char_boundary(*at));
+        let before = &text[..at.unwrap_or(0)];
         let line_begins = before.rfind('\n').map_or(0, |end| end + 1);
         L3ConfigError {
             line: before.matches('\n').count() + 1,

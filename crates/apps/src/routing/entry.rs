@@ -1,4 +1,4 @@
-//! A flow's entries, as they are sent, and as a switch tells of them.
+//! A flow's entries, as they are sent, and as a switch reports them.
 
 use super::late::Late;
 use super::{COOKIE, ENTRY, FIRST, Flow};
@@ -34,7 +34,7 @@ pub(super) fn of_path(path: &Path) -> Entries {
 }
 
 impl Entry {
-    /// The entry that a switch tells of, if it is as one of this program's would be: in this table, of our priority, with
+    /// The entry that a switch reports, if it is as one of this program's would be: in this table, of our priority, with
     /// our time-out, and with nothing but an output.
     pub fn told(stats: &FlowStats, table_id: u8) -> Option<Self> {
         let is_ours = stats.table_id == table_id
@@ -69,7 +69,7 @@ impl Entry {
     }
 }
 
-/// Gives a flow the entries of a path in place of those that it has: first those that are new or another, from the far end
+/// Gives a flow the entries of a path in place of those that it has: first those that are new or another, from the egress switch
 /// on, and then the deletion of those that have no successor. What is there already is not sent.
 pub(super) fn replace(
     network: &Network,

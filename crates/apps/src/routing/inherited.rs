@@ -90,7 +90,7 @@ impl Inherited {
         Some(entry)
     }
 
-    /// A switch has joined, and tells of its entries anew, or will not come back.
+    /// A switch has joined, and reports its entries again, or will not come back.
     pub fn forget_switch(&mut self, at: DatapathId) {
         for flow in self.on_switch.get(&at).cloned().unwrap_or_default() {
             self.remove(&flow, at);
@@ -224,7 +224,7 @@ mod tests {
     use super::super::absence::Absences;
     use super::*;
     use urtica_controller::Controller;
-    use urtica_topology::{Link, NextHops};
+    use urtica_topology::{DirectedLink, NextHops};
     use urtica_wire::{MacAddr, PortNo};
 
     fn flow(src: u64) -> Flow {
@@ -254,23 +254,23 @@ mod tests {
         to: Option<PortId>,
         absences: u32,
     ) -> bool {
-        judge(entries, reported, ABSENCE * absences, |inherited, known| {
+        is_right(entries, reported, ABSENCE * absences, |inherited, known| {
             inherited.is_wrong(&flow(1), to, known)
         })
     }
 
     /// Whether they hide their source for too long after this time. Third ports are hosts'.
     fn hides_source(entries: &[(u64, u32)], after: Duration) -> bool {
-        judge(entries, &[1, 2, 3], after, |inherited, known| {
+        is_right(entries, &[1, 2, 3], after, |inherited, known| {
             inherited.hides_source(&flow(1), known)
         })
     }
 
-    fn judge(
+    fn is_right(
         entries: &[(u64, u32)],
         reported: &[u64],
         after: Duration,
-        judge: impl FnOnce(&mut Inherited, &Known) -> bool,
+        is_right: impl FnOnce(&mut Inherited, &Known) -> bool,
     ) -> bool {
         let start = Instant::now();
         let mut inherited = Inherited::default();
@@ -283,7 +283,7 @@ mod tests {
             assert!(inherited.insert(flow(1), DatapathId(*switch), entry, start));
         }
         let around = [(1, 2), (2, 3), (3, 1)];
-        let links = around.map(|(a, b)| Link::new(port(a, 2), port(b, 1)));
+        let links = around.map(|(a, b)| DirectedLink::new(port(a, 2), port(b, 1)));
         let both_ways = links.iter().flat_map(|link| [*link, link.reversed()]);
         let topology = Topology::new([1, 2, 3].map(DatapathId), both_ways);
         let controller = Controller::new()
@@ -299,7 +299,7 @@ mod tests {
             all_are_back: after >= UNHEARD,
             now: start + after,
         };
-        judge(&mut inherited, &known)
+        is_right(&mut inherited, &known)
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn flows_whose_sources_are_not_heard_take_turns() {
-        judge(&[(3, 3)], &[], ABSENCE, |inherited, known| {
+        is_right(&[(3, 3)], &[], ABSENCE, |inherited, known| {
             inherited.pause_unheard(known.now - UNHEARD_PAUSE);
             assert!(inherited.hides_source(&flow(1), known));
             inherited.pause_unheard(known.now);

@@ -1,10 +1,10 @@
-//! What is known of the network, to judge paths and entries by.
+//! What is known of the network, by which paths and entries are checked.
 
 use super::absence::Absences;
 use std::collections::BTreeSet;
 use std::time::Instant;
 use urtica_controller::Network;
-use urtica_topology::{Link, NextHops, Path, PortId, Topology};
+use urtica_topology::{DirectedLink, NextHops, Path, PortId, Topology};
 use urtica_wire::{DatapathId, Port, PortConfig, PortState};
 
 /// The network at one moment.
@@ -29,7 +29,9 @@ impl Known<'_> {
     /// Whether all switches and links of a path are there.
     pub fn sees(&self, path: &Path) -> bool {
         path.hops.iter().all(|hop| self.sees_switch(hop.switch))
-            && path.links().all(|link| self.topology().contains(&link))
+            && path
+                .directed_links()
+                .all(|link| self.topology().contains(&link))
     }
 
     pub fn sees_switch(&self, switch: DatapathId) -> bool {
@@ -42,7 +44,7 @@ impl Known<'_> {
             .iter()
             .all(|hop| self.sees_switch(hop.switch) || self.believes_switch(hop.switch))
             && path
-                .links()
+                .directed_links()
                 .all(|link| self.topology().contains(&link) || self.believes_link(&link))
     }
 
@@ -52,7 +54,7 @@ impl Known<'_> {
 
     /// A link that has not been found again since one of its switches left: neither end says that it is down, or has been
     /// found to lead elsewhere.
-    fn believes_link(&self, link: &Link) -> bool {
+    fn believes_link(&self, link: &DirectedLink) -> bool {
         let ends = [link.from, link.to];
         let may_be_there = |end| self.may_be_up(end) && !self.topology().is_link_port(end);
         ends.iter().any(|end| self.believes_switch(end.switch))

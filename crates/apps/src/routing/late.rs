@@ -32,7 +32,7 @@ impl Default for Late {
 }
 
 impl Late {
-    /// Notes what became of a message. A switch that has left is told all when it joins again.
+    /// Notes what became of a message. A switch that has left is sent all when it joins again.
     pub fn note(&self, switch: DatapathId, sent: Result<(), RequestError>) {
         match sent {
             Ok(()) => {}
@@ -58,7 +58,7 @@ impl Late {
         }
     }
 
-    /// A switch is told all from now on.
+    /// A switch is sent all from now on.
     pub fn remove(&self, switch: DatapathId) {
         self.0.update(|late| {
             let mut late = late.clone();

@@ -58,7 +58,7 @@ impl Ports {
             return;
         }
         trunks.version = Some(version);
-        for link in self.discovery.topology().load().links() {
+        for link in self.discovery.topology().load().directed_links() {
             // One that has just gone down is not noted any more, though its link may still be shown.
             let is_up = |port: &PortId| {
                 network

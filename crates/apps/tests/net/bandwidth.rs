@@ -14,15 +14,15 @@ use urtica_services::{
     Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
 };
 use urtica_topology::PortId;
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 use urtica_wire::packet::{Headers, Ipv4, PseudoHeader, Udp, ether_type, ip_proto};
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
 const MBPS: u64 = 1_000_000;
 
 /// Links between switches that carry 10 Mb/s.
-fn plan(shape: &str) -> Plan {
-    let mut plan = shape.parse::<Shape>().unwrap().plan().unwrap();
+fn plan(spec: &str) -> Plan {
+    let mut plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
     for link in &mut plan.links {
         link.properties.bandwidth_bps = Some(10 * MBPS);
     }
@@ -61,9 +61,9 @@ fn reserving_between(hosts: HostsConfig, config: BandwidthConfig) -> (Controller
 }
 
 /// A network in which all hosts are known.
-fn net(shape: &str, config: BandwidthConfig) -> (Net, Bandwidth) {
+fn net(spec: &str, config: BandwidthConfig) -> (Net, Bandwidth) {
     let (controller, bandwidth) = reserving(config);
-    let mut net = net_of_plan(&plan(shape), controller);
+    let mut net = net_of_plan(&plan(spec), controller);
     assert!(net.ping_all().unwrap().is_complete());
     bandwidth.check().unwrap();
     (net, bandwidth)
@@ -85,11 +85,10 @@ impl PacketsTo {
 
 impl Watcher for PacketsTo {
     fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
-        if let Event::Arrived(_, End::Host(host), frame) = *event
-            && host == self.0
-            && Headers::parse(frame).dst_port == Some(5_001)
-        {
-            self.1.set(self.1.get() + 1);
+        if let Event::Arrived(_, End::Host(host), frame) = *event {
+            if host == self.0 && Headers::parse(frame).dst_port == Some(5_001) {
+                self.1.set(self.1.get() + 1);
+            }
         }
         Ok(())
     }
@@ -190,7 +189,7 @@ fn a_reserved_flow_leaves_a_link_that_is_cut() {
         .zip([2, 3])
         .find(|(_, port_no)| bandwidth.free_bps(port(1, *port_no)) == Some(4 * MBPS));
     let ((one, other), port_no) = used.expect("one of both ways is taken");
-    net.cut(net.cable(one, other).unwrap()).unwrap();
+    net.cut(net.link(one, other).unwrap()).unwrap();
     net.run_for(Duration::from_secs(6));
     assert_eq!(
         bandwidth.free_bps(port(1, port_no)),
@@ -346,8 +345,8 @@ fn a_reservation_for_a_host_that_moves_is_given_up() {
     net.run_for(ms(1_000));
     assert_eq!(bandwidth.count(), 2);
     // The third host speaks behind the second switch, and not where it was: no port goes down.
-    let cable = net.cable("h3", "s3").unwrap();
-    net.set_loss(cable, 1.0).unwrap();
+    let link = net.link("h3", "s3").unwrap();
+    net.set_loss(link, 1.0).unwrap();
     inject(&net, "s2", 1, [frame(3, NOBODY, 0x88b5, b"elsewhere")]);
     net.run_for(ms(3_000));
     assert_eq!(bandwidth.find(mac(1), mac(3)), None);
@@ -394,7 +393,7 @@ fn it_says_what_it_lacks() {
 }
 
 #[test]
-fn whatever_befalls_the_network_no_link_is_promised_twice() {
+fn whatever_happens_to_the_network_no_link_is_promised_twice() {
     let most = Rc::new(Cell::new(0));
     let seen = Rc::clone(&most);
     let programs = move || {
@@ -418,8 +417,8 @@ fn whatever_befalls_the_network_no_link_is_promised_twice() {
     };
     let scenario = Scenario {
         // Entries of routing go after a minute, and each demand has one that stays.
-        rests_after: Duration::from_secs(100),
-        entries_at_rest: 8,
+        quiescent_after: Duration::from_secs(100),
+        entries_when_quiescent: 8,
         flows: 20,
         ..Scenario::on_loops(programs)
     };

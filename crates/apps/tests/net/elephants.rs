@@ -12,9 +12,9 @@ use urtica_services::{
     Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
 };
 use urtica_switch::{Forwarding, SwitchConfig};
-use urtica_topology::shapes::{LinkProperties, Shape};
+use urtica_topology::spec::{LinkProperties, TopologySpec};
 
-/// What all cables carry: little, so that few packets fill them.
+/// What all links carry: little, so that few packets fill them.
 const CAPACITY_BPS: u64 = 2_000_000;
 
 /// Routing and, if wanted, elephants that are moved.
@@ -47,23 +47,23 @@ fn fat_tree(moves: bool) -> (Net, Elephants) {
     (fat_tree_with(controller), elephants)
 }
 
-/// A fat tree of such cables, in which all hosts are known.
+/// A fat tree of such links, in which all hosts are known.
 pub fn fat_tree_with(controller: Controller) -> Net {
-    let cables = LinkProperties {
+    let links = LinkProperties {
         bandwidth_bps: Some(CAPACITY_BPS),
         ..LinkProperties::default()
     };
-    let mut plan = Shape::FatTree { k: 4 }.plan().unwrap();
+    let mut plan = TopologySpec::FatTree { k: 4 }.plan().unwrap();
     plan.links
         .iter_mut()
-        .for_each(|link| link.properties = cables);
+        .for_each(|link| link.properties = links);
     let config = NetConfig {
         switch: SwitchConfig {
             forwarding: Forwarding::Plain,
             ..SwitchConfig::default()
         },
         queue_bytes: 16 << 10,
-        host_cables: cables,
+        host_links: links,
         ..NetConfig::default()
     };
     let mut net = Net::new(&plan, config).unwrap();
@@ -74,7 +74,7 @@ pub fn fat_tree_with(controller: Controller) -> Net {
 }
 
 /// Has each of the first eight hosts send datagrams for so long to the one eight further, in another pod: all but fill
-/// its cable.
+/// its link.
 fn start_flows(net: &mut Net, time: Duration) -> Vec<FlowId> {
     let datagrams = Datagrams {
         count: (time.as_millis() / 6) as u64,
@@ -163,7 +163,7 @@ fn switches_that_are_late_or_leave_do_not_hold_it_up() {
 }
 
 #[test]
-fn whatever_befalls_the_network_moving_breaks_nothing() {
+fn whatever_happens_to_the_network_moving_breaks_nothing() {
     let most = Rc::new(Cell::new(0));
     let seen = Rc::clone(&most);
     let programs = move || {
@@ -186,8 +186,8 @@ fn whatever_befalls_the_network_moving_breaks_nothing() {
     };
     let scenario = Scenario {
         // Entries of routing go after a minute.
-        rests_after: Duration::from_secs(100),
-        entries_at_rest: 8,
+        quiescent_after: Duration::from_secs(100),
+        entries_when_quiescent: 8,
         flows: 20,
         ..Scenario::on_loops(programs)
     };

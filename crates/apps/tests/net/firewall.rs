@@ -95,10 +95,10 @@ struct Listener(HostId, Rc<RefCell<Vec<Vec<u8>>>>);
 
 impl Watcher for Listener {
     fn see(&mut self, _: Duration, event: &Event) -> Result<(), String> {
-        if let Event::Arrived(_, End::Host(host), frame) = event
-            && *host == self.0
-        {
-            self.1.borrow_mut().push(frame.to_vec());
+        if let Event::Arrived(_, End::Host(host), frame) = event {
+            if *host == self.0 {
+                self.1.borrow_mut().push(frame.to_vec());
+            }
         }
         Ok(())
     }

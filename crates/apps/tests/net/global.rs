@@ -30,10 +30,10 @@ fn run(app: &str) -> Sent {
     let sent = Sent::default();
     net.watch(sent.clone());
     assert!(net.ping_all().unwrap().is_complete(), "{app}");
-    let cable = net.cable("s1", "s2").unwrap();
-    net.cut(cable).unwrap();
+    let link = net.link("s1", "s2").unwrap();
+    net.cut(link).unwrap();
     net.run_for(Duration::from_secs(6));
-    net.repair(cable).unwrap();
+    net.repair(link).unwrap();
     net.run_for(ms(500));
     assert!(net.ping_all().unwrap().is_complete(), "{app}");
     sent
@@ -68,8 +68,8 @@ fn a_learning_switch_with_discovery_survives_loops() {
     // Nothing circles: when nobody talks, only probes are under way.
     net.run_for(Duration::from_secs(1));
     let carried = |net: &urtica_net::Net| -> u64 {
-        net.cables()
-            .map(|cable| crate::support::frames_carried(net, cable))
+        net.links()
+            .map(|link| crate::support::frames_carried(net, link))
             .sum()
     };
     let before = carried(&net);

@@ -11,7 +11,7 @@ use urtica_controller::{Controller, SessionConfig};
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Datagrams, End, HostId, Net};
 use urtica_services::{Discovery, Hosts, HostsConfig, ProvisionConfig, Provisioner, Routes};
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 use urtica_wire::packet::{
     Arp, EthernetView, Icmpv4, Icmpv4View, Ipv4, Ipv4View, PseudoHeader, Udp, ether_type, icmpv4,
     ip_proto,
@@ -38,7 +38,7 @@ mac = "02:00:00:00:03:fe"
 const GATEWAY: u64 = 0x0200_0000_01fe;
 
 /// Routing in subnets and between them.
-fn routed(shape: &str, version: Version) -> (Net, L3) {
+fn routed(spec: &str, version: Version) -> (Net, L3) {
     let discovery = Discovery::new(options().discovery);
     let hosts = Hosts::new(&discovery, HostsConfig::default());
     let routes = Routes::new(&discovery);
@@ -55,12 +55,12 @@ fn routed(shape: &str, version: Version) -> (Net, L3) {
         .program(provisioner)
         .program(l3.clone())
         .program(Routing::new(&hosts, &routes));
-    (net_of_plan(&in_subnets(shape), controller), l3)
+    (net_of_plan(&in_subnets(spec), controller), l3)
 }
 
 /// A network whose host n is 10.0.N.n, where N goes from 1 to 3 and begins anew.
-pub fn in_subnets(shape: &str) -> Plan {
-    let mut plan = shape.parse::<Shape>().unwrap().plan().unwrap();
+pub fn in_subnets(spec: &str) -> Plan {
+    let mut plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
     for (number, host) in (1..).zip(&mut plan.hosts) {
         host.ipv4 = Ipv4Addr::new(10, 0, (number - 1) % 3 + 1, number);
     }
@@ -74,24 +74,30 @@ struct Listener(HostId, Heard);
 
 impl Watcher for Listener {
     fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
-        if let Event::Arrived(_, End::Host(host), frame) = *event
-            && host == self.0
-            && let Ok(ethernet) = EthernetView::new(frame)
-            && let Ok(packet) = Ipv4View::new(ethernet.payload())
-            && let Ok(icmp) = Icmpv4View::new(packet.payload())
-            && ethernet.ether_type() == ether_type::IPV4
-            && packet.proto() == ip_proto::ICMPV4
-        {
-            let heard = (
-                packet.src(),
-                icmp.icmp_type(),
-                icmp.icmp_code(),
-                packet.ttl(),
-            );
-            self.1.borrow_mut().push(heard);
+        match *event {
+            Event::Arrived(_, End::Host(host), frame) if host == self.0 => {
+                self.1.borrow_mut().extend(heard_of(frame));
+            }
+            _ => {}
         }
         Ok(())
     }
+}
+
+/// What is heard of a frame, if it carries ICMP over IPv4.
+fn heard_of(frame: &[u8]) -> Option<(Ipv4Addr, u8, u8, u8)> {
+    let ethernet = EthernetView::new(frame).ok()?;
+    let packet = Ipv4View::new(ethernet.payload()).ok()?;
+    let icmp = Icmpv4View::new(packet.payload()).ok()?;
+    let is_icmp = ethernet.ether_type() == ether_type::IPV4 && packet.proto() == ip_proto::ICMPV4;
+    is_icmp.then(|| {
+        (
+            packet.src(),
+            icmp.icmp_type(),
+            icmp.icmp_code(),
+            packet.ttl(),
+        )
+    })
 }
 
 /// Notes from now on what comes to a host.
@@ -140,15 +146,15 @@ fn hand_datagram(net: &Net, dst: [u8; 4], ttl: u8) {
 
 #[test]
 fn hosts_of_all_subnets_reach_each_other() {
-    for (shape, version) in [
+    for (spec, version) in [
         ("linear,3", Version::Of13),
         ("ring,6", Version::Of13),
         ("fattree,4", Version::Of13),
         ("ring,6", Version::Of10),
     ] {
-        let (mut net, l3) = routed(shape, version);
+        let (mut net, l3) = routed(spec, version);
         let report = net.ping_all().unwrap();
-        assert!(report.is_complete(), "{shape}, {version:?}: {report}");
+        assert!(report.is_complete(), "{spec}, {version:?}: {report}");
         assert_eq!(l3.flows() > 0, version == Version::Of13);
     }
 }
@@ -298,7 +304,7 @@ fn a_flow_leaves_a_link_that_is_cut() {
     let (mut net, l3) = routed("ring,6", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let before = l3.flows();
-    net.cut(net.cable("s1", "s2").unwrap()).unwrap();
+    net.cut(net.link("s1", "s2").unwrap()).unwrap();
     net.run_for(ms(1_000));
     assert!(l3.flows() < before);
     assert!(net.ping_all().unwrap().is_complete());

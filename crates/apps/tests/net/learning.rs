@@ -13,7 +13,7 @@ use urtica_controller::Controller;
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Datagrams, Net, PingId};
 use urtica_services::Discovery;
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Action, Message, PortNo, Version};
 
 /// The forms of global.
@@ -36,8 +36,8 @@ impl Pinged {
     const RECOVERY: Duration = ms(2_000);
 
     /// `from` has pinged `to` for a while; nobody has told the network of itself otherwise.
-    fn new(apps: [&'static str; 2], version: Version, shape: &str, from: &str, to: &str) -> Self {
-        let mut net = net_speaking(&[version], shape, controller(&apps));
+    fn new(apps: [&'static str; 2], version: Version, spec: &str, from: &str, to: &str) -> Self {
+        let mut net = net_speaking(&[version], spec, controller(&apps));
         let [from, to] = [from, to].map(|name| net.host(name).unwrap());
         let ping = net.start_ping(from, to, u32::MAX).unwrap();
         let mut pinged = Self {
@@ -64,14 +64,14 @@ impl Pinged {
     }
 }
 
-/// In networks of this shape, with each program and version.
-fn each(shape: &str, from: &str, to: &str, befall: impl Fn(&mut Pinged)) {
+/// In networks of this topology, with each program and version.
+fn each(spec: &str, from: &str, to: &str, befall: impl Fn(&mut Pinged)) {
     for app in ["l2"].into_iter().chain(GLOBALS) {
         for version in Version::ALL {
             befall(&mut Pinged::new(
                 ["discovery", app],
                 version,
-                shape,
+                spec,
                 from,
                 to,
             ));
@@ -83,10 +83,10 @@ fn each(shape: &str, from: &str, to: &str, befall: impl Fn(&mut Pinged)) {
 fn packets_take_other_links_when_theirs_go_and_these_when_they_come_back() {
     each("ring,4", "h3", "h1", |pinged| {
         for (a, b) in [("s1", "s2"), ("s1", "s4"), ("s2", "s3"), ("s3", "s4")] {
-            let cable = pinged.net.cable(a, b).unwrap();
-            pinged.net.cut(cable).unwrap();
+            let link = pinged.net.link(a, b).unwrap();
+            pinged.net.cut(link).unwrap();
             pinged.answered(&format!("without {a} = {b}"));
-            pinged.net.repair(cable).unwrap();
+            pinged.net.repair(link).unwrap();
             pinged.answered(&format!("with {a} = {b} again"));
         }
     });
@@ -147,25 +147,25 @@ fn a_move_is_found_where_switches_refuse_to_delete_entries_for_a_while() {
     });
 }
 
-/// A cable that carries nothing for a while, and of which no port tells, looks like two hosts' ports.
+/// A link that carries nothing for a while, and of which no port tells, looks like two hosts' ports.
 #[test]
-fn packets_do_not_go_round_over_a_cable_that_carries_again_what_it_lost() {
+fn packets_do_not_go_round_over_a_link_that_carries_again_what_it_lost() {
     for app in ["l2", "global"] {
         let mut net = net_speaking(&Version::ALL, "ring,3", controller(&["discovery", app]));
         let [s1, s2, s3] = ["s1", "s2", "s3"].map(|name| net.switch(name).unwrap());
         assert!(net.ping_all().unwrap().is_complete());
-        let cable = net.cable("s1", "s3").unwrap();
-        net.set_loss(cable, 1.0).unwrap();
+        let link = net.link("s1", "s3").unwrap();
+        net.set_loss(link, 1.0).unwrap();
         for switch in [s1, s2, s3] {
             net.restart_switch(switch).unwrap();
         }
         net.run_for(Duration::from_secs(10));
         assert!(net.ping_all().unwrap().is_complete(), "{app}");
-        let known = frames_carried(&net, cable);
-        net.set_loss(cable, 0.0).unwrap();
+        let known = frames_carried(&net, link);
+        net.set_loss(link, 0.0).unwrap();
         net.announce_hosts();
         net.run_for(ms(1_000));
-        let carried = frames_carried(&net, cable) - known;
+        let carried = frames_carried(&net, link) - known;
         assert!(carried < 100, "{app}: {carried} frames in a second");
         assert!(net.ping_all().unwrap().is_complete(), "{app}");
     }
@@ -278,8 +278,8 @@ fn floods(message: &Message) -> bool {
 }
 
 /// How often an app floods while all ping all, and how often when they do so again after all connections broke.
-fn floods_of(app: &str, shape: &str) -> [usize; 2] {
-    let plan = shape.parse::<Shape>().unwrap().plan().unwrap();
+fn floods_of(app: &str, spec: &str) -> [usize; 2] {
+    let plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
     let mut net = net_of_plan(&plan, controller(&[app]));
     let floods = Floods::default();
     net.watch(floods.clone());
@@ -297,19 +297,19 @@ fn floods_of(app: &str, shape: &str) -> [usize; 2] {
 
 #[test]
 fn what_all_switches_know_is_flooded_less_than_what_each_knows() {
-    for shape in ["linear,4", "tree,depth=2,fanout=3"] {
-        let each = floods_of("l2", shape);
+    for spec in ["linear,4", "tree,depth=2,fanout=3"] {
+        let each = floods_of("l2", spec);
         for app in GLOBALS {
-            let all = floods_of(app, shape);
+            let all = floods_of(app, spec);
             assert!(
                 all[0] <= each[0],
-                "{shape}: {app} {}, l2 {}",
+                "{spec}: {app} {}, l2 {}",
                 all[0],
                 each[0]
             );
             assert!(
                 each[1] > 0 && all[1] == 0,
-                "after a break, {shape}: {app} {}, l2 {}",
+                "after a break, {spec}: {app} {}, l2 {}",
                 all[1],
                 each[1]
             );

@@ -32,7 +32,7 @@ enum Claim {
     Nothing,
 }
 
-/// Two switches with two cables between them, and a controller that runs elephants.
+/// Two switches with two links between them, and a controller that runs elephants.
 struct Liars {
     controller: Embedded,
     elephants: Elephants,
@@ -206,10 +206,10 @@ impl Liars {
             Message::PacketOut(packet_out) => {
                 let outputs: Vec<_> = packet_out.actions.iter().collect();
                 for action in outputs {
-                    if let Action::Output { port, .. } = action
-                        && TRUNKS.contains(&port.0)
-                    {
-                        self.send_packet_in(1 - switch, port.0, packet_out.data);
+                    if let Action::Output { port, .. } = action {
+                        if TRUNKS.contains(&port.0) {
+                            self.send_packet_in(1 - switch, port.0, packet_out.data);
+                        }
                     }
                 }
             }
@@ -290,7 +290,7 @@ impl Liars {
     }
 }
 
-/// Three hosts fill their cables, over two that carry as much as one of them sends: that flows are moved, and back again, shows that
+/// Three hosts fill their links, over two that carry as much as one of them sends: that flows are moved, and back again, shows that
 /// what the switch says is heard.
 fn is_heard(liars: &mut Liars) {
     liars.claim(Claim::Rate(125_000));

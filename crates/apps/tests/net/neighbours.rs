@@ -67,7 +67,7 @@ fn who_says_that_it_has_a_live_hosts_address_gets_none_of_its_packets() {
 fn who_takes_over_the_address_of_a_host_that_is_silent_gets_its_packets() {
     let mut net = line();
     let [h1, h2, h3] = hosts(&net);
-    net.set_loss(net.cable("h1", "s1").unwrap(), 1.0).unwrap();
+    net.set_loss(net.link("h1", "s1").unwrap(), 1.0).unwrap();
     net.run_for(ms(100));
     // It tells so once.
     let taking = Arp::request(mac(3), ip(1), ip(1));

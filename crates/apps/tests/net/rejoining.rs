@@ -47,10 +47,10 @@ impl Watcher for FlowMods {
         };
         // Nothing is cut: channels deliver in one piece.
         while let Ok(Some((frame, rest))) = split_frame(bytes) {
-            if let Ok((_, Message::FlowMod(flow_mod))) = Message::decode(frame)
-                && (flow_mod.cookie << 8 == COOKIE << 8 || flow_mod.priority == 0x8000)
-            {
-                self.0.borrow_mut().push(flow_mod.command);
+            if let Ok((_, Message::FlowMod(flow_mod))) = Message::decode(frame) {
+                if flow_mod.cookie << 8 == COOKIE << 8 || flow_mod.priority == 0x8000 {
+                    self.0.borrow_mut().push(flow_mod.command);
+                }
             }
             bytes = rest;
         }
@@ -66,11 +66,11 @@ struct Bench {
 
 impl Bench {
     /// All hosts know each other.
-    fn new(shape: &str, version: Version) -> Self {
+    fn new(spec: &str, version: Version) -> Self {
         let (controller, routing) = controller(version);
-        let mut net = net_with_controller(shape, controller);
+        let mut net = net_with_controller(spec, controller);
         let report = net.ping_all().unwrap();
-        assert!(report.is_complete(), "{shape}: {report}");
+        assert!(report.is_complete(), "{spec}: {report}");
         // The last entries are under way.
         net.run_for(ms(100));
         let flow_mods = FlowMods::default();
@@ -136,16 +136,16 @@ const VERSIONS: [Version; 2] = [Version::Of10, Version::Of13];
 #[test]
 fn nothing_is_lost_while_the_way_to_the_controller_is_cut() {
     for version in VERSIONS {
-        for (shape, switches) in [
+        for (spec, switches) in [
             ("linear,3", &["s2"][..]),
             ("linear,3", &["s1", "s2", "s3"]),
             ("ring,5", &["s2"]),
             ("ring,5", &["s1", "s2", "s3", "s4", "s5"]),
         ] {
-            let mut bench = Bench::new(shape, version);
+            let mut bench = Bench::new(spec, version);
             let before = bench.entries();
             let lost = bench.lost(("h1", "h3"), |net| cut_off(net, switches));
-            assert_eq!(lost, 0, "{shape} without {switches:?}, {version:?}");
+            assert_eq!(lost, 0, "{spec} without {switches:?}, {version:?}");
             assert_eq!(bench.entries(), before);
             let report = bench.net.ping_all().unwrap();
             assert!(report.is_complete(), "{report}");
@@ -190,7 +190,7 @@ fn entries_of_flows_that_ended_while_a_switch_was_away_go_when_it_comes_back() {
         let before = bench.entries();
         cut_off(&mut bench.net, &["s2"]);
         bench.net.run_for(ms(500));
-        let h3 = bench.net.cable("h3", "s3").unwrap();
+        let h3 = bench.net.link("h3", "s3").unwrap();
         bench.net.cut(h3).unwrap();
         bench.net.run_for(BACK);
         // Of 4, 6 and 4 flows, those between h1 and h2 are left.
@@ -211,7 +211,7 @@ fn switches_that_refuse_entries_for_a_while_have_the_right_ones_afterwards() {
         let ping = net.start_ping(h1, h3, u32::MAX).unwrap();
         net.run_for(ms(2_000));
         refuse_flow_mods(net, true);
-        net.cut(net.cable("s2", "s3").unwrap()).unwrap();
+        net.cut(net.link("s2", "s3").unwrap()).unwrap();
         net.run_for(ms(4_000));
         refuse_flow_mods(net, false);
         net.run_for(Duration::from_secs(5));
@@ -222,7 +222,7 @@ fn switches_that_refuse_entries_for_a_while_have_the_right_ones_afterwards() {
     }
 }
 
-/// With its connection alone: its cables are as before, and nobody but the controller can tell.
+/// With its connection alone: its links are as before, and nobody but the controller can tell.
 #[test]
 fn flows_over_a_switch_that_does_not_come_back_end() {
     let mut bench = Bench::new("linear,3", Version::Of13);
@@ -251,14 +251,14 @@ fn restart(net: &mut Net, version: Version) -> Routing {
 #[test]
 fn nothing_is_lost_where_a_new_controller_has_flows_tell_where_their_hosts_are() {
     for version in VERSIONS {
-        for shape in ["linear,3", "ring,5"] {
-            let mut bench = Bench::new(shape, version);
+        for spec in ["linear,3", "ring,5"] {
+            let mut bench = Bench::new(spec, version);
             let mut routing = None;
             let restart = |net: &mut Net| routing = Some(restart(net, version));
             let (flows, ping) = bench.talk(("h1", "h3"), restart, 2 * BACK);
             let lost = flows.iter().map(FlowReport::lost).sum::<u64>() + u64::from(ping.lost());
-            assert_eq!(lost, 0, "{shape}, {version:?}");
-            assert_eq!(routing.unwrap().flows(), 2, "{shape}, {version:?}");
+            assert_eq!(lost, 0, "{spec}, {version:?}");
+            assert_eq!(routing.unwrap().flows(), 2, "{spec}, {version:?}");
             let report = bench.net.ping_all().unwrap();
             assert!(report.is_complete(), "{report}");
         }
@@ -313,8 +313,8 @@ fn a_host_that_is_unplugged_after_its_switch_was_away_is_found_where_it_is_plugg
 #[test]
 fn nothing_is_lost_and_nothing_changes_while_the_controller_is_restarted() {
     for version in VERSIONS {
-        for shape in ["linear,3", "ring,5"] {
-            let mut bench = Bench::new(shape, version);
+        for spec in ["linear,3", "ring,5"] {
+            let mut bench = Bench::new(spec, version);
             let before = bench.entries();
             bench.flow_mods.0.take();
             let mut routing = None;
@@ -324,10 +324,10 @@ fn nothing_is_lost_and_nothing_changes_while_the_controller_is_restarted() {
                 net.announce_hosts();
             };
             let lost = bench.lost(("h1", "h3"), restart_heard);
-            assert_eq!(lost, 0, "{shape}, {version:?}");
+            assert_eq!(lost, 0, "{spec}, {version:?}");
             let hosts = bench.net.hosts().len();
             assert_eq!(routing.unwrap().flows(), hosts * (hosts - 1));
-            assert_eq!(bench.flow_mods.0.take(), [], "{shape}, {version:?}");
+            assert_eq!(bench.flow_mods.0.take(), [], "{spec}, {version:?}");
             assert_eq!(bench.entries(), before);
             let report = bench.net.ping_all().unwrap();
             assert!(report.is_complete(), "{report}");

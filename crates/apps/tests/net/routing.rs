@@ -1,4 +1,4 @@
-//! Routing over networks of many shapes, and what becomes of it when they change.
+//! Routing over many topologies, and what becomes of it when they change.
 
 use crate::support::{
     APPS, PacketIns, frame, frames_carried, hold, inject, ms, net_with, net_with_controller,
@@ -14,7 +14,7 @@ use urtica_wire::packet::{Arp, ether_type};
 use urtica_wire::{MacAddr, Message, Version};
 
 /// Routing, with a handle to it.
-fn routed(shape: &str) -> (Net, Routing) {
+fn routed(spec: &str) -> (Net, Routing) {
     let discovery = Discovery::new(options().discovery);
     let hosts = Hosts::new(&discovery, HostsConfig::default());
     let routes = Routes::new(&discovery);
@@ -24,7 +24,7 @@ fn routed(shape: &str) -> (Net, Routing) {
         .program(hosts)
         .program(routes)
         .program(routing.clone());
-    (net_with_controller(shape, controller), routing)
+    (net_with_controller(spec, controller), routing)
 }
 
 /// How many entries each switch has.
@@ -56,12 +56,12 @@ fn send(
 }
 
 #[test]
-fn all_pairs_reach_each_other_whatever_the_shape() {
-    for shape in ["linear,4", "ring,6", "torus,3,3", "fattree,4"] {
-        let mut net = net_with(shape, APPS, &options());
+fn all_pairs_reach_each_other_whatever_the_spec() {
+    for spec in ["linear,4", "ring,6", "torus,3,3", "fattree,4"] {
+        let mut net = net_with(spec, APPS, &options());
         let report = net.ping_all().unwrap();
-        assert!(report.is_complete(), "{shape}: {report}");
-        assert_eq!(report.duplicates, 0, "{shape}");
+        assert!(report.is_complete(), "{spec}: {report}");
+        assert_eq!(report.duplicates, 0, "{spec}");
     }
 }
 
@@ -77,17 +77,17 @@ fn without_the_neighbour_proxy_floods_reach_everybody_once() {
 #[test]
 fn a_flow_leaves_a_link_that_is_cut_and_comes_back() {
     let mut net = net_with("ring,5", APPS, &options());
-    let cable = net.cable("s1", "s2").unwrap();
-    let report = send(&mut net, "h1", "h3", 1_000, |net| net.cut(cable).unwrap());
+    let link = net.link("s1", "s2").unwrap();
+    let report = send(&mut net, "h1", "h3", 1_000, |net| net.cut(link).unwrap());
     // A switch notices within a millisecond. What is sent until then is lost, and hardly anything after.
     assert!((1..10).contains(&report.lost()), "{report:?}");
     assert_eq!(send(&mut net, "h1", "h3", 500, |_| ()).lost(), 0);
-    net.repair(cable).unwrap();
+    net.repair(link).unwrap();
     net.run_for(ms(1_000));
-    let before = frames_carried(&net, cable);
+    let before = frames_carried(&net, link);
     assert_eq!(send(&mut net, "h1", "h3", 500, |_| ()).lost(), 0);
     assert!(
-        frames_carried(&net, cable) >= before + 500,
+        frames_carried(&net, link) >= before + 500,
         "the short way is taken again"
     );
 }
@@ -97,7 +97,7 @@ fn flows_of_hosts_that_are_gone_are_gone() {
     let (mut net, routing) = routed("ring,4");
     assert!(net.ping_all().unwrap().is_complete());
     assert_eq!(routing.flows(), 4 * 3);
-    net.cut(net.cable("h1", "s1").unwrap()).unwrap();
+    net.cut(net.link("h1", "s1").unwrap()).unwrap();
     net.run_for(ms(300));
     assert_eq!(routing.flows(), 3 * 2, "a host without a link has left");
     net.stop_switch(net.switch("s2").unwrap()).unwrap();
@@ -109,12 +109,12 @@ fn flows_of_hosts_that_are_gone_are_gone() {
 fn a_network_that_fell_apart_grows_together() {
     let mut net = net_with("linear,3", APPS, &options());
     assert!(net.ping_all().unwrap().is_complete());
-    let cable = net.cable("s1", "s2").unwrap();
-    net.cut(cable).unwrap();
+    let link = net.link("s1", "s2").unwrap();
+    net.cut(link).unwrap();
     net.run_for(ms(300));
     let report = net.ping_all().unwrap();
     assert_eq!(report.failed.len(), 4, "{report}");
-    net.repair(cable).unwrap();
+    net.repair(link).unwrap();
     net.run_for(ms(1_000));
     assert!(net.ping_all().unwrap().is_complete());
 }
@@ -166,17 +166,14 @@ fn flows_that_are_not_used_are_forgotten() {
 #[test]
 fn flows_spread_over_equal_paths() {
     let mut net = net_with("fattree,4", APPS, &options());
-    let before: Vec<_> = net
-        .cables()
-        .map(|cable| frames_carried(&net, cable))
-        .collect();
+    let before: Vec<_> = net.links().map(|link| frames_carried(&net, link)).collect();
     assert!(net.ping_all().unwrap().is_complete());
     // Two pings and two answers between each pair: all that is more than probes.
     let used = net
-        .cables()
+        .links()
         .zip(before)
-        .filter(|&(cable, before)| frames_carried(&net, cable) > before + 20);
-    assert_eq!(used.count(), net.cables().len(), "no cable is idle");
+        .filter(|&(link, before)| frames_carried(&net, link) > before + 20);
+    assert_eq!(used.count(), net.links().len(), "no link is idle");
 }
 
 #[test]
@@ -187,7 +184,7 @@ fn openflow_1_0_will_do() {
     let controller = urtica_apps::add_all(controller, APPS, &options()).unwrap();
     let mut net = net_with_controller("ring,5", controller);
     assert!(net.ping_all().unwrap().is_complete());
-    net.cut(net.cable("s1", "s2").unwrap()).unwrap();
+    net.cut(net.link("s1", "s2").unwrap()).unwrap();
     net.run_for(ms(300));
     assert!(net.ping_all().unwrap().is_complete());
 }
@@ -226,7 +223,7 @@ fn flows_follow_a_host_whose_port_does_not_go_down() {
     let (mut net, routing) = routed("linear,3");
     assert!(net.ping_all().unwrap().is_complete());
     let h3 = net.host("h3").unwrap();
-    net.set_loss(net.cable("h1", "s1").unwrap(), 1.0).unwrap();
+    net.set_loss(net.link("h1", "s1").unwrap(), 1.0).unwrap();
     let mut payload = Vec::new();
     let h1 = MacAddr::from_u64(1);
     let address = [10, 0, 0, 1].into();
@@ -293,31 +290,31 @@ fn a_host_that_moves_while_a_switch_does_not_keep_up_is_sent_to_straight_in_the_
         ms(500),
     );
     net.run_for(Duration::from_secs(8));
-    let cable = net.cable("s1", "s2").unwrap();
+    let link = net.link("s1", "s2").unwrap();
     let (received, carried) = (
         net.flow_report(flow).unwrap().received,
-        frames_carried(&net, cable),
+        frames_carried(&net, link),
     );
     net.run_for(Duration::from_secs(2));
     let received = net.flow_report(flow).unwrap().received - received;
     assert!((1_999..=2_001).contains(&received), "{received}");
-    let astray = frames_carried(&net, cable) - carried;
+    let astray = frames_carried(&net, link) - carried;
     assert!(
         astray < 100,
-        "{astray} frames by a cable that only probes use"
+        "{astray} frames by a link that only probes use"
     );
 }
 
-/// Drawn networks, hosts that talk, and drawn faults: cables cut, switches off, connections and the controller lost.
+/// Drawn networks, hosts that talk, and drawn faults: links cut, switches off, connections and the controller lost.
 #[test]
-fn whatever_befalls_a_network_its_hosts_find_each_other_again() {
+fn whatever_happens_to_a_network_its_hosts_find_each_other_again() {
     let programs = || Programs {
         controller: urtica_apps::add_all(Controller::new(), APPS, &options()).unwrap(),
         reservations: None,
     };
     let mut scenario = Scenario::on_loops(programs);
     // Entries of flows live for a minute after the last packet.
-    scenario.entries_at_rest = 300;
+    scenario.entries_when_quiescent = 300;
     hold(&scenario, 1..=8);
 }
 

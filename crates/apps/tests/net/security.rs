@@ -16,13 +16,13 @@ use urtica_wire::packet::{
 use urtica_wire::{DatapathId, MacAddr, Message, PortNo, Version};
 
 /// The services, the watch, and routing behind it.
-fn watched(shape: &str, config: SecurityConfig) -> (Net, Security) {
-    watched_with(SessionConfig::default(), shape, config)
+fn watched(spec: &str, config: SecurityConfig) -> (Net, Security) {
+    watched_with(SessionConfig::default(), spec, config)
 }
 
-fn watched_with(session: SessionConfig, shape: &str, config: SecurityConfig) -> (Net, Security) {
+fn watched_with(session: SessionConfig, spec: &str, config: SecurityConfig) -> (Net, Security) {
     let (controller, security) = watching(session, config);
-    (net_with_controller(shape, controller), security)
+    (net_with_controller(spec, controller), security)
 }
 
 fn watching(session: SessionConfig, config: SecurityConfig) -> (Controller, Security) {
@@ -342,10 +342,10 @@ fn hosts_behind_a_switch_that_has_lost_its_controller_are_no_offence() {
     keep_away(&mut net, "s1", Duration::from_secs(1));
     assert_eq!(dropped(&security), []);
     // A port that has been down since is one like all others.
-    let cable = net.cable("s1", "s2").unwrap();
-    net.cut(cable).unwrap();
+    let link = net.link("s1", "s2").unwrap();
+    net.cut(link).unwrap();
     keep_away(&mut net, "s1", ms(100));
-    net.repair(cable).unwrap();
+    net.repair(link).unwrap();
     keep_away(&mut net, "s1", Duration::from_secs(1));
     inject(&net, "s2", 2, from_many());
     net.run_for(ms(1));
@@ -521,7 +521,7 @@ fn it_runs_by_name_and_not_beside_the_firewall() {
 }
 
 #[test]
-fn whatever_befalls_the_network_no_host_is_dropped_for_it() {
+fn whatever_happens_to_the_network_no_host_is_dropped_for_it() {
     let programs = || {
         let (controller, security) = watching(SessionConfig::default(), SecurityConfig::default());
         let check = move |_: &Net| match dropped(&security).first() {
@@ -535,8 +535,8 @@ fn whatever_befalls_the_network_no_host_is_dropped_for_it() {
     };
     let scenario = Scenario {
         // Entries of routing go after a minute.
-        rests_after: Duration::from_secs(100),
-        entries_at_rest: 8,
+        quiescent_after: Duration::from_secs(100),
+        entries_when_quiescent: 8,
         versions: vec![Version::Of13],
         ..Scenario::on_loops(programs)
     };

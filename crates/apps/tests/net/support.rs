@@ -7,9 +7,9 @@ use urtica_apps::Options;
 use urtica_controller::Controller;
 use urtica_net::simulate::{Scenario, simulate};
 use urtica_net::watch::{Event, Watcher};
-use urtica_net::{CableId, Net, NetConfig};
+use urtica_net::{LinkId, Net, NetConfig};
 use urtica_switch::{Forwarding, SwitchConfig};
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 use urtica_wire::packet::{Ethernet, ether_type};
 use urtica_wire::{Action, BufferId, MacAddr, Message, PacketOut, PortNo, Version};
 
@@ -27,22 +27,22 @@ pub fn options() -> Options {
     options
 }
 
-/// A network of this shape with these apps, after a second: its links are known.
-pub fn net_with(shape: &str, apps: &[&str], options: &Options) -> Net {
+/// A network of this topology with these apps, after a second: its links are known.
+pub fn net_with(spec: &str, apps: &[&str], options: &Options) -> Net {
     let controller = urtica_apps::add_all(Controller::new(), apps, options).unwrap();
-    net_with_controller(shape, controller)
+    net_with_controller(spec, controller)
 }
 
 /// The same with a controller that was put together by hand.
-pub fn net_with_controller(shape: &str, controller: Controller) -> Net {
-    let shape: Shape = shape.parse().unwrap();
-    net_of_plan(&shape.plan().unwrap(), controller)
+pub fn net_with_controller(spec: &str, controller: Controller) -> Net {
+    let spec: TopologySpec = spec.parse().unwrap();
+    net_of_plan(&spec.plan().unwrap(), controller)
 }
 
 /// The same with switches that speak these versions.
-pub fn net_speaking(versions: &[Version], shape: &str, controller: Controller) -> Net {
-    let shape: Shape = shape.parse().unwrap();
-    net_of_switches(&shape.plan().unwrap(), versions, controller)
+pub fn net_speaking(versions: &[Version], spec: &str, controller: Controller) -> Net {
+    let spec: TopologySpec = spec.parse().unwrap();
+    net_of_switches(&spec.plan().unwrap(), versions, controller)
 }
 
 /// The same for a network that was planned by hand.
@@ -84,9 +84,9 @@ pub fn refuse_flow_mods(net: &mut Net, refuse: bool) {
     }
 }
 
-/// How many frames a cable has carried, both ways.
-pub fn frames_carried(net: &Net, cable: CableId) -> u64 {
-    let links = net.link_counters(cable).unwrap();
+/// How many frames a link has carried, both ways.
+pub fn frames_carried(net: &Net, link: LinkId) -> u64 {
+    let links = net.link_counters(link).unwrap();
     links.iter().map(|link| link.arrived).sum()
 }
 
@@ -129,10 +129,10 @@ impl Watcher for PacketIns {
     fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
         if let Event::ToController(_, mut bytes) = *event {
             while let Ok(Some((frame, rest))) = urtica_wire::split_frame(bytes) {
-                if let Ok((_, Message::PacketIn(packet))) = Message::decode(frame)
-                    && packet.eth_type() != ether_type::LLDP
-                {
-                    self.0.set(self.0.get() + 1);
+                if let Ok((_, Message::PacketIn(packet))) = Message::decode(frame) {
+                    if packet.eth_type() != ether_type::LLDP {
+                        self.0.set(self.0.get() + 1);
+                    }
                 }
                 bytes = rest;
             }

@@ -15,7 +15,7 @@ use urtica_net::simulate::{Programs, Scenario};
 use urtica_net::{Datagrams, Net};
 use urtica_wire::Version;
 
-/// Routers in networks of all shapes, behind each of the filters.
+/// Routers in networks of all topologies, behind each of the filters.
 const WATCHED: &[&str] = &[
     "discovery",
     "hosts",
@@ -99,12 +99,12 @@ fn hosts_of_all_subnets_find_each_other_again_whatever_happens() {
         let mut net = ring(apps, &options);
         let told = |when: &str| format!("{apps:?}, {when}");
         all_reach(&mut net, &told("at first"));
-        let cable = net.cable("s1", "s2").unwrap();
-        net.cut(cable).unwrap();
+        let link = net.link("s1", "s2").unwrap();
+        net.cut(link).unwrap();
         // Entries of global stay for five seconds over a link that is cut.
         net.run_for(Duration::from_secs(6));
         all_reach(&mut net, &told("without a link"));
-        net.repair(cable).unwrap();
+        net.repair(link).unwrap();
         net.run_for(Duration::from_secs(6));
         all_reach(&mut net, &told("with it again"));
         net.restart_switch(net.switch("s3").unwrap()).unwrap();
@@ -191,7 +191,7 @@ fn large_flows_are_spread_behind_a_filter() {
 }
 
 #[test]
-fn whatever_befalls_a_network_they_do_not_get_in_each_others_way() {
+fn whatever_happens_to_a_network_they_do_not_get_in_each_others_way() {
     let subnet = "[[interface]]\naddress = \"10.0.0.254/24\"\nmac = \"02:00:00:00:00:fe\"\n";
     let (_folder, options) = options_of_all(subnet);
     for apps in [WATCHED, GUARDED, RESERVED] {
@@ -201,8 +201,8 @@ fn whatever_befalls_a_network_they_do_not_get_in_each_others_way() {
             reservations: None,
         };
         let scenario = Scenario {
-            rests_after: Duration::from_secs(100),
-            entries_at_rest: 16,
+            quiescent_after: Duration::from_secs(100),
+            entries_when_quiescent: 16,
             versions: vec![Version::Of13],
             ..Scenario::on_loops(programs)
         };

@@ -230,7 +230,7 @@ fn little(report: &Report) -> Option<String> {
     let holds = match (little.holds(), little.steady) {
         (true, _) => "holds",
         (false, true) => "DOES NOT HOLD: distrust these figures",
-        (false, false) => "cannot be judged, replies took too long beside the time measured",
+        (false, false) => "cannot be checked, replies took too long beside the time measured",
     };
     Some(format!(
         "Little      {holds}: {:.2} outstanding, rate x mean latency {:.2}",

@@ -18,7 +18,7 @@ use urtica_apps::{Options, add_all};
 use urtica_bench::Error;
 use urtica_controller::Controller;
 use urtica_net::{ChannelConfig, Net, NetConfig};
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 
 /// Options of `urtica bench network`.
 #[derive(Args, Debug)]
@@ -134,9 +134,9 @@ impl Effort {
     }
 }
 
-/// What a named shape is built of.
-fn plan(shape: &str) -> Result<Plan, Error> {
-    let plan = shape.parse::<Shape>().and_then(|shape| shape.plan());
+/// What a named topology is built of.
+fn plan(spec: &str) -> Result<Plan, Error> {
+    let plan = spec.parse::<TopologySpec>().and_then(|spec| spec.plan());
     plan.map_err(failed)
 }
 
@@ -152,9 +152,9 @@ fn config() -> NetConfig {
     }
 }
 
-/// A network of this shape under the routing program, on which every host has been heard.
-fn routed(shape: &str) -> Result<Net, Error> {
-    let mut net = Net::new(&plan(shape)?, config()).map_err(failed)?;
+/// A network of this topology under the routing program, on which every host has been heard.
+fn routed(spec: &str) -> Result<Net, Error> {
+    let mut net = Net::new(&plan(spec)?, config()).map_err(failed)?;
     let programs = ["discovery", "hosts", "routing"];
     let controller = add_all(Controller::new(), &programs, &Options::default()).map_err(failed)?;
     net.start_controller(controller).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Files that results go to. They are opened before anything is measured, so that one that cannot be written is told first.
+//! Files that results go to. They are opened before anything is measured, so that one that cannot be written is reported first.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -35,7 +35,7 @@ pub struct SwitchArgs {
     /// Numbers of active flows, 1 to 16777216
     #[arg(long, value_name = "N,...", default_value = "1,1000,100000")]
     flows: FlowCounts,
-    /// How packets are forwarded; more than one take turns
+    /// How packets are forwarded; several are interleaved
     #[arg(
         long,
         value_enum,

@@ -1,7 +1,7 @@
 //! OpenFlow connections in a pcap or pcapng capture.
 //!
 //! `packets` reads the file, `segment` finds TCP in a packet, `reassembly` puts each direction of a connection together, and `stream`
-//! cuts it into messages. What is missing is told where it is missing; printing goes on at the next message whose beginning is sure
+//! cuts it into messages. A gap is reported where it occurs; printing goes on at the next message whose beginning is sure
 //! (`boundary`).
 
 use super::outcome::Outcome;
@@ -88,7 +88,7 @@ pub(super) fn decode(
             Err(error) => break Err(error),
         }
     };
-    // What came before is told all the same.
+    // What came before is reported all the same.
     let outcome = connections.finish(out)?;
     read?;
     connections.tally.check(ports, packets.count())?;

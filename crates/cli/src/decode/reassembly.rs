@@ -133,9 +133,10 @@ impl Reassembly {
 
     /// Gives all whose turn has come.
     fn give_ready(&mut self, give: &mut dyn FnMut(Piece<'_>)) {
-        while let (Some(first), Some(next)) = (self.waiting.first_entry(), self.next)
-            && *first.key() <= next
-        {
+        while let (Some(first), Some(next)) = (self.waiting.first_entry(), self.next) {
+            if *first.key() > next {
+                break;
+            }
             let (at, bytes) = first.remove_entry();
             self.waiting_bytes -= bytes.len() + WAITING_SEGMENT_BYTES;
             if let Some(new) = bytes

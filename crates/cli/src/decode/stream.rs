@@ -72,7 +72,7 @@ impl MessageStream {
         self.outcome
     }
 
-    /// Takes bytes, of one segment, and prints every message that is there as a whole. What cannot be a message is told; where the
+    /// Takes bytes, of one segment, and prints every message that is there as a whole. What cannot be a message is reported; where the
     /// next begins is looked for.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
         if let Position::Unknown(unknown) = &mut self.position {

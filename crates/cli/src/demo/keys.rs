@@ -7,9 +7,9 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 pub enum Command {
     /// To end.
     Quit,
-    /// To cut the cable that is selected, or the busiest.
+    /// To cut the link that is selected, or the busiest.
     Cut,
-    /// To repair the cable that is selected, or all.
+    /// To repair the link that is selected, or all.
     Repair,
     /// To have each host ping each.
     PingAll,
@@ -17,7 +17,7 @@ pub enum Command {
     Pause,
     /// To see what the keys mean, or not any more.
     Help,
-    /// To select the next cable.
+    /// To select the next link.
     SelectNext,
     /// To select the one before.
     SelectPrevious,
@@ -27,10 +27,10 @@ pub enum Command {
 pub const KEYS: [(&str, &str); 7] = [
     (
         "c",
-        "cut the selected cable, or else the busiest that can be spared",
+        "cut the selected link, or else the busiest that can be spared",
     ),
-    ("r", "repair the selected cable, or else all"),
-    ("tab, arrows", "select a cable"),
+    ("r", "repair the selected link, or else all"),
+    ("tab, arrows", "select a link"),
     ("p", "each host pings each"),
     ("space", "stand still, and go on"),
     ("?", "this list"),

@@ -1,6 +1,6 @@
 //! The network of the demonstration, the controller in it, and what can be done to them and seen of them.
 //!
-//! Time passes in [`Lab::step`] and nowhere else, and whoever calls it decides whether to wait for it: the same shape, seed and calls
+//! Time passes in [`Lab::step`] and nowhere else, and whoever calls it decides whether to wait for it: the same topology, seed and calls
 //! have the same run.
 
 use super::map::ends;
@@ -13,12 +13,12 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::Routing;
 use urtica_controller::Controller;
-use urtica_net::{CableId, HostId, LinkCounters, Net, NetConfig, SwitchId};
+use urtica_net::{HostId, LinkCounters, LinkId, Net, NetConfig, SwitchId};
 use urtica_services::{
     Discovery, DiscoveryConfig, DiscoveryEvent, Events, HostEvent, Hosts, HostsConfig,
     NeighbourProxy, Routes,
 };
-use urtica_topology::shapes::{LinkProperties, Plan, Shape};
+use urtica_topology::spec::{LinkProperties, Plan, TopologySpec};
 
 /// What can go wrong beside the network's being broken: only what a user has asked for.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -29,10 +29,10 @@ pub const STEP: Duration = Duration::from_millis(1);
 /// How often figures are taken.
 pub const SAMPLE: Duration = Duration::from_millis(500);
 
-/// How long a packet is on its way in a cable.
-const CABLE_DELAY: Duration = Duration::from_micros(100);
+/// How long a packet is on its way in a link.
+const LINK_DELAY: Duration = Duration::from_micros(100);
 
-/// How long a switch takes to notice that a cable was cut: long enough for something to be lost.
+/// How long a switch takes to notice that a link was cut: long enough for something to be lost.
 const CARRIER_DELAY: Duration = Duration::from_millis(60);
 
 /// The most hosts that are shown.
@@ -49,7 +49,7 @@ pub struct Lab {
     switches: Vec<SwitchId>,
     hosts: Vec<HostId>,
     /// Those between switches.
-    cables: Vec<CableId>,
+    links: Vec<LinkId>,
     ends: Vec<[usize; 2]>,
     controller: Services,
     meter: Rc<RefCell<Meter>>,
@@ -78,8 +78,8 @@ pub struct Figures {
     pub latency_p50: Option<Duration>,
     /// 99 of 100 took no longer.
     pub latency_p99: Option<Duration>,
-    /// Frames in each cable between switches, both ways, per second.
-    pub cables_per_s: Vec<u64>,
+    /// Frames in each link between switches, both ways, per second.
+    pub links_per_s: Vec<u64>,
     /// Frames that came to each switch from others, per second.
     pub switches_per_s: Vec<u64>,
     /// Entries in each switch.
@@ -91,18 +91,18 @@ pub struct Figures {
 struct Sampler {
     taken_at: Duration,
     flows: u64,
-    cables: Vec<[LinkCounters; 2]>,
+    links: Vec<[LinkCounters; 2]>,
     last: Figures,
 }
 
 impl Lab {
-    /// A network of this shape, with a controller that its switches look for at once.
+    /// A network of this topology, with a controller that its switches look for at once.
     ///
     /// # Errors
     /// A sentence where the network has too few hosts, is larger than can be shown, or cannot be.
-    pub fn new(shape: &Shape, seed: u64) -> Result<Self> {
-        let mut plan = shape.plan()?;
-        check_size(shape, &plan)?;
+    pub fn new(spec: &TopologySpec, seed: u64) -> Result<Self> {
+        let mut plan = spec.plan()?;
+        check_size(spec, &plan)?;
         plan.links
             .iter_mut()
             .for_each(|link| slow_down(&mut link.properties));
@@ -115,7 +115,7 @@ impl Lab {
             controller: start_controller(&mut net)?,
             names: Names::of(&plan),
             switches: net.switches().collect(),
-            cables: net.cables().take(plan.links.len()).collect(),
+            links: net.links().take(plan.links.len()).collect(),
             ends: ends(&plan),
             pings: PingRound::default(),
             traffic: None,
@@ -167,16 +167,16 @@ impl Lab {
         hosts.map(|host| self.controller.hosts.find(host.mac).is_some())
     }
 
-    /// Whether the controller knows a cable: both its links.
-    pub fn is_discovered(&self, cable: usize) -> bool {
+    /// Whether the controller knows a link, in both directions.
+    pub fn is_discovered(&self, link: usize) -> bool {
         let topology = self.controller.discovery.topology().load();
-        topology.is_link_port(self.plan.links[cable].a)
+        topology.is_link_port(self.plan.links[link].a)
     }
 
-    /// How many cables the controller knows.
+    /// How many links the controller knows.
     pub fn discovered(&self) -> usize {
-        let cables = 0..self.cables.len();
-        cables.filter(|&cable| self.is_discovered(cable)).count()
+        let links = 0..self.links.len();
+        links.filter(|&link| self.is_discovered(link)).count()
     }
 
     /// Has each host ping each, in place of the round before.
@@ -211,12 +211,12 @@ impl Lab {
         self.meter().lost_since(since, self.now())
     }
 
-    /// Cuts a cable between switches, or repairs it.
+    /// Cuts a link between switches, or repairs it.
     ///
     /// # Errors
     /// What the network refuses; none is expected.
-    pub fn set_cut(&mut self, cable: usize, is_cut: bool) -> Result<()> {
-        let id = self.cables[cable];
+    pub fn set_cut(&mut self, link: usize, is_cut: bool) -> Result<()> {
+        let id = self.links[link];
         match is_cut {
             true => self.net.cut(id)?,
             false => self.net.repair(id)?,
@@ -224,22 +224,22 @@ impl Lab {
         Ok(())
     }
 
-    /// Whether a cable is cut.
-    pub fn is_cut(&self, cable: usize) -> bool {
-        self.net.is_cut(self.cables[cable]).unwrap_or(false)
+    /// Whether a link is cut.
+    pub fn is_cut(&self, link: usize) -> bool {
+        self.net.is_cut(self.links[link]).unwrap_or(false)
     }
 
-    /// The cable with the most traffic of those that can be spared: all switches still reach each other without it.
+    /// The link with the most traffic of those that can be spared: all switches still reach each other without it.
     pub fn busiest_spare(&self) -> Option<usize> {
-        let rate = |cable: usize| self.figures().cables_per_s.get(cable).copied();
-        let spare = (0..self.cables.len()).filter(|&cable| self.is_spare(cable));
+        let rate = |link: usize| self.figures().links_per_s.get(link).copied();
+        let spare = (0..self.links.len()).filter(|&link| self.is_spare(link));
         // The first of those with the most.
-        spare.rev().max_by_key(|&cable| rate(cable))
+        spare.rev().max_by_key(|&link| rate(link))
     }
 
-    /// A pair of hosts that talk over a cable.
-    pub fn pair_over(&self, cable: usize) -> Option<Pair> {
-        let ends = self.ends[cable].map(|end| self.switches[end]);
+    /// A pair of hosts that talk over a link.
+    pub fn pair_over(&self, link: usize) -> Option<Pair> {
+        let ends = self.ends[link].map(|end| self.switches[end]);
         self.meter().pairs_over(ends).next()
     }
 
@@ -256,9 +256,9 @@ impl Lab {
         self.net.host_name(host).unwrap_or("?")
     }
 
-    /// What people call a cable between switches.
-    pub fn cable_name(&self, cable: usize) -> String {
-        let [one, other] = self.ends[cable].map(|end| &self.plan.switches[end].name);
+    /// What people call a link between switches.
+    pub fn link_name(&self, link: usize) -> String {
+        let [one, other] = self.ends[link].map(|end| &self.plan.switches[end].name);
         format!("{one}-{other}")
     }
 
@@ -278,14 +278,14 @@ impl Lab {
         self.meter.borrow()
     }
 
-    /// Whether switches that reach each other do so without this cable, too.
-    fn is_spare(&self, cable: usize) -> bool {
-        let whole: Vec<_> = (0..self.cables.len())
-            .filter(|&other| other != cable && !self.is_cut(other))
+    /// Whether switches that reach each other do so without this link, too.
+    fn is_spare(&self, link: usize) -> bool {
+        let whole: Vec<_> = (0..self.links.len())
+            .filter(|&other| other != link && !self.is_cut(other))
             .map(|other| self.ends[other])
             .collect();
-        let [from, to] = self.ends[cable];
-        !self.is_cut(cable) && reaches(from, to, &whole)
+        let [from, to] = self.ends[link];
+        !self.is_cut(link) && reaches(from, to, &whole)
     }
 
     fn advance_traffic(&mut self) -> Result<()> {
@@ -303,9 +303,9 @@ impl Lab {
         let mut times = self.meter.borrow_mut().take_times();
         let flows = self.traffic.as_ref().map_or(0, Traffic::started);
         let counters: std::result::Result<Vec<_>, _> = self
-            .cables
+            .links
             .iter()
-            .map(|&cable| self.net.link_counters(cable))
+            .map(|&link| self.net.link_counters(link))
             .collect();
         let counters = counters?;
         let mut entries = Vec::new();
@@ -315,7 +315,7 @@ impl Lab {
         }
         let passed = self.now() - self.sampler.taken_at;
         let per_s = |count: u64| (count as f64 / passed.as_secs_f64()).round() as u64;
-        let arrived = arrivals(&self.sampler.cables, &counters);
+        let arrived = arrivals(&self.sampler.links, &counters);
         let mut to_switches = vec![0; self.switches.len()];
         for (ends, arrived) in self.ends.iter().zip(&arrived) {
             (0..2).for_each(|end| to_switches[ends[1 - end]] += arrived[end]);
@@ -325,7 +325,7 @@ impl Lab {
             packets_per_s: per_s(times.len() as u64),
             latency_p50: percentile(&mut times, 0.5),
             latency_p99: percentile(&mut times, 0.99),
-            cables_per_s: arrived
+            links_per_s: arrived
                 .iter()
                 .map(|both| per_s(both.iter().sum()))
                 .collect(),
@@ -334,18 +334,18 @@ impl Lab {
         };
         self.sampler.taken_at = self.now();
         self.sampler.flows = flows;
-        self.sampler.cables = counters;
+        self.sampler.links = counters;
         Ok(())
     }
 }
 
-fn check_size(shape: &Shape, plan: &Plan) -> Result<()> {
+fn check_size(spec: &TopologySpec, plan: &Plan) -> Result<()> {
     let (switches, hosts) = (plan.switches.len(), plan.hosts.len());
     if (2..=MAX_HOSTS).contains(&hosts) && switches <= MAX_SWITCHES {
         return Ok(());
     }
     Err(format!(
-        "{shape} has {switches} switches and {hosts} hosts; expected 2 to {MAX_HOSTS} hosts and at most {MAX_SWITCHES} \
+        "{spec} has {switches} switches and {hosts} hosts; expected 2 to {MAX_HOSTS} hosts and at most {MAX_SWITCHES} \
          switches, so that they can be seen (urtica net has larger networks)"
     )
     .into())
@@ -353,7 +353,7 @@ fn check_size(shape: &Shape, plan: &Plan) -> Result<()> {
 
 fn slow_down(properties: &mut LinkProperties) {
     if properties.delay.is_zero() {
-        properties.delay = CABLE_DELAY;
+        properties.delay = LINK_DELAY;
     }
 }
 
@@ -363,7 +363,7 @@ fn config(seed: u64) -> NetConfig {
         carrier_delay: CARRIER_DELAY,
         ..NetConfig::default()
     };
-    slow_down(&mut config.host_cables);
+    slow_down(&mut config.host_links);
     config
 }
 
@@ -388,22 +388,22 @@ fn start_controller(net: &mut Net) -> Result<Services> {
     })
 }
 
-/// How many frames came through each cable's links between two readings of the counters.
+/// How many frames came through each link between two readings of the counters.
 fn arrivals(before: &[[LinkCounters; 2]], now: &[[LinkCounters; 2]]) -> Vec<[u64; 2]> {
-    let cables = now.iter().enumerate();
-    let arrived = cables.map(|(cable, now)| {
-        let before = before.get(cable).copied().unwrap_or_default();
+    let links = now.iter().enumerate();
+    let arrived = links.map(|(link, now)| {
+        let before = before.get(link).copied().unwrap_or_default();
         [0, 1].map(|end| now[end].arrived - before[end].arrived)
     });
     arrived.collect()
 }
 
-/// Whether one switch reaches another over these cables.
-fn reaches(from: usize, to: usize, cables: &[[usize; 2]]) -> bool {
+/// Whether one switch reaches another over these links.
+fn reaches(from: usize, to: usize, links: &[[usize; 2]]) -> bool {
     let mut reached = vec![from];
     let mut next = 0;
     while let Some(&here) = reached.get(next) {
-        for &[one, other] in cables {
+        for &[one, other] in links {
             for (near, far) in [(one, other), (other, one)] {
                 if near == here && !reached.contains(&far) {
                     reached.push(far);

@@ -4,14 +4,14 @@ use super::keys::{Command, command};
 use super::lab::{Lab, Result, SAMPLE};
 use super::map::Map;
 use super::story::{Line, Story};
-use super::view::{self, CableLook, Picture, SwitchLook};
+use super::view::{self, LinkLook, Picture, SwitchLook};
 use crate::say::say;
 use ratatui::crossterm::event::{self, Event};
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 
 /// The time from one picture to the next.
 const FRAME: Duration = Duration::from_millis(50);
@@ -25,7 +25,7 @@ const LOG_LINES: usize = 100;
 /// How many figures are kept for the sparkline.
 const HISTORY: usize = 200;
 
-/// News in one picture beyond which only their number is told.
+/// News in one picture beyond which only their number is shown.
 const MUCH_NEWS: usize = 4;
 
 /// Losses are shown for so long.
@@ -35,8 +35,8 @@ const RECENT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// What the terminal or the network refuses.
-pub fn run(lab: &mut Lab, shape: &Shape, stop: &AtomicBool) -> Result<bool> {
-    let mut show = Show::new(lab, shape);
+pub fn run(lab: &mut Lab, spec: &TopologySpec, stop: &AtomicBool) -> Result<bool> {
+    let mut show = Show::new(lab, spec);
     let mut terminal = ratatui::try_init()?;
     let restored = Restored;
     while !show.is_over && !stop.load(Relaxed) {
@@ -63,7 +63,7 @@ impl Drop for Restored {
 struct Show<'a> {
     lab: &'a mut Lab,
     story: Story,
-    shape: String,
+    spec: String,
     map: Map,
     log: VecDeque<Line>,
     history: VecDeque<u64>,
@@ -76,12 +76,12 @@ struct Show<'a> {
 }
 
 impl<'a> Show<'a> {
-    fn new(lab: &'a mut Lab, shape: &Shape) -> Self {
+    fn new(lab: &'a mut Lab, spec: &TopologySpec) -> Self {
         let story = Story::new(HOLD);
         Self {
-            log: story.opening(lab, shape).into(),
-            map: Map::new(shape, lab.plan()),
-            shape: shape.to_string(),
+            log: story.opening(lab, spec).into(),
+            map: Map::new(spec, lab.plan()),
+            spec: spec.to_string(),
             history: VecDeque::new(),
             sampled_at: Duration::ZERO,
             selected: None,
@@ -118,10 +118,10 @@ impl<'a> Show<'a> {
     /// Waits for the next picture, and obeys keys at once.
     fn obey_keys(&mut self, due: Instant) -> Result<()> {
         while event::poll(due.saturating_duration_since(Instant::now()))? {
-            if let Event::Key(key) = event::read()?
-                && let Some(command) = command(key)
-            {
-                self.obey(command)?;
+            if let Event::Key(key) = event::read()? {
+                if let Some(command) = command(key) {
+                    self.obey(command)?;
+                }
             }
         }
         Ok(())
@@ -133,7 +133,7 @@ impl<'a> Show<'a> {
             Command::Pause => self.is_paused = !self.is_paused,
             Command::Help => self.shows_help = !self.shows_help,
             Command::SelectNext => self.select(1),
-            Command::SelectPrevious => self.select(self.map.cables.len().saturating_sub(1)),
+            Command::SelectPrevious => self.select(self.map.links.len().saturating_sub(1)),
             Command::Cut => self.cut()?,
             Command::Repair => self.repair()?,
             Command::PingAll if self.lab.is_pinging() => {}
@@ -145,9 +145,9 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// Selects the cable that comes so many after the selected one.
+    /// Selects the link that comes so many after the selected one.
     fn select(&mut self, step: usize) {
-        let count = self.map.cables.len();
+        let count = self.map.links.len();
         if count > 0 {
             let next = self
                 .selected
@@ -157,29 +157,29 @@ impl<'a> Show<'a> {
     }
 
     fn cut(&mut self) -> Result<()> {
-        let Some(cable) = self.selected.or_else(|| self.lab.busiest_spare()) else {
-            let refusal = "no cable can be spared: select one by tab to cut it all the same";
+        let Some(link) = self.selected.or_else(|| self.lab.busiest_spare()) else {
+            let refusal = "no link can be spared: select one by tab to cut it all the same";
             self.tell([Line::News(refusal.to_owned())]);
             return Ok(());
         };
-        self.set_cut(cable, true)
+        self.set_cut(link, true)
     }
 
     fn repair(&mut self) -> Result<()> {
-        let cables = match self.selected {
+        let links = match self.selected {
             Some(selected) => selected..selected + 1,
-            None => 0..self.map.cables.len(),
+            None => 0..self.map.links.len(),
         };
-        cables
+        links
             .into_iter()
-            .try_for_each(|cable| self.set_cut(cable, false))
+            .try_for_each(|link| self.set_cut(link, false))
     }
 
-    fn set_cut(&mut self, cable: usize, is_cut: bool) -> Result<()> {
-        if self.lab.is_cut(cable) != is_cut {
-            self.lab.set_cut(cable, is_cut)?;
+    fn set_cut(&mut self, link: usize, is_cut: bool) -> Result<()> {
+        if self.lab.is_cut(link) != is_cut {
+            self.lab.set_cut(link, is_cut)?;
             let what = if is_cut { "cut" } else { "repaired" };
-            let told = format!("you have {what} {}", self.lab.cable_name(cable));
+            let told = format!("you have {what} {}", self.lab.link_name(link));
             self.tell([Line::News(told)]);
         }
         Ok(())
@@ -207,11 +207,11 @@ impl<'a> Show<'a> {
     fn picture(&self) -> Picture<'_> {
         let round = self.lab.pings();
         Picture {
-            shape: &self.shape,
+            spec: &self.spec,
             map: &self.map,
             switches: self.switches(),
-            cables: (0..self.map.cables.len())
-                .map(|cable| self.cable(cable))
+            links: (0..self.map.links.len())
+                .map(|link| self.link(link))
                 .collect(),
             figures: self.lab.figures(),
             history: self.history.iter().copied().collect(),
@@ -251,16 +251,16 @@ impl<'a> Show<'a> {
         looks.collect()
     }
 
-    fn cable(&self, cable: usize) -> CableLook {
-        CableLook {
-            is_cut: self.lab.is_cut(cable),
-            is_discovered: self.lab.is_discovered(cable),
-            is_selected: self.selected == Some(cable),
+    fn link(&self, link: usize) -> LinkLook {
+        LinkLook {
+            is_cut: self.lab.is_cut(link),
+            is_discovered: self.lab.is_discovered(link),
+            is_selected: self.selected == Some(link),
             frames_per_s: self
                 .lab
                 .figures()
-                .cables_per_s
-                .get(cable)
+                .links_per_s
+                .get(link)
                 .copied()
                 .unwrap_or(0),
         }
@@ -281,10 +281,10 @@ mod tests {
         }
     }
 
-    fn ring() -> (Shape, Lab) {
-        let shape: Shape = "ring,3".parse().unwrap();
-        let lab = Lab::new(&shape, 0).unwrap();
-        (shape, lab)
+    fn ring() -> (TopologySpec, Lab) {
+        let spec: TopologySpec = "ring,3".parse().unwrap();
+        let lab = Lab::new(&spec, 0).unwrap();
+        (spec, lab)
     }
 
     fn tells(show: &Show, text: &str) -> bool {
@@ -294,17 +294,16 @@ mod tests {
     }
 
     #[test]
-    fn keys_cut_and_repair_the_selected_cable() {
-        let (shape, mut lab) = ring();
-        let mut show = Show::new(&mut lab, &shape);
+    fn keys_cut_and_repair_the_selected_link() {
+        let (spec, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &spec);
         run_for(&mut show, 1);
         [Command::SelectNext, Command::SelectNext, Command::Cut]
             .into_iter()
             .for_each(|command| show.obey(command).unwrap());
-        let cut =
-            |show: &Show| -> Vec<bool> { (0..3).map(|cable| show.lab.is_cut(cable)).collect() };
+        let cut = |show: &Show| -> Vec<bool> { (0..3).map(|link| show.lab.is_cut(link)).collect() };
         assert_eq!(cut(&show), [false, true, false]);
-        assert!(show.picture().cables[1].is_selected);
+        assert!(show.picture().links[1].is_selected);
         run_for(&mut show, 1);
         assert!(
             tells(&show, "the controller has lost the link"),
@@ -316,23 +315,23 @@ mod tests {
     }
 
     #[test]
-    fn without_a_selection_the_busiest_spare_cable_is_cut_and_all_are_repaired() {
-        let (shape, mut lab) = ring();
-        let mut show = Show::new(&mut lab, &shape);
+    fn without_a_selection_the_busiest_spare_link_is_cut_and_all_are_repaired() {
+        let (spec, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &spec);
         for _ in 0..3 {
             show.obey(Command::Cut).unwrap();
         }
-        let cut = (0..3).filter(|&cable| show.lab.is_cut(cable)).count();
+        let cut = (0..3).filter(|&link| show.lab.is_cut(link)).count();
         assert_eq!(cut, 1, "the other two are needed");
-        assert!(tells(&show, "no cable can be spared"), "{:?}", show.log);
+        assert!(tells(&show, "no link can be spared"), "{:?}", show.log);
         show.obey(Command::Repair).unwrap();
-        assert!((0..3).all(|cable| !show.lab.is_cut(cable)));
+        assert!((0..3).all(|link| !show.lab.is_cut(link)));
     }
 
     #[test]
     fn time_stands_still_while_it_is_paused() {
-        let (shape, mut lab) = ring();
-        let mut show = Show::new(&mut lab, &shape);
+        let (spec, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &spec);
         show.obey(Command::Pause).unwrap();
         show.advance().unwrap();
         assert_eq!(
@@ -348,10 +347,10 @@ mod tests {
 
     #[test]
     fn a_cut_is_seen_and_told() {
-        let shape: Shape = "torus,3,3".parse().unwrap();
-        let mut lab = Lab::new(&shape, 0).unwrap();
-        let mut show = Show::new(&mut lab, &shape);
-        let is_cut = |show: &Show| (0..18).any(|cable| show.lab.is_cut(cable));
+        let spec: TopologySpec = "torus,3,3".parse().unwrap();
+        let mut lab = Lab::new(&spec, 0).unwrap();
+        let mut show = Show::new(&mut lab, &spec);
+        let is_cut = |show: &Show| (0..18).any(|link| show.lab.is_cut(link));
         while !is_cut(&show) {
             run_for(&mut show, 1);
         }
@@ -369,8 +368,8 @@ mod tests {
 
     #[test]
     fn the_whole_story_is_told_and_it_goes_on_afterwards() {
-        let (shape, mut lab) = ring();
-        let mut show = Show::new(&mut lab, &shape);
+        let (spec, mut lab) = ring();
+        let mut show = Show::new(&mut lab, &spec);
         run_for(&mut show, 60);
         assert!(
             show.story.is_over() && show.story.all_is_well(),

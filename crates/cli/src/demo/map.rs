@@ -1,11 +1,11 @@
-//! Where a network's switches are drawn, by its shape.
+//! Where a network's switches are drawn, by its topology.
 //!
-//! **How.** A torus is a grid, trees stand in levels, a line is a line, and everything else is a circle. A cable that would run through
+//! **How.** A torus is a grid, trees stand in levels, a line is a line, and everything else is a circle. A link that would run through
 //! a switch that is not its own is drawn as an arc.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 
 /// A place in the picture: from the left and from the top, each from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub struct Place {
     pub y: f64,
 }
 
-/// A cable between two switches, as it is drawn.
+/// A link between two switches, as it is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stroke {
     /// The switches, by their place in the plan.
@@ -28,8 +28,8 @@ pub struct Stroke {
 pub struct Map {
     /// Each switch's place, as they are in the plan.
     pub switches: Vec<Place>,
-    /// Each cable between switches, as they are in the plan.
-    pub cables: Vec<Stroke>,
+    /// Each link between switches, as they are in the plan.
+    pub links: Vec<Stroke>,
 }
 
 /// A line is not drawn nearer to a switch that is not its own.
@@ -42,25 +42,25 @@ const BULGE: f64 = 0.13;
 const ARC_PIECES: usize = 12;
 
 impl Map {
-    /// The picture of a plan of this shape.
-    pub fn new(shape: &Shape, plan: &Plan) -> Self {
+    /// The picture of a plan of this topology.
+    pub fn new(spec: &TopologySpec, plan: &Plan) -> Self {
         let ends = ends(plan);
-        let switches = match shape {
-            Shape::Torus { y, .. } => grid(plan.switches.len(), *y as usize),
-            Shape::Linear { .. } => rows(&[plan.switches.len()]),
-            Shape::Tree { .. } => tree(plan.switches.len(), &ends),
-            Shape::FatTree { k } => fat_tree(*k as usize),
+        let switches = match spec {
+            TopologySpec::Torus { y, .. } => grid(plan.switches.len(), *y as usize),
+            TopologySpec::Linear { .. } => rows(&[plan.switches.len()]),
+            TopologySpec::Tree { .. } => tree(plan.switches.len(), &ends),
+            TopologySpec::FatTree { k } => fat_tree(*k as usize),
             _ => circle(plan.switches.len()),
         };
         let strokes = ends.iter().map(|&ends| stroke(ends, &switches));
         Self {
-            cables: strokes.collect(),
+            links: strokes.collect(),
             switches,
         }
     }
 }
 
-/// Which switches each cable connects, by their places in the plan.
+/// Which switches each link connects, by their places in the plan.
 pub fn ends(plan: &Plan) -> Vec<[usize; 2]> {
     let ids = plan.switches.iter().map(|switch| switch.datapath_id);
     let places: BTreeMap<_, _> = ids.zip(0..).collect();
@@ -96,7 +96,7 @@ fn rows(lengths: &[usize]) -> Vec<Place> {
     places.collect()
 }
 
-/// The first switch on top. Each cable of a tree's plan has the upper switch as its first end, and switches are numbered in a walk that
+/// The first switch on top. Each link of a tree's plan has the upper switch as its first end, and switches are numbered in a walk that
 /// goes down first.
 fn tree(count: usize, ends: &[[usize; 2]]) -> Vec<Place> {
     let mut below = vec![Vec::new(); count];
@@ -203,14 +203,14 @@ fn arc(from: Place, to: Place) -> Vec<Place> {
 mod tests {
     use super::*;
 
-    fn map(shape: &str) -> Map {
-        let shape: Shape = shape.parse().unwrap();
-        Map::new(&shape, &shape.plan().unwrap())
+    fn map(spec: &str) -> Map {
+        let spec: TopologySpec = spec.parse().unwrap();
+        Map::new(&spec, &spec.plan().unwrap())
     }
 
     #[test]
-    fn every_shape_has_its_switches_apart_and_within_the_picture() {
-        for shape in [
+    fn every_spec_has_its_switches_apart_and_within_the_picture() {
+        for spec in [
             "single,3",
             "linear,5",
             "linear,2,3",
@@ -222,16 +222,16 @@ mod tests {
             "ring,7",
             "mesh,5",
         ] {
-            let map = map(shape);
-            let points = map.cables.iter().flat_map(|cable| &cable.points);
+            let map = map(spec);
+            let points = map.links.iter().flat_map(|link| &link.points);
             for place in map.switches.iter().chain(points) {
                 let (x, y) = (place.x, place.y);
-                assert!((0.0..=1.0).contains(&x), "{shape}: {place:?}");
-                assert!((0.0..=1.0).contains(&y), "{shape}: {place:?}");
+                assert!((0.0..=1.0).contains(&x), "{spec}: {place:?}");
+                assert!((0.0..=1.0).contains(&y), "{spec}: {place:?}");
             }
             for (index, one) in map.switches.iter().enumerate() {
                 let near = |other: &&Place| (one.x - other.x).hypot(one.y - other.y) < CLEARANCE;
-                assert_eq!(map.switches[..index].iter().find(near), None, "{shape}");
+                assert_eq!(map.switches[..index].iter().find(near), None, "{spec}");
             }
         }
     }
@@ -242,26 +242,26 @@ mod tests {
         let [s1x1, s1x2, s2x1] = [0, 1, 3].map(|index| map.switches[index]);
         assert!(s1x1.x == s1x2.x && s1x1.y < s1x2.y, "{s1x1:?} {s1x2:?}");
         assert!(s1x1.y == s2x1.y && s1x1.x < s2x1.x, "{s1x1:?} {s2x1:?}");
-        let arcs = map.cables.iter().filter(|cable| cable.points.len() > 2);
+        let arcs = map.links.iter().filter(|link| link.points.len() > 2);
         assert_eq!(arcs.count(), 6, "one around each row and each column");
     }
 
     #[test]
     fn what_is_above_in_a_tree_is_drawn_above() {
-        for shape in ["tree,depth=3,fanout=3", "fattree,4"] {
-            let map = map(shape);
+        for spec in ["tree,depth=3,fanout=3", "fattree,4"] {
+            let map = map(spec);
             assert_eq!(
                 map.switches[0].y,
                 map.switches.iter().map(|s| s.y).fold(1.0, f64::min)
             );
         }
         let map = map("tree,depth=3,fanout=2");
-        for cable in &map.cables {
-            let [upper, lower] = cable.ends.map(|end| map.switches[end].y);
-            assert!(upper < lower, "{cable:?}");
+        for link in &map.links {
+            let [upper, lower] = link.ends.map(|end| map.switches[end].y);
+            assert!(upper < lower, "{link:?}");
         }
-        let below = map.cables.iter().filter(|cable| cable.ends[0] == 0);
-        let below: f64 = below.map(|cable| map.switches[cable.ends[1]].x).sum();
+        let below = map.links.iter().filter(|link| link.ends[0] == 0);
+        let below: f64 = below.map(|link| map.switches[link.ends[1]].x).sum();
         assert_eq!(map.switches[0].x, below / 2.0);
     }
 }

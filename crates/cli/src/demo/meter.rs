@@ -94,34 +94,34 @@ impl Meter {
     }
 
     fn leave(&mut self, frame: &[u8], now: Duration) {
-        if let Some(tag) = Tag::of(frame)
-            && let Some(pair) = self.pair(frame)
-        {
-            let packet = Packet {
-                pair,
-                sent_at: now,
-                path: Vec::new(),
-            };
-            self.under_way.insert(tag, packet);
+        if let Some(tag) = Tag::of(frame) {
+            if let Some(pair) = self.pair(frame) {
+                let packet = Packet {
+                    pair,
+                    sent_at: now,
+                    path: Vec::new(),
+                };
+                self.under_way.insert(tag, packet);
+            }
         }
     }
 
     fn pass(&mut self, switch: SwitchId, frame: &[u8]) {
-        if let Some(tag) = Tag::of(frame)
-            && let Some(packet) = self.under_way.get_mut(&tag)
-        {
-            packet.path.push(switch);
+        if let Some(tag) = Tag::of(frame) {
+            if let Some(packet) = self.under_way.get_mut(&tag) {
+                packet.path.push(switch);
+            }
         }
     }
 
     fn arrive(&mut self, host: HostId, frame: &[u8], now: Duration) {
         let Some(tag) = Tag::of(frame) else { return };
         let is_for_it = |packet: &Packet| packet.pair.1 == host;
-        if self.under_way.get(&tag).is_some_and(is_for_it)
-            && let Some(packet) = self.under_way.remove(&tag)
-        {
-            self.times.push(now.saturating_sub(packet.sent_at));
-            self.paths.insert(packet.pair, packet.path);
+        if self.under_way.get(&tag).is_some_and(is_for_it) {
+            if let Some(packet) = self.under_way.remove(&tag) {
+                self.times.push(now.saturating_sub(packet.sent_at));
+                self.paths.insert(packet.pair, packet.path);
+            }
         }
     }
 

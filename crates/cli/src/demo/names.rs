@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use urtica_services::{DiscoveryEvent, DownReason, HostEvent};
-use urtica_topology::shapes::{LinkPlan, Plan};
-use urtica_topology::{Link, PortId};
+use urtica_topology::spec::{LinkPlan, Plan};
+use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, MacAddr};
 
 /// What people call what the controller knows by address.
@@ -11,7 +11,7 @@ pub struct Names {
     switches: BTreeMap<DatapathId, String>,
     hosts: BTreeMap<MacAddr, String>,
     /// By their ends, in the plan's order.
-    cables: BTreeMap<[PortId; 2], String>,
+    links: BTreeMap<[PortId; 2], String>,
 }
 
 impl Names {
@@ -22,19 +22,19 @@ impl Names {
         let switches: BTreeMap<_, _> = switches
             .map(|switch| (switch.datapath_id, switch.name.clone()))
             .collect();
-        let cable = |link: &LinkPlan| {
+        let name = |link: &LinkPlan| {
             let ends = [link.a, link.b];
             let [one, other] = ends.map(|end| &switches[&end.switch]);
             (ends, format!("{one}-{other}"))
         };
         Self {
-            cables: plan.links.iter().map(cable).collect(),
+            links: plan.links.iter().map(name).collect(),
             switches,
             hosts: hosts.map(|host| (host.mac, host.name.clone())).collect(),
         }
     }
 
-    /// What discovery tells, where it is worth telling. A cable is told of once, not once for each of its links.
+    /// What discovery tells, where it is worth telling. A link is reported once, not once for each direction.
     pub fn tell_link(&self, event: &DiscoveryEvent) -> Option<String> {
         match event {
             DiscoveryEvent::LinkUp(link) if link.from < link.to => {
@@ -80,14 +80,14 @@ impl Names {
             .map_or_else(|| mac.to_string(), Clone::clone)
     }
 
-    /// As [`Lab::cable_name`](super::lab::Lab::cable_name) has it, whichever way the controller has found it.
-    fn link(&self, link: &Link) -> String {
-        let ends = [link.from, link.to];
-        let cable = self
-            .cables
+    /// As [`Lab::link_name`](super::lab::Lab::link_name) has it, whichever way the controller has found it.
+    fn link(&self, directed: &DirectedLink) -> String {
+        let ends = [directed.from, directed.to];
+        let link = self
+            .links
             .get(&ends)
-            .or_else(|| self.cables.get(&[link.to, link.from]));
-        cable.map_or_else(|| link.to_string(), Clone::clone)
+            .or_else(|| self.links.get(&[directed.to, directed.from]));
+        link.map_or_else(|| directed.to_string(), Clone::clone)
     }
 
     fn port(&self, port: PortId) -> String {

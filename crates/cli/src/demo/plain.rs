@@ -6,17 +6,22 @@ use crate::say::say;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 
 /// Tells the story to its end. Whether all went well.
 ///
 /// # Errors
 /// What the network refuses; none is expected.
-pub fn run(lab: &mut Lab, shape: &Shape, is_simulated: bool, stop: &AtomicBool) -> Result<bool> {
+pub fn run(
+    lab: &mut Lab,
+    spec: &TopologySpec,
+    is_simulated: bool,
+    stop: &AtomicBool,
+) -> Result<bool> {
     let mut story = Story::new(Duration::ZERO);
     let mut scenes = 0;
     let mut tell = |lines: Vec<Line>| lines.iter().for_each(|line| tell(line, &mut scenes));
-    tell(story.opening(lab, shape));
+    tell(story.opening(lab, spec));
     let began = Instant::now();
     while !story.is_over() && !stop.load(Relaxed) {
         lab.step()?;

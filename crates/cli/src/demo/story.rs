@@ -7,12 +7,12 @@ use super::lab::{Lab, Result, SAMPLE};
 use super::meter::{LOST_AFTER, Pair};
 use super::pings::PingRound;
 use std::time::Duration;
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 
 /// How long switches and links may take to be found.
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long traffic is watched before a cable is cut, and after it was repaired.
+/// How long traffic is watched before a link is cut, and after it was repaired.
 const WATCHED: Duration = Duration::from_secs(2);
 
 /// How long a cut may take to be healed.
@@ -21,7 +21,7 @@ const HEALED_WITHIN: Duration = Duration::from_secs(3);
 /// Hosts that fit into a matrix of pings.
 const MATRIX_HOSTS: usize = 16;
 
-/// A line that is told.
+/// A line of the story.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// What all of it is about.
@@ -61,10 +61,10 @@ enum Scene {
     Over,
 }
 
-/// A cable that is cut, and two hosts that talked over it.
+/// A link that is cut, and two hosts that talked over it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Cut {
-    cable: usize,
+    link: usize,
     name: String,
     pair: Option<Pair>,
     path: Option<String>,
@@ -82,16 +82,16 @@ impl Story {
         }
     }
 
-    /// What is told before anything happens.
-    pub fn opening(&self, lab: &Lab, shape: &Shape) -> Vec<Line> {
+    /// What is shown before anything happens.
+    pub fn opening(&self, lab: &Lab, spec: &TopologySpec) -> Vec<Line> {
         let plan = lab.plan();
         let network = format!(
-            "{shape}: {} OpenFlow 1.3 switches with {} cables between them, {} hosts, and a controller with discovery,",
+            "{spec}: {} OpenFlow 1.3 switches with {} links between them, {} hosts, and a controller with discovery,",
             plan.switches.len(),
             plan.links.len(),
             plan.hosts.len()
         );
-        let times = "hosts and routing, in this process. Times are the network's: a cable takes 0.1 ms, a switch 0.01 ms,";
+        let times = "hosts and routing, in this process. Times are the network's: a link takes 0.1 ms, a switch 0.01 ms,";
         let more = "a message to or from the controller 0.5 to 1.5 ms, to notice a cut 60 ms, and computing nothing.";
         vec![
             Line::Opening(network),
@@ -154,8 +154,8 @@ impl Story {
         match &self.scene {
             Scene::FirstPings | Scene::LaterPings | Scene::PingsAroundIt(_) => lab.ping_all(),
             Scene::Traffic => lab.start_traffic(),
-            Scene::Cut(cut) => lab.set_cut(cut.cable, true)?,
-            Scene::Repaired(cut) => lab.set_cut(cut.cable, false)?,
+            Scene::Cut(cut) => lab.set_cut(cut.link, true)?,
+            Scene::Repaired(cut) => lab.set_cut(cut.link, false)?,
             Scene::Joining | Scene::NoLoop => {}
             Scene::Over => self.next_at = Some(Duration::MAX),
         }
@@ -170,12 +170,12 @@ impl Story {
             }
             Scene::LaterPings => "The same again: now the switches have entries.".to_owned(),
             Scene::Traffic => "Hosts talk: 100 new flows a second, of 20 packets each.".to_owned(),
-            Scene::Cut(cut) => format!("The busiest cable, {}, is cut.", cut.name),
+            Scene::Cut(cut) => format!("The busiest link, {}, is cut.", cut.name),
             Scene::PingsAroundIt(_) => "Every host pings every other, around the cut.".to_owned(),
             Scene::Repaired(cut) => format!("{} is repaired.", cut.name),
-            Scene::NoLoop => "No cable is cut: each is the only way to some switch.".to_owned(),
+            Scene::NoLoop => "No link is cut: each is the only way to some switch.".to_owned(),
             Scene::Over => {
-                let told = "That was the story; now it is yours: c cuts a cable, r repairs it, ? tells more, q ends.";
+                let told = "That was the story; now it is yours: c cuts a link, r repairs it, ? tells more, q ends.";
                 return Line::News(told.to_owned());
             }
         })
@@ -183,14 +183,14 @@ impl Story {
 
     fn look_at_joining(&mut self, lab: &Lab, passed: Duration) -> Vec<Line> {
         let joined = lab.joined().filter(|&has_joined| has_joined).count();
-        let (switches, cables) = (lab.plan().switches.len(), lab.plan().links.len());
-        let are_found = joined == switches && lab.discovered() == cables;
+        let (switches, links) = (lab.plan().switches.len(), lab.plan().links.len());
+        let are_found = joined == switches && lab.discovered() == links;
         if !are_found && passed < FOUND_WITHIN {
             return Vec::new();
         }
         self.all_is_well &= are_found;
         vec![finding(format!(
-            "{joined} of {switches} switches have joined and {} of {cables} cables are found after {}",
+            "{joined} of {switches} switches have joined and {} of {links} links are found after {}",
             lab.discovered(),
             roughly(passed)
         ))]
@@ -270,7 +270,7 @@ impl Story {
     }
 
     fn judge_repair(&mut self, lab: &Lab, cut: &Cut) -> Vec<Line> {
-        let is_found = lab.is_discovered(cut.cable);
+        let is_found = lab.is_discovered(cut.link);
         let lost = lab.lost_since(self.begun_at).count;
         self.all_is_well &= is_found;
         let found = match is_found {
@@ -294,7 +294,7 @@ impl Scene {
             Self::LaterPings => Self::Traffic,
             Self::Traffic => lab
                 .busiest_spare()
-                .map_or(Self::NoLoop, |cable| Self::Cut(Cut::new(cable, lab))),
+                .map_or(Self::NoLoop, |link| Self::Cut(Cut::new(link, lab))),
             Self::Cut(cut) => Self::PingsAroundIt(cut),
             Self::PingsAroundIt(cut) => Self::Repaired(cut),
             Self::Repaired(_) | Self::NoLoop | Self::Over => Self::Over,
@@ -303,11 +303,11 @@ impl Scene {
 }
 
 impl Cut {
-    fn new(cable: usize, lab: &Lab) -> Self {
-        let pair = lab.pair_over(cable);
+    fn new(link: usize, lab: &Lab) -> Self {
+        let pair = lab.pair_over(link);
         Self {
-            cable,
-            name: lab.cable_name(cable),
+            link,
+            name: lab.link_name(link),
             path: pair.and_then(|pair| lab.path(pair)),
             pair,
         }

@@ -1,6 +1,6 @@
 //! The live view: a [`Picture`] drawn into a terminal's frame.
 //!
-//! Nothing is known here of networks and terminals. What colours tell is told without them, too: a cable that carries packets is drawn
+//! Nothing is known here of networks and terminals. What colours tell is told without them, too: a link that carries packets is drawn
 //! through, an idle one is dotted, and a cut one has gaps and a cross.
 
 use super::keys::KEYS;
@@ -17,17 +17,17 @@ use std::time::Duration;
 
 /// What is to be drawn.
 pub struct Picture<'a> {
-    /// The network's shape.
-    pub shape: &'a str,
+    /// The network's topology specification.
+    pub spec: &'a str,
     pub map: &'a Map,
     pub switches: Vec<SwitchLook<'a>>,
-    pub cables: Vec<CableLook>,
+    pub links: Vec<LinkLook>,
     pub figures: &'a Figures,
     /// Flows per second, the latest last.
     pub history: Vec<u64>,
     /// How many pings of the last round were answered, and how many there are.
     pub pings: (usize, usize),
-    /// How many packets were lost of late.
+    /// How many packets were lost recently.
     pub lost: usize,
     /// What was told, the latest last.
     pub log: Vec<&'a Told>,
@@ -47,9 +47,9 @@ pub struct SwitchLook<'a> {
     pub knows_hosts: bool,
 }
 
-/// A cable between switches.
+/// A link between switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CableLook {
+pub struct LinkLook {
     pub is_cut: bool,
     /// Whether the controller knows it.
     pub is_discovered: bool,
@@ -60,13 +60,13 @@ pub struct CableLook {
 /// Smaller terminals are asked to be larger.
 const SMALLEST: (u16, u16) = (60, 20);
 
-/// How many lines are told at once.
+/// How many lines are shown at once.
 const LOG_LINES: u16 = 5;
 
 /// More switches than this are drawn without names.
 const NAMED_SWITCHES: usize = 24;
 
-/// A cable with fewer frames has nothing but the controller's probes.
+/// A link with fewer frames has nothing but the controller's probes.
 const IDLE_PER_S: u64 = 20;
 
 /// How many points there are on a stroke.
@@ -124,17 +124,17 @@ impl Picture<'_> {
         }
     }
 
-    /// The most frames that any cable has.
+    /// The most frames that any link has.
     fn most_frames(&self) -> u64 {
-        let cables = self.cables.iter().map(|cable| cable.frames_per_s);
-        cables.max().unwrap_or(0)
+        let links = self.links.iter().map(|link| link.frames_per_s);
+        links.max().unwrap_or(0)
     }
 }
 
 fn title_line<'a>(picture: &Picture<'a>) -> Line<'a> {
     let state = if picture.is_paused { "  PAUSED" } else { "" };
     let seconds = picture.now.as_secs_f64();
-    let title = format!(" urtica demo: {}   {seconds:.1} s{state}", picture.shape);
+    let title = format!(" urtica demo: {}   {seconds:.1} s{state}", picture.spec);
     Line::styled(title, Modifier::BOLD)
 }
 
@@ -150,12 +150,12 @@ fn draw_network(frame: &mut Frame, area: Rect, picture: &Picture) {
 }
 
 fn paint_network(context: &mut Context, area: Rect, picture: &Picture) {
-    let cables = picture.map.cables.iter().zip(&picture.cables);
-    for (stroke, look) in cables.clone() {
+    let links = picture.map.links.iter().zip(&picture.links);
+    for (stroke, look) in links.clone() {
         context.draw(&drawn(stroke, look, picture));
     }
     context.layer();
-    for (stroke, look) in cables {
+    for (stroke, look) in links {
         if let Some(mark) = mark(look) {
             let style = picture.style(Color::Red).add_modifier(Modifier::BOLD);
             print(context, area, middle(stroke), 0, Span::styled(mark, style));
@@ -187,8 +187,8 @@ fn paint_network(context: &mut Context, area: Rect, picture: &Picture) {
     }
 }
 
-/// What is written on a cable.
-fn mark(look: &CableLook) -> Option<&'static str> {
+/// What is written on a link.
+fn mark(look: &LinkLook) -> Option<&'static str> {
     match (look.is_cut, look.is_selected) {
         (true, true) => Some("<×>"),
         (true, false) => Some("×"),
@@ -231,7 +231,7 @@ struct Drawn<'a> {
     colour: Color,
 }
 
-fn drawn<'a>(stroke: &'a Stroke, look: &CableLook, picture: &Picture) -> Drawn<'a> {
+fn drawn<'a>(stroke: &'a Stroke, look: &LinkLook, picture: &Picture) -> Drawn<'a> {
     let is_busy = look.frames_per_s >= IDLE_PER_S;
     let is_busiest = 4 * look.frames_per_s > 3 * picture.most_frames();
     let (dashes, colour) = match look {
@@ -260,10 +260,10 @@ impl Shape for Drawn<'_> {
                     .dashes
                     .map_or(0.0, |dashes| (length + along * dx.hypot(dy)) * dashes);
                 let (x, y) = (piece[0].x + along * dx, piece[0].y + along * dy);
-                if (dash as u64).is_multiple_of(2)
-                    && let Some((x, y)) = painter.get_point(x, 1.0 - y)
-                {
-                    painter.paint(x, y, self.colour);
+                if (dash as u64) % 2 == 0 {
+                    if let Some((x, y)) = painter.get_point(x, 1.0 - y) {
+                        painter.paint(x, y, self.colour);
+                    }
                 }
             }
             length += dx.hypot(dy);
@@ -392,7 +392,7 @@ fn draw_help(frame: &mut Frame, area: Rect) {
         .chain([
             Line::default(),
             Line::from(
-                " A cable that carries packets is drawn through, an idle one dotted; ×: cut.",
+                " A link that carries packets is drawn through, an idle one dotted; ×: cut.",
             ),
         ])
         .collect();

@@ -20,10 +20,10 @@ impl PortNames {
             }
             Version::Of13 => {
                 for frame in client.multipart(MultipartRequestBody::PortDesc)? {
-                    if let Message::MultipartReply(reply) = Message::decode(&frame)?.1
-                        && let MultipartReplyBody::PortDesc(some) = reply.body
-                    {
-                        ports.extend(some.iter());
+                    if let Message::MultipartReply(reply) = Message::decode(&frame)?.1 {
+                        if let MultipartReplyBody::PortDesc(some) = reply.body {
+                            ports.extend(some.iter());
+                        }
                     }
                 }
             }

@@ -5,12 +5,12 @@
 
 use rustix::process::{Resource, getrlimit};
 use std::fs;
-use urtica_topology::shapes::Plan;
+use urtica_topology::spec::Plan;
 
 /// Of the program itself.
 const PROGRAM_BYTES: u64 = 32 << 20;
 
-/// Of a switch with its control channel, of a port at either end of a cable, and of a host with its cable.
+/// Of a switch with its control channel, of a port at either end of a link, and of a host with its link.
 const SWITCH_BYTES: u64 = 64 << 10;
 const LINK_BYTES: u64 = 4 << 10;
 const HOST_BYTES: u64 = 4 << 10;
@@ -18,7 +18,7 @@ const HOST_BYTES: u64 = 4 << 10;
 /// Of two hosts that have pinged each other, one way: what either remembers of the other.
 const PAIR_BYTES: u64 = 128;
 
-/// From how much on it is told before it is taken.
+/// From how much on the memory is reported before it is allocated.
 const WORTH_TELLING_BYTES: u64 = 100 << 20;
 
 /// About how many bytes a network takes, with all hosts pinging each other or not.
@@ -36,12 +36,12 @@ fn bytes(plan: &Plan, ping_all: bool) -> u64 {
 }
 
 /// Refuses a network for which there is not enough memory; what is worth telling of one for which there is.
-pub(super) fn check(shape: &str, plan: &Plan, ping_all: bool) -> Result<Option<String>, String> {
-    judge(shape, bytes(plan, ping_all), ping_all, available())
+pub(super) fn check(spec: &str, plan: &Plan, ping_all: bool) -> Result<Option<String>, String> {
+    assess(spec, bytes(plan, ping_all), ping_all, available())
 }
 
-fn judge(
-    shape: &str,
+fn assess(
+    spec: &str,
     needed: u64,
     ping_all: bool,
     available: Option<u64>,
@@ -50,7 +50,7 @@ fn judge(
     let needed_mb = megabytes(needed);
     match available {
         Some(available) if needed > available => Err(format!(
-            "{shape}{pinging} needs about {needed_mb} of memory, and {} are available; expected a smaller network{}",
+            "{spec}{pinging} needs about {needed_mb} of memory, and {} are available; expected a smaller network{}",
             megabytes(available),
             if ping_all {
                 ", or one without --ping-all"
@@ -59,7 +59,7 @@ fn judge(
             },
         )),
         _ => Ok((needed >= WORTH_TELLING_BYTES)
-            .then(|| format!("{shape}{pinging} needs about {needed_mb} of memory"))),
+            .then(|| format!("{spec}{pinging} needs about {needed_mb} of memory"))),
     }
 }
 
@@ -88,31 +88,31 @@ fn megabytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use urtica_topology::shapes::Shape;
+    use urtica_topology::spec::TopologySpec;
 
-    fn judge_shape(text: &str, ping_all: bool, available: u64) -> Result<Option<String>, String> {
-        let shape: Shape = text.parse().unwrap();
-        let needed = bytes(&shape.plan().unwrap(), ping_all);
-        judge(text, needed, ping_all, Some(available))
+    fn judge_spec(text: &str, ping_all: bool, available: u64) -> Result<Option<String>, String> {
+        let spec: TopologySpec = text.parse().unwrap();
+        let needed = bytes(&spec.plan().unwrap(), ping_all);
+        assess(text, needed, ping_all, Some(available))
     }
 
     #[test]
     fn what_does_not_fit_is_refused_and_what_is_large_is_told() {
         let machine = 16 << 30;
-        assert_eq!(judge_shape("torus,10,10", true, machine), Ok(None));
+        assert_eq!(judge_spec("torus,10,10", true, machine), Ok(None));
         assert_eq!(
-            judge_shape("single,2000", true, machine),
+            judge_spec("single,2000", true, machine),
             Ok(Some(
                 "single,2000 with --ping-all needs about 527 MB of memory".to_owned()
             ))
         );
         assert_eq!(
-            judge_shape("single,100000", true, machine),
+            judge_spec("single,100000", true, machine),
             Err("single,100000 with --ping-all needs about 1192 GB of memory, and 16 GB are available; expected a smaller network, or \
                  one without --ping-all".to_owned())
         );
         assert_eq!(
-            judge_shape("single,100000", false, 100 << 20),
+            judge_spec("single,100000", false, 100 << 20),
             Err("single,100000 needs about 422 MB of memory, and 100 MB are available; expected a smaller network".to_owned())
         );
     }

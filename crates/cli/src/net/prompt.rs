@@ -112,7 +112,7 @@ impl Prompt<'_> {
         }
     }
 
-    /// Does what a line says. What it cannot do is told, and is no end; a network that has stopped is.
+    /// Does what a line says. A failure is reported and does not end it; a network that has stopped does.
     fn execute(&mut self, line: &str) -> Result<Done, Box<dyn Error>> {
         let done = match Command::parse(line, &self.names) {
             Ok(command) => self.obey(command),

@@ -11,11 +11,11 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 use urtica_apps as apps;
 use urtica_net::simulate::{
-    Failure, FaultKind, NoSuchPart, Part, PlantedBug, Report, Scenario, minimise, simulate,
+    Failure, FaultKind, NoSuchItem, PlantedBug, Report, Scenario, ScheduleItem, minimise, simulate,
     simulate_watched,
 };
 use urtica_net::tracer::Tracer;
-use urtica_topology::shapes::{Shape, ShapeError};
+use urtica_topology::spec::{SpecError, TopologySpec};
 
 /// What can be planted, and how it is used.
 fn after_help() -> String {
@@ -46,7 +46,7 @@ pub struct SimulateArgs {
     apps: Vec<String>,
     /// Draw from these topologies; may be repeated [default: small ones, with loops if discovery is among the programs].
     #[arg(long, value_name = "TOPOLOGY")]
-    topology: Vec<Shape>,
+    topology: Vec<TopologySpec>,
     /// How many seeds are run, one after the other [default: 100, or 1 with --seed].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
@@ -65,7 +65,7 @@ pub struct SimulateArgs {
     /// Leave out of the first seed that fails every fault and flow without which it fails, too.
     #[arg(long)]
     minimise: bool,
-    /// How many entries a switch may have left at rest [default: 1, or 2 with loops].
+    /// How many entries a switch may have left when the network is quiescent [default: 1, or 2 with loops].
     #[arg(long, value_name = "N")]
     entries: Option<usize>,
     /// Make the controller wrong, as below, to see that it is found out.
@@ -80,11 +80,11 @@ pub struct SimulateArgs {
 
 /// Faults and flows of a run.
 #[derive(Clone, Debug)]
-struct Parts(BTreeSet<Part>);
+struct Parts(BTreeSet<ScheduleItem>);
 
-fn parse_parts(text: &str) -> Result<Parts, NoSuchPart> {
-    let parts = text.split(',').filter(|part| *part != "none");
-    parts.map(str::parse).collect::<Result<_, _>>().map(Parts)
+fn parse_parts(text: &str) -> Result<Parts, NoSuchItem> {
+    let items = text.split(',').filter(|item| *item != "none");
+    items.map(str::parse).collect::<Result<_, _>>().map(Parts)
 }
 
 /// Runs all seeds, or up to the first that fails.
@@ -133,15 +133,15 @@ impl SimulateArgs {
             say(format!(
                 "\nthe least of it that still fails, after {} runs: {}",
                 least.runs,
-                parts(&least.only)
+                items(&least.only)
             ));
             say(&least.failure);
             self.tell_how_to_repeat(failure.seed, Some(&least.only));
         }
     }
 
-    fn tell_how_to_repeat(&self, seed: u64, only: Option<&BTreeSet<Part>>) {
-        let only = only.map(|only| format!(" --only {}", parts(only)));
+    fn tell_how_to_repeat(&self, seed: u64, only: Option<&BTreeSet<ScheduleItem>>) {
+        let only = only.map(|only| format!(" --only {}", items(only)));
         say(format!(
             "to see it again: urtica net simulate --seed {seed} --trace{}{}",
             repeated(std::env::args()),
@@ -153,25 +153,25 @@ impl SimulateArgs {
         let has_loops = self.has_loops()?;
         let mut scenario = programs::scenario(&self.apps, &self.options, has_loops, self.plant)?;
         if !self.topology.is_empty() {
-            scenario.shapes = self.topology.clone();
+            scenario.topologies = self.topology.clone();
         }
         if let Some(kinds) = &self.kinds {
             scenario.faults.kinds = kinds.clone();
         }
         scenario.faults.most = self.faults;
         scenario.only = self.only.clone().map(|Parts(only)| only);
-        scenario.entries_at_rest = self.entries.unwrap_or(scenario.entries_at_rest);
+        scenario.entries_when_quiescent = self.entries.unwrap_or(scenario.entries_when_quiescent);
         Ok(scenario)
     }
 
     /// Whether any network may have loops.
-    fn has_loops(&self) -> Result<bool, ShapeError> {
+    fn has_loops(&self) -> Result<bool, SpecError> {
         if self.topology.is_empty() {
             return Ok(programs::deal_with_loops(&self.apps));
         }
         let mut plans = Vec::new();
-        for shape in &self.topology {
-            plans.push(shape.plan()?);
+        for spec in &self.topology {
+            plans.push(spec.plan()?);
         }
         Ok(plans.iter().any(super::has_loops))
     }
@@ -208,8 +208,8 @@ fn quoted(argument: &str) -> String {
 }
 
 /// Faults and flows as `--only` takes them.
-fn parts(parts: &BTreeSet<Part>) -> String {
-    let names: Vec<_> = parts.iter().map(Part::to_string).collect();
+fn items(items: &BTreeSet<ScheduleItem>) -> String {
+    let names: Vec<_> = items.iter().map(ScheduleItem::to_string).collect();
     match names.is_empty() {
         true => "none".to_owned(),
         false => names.join(","),
@@ -220,7 +220,7 @@ fn tell(report: &Report, count: u64) -> std::io::Result<()> {
     let line = format!(
         "seed {} ({}): {} faults in {:.0} s, {}",
         report.seed,
-        report.shape,
+        report.topology,
         report.faults,
         report.time.as_secs_f64(),
         report.digest

@@ -19,10 +19,10 @@ pub(super) fn attach(
         net.watch(Tracer::new(net, Told));
     }
     for (a, b, path) in captures {
-        let cable = net.cable(a, b)?;
+        let link = net.link(a, b)?;
         let file = File::create(path)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        net.watch(Capture::new(cable, BufWriter::new(file))?);
+        net.watch(Capture::new(link, BufWriter::new(file))?);
     }
     Ok(())
 }

@@ -212,10 +212,10 @@ impl Bed {
     fn table_stats(&mut self) -> BTreeMap<u8, TableStats> {
         let mut tables = BTreeMap::new();
         for frame in self.ask(MultipartRequestBody::Table) {
-            if let Message::MultipartReply(reply) = Message::decode(&frame).unwrap().1
-                && let MultipartReplyBody::Table(rows) = reply.body
-            {
-                tables.extend(rows.iter().map(|row| (row.table_id, row)));
+            if let Message::MultipartReply(reply) = Message::decode(&frame).unwrap().1 {
+                if let MultipartReplyBody::Table(rows) = reply.body {
+                    tables.extend(rows.iter().map(|row| (row.table_id, row)));
+                }
             }
         }
         tables
@@ -385,7 +385,7 @@ fn padded(frame: &[u8]) -> Vec<u8> {
 
 fn hex(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks(2);
-    let byte = |pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
+    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     pairs.map(byte).collect()
 }
 

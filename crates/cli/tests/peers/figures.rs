@@ -139,7 +139,7 @@ fn switch_figures_are_measured_and_written() {
     assert_eq!(up_to_last(&again), up_to_last(&whole));
 }
 
-/// These tests take turns: all of them pin programs to the same two cores.
+/// These tests run one at a time: all of them pin programs to the same two cores.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

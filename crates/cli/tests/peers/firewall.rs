@@ -1,4 +1,4 @@
-//! The firewall in front of a real Open vSwitch, which hides the ports of fragments unless it is told otherwise.
+//! The firewall in front of a real Open vSwitch, which hides the ports of fragments unless configured otherwise.
 
 use std::fs;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! and tshark.
 //!
 //! Each test of the network has a network namespace of its own, in which its Open vSwitch, its
-//! controller and the ends of its cables live, so tests run side by side and never touch the
+//! controller and the ends of its links live, so tests run side by side and never touch the
 //! machine's own Open vSwitch. They need root and what `tools/setup` installs; without these they
 //! say so and pass, except where `CI=true` is set.
 

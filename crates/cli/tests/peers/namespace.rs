@@ -55,12 +55,12 @@ pub struct Host {
     namespace: Namespace,
     /// Its IPv4 address.
     pub address: String,
-    /// The other end of its cable, in the room.
+    /// The other end of its link, in the room.
     pub switch_port: String,
 }
 
 impl Host {
-    /// Makes host `number` (1 to 254), whose cable ends in `room` as the device `p<number>`.
+    /// Makes host `number` (1 to 254), whose link ends in `room` as the device `p<number>`.
     pub fn new(room: &Namespace, number: u8) -> Self {
         let host = Self {
             namespace: Namespace::new(),

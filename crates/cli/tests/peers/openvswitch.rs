@@ -103,7 +103,7 @@ impl<'room> OpenVswitch<'room> {
         run(&mut command);
     }
 
-    /// Stops the switch in the midst of whatever it does, until [`OpenVswitch::resume`].
+    /// Stops the switch in the middle of whatever it does, until [`OpenVswitch::resume`].
     pub fn pause(&self) {
         self.vswitchd.signal(Signal::STOP);
     }

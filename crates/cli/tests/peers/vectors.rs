@@ -42,7 +42,7 @@ fn judge_golden_messages(python: &str, script: &str) {
             .stdin(messages));
         assert!(
             verdicts.lines().count() > 100,
-            "{script} judged only this of {version}:\n{verdicts}"
+            "{script} checked only this of {version}:\n{verdicts}"
         );
     }
 }

@@ -237,10 +237,10 @@ impl Ip {
         out: &mut Outbox,
     ) {
         if icmp_type == NEIGHBOR_ADVERTISEMENT {
-            if let Some(mac) = nd.tll()
-                && self.neighbours.ipv6.contains_key(&nd.target())
-            {
-                self.learn(nd.target().into(), mac, now, out);
+            if let Some(mac) = nd.tll() {
+                if self.neighbours.ipv6.contains_key(&nd.target()) {
+                    self.learn(nd.target().into(), mac, now, out);
+                }
             }
         } else if nd.target() == self.station.ipv6 {
             if let Some(mac) = nd.sll() {

@@ -1,7 +1,7 @@
 //! Virtual hosts: they find each other, ping, and send flows.
 //!
 //! **What.** Frames and times go in, frames come out; no thread, no clock. A host answers ARP, neighbour solicitations and echo
-//! requests, acknowledges streams, and counts what it gets. One file per protocol, all of one shape: `start`, `report`, `handle` for
+//! requests, acknowledges streams, and counts what it gets. One file per protocol, all of the same form: `start`, `report`, `handle` for
 //! what comes, `handle_timeout` and `next_timeout` for what is due.
 //!
 //! **What not.** Hosts have no routes: each takes all others for neighbours.

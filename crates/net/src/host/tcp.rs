@@ -159,10 +159,10 @@ impl Tcps {
         };
         if segment.dst_port() == PORT {
             self.receive(src, &segment, ip, now, out);
-        } else if let Some(sending) = self.sending.get_mut(&segment.dst_port())
-            && sending.dst == src
-        {
-            sending.handle_acknowledgement(segment.dst_port(), &segment, ip, now, out);
+        } else if let Some(sending) = self.sending.get_mut(&segment.dst_port()) {
+            if sending.dst == src {
+                sending.handle_acknowledgement(segment.dst_port(), &segment, ip, now, out);
+            }
         }
         true
     }

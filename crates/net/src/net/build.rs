@@ -1,17 +1,17 @@
 //! From a plan to a network.
 
 use super::{Attached, Control, Interrupt, Net, NetError};
-use crate::cable::Cable;
 use crate::channel::{Channel, ChannelConfig};
 use crate::host::{Host, Outbox};
 use crate::kernel::Kernel;
+use crate::link::Link;
 use crate::node::{Node, Plug, Port};
-use crate::{CableId, End, HostId, SwitchId};
+use crate::{End, HostId, LinkId, SwitchId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use urtica_switch::SwitchConfig;
 use urtica_topology::PortId;
-use urtica_topology::shapes::{LinkProperties, Plan};
+use urtica_topology::spec::{LinkProperties, Plan};
 use urtica_wire::DatapathId;
 
 /// What a network is like, beside its plan.
@@ -24,14 +24,14 @@ pub struct NetConfig {
     /// How long after the first frame that finds it idle a switch takes in what has come: its share of each hop. At least a
     /// nanosecond.
     pub switch_delay: Duration,
-    /// How long after a cable has got or lost its link the switches at its ends notice.
+    /// How long after a link has come up or gone down the switches at its ends notice.
     pub carrier_delay: Duration,
     /// How many bytes wait for a link with a bandwidth; more are lost.
     pub queue_bytes: u64,
     /// How control channels are.
     pub channel: ChannelConfig,
-    /// The cables to hosts; those between switches are as the plan says.
-    pub host_cables: LinkProperties,
+    /// The links to hosts; those between switches are as the plan says.
+    pub host_links: LinkProperties,
 }
 
 impl Default for NetConfig {
@@ -44,13 +44,13 @@ impl Default for NetConfig {
             carrier_delay: Duration::from_millis(1),
             queue_bytes: 512 << 10,
             channel: ChannelConfig::default(),
-            host_cables: LinkProperties::default(),
+            host_links: LinkProperties::default(),
         }
     }
 }
 
 impl Net {
-    /// The network of this plan, with all switches on, all cables whole, and without a controller.
+    /// The network of this plan, with all switches on, all links whole, and without a controller.
     ///
     /// # Errors
     /// [`NetError::Plan`] where the plan contradicts itself.
@@ -58,7 +58,7 @@ impl Net {
         let mut net = Self {
             kernel: Kernel::new(config.seed),
             config,
-            cables: Vec::new(),
+            links: Vec::new(),
             nodes: Vec::new(),
             hosts: Vec::new(),
             channels: Vec::new(),
@@ -78,17 +78,17 @@ impl Net {
         };
         for link in &plan.links {
             let ends = [plugs.plug(link.a)?, plugs.plug(link.b)?];
-            net.add_cable(ends, &link.properties);
+            net.add_link(ends, &link.properties);
         }
         for host in &plan.hosts {
             let id = HostId(net.hosts.len() as u32);
             let ends = [End::Host(id), plugs.plug(host.attached)?];
             net.hosts.push(Attached {
                 host: Host::new(&host.name, host.mac, host.ipv4),
-                cable: CableId(net.cables.len() as u32),
+                link: LinkId(net.links.len() as u32),
                 due_ns: u64::MAX,
             });
-            net.add_cable(ends, &net.config.host_cables.clone());
+            net.add_link(ends, &net.config.host_links.clone());
         }
         net.switches().for_each(|switch| net.switch_on(switch));
         net.switches().for_each(|switch| net.look_at_ports(switch));
@@ -117,26 +117,26 @@ impl Net {
         Ok(switches)
     }
 
-    fn add_cable(&mut self, ends: [End; 2], properties: &LinkProperties) {
-        let id = CableId(self.cables.len() as u32);
+    fn add_link(&mut self, ends: [End; 2], properties: &LinkProperties) {
+        let id = LinkId(self.links.len() as u32);
         let draws = ends.map(|end| self.kernel.draw_of("link from", &self.end_name(end)));
         let queue_bytes = self.config.queue_bytes;
-        let mut cable = Cable::new(id, ends, properties, queue_bytes, draws);
+        let mut link = Link::new(id, ends, properties, queue_bytes, draws);
         for (place, end) in ends.into_iter().enumerate() {
             if let End::Switch(switch, port_no) = end {
                 let ports = &mut self.nodes[switch.place()].ports;
-                cable.slots[place] = ports.len();
+                link.slots[place] = ports.len();
                 ports.push(Port {
                     port_no,
                     plug: Some(Plug {
-                        cable: id,
+                        link: id,
                         end: place,
                     }),
-                    speed_kbps: cable.speed_kbps(),
+                    speed_kbps: link.speed_kbps(),
                 });
             }
         }
-        self.cables.push(cable);
+        self.links.push(link);
     }
 
     /// `s1:2` for a port, `h1` for a host.
@@ -150,7 +150,7 @@ impl Net {
     }
 }
 
-/// Which ports have a cable already.
+/// Which ports have a link already.
 struct Plugs {
     switches: BTreeMap<DatapathId, SwitchId>,
     used: BTreeSet<PortId>,
@@ -169,7 +169,7 @@ impl Plugs {
             return Err(NetError::Plan(sentence));
         }
         if !self.used.insert(port) {
-            return Err(NetError::Plan(format!("two cables are in the port {port}")));
+            return Err(NetError::Plan(format!("two links are in the port {port}")));
         }
         Ok(End::Switch(switch, port.port_no))
     }

@@ -8,7 +8,7 @@ use crate::watch::Event;
 use std::time::Duration;
 use urtica_controller::{ConnectionError, Controller, Embedded, Network};
 
-/// How often the controller is told the time.
+/// How often the controller is given the time.
 const TICK: Duration = Duration::from_millis(100);
 
 /// How long a side is left alone that does not want to read.
@@ -197,7 +197,7 @@ impl Net {
         self.run_controller(Embedded::poll);
     }
 
-    /// The controller is told the time.
+    /// The controller is given the time.
     pub(super) fn tick_controller(&mut self) {
         self.run_controller(Embedded::handle_timeout);
         self.tick_second_controller();
@@ -207,20 +207,27 @@ impl Net {
     /// Sends what a switch has for the controller.
     pub(super) fn send_to_controller(&mut self, switch: SwitchId) {
         let channel = &mut self.channels[switch.place()];
-        if let Some(side) = channel.switch_side
-            && let Some(powered) = &mut self.nodes[switch.place()].powered
-            && let Some(output) = powered.switch.output(side.id)
-            && !output.is_empty()
-        {
-            let delays = Delays {
-                config: &self.config.channel,
-                now_ns: self.kernel.now_ns,
-                stalled_until_ns: channel.stalled_until_ns,
-            };
-            if let Some(at_ns) = channel.to_controller.send(side.number, output, delays) {
-                self.kernel
-                    .put(at_ns, Due::Channel(switch, Way::ToController));
-            }
+        let Some((side, powered)) = channel
+            .switch_side
+            .zip(self.nodes[switch.place()].powered.as_mut())
+        else {
+            return;
+        };
+        let Some(output) = powered
+            .switch
+            .output(side.id)
+            .filter(|output| !output.is_empty())
+        else {
+            return;
+        };
+        let delays = Delays {
+            config: &self.config.channel,
+            now_ns: self.kernel.now_ns,
+            stalled_until_ns: channel.stalled_until_ns,
+        };
+        if let Some(at_ns) = channel.to_controller.send(side.number, output, delays) {
+            self.kernel
+                .put(at_ns, Due::Channel(switch, Way::ToController));
         }
     }
 
@@ -256,11 +263,11 @@ impl Net {
     pub(super) fn drop_controller_side(&mut self, switch: SwitchId) {
         let now = self.controller_now();
         let channel = &mut self.channels[switch.place()];
-        if let Some(side) = channel.controller_side.take()
-            && let Some(controller) = &mut self.control.controller
-        {
-            controller.disconnect(side.id, now);
-            self.wake_controller();
+        if let Some(side) = channel.controller_side.take() {
+            if let Some(controller) = &mut self.control.controller {
+                controller.disconnect(side.id, now);
+                self.wake_controller();
+            }
         }
     }
 
@@ -474,11 +481,11 @@ impl Net {
             .iter_mut()
             .map(|channel| &mut channel.half_open);
         let list = lists.find(|list| list.contains(&id));
-        if let Some(list) = list
-            && let Some(controller) = &mut self.control.controller
-        {
-            list.retain(|half_open| *half_open != id);
-            controller.disconnect(id, now);
+        if let Some(list) = list {
+            if let Some(controller) = &mut self.control.controller {
+                list.retain(|half_open| *half_open != id);
+                controller.disconnect(id, now);
+            }
         }
     }
 
@@ -505,19 +512,25 @@ impl Net {
     /// Sends what the controller has for a switch.
     fn send_to_switch(&mut self, switch: SwitchId) {
         let channel = &mut self.channels[switch.place()];
-        if let Some(side) = channel.controller_side
-            && let Some(controller) = &mut self.control.controller
-            && let Some(output) = controller.output(side.id)
-            && !output.is_empty()
-        {
-            let delays = Delays {
-                config: &self.config.channel,
-                now_ns: self.kernel.now_ns,
-                stalled_until_ns: channel.stalled_until_ns,
-            };
-            if let Some(at_ns) = channel.to_switch.send(side.number, output, delays) {
-                self.kernel.put(at_ns, Due::Channel(switch, Way::ToSwitch));
-            }
+        let Some((side, controller)) = channel
+            .controller_side
+            .zip(self.control.controller.as_mut())
+        else {
+            return;
+        };
+        let Some(output) = controller
+            .output(side.id)
+            .filter(|output| !output.is_empty())
+        else {
+            return;
+        };
+        let delays = Delays {
+            config: &self.config.channel,
+            now_ns: self.kernel.now_ns,
+            stalled_until_ns: channel.stalled_until_ns,
+        };
+        if let Some(at_ns) = channel.to_switch.send(side.number, output, delays) {
+            self.kernel.put(at_ns, Due::Channel(switch, Way::ToSwitch));
         }
     }
 

@@ -75,7 +75,7 @@ impl Net {
         Ok(())
     }
 
-    /// Has a host tell the network of itself, as virtual machines do when they have moved.
+    /// Has a host announce itself, as virtual machines do when they have moved.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -86,7 +86,7 @@ impl Net {
         Ok(())
     }
 
-    /// Has every host tell the network of itself, so that it is known before anybody asks.
+    /// Has every host announce itself, so that it is known before anybody asks.
     pub fn announce_hosts(&mut self) {
         for host in self.hosts() {
             self.hosts[host.place()].host.announce(&mut self.outbox);
@@ -141,9 +141,9 @@ impl Net {
     /// Sends what a host has sent.
     pub(super) fn settle_host(&mut self, host: HostId) {
         if !self.outbox.is_empty() {
-            let cable = self.hosts[host.place()].cable;
+            let link = self.hosts[host.place()].link;
             for frame in self.outbox.take() {
-                self.send(cable, 0, frame);
+                self.send(link, 0, frame);
             }
         }
         self.wake_host(host);

@@ -1,60 +1,60 @@
-//! Frames between cables, switches and hosts; cables that are cut and repaired.
+//! Frames between links, switches and hosts; links that are cut and repaired.
 
 use super::{Net, NetError};
-use crate::cable::{Cable, LinkCounters};
 use crate::frame::Frame;
 use crate::kernel::Due;
+use crate::link::{Link, LinkCounters};
 use crate::watch::{Event, Loss};
-use crate::{CableId, End, SwitchId};
+use crate::{End, LinkId, SwitchId};
 use urtica_wire::PortNo;
 
 impl Net {
-    /// The cable between two hosts or switches, given by name; of several the first of the plan.
+    /// The link between two hosts or switches, given by name; of several the first of the plan.
     ///
     /// # Errors
-    /// [`NetError::NoCable`].
-    pub fn cable(&self, a: &str, b: &str) -> Result<CableId, NetError> {
-        let is_between = |cable: &CableId| {
-            let [one, other] = self.cables[cable.place()].ends.map(|end| self.owner(end));
+    /// [`NetError::NoLink`].
+    pub fn link(&self, a: &str, b: &str) -> Result<LinkId, NetError> {
+        let is_between = |link: &LinkId| {
+            let [one, other] = self.links[link.place()].ends.map(|end| self.owner(end));
             (one, other) == (a, b) || (one, other) == (b, a)
         };
-        let found = self.cables().find(is_between);
-        found.ok_or_else(|| NetError::NoCable(a.to_owned(), b.to_owned()))
+        let found = self.links().find(is_between);
+        found.ok_or_else(|| NetError::NoLink(a.to_owned(), b.to_owned()))
     }
 
-    /// What a cable is plugged into.
+    /// What a link is plugged into.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
-    pub fn ends(&self, cable: CableId) -> Result<[End; 2], NetError> {
-        self.check_cable(cable)?;
-        Ok(self.cables[cable.place()].ends)
+    pub fn ends(&self, link: LinkId) -> Result<[End; 2], NetError> {
+        self.check_link(link)?;
+        Ok(self.links[link.place()].ends)
     }
 
-    /// Whether a cable is cut.
+    /// Whether a link is cut.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
-    pub fn is_cut(&self, cable: CableId) -> Result<bool, NetError> {
-        self.check_cable(cable)?;
-        Ok(self.cables[cable.place()].is_cut)
+    pub fn is_cut(&self, link: LinkId) -> Result<bool, NetError> {
+        self.check_link(link)?;
+        Ok(self.links[link.place()].is_cut)
     }
 
-    /// What went through a cable: the link that begins at each of its ends.
+    /// What went through a link: the frames sent at each of its ends.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
-    pub fn link_counters(&self, cable: CableId) -> Result<[LinkCounters; 2], NetError> {
-        self.check_cable(cable)?;
-        Ok([0, 1].map(|from| self.cables[cable.place()].counters(from)))
+    pub fn link_counters(&self, link: LinkId) -> Result<[LinkCounters; 2], NetError> {
+        self.check_link(link)?;
+        Ok([0, 1].map(|from| self.links[link.place()].counters(from)))
     }
 
-    /// How many frames are in cables, or wait for switches.
+    /// How many frames are in links, or wait for switches.
     pub fn frames_under_way(&self) -> usize {
-        let in_cables = self.cables.iter().map(Cable::under_way);
+        let in_links = self.links.iter().map(Link::under_way);
         let powered = self.nodes.iter().filter_map(|node| node.powered.as_ref());
         let waiting = powered.map(|powered| powered.side.waiting());
-        in_cables.sum::<usize>() + waiting.sum::<usize>()
+        in_links.sum::<usize>() + waiting.sum::<usize>()
     }
 
     /// How many frames have come to a switch's port that the switch has not taken in yet.
@@ -65,30 +65,30 @@ impl Net {
         waiting.map_or(0, |(slot, powered)| powered.side.waiting_at(slot))
     }
 
-    /// Cuts a cable: what is under way is lost, and the ports at both ends have no link, as their switches notice after
+    /// Cuts a link: what is under way is lost, and the ports at both ends lose carrier, as their switches notice after
     /// [`NetConfig::carrier_delay`](crate::NetConfig::carrier_delay).
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
-    pub fn cut(&mut self, cable: CableId) -> Result<(), NetError> {
-        self.set_cut(cable, true)
+    pub fn cut(&mut self, link: LinkId) -> Result<(), NetError> {
+        self.set_cut(link, true)
     }
 
-    /// Repairs a cable.
+    /// Repairs a link.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
-    pub fn repair(&mut self, cable: CableId) -> Result<(), NetError> {
-        self.set_cut(cable, false)
+    pub fn repair(&mut self, link: LinkId) -> Result<(), NetError> {
+        self.set_cut(link, false)
     }
 
-    /// Has a cable lose frames with this probability, from 0 to 1.
+    /// Has a link lose frames with this probability, from 0 to 1.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
-    pub fn set_loss(&mut self, cable: CableId, probability: f64) -> Result<(), NetError> {
-        self.check_cable(cable)?;
-        self.cables[cable.place()].loss = [probability; 2];
+    pub fn set_loss(&mut self, link: LinkId, probability: f64) -> Result<(), NetError> {
+        self.check_link(link)?;
+        self.links[link.place()].loss = [probability; 2];
         Ok(())
     }
 
@@ -99,88 +99,88 @@ impl Net {
     /// [`NetError::NoSuchId`].
     pub fn set_loss_from(
         &mut self,
-        cable: CableId,
+        link: LinkId,
         end: usize,
         probability: f64,
     ) -> Result<(), NetError> {
-        self.check_cable(cable)?;
-        self.cables[cable.place()].loss[end.min(1)] = probability;
+        self.check_link(link)?;
+        self.links[link.place()].loss[end.min(1)] = probability;
         Ok(())
     }
 
-    fn set_cut(&mut self, cable: CableId, is_cut: bool) -> Result<(), NetError> {
-        self.check_cable(cable)?;
-        if self.cables[cable.place()].is_cut != is_cut {
-            self.cables[cable.place()].is_cut = is_cut;
+    fn set_cut(&mut self, link: LinkId, is_cut: bool) -> Result<(), NetError> {
+        self.check_link(link)?;
+        if self.links[link.place()].is_cut != is_cut {
+            self.links[link.place()].is_cut = is_cut;
             self.kernel.tell(match is_cut {
-                true => Event::Cut(cable),
-                false => Event::Repaired(cable),
+                true => Event::Cut(link),
+                false => Event::Repaired(link),
             });
-            self.look_at_link(cable);
+            self.update_carrier(link);
         }
         Ok(())
     }
 
-    /// Brings what both ends know of a cable up to date.
-    pub(super) fn look_at_link(&mut self, cable: CableId) {
-        let cable = &mut self.cables[cable.place()];
+    /// Brings what both ends know of a link up to date.
+    pub(super) fn update_carrier(&mut self, link: LinkId) {
+        let link = &mut self.links[link.place()];
         let powered = |end: &End| match end {
             End::Switch(switch, _) => self.nodes[switch.place()].powered.is_some(),
             End::Host(_) => true,
         };
-        cable.has_link = !cable.is_cut && cable.ends.iter().all(powered);
-        let (ends, slots, has_link) = (cable.ends, cable.slots, cable.has_link);
-        if !has_link {
-            cable.lose_all(&mut self.kernel);
+        link.has_carrier = !link.is_cut && link.ends.iter().all(powered);
+        let (ends, slots, has_carrier) = (link.ends, link.slots, link.has_carrier);
+        if !has_carrier {
+            link.lose_all(&mut self.kernel);
         }
         for (end, slot) in ends.into_iter().zip(slots) {
             if let End::Switch(switch, _) = end {
-                self.set_link(switch, slot, has_link);
+                self.set_carrier(switch, slot, has_carrier);
             }
         }
     }
 
-    /// Says whether a port has a link; its switch notices in a while.
-    pub(super) fn set_link(&mut self, switch: SwitchId, slot: usize, has_link: bool) {
+    /// Sets whether a port has carrier; its switch notices in a while.
+    pub(super) fn set_carrier(&mut self, switch: SwitchId, slot: usize, has_carrier: bool) {
         let node = &self.nodes[switch.place()];
         if let Some(powered) = &node.powered {
-            powered.side.set_link(slot, has_link);
+            powered.side.set_carrier(slot, has_carrier);
             let carrier = Due::Carrier(switch, node.lives);
             self.kernel.put_in(self.config.carrier_delay, carrier);
         }
     }
 
-    /// Hands over what has come out of a cable.
-    pub(super) fn deliver(&mut self, cable: CableId, from: usize) {
-        let place = cable.place();
-        self.cables[place].leave_agenda(from);
-        let end = self.cables[place].ends[1 - from];
-        while let Some(frame) = self.cables[place].take_arrived(from, &mut self.kernel) {
+    /// Hands over what has come out of a link.
+    pub(super) fn deliver(&mut self, link: LinkId, from: usize) {
+        let place = link.place();
+        self.links[place].leave_agenda(from);
+        let end = self.links[place].ends[1 - from];
+        while let Some(frame) = self.links[place].take_arrived(from, &mut self.kernel) {
             match end {
                 End::Host(host) => self.deliver_to_host(host, frame),
                 End::Switch(switch, _) => {
-                    let slot = self.cables[place].slots[1 - from];
+                    let slot = self.links[place].slots[1 - from];
                     if let Err(frame) = self.deliver_to_switch(switch, slot, frame) {
-                        let cable = &mut self.cables[place];
-                        cable.lose(from, Loss::SwitchBusy, frame, &mut self.kernel);
+                        let link = &mut self.links[place];
+                        link.lose(from, Loss::SwitchBusy, frame, &mut self.kernel);
                     }
                 }
             }
         }
-        self.cables[place].enter_agenda(from, &mut self.kernel);
+        self.links[place].enter_agenda(from, &mut self.kernel);
     }
 
-    /// Sends a frame into a cable.
-    pub(super) fn send(&mut self, cable: CableId, from: usize, frame: Frame) {
-        self.cables[cable.place()].send(from, frame, &mut self.kernel);
+    /// Sends a frame into a link.
+    pub(super) fn send(&mut self, link: LinkId, from: usize, frame: Frame) {
+        self.links[link.place()].send(from, frame, &mut self.kernel);
     }
 
-    pub(super) fn check_cable(&self, cable: CableId) -> Result<(), NetError> {
-        match cable.place() < self.cables.len() {
+    pub(super) fn check_link(&self, link: LinkId) -> Result<(), NetError> {
+        match link.place() < self.links.len() {
             true => Ok(()),
             false => Err(NetError::NoSuchId {
-                kind: "cable",
-                id: cable.0,
+                kind: "link",
+                id: link.0,
             }),
         }
     }

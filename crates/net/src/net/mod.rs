@@ -19,14 +19,14 @@ pub use flows::FlowId;
 pub use pings::{PingAllReport, PingId};
 pub use trouble::LostEnd;
 
-use crate::cable::Cable;
 use crate::channel::Channel;
 use crate::frame::Frame;
 use crate::host::{Host, Outbox};
 use crate::kernel::{Broken, Due, Kernel, to_ns};
+use crate::link::Link;
 use crate::node::Node;
 use crate::watch::Watcher;
-use crate::{CableId, HostId, SwitchId};
+use crate::{HostId, LinkId, SwitchId};
 use control::Control;
 use interrupt::Interrupt;
 use peers::Peer;
@@ -34,7 +34,7 @@ use real_time::Pace;
 use second::Second;
 use std::time::Duration;
 
-/// A network in one process: switches, cables, hosts and, if wanted, a controller.
+/// A network in one process: switches, links, hosts and, if wanted, a controller.
 ///
 /// Single-threaded, and without a clock: time passes only in the methods that say so, and jumps from one thing that happens to the next.
 /// The same seed and the same calls give the same run, to the byte. [`Net::follow_the_clock`] and [`Net::connect_to`] have it keep to the
@@ -42,7 +42,7 @@ use std::time::Duration;
 pub struct Net {
     pub(crate) kernel: Kernel,
     config: NetConfig,
-    cables: Vec<Cable>,
+    links: Vec<Link>,
     nodes: Vec<Node>,
     hosts: Vec<Attached>,
     channels: Vec<Channel>,
@@ -65,7 +65,7 @@ pub struct Net {
 /// A host, and where it is.
 struct Attached {
     host: Host,
-    cable: CableId,
+    link: LinkId,
     /// When the agenda has an item for it.
     due_ns: u64,
 }
@@ -94,9 +94,9 @@ pub enum NetError {
         /// The number that was given.
         id: u32,
     },
-    /// There is no cable there.
-    #[error("there is no cable between '{0}' and '{1}'")]
-    NoCable(String, String),
+    /// There is no link there.
+    #[error("there is no link between '{0}' and '{1}'")]
+    NoLink(String, String),
     /// A frame's tag cannot tell this VLAN, or says by it that there is none (IEEE 802.1Q section 9.6).
     #[error("a host cannot be in VLAN {0}; expected 1 to 4094")]
     NoVlan(u16),
@@ -147,7 +147,7 @@ impl Net {
         self.kernel.agenda.next_ns().map(Duration::from_nanos)
     }
 
-    /// Has somebody look on from now on.
+    /// Adds a watcher.
     pub fn watch(&mut self, watcher: impl Watcher + 'static) {
         self.kernel.watch(Box::new(watcher));
     }
@@ -185,9 +185,9 @@ impl Net {
         (0..self.nodes.len() as u32).map(SwitchId)
     }
 
-    /// The cables.
-    pub fn cables(&self) -> impl ExactSizeIterator<Item = CableId> + use<> {
-        (0..self.cables.len() as u32).map(CableId)
+    /// The links.
+    pub fn links(&self) -> impl ExactSizeIterator<Item = LinkId> + use<> {
+        (0..self.links.len() as u32).map(LinkId)
     }
 
     fn is_broken(&self) -> bool {
@@ -211,7 +211,7 @@ impl Net {
 
     fn handle(&mut self, due: Due) {
         match due {
-            Due::Cable(cable, from) => self.deliver(cable, from.into()),
+            Due::Link(link, from) => self.deliver(link, from.into()),
             Due::Poll(switch) => self.poll_switch(switch),
             Due::Tick(switch, life) => self.tick_switch(switch, life),
             Due::Carrier(switch, life) => {

@@ -142,7 +142,11 @@ impl Net {
             all.sent += 1;
             self.run_for(STAGGER);
             self.check_time_passes()?;
-            while let Some(oldest) = open.pop_front_if(|oldest| self.is_over(oldest)) {
+            while let Some(oldest) = open.pop_front() {
+                if !self.is_over(&oldest) {
+                    open.push_front(oldest);
+                    break;
+                }
                 self.take_report(&oldest, all)?;
             }
         }

@@ -106,13 +106,14 @@ impl Net {
     /// A switch's connection to a controller elsewhere has ended.
     pub(super) fn close_remote(&mut self, switch: SwitchId, reason: &str) {
         let now = self.now();
-        if let Some(powered) = &mut self.nodes[switch.place()].powered
-            && let Some(Pace {
+        if let Some(powered) = &mut self.nodes[switch.place()].powered {
+            if let Some(Pace {
                 remotes: Some(remotes),
                 ..
             }) = &mut self.pace
-        {
-            remotes.close(switch, &mut powered.switch, reason, now);
+            {
+                remotes.close(switch, &mut powered.switch, reason, now);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! **What.** It runs no program that does anything: it has a session with each switch, as a controller on standby does, is told of packets and ports as the
 //! first one is, and does nothing about it.
 //!
-//! **How.** It has no channels: bytes go to and fro when the controllers are told the time, and nothing of them is under way.
+//! **How.** It has no channels: bytes go to and fro when the controllers are given the time, and nothing of them is under way.
 
 use super::Net;
 use crate::SwitchId;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use urtica_switch::Switch;
 use urtica_wire::DatapathId;
 
-/// How often a switch is told the time.
+/// How often a switch is given the time.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Net {
@@ -60,7 +60,7 @@ impl Net {
         Ok(powered.map(|powered| &mut powered.switch))
     }
 
-    /// Switches a switch off: its tables, what waits in it and its connection are gone, and its cables have no link.
+    /// Switches a switch off: its tables, what waits in it and its connection are gone, and its links are down.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -71,7 +71,7 @@ impl Net {
             self.cut_connection(switch, "the switch was switched off");
             self.close_remote(switch, "the switch was switched off");
             self.nodes[switch.place()].powered = None;
-            self.look_at_links(switch);
+            self.update_carriers(switch);
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Net {
         let now = self.now_at(switch);
         self.nodes[switch.place()].start(&self.config.switch, now);
         self.kernel.tell(Event::SwitchStarted(switch));
-        self.look_at_links(switch);
+        self.update_carriers(switch);
         self.look_at_ports(switch);
         // Switches look at their clocks at different times.
         let node = &mut self.nodes[switch.place()];
@@ -147,14 +147,14 @@ impl Net {
         }
     }
 
-    /// A switch is told the time, again and again.
+    /// A switch is given the time, again and again.
     pub(super) fn tick_switch(&mut self, switch: SwitchId, life: u16) {
         if self.tell_switch_the_time(switch, life) {
             self.kernel.put_in(TICK, Due::Tick(switch, life));
         }
     }
 
-    /// A switch is told the time, if it is still in this life. Returns whether it is. It looks at its ports then.
+    /// A switch is given the time, if it is still in this life. Returns whether it is. It looks at its ports then.
     pub(super) fn tell_switch_the_time(&mut self, switch: SwitchId, life: u16) -> bool {
         let now = self.now_at(switch);
         let node = &mut self.nodes[switch.place()];
@@ -176,7 +176,7 @@ impl Net {
         }
         for (slot, frame) in sent.drain(..) {
             match self.nodes[switch.place()].ports[slot as usize].plug {
-                Some(plug) => self.send(plug.cable, plug.end, frame),
+                Some(plug) => self.send(plug.link, plug.end, frame),
                 None => self.kernel.spare.put(frame),
             }
         }
@@ -184,10 +184,10 @@ impl Net {
         self.send_to_controller(switch);
     }
 
-    fn look_at_links(&mut self, switch: SwitchId) {
+    fn update_carriers(&mut self, switch: SwitchId) {
         for slot in 0..self.nodes[switch.place()].ports.len() {
             if let Some(plug) = self.nodes[switch.place()].ports[slot].plug {
-                self.look_at_link(plug.cable);
+                self.update_carrier(plug.link);
             }
         }
     }

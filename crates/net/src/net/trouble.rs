@@ -1,4 +1,4 @@
-//! What befalls control channels and clocks, beside what people do to them.
+//! Faults of control channels and clocks.
 
 use super::{Net, NetError};
 use crate::SwitchId;

@@ -4,7 +4,7 @@
 //! it still fails: none, then each alone, then each two, and so on, up to a bound on runs; beyond it, one after the other is left out. Then
 //! the flows go, all at once or one by one. What fails by another sentence is another failure, and does not count.
 
-use super::{Failure, Part, Scenario, add_last_events, simulate_only};
+use super::{Failure, Scenario, ScheduleItem, add_last_events, simulate_only};
 use std::collections::BTreeSet;
 
 /// How many runs may look for the fewest faults: enough for all subsets of eight.
@@ -14,7 +14,7 @@ const SEARCHED_RUNS: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimised {
     /// The faults and flows that are left. With [`Scenario::only`], the seed fails in the same way.
-    pub only: BTreeSet<Part>,
+    pub only: BTreeSet<ScheduleItem>,
     /// That failure.
     pub failure: Box<Failure>,
     /// How many runs it took.
@@ -26,7 +26,7 @@ pub fn minimise(scenario: &Scenario, failure: &Failure) -> Minimised {
     let mut search = Search {
         scenario,
         least: Minimised {
-            only: failure.parts.clone(),
+            only: failure.items.clone(),
             failure: Box::new(failure.clone()),
             runs: 0,
         },
@@ -59,7 +59,7 @@ impl Search<'_> {
             .only
             .iter()
             .copied()
-            .partition(|part| part.is_fault());
+            .partition(|item| item.is_fault());
         for count in 0..faults.len() {
             for chosen in subsets(&faults, count) {
                 if self.least.runs == SEARCHED_RUNS {
@@ -77,24 +77,24 @@ impl Search<'_> {
         let flows: Vec<_> = all
             .iter()
             .copied()
-            .filter(|part| !part.is_fault())
+            .filter(|item| !item.is_fault())
             .collect();
-        let without = all.into_iter().filter(|part| part.is_fault()).collect();
+        let without = all.into_iter().filter(|item| item.is_fault()).collect();
         if !flows.is_empty() && !self.still_fails(without) {
             self.leave_out_one_by_one(&flows);
         }
     }
 
-    fn leave_out_one_by_one(&mut self, parts: &[Part]) {
-        for part in parts {
+    fn leave_out_one_by_one(&mut self, items: &[ScheduleItem]) {
+        for item in items {
             let mut rest = self.least.only.clone();
-            rest.remove(part);
+            rest.remove(item);
             self.still_fails(rest);
         }
     }
 
     /// Whether it fails in the same way with these alone. Then they are the least so far.
-    fn still_fails(&mut self, only: BTreeSet<Part>) -> bool {
+    fn still_fails(&mut self, only: BTreeSet<ScheduleItem>) -> bool {
         self.least.runs += 1;
         let seed = self.least.failure.seed;
         match simulate_only(self.scenario, seed, Some(&only), &mut |_| {}) {
@@ -108,7 +108,7 @@ impl Search<'_> {
 }
 
 /// All subsets with so many of these, in order.
-fn subsets(of: &[Part], count: usize) -> Vec<Vec<Part>> {
+fn subsets(of: &[ScheduleItem], count: usize) -> Vec<Vec<ScheduleItem>> {
     if count == 0 {
         return vec![Vec::new()];
     }
@@ -127,10 +127,10 @@ mod tests {
 
     #[test]
     fn all_subsets_come_once() {
-        let parts: Vec<_> = (0..6).map(Part::Fault).collect();
-        let counts: Vec<_> = (0..=6).map(|count| subsets(&parts, count).len()).collect();
+        let items: Vec<_> = (0..6).map(ScheduleItem::Fault).collect();
+        let counts: Vec<_> = (0..=6).map(|count| subsets(&items, count).len()).collect();
         assert_eq!(counts, [1, 6, 15, 20, 15, 6, 1]);
-        let all: BTreeSet<_> = (0..=6).flat_map(|count| subsets(&parts, count)).collect();
+        let all: BTreeSet<_> = (0..=6).flat_map(|count| subsets(&items, count)).collect();
         assert_eq!(all.len(), 64);
     }
 }

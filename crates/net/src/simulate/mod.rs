@@ -1,12 +1,12 @@
-//! Whole runs from one seed: a network, what befalls it, and what must hold all the same.
+//! Whole runs from one seed: a network, its faults, and what must hold all the same.
 //!
-//! **What.** [`simulate`] draws everything from a seed: a shape, links, how switches and channels behave, a schedule of faults, and
+//! **What.** [`simulate`] draws everything from a seed: a topology, links, how switches and channels behave, a schedule of faults, and
 //! traffic. Then the run goes through its phases:
 //!
 //! ```text
-//! connect ──► faults and traffic ──► recover ──► peace ──► rest
-//!             loops, storms and      every pair  no loop,  nothing is left over
-//!             reservations are       that cables no second
+//! connect ──► faults and traffic ──► recover ──► stable ──► quiescent
+//!             loops, storms and      every pair  no loop,   nothing is left over
+//!             reservations are       that links no second
 //!             watched all along      connect     copy
 //! ```
 //! The first invariant that does not hold ends it with a [`Failure`], which tells the seed: the same seed fails again, in the same way and
@@ -14,7 +14,7 @@
 //!
 //! **Swarms.** A run has some kinds of faults and not others, drawn as well: what many kinds together hide, a few of them show.
 //!
-//! **Streams.** Each cable, channel, switch, fault and flow is drawn from a stream of its own, by the seed and its name: a change to one
+//! **Streams.** Each link, channel, switch, fault and flow is drawn from a stream of its own, by the seed and its name: a change to one
 //! leaves what is drawn for the others.
 //!
 //! **Least failures.** [`minimise`] leaves out of a run that fails all faults and flows without which it fails as well.
@@ -33,7 +33,7 @@ mod reality;
 mod run;
 mod scenario;
 
-pub use faults::{FaultKind, NoSuchKind, NoSuchPart, Part};
+pub use faults::{FaultKind, NoSuchItem, NoSuchKind, ScheduleItem};
 pub use minimise::{Minimised, minimise};
 pub use planted::{NoSuchBug, PlantedBug};
 pub use scenario::{Check, Denied, Faults, Programs, Scenario};
@@ -57,7 +57,7 @@ pub struct Report {
     /// What it was drawn from.
     pub seed: u64,
     /// The topology.
-    pub shape: String,
+    pub topology: String,
     /// How many faults there were.
     pub faults: usize,
     /// How long it took, by the network's clock.
@@ -72,7 +72,7 @@ pub struct Failure {
     /// What the run was drawn from.
     pub seed: u64,
     /// The topology.
-    pub shape: String,
+    pub topology: String,
     /// When it was noticed, by the network's clock.
     pub at: Duration,
     /// What should have held.
@@ -80,8 +80,8 @@ pub struct Failure {
     /// What was seen instead.
     pub seen: String,
     /// The faults and flows of the run, also those that were still to come.
-    pub parts: BTreeSet<Part>,
-    /// What had befallen the network by then.
+    pub items: BTreeSet<ScheduleItem>,
+    /// The faults and the traffic by then.
     pub faults: Vec<String>,
     /// What all that happened until then hashes to.
     pub digest: Digest,
@@ -94,11 +94,11 @@ impl fmt::Display for Failure {
         writeln!(
             f,
             "seed {} ({}) fails at {:?}: {}",
-            self.seed, self.shape, self.at, self.sentence
+            self.seed, self.topology, self.at, self.sentence
         )?;
         writeln!(f, "  {}", self.seen)?;
         writeln!(f, "  {} until then", self.digest)?;
-        writeln!(f, "what befell it:")?;
+        writeln!(f, "faults and traffic:")?;
         self.faults
             .iter()
             .try_for_each(|fault| writeln!(f, "  {fault}"))?;
@@ -115,14 +115,14 @@ impl fmt::Display for Failure {
 /// [`Failure`] where an invariant does not hold.
 ///
 /// # Panics
-/// Where the scenario has no shape, or one that does not fit its own limits.
+/// If the scenario has no topology, or one that does not fit its own limits.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Report, Box<Failure>> {
     let only = scenario.only.as_ref();
     simulate_only(scenario, seed, only, &mut |_| {})
         .map_err(|failure| Box::new(add_last_events(scenario, only, *failure)))
 }
 
-/// The same, with somebody who looks on: `watch` is given the network before its time begins. A failure does not tell the last events
+/// The same, with a watcher: `watch` is given the network before its time begins. A failure does not tell the last events
 /// then.
 ///
 /// # Errors
@@ -142,7 +142,7 @@ pub fn simulate_watched(
 fn simulate_only(
     scenario: &Scenario,
     seed: u64,
-    only: Option<&BTreeSet<Part>>,
+    only: Option<&BTreeSet<ScheduleItem>>,
     watch: &mut dyn FnMut(&mut Net),
 ) -> Result<Report, Box<Failure>> {
     let mut run = Run::new(scenario, seed, only);
@@ -153,7 +153,7 @@ fn simulate_only(
 /// Runs the seed again, for its last events.
 fn add_last_events(
     scenario: &Scenario,
-    only: Option<&BTreeSet<Part>>,
+    only: Option<&BTreeSet<ScheduleItem>>,
     failure: Failure,
 ) -> Failure {
     let mut tracer = None;

@@ -16,7 +16,7 @@ pub enum PlantedBug {
     /// Nobody hears that a port is down. A link that is cut for good is believed in until its probes are missed, 17.5 seconds
     /// later, and hosts stay unreached for longer than the bound where the cut came late. Few seeds have such a cut.
     IgnorePortDown,
-    /// What hosts send to everybody leaves by all ports, and not along the spanning tree: in loops it goes round.
+    /// What hosts send to everybody leaves by all ports, and not along the spanning tree: in loops it circulates.
     FloodEverywhere,
     /// Senders are counted, each by an entry that does no harm, and that nobody gave a time-out: it stays.
     ForgottenEntries,

@@ -1,13 +1,13 @@
 //! What is really connected, whatever the controller believes.
 
-use crate::{CableId, End, HostId, Net};
+use crate::{End, HostId, LinkId, Net};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The pairs of hosts of one VLAN, both ways, between which there is a way over cables that are not cut. All switches are on.
+/// The pairs of hosts of one VLAN, both ways, between which there is a way over links that are not cut. All switches are on.
 pub(super) fn connected_pairs(net: &Net) -> Vec<(HostId, HostId)> {
     let mut islands = Islands::default();
-    net.cables().for_each(|cable| islands.join(net, cable));
+    net.links().for_each(|link| islands.join(net, link));
     let hosts: Vec<_> = net.hosts().collect();
     let pairs = hosts
         .iter()
@@ -22,11 +22,11 @@ pub(super) fn connected_pairs(net: &Net) -> Vec<(HostId, HostId)> {
 /// How many switches lie on a shortest way from each host to each other.
 pub(super) fn distances(net: &Net) -> BTreeMap<(HostId, HostId), usize> {
     let mut neighbours: BTreeMap<Node, Vec<Node>> = BTreeMap::new();
-    for cable in net
-        .cables()
-        .filter(|cable| !net.is_cut(*cable).unwrap_or(true))
+    for link in net
+        .links()
+        .filter(|link| !net.is_cut(*link).unwrap_or(true))
     {
-        if let Ok([one, other]) = net.ends(cable).map(|ends| ends.map(Node::of)) {
+        if let Ok([one, other]) = net.ends(link).map(|ends| ends.map(Node::of)) {
             neighbours.entry(one).or_default().push(other);
             neighbours.entry(other).or_default().push(one);
         }
@@ -45,8 +45,8 @@ pub(super) fn distances(net: &Net) -> BTreeMap<(HostId, HostId), usize> {
             }
         }
         for to in net.hosts().filter(|to| *to != from) {
-            if let Some(cables) = reached.get(&Node::Host(to)) {
-                distances.insert((from, to), cables - 1);
+            if let Some(links) = reached.get(&Node::Host(to)) {
+                distances.insert((from, to), links - 1);
             }
         }
     }
@@ -74,13 +74,13 @@ impl Node {
 struct Islands(BTreeMap<Node, Node>);
 
 impl Islands {
-    fn join(&mut self, net: &Net, cable: CableId) {
-        let Ok(ends) = net.ends(cable) else {
+    fn join(&mut self, net: &Net, link: LinkId) {
+        let Ok(ends) = net.ends(link) else {
             return;
         };
         let [one, other] = ends.map(Node::of);
         let [one, other] = [one, other].map(|node| *self.0.entry(node).or_insert(node));
-        if !net.is_cut(cable).unwrap_or(true) {
+        if !net.is_cut(link).unwrap_or(true) {
             let islands = self.0.values_mut();
             islands
                 .filter(|island| **island == other)

@@ -2,7 +2,7 @@
 
 use super::faults::{Act, Happening, Schedule};
 use super::invariants::{self, Invariant};
-use super::{Check, Failure, Part, Report, Scenario};
+use super::{Check, Failure, Report, Scenario, ScheduleItem};
 use crate::digest::Digest;
 use crate::names::Names;
 use crate::{ChannelConfig, Datagrams, Draw, Net, NetConfig, NetError, SwitchId};
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_pipeline::Backend;
 use urtica_switch::{Forwarding, Switch, SwitchConfig};
-use urtica_topology::shapes::{LinkProperties, Plan};
+use urtica_topology::spec::{LinkProperties, Plan};
 use urtica_wire::Version;
 
 /// How often invariants are looked at.
@@ -25,16 +25,16 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(11);
 pub(super) struct Run<'s> {
     scenario: &'s Scenario,
     /// The only faults and flows, where not all are wanted.
-    only: Option<&'s BTreeSet<Part>>,
+    only: Option<&'s BTreeSet<ScheduleItem>>,
     seed: u64,
-    shape: String,
+    topology: String,
     names: Names,
     net: Net,
     digest: Rc<RefCell<Digest>>,
     invariants: Vec<Box<dyn Invariant>>,
     reservations: Option<Check>,
     /// The faults and flows that were drawn.
-    parts: BTreeSet<Part>,
+    items: BTreeSet<ScheduleItem>,
     /// Whether none of the faults takes long to get over.
     is_quick: bool,
     /// What has befallen the network.
@@ -43,17 +43,23 @@ pub(super) struct Run<'s> {
 
 impl<'s> Run<'s> {
     /// Draws the network.
-    pub fn new(scenario: &'s Scenario, seed: u64, only: Option<&'s BTreeSet<Part>>) -> Self {
+    pub fn new(
+        scenario: &'s Scenario,
+        seed: u64,
+        only: Option<&'s BTreeSet<ScheduleItem>>,
+    ) -> Self {
         let mut draw = Draw::of(seed, "shape");
-        let shape = draw.choose(&scenario.shapes);
-        let shape = shape.expect("a scenario has a shape");
-        let mut plan = shape.plan().expect("a scenario's shapes fit their limits");
+        let spec = draw.choose(&scenario.topologies);
+        let spec = spec.expect("a scenario has a topology");
+        let mut plan = spec
+            .plan()
+            .expect("a scenario's topologies fit their limits");
         if let Some(arrange) = scenario.arrange {
             arrange(&mut plan);
         }
         draw_links(&mut plan, seed);
         let config = draw_config(&scenario.versions, seed);
-        let mut net = Net::new(&plan, config).expect("a shape's plan is a network");
+        let mut net = Net::new(&plan, config).expect("the plan is a network");
         draw_hosts(&mut net, scenario, seed);
         let digest = Rc::new(RefCell::new(Digest::new()));
         net.watch(Rc::clone(&digest));
@@ -65,13 +71,13 @@ impl<'s> Run<'s> {
             scenario,
             only,
             seed,
-            shape: shape.to_string(),
+            topology: spec.to_string(),
             names: Names::of(&net),
             net,
             digest,
             invariants,
             reservations: None,
-            parts: BTreeSet::new(),
+            items: BTreeSet::new(),
             is_quick: true,
             told: Vec::new(),
         }
@@ -89,14 +95,14 @@ impl<'s> Run<'s> {
         self.undergo_faults()?;
         let is_quick = self.is_quick;
         self.each(|invariant, net| invariant.after_faults(net, is_quick))?;
-        self.each(|invariant, net| invariant.at_peace(net))?;
+        self.each(|invariant, net| invariant.after_recovery(net))?;
         self.net.stop_flows();
-        self.pass(self.scenario.rests_after)?;
-        self.each(|invariant, net| invariant.at_rest(net))?;
+        self.pass(self.scenario.quiescent_after)?;
+        self.each(|invariant, net| invariant.when_quiescent(net))?;
         Ok(Report {
             seed: self.seed,
-            shape: self.shape,
-            faults: self.parts.iter().filter(|part| part.is_fault()).count(),
+            topology: self.topology,
+            faults: self.items.iter().filter(|item| item.is_fault()).count(),
             time: self.net.now(),
             digest: *self.digest.borrow(),
         })
@@ -117,16 +123,16 @@ impl<'s> Run<'s> {
         if let Some(only) = self.only {
             schedule.keep(only);
         }
-        let mut kinds = schedule.parts.values().flatten();
+        let mut kinds = schedule.items.values().flatten();
         self.is_quick = kinds.all(|kind| kind.is_quick());
-        self.parts = schedule.parts.into_keys().collect();
-        for Happening { at, part, act } in schedule.happenings {
+        self.items = schedule.items.into_keys().collect();
+        for Happening { at, item, act } in schedule.happenings {
             self.pass(at.saturating_sub(self.net.now()))?;
-            self.tell(at, &format!("{part}: {}", act.tell(&self.names)));
+            self.tell(at, &format!("{item}: {}", act.tell(&self.names)));
             self.carry_out(act);
         }
         self.pass(schedule.end.saturating_sub(self.net.now()))?;
-        let lasting: Vec<_> = schedule.lasting.iter().map(|(_, cable)| *cable).collect();
+        let lasting: Vec<_> = schedule.lasting.iter().map(|(_, link)| *link).collect();
         self.heal(&lasting);
         Ok(())
     }
@@ -134,9 +140,9 @@ impl<'s> Run<'s> {
     fn carry_out(&mut self, act: Act) {
         let net = &mut self.net;
         let done = match act {
-            Act::Cut(cable) => net.cut(cable),
-            Act::Repair(cable) => net.repair(cable),
-            Act::SetLoss(cable, probability) => net.set_loss(cable, probability),
+            Act::Cut(link) => net.cut(link),
+            Act::Repair(link) => net.repair(link),
+            Act::SetLoss(link, probability) => net.set_loss(link, probability),
             Act::StopSwitch(switch) => net.stop_switch(switch),
             Act::StartSwitch(switch) => net.start_switch(switch),
             Act::StopController => {
@@ -164,7 +170,7 @@ impl<'s> Run<'s> {
             }
             Act::Announce(host) => net.announce_host(host),
             Act::MoveSilently(host, to) => net.move_host_silently(host, to).map(drop),
-            Act::SetLossFrom(cable, end, probability) => net.set_loss_from(cable, end, probability),
+            Act::SetLossFrom(link, end, probability) => net.set_loss_from(link, end, probability),
             Act::LoseEnd(switch, end) => net.lose_end(switch, end),
             Act::SetReadRate(switch, rate) => net.set_read_rate(switch, rate),
             Act::LeaveRoom(switch, Some(room)) => {
@@ -197,16 +203,16 @@ impl<'s> Run<'s> {
     }
 
     /// The faults are over: what is to be repaired is.
-    fn heal(&mut self, lasting: &[crate::CableId]) {
+    fn heal(&mut self, lasting: &[crate::LinkId]) {
         let net = &mut self.net;
-        for cable in net.cables() {
+        for link in net.links() {
             let healed = net
-                .set_loss(cable, 0.0)
-                .and_then(|()| match lasting.contains(&cable) {
-                    true => net.cut(cable),
-                    false => net.repair(cable),
+                .set_loss(link, 0.0)
+                .and_then(|()| match lasting.contains(&link) {
+                    true => net.cut(link),
+                    false => net.repair(link),
                 });
-            healed.expect("it is this network's cable");
+            healed.expect("it is this network's link");
         }
         for switch in net.switches() {
             let healed = net
@@ -240,10 +246,10 @@ impl<'s> Run<'s> {
 
     fn look(&mut self) -> Result<(), Box<Failure>> {
         self.check_watchers()?;
-        if let Some(check) = &mut self.reservations
-            && let Err(seen) = check(&self.net)
-        {
-            return Err(self.failure(invariants::RESERVATIONS, seen));
+        if let Some(check) = &mut self.reservations {
+            if let Err(seen) = check(&self.net) {
+                return Err(self.failure(invariants::RESERVATIONS, seen));
+            }
         }
         Ok(())
     }
@@ -281,11 +287,11 @@ impl<'s> Run<'s> {
     fn failure(&self, sentence: &'static str, seen: String) -> Box<Failure> {
         Box::new(Failure {
             seed: self.seed,
-            shape: self.shape.clone(),
+            topology: self.topology.clone(),
             at: self.net.now(),
             sentence,
             seen,
-            parts: self.parts.clone(),
+            items: self.items.clone(),
             faults: self.told.clone(),
             digest: *self.digest.borrow(),
             last_events: Vec::new(),
@@ -305,7 +311,7 @@ fn with_switch(
     Ok(())
 }
 
-/// Draws delay, jitter and bandwidth of the cables.
+/// Draws delay, jitter and bandwidth of the links.
 fn draw_links(plan: &mut Plan, seed: u64) {
     let is_narrow = Draw::of(seed, "bandwidth").below(4) == 0;
     for link in &mut plan.links {

@@ -1,11 +1,11 @@
 //! What runs are drawn from.
 
-use super::{FaultKind, Part};
+use super::{FaultKind, ScheduleItem};
 use crate::Net;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use urtica_controller::Controller;
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 use urtica_wire::Version;
 
 /// Looks at a network and at programs' state, again and again. Its error is a sentence that says what is wrong.
@@ -17,8 +17,8 @@ pub type Denied = fn(&[u8]) -> bool;
 /// What a run draws from, and what must hold in it.
 pub struct Scenario {
     /// One of these is drawn.
-    pub shapes: Vec<Shape>,
-    /// Has a hand in what is built of a shape: which addresses hosts have, for instance.
+    pub topologies: Vec<TopologySpec>,
+    /// Adapts the plan that was made of a topology specification: the addresses of the hosts, for instance.
     pub arrange: Option<fn(&mut Plan)>,
     /// Makes the controller, each time that one is started.
     pub programs: Box<dyn Fn() -> Programs>,
@@ -28,10 +28,10 @@ pub struct Scenario {
     pub ipv6: bool,
     /// Whether hosts are in different VLANs in some runs.
     pub vlans: bool,
-    /// What may befall the network.
+    /// The faults that may happen.
     pub faults: Faults,
     /// Only these faults and flows of those that a seed has; all where it is `None`. They are what they would be among the others.
-    pub only: Option<BTreeSet<Part>>,
+    pub only: Option<BTreeSet<ScheduleItem>>,
     /// For how long faults occur.
     pub fault_time: Duration,
     /// How many pings and flows there are meanwhile.
@@ -46,10 +46,10 @@ pub struct Scenario {
     /// Which frames never arrive at a host, whatever happens.
     pub denied: Option<Denied>,
     /// How long after the last frame everything that was made for it is gone.
-    pub rests_after: Duration,
+    pub quiescent_after: Duration,
     /// How many entries a switch has left then at most.
-    pub entries_at_rest: usize,
-    /// Whether the programs promise that no frame ever goes round, faults or not.
+    pub entries_when_quiescent: usize,
+    /// Whether the programs promise that no frame ever loops, faults or not.
     pub never_loops: bool,
     /// How many copies of a frame a host may get while there are faults.
     pub copies: u32,
@@ -100,24 +100,24 @@ impl Faults {
 }
 
 impl Scenario {
-    /// All faults but moves of hosts on small trees, for programs that may not work where there are loops: at rest, a switch has but its
+    /// All faults but moves of hosts on small trees, for programs that may not work where there are loops: when the network is quiescent, a switch has only its
     /// table-miss entry.
     ///
     /// Hosts stay where they are, since a learning switch does not follow one that moves while there is no controller: those before
     /// and after have both seen it in one place only, and its old entries stay as long as they are used.
     pub fn on_trees(programs: impl Fn() -> Programs + 'static) -> Self {
         Self {
-            shapes: vec![
-                Shape::Single { hosts: 3 },
-                Shape::Linear {
+            topologies: vec![
+                TopologySpec::Single { hosts: 3 },
+                TopologySpec::Linear {
                     switches: 3,
                     hosts: 1,
                 },
-                Shape::Linear {
+                TopologySpec::Linear {
                     switches: 2,
                     hosts: 2,
                 },
-                Shape::Tree {
+                TopologySpec::Tree {
                     depth: 2,
                     fanout: 2,
                 },
@@ -135,8 +135,8 @@ impl Scenario {
             quickly_restored_within: Some(Duration::from_secs(2)),
             shortest_paths: false,
             denied: None,
-            rests_after: Duration::from_secs(8),
-            entries_at_rest: 1,
+            quiescent_after: Duration::from_secs(8),
+            entries_when_quiescent: 1,
             never_loops: true,
             copies: 1,
         }
@@ -146,20 +146,20 @@ impl Scenario {
     /// last packet, and an entry of their own on each switch.
     pub fn on_loops(programs: impl Fn() -> Programs + 'static) -> Self {
         Self {
-            shapes: vec![
-                Shape::Ring { switches: 3 },
-                Shape::Ring { switches: 5 },
-                Shape::Mesh { switches: 4 },
-                Shape::Torus {
+            topologies: vec![
+                TopologySpec::Ring { switches: 3 },
+                TopologySpec::Ring { switches: 5 },
+                TopologySpec::Mesh { switches: 4 },
+                TopologySpec::Torus {
                     x: 3,
                     y: 3,
                     hosts: 1,
                 },
-                Shape::FatTree { k: 2 },
+                TopologySpec::FatTree { k: 2 },
             ],
             faults: Faults::all(),
-            rests_after: Duration::from_secs(70),
-            entries_at_rest: 2,
+            quiescent_after: Duration::from_secs(70),
+            entries_when_quiescent: 2,
             never_loops: false,
             quickly_restored_within: None,
             copies: 64,

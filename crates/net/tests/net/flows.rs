@@ -4,7 +4,7 @@ use crate::support::{config, ms, net_with, plan};
 use std::time::Duration;
 use urtica_net::{Datagrams, Net};
 use urtica_switch::FailMode;
-use urtica_topology::shapes::LinkProperties;
+use urtica_topology::spec::LinkProperties;
 
 #[test]
 fn datagrams_arrive_by_the_controllers_entries() {
@@ -25,7 +25,7 @@ fn datagrams_arrive_by_the_controllers_entries() {
     );
 }
 
-/// Two switches that learn by themselves, with a lossy and narrow cable between them.
+/// Two switches that learn by themselves, with a lossy and narrow link between them.
 fn narrow(loss: f64) -> Net {
     let mut plan = plan("linear,2");
     plan.links[0].properties = LinkProperties {

@@ -1,9 +1,9 @@
-//! Whole networks: switches, hosts, cables, and a controller in the same process.
+//! Whole networks: switches, hosts, links, and a controller in the same process.
 
-mod cables;
 mod control;
 mod flows;
 mod interrupt;
+mod links;
 mod moves;
 mod reach;
 mod refusals;

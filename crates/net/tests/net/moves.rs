@@ -7,7 +7,7 @@ use std::time::Duration;
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{End, Net, NetConfig, NetError};
 use urtica_switch::FailMode;
-use urtica_topology::shapes::LinkProperties;
+use urtica_topology::spec::LinkProperties;
 use urtica_wire::{PortNo, PortState};
 
 /// Whether each of two hosts gets an answer of the other.
@@ -27,14 +27,14 @@ fn move_host(net: &mut Net, host: &str, to: &str) -> PortNo {
 }
 
 #[test]
-fn a_host_is_where_its_cable_is() {
+fn a_host_is_where_its_link_is() {
     let mut net = learning_net("linear,3");
     assert!(reach(&mut net, "h1", "h3"));
     // The switch at the end of a line has two ports, for its host and its neighbour.
     assert_eq!(move_host(&mut net, "h1", "s3"), PortNo(3));
     let (s1, s3) = (net.switch("s1").unwrap(), net.switch("s3").unwrap());
-    let cable = net.cable("h1", "s3").unwrap();
-    assert_eq!(net.ends(cable).unwrap()[1], End::Switch(s3, PortNo(3)));
+    let link = net.link("h1", "s3").unwrap();
+    assert_eq!(net.ends(link).unwrap()[1], End::Switch(s3, PortNo(3)));
     assert!(reach(&mut net, "h1", "h3") && reach(&mut net, "h1", "h2"));
     net.stop_switch(s1).unwrap();
     assert!(reach(&mut net, "h1", "h2"));
@@ -69,13 +69,13 @@ fn ports_outlast_switches_that_are_off() {
 }
 
 #[test]
-fn a_cable_that_is_cut_is_so_wherever_it_is() {
+fn a_link_that_is_cut_is_so_wherever_it_is() {
     let mut net = learning_net("linear,2");
-    let cable = net.cable("h1", "s1").unwrap();
-    net.cut(cable).unwrap();
+    let link = net.link("h1", "s1").unwrap();
+    net.cut(link).unwrap();
     move_host(&mut net, "h1", "s2");
     assert!(!reach(&mut net, "h1", "h2"));
-    net.repair(cable).unwrap();
+    net.repair(link).unwrap();
     net.run_for(ms(200));
     assert!(reach(&mut net, "h1", "h2"));
 }
@@ -115,9 +115,9 @@ impl Watcher for Lost {
 }
 
 #[test]
-fn what_is_under_way_in_the_cable_is_lost() {
+fn what_is_under_way_in_the_link_is_lost() {
     let mut config = NetConfig {
-        host_cables: LinkProperties {
+        host_links: LinkProperties {
             delay: ms(1),
             ..LinkProperties::default()
         },

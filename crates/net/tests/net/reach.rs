@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 use urtica_net::watch::{Event, Watcher};
-use urtica_net::{CableId, Net, NetConfig};
+use urtica_net::{LinkId, Net, NetConfig};
 
 #[test]
 fn hosts_ping_over_switches_that_learn_by_themselves() {
@@ -43,9 +43,9 @@ fn compiled_tables_carry_the_same() {
 fn hosts_find_each_other_and_ping_over_ipv6() {
     let mut net = learning_net("linear,3");
     net.ping_over_ipv6(true);
-    let cable = net.cable("h1", "s1").unwrap();
+    let link = net.link("h1", "s1").unwrap();
     let frames = Rc::new(RefCell::new(Vec::new()));
-    net.watch(EtherTypes(cable, Rc::clone(&frames)));
+    net.watch(EtherTypes(link, Rc::clone(&frames)));
     assert!(net.ping_all().unwrap().is_complete());
     let frames = frames.borrow();
     assert!(!frames.is_empty() && frames.iter().all(|ether_type| *ether_type == 0x86dd));
@@ -79,16 +79,16 @@ fn hosts_of_one_vlan_reach_each_other_and_no_others() {
     }
 }
 
-/// The types of the frames that come out of a cable.
-struct EtherTypes(CableId, Rc<RefCell<Vec<u16>>>);
+/// The types of the frames that come out of a link.
+struct EtherTypes(LinkId, Rc<RefCell<Vec<u16>>>);
 
 impl Watcher for EtherTypes {
     fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
-        if let Event::Arrived(cable, _, frame) = *event
-            && cable == self.0
-        {
-            let ether_type = u16::from_be_bytes([frame[12], frame[13]]);
-            self.1.borrow_mut().push(ether_type);
+        if let Event::Arrived(link, _, frame) = *event {
+            if link == self.0 {
+                let ether_type = u16::from_be_bytes([frame[12], frame[13]]);
+                self.1.borrow_mut().push(ether_type);
+            }
         }
         Ok(())
     }

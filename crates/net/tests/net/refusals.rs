@@ -16,20 +16,20 @@ fn unknown_names_are_sentences_with_those_there_are() {
         "there is no switch 'h1'; expected one of s1, s2"
     );
     assert_eq!(
-        told(net.cable("h1", "h2").unwrap_err()),
-        "there is no cable between 'h1' and 'h2'"
+        told(net.link("h1", "h2").unwrap_err()),
+        "there is no link between 'h1' and 'h2'"
     );
 }
 
 #[test]
 fn ids_of_another_network_are_refused() {
     let big = learning_net("linear,3");
-    let (host, switch, cable) = (
+    let (host, switch, link) = (
         big.host("h3").unwrap(),
         big.switch("s3").unwrap(),
-        big.cable("s2", "s3").unwrap(),
+        big.link("s2", "s3").unwrap(),
     );
-    let far = big.cables().last().unwrap();
+    let far = big.links().last().unwrap();
     let mut net = learning_net("single,2");
     let h1 = net.host("h1").unwrap();
     let is_refused =
@@ -43,18 +43,18 @@ fn ids_of_another_network_are_refused() {
     assert!(is_refused(net.cut(far)));
     assert!(is_refused(net.set_loss(far, 0.5)));
     assert!(is_refused(net.link_counters(far).map(drop)));
-    assert!(net.cut(cable).is_ok(), "the second cable is there, too");
+    assert!(net.cut(link).is_ok(), "the second link is there, too");
 }
 
 #[test]
 fn plans_that_contradict_themselves_are_refused() {
-    let told = |change: fn(&mut urtica_topology::shapes::Plan)| {
+    let told = |change: fn(&mut urtica_topology::spec::Plan)| {
         let mut plan = plan("linear,2");
         change(&mut plan);
         Net::new(&plan, config()).err().unwrap().to_string()
     };
     let twice = told(|plan| plan.hosts[1].attached = plan.hosts[0].attached);
-    assert!(twice.contains("two cables are in the port"), "{twice}");
+    assert!(twice.contains("two links are in the port"), "{twice}");
     let nowhere = told(|plan| drop(plan.switches.pop()));
     assert!(
         nowhere.contains("there is no switch for the port"),

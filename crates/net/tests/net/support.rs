@@ -4,15 +4,15 @@ use std::time::Duration;
 use urtica_controller::Controller;
 use urtica_net::{Net, NetConfig};
 use urtica_switch::{FailMode, Forwarding, SwitchConfig};
-use urtica_topology::shapes::{Plan, Shape};
+use urtica_topology::spec::{Plan, TopologySpec};
 
 pub fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-pub fn plan(shape: &str) -> Plan {
-    let shape: Shape = shape.parse().unwrap();
-    shape.plan().unwrap()
+pub fn plan(spec: &str) -> Plan {
+    let spec: TopologySpec = spec.parse().unwrap();
+    spec.plan().unwrap()
 }
 
 /// Small switches that go without machine code, which takes long to set up in a test.
@@ -28,15 +28,15 @@ pub fn config() -> NetConfig {
 }
 
 /// A network whose switches learn by themselves.
-pub fn learning_net(shape: &str) -> Net {
+pub fn learning_net(spec: &str) -> Net {
     let mut config = config();
     config.switch.fail_mode = FailMode::Standalone;
-    Net::new(&plan(shape), config).unwrap()
+    Net::new(&plan(spec), config).unwrap()
 }
 
 /// A network with a controller that runs the app of this name; its switches have connected.
-pub fn net_with(shape: &str, app: &str) -> Net {
-    let mut net = Net::new(&plan(shape), config()).unwrap();
+pub fn net_with(spec: &str, app: &str) -> Net {
+    let mut net = Net::new(&plan(spec), config()).unwrap();
     let controller = urtica_apps::add_by_name(Controller::new(), app).unwrap();
     net.start_controller(controller).unwrap();
     assert!(settle(&mut net, ms(2_000)));

@@ -1,4 +1,4 @@
-//! What befalls channels, clocks and tables really happens.
+//! Faults of channels, clocks and tables take effect.
 
 use crate::support::{ms, net_with};
 use urtica_net::{LostEnd, Net};
@@ -9,18 +9,18 @@ fn pings(net: &mut Net, from: &str, to: &str) -> bool {
 }
 
 #[test]
-fn a_cable_loses_one_way_and_no_port_tells() {
+fn a_link_loses_one_way_and_no_port_tells() {
     let mut net = net_with("linear,2", "l2");
     assert!(pings(&mut net, "h1", "h2"));
-    let cable = net.cable("s1", "s2").unwrap();
-    net.set_loss_from(cable, 0, 1.0).unwrap();
-    let before = net.link_counters(cable).unwrap();
+    let link = net.link("s1", "s2").unwrap();
+    net.set_loss_from(link, 0, 1.0).unwrap();
+    let before = net.link_counters(link).unwrap();
     assert!(!pings(&mut net, "h1", "h2"));
-    let after = net.link_counters(cable).unwrap();
+    let after = net.link_counters(link).unwrap();
     let lost = [0, 1].map(|end: usize| after[end].lost_drawn - before[end].lost_drawn);
     assert!(lost[0] > 0 && lost[1] == 0, "{lost:?}");
-    assert!(!net.is_cut(cable).unwrap());
-    net.set_loss_from(cable, 0, 0.0).unwrap();
+    assert!(!net.is_cut(link).unwrap());
+    net.set_loss_from(link, 0, 0.0).unwrap();
     assert!(pings(&mut net, "h1", "h2"));
 }
 

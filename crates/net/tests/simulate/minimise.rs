@@ -11,10 +11,10 @@ fn least(mut scenario: Scenario) -> (usize, usize) {
     let failure = failure.expect("a mistake is found within a hundred seeds");
     let least = minimise(&scenario, &failure);
     assert_eq!(least.failure.sentence, failure.sentence);
-    assert_eq!(least.failure.parts, least.only);
+    assert_eq!(least.failure.items, least.only);
     scenario.only = Some(least.only.clone());
     assert_eq!(simulate(&scenario, failure.seed).err(), Some(least.failure));
-    let faults = least.only.iter().filter(|part| part.is_fault()).count();
+    let faults = least.only.iter().filter(|item| item.is_fault()).count();
     (faults, least.only.len() - faults)
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
 use urtica_net::simulate::{Failure, FaultKind, Faults, PlantedBug, Programs, Scenario, simulate};
-use urtica_topology::shapes::Shape;
+use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Match, PacketIn, PortNo};
 
 /// The first seed that fails, and how.
@@ -62,7 +62,7 @@ fn is_found(bug: PlantedBug, sentence: &str) {
 
 #[test]
 fn links_that_are_believed_in_after_they_were_cut_are_found() {
-    is_found(PlantedBug::IgnorePortDown, "hosts that cables connect");
+    is_found(PlantedBug::IgnorePortDown, "connected hosts");
 }
 
 #[test]
@@ -97,17 +97,17 @@ impl SwitchHandler for Hoarder {
 #[test]
 fn flooding_in_a_ring_goes_round() {
     let mut scenario = Scenario::on_loops(programs(|| Hub));
-    scenario.shapes = vec![Shape::Ring { switches: 4 }];
+    scenario.topologies = vec![TopologySpec::Ring { switches: 4 }];
     scenario.never_loops = true;
     let failure = first_failure(&scenario);
-    assert_eq!(failure.sentence, "no frame goes round", "{failure}");
+    assert_eq!(failure.sentence, "no frame loops", "{failure}");
     assert_eq!(simulate(&scenario, failure.seed).err(), Some(failure));
 }
 
 #[test]
 fn flooding_in_a_mesh_is_a_storm() {
     let mut scenario = Scenario::on_loops(programs(|| Hub));
-    scenario.shapes = vec![Shape::Mesh { switches: 4 }];
+    scenario.topologies = vec![TopologySpec::Mesh { switches: 4 }];
     let failure = first_failure(&scenario);
     assert_eq!(failure.sentence, "frames do not multiply", "{failure}");
 }
@@ -141,10 +141,7 @@ impl SwitchHandler for Forgetful {
 fn hosts_that_are_not_reached_are_told() {
     let scenario = Scenario::on_trees(programs(Forgetful::default));
     let failure = first_failure(&scenario);
-    assert!(
-        failure.sentence.starts_with("hosts that cables connect"),
-        "{failure}"
-    );
+    assert!(failure.sentence.starts_with("connected hosts"), "{failure}");
     assert!(failure.seen.contains("no answer from h"), "{failure}");
     let told = failure.to_string();
     assert!(
@@ -214,12 +211,12 @@ fn ways_along_the_spanning_tree_are_found_to_be_long() {
             .unwrap(),
         reservations: None,
     });
-    scenario.shapes = vec![Shape::Ring { switches: 5 }];
+    scenario.topologies = vec![TopologySpec::Ring { switches: 5 }];
     scenario.faults = Faults::NONE;
     scenario.shortest_paths = true;
     let failure = first_failure(&scenario);
     assert_eq!(
-        failure.sentence, "paths after a rest are no longer than the shortest",
+        failure.sentence, "paths after a quiescent period are no longer than the shortest",
         "{failure}"
     );
     assert!(failure.seen.contains(" has passed "), "{failure}");

@@ -14,9 +14,9 @@ use urtica_wire::{DatapathId, Version};
 struct Pair {
     controller: Running,
     real: TcpStream,
-    judge: InMemory,
+    reference: InMemory,
     version: Version,
-    /// What the judge has said and the real one is to say.
+    /// What the reference model has said and the real one is to say.
     expected: Vec<u8>,
     id: u64,
 }
@@ -26,13 +26,13 @@ impl Pair {
         let controller = offloaded(kernel, places);
         let program =
             move |_: &SwitchInfo| L2::with_table(MacTable::in_places(vec![MacEntry::FREE; places]));
-        let (mut real, mut judge) = (connect(&controller), InMemory::new(program));
+        let (mut real, mut reference) = (connect(&controller), InMemory::new(program));
         join(&mut real, version, 1);
-        join(&mut judge, version, 1);
+        join(&mut reference, version, 1);
         Self {
             controller,
             real,
-            judge,
+            reference,
             version,
             expected: Vec::new(),
             id: 1,
@@ -41,8 +41,8 @@ impl Pair {
 
     /// Both hear this; the real one in this piece.
     fn send(&mut self, bytes: &[u8]) {
-        self.judge.send(bytes);
-        self.expected.extend(self.judge.take());
+        self.reference.send(bytes);
+        self.expected.extend(self.reference.take());
         self.real.send(bytes);
     }
 
@@ -69,7 +69,7 @@ impl Pair {
         self.compare();
         let (mut said, mut expected) = (Vec::new(), Vec::new());
         settle(&mut self.real, &mut said, self.version);
-        settle(&mut self.judge, &mut expected, self.version);
+        settle(&mut self.reference, &mut expected, self.version);
         assert_same(&said, &expected);
         drop(self.real);
         self.controller.stop().unwrap();
@@ -142,8 +142,8 @@ fn displace(kernel: &Kernel, version: Version, seed: u64) -> bool {
     let stream = draw.stream(version, 600);
     let (mut said, mut expected) = (Vec::new(), Vec::new());
     for piece in draw.cut(&stream) {
-        pair.judge.send(piece);
-        expected.extend(pair.judge.take());
+        pair.reference.send(piece);
+        expected.extend(pair.reference.take());
         pair.real.send(piece);
     }
     while said.len() < expected.len() && before_all.elapsed() < Duration::from_secs(1) {
@@ -175,8 +175,8 @@ fn packet_ins_alone_are_answered_in_the_kernel() {
         }
         let mut said = Vec::new();
         settle(&mut pair.real, &mut said, version);
-        pair.judge.send(&echo_of_settle(version));
-        pair.judge.take();
+        pair.reference.send(&echo_of_settle(version));
+        pair.reference.take();
         let counters = pair.counters();
         let (all, kernel) = (counters.packet_ins.get(), counters.answered_in_kernel.get());
         assert!(

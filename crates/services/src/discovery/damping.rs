@@ -39,7 +39,7 @@ impl Default for DampingConfig {
 /// What is remembered of one link.
 #[derive(Debug, Default)]
 pub(super) struct Damping {
-    /// When it came up of late, in order.
+    /// When it came up recently, in order.
     ups: VecDeque<Instant>,
     /// How often it was held down.
     holds: u32,

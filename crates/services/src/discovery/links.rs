@@ -5,7 +5,7 @@
 //!
 //! **How.** Each port that is up remembers whose probe it heard last ([`PortState::heard`]) and who heard its own
 //! ([`PortState::heard_by`]); the two are kept in step, so that one port has at most one neighbour each way. A link is up
-//! when both ports have heard each other. That makes a cable of which one fibre is broken no link, and one made-up or
+//! when both ports have heard each other. So a link that works one way only is not accepted, and one forged or
 //! relayed frame none either.
 //!
 //! ```text
@@ -33,10 +33,10 @@ use crate::flooding::{PortRole, SeenPort};
 use crate::timers::Timers;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
-use urtica_topology::{Link, PortId};
+use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, MacAddr, Port, PortConfig, PortNo, PortState as PortStateBits};
 
-/// How often the events tell of refused frames at one port, at most: whoever sends them by the thousand shall not drown
+/// How often events report refused frames at one port, at most: whoever sends them by the thousand shall not drown
 /// what else happens.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
@@ -48,8 +48,8 @@ const ASK_AGAIN_AT: [u32; 3] = [32, 8, 2];
 /// How often a host's port is probed because it is in doubt, at most.
 const DOUBT_PAUSE: Duration = Duration::from_millis(100);
 
-/// With how many other ports' flaps a port's are remembered. A cable has one other end; more are for whoever moves
-/// cables, or makes links up.
+/// With how many other ports' flaps a port's are remembered. A link has one other end; more are for whoever moves
+/// cables, or forges links.
 const MAX_DAMPINGS_PER_PORT: usize = 16;
 
 /// Names a connection of a switch: of two with one datapath id, the one that came up last speaks for it.
@@ -61,7 +61,7 @@ pub(super) struct Owner(pub u64);
 pub(super) struct Findings {
     pub switches: Vec<DatapathId>,
     /// The links, if they or the switches have changed.
-    pub links: Option<Vec<Link>>,
+    pub links: Option<Vec<DirectedLink>>,
     /// All ports that are up, sorted.
     pub ports: Vec<SeenPort>,
 }
@@ -215,7 +215,7 @@ impl Links {
     }
 
     /// A switch has joined, and any port that is not known to lead to another may lead to it. What its own ports send shows
-    /// that only where cables carry both ways.
+    /// that only where links carry both ways.
     fn doubt_ports_of_others(&mut self, joined: DatapathId, now: Instant) {
         let others = self.ports.iter_mut().filter(|(id, port)| {
             let is_doubtful = matches!(port.role(), PortRole::Host | PortRole::Unjudged);
@@ -384,9 +384,9 @@ impl Links {
         self.ports.len()
     }
 
-    fn links(&self) -> impl Iterator<Item = Link> {
+    fn links(&self) -> impl Iterator<Item = DirectedLink> {
         let ports = self.ports.iter();
-        ports.filter_map(|(&from, state)| state.link.map(|to| Link::new(from, to)))
+        ports.filter_map(|(&from, state)| state.link.map(|to| DirectedLink::new(from, to)))
     }
 
     fn seen_ports(&self) -> impl Iterator<Item = SeenPort> {
@@ -556,7 +556,7 @@ impl Links {
         if self.hears(from, at) {
             self.bring_up(at, from, now);
         } else if is_new {
-            // Once: where one-way cables form a circle, answers to answers would go round without end.
+            // Once: where one-way links form a cycle, answers to answers would circulate without end.
             self.send_probe(at, now);
         }
     }
@@ -586,7 +586,7 @@ impl Links {
         }
         match hold {
             Some(held_for) => self.events.push_back(DiscoveryEvent::Flapping {
-                link: Link::new(ends.0, ends.1),
+                link: DirectedLink::new(ends.0, ends.1),
                 held_for,
             }),
             None => self.establish(a, b),
@@ -602,11 +602,11 @@ impl Links {
         let least = (ends.0, PortId::new(least, PortNo(0)));
         let most = (ends.0, PortId::new(most, PortNo(u32::MAX)));
         let mut known = self.dampings.range(least..=most).map(|(&ends, _)| ends);
-        if let Some(first) = known.next()
-            && known.count() + 1 >= MAX_DAMPINGS_PER_PORT
-        {
-            self.dampings.remove(&first);
-            self.timers.cancel(Timer::Damping(first.0, first.1));
+        if let Some(first) = known.next() {
+            if known.count() + 1 >= MAX_DAMPINGS_PER_PORT {
+                self.dampings.remove(&first);
+                self.timers.cancel(Timer::Damping(first.0, first.1));
+            }
         }
     }
 
@@ -660,11 +660,11 @@ impl Links {
         if !port.is_link_port() {
             port.was_host = true;
             self.has_new_ports = true;
-        } else if let Some(Heard { from, .. }) = port.heard
-            && !self.hears(from, id)
-        {
-            let link = Link::new(from, id);
-            self.events.push_back(DiscoveryEvent::OneWay(link));
+        } else if let Some(Heard { from, .. }) = port.heard {
+            if !self.hears(from, id) {
+                let link = DirectedLink::new(from, id);
+                self.events.push_back(DiscoveryEvent::OneWay(link));
+            }
         }
     }
 
@@ -748,9 +748,9 @@ enum Check {
     Refused(Refusal),
 }
 
-/// The links of a cable, that from the lower port first.
-fn both_ways(a: PortId, b: PortId) -> [Link; 2] {
-    let link = Link::new(a.min(b), a.max(b));
+/// Both directions of a link, that from the lower port first.
+fn both_ways(a: PortId, b: PortId) -> [DirectedLink; 2] {
+    let link = DirectedLink::new(a.min(b), a.max(b));
     [link, link.reversed()]
 }
 

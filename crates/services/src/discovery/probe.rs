@@ -1,4 +1,4 @@
-//! Probes: the LLDP frames that find links, and how ours are told from others.
+//! Probes: the LLDP frames that find links, and how ours are distinguished from others.
 //!
 //! **What.** A probe names the port that it left by. It is an ordinary LLDP frame (IEEE 802.1AB), so that whoever
 //! captures it can read it, with one organisation-specific TLV at the end: a stamp, and an authenticator over datapath

@@ -88,10 +88,10 @@ fn link_layer_addresses(mut options: &[u8], option_type: u8) -> Vec<MacAddr> {
         let Some((option, rest)) = options.split_at_checked(len).filter(|_| len > 0) else {
             break;
         };
-        if found == option_type
-            && let &[_, _, a, b, c, d, e, f] = option
-        {
-            macs.push(MacAddr::new([a, b, c, d, e, f]));
+        if found == option_type {
+            if let &[_, _, a, b, c, d, e, f] = option {
+                macs.push(MacAddr::new([a, b, c, d, e, f]));
+            }
         }
         options = rest;
     }

@@ -1,7 +1,7 @@
-//! What was sent to all hosts of late.
+//! What was sent to all hosts recently.
 //!
 //! Behind a port that seems to be a host's there may be a switch: one without a controller, whose tables lead the frame back, or one
-//! whose links are not found yet. So that a frame does not go round, and multiply, it is sent to all once, wherever it comes up again.
+//! whose links are not found yet. So that a frame does not loop, and multiply, it is sent to all once, wherever it comes up again.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -27,9 +27,11 @@ impl Flooded {
     pub fn is_new(&mut self, frame: &[u8], now: Instant) -> bool {
         let hash = self.hasher.hash_one(frame);
         let is_old = |at: Instant| now.saturating_duration_since(at) >= WINDOW;
-        while let Some(&(_, flooded_at)) = self.order.front()
-            && (is_old(flooded_at) || self.order.len() >= CAPACITY && !self.known.contains(&hash))
-        {
+        while let Some(&(_, flooded_at)) = self.order.front() {
+            let needs_room = self.order.len() >= CAPACITY && !self.known.contains(&hash);
+            if !is_old(flooded_at) && !needs_room {
+                break;
+            }
             self.forget_oldest();
         }
         if !self.known.insert(hash) {

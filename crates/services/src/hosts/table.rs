@@ -82,11 +82,11 @@ struct Writer {
     claims: BTreeMap<(Option<u16>, IpAddr), Claim<HostId>>,
     /// How often silent hosts have been asked.
     asked: BTreeMap<HostId, u8>,
-    /// When hosts moved of late.
+    /// When hosts moved recently.
     moved: BTreeMap<HostId, VecDeque<Instant>>,
     /// Hosts that moved too often, and until when they stay.
     held: BTreeMap<HostId, Instant>,
-    /// When events were told that are told rarely.
+    /// When events were raised that are limited in rate.
     told: BTreeMap<Subject, Instant>,
     refused: u64,
 }
@@ -109,7 +109,7 @@ enum Timer {
     Claim(Option<u16>, IpAddr),
 }
 
-/// What an event is about that is told rarely.
+/// What an event that is limited in rate is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     Conflict(Option<u16>, IpAddr),
@@ -362,10 +362,10 @@ impl Change<'_> {
             }
         }
         // A packet's sender may be far away: what a router sends on teaches only what nobody else says.
-        if let Some(address) = sighting.ip_src
-            && self.owner(id.0, address).is_none()
-        {
-            self.add_address(id, address);
+        if let Some(address) = sighting.ip_src {
+            if self.owner(id.0, address).is_none() {
+                self.add_address(id, address);
+            }
         }
     }
 
@@ -376,14 +376,14 @@ impl Change<'_> {
         if owner.id() == id {
             return;
         }
-        if self.is_worth_telling(Subject::Conflict(id.0, address))
-            && let Some(claimant) = self.find(id)
-        {
-            self.tell(HostEvent::AddressConflict {
-                address,
-                owner: Arc::clone(&owner),
-                claimant,
-            });
+        if self.is_worth_telling(Subject::Conflict(id.0, address)) {
+            if let Some(claimant) = self.find(id) {
+                self.tell(HostEvent::AddressConflict {
+                    address,
+                    owner: Arc::clone(&owner),
+                    claimant,
+                });
+            }
         }
         if self.table.config.on_conflict == ConflictPolicy::NewestWins {
             return self.move_address(&owner, id, address);
@@ -406,11 +406,11 @@ impl Change<'_> {
     }
 
     fn set_router(&mut self, id: HostId, is_router: bool) {
-        if let Some(host) = self.find(id)
-            && host.is_router != is_router
-        {
-            let host = self.update(&host, |host| host.is_router = is_router);
-            self.tell(HostEvent::Changed(host));
+        if let Some(host) = self.find(id) {
+            if host.is_router != is_router {
+                let host = self.update(&host, |host| host.is_router = is_router);
+                self.tell(HostEvent::Changed(host));
+            }
         }
     }
 

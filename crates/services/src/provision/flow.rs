@@ -32,7 +32,7 @@ pub struct Flow {
     table_id: u8,
     matches_in_port: bool,
     at_each_switch: Vec<Action<'static>>,
-    at_far_end: Vec<Action<'static>>,
+    at_egress: Vec<Action<'static>>,
     waiting: Option<WaitingPacket>,
 }
 
@@ -55,7 +55,7 @@ impl Flow {
             table_id: 0,
             matches_in_port: false,
             at_each_switch: Vec::new(),
-            at_far_end: Vec::new(),
+            at_egress: Vec::new(),
             waiting: None,
         }
     }
@@ -90,14 +90,14 @@ impl Flow {
     }
 
     /// What the last switch does, too, before it sends a packet out: the place to rewrite headers.
-    pub fn at_far_end(self, actions: Vec<Action<'static>>) -> Self {
+    pub fn at_egress(self, actions: Vec<Action<'static>>) -> Self {
         Self {
-            at_far_end: actions,
+            at_egress: actions,
             ..self
         }
     }
 
-    /// Sends this packet, which came to the near end and waits there, on its way once the path is there. Where
+    /// Sends this packet, which came to the ingress switch and waits there, on its way once the path is there. Where
     /// provisioning fails, the packet is not sent.
     ///
     /// A packet that the switch neither kept nor sent whole cannot be sent on, and is not.
@@ -137,7 +137,7 @@ impl Flow {
         hops.flat_map(|hop| [hop.comes_in(), hop.goes_out()])
     }
 
-    /// The entries, from the near end to the far end.
+    /// The entries, from the ingress to the egress switch.
     pub(super) fn entries(&self, cookie: u64) -> Vec<PathEntry> {
         let last = self.path.hops.len().saturating_sub(1);
         let hops = self.path.hops.iter().enumerate();
@@ -148,7 +148,7 @@ impl Flow {
     fn entry(&self, hop: &Hop, is_last: bool, cookie: u64) -> PathEntry {
         let mut actions = self.at_each_switch.clone();
         if is_last {
-            actions.extend(&self.at_far_end);
+            actions.extend(&self.at_egress);
         }
         actions.push(Action::output(out_port(hop)));
         let match_ = match self.matches_in_port {
@@ -174,7 +174,7 @@ impl Flow {
         }
     }
 
-    /// The packet-out that sends the waiting packet through the near end's actions.
+    /// The packet-out that sends the waiting packet through the ingress switch's actions.
     pub(super) fn release(&self) -> Option<(DatapathId, Message<'_>)> {
         let (waiting, hop) = (self.waiting.as_ref()?, self.path.hops.first()?);
         let entry = self.entry(hop, self.path.hops.len() == 1, 0);

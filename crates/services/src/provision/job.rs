@@ -150,7 +150,7 @@ impl Worker {
         ledger.reserve(flow, replaces)
     }
 
-    /// Installs from the far end to the near end, or takes back what was installed.
+    /// Installs from the egress switch to the ingress switch, or takes back what was installed.
     async fn install(&self, reserved: &Reserved) -> Result<(), ProvisionError> {
         for (index, entry) in reserved.entries.iter().enumerate().rev() {
             if let Err(error) = self.install_entry(reserved.cookie, entry).await {
@@ -221,7 +221,7 @@ impl Worker {
         self.count(|counts| counts.removed += 1);
     }
 
-    /// Deletes entries, in this order: from the near end on.
+    /// Deletes entries, in this order: from the ingress switch on.
     async fn take_back(&self, entries: &[PathEntry]) {
         for entry in entries {
             self.delete(entry).await;

@@ -26,7 +26,7 @@ pub(super) struct Ledger {
 }
 
 struct PathRecord {
-    /// From the near end to the far end.
+    /// From the ingress to the egress switch.
     entries: Arc<[PathEntry]>,
     stage: PathStage,
     /// A switch that left while the path was being set up.
@@ -48,7 +48,7 @@ enum PathStage {
 /// A path that is about to be set up.
 pub(super) struct Reserved {
     pub cookie: u64,
-    /// From the near end to the far end.
+    /// From the ingress to the egress switch.
     pub entries: Arc<[PathEntry]>,
     /// The path that it replaces, if that is there.
     pub replaced: Option<(u64, Arc<[PathEntry]>)>,
@@ -90,10 +90,10 @@ impl Ledger {
         replaces: Option<u64>,
     ) -> Result<Reserved, ProvisionError> {
         let replaced = replaces.and_then(|old| self.paths.get(&old).map(|path| (old, path)));
-        if let Some((cookie, path)) = replaced
-            && path.stage != PathStage::Live
-        {
-            return Err(ProvisionError::Changing { cookie });
+        if let Some((cookie, path)) = replaced {
+            if path.stage != PathStage::Live {
+                return Err(ProvisionError::Changing { cookie });
+            }
         }
         let replaced = replaced.map(|(old, path)| (old, Arc::clone(&path.entries)));
         let cookie = COOKIE_TAG | (self.last_number + 1);
@@ -113,11 +113,11 @@ impl Ledger {
 
     fn check_places(&self, entries: &[PathEntry], but: Option<u64>) -> Result<(), ProvisionError> {
         for entry in entries {
-            if let Some(&cookie) = self.places.get(&entry.place())
-                && Some(cookie) != but
-            {
-                let switch = entry.switch;
-                return Err(ProvisionError::Taken { switch, cookie });
+            if let Some(&cookie) = self.places.get(&entry.place()) {
+                if Some(cookie) != but {
+                    let switch = entry.switch;
+                    return Err(ProvisionError::Taken { switch, cookie });
+                }
             }
         }
         Ok(())
@@ -241,10 +241,10 @@ impl Ledger {
     pub fn switch_left(&mut self, switch: DatapathId) {
         let cookies = self.on_switch.get(&switch).into_iter().flatten();
         for cookie in cookies {
-            if let Some(path) = self.paths.get_mut(cookie)
-                && path.stage == PathStage::SettingUp
-            {
-                path.lost.get_or_insert(switch);
+            if let Some(path) = self.paths.get_mut(cookie) {
+                if path.stage == PathStage::SettingUp {
+                    path.lost.get_or_insert(switch);
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use urtica_controller::{ConnectionId, Controller, Embedded};
 use urtica_services::{Discovery, DiscoveryConfig, DiscoveryEvent, Events};
 use urtica_switch::port::memory::{self, MemoryPort};
 use urtica_switch::{PortIo, Switch, SwitchConfig};
-use urtica_topology::{Link, PortId};
+use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, MacAddr, PortNo, Version};
 
 pub const MS: Duration = Duration::from_millis(1);
@@ -45,8 +45,8 @@ pub fn port(switch: u64, port_no: u32) -> PortId {
     PortId::new(DatapathId(switch), PortNo(port_no))
 }
 
-pub fn both_ways(a: PortId, b: PortId) -> [Link; 2] {
-    let link = Link::new(a, b);
+pub fn both_ways(a: PortId, b: PortId) -> [DirectedLink; 2] {
+    let link = DirectedLink::new(a, b);
     [link, link.reversed()]
 }
 
@@ -274,8 +274,8 @@ impl Mesh {
         hosts.into_iter().map(copies).collect()
     }
 
-    pub fn found(&self) -> Vec<Link> {
-        self.discovery.topology().load().links().to_vec()
+    pub fn found(&self) -> Vec<DirectedLink> {
+        self.discovery.topology().load().directed_links().to_vec()
     }
 
     pub fn take_events(&mut self) -> Vec<DiscoveryEvent> {
@@ -289,7 +289,7 @@ fn cable() -> (MemoryPort, MemoryPort) {
 }
 
 /// The links of a ring as [`Mesh::ring`] makes it, sorted.
-pub fn ring_links(count: u64) -> Vec<Link> {
+pub fn ring_links(count: u64) -> Vec<DirectedLink> {
     let cable = |id| both_ways(port(id, 1), port(id % count + 1, 2));
     let mut links: Vec<_> = (1..=count).flat_map(cable).collect();
     links.sort();

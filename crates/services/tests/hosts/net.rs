@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use urtica_controller::{Controller, Embedded, OWN_COOKIE_BITS};
-use urtica_topology::{Link, PortId};
+use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{
     Action, BufferId, Capabilities, DatapathId, ErrorCode, ErrorMessage, Features, FlowMod,
     FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStats, Instruction, List, MacAddr, Match,
@@ -109,10 +109,10 @@ impl Net {
         self.switches.insert(id, switch);
     }
 
-    pub fn cable(&mut self, a: PortId, b: PortId) -> Link {
+    pub fn cable(&mut self, a: PortId, b: PortId) -> DirectedLink {
         self.cables.insert(a, b);
         self.cables.insert(b, a);
-        Link::new(a, b)
+        DirectedLink::new(a, b)
     }
 
     /// A line of switches 1 to `length`, joined by ports 2 and 1, hosts at port 3; all connected.

@@ -56,7 +56,7 @@ fn provisioned(net: &mut Net, provisioner: &Provisioner, flow: Flow) -> Provisio
 }
 
 #[test]
-fn a_path_is_installed_from_the_far_end_with_a_barrier_before_each_nearer_switch() {
+fn a_path_is_installed_from_the_egress_switch_with_a_barrier_before_each_nearer_switch() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 4);
         net.told.clear();
@@ -76,7 +76,7 @@ fn a_path_is_installed_from_the_far_end_with_a_barrier_before_each_nearer_switch
 }
 
 #[test]
-fn a_path_is_removed_from_the_near_end() {
+fn a_path_is_removed_from_the_ingress_switch() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 3);
         let path = provisioned(&mut net, &provisioner, Flow::new(line_path(3), to_host(1)));

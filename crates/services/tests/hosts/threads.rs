@@ -64,7 +64,7 @@ fn is_add_of_path(flow_mod: &FlowMod) -> bool {
 }
 
 #[test]
-fn many_paths_over_sockets_each_from_the_far_end() {
+fn many_paths_over_sockets_each_from_the_egress_switch() {
     let provisioner = Provisioner::new(ProvisionConfig::default());
     let running = controller(2).program(provisioner.clone()).start().unwrap();
     let (sender, adds) = mpsc::channel();

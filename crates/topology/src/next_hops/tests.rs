@@ -1,6 +1,6 @@
 use super::*;
 use crate::search;
-use crate::shapes::Shape;
+use crate::spec::TopologySpec;
 use crate::testing::{any_link, any_switch, any_topology, host_port, petgraph_of};
 use petgraph::algo::dijkstra;
 use petgraph::graph::NodeIndex;
@@ -9,35 +9,39 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use urtica_wire::PortNo;
 
-fn topology_of(shape: &str) -> Arc<Topology> {
-    let shape: Shape = shape.parse().expect("the shape is known");
-    Arc::new(shape.plan().expect("the size is fine").topology())
+fn topology_of(spec: &str) -> Arc<Topology> {
+    let spec: TopologySpec = spec.parse().expect("the topology is known");
+    Arc::new(spec.plan().expect("the size is fine").topology())
 }
 
 /// A step that changes a network.
 #[derive(Clone, Debug)]
 enum Step {
-    AddLink(Link),
-    AddCable(Link),
+    AddDirectedLink(DirectedLink),
+    AddLink(DirectedLink),
+    RemoveDirectedLink(usize),
     RemoveLink(usize),
-    RemoveCable(usize),
     AddSwitch(DatapathId),
     RemoveSwitch(usize),
 }
 
 impl Step {
     fn applied(&self, topology: &Topology) -> Topology {
-        let link = |number: usize| topology.links().get(number % topology.links().len().max(1));
+        let link = |number: usize| {
+            topology
+                .directed_links()
+                .get(number % topology.directed_links().len().max(1))
+        };
         let switches = topology.switches();
         let switch = |number: usize| switches.get(number % switches.len().max(1));
         let unchanged = || topology.clone();
         match *self {
-            Self::AddLink(link) => topology.with_link(link),
-            Self::AddCable(link) => topology.with_link(link).with_link(link.reversed()),
-            Self::RemoveLink(number) => {
+            Self::AddDirectedLink(link) => topology.with_link(link),
+            Self::AddLink(link) => topology.with_link(link).with_link(link.reversed()),
+            Self::RemoveDirectedLink(number) => {
                 link(number).map_or_else(unchanged, |link| topology.without_link(*link))
             }
-            Self::RemoveCable(number) => link(number).map_or_else(unchanged, |link| {
+            Self::RemoveLink(number) => link(number).map_or_else(unchanged, |link| {
                 topology.without_link(*link).without_link(link.reversed())
             }),
             Self::AddSwitch(switch) => topology.with_switch(switch),
@@ -50,22 +54,22 @@ impl Step {
 
 fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        3 => any_link().prop_map(Step::AddLink),
-        6 => any_link().prop_map(Step::AddCable),
-        3 => any::<usize>().prop_map(Step::RemoveLink),
-        6 => any::<usize>().prop_map(Step::RemoveCable),
+        3 => any_link().prop_map(Step::AddDirectedLink),
+        6 => any_link().prop_map(Step::AddLink),
+        3 => any::<usize>().prop_map(Step::RemoveDirectedLink),
+        6 => any::<usize>().prop_map(Step::RemoveLink),
         1 => any_switch().prop_map(Step::AddSwitch),
         1 => any::<usize>().prop_map(Step::RemoveSwitch),
     ]
 }
 
-/// Networks of more switches than are searched from together, of cables at random.
+/// Networks of more switches than are searched from together, of links at random.
 fn large_topology() -> impl Strategy<Value = Topology> {
-    let cables = vec((0..150_u64, 0..150_u64), 50..400);
-    cables.prop_map(|cables| {
+    let pairs = vec((0..150_u64, 0..150_u64), 50..400);
+    pairs.prop_map(|pairs| {
         let port = |switch, port_no| PortId::new(DatapathId(switch), PortNo(port_no));
-        let links = (1..).zip(cables).flat_map(|(port_no, (a, b))| {
-            let link = Link::new(port(a, port_no), port(b, port_no));
+        let links = (1..).zip(pairs).flat_map(|(port_no, (a, b))| {
+            let link = DirectedLink::new(port(a, port_no), port(b, port_no));
             [link, link.reversed()]
         });
         Topology::new((0..150).map(DatapathId), links)
@@ -87,7 +91,7 @@ proptest! {
                 let distance = |from: usize| distances[from].get(&NodeIndex::new(end)).copied();
                 prop_assert_eq!(next_hops.distance(at, to), distance(from));
                 let expected: Vec<_> = topology
-                    .links()
+                    .directed_links()
                     .iter()
                     .filter(|link| link.from.switch == at && distance(from).is_some())
                     .filter(|link| {
@@ -144,8 +148,8 @@ proptest! {
             for &to in topology.switches() {
                 let path = next_hops.path(host_port(from), host_port(to), flow_hash);
                 let distance = next_hops.distance(from, to);
-                prop_assert_eq!(path.as_ref().map(|path| path.links().len() as u32), distance);
-                for link in path.iter().flat_map(|path| path.links()) {
+                prop_assert_eq!(path.as_ref().map(|path| path.directed_links().len() as u32), distance);
+                for link in path.iter().flat_map(|path| path.directed_links()) {
                     prop_assert!(next_hops.next_hops(link.from.switch, to).any(|hop| *hop == link));
                 }
             }
@@ -189,17 +193,17 @@ fn flows_take_all_paths_and_keep_to_theirs() {
     assert!((0..64).all(|flow_hash| path(flow_hash) == path(flow_hash)));
 }
 
-/// From an edge switch of a fat tree to an aggregation switch of its pod. Without the cable, distances to both change; to
+/// From an edge switch of a fat tree to an aggregation switch of its pod. Without the link, distances to both change; to
 /// the four core switches above the latter, and to the aggregation switches below these in the seven other pods.
 #[test]
-fn a_cut_cable_of_a_fat_tree_concerns_few_destinations() {
+fn a_cut_link_of_a_fat_tree_concerns_few_destinations() {
     let before = topology_of("fattree,8");
     let next_hops = NextHops::new(before.clone());
     let edge = PortId::new(DatapathId(21), PortNo(5));
-    let cable = before
+    let link = before
         .link_from(edge)
         .expect("hosts have the first four ports");
-    let after = before.without_link(cable).without_link(cable.reversed());
+    let after = before.without_link(link).without_link(link.reversed());
     let updated = next_hops.updated(Arc::new(after));
     let columns = next_hops.columns.iter().zip(&updated.columns);
     let searched = columns.filter(|(old, new)| !Arc::ptr_eq(old, new)).count();

@@ -29,8 +29,8 @@ proptest! {
         topology in any_topology(),
         costs in prop::collection::vec(1..9_u32, 1..20),
     ) {
-        let cost = |link: &Link| {
-            let place = topology.links().binary_search(link).expect("the link is there");
+        let cost = |link: &DirectedLink| {
+            let place = topology.directed_links().binary_search(link).expect("the link is there");
             costs[place % costs.len()]
         };
         let graph = petgraph_of(&topology);
@@ -38,7 +38,7 @@ proptest! {
             let distances = dijkstra(&graph, NodeIndex::new(node), None, |edge| cost(edge.weight()));
             for (end, &to) in topology.switches().iter().enumerate() {
                 let found = path_by_cost(&topology, host_port(from), host_port(to), cost);
-                let sum = found.map(|path| path.links().map(|link| cost(&link)).sum::<u32>());
+                let sum = found.map(|path| path.directed_links().map(|link| cost(&link)).sum::<u32>());
                 prop_assert_eq!(sum, distances.get(&NodeIndex::new(end)).copied());
             }
         }
@@ -49,7 +49,7 @@ proptest! {
 fn a_path_has_the_ports_of_both_ends() {
     let [a, b] = [1, 2].map(DatapathId);
     let port = |switch, port_no| PortId::new(switch, PortNo(port_no));
-    let topology = Topology::new([a, b], [Link::new(port(a, 3), port(b, 4))]);
+    let topology = Topology::new([a, b], [DirectedLink::new(port(a, 3), port(b, 4))]);
     let found = path(&topology, port(a, 1), port(b, 2)).expect("there is a link");
     let ports: Vec<_> = found
         .hops
@@ -57,12 +57,16 @@ fn a_path_has_the_ports_of_both_ends() {
         .map(|hop| (hop.switch.0, hop.in_port.0, hop.out_port.0))
         .collect();
     assert_eq!(ports, [(1, 1, 3), (2, 4, 2)]);
-    assert!(found.links().eq([Link::new(port(a, 3), port(b, 4))]));
+    assert!(
+        found
+            .directed_links()
+            .eq([DirectedLink::new(port(a, 3), port(b, 4))])
+    );
     assert_eq!(
         path(&topology, port(b, 2), port(a, 1)),
         None,
         "the link leads one way"
     );
     let within = path(&topology, port(a, 1), port(a, 2)).expect("a switch leads to itself");
-    assert_eq!((within.hops.len(), within.links().len()), (1, 0));
+    assert_eq!((within.hops.len(), within.directed_links().len()), (1, 0));
 }

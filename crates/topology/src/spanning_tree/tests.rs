@@ -33,14 +33,17 @@ fn flooded(
             continue;
         }
         *seen.entry(port.switch).or_default() += 1;
-        assert!(seen[&port.switch] < 3, "the packet goes round");
+        assert!(seen[&port.switch] < 3, "the packet loops");
         let ports = topology
             .link_ports()
             .iter()
             .filter(|other| other.switch == port.switch);
         for port_no in tree.flood_ports(port, ports.map(|port| port.port_no)) {
             let out = PortId::new(port.switch, port_no);
-            let links = topology.links().iter().filter(|link| link.from == out);
+            let links = topology
+                .directed_links()
+                .iter()
+                .filter(|link| link.from == out);
             arriving.extend(links.map(|link| link.to));
         }
     }
@@ -72,17 +75,17 @@ proptest! {
     #[test]
     fn links_outside_of_the_tree_change_nothing_else(topology in any_topology(), number: usize) {
         let tree = SpanningTree::new(&topology);
-        let outside = |link: &&Link| !tree.links().contains(link) && !tree.links().contains(&link.reversed());
-        let links: Vec<_> = topology.links().iter().filter(outside).collect();
+        let outside = |link: &&DirectedLink| !tree.links().contains(link) && !tree.links().contains(&link.reversed());
+        let links: Vec<_> = topology.directed_links().iter().filter(outside).collect();
         if !links.is_empty() {
             let without = SpanningTree::new(&topology.without_link(*links[number % links.len()]));
             prop_assert_eq!(without.links(), tree.links());
         }
     }
 
-    /// A switch keeps its parent unless it is at an end of the new cable, or it or a neighbour comes nearer to the root.
+    /// A switch keeps its parent unless it is at an end of the new link, or it or a neighbour comes nearer to the root.
     #[test]
-    fn a_new_cable_changes_only_what_comes_nearer(topology in any_topology(), link in any_link()) {
+    fn a_new_link_changes_only_what_comes_nearer(topology in any_topology(), link in any_link()) {
         let after = topology.with_link(link).with_link(link.reversed());
         let (old, new) = (Places::new(&topology), Places::new(&after));
         for at in topology.indices() {
@@ -97,17 +100,17 @@ proptest! {
     }
 }
 
-/// A packet from each switch comes to each switch once, in networks of cables without hubs.
+/// A packet from each switch comes to each switch once, in networks without hubs.
 #[test]
 fn floods_come_everywhere_once() {
-    for shape in ["ring,5", "mesh,6", "torus,3,4", "fattree,4", "tree,3,2"] {
-        let shape: crate::shapes::Shape = shape.parse().unwrap();
-        let topology = shape.plan().unwrap().topology();
+    for spec in ["ring,5", "mesh,6", "torus,3,4", "fattree,4", "tree,3,2"] {
+        let spec: crate::spec::TopologySpec = spec.parse().unwrap();
+        let topology = spec.plan().unwrap().topology();
         let tree = SpanningTree::new(&topology);
         for &from in topology.switches() {
             let seen = flooded(&topology, &tree, from);
-            assert!(seen.values().all(|&times| times == 1), "{shape}: {seen:?}");
-            assert_eq!(seen.len(), topology.switches().len(), "{shape}");
+            assert!(seen.values().all(|&times| times == 1), "{spec}: {seen:?}");
+            assert_eq!(seen.len(), topology.switches().len(), "{spec}");
         }
     }
 }
@@ -116,16 +119,21 @@ fn floods_come_everywhere_once() {
 #[test]
 fn of_equal_ways_to_the_root_one_is_always_taken() {
     let port = |number, port_no| PortId::new(switch(number), PortNo(port_no));
-    let cables = [
-        Link::new(port(1, 1), port(0, 1)),
-        Link::new(port(2, 1), port(0, 2)),
-        Link::new(port(3, 1), port(2, 2)),
-        Link::new(port(3, 2), port(1, 5)),
-        Link::new(port(3, 3), port(1, 4)),
+    let towards_root = [
+        DirectedLink::new(port(1, 1), port(0, 1)),
+        DirectedLink::new(port(2, 1), port(0, 2)),
+        DirectedLink::new(port(3, 1), port(2, 2)),
+        DirectedLink::new(port(3, 2), port(1, 5)),
+        DirectedLink::new(port(3, 3), port(1, 4)),
     ];
-    let links = cables.iter().flat_map(|link| [*link, link.reversed()]);
+    let links = towards_root
+        .iter()
+        .flat_map(|link| [*link, link.reversed()]);
     let tree = SpanningTree::new(&Topology::new([0, 1, 2, 3].map(switch), links));
-    assert_eq!(tree.links(), [cables[0], cables[1], cables[4]]);
+    assert_eq!(
+        tree.links(),
+        [towards_root[0], towards_root[1], towards_root[4]]
+    );
 }
 
 /// Three switches at one hub: any two are linked, over a port each.
@@ -134,7 +142,7 @@ fn a_hub_carries_a_flood_once() {
     let ports = [0, 1, 2].map(|number| PortId::new(switch(number), PortNo(1)));
     let links = ports
         .iter()
-        .flat_map(|&from| ports.map(|to| Link::new(from, to)));
+        .flat_map(|&from| ports.map(|to| DirectedLink::new(from, to)));
     let topology = Topology::new(
         ports.map(|port| port.switch),
         links.filter(|link| link.from != link.to),
@@ -146,10 +154,10 @@ fn a_hub_carries_a_flood_once() {
 }
 
 #[test]
-fn nothing_is_flooded_into_a_looped_cable_or_a_link_that_leads_one_way() {
+fn nothing_is_flooded_into_a_looped_link_or_one_that_leads_one_way() {
     let port = |number, port_no| PortId::new(switch(number), PortNo(port_no));
-    let looped = Link::new(port(0, 1), port(0, 2));
-    let one_way = Link::new(port(0, 3), port(1, 3));
+    let looped = DirectedLink::new(port(0, 1), port(0, 2));
+    let one_way = DirectedLink::new(port(0, 3), port(1, 3));
     let topology = Topology::new([switch(0), switch(1)], [looped, one_way]);
     let tree = SpanningTree::new(&topology);
     assert!(tree.links().is_empty());

@@ -7,7 +7,7 @@ use urtica_controller::Controller;
 use urtica_net::Net;
 use urtica_services::{Discovery, DiscoveryConfig};
 use urtica_topology::PortId;
-use urtica_topology::shapes::{LinkPlan, LinkProperties, Plan, SwitchPlan};
+use urtica_topology::spec::{LinkPlan, LinkProperties, Plan, SwitchPlan};
 use urtica_wire::{DatapathId, PortNo};
 
 /// The time, by the network's clock, after which it must be known.
@@ -23,15 +23,15 @@ pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     let started = Instant::now();
     net.start_controller(Controller::new().program(discovery.clone()))
         .map_err(failed)?;
-    let is_known = |_: &mut Net| discovery.topology().load().links().len() == links;
+    let is_known = |_: &mut Net| discovery.topology().load().directed_links().len() == links;
     if !net.run_until(is_known, BOUND) {
-        let found = discovery.topology().load().links().len();
+        let found = discovery.topology().load().directed_links().len();
         return Err(Error::invalid(format!(
             "{found} of {links} links were found"
         )));
     }
     let what = format!(
-        "topology discovery in process, {switches} switches and {} cables ({links} links), from the first hello",
+        "topology discovery in process, {switches} switches and {} links ({links} directed), from the first hello",
         plan.links.len()
     );
     Ok(vec![Reading::new(
@@ -42,10 +42,10 @@ pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     )])
 }
 
-/// Each switch has cables to three that follow it, near and far.
+/// Each switch has links to three that follow it, near and far.
 fn circles(switches: u64) -> Plan {
     let distances = [1, switches / 7, switches / 3];
-    let cable = |switch: u64, place: usize| {
+    let link = |switch: u64, place: usize| {
         let other = (switch - 1 + distances[place]) % switches + 1;
         let port = |switch, number: usize| PortId::new(DatapathId(switch), PortNo(number as u32));
         LinkPlan {
@@ -54,7 +54,7 @@ fn circles(switches: u64) -> Plan {
             properties: LinkProperties::default(),
         }
     };
-    let cable = &cable;
+    let link = &link;
     Plan {
         switches: (1..=switches)
             .map(|number| SwitchPlan {
@@ -63,7 +63,7 @@ fn circles(switches: u64) -> Plan {
             })
             .collect(),
         links: (1..=switches)
-            .flat_map(|switch| (0..distances.len()).map(move |place| cable(switch, place)))
+            .flat_map(|switch| (0..distances.len()).map(move |place| link(switch, place)))
             .collect(),
         hosts: Vec::new(),
     }

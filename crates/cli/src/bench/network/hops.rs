@@ -39,7 +39,7 @@ fn rate(net: &mut Net, time: Duration) -> Result<f64, NetError> {
 }
 
 fn hops(net: &Net) -> Result<u64, NetError> {
-    let counters = net.cables().map(|cable| net.link_counters(cable));
+    let counters = net.links().map(|link| net.link_counters(link));
     let counters = counters.collect::<Result<Vec<_>, _>>()?;
     Ok(counters.iter().flatten().map(|link| link.arrived).sum())
 }

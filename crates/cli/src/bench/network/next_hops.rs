@@ -6,12 +6,12 @@ use std::sync::Arc;
 use urtica_bench::Error;
 use urtica_topology::NextHops;
 
-/// From nothing, and after a cable has gone: both of its links.
+/// From nothing, and after a link has gone, in both directions.
 pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     let k = effort.either(16, 4);
     let whole = Arc::new(plan(&format!("fattree,{k}"))?.topology());
     let switches = whole.switches().len();
-    let link = whole.links()[whole.links().len() / 2];
+    let link = whole.directed_links()[whole.directed_links().len() / 2];
     let cut = Arc::new(whole.without_link(link).without_link(link.reversed()));
     let (full, next_hops) = timed(|| NextHops::new(Arc::clone(&whole)));
     let (change, after) = timed(|| next_hops.updated(cut));

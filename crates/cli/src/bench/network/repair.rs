@@ -3,7 +3,7 @@
 use super::{Effort, Reading, failed, routed};
 use std::time::{Duration, Instant};
 use urtica_bench::Error;
-use urtica_net::{CableId, Datagrams, End, FlowId, Net, NetError};
+use urtica_net::{Datagrams, End, FlowId, LinkId, Net, NetError};
 
 /// Between two datagrams of the flow, which is as fine as the figure can be.
 const INTERVAL: Duration = Duration::from_micros(50);
@@ -46,11 +46,11 @@ fn cut_and_wait(net: &mut Net) -> Result<Option<Duration>, NetError> {
         interval: INTERVAL,
     };
     let flow = net.start_datagrams(from, to, flow)?;
-    let Some(cable) = busy_cable(net)? else {
+    let Some(link) = busy_link(net)? else {
         return Ok(None);
     };
     let (cut, cut_at) = (Instant::now(), net.now());
-    net.cut(cable)?;
+    net.cut(link)?;
     // What was beyond the cut arrives yet.
     net.run_for(INTERVAL);
     let before = received(net, flow)?;
@@ -63,33 +63,33 @@ fn cut_and_wait(net: &mut Net) -> Result<Option<Duration>, NetError> {
     Ok(None)
 }
 
-/// The cable between switches that carries most: the flow's, since nobody else sends.
-fn busy_cable(net: &mut Net) -> Result<Option<CableId>, NetError> {
-    let cables: Vec<_> = net.cables().collect();
-    let before = cables
+/// The link between switches that carries most: the flow's, since nobody else sends.
+fn busy_link(net: &mut Net) -> Result<Option<LinkId>, NetError> {
+    let links: Vec<_> = net.links().collect();
+    let before = links
         .iter()
-        .map(|&cable| carried(net, cable))
+        .map(|&link| carried(net, link))
         .collect::<Result<Vec<_>, _>>()?;
     net.run_for(1000 * INTERVAL);
     let mut busiest = None;
-    for (&cable, before) in cables.iter().zip(before) {
-        let carried = carried(net, cable)? - before;
+    for (&link, before) in links.iter().zip(before) {
+        let carried = carried(net, link)? - before;
         let is_between_switches = net
-            .ends(cable)?
+            .ends(link)?
             .iter()
             .all(|end| matches!(end, End::Switch(..)));
         if is_between_switches && busiest.is_none_or(|(most, _)| carried > most) {
-            busiest = Some((carried, cable));
+            busiest = Some((carried, link));
         }
     }
     Ok(busiest
         .filter(|&(carried, _)| carried > 0)
-        .map(|(_, cable)| cable))
+        .map(|(_, link)| link))
 }
 
-fn carried(net: &Net, cable: CableId) -> Result<u64, NetError> {
+fn carried(net: &Net, link: LinkId) -> Result<u64, NetError> {
     Ok(net
-        .link_counters(cable)?
+        .link_counters(link)?
         .iter()
         .map(|link| link.arrived)
         .sum())

@@ -1,4 +1,4 @@
-//! What is told: a line for each figure, or the same as JSON.
+//! The report: a line for each figure, or the same as JSON.
 
 use super::Reading;
 use serde::Serialize;

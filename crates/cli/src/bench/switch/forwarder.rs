@@ -66,7 +66,7 @@ pub enum Form {
     Compiled,
     /// The compiled pipeline's templates, gone through step by step
     Interpreted,
-    /// Table by table and action by action, as the pipeline's own judge does
+    /// Table by table and action by action, as the pipeline's reference model does
     Plain,
     /// No pipeline: received the same way, Ethernet addresses swapped, sent
     Limit,

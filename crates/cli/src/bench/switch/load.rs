@@ -32,7 +32,7 @@ pub fn measure(core: MeasuredCore, entries: u32, readings: u32) -> Result<Vec<f6
     let directory = tempfile::tempdir().map_err(Error::system("make a temporary directory"))?;
     let socket = directory.path().join("switch");
     let flow_mods = encoded_flow_mods(entries)?;
-    // Entries need the port that they name; its cable leads nowhere.
+    // Entries need the port that they name; its link leads nowhere.
     let addr = MacAddr::from_u64(0x0200_0000_ff02);
     let (port, _other_end) = memory::pair(("out", addr), ("nowhere", addr), 1);
     let mut switch = Switch::new(SwitchConfig::default());
@@ -104,10 +104,10 @@ fn load(client: &mut Client, flow_mods: &[u8]) -> Result<f64, Error> {
 fn count_entries(client: &mut Client) -> Result<Option<u32>, ClientError> {
     let all = FlowStatsRequest::default();
     for frame in client.multipart(MultipartRequestBody::Aggregate(all))? {
-        if let (_, Message::MultipartReply(reply)) = Message::decode(&frame)?
-            && let MultipartReplyBody::Aggregate(sum) = reply.body
-        {
-            return Ok(Some(sum.flow_count));
+        if let (_, Message::MultipartReply(reply)) = Message::decode(&frame)? {
+            if let MultipartReplyBody::Aggregate(sum) = reply.body {
+                return Ok(Some(sum.flow_count));
+            }
         }
     }
     Ok(None)

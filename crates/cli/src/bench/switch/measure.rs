@@ -41,7 +41,7 @@ impl Reading {
     }
 }
 
-/// What runs: a forwarder, its packets, and the time that it is told.
+/// What runs: a forwarder, its packets, and the time that it is given.
 pub struct Loop<'a> {
     /// What forwards.
     pub forwarder: &'a mut dyn Forwarder,

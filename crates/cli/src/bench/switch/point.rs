@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    /// What is told of a fake on the last core there is.
+    /// What is reported of a fake on the last core there is.
     fn measure(fake: Fake) -> Result<Vec<Rate>, Error> {
         let cores = sched_getaffinity(None).unwrap();
         let last = (0..CpuSet::MAX_CPU).rfind(|&core| cores.is_set(core));

@@ -36,8 +36,7 @@ impl Cells {
         let mut memory = MmapMut::map_anon(frames.len() * CELL_SIZE)?;
         // A hint; where it is refused, small pages cost misses of the address cache and nothing else.
         let _ = memory.advise(Advice::HugePage);
-        let (cells, _) = memory.as_chunks_mut::<CELL_SIZE>();
-        for (cell, frame) in cells.iter_mut().zip(frames) {
+        for (cell, frame) in memory.chunks_exact_mut(CELL_SIZE).zip(frames) {
             cell[..FRAME_SIZE].copy_from_slice(frame);
         }
         Ok(Self {
@@ -79,9 +78,9 @@ impl Replay {
     #[inline]
     pub fn receive(&mut self, mut take: impl FnMut(&Cell)) {
         let replayed = BURST - usize::from(self.probe.is_some());
-        let (cells, _) = self.cells.memory.as_chunks::<CELL_SIZE>();
         for _ in 0..replayed {
-            take(&cells[self.next]);
+            let cell = self.cells.memory[self.next * CELL_SIZE..].first_chunk();
+            take(cell.expect("the memory has whole cells"));
             self.next += 1;
             if self.next == self.cells.count {
                 self.next = 0;

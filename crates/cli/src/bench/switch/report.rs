@@ -1,4 +1,4 @@
-//! What is told: a row of a table for each measurement, and the same as a line of JSON.
+//! The report: a row of a table for each measurement, and the same as a line of JSON.
 
 use super::measured_core::MeasuredCore;
 use chrono::{SecondsFormat, Utc};

@@ -1,6 +1,6 @@
 //! Whether what leaves is what should leave: ports and bytes of a sample of frames, held against the plain form's.
 //!
-//! The plain form is the judge that the pipeline's own tests hold the others against. The bare loop has no pipeline; of its
+//! The plain form is the reference model of the pipeline's own differential tests. The bare loop has no pipeline; of its
 //! frames the Ethernet addresses are to be swapped.
 
 use super::forwarder::{Departure, Form, Forwarder};
@@ -28,11 +28,11 @@ impl Sample {
     /// # Errors
     /// A sentence where the pipeline does not take an entry.
     pub fn of(workload: Workload, cells: &Arc<Cells>) -> Result<Self, Error> {
-        let mut judge = Form::Plain.open(workload)?;
+        let mut reference = Form::Plain.open(workload)?;
         Ok(Self {
             workload,
             cells: Arc::clone(cells),
-            expected: departures(&mut *judge.forwarder, cells),
+            expected: departures(&mut *reference.forwarder, cells),
         })
     }
 

@@ -133,7 +133,7 @@ impl Updates {
                 sleep(TICK);
             }
         }
-        if !self.next.is_multiple_of(2) {
+        if self.next % 2 != 0 {
             self.make_next(control, epoch)?;
         }
         Ok(())

@@ -58,7 +58,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// All, in the order in which they are told.
+    /// All, in the order in which they are reported.
     pub const ALL: [Self; 7] = [
         Self::Port,
         Self::L2Of1k,

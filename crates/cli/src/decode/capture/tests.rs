@@ -1,4 +1,4 @@
-//! Captures as files: what is printed of them, and what is told of what is not.
+//! Captures as files: what is printed of them, and what is reported of the rest.
 
 use super::*;
 use pcap_file::DataLink;

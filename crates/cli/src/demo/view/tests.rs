@@ -6,9 +6,9 @@ use ratatui::buffer::Buffer;
 /// What `ring.txt` shows. `BLESS=1` in the environment writes it anew.
 const RING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/demo/view/ring.txt");
 
-fn map(shape: &str) -> Map {
-    let shape: urtica_topology::shapes::Shape = shape.parse().unwrap();
-    Map::new(&shape, &shape.plan().unwrap())
+fn map(spec: &str) -> Map {
+    let spec: urtica_topology::spec::TopologySpec = spec.parse().unwrap();
+    Map::new(&spec, &spec.plan().unwrap())
 }
 
 fn figures() -> Figures {
@@ -17,13 +17,13 @@ fn figures() -> Figures {
         packets_per_s: 1987,
         latency_p50: Some(Duration::from_micros(320)),
         latency_p99: Some(Duration::from_micros(430)),
-        cables_per_s: vec![700, 0, 12, 400],
+        links_per_s: vec![700, 0, 12, 400],
         switches_per_s: vec![700, 700, 412, 400],
         entries: vec![11, 12, 8, 9],
     }
 }
 
-/// A ring of four: a busy cable, a cut one, an idle one that is selected, and one that carries some packets.
+/// A ring of four: a busy link, a cut one, an idle one that is selected, and one that carries some packets.
 fn picture<'a>(map: &'a Map, figures: &'a Figures, log: &'a [Told]) -> Picture<'a> {
     let switch = |(name, hosts): (&'a str, &str)| SwitchLook {
         name,
@@ -31,25 +31,25 @@ fn picture<'a>(map: &'a Map, figures: &'a Figures, log: &'a [Told]) -> Picture<'
         hosts: hosts.to_owned(),
         knows_hosts: true,
     };
-    let cable = |frames_per_s| CableLook {
+    let link = |frames_per_s| LinkLook {
         is_discovered: true,
         frames_per_s,
-        ..CableLook::default()
+        ..LinkLook::default()
     };
-    let mut cables = figures
-        .cables_per_s
+    let mut links = figures
+        .links_per_s
         .iter()
         .copied()
-        .map(cable)
+        .map(link)
         .collect::<Vec<_>>();
-    cables[1].is_cut = true;
-    cables[2].is_selected = true;
+    links[1].is_cut = true;
+    links[2].is_selected = true;
     let named = [("s1", "h1"), ("s2", "h2"), ("s3", "h3"), ("s4", "2 hosts")];
     Picture {
-        shape: "ring,4",
+        spec: "ring,4",
         map,
         switches: named.map(switch).into_iter().collect(),
-        cables,
+        links,
         figures,
         history: vec![0, 0, 50, 100, 100, 100, 90],
         pings: (9, 12),
@@ -66,7 +66,7 @@ fn log() -> Vec<Told> {
     vec![
         Told::Finding("told long ago".to_owned()),
         Told::Detail("not told here".to_owned()),
-        Told::Scene("The busiest cable, s2-s3, is cut.".to_owned()),
+        Told::Scene("The busiest link, s2-s3, is cut.".to_owned()),
         Told::News("the controller has lost the link s2:3 - s3:2: its port is down".to_owned()),
         Told::Finding("h2 to h3 went by s2 s3 and goes by s2 s1 s4 s3, which is a long way that needs a second line".to_owned()),
     ]
@@ -112,7 +112,7 @@ fn a_cut_is_red_and_marked_and_without_colours_still_marked() {
     assert_eq!(colours(&without), []);
     assert_eq!(text(&with), text(&without));
     assert_eq!(text(&without).matches('×').count(), 1);
-    picture.cables[1].is_cut = false;
+    picture.links[1].is_cut = false;
     assert_eq!(text(&drawn(&picture, 80, 24)).matches('×').count(), 0);
 }
 
@@ -145,9 +145,9 @@ fn a_large_network_is_drawn_without_names() {
         knows_hosts: false,
     };
     let picture = Picture {
-        shape: "torus,6,5",
+        spec: "torus,6,5",
         switches: map.switches.iter().map(switch).collect(),
-        cables: vec![CableLook::default(); map.cables.len()],
+        links: vec![LinkLook::default(); map.links.len()],
         history: Vec::new(),
         pings: (0, 0),
         figures: &figures,

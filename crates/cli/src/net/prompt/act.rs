@@ -4,7 +4,7 @@ use super::names::Names;
 use super::{Done, Prompt};
 use crate::say::say;
 use std::time::Duration;
-use urtica_net::{CableId, HostId, Net, NetError, PingAllReport};
+use urtica_net::{HostId, LinkId, Net, NetError, PingAllReport};
 
 /// The time from one request of a ping to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -111,19 +111,19 @@ impl Prompt<'_> {
         Ok(Done::well_if(report.received_bytes > 0))
     }
 
-    /// Cuts or repairs all cables between two.
+    /// Cuts or repairs all links between two.
     pub(super) fn link(&mut self, a: &str, b: &str, is_up: bool) -> Result<Done, NetError> {
-        let cables: Vec<CableId> = between(&self.names, self.net.cables(), a, b).collect();
-        for &cable in &cables {
+        let links: Vec<LinkId> = between(&self.names, self.net.links(), a, b).collect();
+        for &link in &links {
             match is_up {
-                true => self.net.repair(cable)?,
-                false => self.net.cut(cable)?,
+                true => self.net.repair(link)?,
+                false => self.net.cut(link)?,
             }
         }
-        if cables.is_empty() {
-            say(NetError::NoCable(a.to_owned(), b.to_owned()));
+        if links.is_empty() {
+            say(NetError::NoLink(a.to_owned(), b.to_owned()));
         }
-        Ok(Done::well_if(!cables.is_empty()))
+        Ok(Done::well_if(!links.is_empty()))
     }
 
     /// Switches a switch on or off.
@@ -185,18 +185,18 @@ impl Pings {
     }
 }
 
-/// The cables between two.
+/// The links between two.
 fn between<'a>(
     names: &'a Names,
-    cables: impl Iterator<Item = CableId> + 'a,
+    links: impl Iterator<Item = LinkId> + 'a,
     a: &'a str,
     b: &'a str,
-) -> impl Iterator<Item = CableId> + 'a {
-    let ends = names.cables.iter().zip(cables);
+) -> impl Iterator<Item = LinkId> + 'a {
+    let ends = names.links.iter().zip(links);
     ends.filter(move |((one, other), _)| {
         (one.as_str(), other.as_str()) == (a, b) || (one.as_str(), other.as_str()) == (b, a)
     })
-    .map(|(_, cable)| cable)
+    .map(|(_, link)| link)
 }
 
 /// As iperf tells it.

@@ -74,7 +74,7 @@ pub(super) const VERBS: [Verb; 15] = [
     verb("help", "[COMMAND]", "What can be typed here."),
     verb("nodes", "", "The hosts, switches and the controller."),
     verb("net", "", "What each is connected to."),
-    verb("links", "", "The cables, and whether they are whole."),
+    verb("links", "", "The links, and whether they are whole."),
     verb("intfs", "", "The interfaces of each."),
     verb("dump", "", "Each with its addresses and its state."),
     verb(
@@ -92,7 +92,7 @@ pub(super) const VERBS: [Verb; 15] = [
     verb(
         "link",
         "A B up|down",
-        "Repairs or cuts the cables between two.",
+        "Repairs or cuts the links between two.",
     ),
     verb(
         "switch",
@@ -252,7 +252,7 @@ fn no_such(kind: &'static str, name: &str) -> CommandError {
 pub(super) mod tests {
     use super::*;
 
-    /// h1 and h2 at s1 and s2, with a cable between these.
+    /// h1 and h2 at s1 and s2, with a link between these.
     pub fn names() -> Names {
         let owned = |(a, b): (&str, &str)| (a.to_owned(), b.to_owned());
         Names {
@@ -261,7 +261,7 @@ pub(super) mod tests {
                 ("h2".to_owned(), [10, 0, 0, 2].into()),
             ],
             switches: vec!["s1".to_owned(), "s2".to_owned()],
-            cables: [("s1", "s2"), ("h1", "s1"), ("h2", "s2")].map(owned).into(),
+            links: [("s1", "s2"), ("h1", "s1"), ("h2", "s2")].map(owned).into(),
         }
     }
 

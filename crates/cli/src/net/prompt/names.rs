@@ -1,15 +1,15 @@
 //! What people call the parts of a network.
 
 use std::net::Ipv4Addr;
-use urtica_net::{CableId, End, HostId, Net, NetError, SwitchId};
+use urtica_net::{End, HostId, LinkId, Net, NetError, SwitchId};
 
 /// The names of one network, in its order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     pub hosts: Vec<(String, Ipv4Addr)>,
     pub switches: Vec<String>,
-    /// Which hosts and switches each cable is between.
-    pub cables: Vec<(String, String)>,
+    /// Which hosts and switches each link is between.
+    pub links: Vec<(String, String)>,
 }
 
 impl Names {
@@ -22,9 +22,9 @@ impl Names {
         for switch in net.switches() {
             names.switches.push(net.switch_name(switch)?.to_owned());
         }
-        for cable in net.cables() {
-            let [a, b] = net.ends(cable)?;
-            names.cables.push((owner(net, a)?, owner(net, b)?));
+        for link in net.links() {
+            let [a, b] = net.ends(link)?;
+            names.links.push((owner(net, a)?, owner(net, b)?));
         }
         Ok(names)
     }
@@ -48,9 +48,9 @@ impl Names {
         self.switches.iter().map(String::as_str).chain(hosts)
     }
 
-    /// Those that a cable leads to from here.
+    /// Those that a link leads to from here.
     pub fn neighbours<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a str> {
-        self.cables.iter().filter_map(move |(a, b)| match node {
+        self.links.iter().filter_map(move |(a, b)| match node {
             _ if a == node => Some(b.as_str()),
             _ if b == node => Some(a.as_str()),
             _ => None,
@@ -58,7 +58,7 @@ impl Names {
     }
 }
 
-/// The host or switch at the end of a cable.
+/// The host or switch at the end of a link.
 fn owner(net: &Net, end: End) -> Result<String, NetError> {
     Ok(match end {
         End::Switch(switch, _) => net.switch_name(switch)?,
@@ -75,11 +75,11 @@ pub(super) fn interface(net: &Net, end: End) -> Result<String, NetError> {
     })
 }
 
-/// The cables of a switch: its own ends and the other ones, by port.
+/// The links of a switch: its own ends and the other ones, by port.
 pub(super) fn ports(net: &Net, switch: SwitchId) -> Result<Vec<(End, End)>, NetError> {
     let mut ports = Vec::new();
-    for cable in net.cables() {
-        let [a, b] = net.ends(cable)?;
+    for link in net.links() {
+        let [a, b] = net.ends(link)?;
         for (own, other) in [(a, b), (b, a)] {
             if matches!(own, End::Switch(owner, _) if owner == switch) {
                 ports.push((own, other));
@@ -90,12 +90,12 @@ pub(super) fn ports(net: &Net, switch: SwitchId) -> Result<Vec<(End, End)>, NetE
     Ok(ports)
 }
 
-/// The cable of a host, and where it leads.
-pub(super) fn host_cable(net: &Net, host: HostId) -> Result<Option<(CableId, End)>, NetError> {
-    for cable in net.cables() {
-        let [a, b] = net.ends(cable)?;
+/// The link of a host, and where it leads.
+pub(super) fn host_link(net: &Net, host: HostId) -> Result<Option<(LinkId, End)>, NetError> {
+    for link in net.links() {
+        let [a, b] = net.ends(link)?;
         if a == End::Host(host) {
-            return Ok(Some((cable, b)));
+            return Ok(Some((link, b)));
         }
     }
     Ok(None)

@@ -1,6 +1,6 @@
 //! Commands that show a network, as Mininet shows its own.
 
-use super::names::{Names, host_cable, interface, ports};
+use super::names::{Names, host_link, interface, ports};
 use crate::say::say;
 use urtica_net::{End, Net, NetError, SwitchId};
 use urtica_wire::FlowStatsRequest;
@@ -29,7 +29,7 @@ pub(super) fn nodes(net: &Net, names: &Names) {
 pub(super) fn net(net: &Net) -> Result<(), NetError> {
     for host in net.hosts() {
         let name = net.host_name(host)?;
-        let there = host_cable(net, host)?.map(|(_, end)| interface(net, end));
+        let there = host_link(net, host)?.map(|(_, end)| interface(net, end));
         let there = there.transpose()?.unwrap_or_default();
         say(format!(
             "{name} {}:{there}",
@@ -49,11 +49,11 @@ pub(super) fn net(net: &Net) -> Result<(), NetError> {
     Ok(())
 }
 
-/// The cables, and whether they are whole.
+/// The links, and whether they are whole.
 pub(super) fn links(net: &Net) -> Result<(), NetError> {
-    for cable in net.cables() {
-        let [a, b] = net.ends(cable)?;
-        let state = match net.is_cut(cable)? {
+    for link in net.links() {
+        let [a, b] = net.ends(link)?;
+        let state = match net.is_cut(link)? {
             true => "down down",
             false => "OK OK",
         };

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use urtica_apps::Options;
 use urtica_controller::Controller;
 use urtica_net::simulate::{PlantedBug, Programs, Scenario};
-use urtica_topology::shapes::Plan;
+use urtica_topology::spec::Plan;
 use urtica_wire::packet::{Headers, ip_proto};
 
 /// Programs that run discovery, or bring it along.
@@ -52,7 +52,7 @@ mac = "02:00:00:00:03:fe"
 /// What the datagrams of hosts ask for.
 const BANDWIDTH_DEMAND: &str = "1M udp,tp_dst=5001";
 
-/// Within which time routing recovers from what it is told of.
+/// Within which time routing recovers from what is reported to it.
 const ROUTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Whether the programs deal with loops.
@@ -84,7 +84,7 @@ pub(super) fn scenario(
     if has("bandwidth") && options.bandwidth.bandwidth_demand.is_empty() {
         options.bandwidth.bandwidth_demand = vec![BANDWIDTH_DEMAND.parse()?];
     }
-    // What cannot run is told of before the first run.
+    // What cannot run is reported before the first run.
     with_apps(Controller::new(), apps, &options)?;
     let names = apps.to_vec();
     let programs = move || {
@@ -112,7 +112,7 @@ pub(super) fn scenario(
     if has("routing") {
         scenario.quickly_restored_within = Some(ROUTED_WITHIN);
     }
-    scenario.entries_at_rest += standing_entries(apps);
+    scenario.entries_when_quiescent += standing_entries(apps);
     if has("l3") && !is_given {
         scenario.arrange = Some(put_into_subnets);
         // The subnets are of IPv4, and no router's interface has a VLAN.

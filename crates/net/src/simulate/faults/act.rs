@@ -1,15 +1,15 @@
 //! What can happen at a time, and how it is told.
 
 use crate::names::Names;
-use crate::{CableId, HostId, LostEnd, SwitchId};
+use crate::{HostId, LinkId, LostEnd, SwitchId};
 use std::time::Duration;
 
 /// Something that happens at a time.
 #[derive(Clone, Debug)]
 pub(in crate::simulate) enum Act {
-    Cut(CableId),
-    Repair(CableId),
-    SetLoss(CableId, f64),
+    Cut(LinkId),
+    Repair(LinkId),
+    SetLoss(LinkId, f64),
     StopSwitch(SwitchId),
     StartSwitch(SwitchId),
     StopController,
@@ -21,7 +21,7 @@ pub(in crate::simulate) enum Act {
     ConnectStranger(Vec<u8>),
     StartSecondController,
     StopSecondController,
-    SetLossFrom(CableId, usize, f64),
+    SetLossFrom(LinkId, usize, f64),
     LoseEnd(SwitchId, LostEnd),
     SetReadRate(SwitchId, Option<u64>),
     /// So much room beside what there is, or all there ever was.
@@ -47,12 +47,12 @@ impl Act {
                 "another switch connects with the datapath id of {}",
                 names.switch(switch)
             ),
-            Self::Cut(cable) => format!("cut {}", names.cable(cable)),
-            Self::Repair(cable) => format!("repair {}", names.cable(cable)),
-            Self::SetLoss(cable, probability) => {
+            Self::Cut(link) => format!("cut {}", names.link(link)),
+            Self::Repair(link) => format!("repair {}", names.link(link)),
+            Self::SetLoss(link, probability) => {
                 format!(
                     "{} loses {:.0} in 100",
-                    names.cable(cable),
+                    names.link(link),
                     100.0 * probability
                 )
             }
@@ -70,9 +70,9 @@ impl Act {
                 format!("{host} moves to {to}, and its port keeps its link")
             }
             Self::Announce(host) => format!("{} announces itself", names.host(host)),
-            Self::SetLossFrom(cable, end, probability) => format!(
+            Self::SetLossFrom(link, end, probability) => format!(
                 "{} loses {:.0} in 100 of what is sent at its {} end",
-                names.cable(cable),
+                names.link(link),
                 100.0 * probability,
                 if end == 0 { "first" } else { "second" }
             ),

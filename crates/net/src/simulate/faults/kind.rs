@@ -6,13 +6,13 @@ use std::str::FromStr;
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
-    /// A cable is cut, and repaired later.
+    /// A link is cut, and repaired later.
     Cut,
-    /// A cable is cut, and stays so.
+    /// A link is cut, and stays so.
     LastingCut,
-    /// A cable is cut and repaired again and again, in short order.
+    /// A link is cut and repaired again and again, in short order.
     Flap,
-    /// A cable loses frames for a while.
+    /// A link loses frames for a while.
     Loss,
     /// A switch is switched off and, later, on.
     SwitchRestart,
@@ -24,7 +24,7 @@ pub enum FaultKind {
     Stall,
     /// A host is plugged in at another switch.
     HostMove,
-    /// A cable loses frames one way, up to all of them, and no port tells.
+    /// A link loses frames one way, up to all of them, and no port tells.
     OneWayLoss,
     /// One end of a control connection is lost, and the other is not told.
     HalfOpen,
@@ -42,7 +42,7 @@ pub enum FaultKind {
     SilentMove,
     /// Another switch connects that has a switch's datapath id, again and again.
     DuplicateId,
-    /// Somebody connects to the controller who speaks no OpenFlow, or ends in the midst of it.
+    /// A peer connects to the controller that does not speak OpenFlow, or disconnects in the middle of a message.
     MalformedPeer,
     /// A second controller, without programs, has sessions with all switches for a while.
     SecondController,

@@ -1,19 +1,19 @@
-//! What befalls a network, and what goes on in it meanwhile, drawn beforehand.
+//! The faults and the traffic of a run, drawn beforehand.
 //!
 //! Each fault and each flow is drawn from a stream of its own, by its number. So one of them can be left out, and the others are what
 //! they were.
 
 mod act;
+mod item;
 mod kind;
 mod malformed;
-mod part;
 
 pub(super) use act::Act;
+pub use item::{NoSuchItem, ScheduleItem};
 pub use kind::{FaultKind, NoSuchKind};
-pub use part::{NoSuchPart, Part};
 
 use super::Faults;
-use crate::{CableId, Draw, End, HostId, LostEnd, Net, SwitchId};
+use crate::{Draw, End, HostId, LinkId, LostEnd, Net, SwitchId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const LONGEST_RETURN: Duration = Duration::from_secs(11);
 /// Something that happens.
 pub(super) struct Happening {
     pub at: Duration,
-    pub part: Part,
+    pub item: ScheduleItem,
     pub act: Act,
 }
 
@@ -34,9 +34,9 @@ pub(super) struct Happening {
 pub(super) struct Schedule {
     pub happenings: Vec<Happening>,
     /// The faults, with their kinds, and the flows.
-    pub parts: BTreeMap<Part, Option<FaultKind>>,
-    /// The cables that stay cut, each by a fault.
-    pub lasting: Vec<(Part, CableId)>,
+    pub items: BTreeMap<ScheduleItem, Option<FaultKind>>,
+    /// The links that stay cut, each by a fault.
+    pub lasting: Vec<(ScheduleItem, LinkId)>,
     /// When all is over.
     pub end: Duration,
 }
@@ -53,7 +53,7 @@ impl Schedule {
     ) -> Self {
         let mut schedule = Self {
             happenings: Vec::new(),
-            parts: BTreeMap::new(),
+            items: BTreeMap::new(),
             lasting: Vec::new(),
             end: to,
         };
@@ -61,17 +61,17 @@ impl Schedule {
         let count = Draw::of(seed, "faults").within(0..=faults.most as u64);
         let faults = (0..count as usize).filter_map(|number| {
             let kind = kind_of(seed, number, &kinds)?;
-            Some((Part::Fault(number), Some(kind)))
+            Some((ScheduleItem::Fault(number), Some(kind)))
         });
-        let flows = (0..flows).map(|number| (Part::Flow(number), None));
-        for (part, kind) in faults.chain(flows) {
-            schedule.parts.insert(part, kind);
+        let flows = (0..flows).map(|number| (ScheduleItem::Flow(number), None));
+        for (item, kind) in faults.chain(flows) {
+            schedule.items.insert(item, kind);
             let mut drawing = Drawing {
                 net,
-                draw: Draw::of(seed, &part.to_string()),
+                draw: Draw::of(seed, &item.to_string()),
                 from,
                 to,
-                part,
+                item,
                 schedule: &mut schedule,
             };
             match kind {
@@ -90,28 +90,28 @@ impl Schedule {
         let happenings = self.happenings.iter();
         let moved: Vec<_> = happenings
             .filter_map(|happening| match happening.act {
-                Act::MoveSilently(host, _) => Some((happening.part, host)),
+                Act::MoveSilently(host, _) => Some((happening.item, host)),
                 _ => None,
             })
             .collect();
         if !moved.is_empty() {
             self.end += LONGEST_RETURN;
         }
-        for (part, host) in moved {
+        for (item, host) in moved {
             self.happenings.push(Happening {
                 at: self.end,
-                part,
+                item,
                 act: Act::Announce(host),
             });
         }
     }
 
     /// Leaves all but these out. When all is over stays as it is: what is drawn later is not to depend on what is left out.
-    pub fn keep(&mut self, only: &BTreeSet<Part>) {
-        self.parts.retain(|part, _| only.contains(part));
+    pub fn keep(&mut self, only: &BTreeSet<ScheduleItem>) {
+        self.items.retain(|item, _| only.contains(item));
         self.happenings
-            .retain(|happening| only.contains(&happening.part));
-        self.lasting.retain(|(part, _)| only.contains(part));
+            .retain(|happening| only.contains(&happening.item));
+        self.lasting.retain(|(item, _)| only.contains(item));
     }
 }
 
@@ -133,7 +133,7 @@ struct Drawing<'a> {
     draw: Draw,
     from: Duration,
     to: Duration,
-    part: Part,
+    item: ScheduleItem,
     schedule: &'a mut Schedule,
 }
 
@@ -143,21 +143,21 @@ impl Drawing<'_> {
         let back = self.later(at);
         match kind {
             FaultKind::Cut => {
-                let cable = self.cable();
-                self.put(at, Act::Cut(cable));
-                self.put(back, Act::Repair(cable));
+                let link = self.link();
+                self.put(at, Act::Cut(link));
+                self.put(back, Act::Repair(link));
             }
             FaultKind::LastingCut => {
-                let cable = self.cable();
-                self.put(at, Act::Cut(cable));
-                self.schedule.lasting.push((self.part, cable));
+                let link = self.link();
+                self.put(at, Act::Cut(link));
+                self.schedule.lasting.push((self.item, link));
             }
             FaultKind::Flap => self.flap(at),
             FaultKind::Loss => {
-                let cable = self.cable();
+                let link = self.link();
                 let percent = self.draw.within(1..=50);
-                self.put(at, Act::SetLoss(cable, percent as f64 / 100.0));
-                self.put(back, Act::SetLoss(cable, 0.0));
+                self.put(at, Act::SetLoss(link, percent as f64 / 100.0));
+                self.put(back, Act::SetLoss(link, 0.0));
             }
             FaultKind::SwitchRestart => {
                 let switch = self.switch();
@@ -203,10 +203,10 @@ impl Drawing<'_> {
                 self.put(back, Act::StopSecondController);
             }
             FaultKind::OneWayLoss => {
-                let (cable, end) = (self.cable(), self.draw.place(2));
+                let (link, end) = (self.link(), self.draw.place(2));
                 let lost = self.one_way_loss();
-                self.put(at, Act::SetLossFrom(cable, end, lost));
-                self.put(back, Act::SetLossFrom(cable, end, 0.0));
+                self.put(at, Act::SetLossFrom(link, end, lost));
+                self.put(back, Act::SetLossFrom(link, end, 0.0));
             }
             FaultKind::HalfOpen => {
                 let switch = self.switch();
@@ -247,12 +247,12 @@ impl Drawing<'_> {
 
     /// Cuts and repairs in short order: some last for no switch's look at its links, some do.
     fn flap(&mut self, mut at: Duration) {
-        let cable = self.cable();
+        let link = self.link();
         for _ in 0..self.draw.within(2..=5) {
             let [down, up] = [(); 2]
                 .map(|()| self.lasting(Duration::from_millis(1), Duration::from_millis(300)));
-            self.put(at, Act::Cut(cable));
-            self.put(at + down, Act::Repair(cable));
+            self.put(at, Act::Cut(link));
+            self.put(at + down, Act::Repair(link));
             at += down + up;
         }
     }
@@ -282,7 +282,7 @@ impl Drawing<'_> {
     fn put(&mut self, at: Duration, act: Act) {
         self.schedule.happenings.push(Happening {
             at: at.min(self.to),
-            part: self.part,
+            item: self.item,
             act,
         });
     }
@@ -300,16 +300,16 @@ impl Drawing<'_> {
     }
 
     /// One between switches, mostly; where there is none, a host's.
-    fn cable(&mut self) -> CableId {
-        let all: Vec<_> = self.net.cables().collect();
-        let joins_switches = |cable: &&CableId| {
-            let ends = self.net.ends(**cable);
+    fn link(&mut self) -> LinkId {
+        let all: Vec<_> = self.net.links().collect();
+        let joins_switches = |link: &&LinkId| {
+            let ends = self.net.ends(**link);
             ends.is_ok_and(|ends| ends.iter().all(|end| matches!(end, End::Switch(..))))
         };
         let between: Vec<_> = all.iter().filter(joins_switches).copied().collect();
         let is_hosts = between.is_empty() || self.draw.below(5) == 0;
         let from = if is_hosts { &all } else { &between };
-        self.draw.choose(from).copied().unwrap_or(CableId(0))
+        self.draw.choose(from).copied().unwrap_or(LinkId(0))
     }
 
     fn switch(&mut self) -> SwitchId {
@@ -325,20 +325,20 @@ impl Drawing<'_> {
 mod tests {
     use super::*;
     use crate::NetConfig;
-    use urtica_topology::shapes::Shape;
+    use urtica_topology::spec::TopologySpec;
 
     fn schedule(seed: u64, faults: &Faults) -> Schedule {
-        let shape = Shape::Ring { switches: 5 };
-        let net = Net::new(&shape.plan().unwrap(), NetConfig::default()).unwrap();
+        let spec = TopologySpec::Ring { switches: 5 };
+        let net = Net::new(&spec.plan().unwrap(), NetConfig::default()).unwrap();
         let [from, to] = [11, 21].map(Duration::from_secs);
         Schedule::draw(&net, seed, faults, 3, from, to)
     }
 
-    /// What a schedule holds, by part.
-    fn told(schedule: &Schedule, part: Part) -> Vec<String> {
+    /// What a schedule holds, by item.
+    fn told(schedule: &Schedule, item: ScheduleItem) -> Vec<String> {
         let happenings = schedule.happenings.iter();
-        let of_part = happenings.filter(|happening| happening.part == part);
-        of_part
+        let of_item = happenings.filter(|happening| happening.item == item);
+        of_item
             .map(|happening| format!("{:?} {:?}", happening.at, happening.act))
             .collect()
     }
@@ -357,13 +357,13 @@ mod tests {
                 },
             );
             for number in 0..4 {
-                let fault = Part::Fault(number);
+                let fault = ScheduleItem::Fault(number);
                 let is_cut =
                     kind_of(seed, number, &swarm(seed, FaultKind::ALL)) == Some(FaultKind::ALL[0]);
                 assert!(is_cut || told(&some, fault) == told(&fewer_kinds, fault));
             }
             for number in 0..3 {
-                let flow = Part::Flow(number);
+                let flow = ScheduleItem::Flow(number);
                 assert_eq!(told(&some, flow), told(&fewer_kinds, flow));
                 assert_eq!(
                     told(&some, flow),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_befalls_some_network() {
+    fn every_kind_happens_to_some_network() {
         for &kind in FaultKind::ALL {
             let only = Faults {
                 most: 4,

@@ -1,24 +1,24 @@
 //! Counters add up.
 //!
-//! What is sent into a cable arrives or is lost, and a switch's ports count in peace what went through their cables.
+//! What is sent into a link arrives or is lost, and a switch's ports count after recovery what went through their links.
 
 use super::Invariant;
 use crate::names::Names;
-use crate::{CableId, End, LinkCounters, Net};
+use crate::{End, LinkCounters, LinkId, Net};
 use std::collections::BTreeMap;
 use urtica_wire::{PortNo, PortStats};
 
-/// Compares what switches say they have carried with what cables did.
+/// Compares what switches say they have carried with what links did.
 #[derive(Default)]
 pub(super) struct Counters {
-    /// What there was when peace began.
-    before: BTreeMap<(End, CableId), Carried>,
+    /// What there was at the end of the recovery.
+    before: BTreeMap<(End, LinkId), Carried>,
 }
 
 /// What came out of a port and went into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Carried {
-    by_cable: Way,
+    by_link: Way,
     by_port: Way,
 }
 
@@ -45,25 +45,25 @@ impl Invariant for Counters {
         "counters add up"
     }
 
-    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
         self.before = carried(net)?;
         Ok(())
     }
 
-    fn at_rest(&mut self, net: &mut Net) -> Result<(), String> {
-        check_cables(net)?;
+    fn when_quiescent(&mut self, net: &mut Net) -> Result<(), String> {
+        check_links(net)?;
         let names = Names::of(net);
-        for ((end, cable), now) in carried(net)? {
-            let Some(before) = self.before.get(&(end, cable)) else {
+        for ((end, link), now) in carried(net)? {
+            let Some(before) = self.before.get(&(end, link)) else {
                 continue;
             };
-            let (cable, port) = (
-                now.by_cable.since(before.by_cable),
+            let (link, port) = (
+                now.by_link.since(before.by_link),
                 now.by_port.since(before.by_port),
             );
-            if cable != port {
+            if link != port {
                 return Err(format!(
-                    "{} counts {port:?}, and its cable {cable:?}",
+                    "{} counts {port:?}, and its link {link:?}",
                     names.end(end)
                 ));
             }
@@ -72,12 +72,10 @@ impl Invariant for Counters {
     }
 }
 
-fn check_cables(net: &Net) -> Result<(), String> {
+fn check_links(net: &Net) -> Result<(), String> {
     let names = Names::of(net);
-    for cable in net.cables() {
-        let links = net
-            .link_counters(cable)
-            .map_err(|error| error.to_string())?;
+    for link in net.links() {
+        let links = net.link_counters(link).map_err(|error| error.to_string())?;
         for LinkCounters {
             sent,
             arrived,
@@ -93,7 +91,7 @@ fn check_cables(net: &Net) -> Result<(), String> {
             if sent != accounted || lost_switch_busy > arrived {
                 return Err(format!(
                     "{} was sent {sent} frames, and {accounted} arrived or were lost",
-                    names.cable(cable)
+                    names.link(link)
                 ));
             }
         }
@@ -102,19 +100,19 @@ fn check_cables(net: &Net) -> Result<(), String> {
 }
 
 /// What each port in use has carried by now.
-fn carried(net: &mut Net) -> Result<BTreeMap<(End, CableId), Carried>, String> {
+fn carried(net: &mut Net) -> Result<BTreeMap<(End, LinkId), Carried>, String> {
     let mut all = BTreeMap::new();
-    for cable in net.cables() {
+    for link in net.links() {
         let told = |error: crate::NetError| error.to_string();
         let (ends, links) = (
-            net.ends(cable).map_err(told)?,
-            net.link_counters(cable).map_err(told)?,
+            net.ends(link).map_err(told)?,
+            net.link_counters(link).map_err(told)?,
         );
         for (place, end) in ends.into_iter().enumerate() {
             let End::Switch(switch, port_no) = end else {
                 continue;
             };
-            // These have left the cable, and the port has not counted them yet.
+            // These have left the link, and the port has not counted them yet.
             let waiting = net.waiting_at(switch, port_no) as u64;
             let now = net.now();
             let Some(switch) = net.switch_mut(switch).map_err(told)? else {
@@ -123,12 +121,12 @@ fn carried(net: &mut Net) -> Result<BTreeMap<(End, CableId), Carried>, String> {
             let stats = switch.port_stats(now);
             if let Some(by_port) = stats_of(&stats, port_no) {
                 let (out, back) = (links[place], links[1 - place]);
-                let by_cable = Way {
+                let by_link = Way {
                     sent: out.sent,
                     sent_bytes: out.sent_bytes,
                     received: back.arrived - back.lost_switch_busy - waiting,
                 };
-                all.insert((end, cable), Carried { by_cable, by_port });
+                all.insert((end, link), Carried { by_link, by_port });
             }
         }
     }
@@ -150,50 +148,50 @@ mod tests {
     use crate::NetConfig;
     use std::time::Duration;
     use urtica_switch::FailMode;
-    use urtica_topology::shapes::Shape;
+    use urtica_topology::spec::TopologySpec;
 
     fn net() -> Net {
-        let plan = "linear,2".parse::<Shape>().unwrap().plan().unwrap();
+        let plan = "linear,2".parse::<TopologySpec>().unwrap().plan().unwrap();
         let mut config = NetConfig::default();
         config.switch.fail_mode = FailMode::Standalone;
         Net::new(&plan, config).unwrap()
     }
 
     #[test]
-    fn what_goes_through_a_network_is_counted_by_cables_and_ports_alike() {
+    fn what_goes_through_a_network_is_counted_by_links_and_ports_alike() {
         let (mut net, mut counters) = (net(), Counters::default());
-        counters.at_peace(&mut net).unwrap();
+        counters.after_recovery(&mut net).unwrap();
         assert!(net.ping_all().unwrap().is_complete());
         net.run_for(Duration::from_secs(1));
-        counters.at_rest(&mut net).unwrap();
+        counters.when_quiescent(&mut net).unwrap();
     }
 
     #[test]
     fn a_frame_that_waits_for_its_switch_is_counted_by_neither() {
         let (mut net, mut counters) = (net(), Counters::default());
         let [h1, h2] = ["h1", "h2"].map(|name| net.host(name).unwrap());
-        let (s1, cable) = (net.switch("s1").unwrap(), net.cable("h1", "s1").unwrap());
+        let (s1, link) = (net.switch("s1").unwrap(), net.link("h1", "s1").unwrap());
         net.start_ping(h1, h2, 1).unwrap();
-        let port_no = match net.ends(cable).unwrap() {
+        let port_no = match net.ends(link).unwrap() {
             [End::Switch(_, port_no), _] | [_, End::Switch(_, port_no)] => port_no,
             ends => panic!("{ends:?}"),
         };
         while net.waiting_at(s1, port_no) == 0 {
             net.run_for(Duration::from_nanos(100));
         }
-        counters.at_peace(&mut net).unwrap();
+        counters.after_recovery(&mut net).unwrap();
         net.run_for(Duration::from_secs(1));
-        counters.at_rest(&mut net).unwrap();
+        counters.when_quiescent(&mut net).unwrap();
     }
 
     #[test]
-    fn a_frame_that_no_cable_has_carried_is_found() {
+    fn a_frame_that_no_link_has_carried_is_found() {
         let (mut net, mut counters) = (net(), Counters::default());
-        counters.at_peace(&mut net).unwrap();
+        counters.after_recovery(&mut net).unwrap();
         let switch = net.switch("s1").unwrap();
         net.deliver_to_switch(switch, 0, vec![0; 60]).unwrap();
         net.run_for(Duration::from_secs(1));
-        let error = counters.at_rest(&mut net).unwrap_err();
+        let error = counters.when_quiescent(&mut net).unwrap_err();
         assert!(
             error.contains("received: 1") && error.contains("received: 0"),
             "{error}"

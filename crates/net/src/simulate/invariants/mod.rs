@@ -1,4 +1,4 @@
-//! What must hold in every run: one file for each sentence, all of one shape.
+//! What must hold in every run: one file for each sentence, all of the same form.
 
 mod counters;
 mod isolation;
@@ -29,17 +29,17 @@ pub(super) trait Invariant {
     }
 
     /// The network has had its time to recover.
-    fn at_peace(&mut self, _net: &mut Net) -> Result<(), String> {
+    fn after_recovery(&mut self, _net: &mut Net) -> Result<(), String> {
         Ok(())
     }
 
     /// Nothing was sent for so long that all traces of it should be gone.
-    fn at_rest(&mut self, _net: &mut Net) -> Result<(), String> {
+    fn when_quiescent(&mut self, _net: &mut Net) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// All of them. Those before reachability look on already while it has hosts ping in peace; those behind it take for granted that hosts
+/// All of them. Those before reachability look on already while it has hosts ping after recovery; those behind it take for granted that hosts
 /// are reached.
 pub(super) fn all(scenario: &Scenario) -> Vec<Box<dyn Invariant>> {
     vec![

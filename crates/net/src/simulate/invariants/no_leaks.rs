@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Within which time what happens to be under way arrives: echo requests, and what programs ask switches now and then.
 const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Looks at what switches, cables and channels hold at rest.
+/// Looks at what switches, links and channels hold when the network is quiescent.
 pub(super) struct NoLeaks {
     entries: usize,
 }
@@ -16,17 +16,17 @@ pub(super) struct NoLeaks {
 impl NoLeaks {
     pub fn new(scenario: &Scenario) -> Self {
         Self {
-            entries: scenario.entries_at_rest,
+            entries: scenario.entries_when_quiescent,
         }
     }
 }
 
 impl Invariant for NoLeaks {
     fn sentence(&self) -> &'static str {
-        "nothing is left over at rest: entries, frames, bytes, connections"
+        "nothing is left over when the network is quiescent: entries, frames, bytes, connections"
     }
 
-    fn at_rest(&mut self, net: &mut Net) -> Result<(), String> {
+    fn when_quiescent(&mut self, net: &mut Net) -> Result<(), String> {
         let is_quiet =
             |net: &mut Net| (net.frames_under_way(), net.control_bytes_under_way()) == (0, 0);
         if !net.run_until(is_quiet, SETTLED_WITHIN) {

@@ -1,8 +1,8 @@
-//! No frame goes round.
+//! No frame loops.
 //!
-//! A frame that passes a switch's port a second time goes round. While the controller has not yet told all switches of a fault that may
+//! A frame that passes a switch's port a second time loops. While the controller has not yet told all switches of a fault that may
 //! happen, unless the programs promise that it never does; but no frame goes on for longer than the network has time to recover, and in
-//! peace none goes round at all.
+//! after recovery none loops at all.
 
 use super::Invariant;
 use crate::names::Names;
@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_wire::PortNo;
 
-const SENTENCE: &str = "no frame goes round";
+const SENTENCE: &str = "no frame loops";
 
 /// Looks by the trails of frames.
 pub(super) struct NoLoops(Rc<RefCell<Trails>>);
@@ -26,7 +26,7 @@ struct Trails {
     /// For how long a frame may be under way: it may wait in a channel that delivers nothing.
     lifetime: Duration,
     names: Names,
-    /// No frame that was sent from then on may go round.
+    /// No frame that was sent from then on may loop.
     forbidden_from: Option<Duration>,
 }
 
@@ -57,7 +57,7 @@ impl Invariant for NoLoops {
         net.watch(Rc::clone(&self.0));
     }
 
-    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
         self.0.borrow_mut().forbidden_from.get_or_insert(net.now());
         Ok(())
     }
@@ -78,9 +78,10 @@ impl Watcher for Trails {
 
 impl Trails {
     fn begin(&mut self, now: Duration, frame: &[u8]) {
-        while let Some(oldest) = self.trails.first_entry()
-            && oldest.get().since + self.lifetime < now
-        {
+        while let Some(oldest) = self.trails.first_entry() {
+            if oldest.get().since + self.lifetime >= now {
+                break;
+            }
             oldest.remove();
         }
         let trail = Trail {

@@ -1,7 +1,7 @@
 //! Frames do not multiply.
 //!
-//! A frame that is flooded is in each cable once. There are never many more copies of it under way, and no host gets more than the scenario
-//! allows while there are faults, and more than one in peace.
+//! A frame that is flooded is in each link once. There are never many more copies of it under way, and no host gets more than the scenario
+//! allows while there are faults, and more than one after recovery.
 
 use super::Invariant;
 use crate::names::Names;
@@ -16,8 +16,8 @@ use std::time::Duration;
 
 const SENTENCE: &str = "frames do not multiply";
 
-/// How many copies may be under way for each cable.
-const COPIES_PER_CABLE: usize = 4;
+/// How many copies may be under way for each link.
+const COPIES_PER_LINK: usize = 4;
 
 /// Looks by counting copies.
 pub(super) struct NoStorms(Rc<RefCell<Copies>>);
@@ -29,7 +29,7 @@ struct Copies {
     most_under_way: usize,
     most_delivered: u32,
     /// From then on a host gets one copy.
-    peace_from: Option<Duration>,
+    recovered_at: Option<Duration>,
 }
 
 /// What has become of a frame.
@@ -47,7 +47,7 @@ impl NoStorms {
             lifetime: scenario.restored_within + LONGEST_SILENCE,
             most_under_way: 0,
             most_delivered: scenario.copies,
-            peace_from: None,
+            recovered_at: None,
         })))
     }
 }
@@ -60,12 +60,12 @@ impl Invariant for NoStorms {
     fn attach(&mut self, net: &mut Net) {
         let mut copies = self.0.borrow_mut();
         copies.names = Names::of(net);
-        copies.most_under_way = COPIES_PER_CABLE * net.cables().len();
+        copies.most_under_way = COPIES_PER_LINK * net.links().len();
         net.watch(Rc::clone(&self.0));
     }
 
-    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
-        self.0.borrow_mut().peace_from = Some(net.now());
+    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
+        self.0.borrow_mut().recovered_at = Some(net.now());
         Ok(())
     }
 }
@@ -106,9 +106,10 @@ impl Copies {
     }
 
     fn begin(&mut self, now: Duration, tag: Tag) {
-        while let Some(oldest) = self.frames.first_entry()
-            && oldest.get().since + self.lifetime < now
-        {
+        while let Some(oldest) = self.frames.first_entry() {
+            if oldest.get().since + self.lifetime >= now {
+                break;
+            }
             oldest.remove();
         }
         let frame = Frame {
@@ -129,8 +130,12 @@ impl Copies {
         };
         let copies = frame.delivered.entry(host).or_default();
         *copies += 1;
-        let is_in_peace = self.peace_from.is_some_and(|from| frame.since >= from);
-        let most = if is_in_peace { 1 } else { self.most_delivered };
+        let has_recovered = self.recovered_at.is_some_and(|from| frame.since >= from);
+        let most = if has_recovered {
+            1
+        } else {
+            self.most_delivered
+        };
         match *copies > most {
             true => Err(format!(
                 "{SENTENCE}: {} has got copy {copies} of {tag}",

@@ -1,4 +1,4 @@
-//! Hosts that cables connect reach each other again soon after the last fault, and then always.
+//! Connected hosts reach each other again soon after the last fault, and then always.
 
 use super::Invariant;
 use crate::names::Names;
@@ -24,7 +24,7 @@ impl Reachability {
 
 impl Invariant for Reachability {
     fn sentence(&self) -> &'static str {
-        "hosts that cables connect reach each other within a bound after the last fault, and from then on"
+        "connected hosts reach each other within a bound after the last fault, and from then on"
     }
 
     fn after_faults(&mut self, net: &mut Net, quick: bool) -> Result<(), String> {
@@ -48,12 +48,12 @@ impl Invariant for Reachability {
         Ok(())
     }
 
-    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
         let pairs = connected_pairs(net);
         let failed = ping(net, &pairs)?;
         match failed.is_empty() {
             true => Ok(()),
-            false => Err(format!("in peace, {}", tell(net, &failed))),
+            false => Err(format!("after recovery, {}", tell(net, &failed))),
         }
     }
 }

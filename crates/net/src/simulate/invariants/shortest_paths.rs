@@ -1,4 +1,4 @@
-//! Paths are no longer than the shortest, once the network has been at rest and hosts are known again.
+//! Paths are no longer than the shortest, once the network has been quiescent and hosts are known again.
 //!
 //! Not before: what an earlier controller has put in may still lead a longer way, and lives for as long as it is used.
 
@@ -39,7 +39,7 @@ impl ShortestPaths {
 
 impl Invariant for ShortestPaths {
     fn sentence(&self) -> &'static str {
-        "paths after a rest are no longer than the shortest"
+        "paths after a quiescent period are no longer than the shortest"
     }
 
     fn attach(&mut self, net: &mut Net) {
@@ -48,7 +48,7 @@ impl Invariant for ShortestPaths {
         }
     }
 
-    fn at_rest(&mut self, net: &mut Net) -> Result<(), String> {
+    fn when_quiescent(&mut self, net: &mut Net) -> Result<(), String> {
         if !self.is_promised {
             return Ok(());
         }

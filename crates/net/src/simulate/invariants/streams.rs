@@ -8,7 +8,7 @@ use crate::simulate::reality::connected_pairs;
 use crate::{FlowId, HostId, Net};
 use std::time::Duration;
 
-/// How long streams that have had no luck need in peace: senders wait for three seconds at most before they try again.
+/// How long streams that have had no luck need after recovery: senders wait for three seconds at most before they try again.
 const DONE_WITHIN: Duration = Duration::from_secs(15);
 
 /// Looks at what has come of each stream.
@@ -19,7 +19,7 @@ impl Invariant for Streams {
         "streams arrive whole"
     }
 
-    fn at_peace(&mut self, net: &mut Net) -> Result<(), String> {
+    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
         let pairs = connected_pairs(net);
         let mut streams = net.streams();
         streams.retain(|(from, to, ..)| pairs.contains(&(*from, *to)));

@@ -28,8 +28,8 @@ fn port_id(switch: u64, port_no: u32) -> PortId {
     PortId::new(DatapathId(switch), PortNo(port_no))
 }
 
-fn link(from: PortId, to: PortId) -> Link {
-    Link::new(from, to)
+fn link(from: PortId, to: PortId) -> DirectedLink {
+    DirectedLink::new(from, to)
 }
 
 impl World {
@@ -87,10 +87,10 @@ impl World {
 
     /// A probe comes in, if the switch is there to tell of it.
     fn deliver(&mut self, at: PortId, from: PortId, stamp: u64) {
-        if let Some(&owner) = self.owners.get(&at.switch)
-            && !self.down.contains(&at)
-        {
-            self.links.handle_probe(owner, at, from, stamp, self.now);
+        if let Some(&owner) = self.owners.get(&at.switch) {
+            if !self.down.contains(&at) {
+                self.links.handle_probe(owner, at, from, stamp, self.now);
+            }
         }
     }
 
@@ -168,7 +168,7 @@ impl World {
         port
     }
 
-    fn found(&self) -> Vec<Link> {
+    fn found(&self) -> Vec<DirectedLink> {
         self.links.links().collect()
     }
 
@@ -177,7 +177,7 @@ impl World {
     }
 
     /// What is to be found: cables both ways between ports that are up, of switches that are there.
-    fn truth(&self) -> Vec<Link> {
+    fn truth(&self) -> Vec<DirectedLink> {
         let is_up =
             |port: &PortId| self.owners.contains_key(&port.switch) && !self.down.contains(port);
         let cables = self.cables.iter();

@@ -216,10 +216,9 @@ impl Packet {
 
 /// RFC 1071's checksum of a header whose own field for it is 0.
 fn internet_checksum(header: &[u8; IPV4_SIZE]) -> u16 {
-    let (words, _) = header.as_chunks();
-    let sum: u32 = words
-        .iter()
-        .map(|&word| u32::from(u16::from_be_bytes(word)))
+    let sum: u32 = header
+        .chunks_exact(2)
+        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
         .sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     !((folded & 0xffff) + (folded >> 16)) as u16

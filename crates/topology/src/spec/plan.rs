@@ -1,6 +1,6 @@
 //! What a network is to be built of.
 
-use crate::{Link, PortId, Topology};
+use crate::{DirectedLink, PortId, Topology};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use urtica_wire::{DatapathId, MacAddr};
@@ -12,7 +12,7 @@ pub struct Plan {
     pub switches: Vec<SwitchPlan>,
     /// The hosts.
     pub hosts: Vec<HostPlan>,
-    /// The cables between switches.
+    /// The full-duplex links between switches.
     pub links: Vec<LinkPlan>,
 }
 
@@ -38,7 +38,7 @@ pub struct HostPlan {
     pub attached: PortId,
 }
 
-/// A cable that a network is to have: a link each way.
+/// A full-duplex link that a network is to have: a [`DirectedLink`] each way.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkPlan {
     /// One end, where nothing else is connected.
@@ -63,12 +63,12 @@ pub struct LinkProperties {
 }
 
 impl Plan {
-    /// The network's true shape: every switch, and two links for each cable.
+    /// The network's true topology: every switch, and two directed links for each full-duplex link.
     pub fn topology(&self) -> Topology {
         let switches = self.switches.iter().map(|switch| switch.datapath_id);
-        let links = self.links.iter().flat_map(|cable| {
-            let link = Link::new(cable.a, cable.b);
-            [link, link.reversed()]
+        let links = self.links.iter().flat_map(|link| {
+            let forth = DirectedLink::new(link.a, link.b);
+            [forth, forth.reversed()]
         });
         Topology::new(switches, links)
     }

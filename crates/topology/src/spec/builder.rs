@@ -1,7 +1,7 @@
 //! The plans of named topologies.
 //!
 //! Switches, hosts and ports have the numbers that Mininet gives them, so that pictures and flow entries of both agree:
-//! a switch's ports are numbered from 1 in the order in which cables are plugged in, and hosts have addresses in the
+//! a switch's ports are numbered from 1 in the order in which links are added, and hosts have addresses in the
 //! order of the numbers in their names. Fat tree, ring and mesh, which Mininet does not know, follow the same rules.
 
 use super::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
@@ -12,7 +12,7 @@ use urtica_wire::{DatapathId, MacAddr, PortNo};
 /// A switch's place in the plan.
 type Switch = usize;
 
-/// A plan that grows cable by cable.
+/// A plan that grows link by link.
 #[derive(Default)]
 struct Builder {
     plan: Plan,
@@ -234,17 +234,17 @@ pub(super) fn mesh(switches: u32) -> Plan {
 mod tests {
     use super::*;
     use crate::NextHops;
-    use crate::shapes::Shape;
+    use crate::spec::TopologySpec;
     use std::collections::BTreeMap;
     use std::fmt::Write;
     use std::sync::Arc;
 
-    /// What Mininet builds, written by `tools/vectors/mininet_shapes.py`.
+    /// What Mininet builds, written by `tools/vectors/mininet_topologies.py`.
     const MININET: &str = include_str!("mininet.txt");
 
-    fn plan(shape: &str) -> Plan {
-        let shape: Shape = shape.parse().expect("the shape is known");
-        shape.plan().expect("the size is fine")
+    fn plan(spec: &str) -> Plan {
+        let spec: TopologySpec = spec.parse().expect("the topology is known");
+        spec.plan().expect("the size is fine")
     }
 
     fn description(plan: &Plan) -> String {
@@ -282,16 +282,16 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_mininet() {
-        let mut shapes: Vec<(&str, String)> = Vec::new();
+        let mut specs: Vec<(&str, String)> = Vec::new();
         for line in MININET.lines() {
-            match shapes.last_mut() {
+            match specs.last_mut() {
                 Some((_, text)) if line.starts_with(' ') => *text += &format!("{line}\n"),
-                _ => shapes.push((line, String::new())),
+                _ => specs.push((line, String::new())),
             }
         }
-        assert_eq!(shapes.len(), 11);
-        for (shape, expected) in shapes {
-            assert_eq!(description(&plan(shape)), expected, "{shape}");
+        assert_eq!(specs.len(), 11);
+        for (spec, expected) in specs {
+            assert_eq!(description(&plan(spec)), expected, "{spec}");
         }
     }
 

@@ -14,14 +14,14 @@ pub const MAX_SWITCHES: usize = 10_000;
 /// The most hosts that a plan may have.
 pub const MAX_HOSTS: usize = 100_000;
 
-/// The most cables between switches that a plan may have.
+/// The most full-duplex links between switches that a plan may have.
 pub const MAX_LINKS: usize = 100_000;
 
 /// A topology by its name and size, as on the command line of `mn --topo`: `tree,depth=3,fanout=3`.
 ///
 /// Sizes may be given in order or by name, and those left out are Mininet's.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Shape {
+pub enum TopologySpec {
     /// `single,N`: one switch with `N` hosts.
     Single {
         /// How many hosts there are: Mininet's `k`, 2 if left out.
@@ -71,7 +71,7 @@ pub enum Shape {
 
 /// Why there is no such topology.
 #[derive(Debug, thiserror::Error)]
-pub enum ShapeError {
+pub enum SpecError {
     /// There is no topology of this name.
     #[error(
         "'{text}' is not a topology; expected {}; or file:PATH",
@@ -93,17 +93,17 @@ pub enum ShapeError {
     },
     /// The topology would be larger than one can be.
     #[error(
-        "'{shape}' is too large: it has {switches} switches, {hosts} hosts and {links} links; expected at most \
+        "'{spec}' is too large: it has {switches} switches, {hosts} hosts and {links} links; expected at most \
          {MAX_SWITCHES}, {MAX_HOSTS} and {MAX_LINKS}"
     )]
     TooLarge {
         /// The topology.
-        shape: Shape,
+        spec: TopologySpec,
         /// How many switches it would have.
         switches: u128,
         /// How many hosts it would have.
         hosts: u128,
-        /// How many cables between switches it would have.
+        /// How many full-duplex links between switches it would have.
         links: u128,
     },
     /// The file cannot be read.
@@ -124,14 +124,14 @@ pub enum ShapeError {
     },
 }
 
-impl Shape {
+impl TopologySpec {
     /// What the network is to be built of.
     ///
-    /// This reads the file of a [`Shape::File`], and nothing else.
+    /// This reads the file of a [`TopologySpec::File`], and nothing else.
     ///
     /// # Errors
-    /// [`ShapeError`]: sizes that there cannot be, or a file that cannot be read or does not describe a network.
-    pub fn plan(&self) -> Result<Plan, ShapeError> {
+    /// [`SpecError`]: sizes that there cannot be, or a file that cannot be read or does not describe a network.
+    pub fn plan(&self) -> Result<Plan, SpecError> {
         self.check()?;
         Ok(match *self {
             Self::Single { hosts } => builder::single(hosts),
@@ -145,12 +145,12 @@ impl Shape {
         })
     }
 
-    fn check(&self) -> Result<(), ShapeError> {
+    fn check(&self) -> Result<(), SpecError> {
         let Some((form, sizes)) = self.form() else {
             return Ok(());
         };
         form.check(&sizes)
-            .map_err(|problem| ShapeError::Parameters {
+            .map_err(|problem| SpecError::Parameters {
                 text: self.to_string(),
                 problem,
                 usage: form.usage,
@@ -158,21 +158,21 @@ impl Shape {
         self.check_extent()
     }
 
-    fn check_extent(&self) -> Result<(), ShapeError> {
+    fn check_extent(&self) -> Result<(), SpecError> {
         let (switches, hosts, links) = self.extent();
         let most = [MAX_SWITCHES, MAX_HOSTS, MAX_LINKS].map(|most| most as u128);
         if switches <= most[0] && hosts <= most[1] && links <= most[2] {
             return Ok(());
         }
-        Err(ShapeError::TooLarge {
-            shape: self.clone(),
+        Err(SpecError::TooLarge {
+            spec: self.clone(),
             switches,
             hosts,
             links,
         })
     }
 
-    /// How many switches, hosts, and cables between switches there are; not of a file.
+    /// How many switches, hosts, and links between switches there are; not of a file.
     fn extent(&self) -> (u128, u128, u128) {
         match self.clone() {
             Self::Single { hosts } => (1, hosts.into(), 0),
@@ -217,11 +217,11 @@ impl Shape {
     }
 }
 
-impl FromStr for Shape {
-    type Err = ShapeError;
+impl FromStr for TopologySpec {
+    type Err = SpecError;
 
     /// Reads a name and sizes. Sizes that there cannot be are refused here already; a file is not read yet.
-    fn from_str(text: &str) -> Result<Self, ShapeError> {
+    fn from_str(text: &str) -> Result<Self, SpecError> {
         if let Some(path) = path_in(text) {
             return Ok(Self::File(path.into()));
         }
@@ -230,17 +230,17 @@ impl FromStr for Shape {
             None => (text, None),
         };
         let form = FORMS.into_iter().find(|form| form.name == name);
-        let unknown = || ShapeError::Unknown {
+        let unknown = || SpecError::Unknown {
             text: text.to_owned(),
         };
         let form = form.ok_or_else(unknown)?;
-        let shape = form.read(sizes).map_err(|problem| ShapeError::Parameters {
+        let spec = form.read(sizes).map_err(|problem| SpecError::Parameters {
             text: text.to_owned(),
             problem,
             usage: form.usage,
         })?;
-        shape.check_extent()?;
-        Ok(shape)
+        spec.check_extent()?;
+        Ok(spec)
     }
 }
 
@@ -252,7 +252,7 @@ fn path_in(text: &str) -> Option<&str> {
 }
 
 /// As it is read.
-impl fmt::Display for Shape {
+impl fmt::Display for TopologySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Single { hosts } => write!(f, "single,{hosts}"),
@@ -274,15 +274,15 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        match text.parse::<Shape>() {
-            Ok(shape) => panic!("{text} was taken for {shape:?}"),
+        match text.parse::<TopologySpec>() {
+            Ok(spec) => panic!("{text} was taken for {spec:?}"),
             Err(error) => error.to_string(),
         }
     }
 
     #[test]
     fn sizes_are_read_in_order_and_by_name() {
-        let tree = Shape::Tree {
+        let tree = TopologySpec::Tree {
             depth: 3,
             fanout: 2,
         };
@@ -293,40 +293,40 @@ mod tests {
             "tree,3",
             "tree,depth=3",
         ] {
-            assert_eq!(text.parse::<Shape>().unwrap(), tree, "{text}");
+            assert_eq!(text.parse::<TopologySpec>().unwrap(), tree, "{text}");
         }
-        let linear = Shape::Linear {
+        let linear = TopologySpec::Linear {
             switches: 4,
             hosts: 3,
         };
         for text in ["linear,4,3", "linear,k=4,n=3", "linear,4,n=3"] {
-            assert_eq!(text.parse::<Shape>().unwrap(), linear, "{text}");
+            assert_eq!(text.parse::<TopologySpec>().unwrap(), linear, "{text}");
         }
     }
 
     #[test]
     fn mininets_sizes_are_the_default() {
         assert_eq!(
-            "single".parse::<Shape>().unwrap(),
-            Shape::Single { hosts: 2 }
+            "single".parse::<TopologySpec>().unwrap(),
+            TopologySpec::Single { hosts: 2 }
         );
         assert_eq!(
-            "linear".parse::<Shape>().unwrap(),
-            Shape::Linear {
+            "linear".parse::<TopologySpec>().unwrap(),
+            TopologySpec::Linear {
                 switches: 2,
                 hosts: 1
             }
         );
         assert_eq!(
-            "tree".parse::<Shape>().unwrap(),
-            Shape::Tree {
+            "tree".parse::<TopologySpec>().unwrap(),
+            TopologySpec::Tree {
                 depth: 1,
                 fanout: 2
             }
         );
         assert_eq!(
-            "torus,3,4".parse::<Shape>().unwrap(),
-            Shape::Torus {
+            "torus,3,4".parse::<TopologySpec>().unwrap(),
+            TopologySpec::Torus {
                 x: 3,
                 y: 4,
                 hosts: 1
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_print_as_they_are_read() {
+    fn specs_print_as_they_are_read() {
         for text in [
             "single,3",
             "linear,4",
@@ -350,10 +350,13 @@ mod tests {
             "file:net.toml",
             "file:ring",
         ] {
-            assert_eq!(text.parse::<Shape>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<TopologySpec>().unwrap().to_string(), text);
         }
         for path in ["nets/ring", "ring.toml"] {
-            assert_eq!(path.parse::<Shape>().unwrap(), Shape::File(path.into()));
+            assert_eq!(
+                path.parse::<TopologySpec>().unwrap(),
+                TopologySpec::File(path.into())
+            );
         }
     }
 
@@ -444,7 +447,7 @@ mod tests {
         ] {
             assert!(refusal(text).contains("too large"), "{text}");
         }
-        let direct = Shape::Ring { switches: 1 }.plan();
+        let direct = TopologySpec::Ring { switches: 1 }.plan();
         assert!(direct.unwrap_err().to_string().contains("less than 3"));
     }
 
@@ -459,11 +462,11 @@ mod tests {
             "ring,5",
             "mesh,7",
         ] {
-            let shape: Shape = text.parse().unwrap();
-            let plan = shape.plan().unwrap();
+            let spec: TopologySpec = text.parse().unwrap();
+            let plan = spec.plan().unwrap();
             let extent = [plan.switches.len(), plan.hosts.len(), plan.links.len()]
                 .map(|count| count as u128);
-            assert_eq!(<[u128; 3]>::from(shape.extent()), extent, "{text}");
+            assert_eq!(<[u128; 3]>::from(spec.extent()), extent, "{text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// A fault or a flow of a run, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum ScheduleItem {
     /// The fault of this number.
     Fault(usize),
     /// The flow of this number.
@@ -14,20 +14,20 @@ pub enum Part {
 
 /// The text names no fault and no flow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no part of a run; expected one such as fault-0 or flow-3")]
-pub struct NoSuchPart {
+#[error("'{text}' names no fault and no flow of a run; expected for example fault-0 or flow-3")]
+pub struct NoSuchItem {
     /// The text that was given.
     pub text: String,
 }
 
-impl Part {
+impl ScheduleItem {
     /// Whether it is a fault.
     pub fn is_fault(self) -> bool {
         matches!(self, Self::Fault(_))
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for ScheduleItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fault(number) => write!(f, "fault-{number}"),
@@ -36,11 +36,11 @@ impl fmt::Display for Part {
     }
 }
 
-impl FromStr for Part {
-    type Err = NoSuchPart;
+impl FromStr for ScheduleItem {
+    type Err = NoSuchItem;
 
-    fn from_str(text: &str) -> Result<Self, NoSuchPart> {
-        let part = text.split_once('-').and_then(|(kind, number)| {
+    fn from_str(text: &str) -> Result<Self, NoSuchItem> {
+        let item = text.split_once('-').and_then(|(kind, number)| {
             let number = number.parse().ok()?;
             match kind {
                 "fault" => Some(Self::Fault(number)),
@@ -48,7 +48,7 @@ impl FromStr for Part {
                 _ => None,
             }
         });
-        part.ok_or_else(|| NoSuchPart {
+        item.ok_or_else(|| NoSuchItem {
             text: text.to_owned(),
         })
     }
@@ -59,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_read_back_and_others_refused() {
-        for part in [Part::Fault(0), Part::Flow(12)] {
-            assert_eq!(part.to_string().parse(), Ok(part));
+    fn items_are_read_back_and_others_refused() {
+        for item in [ScheduleItem::Fault(0), ScheduleItem::Flow(12)] {
+            assert_eq!(item.to_string().parse(), Ok(item));
         }
         for text in ["", "fault", "fault-", "fault-x", "moth-1", "flow--1"] {
-            let error = text.parse::<Part>().unwrap_err().to_string();
-            assert!(error.contains("expected one such as fault-0"), "{error}");
+            let error = text.parse::<ScheduleItem>().unwrap_err().to_string();
+            assert!(error.contains("expected for example fault-0"), "{error}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! From a plan to what a file has in it.
 
 use super::quantity;
-use super::sections::{Host, Link, Loss, Number, Sections, Switch};
+use super::sections::{DirectedLink, Host, Loss, Number, Sections, Switch};
 use crate::PortId;
-use crate::shapes::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
+use crate::spec::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn link(&self, link: &LinkPlan) -> Link {
+    fn link(&self, link: &LinkPlan) -> DirectedLink {
         let LinkProperties {
             delay,
             jitter,
@@ -55,7 +55,7 @@ impl<'a> Writer<'a> {
         let text = |duration: Duration| {
             (!duration.is_zero()).then(|| written(quantity::duration_text(duration)))
         };
-        Link {
+        DirectedLink {
             a: self.port(link.a),
             b: self.port(link.b),
             delay: text(delay),

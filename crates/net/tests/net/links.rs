@@ -1,12 +1,12 @@
-//! What cables do to frames.
+//! What links do to frames.
 
 use crate::support::{config, learning_net, ms, plan};
 use std::time::Duration;
 use urtica_net::{Net, NetConfig};
 use urtica_switch::FailMode;
-use urtica_topology::shapes::LinkProperties;
+use urtica_topology::spec::LinkProperties;
 
-/// Two switches that learn by themselves, with such a cable between them.
+/// Two switches that learn by themselves, with such a link between them.
 fn two_switches(properties: LinkProperties) -> Net {
     let mut plan = plan("linear,2");
     plan.links[0].properties = properties;
@@ -48,9 +48,9 @@ fn bandwidth_makes_frames_wait_and_then_lose() {
     let flow = net.start_datagrams(h1, h2, flood).unwrap();
     net.run_for(ms(10_000));
     let report = net.flow_report(flow).unwrap();
-    let cable = net.cable("s1", "s2").unwrap();
+    let link = net.link("s1", "s2").unwrap();
     let lost: u64 = net
-        .link_counters(cable)
+        .link_counters(link)
         .unwrap()
         .iter()
         .map(|link| link.lost_queue_full)
@@ -64,7 +64,7 @@ fn bandwidth_makes_frames_wait_and_then_lose() {
 }
 
 #[test]
-fn a_lossy_cable_loses_about_as_much_as_it_says() {
+fn a_lossy_link_loses_about_as_much_as_it_says() {
     let mut net = two_switches(LinkProperties {
         loss: 0.2,
         ..LinkProperties::default()
@@ -99,15 +99,15 @@ fn jitter_never_reorders_a_link() {
 }
 
 #[test]
-fn a_cut_cable_carries_nothing_until_it_is_repaired() {
+fn a_cut_link_carries_nothing_until_it_is_repaired() {
     let mut net = learning_net("linear,3");
     let (h1, h3) = (net.host("h1").unwrap(), net.host("h3").unwrap());
-    let cable = net.cable("s2", "s3").unwrap();
+    let link = net.link("s2", "s3").unwrap();
     assert_eq!(net.ping(h1, h3).unwrap().received, 1);
-    net.cut(cable).unwrap();
-    assert!(net.is_cut(cable).unwrap());
+    net.cut(link).unwrap();
+    assert!(net.is_cut(link).unwrap());
     assert_eq!(net.ping(h1, h3).unwrap().received, 0);
-    net.repair(cable).unwrap();
+    net.repair(link).unwrap();
     net.run_for(ms(200));
     assert_eq!(net.ping(h1, h3).unwrap().received, 1);
 }

@@ -1,8 +1,8 @@
-//! Cables: two links, one each way, with delay, bandwidth, loss, and cuts.
+//! Full-duplex links, with delay, bandwidth, loss, and cuts.
 //!
-//! **How.** A frame is sent when all before it have left the sender, which takes as long as its bytes do at the link's bandwidth. What
+//! **How.** A frame is sent when all before it have left the sender, which takes as long as its bytes do at the bandwidth of that direction. What
 //! would wait for longer than the queue has room is dropped. Then it is on its way for the delay, a little more or less where the
-//! link has jitter. Frames of one link never overtake each other; those of different links do.
+//! link has jitter. Frames of one direction never overtake each other.
 //!
 //! **What not.** The time for preamble and gap of a frame, which are 20 bytes.
 
@@ -10,10 +10,10 @@ use crate::frame::Frame;
 use crate::kernel::{Due, Kernel, to_ns};
 use crate::pipe::Pipe;
 use crate::watch::{Event, Loss};
-use crate::{CableId, Draw, End};
-use urtica_topology::shapes::LinkProperties;
+use crate::{Draw, End, LinkId};
+use urtica_topology::spec::LinkProperties;
 
-/// What went through a link.
+/// What went through a link in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Frames that were sent into it.
@@ -32,16 +32,16 @@ pub struct LinkCounters {
     pub lost_switch_busy: u64,
 }
 
-/// A cable between two ends.
-pub(crate) struct Cable {
-    id: CableId,
+/// A link between two ends.
+pub(crate) struct Link {
+    id: LinkId,
     pub ends: [End; 2],
     /// Each end's place among the ports of its switch.
     pub slots: [usize; 2],
-    links: [Link; 2],
+    directions: [Direction; 2],
     pub is_cut: bool,
     /// Whether it is not cut and both ends are switched on.
-    pub has_link: bool,
+    pub has_carrier: bool,
     /// The probabilities that a frame is lost which was sent at each end.
     pub loss: [f64; 2],
     delay_ns: u64,
@@ -50,8 +50,8 @@ pub(crate) struct Cable {
     queue_bytes: u64,
 }
 
-/// One way of a cable; which one is told by the end at which frames are sent.
-struct Link {
+/// One direction of a link, named by the end at which frames are sent.
+struct Direction {
     under_way: Pipe<Frame>,
     /// When the last frame will have left the sender.
     busy_until_ns: u64,
@@ -59,10 +59,10 @@ struct Link {
     counters: LinkCounters,
 }
 
-impl Cable {
-    /// A cable between these ends, which is to be told its `slots`. `draws` are those of its links.
+impl Link {
+    /// A link between these ends, whose `slots` are set later. `draws` are those of its directions.
     pub fn new(
-        id: CableId,
+        id: LinkId,
         ends: [End; 2],
         properties: &LinkProperties,
         queue_bytes: u64,
@@ -72,9 +72,9 @@ impl Cable {
             id,
             ends,
             slots: [0; 2],
-            links: draws.map(Link::new),
+            directions: draws.map(Direction::new),
             is_cut: false,
-            has_link: true,
+            has_carrier: true,
             loss: [properties.loss; 2],
             delay_ns: to_ns(properties.delay),
             jitter_ns: to_ns(properties.jitter.min(properties.delay)),
@@ -83,14 +83,17 @@ impl Cable {
         }
     }
 
-    /// What the link carries whose frames are sent at this end.
+    /// The counters of the frames that are sent at this end.
     pub fn counters(&self, from: usize) -> LinkCounters {
-        self.links[from].counters
+        self.directions[from].counters
     }
 
     /// How many frames are under way, both ways.
     pub fn under_way(&self) -> usize {
-        self.links.iter().map(|link| link.under_way.len()).sum()
+        self.directions
+            .iter()
+            .map(|direction| direction.under_way.len())
+            .sum()
     }
 
     /// Its bandwidth in kb/s, as ports tell it; 0 where it has no limit.
@@ -99,52 +102,52 @@ impl Cable {
         u32::try_from(kbps).unwrap_or(u32::MAX)
     }
 
-    /// Sends a frame into the cable.
+    /// Sends a frame into the link.
     pub fn send(&mut self, from: usize, frame: Frame, kernel: &mut Kernel) {
         kernel.tell(Event::Sent(self.id, self.ends[from], &frame));
-        let counters = &mut self.links[from].counters;
+        let counters = &mut self.directions[from].counters;
         counters.sent += 1;
         counters.sent_bytes += frame.len() as u64;
-        if !self.has_link {
+        if !self.has_carrier {
             return self.lose(from, Loss::Cut, frame, kernel);
         }
         let Some(sent_ns) = self.queue(from, frame.len(), kernel.now_ns) else {
             return self.lose(from, Loss::QueueFull, frame, kernel);
         };
-        if self.links[from].draw.happens(self.loss[from]) {
+        if self.directions[from].draw.happens(self.loss[from]) {
             return self.lose(from, Loss::Drawn, frame, kernel);
         }
         let at_ns = sent_ns + self.drawn_delay_ns(from);
-        if let Some(at_ns) = self.links[from].under_way.put(at_ns, frame) {
-            kernel.put(at_ns, Due::Cable(self.id, from as u8));
+        if let Some(at_ns) = self.directions[from].under_way.put(at_ns, frame) {
+            kernel.put(at_ns, Due::Link(self.id, from as u8));
         }
     }
 
     /// The next frame that has come out, of those that were sent at this end.
     #[inline]
     pub fn take_arrived(&mut self, from: usize, kernel: &mut Kernel) -> Option<Frame> {
-        let link = &mut self.links[from];
-        let frame = link.under_way.take_due(kernel.now_ns)?;
-        link.counters.arrived += 1;
+        let direction = &mut self.directions[from];
+        let frame = direction.under_way.take_due(kernel.now_ns)?;
+        direction.counters.arrived += 1;
         kernel.tell(Event::Arrived(self.id, self.ends[1 - from], &frame));
         Some(frame)
     }
 
     /// The agenda's item was due.
     pub fn leave_agenda(&mut self, from: usize) {
-        self.links[from].under_way.leave_agenda();
+        self.directions[from].under_way.leave_agenda();
     }
 
     /// Goes on the agenda again for what is still under way.
     pub fn enter_agenda(&mut self, from: usize, kernel: &mut Kernel) {
-        if let Some(at_ns) = self.links[from].under_way.next_on_agenda() {
-            kernel.put(at_ns, Due::Cable(self.id, from as u8));
+        if let Some(at_ns) = self.directions[from].under_way.next_on_agenda() {
+            kernel.put(at_ns, Due::Link(self.id, from as u8));
         }
     }
 
     /// Loses a frame.
     pub fn lose(&mut self, from: usize, loss: Loss, frame: Frame, kernel: &mut Kernel) {
-        let counters = &mut self.links[from].counters;
+        let counters = &mut self.directions[from].counters;
         let counter = match loss {
             Loss::Drawn => &mut counters.lost_drawn,
             Loss::Cut => &mut counters.lost_cut,
@@ -159,8 +162,8 @@ impl Cable {
     /// Loses everything that is under way.
     pub fn lose_all(&mut self, kernel: &mut Kernel) {
         for from in 0..2 {
-            self.links[from].busy_until_ns = 0;
-            let lost: Vec<_> = self.links[from].under_way.clear().collect();
+            self.directions[from].busy_until_ns = 0;
+            let lost: Vec<_> = self.directions[from].under_way.clear().collect();
             for frame in lost {
                 self.lose(from, Loss::Cut, frame, kernel);
             }
@@ -172,27 +175,27 @@ impl Cable {
         let Some(bandwidth_bps) = self.bandwidth_bps else {
             return Some(now_ns);
         };
-        let link = &mut self.links[from];
-        let starts_ns = link.busy_until_ns.max(now_ns);
+        let direction = &mut self.directions[from];
+        let starts_ns = direction.busy_until_ns.max(now_ns);
         if starts_ns - now_ns > time_ns(self.queue_bytes, bandwidth_bps) {
             return None;
         }
-        link.busy_until_ns = starts_ns.saturating_add(time_ns(length as u64, bandwidth_bps));
-        Some(link.busy_until_ns)
+        direction.busy_until_ns = starts_ns.saturating_add(time_ns(length as u64, bandwidth_bps));
+        Some(direction.busy_until_ns)
     }
 
     fn drawn_delay_ns(&mut self, from: usize) -> u64 {
         match self.jitter_ns {
             0 => self.delay_ns,
             jitter_ns => {
-                let drawn_ns = self.links[from].draw.below(2 * jitter_ns + 1);
+                let drawn_ns = self.directions[from].draw.below(2 * jitter_ns + 1);
                 self.delay_ns - jitter_ns + drawn_ns
             }
         }
     }
 }
 
-impl Link {
+impl Direction {
     fn new(draw: Draw) -> Self {
         Self {
             under_way: Pipe::new(),

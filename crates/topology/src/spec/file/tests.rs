@@ -1,5 +1,5 @@
 use crate::PortId;
-use crate::shapes::{HostPlan, LinkPlan, LinkProperties, Plan, Shape, SwitchPlan};
+use crate::spec::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan, TopologySpec};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use std::io::Write;
@@ -49,7 +49,7 @@ fn the_example_is_read() {
         },
     };
     assert_eq!(plan.links, [expected]);
-    assert_eq!(plan.topology().links().len(), 2);
+    assert_eq!(plan.topology().directed_links().len(), 2);
 }
 
 #[test]
@@ -274,28 +274,30 @@ fn columns_are_counted_in_characters() {
 #[test]
 fn a_file_is_read_and_named_in_errors() {
     let mut file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
-    let shape = Shape::File(file.path().to_owned());
+    let spec = TopologySpec::File(file.path().to_owned());
     file.write_all(TWO.as_bytes()).unwrap();
-    assert_eq!(shape.plan().unwrap().switches.len(), 2);
+    assert_eq!(spec.plan().unwrap().switches.len(), 2);
     file.write_all(b"name = 's3'").unwrap();
     let path = file.path().display().to_string();
     assert_eq!(
-        shape.plan().unwrap_err().to_string(),
+        spec.plan().unwrap_err().to_string(),
         format!("{path}:5:1: duplicate key")
     );
     file.write_all(b"\xff").unwrap();
     let sentence = format!("cannot read the topology {path}: stream did not contain valid UTF-8");
-    assert_eq!(shape.plan().unwrap_err().to_string(), sentence);
+    assert_eq!(spec.plan().unwrap_err().to_string(), sentence);
 }
 
 #[test]
 fn files_that_are_not_there_or_have_no_end_are_refused() {
-    let absent = Shape::File("/nowhere/net.toml".into()).plan().unwrap_err();
+    let absent = TopologySpec::File("/nowhere/net.toml".into())
+        .plan()
+        .unwrap_err();
     assert_eq!(
         absent.to_string(),
         "cannot read the topology /nowhere/net.toml: No such file or directory (os error 2)"
     );
-    let endless = Shape::File("/dev/zero".into()).plan().unwrap_err();
+    let endless = TopologySpec::File("/dev/zero".into()).plan().unwrap_err();
     assert_eq!(
         endless.to_string(),
         "cannot read the topology /dev/zero: it is longer than 33554432 bytes"
@@ -404,8 +406,8 @@ proptest! {
 }
 
 #[test]
-fn named_shapes_round_trip() {
-    for shape in [
+fn named_specs_round_trip() {
+    for spec in [
         "single,3",
         "linear,3,2",
         "tree,2,3",
@@ -414,7 +416,7 @@ fn named_shapes_round_trip() {
         "ring,3",
         "mesh,4",
     ] {
-        let plan = shape.parse::<Shape>().unwrap().plan().unwrap();
-        assert_eq!(Plan::from_toml(&plan.to_toml()), Ok(plan), "{shape}");
+        let plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
+        assert_eq!(Plan::from_toml(&plan.to_toml()), Ok(plan), "{spec}");
     }
 }

@@ -1,11 +1,11 @@
 //! From what a file has in it to a plan, with every check.
 
-use super::sections::{Host, Link, Loss, Sections, Switch};
+use super::sections::{DirectedLink, Host, Loss, Sections, Switch};
 use super::{Checked, Wrong, line_at, quantity};
 use crate::PortId;
-use crate::shapes::builder::{default_ipv4, default_mac};
-use crate::shapes::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
-use crate::shapes::shape::{MAX_HOSTS, MAX_LINKS, MAX_SWITCHES};
+use crate::spec::builder::{default_ipv4, default_mac};
+use crate::spec::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
+use crate::spec::topology_spec::{MAX_HOSTS, MAX_LINKS, MAX_SWITCHES};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn link(&mut self, link: Link) -> Checked<LinkPlan> {
+    fn link(&mut self, link: DirectedLink) -> Checked<LinkPlan> {
         Ok(LinkPlan {
             a: self.port(&link.a)?,
             b: self.port(&link.b)?,
@@ -231,18 +231,18 @@ fn number_in(name: &Spanned<String>) -> Checked<DatapathId> {
     })
 }
 
-fn properties(link: &Link) -> Checked<LinkProperties> {
+fn properties(link: &DirectedLink) -> Checked<LinkProperties> {
     let delay = duration(&link.delay)?;
     let jitter = duration(&link.jitter)?;
-    if let Some(field) = &link.jitter
-        && jitter > delay
-    {
-        let problem = format!(
-            "the jitter {} is more than the delay {}; expected at most as much",
-            quantity::duration_text(jitter),
-            quantity::duration_text(delay)
-        );
-        return Err(Wrong::new(field.span(), problem));
+    if let Some(field) = &link.jitter {
+        if jitter > delay {
+            let problem = format!(
+                "the jitter {} is more than the delay {}; expected at most as much",
+                quantity::duration_text(jitter),
+                quantity::duration_text(delay)
+            );
+            return Err(Wrong::new(field.span(), problem));
+        }
     }
     Ok(LinkProperties {
         delay,

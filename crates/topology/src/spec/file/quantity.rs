@@ -62,7 +62,7 @@ fn amount(text: &str, units: &[Unit]) -> Option<u128> {
 
 /// An amount in the largest unit of which it is a whole number.
 fn amount_text(amount: u128, units: &[Unit]) -> String {
-    let whole = units.iter().find(|(_, unit)| amount.is_multiple_of(*unit));
+    let whole = units.iter().find(|(_, unit)| amount % *unit == 0);
     let &(name, unit) = whole.expect("every amount is a whole number of the smallest unit");
     format!("{}{name}", amount / unit)
 }

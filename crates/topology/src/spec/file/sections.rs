@@ -14,7 +14,7 @@ pub(super) struct Sections {
     #[serde(default)]
     pub hosts: Vec<Host>,
     #[serde(default)]
-    pub links: Vec<Link>,
+    pub links: Vec<DirectedLink>,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -38,7 +38,7 @@ pub(super) struct Host {
 
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Link {
+pub(super) struct DirectedLink {
     pub a: Spanned<String>,
     pub b: Spanned<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

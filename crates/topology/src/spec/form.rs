@@ -1,6 +1,6 @@
 //! How named topologies are written: which sizes they have, what these are called, and which there can be.
 
-use super::shape::Shape;
+use super::topology_spec::TopologySpec;
 
 /// How a named topology is written.
 pub(super) struct Form {
@@ -9,8 +9,8 @@ pub(super) struct Form {
     /// The whole text, for errors.
     pub usage: &'static str,
     parameters: &'static [Parameter],
-    /// The shape of sizes, as many as there are parameters.
-    shape: fn(&[u32]) -> Shape,
+    /// The specification with these sizes, as many as there are parameters.
+    spec: fn(&[u32]) -> TopologySpec,
 }
 
 /// A size of a topology.
@@ -48,7 +48,7 @@ pub(super) static SINGLE: Form = Form {
     name: "single",
     usage: "single,N",
     parameters: &[parameter("k", Some(2), 1, ANY)],
-    shape: |sizes| Shape::Single { hosts: sizes[0] },
+    spec: |sizes| TopologySpec::Single { hosts: sizes[0] },
 };
 
 pub(super) static LINEAR: Form = Form {
@@ -58,7 +58,7 @@ pub(super) static LINEAR: Form = Form {
         parameter("k", Some(2), 1, ANY),
         parameter("n", Some(1), 0, ANY),
     ],
-    shape: |sizes| Shape::Linear {
+    spec: |sizes| TopologySpec::Linear {
         switches: sizes[0],
         hosts: sizes[1],
     },
@@ -71,7 +71,7 @@ pub(super) static TREE: Form = Form {
         parameter("depth", Some(1), 1, 64),
         parameter("fanout", Some(2), 1, ANY),
     ],
-    shape: |sizes| Shape::Tree {
+    spec: |sizes| TopologySpec::Tree {
         depth: sizes[0],
         fanout: sizes[1],
     },
@@ -85,7 +85,7 @@ pub(super) static TORUS: Form = Form {
         parameter("y", None, 3, 255),
         parameter("n", Some(1), 0, ANY),
     ],
-    shape: |sizes| Shape::Torus {
+    spec: |sizes| TopologySpec::Torus {
         x: sizes[0],
         y: sizes[1],
         hosts: sizes[2],
@@ -96,21 +96,21 @@ pub(super) static FATTREE: Form = Form {
     name: "fattree",
     usage: "fattree,K",
     parameters: &[even(parameter("k", None, 2, ANY))],
-    shape: |sizes| Shape::FatTree { k: sizes[0] },
+    spec: |sizes| TopologySpec::FatTree { k: sizes[0] },
 };
 
 pub(super) static RING: Form = Form {
     name: "ring",
     usage: "ring,N",
     parameters: &[parameter("n", None, 3, ANY)],
-    shape: |sizes| Shape::Ring { switches: sizes[0] },
+    spec: |sizes| TopologySpec::Ring { switches: sizes[0] },
 };
 
 pub(super) static MESH: Form = Form {
     name: "mesh",
     usage: "mesh,N",
     parameters: &[parameter("n", None, 1, ANY)],
-    shape: |sizes| Shape::Mesh { switches: sizes[0] },
+    spec: |sizes| TopologySpec::Mesh { switches: sizes[0] },
 };
 
 /// All of them, as errors list them.
@@ -122,8 +122,8 @@ pub(super) fn usages() -> String {
 }
 
 impl Form {
-    /// The shape of these sizes, in order or by name: `3,depth=2`.
-    pub fn read(&self, text: Option<&str>) -> Result<Shape, String> {
+    /// The specification with these sizes, in order or by name: `3,depth=2`.
+    pub fn read(&self, text: Option<&str>) -> Result<TopologySpec, String> {
         let mut sizes = vec![None; self.parameters.len()];
         let parts = text.into_iter().flat_map(|text| text.split(','));
         for (place, part) in parts.enumerate() {
@@ -138,7 +138,7 @@ impl Form {
         });
         let sizes = with_defaults.collect::<Result<Vec<_>, _>>()?;
         self.check(&sizes)?;
-        Ok((self.shape)(&sizes))
+        Ok((self.spec)(&sizes))
     }
 
     /// Whether there can be such sizes, or why not.
@@ -177,7 +177,7 @@ impl Parameter {
             is_even,
             ..
         } = self;
-        if is_even && !size.is_multiple_of(2) {
+        if is_even && size % 2 != 0 {
             return Err(format!("{name} is {size}, which is not even"));
         }
         if (least..=most).contains(&size) {

@@ -34,7 +34,7 @@ mod tests;
 mod writer;
 
 use super::plan::Plan;
-use super::shape::ShapeError;
+use super::topology_spec::SpecError;
 use reader::Reader;
 use std::fs::File;
 use std::io::{self, Read};
@@ -66,12 +66,12 @@ struct Wrong {
 type Checked<T> = Result<T, Wrong>;
 
 /// The plan that a file describes.
-pub(super) fn read(path: &Path) -> Result<Plan, ShapeError> {
-    let text = text_of(path).map_err(|source| ShapeError::Read {
+pub(super) fn read(path: &Path) -> Result<Plan, SpecError> {
+    let text = text_of(path).map_err(|source| SpecError::Read {
         path: path.to_owned(),
         source,
     })?;
-    Plan::from_toml(&text).map_err(|source| ShapeError::File {
+    Plan::from_toml(&text).map_err(|source| SpecError::File {
         path: path.to_owned(),
         source,
     })
@@ -120,7 +120,9 @@ impl Wrong {
     }
 
     fn within(self, text: &str) -> PlanError {
-        let before = &text[..text.floor_char_boundary(self.place.start)];
+        let at = self.place.start.min(text.len());
+        let at = (0..=at).rev().find(|at| text.is_char_boundary(*at));
+        let before = &text[..at.unwrap_or(0)];
         let line_begins = before.rfind('\n').map_or(0, |end| end + 1);
         PlanError {
             line: line_at(text, before.len()),

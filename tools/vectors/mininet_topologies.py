@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes how Mininet numbers switches, hosts and ports: the golden text of crates/topology.
 
-    tools/vectors/mininet_shapes.py > crates/topology/src/shapes/mininet.txt
+    tools/vectors/mininet_topologies.py > crates/topology/src/spec/mininet.txt
 
 Needs Debian's package mininet, but neither root nor a network: only its descriptions of topologies are used.
 """
