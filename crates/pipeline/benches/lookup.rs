@@ -5,6 +5,8 @@
 //! find of a large table outgrows the nearest cache, not the last one: entries that have to be fetched from memory cost
 //! more. The plain search stands beside where it comes to an end.
 
+#![allow(missing_docs, reason = "criterion_group! makes a public function")]
+
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, measurement::WallTime};
 use criterion::{criterion_group, criterion_main};
 use std::hint::black_box;

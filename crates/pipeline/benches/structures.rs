@@ -8,6 +8,8 @@
 //!
 //! These parts are private to the crate, so their files are compiled into this program.
 
+#![allow(missing_docs, reason = "criterion_group! makes a public function")]
+
 #[path = "../src/fast/memory"]
 #[allow(dead_code, unused_imports)]
 mod memory {

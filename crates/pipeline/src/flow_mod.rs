@@ -2,13 +2,13 @@
 
 use crate::counters::{EntryCounters, LinkedCounters};
 use crate::flow_table::{Counts, Scope};
-use crate::{EntryMatch, FlowEntry, FlowTable, Instructions, Pipeline};
+use crate::{EntryMatch, FlowEntry, FlowTable, Instructions, Pipeline, RemovedEntry};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use urtica_wire::{
-    ErrorCode, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
-    FlowStatsRequest, GROUP_ANY, PortNo, TABLE_ALL, Version,
+    ErrorCode, FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest,
+    GROUP_ANY, PortNo, TABLE_ALL, Version,
 };
 
 /// The flags that an entry can have.
@@ -17,22 +17,6 @@ const FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM
     .union(FlowModFlags::RESET_COUNTS)
     .union(FlowModFlags::NO_PKT_COUNTS)
     .union(FlowModFlags::NO_BYT_COUNTS);
-
-/// An entry that is gone.
-#[derive(Clone, Debug)]
-pub struct RemovedEntry {
-    /// The entry, with what it counted.
-    pub entry: Arc<FlowEntry>,
-    /// Why it is gone.
-    pub reason: FlowRemovedReason,
-}
-
-impl RemovedEntry {
-    /// The message that tells a controller of it.
-    pub fn to_wire(&self, now: Duration) -> FlowRemoved<'static> {
-        self.entry.to_removed(self.reason, now)
-    }
-}
 
 impl Pipeline {
     /// Carries out a flow mod, or nothing of it.

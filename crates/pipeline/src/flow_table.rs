@@ -21,7 +21,7 @@
 mod tests;
 
 use crate::classifier::{Classifier, Rank};
-use crate::flow_mod::RemovedEntry;
+use crate::removed_entry::RemovedEntry;
 use crate::{EntryMatch, FlowEntry, Packet};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Group mods: adding, changing and deleting groups (1.3.5 sections 6.5, 7.3.4.2).
 
-use crate::flow_mod::RemovedEntry;
+use crate::removed_entry::RemovedEntry;
 use crate::{Bucket, Group, MAX_BUCKETS, Pipeline};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;

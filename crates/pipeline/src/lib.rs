@@ -65,6 +65,7 @@ mod packet;
 mod pipeline;
 mod prerequisites;
 mod process;
+mod removed_entry;
 mod rewrite;
 mod stats;
 
@@ -77,10 +78,10 @@ pub use fast::{
     TemplateKind, Verdict,
 };
 pub use features::TableFeatureIds;
-pub use flow_mod::RemovedEntry;
 pub use flow_table::FlowTable;
 pub use group::{Bucket, Group, Groups, MAX_BUCKETS, MAX_CHAIN};
 pub use meter::{Band, MAX_BANDS, METER_MAX, Meter, MeterVerdict, Meters};
 pub use packet::Packet;
 pub use pipeline::{Pipeline, PipelineConfig};
 pub use process::{MAX_BUCKETS_PER_PACKET, PacketInCause, Sink, Step};
+pub use removed_entry::RemovedEntry;

@@ -1,7 +1,7 @@
 //! Meter mods: adding, changing and deleting meters (1.3.5 section 7.3.4.4).
 
-use crate::flow_mod::RemovedEntry;
 use crate::meter::METER_FLAGS;
+use crate::removed_entry::RemovedEntry;
 use crate::{Band, MAX_BANDS, METER_MAX, Meter, Pipeline};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;

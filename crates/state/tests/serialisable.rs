@@ -109,7 +109,7 @@ impl<T: Kept> Run<'_, T> {
                 self.variables[*at].write(tx, T::keep(content))?;
                 Ok(sum)
             }
-            Step::RetryIfOdd(at) if !self.read(*at, tx)?.1.is_multiple_of(2) => retry(),
+            Step::RetryIfOdd(at) if self.read(*at, tx)?.1 % 2 != 0 => retry(),
             Step::RetryIfOdd(_) => Ok(sum),
             Step::OrElse(first, second) => tx.or_else(
                 |tx| self.steps(first, sum, tx),
@@ -181,7 +181,7 @@ impl Model {
                 self.variables[*at] = written(self.read(*at), sum, *add);
                 Some(sum)
             }
-            Step::RetryIfOdd(at) => self.read(*at).1.is_multiple_of(2).then_some(sum),
+            Step::RetryIfOdd(at) => (self.read(*at).1 % 2 == 0).then_some(sum),
             Step::OrElse(first, second) => {
                 let before = self.variables;
                 self.steps(first, sum).or_else(|| {

@@ -670,7 +670,7 @@ mod tests {
         expect_hello(&mut second);
     }
 
-    /// A switch with ports 1 to `count`, and the other ends of their cables.
+    /// A switch with ports 1 to `count`, and the other ends of their links.
     fn with_hosts(fail_mode: crate::FailMode, count: u8) -> (Switch, Vec<MemoryPort>) {
         let mut switch = switch(fail_mode);
         let hosts = (1..=count).map(|number| {

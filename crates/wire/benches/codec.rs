@@ -4,6 +4,8 @@
 //! branch is predicted, so these figures are lower bounds; what a message costs in a loaded controller is measured by
 //! `urtica bench`.
 
+#![allow(missing_docs, reason = "criterion_group! makes a public function")]
+
 use criterion::{
     BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
 };

@@ -145,12 +145,12 @@ fn roles_say_what_is_behind_ports() {
     assert!(mesh.discovery.is_host_port(port(1, 3)));
 }
 
-/// The switches that cables lead to from the first, itself included.
-fn reachable(count: u64, cables: &[(u64, u64)]) -> Vec<bool> {
+/// The switches that links lead to from the first, itself included.
+fn reachable(count: u64, links: &[(u64, u64)]) -> Vec<bool> {
     let mut is_reached = vec![false; count as usize + 1];
     is_reached[1] = true;
     for _ in 0..count {
-        for &(a, b) in cables {
+        for &(a, b) in links {
             let either = is_reached[a as usize] || is_reached[b as usize];
             is_reached[a as usize] = either;
             is_reached[b as usize] = either;
@@ -162,16 +162,16 @@ fn reachable(count: u64, cables: &[(u64, u64)]) -> Vec<bool> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Cables from a switch to itself and several between the same two included.
+    /// Links from a switch to itself and several between the same two included.
     #[test]
     fn in_any_network_each_host_that_can_be_reached_gets_one_copy(
-        cables in prop::collection::vec((1..6u64, 1..6u64), 0..12),
+        links in prop::collection::vec((1..6u64, 1..6u64), 0..12),
     ) {
-        let mut mesh = Mesh::new(config(), Version::Of13, hub).random(5, &cables);
+        let mut mesh = Mesh::new(config(), Version::Of13, hub).random(5, &links);
         mesh.pass(SECOND);
         mesh.host_sends(port(1, 1), &broadcast());
         prop_assert!(mesh.settle());
-        let is_reached = reachable(5, &cables);
+        let is_reached = reachable(5, &links);
         let expected: Vec<_> = (1..=5).map(|id| usize::from(id > 1 && is_reached[id])).collect();
         prop_assert_eq!(mesh.copies(&broadcast()), expected);
     }

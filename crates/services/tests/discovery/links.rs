@@ -44,7 +44,7 @@ fn events_come_after_the_topology_that_shows_them() {
 }
 
 #[test]
-fn a_cut_cable_takes_its_links_along_at_once() {
+fn a_cut_link_takes_both_directions_along_at_once() {
     let mut mesh = ring(3, Version::Of13);
     mesh.pass(MS);
     mesh.take_events();

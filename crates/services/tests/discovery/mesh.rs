@@ -1,4 +1,4 @@
-//! Switches, cables and hosts around an embedded controller.
+//! Switches, links and hosts around an embedded controller.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const MAX_TURNS: usize = 10_000;
 /// How far time goes at once.
 const STEP: Duration = Duration::from_millis(10);
 
-const CABLE_FRAMES: usize = 4096;
+const LINK_FRAMES: usize = 4096;
 
 pub struct Mesh {
     pub controller: Embedded,
@@ -87,14 +87,14 @@ impl Mesh {
         }
     }
 
-    /// Switches 1 to `count`, each with a host at port 1, and these cables between them, each with ports of its own; all
+    /// Switches 1 to `count`, each with a host at port 1, and these links between them, each with ports of its own; all
     /// connected.
-    pub fn random(mut self, count: u64, cables: &[(u64, u64)]) -> Self {
+    pub fn random(mut self, count: u64, links: &[(u64, u64)]) -> Self {
         for id in 1..=count {
             self.add_switch(id);
             self.add_host(port(id, 1));
         }
-        for (&(a, b), place) in cables.iter().zip(1..) {
+        for (&(a, b), place) in links.iter().zip(1..) {
             self.plug(port(a, 2 * place), port(b, 2 * place + 1));
         }
         (1..=count).for_each(|id| self.connect(id));
@@ -124,20 +124,20 @@ impl Mesh {
         self.nodes.insert(id, Node { switch, connection });
     }
 
-    /// A cable between two switches.
+    /// A link between two switches.
     pub fn plug(&mut self, a: PortId, b: PortId) {
-        let (at_a, at_b) = cable();
+        let (at_a, at_b) = link();
         self.add_port(a, at_a);
         self.add_port(b, at_b);
     }
 
     pub fn add_host(&mut self, at: PortId) {
-        let (at_switch, at_host) = cable();
+        let (at_switch, at_host) = link();
         self.add_port(at, at_switch);
         self.hosts.insert(at, at_host);
     }
 
-    /// Takes a port away; the other end of its cable goes down.
+    /// Takes a port away; the other end of its link goes down.
     pub fn remove_port(&mut self, port: PortId) {
         let now = self.now;
         self.switch(port.switch.0).remove_port(port.port_no, now);
@@ -283,15 +283,15 @@ impl Mesh {
     }
 }
 
-fn cable() -> (MemoryPort, MemoryPort) {
-    let end = ("cable", MacAddr::new([2, 0, 0, 0, 0, 1]));
-    memory::pair(end, end, CABLE_FRAMES)
+fn link() -> (MemoryPort, MemoryPort) {
+    let end = ("link", MacAddr::new([2, 0, 0, 0, 0, 1]));
+    memory::pair(end, end, LINK_FRAMES)
 }
 
 /// The links of a ring as [`Mesh::ring`] makes it, sorted.
 pub fn ring_links(count: u64) -> Vec<DirectedLink> {
-    let cable = |id| both_ways(port(id, 1), port(id % count + 1, 2));
-    let mut links: Vec<_> = (1..=count).flat_map(cable).collect();
+    let link = |id| both_ways(port(id, 1), port(id % count + 1, 2));
+    let mut links: Vec<_> = (1..=count).flat_map(link).collect();
     links.sort();
     links
 }

@@ -152,9 +152,9 @@ fn a_probe_that_was_kept_is_refused() {
     assert_eq!(refusals(&mut mesh), [expected]);
 }
 
-/// The limit of what can be detected: to the switches, two hosts that pass on all frames at once are a cable.
+/// The limit of what can be detected: to the switches, two hosts that pass on all frames at once are a link.
 #[test]
-fn hosts_that_relay_both_ways_are_a_cable_unless_late_links_are_refused() {
+fn hosts_that_relay_both_ways_are_a_link_unless_late_links_are_refused() {
     for refuse_late_links in [false, true] {
         let (mut mesh, _) = ring(DiscoveryConfig {
             refuse_late_links,

@@ -76,7 +76,7 @@ fn what_was_learnt_before_the_link_was_known_is_corrected() {
     net.advance(2 * SETTLED);
     assert_eq!(hosts.find(mac(1)).unwrap().attached, port(2, 1));
     let mut events = hosts.events();
-    net.cable(port(1, 2), port(2, 1));
+    net.link(port(1, 2), port(2, 1));
     net.advance(Duration::from_secs(10));
     assert_eq!(hosts.find(mac(1)).unwrap().attached, port(1, 3));
     assert!(hosts.find(mac(3)).is_none());

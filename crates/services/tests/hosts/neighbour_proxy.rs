@@ -60,7 +60,7 @@ impl Bench {
     }
 }
 
-/// Ports without cables in a line of three, but one.
+/// Ports without links in a line of three, but one.
 fn others(but: PortId) -> Vec<PortId> {
     let ports = [port(1, 1), port(1, 3), port(2, 3), port(3, 2), port(3, 3)];
     ports.into_iter().filter(|port| *port != but).collect()

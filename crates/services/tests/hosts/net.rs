@@ -1,4 +1,4 @@
-//! An embedded controller and switches that are nothing but a table, ports and cables, in simulated time.
+//! An embedded controller and switches that are nothing but a table, ports and links, in simulated time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -68,10 +68,10 @@ pub struct Net {
     pub controller: Embedded,
     pub now: Duration,
     pub told: Vec<(u64, Told)>,
-    /// Frames that came out of ports without a cable.
+    /// Frames that came out of ports without a link.
     pub delivered: Vec<(PortId, Vec<u8>)>,
     switches: BTreeMap<u64, FakeSwitch>,
-    cables: BTreeMap<PortId, PortId>,
+    links: BTreeMap<PortId, PortId>,
 }
 
 pub fn port(switch: u64, port_no: u32) -> PortId {
@@ -86,7 +86,7 @@ impl Net {
             told: Vec::new(),
             delivered: Vec::new(),
             switches: BTreeMap::new(),
-            cables: BTreeMap::new(),
+            links: BTreeMap::new(),
         }
     }
 
@@ -109,9 +109,9 @@ impl Net {
         self.switches.insert(id, switch);
     }
 
-    pub fn cable(&mut self, a: PortId, b: PortId) -> DirectedLink {
-        self.cables.insert(a, b);
-        self.cables.insert(b, a);
+    pub fn link(&mut self, a: PortId, b: PortId) -> DirectedLink {
+        self.links.insert(a, b);
+        self.links.insert(b, a);
         DirectedLink::new(a, b)
     }
 
@@ -122,7 +122,7 @@ impl Net {
             net.add_switch(id, version, 3);
         }
         for id in 1..length {
-            net.cable(port(id, 2), port(id + 1, 1));
+            net.link(port(id, 2), port(id + 1, 1));
         }
         for id in 1..=length {
             net.connect(id);
@@ -379,7 +379,7 @@ impl Net {
         }
         for &port_no in out {
             let from = PortId::new(DatapathId(id), port_no);
-            match self.cables.get(&from).copied() {
+            match self.links.get(&from).copied() {
                 Some(to) => self.send_packet_in(to, data),
                 None if is_lldp => {}
                 None => self.delivered.push((from, data.to_vec())),

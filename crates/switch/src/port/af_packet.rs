@@ -526,7 +526,7 @@ mod tests {
         eventually, frame, in_namespace, ip, is_readable, receive, tcp_passes, veth,
     };
 
-    fn cable() -> (AfPacketPort, AfPacketPort) {
+    fn link() -> (AfPacketPort, AfPacketPort) {
         veth("v0", "v1");
         let open = |name| AfPacketPort::open(name).unwrap();
         (open("v0"), open("v1"))
@@ -535,7 +535,7 @@ mod tests {
     #[test]
     fn bursts_arrive_whole_and_in_order() {
         in_namespace(|| {
-            let (mut a, mut b) = cable();
+            let (mut a, mut b) = link();
             for mark in 0..100 {
                 assert!(a.send(&frame(60 + usize::from(mark), mark)));
             }
@@ -555,7 +555,7 @@ mod tests {
     #[test]
     fn more_frames_than_the_ring_has_slots() {
         in_namespace(|| {
-            let (mut a, mut b) = cable();
+            let (mut a, mut b) = link();
             for round in 0..100 {
                 (0..50).for_each(|mark| assert!(a.send(&frame(70, mark ^ round))));
                 a.flush();
@@ -568,7 +568,7 @@ mod tests {
     #[test]
     fn readable_exactly_while_frames_wait() {
         in_namespace(|| {
-            let (mut a, mut b) = cable();
+            let (mut a, mut b) = link();
             assert!(!is_readable(&b, 0));
             a.send(&frame(60, 1));
             a.flush();
@@ -581,7 +581,7 @@ mod tests {
     #[test]
     fn jumbo_frames_pass_and_longer_ones_are_lost() {
         in_namespace(|| {
-            let (mut a, mut b) = cable();
+            let (mut a, mut b) = link();
             for end in ["v0", "v1"] {
                 ip(&format!("link set {end} mtu 9000"));
             }
@@ -598,7 +598,7 @@ mod tests {
     #[test]
     fn vlan_tags_come_through() {
         in_namespace(|| {
-            let (mut a, mut b) = cable();
+            let (mut a, mut b) = link();
             for (tpid, len) in [([0x81, 0], 1518), ([0x88, 0xa8], 1514)] {
                 let mut tagged = frame(len, 3);
                 tagged[12..18].copy_from_slice(&[tpid[0], tpid[1], 0x60, 7, 0x88, 0xb5]);
@@ -612,7 +612,7 @@ mod tests {
     #[test]
     fn the_link_is_told() {
         in_namespace(|| {
-            let (a, b) = cable();
+            let (a, b) = link();
             eventually(|| a.is_up() && b.is_up());
             ip("link set v1 down");
             // The kernel tells of a carrier within a second.

@@ -317,7 +317,7 @@ mod tests {
     use crate::port::af_packet::AfPacketPort;
     use crate::port::testing::{frame, in_namespace, ip, is_readable, receive, tcp_passes, veth};
 
-    fn cable() -> (AfXdpPort, AfXdpPort) {
+    fn link() -> (AfXdpPort, AfXdpPort) {
         veth("v0", "v1");
         let open = |name| AfXdpPort::open(name).unwrap();
         (open("v0"), open("v1"))
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn bursts_arrive_whole_and_in_order() {
         in_namespace(|| {
-            let (mut a, mut b) = cable();
+            let (mut a, mut b) = link();
             let expected: Vec<_> = (0..100)
                 .map(|mark| frame(60 + usize::from(mark), mark))
                 .collect();
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn readable_exactly_while_frames_wait() {
         in_namespace(|| {
-            let (mut a, mut b) = cable();
+            let (mut a, mut b) = link();
             assert!(!is_readable(&b, 0));
             a.send(&frame(1514, 1));
             a.flush();
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn an_interface_can_be_opened_again_at_once() {
         in_namespace(|| {
-            drop(cable());
+            drop(link());
             assert!(AfXdpPort::open("v0").is_ok());
         });
     }

@@ -1,4 +1,4 @@
-//! A cable in memory: what one end sends, the other receives.
+//! A link in memory: what one end sends, the other receives.
 //!
 //! **What.** Two bounded queues of frames, one for each direction, for tests and for networks in one process. Both ends may
 //! live on one thread or on two.
@@ -18,7 +18,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use urtica_wire::MacAddr;
 
-/// One end of the cable.
+/// One end of the link.
 pub struct MemoryPort {
     name: String,
     hw_addr: MacAddr,
@@ -44,7 +44,7 @@ struct Queue {
     rung: bool,
 }
 
-/// The two ends of a cable on which `capacity` frames can be under way in each direction.
+/// The two ends of a link on which `capacity` frames can be under way in each direction.
 pub fn pair(
     (a_name, a_addr): (&str, MacAddr),
     (b_name, b_addr): (&str, MacAddr),
@@ -178,14 +178,14 @@ mod tests {
     use super::*;
     use crate::port::testing::{frame, is_readable, receive};
 
-    fn cable(capacity: usize) -> (MemoryPort, MemoryPort) {
+    fn link(capacity: usize) -> (MemoryPort, MemoryPort) {
         let mac = |last| MacAddr::new([2, 0, 0, 0, 0, last]);
         pair(("a", mac(1)), ("b", mac(2)), capacity)
     }
 
     #[test]
     fn frames_arrive_in_order_and_in_both_directions() {
-        let (mut a, mut b) = cable(8);
+        let (mut a, mut b) = link(8);
         for mark in 0..5 {
             assert!(a.send(&frame(60 + usize::from(mark), mark)));
         }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn no_more_than_asked_for() {
-        let (mut a, mut b) = cable(8);
+        let (mut a, mut b) = link(8);
         (0..5).for_each(|mark| assert!(a.send(&frame(60, mark))));
         assert_eq!(b.receive(3, &mut |_| {}).unwrap(), 3);
         assert_eq!(b.receive(3, &mut |_| {}).unwrap(), 2);
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_refuses() {
-        let (mut a, mut b) = cable(2);
+        let (mut a, mut b) = link(2);
         assert!(a.send(&frame(60, 0)) && a.send(&frame(60, 1)));
         assert!(!a.send(&frame(60, 2)));
         receive(&mut b, 2);
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn up_as_long_as_the_other_end_exists() {
-        let (a, b) = cable(2);
+        let (a, b) = link(2);
         assert!(a.is_up() && b.is_up());
         drop(b);
         assert!(!a.is_up());
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn readable_exactly_while_frames_wait() {
-        let (mut a, mut b) = cable(8);
+        let (mut a, mut b) = link(8);
         a.send(&frame(60, 0));
         assert!(is_readable(&b, 0), "frames that came before it was watched");
         receive(&mut b, 1);
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn ends_may_live_on_two_threads() {
         const FRAMES: usize = 10_000;
-        let (mut a, mut b) = cable(64);
+        let (mut a, mut b) = link(64);
         let sender = std::thread::spawn(move || {
             for number in 0..FRAMES {
                 while !a.send(&frame(60, number as u8)) {

@@ -1,4 +1,4 @@
-//! A tap device: the machine's own network stack, or a virtual machine, at the other end of the cable.
+//! A tap device: the machine's own network stack, or a virtual machine, at the other end of the link.
 //!
 //! **What.** Makes (or takes over, where it is persistent) the tap device of the given name, and switches it on. What the
 //! machine sends to the device comes in here; what is sent here the machine receives from the device. Gone when dropped.

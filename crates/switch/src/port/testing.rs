@@ -35,7 +35,7 @@ pub fn ip(arguments: &str) {
     assert!(status.unwrap().success(), "ip {arguments}");
 }
 
-/// A cable between two new interfaces, both up, without IPv6 and its chatter.
+/// A link between two new interfaces, both up, without IPv6 and its chatter.
 pub fn veth(name: &str, peer: &str) {
     ip(&format!("link add {name} type veth peer name {peer}"));
     for end in [name, peer] {
@@ -90,7 +90,7 @@ pub fn is_readable(port: &dyn PortIo, timeout_ms: u32) -> bool {
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).unwrap() == 1
 }
 
-/// Starts `run` as a host: a thread in a network namespace of its own, with the address 10.0.0.`number` on a cable whose other
+/// Starts `run` as a host: a thread in a network namespace of its own, with the address 10.0.0.`number` on a link whose other
 /// end is the interface `p<number>` of the caller's namespace.
 fn start_host<T: Send + 'static>(
     number: u8,

@@ -162,7 +162,7 @@ proptest! {
             let mut outcomes = Vec::new();
             for (number, burst) in bursts.iter().enumerate() {
                 for (port, frame) in burst {
-                    bench.cable(*port).to_switch.push_back(frame.clone());
+                    bench.link(*port).to_switch.push_back(frame.clone());
                 }
                 while bench.switch.poll_ports(bench.now) {}
                 bench.pass(Duration::from_millis(1));
@@ -223,7 +223,7 @@ fn frames_of_one_port_stay_in_order_whichever_way_they_go() {
                 _ => marked(8, 100, mark),
             })
             .collect();
-        bench.cable(1).to_switch.extend(frames.iter().cloned());
+        bench.link(1).to_switch.extend(frames.iter().cloned());
         while bench.switch.poll_ports(bench.now) {}
         assert_eq!(bench.sent_by(2), frames, "{way:?}");
     }
@@ -265,7 +265,7 @@ fn ports_that_are_gone_are_sent_nothing() {
         let (mut bench, controller) = bench(way, Version::Of13);
         add_all(&mut bench, controller);
         bench.switch.remove_port(PortNo(2), bench.now);
-        bench.cable(1).to_switch.extend([frame(1, 2), frame(1, 3)]);
+        bench.link(1).to_switch.extend([frame(1, 2), frame(1, 3)]);
         bench.switch.poll_ports(bench.now);
         assert_eq!(bench.senders(), [3], "{way:?}");
     }

@@ -57,7 +57,7 @@ fn ports_come_and_go() {
             expected(PortReason::Modify)
         );
         let io = bench.switch.remove_port(PortNo(7), bench.now);
-        assert_eq!(io.unwrap().name(), "cable");
+        assert_eq!(io.unwrap().name(), "link");
         assert_eq!(
             take_status(&mut bench, controller),
             expected(PortReason::Delete)
@@ -82,14 +82,14 @@ fn numbers_that_no_port_can_have_are_refused() {
 #[test]
 fn links_are_watched() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
-    bench.cable(2).is_cut = true;
+    bench.link(2).is_cut = true;
     bench.pass(Duration::from_secs(1));
     let status = take_status(&mut bench, controller);
     assert_eq!(status.reason, PortReason::Modify);
     assert_eq!(status.port.state, PortState::LINK_DOWN);
     bench.pass(Duration::from_secs(1));
     assert!(bench.take(controller).is_empty());
-    bench.cable(2).is_cut = false;
+    bench.link(2).is_cut = false;
     bench.pass(Duration::from_secs(1));
     let back = take_status(&mut bench, controller);
     assert_eq!(back.port, port(Version::Of13, 2));
@@ -98,13 +98,13 @@ fn links_are_watched() {
 #[test]
 fn a_port_that_breaks_has_no_link_until_it_works_again() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
-    bench.cable(1).is_broken = true;
+    bench.link(1).is_broken = true;
     bench.switch.poll_ports(bench.now);
     let status = take_status(&mut bench, controller);
     assert_eq!(status.port.state, PortState::LINK_DOWN);
     bench.switch.poll_ports(bench.now);
     assert!(bench.take(controller).is_empty());
-    bench.cable(1).is_broken = false;
+    bench.link(1).is_broken = false;
     bench.pass(Duration::from_secs(1));
     assert_eq!(
         take_status(&mut bench, controller).port,
@@ -141,7 +141,7 @@ fn alone_it_floods_where_a_host_has_gone() {
     let mut bench = standalone(3);
     bench.receive(2, &frame(2, 0xff));
     bench.senders();
-    bench.cable(2).is_cut = true;
+    bench.link(2).is_cut = true;
     bench.pass(Duration::from_secs(1));
     bench.receive(1, &frame(1, 2));
     assert_eq!(bench.senders(), [3]);
@@ -170,7 +170,7 @@ fn ports_that_are_switched_off_take_no_part() {
 fn a_full_burst_says_that_there_may_be_more() {
     let mut bench = standalone(2);
     for _ in 0..40 {
-        bench.cable(1).to_switch.push_back(frame(1, 0xff));
+        bench.link(1).to_switch.push_back(frame(1, 0xff));
     }
     assert!(bench.switch.poll_ports(bench.now));
     assert!(!bench.switch.poll_ports(bench.now));
@@ -191,7 +191,7 @@ fn ports_count() {
     let mut bench = standalone(2);
     bench.receive(1, &frame(1, 2));
     bench.receive(1, &[0; 13]);
-    bench.cable(2).is_full = true;
+    bench.link(2).is_full = true;
     bench.receive(1, &frame(1, 2));
     bench.now += Duration::from_millis(2500);
 

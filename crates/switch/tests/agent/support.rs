@@ -1,4 +1,4 @@
-//! A switch on cables that tests hold the other end of, its controllers, and a clock that tests move.
+//! A switch on links that tests hold the other end of, its controllers, and a clock that tests move.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -15,9 +15,9 @@ use urtica_wire::{
 /// A hello with both versions in its bitmap.
 pub const HELLO: [u8; 16] = [4, 0, 0, 16, 0, 0, 0, 7, 0, 1, 0, 8, 0, 0, 0, 0x12];
 
-/// What the test's end of a cable and the switch's have in common.
+/// What the test's end of a link and the switch's have in common.
 #[derive(Default)]
-pub struct Cable {
+pub struct Link {
     pub to_switch: VecDeque<Vec<u8>>,
     pub from_switch: Vec<Vec<u8>>,
     pub is_cut: bool,
@@ -25,20 +25,20 @@ pub struct Cable {
     pub is_broken: bool,
 }
 
-struct CableEnd {
+struct LinkEnd {
     number: u32,
-    cable: Arc<Mutex<Cable>>,
+    link: Arc<Mutex<Link>>,
 }
 
-impl CableEnd {
-    fn cable(&self) -> MutexGuard<'_, Cable> {
-        self.cable.lock().unwrap()
+impl LinkEnd {
+    fn link(&self) -> MutexGuard<'_, Link> {
+        self.link.lock().unwrap()
     }
 }
 
-impl PortIo for CableEnd {
+impl PortIo for LinkEnd {
     fn name(&self) -> &str {
-        "cable"
+        "link"
     }
 
     fn hw_addr(&self) -> MacAddr {
@@ -46,7 +46,7 @@ impl PortIo for CableEnd {
     }
 
     fn is_up(&self) -> bool {
-        !self.cable().is_cut
+        !self.link().is_cut
     }
 
     fn speed_kbps(&self) -> u32 {
@@ -54,23 +54,23 @@ impl PortIo for CableEnd {
     }
 
     fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
-        let mut cable = self.cable();
-        if cable.is_broken {
+        let mut link = self.link();
+        if link.is_broken {
             return Err(io::Error::other("broken"));
         }
-        let count = max.min(cable.to_switch.len());
-        for frame in cable.to_switch.drain(..count) {
+        let count = max.min(link.to_switch.len());
+        for frame in link.to_switch.drain(..count) {
             handle(&frame);
         }
         Ok(count)
     }
 
     fn send(&mut self, frame: &[u8]) -> bool {
-        let mut cable = self.cable();
-        if !cable.is_full {
-            cable.from_switch.push(frame.to_vec());
+        let mut link = self.link();
+        if !link.is_full {
+            link.from_switch.push(frame.to_vec());
         }
-        !cable.is_full
+        !link.is_full
     }
 
     fn flush(&mut self) {}
@@ -115,7 +115,7 @@ impl Sent {
 pub struct Bench {
     pub switch: Switch,
     pub now: Duration,
-    cables: BTreeMap<PortNo, Arc<Mutex<Cable>>>,
+    links: BTreeMap<PortNo, Arc<Mutex<Link>>>,
     versions: BTreeMap<ConnectionId, Version>,
     xid: u32,
 }
@@ -125,7 +125,7 @@ impl Bench {
         Self {
             switch: Switch::new(config),
             now: Duration::from_secs(1000),
-            cables: BTreeMap::new(),
+            links: BTreeMap::new(),
             versions: BTreeMap::new(),
             xid: 0x100,
         }
@@ -148,34 +148,34 @@ impl Bench {
     }
 
     pub fn add_port(&mut self, number: u32) {
-        let cable = Arc::<Mutex<Cable>>::default();
-        let end = CableEnd {
+        let link = Arc::<Mutex<Link>>::default();
+        let end = LinkEnd {
             number,
-            cable: Arc::clone(&cable),
+            link: Arc::clone(&link),
         };
-        self.cables.insert(PortNo(number), cable);
+        self.links.insert(PortNo(number), link);
         self.switch
             .add_port(PortNo(number), Box::new(end), self.now);
     }
 
-    pub fn cable(&self, number: u32) -> MutexGuard<'_, Cable> {
-        self.cables[&PortNo(number)].lock().unwrap()
+    pub fn link(&self, number: u32) -> MutexGuard<'_, Link> {
+        self.links[&PortNo(number)].lock().unwrap()
     }
 
-    /// Puts a frame on a cable, and has the switch deal with it.
+    /// Puts a frame on a link, and has the switch deal with it.
     pub fn receive(&mut self, number: u32, frame: &[u8]) {
-        self.cable(number).to_switch.push_back(frame.to_vec());
+        self.link(number).to_switch.push_back(frame.to_vec());
         self.switch.poll_ports(self.now);
     }
 
     /// What came out of a port since the last call.
     pub fn sent_by(&mut self, number: u32) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.cable(number).from_switch)
+        std::mem::take(&mut self.link(number).from_switch)
     }
 
     /// The ports that something came out of since the last call.
     pub fn senders(&mut self) -> Vec<u32> {
-        let numbers: Vec<_> = self.cables.keys().map(|port_no| port_no.0).collect();
+        let numbers: Vec<_> = self.links.keys().map(|port_no| port_no.0).collect();
         let mut senders = Vec::new();
         for number in numbers {
             if !self.sent_by(number).is_empty() {
@@ -309,7 +309,7 @@ pub fn port(version: Version, number: u32) -> Port {
     Port {
         port_no: PortNo(number),
         hw_addr: hw_addr(number),
-        name: FixedName::truncated("cable"),
+        name: FixedName::truncated("link"),
         config: PortConfig::empty(),
         state: match is_13 {
             true => PortState::LIVE,

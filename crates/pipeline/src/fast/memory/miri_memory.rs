@@ -1,13 +1,15 @@
 //! What stands in, under the interpreter Miri, for the system calls about memory that it does not know: ordinary
 //! allocations, of a few MiB at most, so that [`super::arena`] asks for less, as it does where a system refuses.
 
-use super::zeroed::HUGE_PAGE_BYTES;
 use rustix::io::{Errno, Result};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 
 const BYTES_MAX: usize = 8 << 20;
+
+/// What the arena expects of `mmap`: the size of a huge page.
+const ALIGN_BYTES: usize = 2 << 20;
 
 /// Memory from the allocator, all of it readable and writable.
 pub(super) unsafe fn mmap_anonymous(
@@ -38,5 +40,5 @@ pub(super) unsafe fn madvise(_: *mut c_void, _: usize, _: Advice) -> Result<()> 
 }
 
 fn layout(bytes: usize) -> Layout {
-    Layout::from_size_align(bytes, HUGE_PAGE_BYTES).expect("a few MiB")
+    Layout::from_size_align(bytes, ALIGN_BYTES).expect("a few MiB")
 }

@@ -9,11 +9,11 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
-/// What arrays and blocks are aligned to, in bytes.
-pub(crate) const CACHE_LINE_BYTES: usize = 64;
-
 /// The processor's large page, in bytes: one entry of its address cache covers this much.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// What arrays and blocks are aligned to, in bytes.
+pub(crate) const CACHE_LINE_BYTES: usize = 64;
 
 /// Has the processor fetch the cache line at an address, which need not be one.
 #[inline]

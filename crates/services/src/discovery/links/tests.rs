@@ -1,4 +1,4 @@
-//! A world of switches and cables around [`Links`], in which time passes only when a test says so.
+//! A world of switches and wires around [`Links`], in which time passes only when a test says so.
 
 use super::*;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ struct World {
     owners: BTreeMap<DatapathId, Owner>,
     last_owner: u64,
     /// Where what leaves a port comes in.
-    cables: BTreeMap<PortId, PortId>,
+    wires: BTreeMap<PortId, PortId>,
     /// Ports of which the switch says that they are down.
     down: BTreeSet<PortId>,
     sent: Vec<(Instant, Probe)>,
@@ -44,14 +44,14 @@ impl World {
             now,
             owners: BTreeMap::new(),
             last_owner: 0,
-            cables: BTreeMap::new(),
+            wires: BTreeMap::new(),
             down: BTreeSet::new(),
             sent: Vec::new(),
             events: Vec::new(),
         }
     }
 
-    /// Two switches whose first ports a cable joins; the link is up, and its events have been read.
+    /// Two switches whose first ports a wire joins; the link is up, and its events have been read.
     fn pair(config: DiscoveryConfig) -> (Self, PortId, PortId) {
         let (a, b) = (port_id(1, 1), port_id(2, 1));
         let mut world = Self::with(config);
@@ -80,7 +80,7 @@ impl World {
     }
 
     fn carry(&mut self, from: PortId, stamp: u64) {
-        if let Some(&to) = self.cables.get(&from) {
+        if let Some(&to) = self.wires.get(&from) {
             self.deliver(to, from, stamp);
         }
     }
@@ -127,11 +127,11 @@ impl World {
         self.settle();
     }
 
-    /// A cable both ways, in place of those that were in its ports.
+    /// A wire both ways, in place of those that were in its ports.
     fn plug(&mut self, a: PortId, b: PortId) {
         self.unplug(a);
         self.unplug(b);
-        self.cables.extend([(a, b), (b, a)]);
+        self.wires.extend([(a, b), (b, a)]);
     }
 
     /// Something speaks against a port's being a host's.
@@ -144,8 +144,8 @@ impl World {
 
     /// Without a word from the switches, as where a media converter is between them.
     fn unplug(&mut self, port: PortId) {
-        self.cables.remove(&port);
-        self.cables.retain(|_, to| *to != port);
+        self.wires.remove(&port);
+        self.wires.retain(|_, to| *to != port);
     }
 
     fn set_port(&mut self, id: PortId, is_up: bool) {
@@ -176,13 +176,13 @@ impl World {
         self.links.ports.get(&port).map(PortState::role)
     }
 
-    /// What is to be found: cables both ways between ports that are up, of switches that are there.
+    /// What is to be found: wires both ways between ports that are up, of switches that are there.
     fn truth(&self) -> Vec<DirectedLink> {
         let is_up =
             |port: &PortId| self.owners.contains_key(&port.switch) && !self.down.contains(port);
-        let cables = self.cables.iter();
-        cables
-            .filter(|(from, to)| from != to && self.cables.get(to) == Some(from))
+        let wires = self.wires.iter();
+        wires
+            .filter(|(from, to)| from != to && self.wires.get(to) == Some(from))
             .filter(|(from, to)| is_up(from) && is_up(to))
             .map(|(&from, &to)| link(from, to))
             .collect()
@@ -265,7 +265,7 @@ fn a_link_stays_while_probes_come() {
 }
 
 #[test]
-fn a_cable_that_moves_takes_the_link_along() {
+fn a_wire_that_moves_takes_the_link_along() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     let c = port_id(2, 2);
     world.plug(a, c);
@@ -288,7 +288,7 @@ fn a_cable_that_moves_takes_the_link_along() {
 fn one_way_is_no_link_and_is_told() {
     let mut world = World::new();
     let (a, b) = (port_id(1, 1), port_id(2, 1));
-    world.cables.insert(a, b);
+    world.wires.insert(a, b);
     world.join(1);
     world.join(2);
     world.pass(Duration::from_secs(60));
@@ -298,17 +298,17 @@ fn one_way_is_no_link_and_is_told() {
         [a, b].map(|port| world.role(port)),
         [Some(PortRole::Blocked); 2]
     );
-    world.cables.insert(b, a);
+    world.wires.insert(b, a);
     world.pass(Duration::from_secs(6));
     assert_eq!(world.found().len(), 2);
 }
 
 #[test]
-fn one_way_cables_in_a_circle_do_not_keep_probes_going() {
+fn one_way_wires_in_a_circle_do_not_keep_probes_going() {
     let mut world = World::new();
     let ports = [port_id(1, 1), port_id(2, 1), port_id(3, 1)];
     for (place, port) in ports.iter().enumerate() {
-        world.cables.insert(*port, ports[(place + 1) % 3]);
+        world.wires.insert(*port, ports[(place + 1) % 3]);
     }
     for switch in 1..=3 {
         world.join(switch);
@@ -321,11 +321,11 @@ fn one_way_cables_in_a_circle_do_not_keep_probes_going() {
 #[test]
 fn a_link_that_becomes_one_way_goes_and_comes_back() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
-    world.cables.remove(&a);
+    world.wires.remove(&a);
     world.pass(Duration::from_secs(30));
     assert_eq!(world.events[..2], downs(b, a, DownReason::TimedOut));
     assert_eq!(world.events[2..], [DiscoveryEvent::OneWay(link(b, a))]);
-    world.cables.insert(a, b);
+    world.wires.insert(a, b);
     world.pass(Duration::from_secs(6));
     assert_eq!(world.found().len(), 2);
 }
@@ -437,7 +437,7 @@ fn a_port_that_never_rests_takes_no_more_room_than_another() {
 }
 
 #[test]
-fn flaps_are_remembered_of_so_many_cables_a_port() {
+fn flaps_are_remembered_of_so_many_wires_a_port() {
     let mut world = World::new();
     for switch in 1..=40 {
         world.join(switch);
@@ -447,7 +447,7 @@ fn flaps_are_remembered_of_so_many_cables_a_port() {
         world.plug(a, port_id(switch, 1));
         world.set_port(a, false);
         world.set_port(a, true);
-        assert_eq!(world.found().len(), 2, "a cable to switch {switch}");
+        assert_eq!(world.found().len(), 2, "a wire to switch {switch}");
     }
     assert_eq!(world.links.dampings.len(), MAX_DAMPINGS_PER_PORT);
     world.pass(Duration::from_secs(70));
@@ -631,8 +631,8 @@ impl World {
             }
             Happening::Plug(a, b) => self.plug(a, b),
             Happening::PlugOneWay(from, to) => {
-                self.cables.retain(|_, other| *other != to);
-                self.cables.insert(from, to);
+                self.wires.retain(|_, other| *other != to);
+                self.wires.insert(from, to);
             }
             Happening::Unplug(port) => self.unplug(port),
             Happening::SetPort(port, is_up) => self.set_port(port, is_up),
@@ -728,7 +728,7 @@ fn a_port_that_carries_one_way_is_no_hosts_as_soon_as_the_switch_that_it_leads_t
     world.join(1);
     world.plug(a, b);
     // What the second switch sends to the first is lost.
-    world.cables.remove(&b);
+    world.wires.remove(&b);
     world.pass(SECOND);
     assert_eq!(role(&world), PortRole::Host);
     world.join(2);

@@ -1,0 +1,22 @@
+//! What is left of an entry that was removed.
+
+use crate::FlowEntry;
+use std::sync::Arc;
+use std::time::Duration;
+use urtica_wire::{FlowRemoved, FlowRemovedReason};
+
+/// An entry that was removed.
+#[derive(Clone, Debug)]
+pub struct RemovedEntry {
+    /// The entry, with what it counted.
+    pub entry: Arc<FlowEntry>,
+    /// Why it was removed.
+    pub reason: FlowRemovedReason,
+}
+
+impl RemovedEntry {
+    /// The message about it to controllers.
+    pub fn to_wire(&self, now: Duration) -> FlowRemoved<'static> {
+        self.entry.to_removed(self.reason, now)
+    }
+}
