@@ -6,7 +6,7 @@ use crate::entries;
 use crate::flooding;
 use crate::permanent::Full;
 use crate::xid::{Origin, Xids};
-use crate::{Network, Ports, ProgramId, SwitchCounters};
+use crate::{Network, OWN_COOKIE_BITS, Ports, ProgramId, SwitchCounters};
 use std::time::Instant;
 use urtica_wire::{
     Action, BufferId, Capabilities, DatapathId, EncodeError, EntryOptions, ExactFlowMod, Features,
@@ -163,7 +163,6 @@ impl Switch<'_> {
     }
 
     /// The program whose handler this is called in: whose entries it installs.
-    #[inline(always)]
     pub fn program(&self) -> ProgramId {
         ProgramId::of_handler(self.origin)
     }
@@ -278,28 +277,29 @@ impl Switch<'_> {
         options: EntryOptions,
     ) {
         let xid = self.next_xid();
-        let (actions, options) = (actions.into(), self.mark(options));
-        let match_ = match (match_.into_exact(), actions) {
-            // What a controller spends its life on: a packet that the switch keeps, and an entry that is written straight.
-            // Nothing is left to be done after that, so that nothing has to be kept for it while it is written.
-            (Ok(exact), Actions::Output(port))
-                if self.own_table.is_none() && packet.buffer_id.is_some() =>
-            {
-                let flow_mod = ExactFlowMod {
-                    match_: exact,
-                    port,
-                    buffer_id: packet.buffer_id,
-                    options,
-                    table_id: 0,
-                };
-                if flow_mod.write_straight(self.info.version, xid, self.out) {
-                    self.sent += 1;
-                    return;
+        let actions = actions.into();
+        let match_ = match match_.into_exact() {
+            Ok(exact) => {
+                // What a controller spends its life on: a packet that the switch keeps, and an entry that is written straight.
+                // Nothing is left to be done after that, so that nothing has to be kept for it while it is written.
+                if let Actions::Output(port) = actions {
+                    if self.own_table.is_none() && packet.buffer_id.is_some() {
+                        let flow_mod = ExactFlowMod {
+                            match_: exact,
+                            port,
+                            buffer_id: packet.buffer_id,
+                            options: self.mark(options),
+                            table_id: 0,
+                        };
+                        if flow_mod.write_straight(self.info.version, xid, self.out) {
+                            self.sent += 1;
+                            return;
+                        }
+                    }
                 }
                 Match::exact_frame(exact.in_port, exact.frame)
             }
-            (Ok(exact), _) => Match::exact_frame(exact.in_port, exact.frame),
-            (Err(match_), _) => match_,
+            Err(match_) => match_,
         };
         self.forward_with_any_rule(xid, Packet::of(packet), match_, actions, options);
     }
@@ -315,6 +315,7 @@ impl Switch<'_> {
         actions: Actions,
         options: EntryOptions,
     ) {
+        let options = self.mark(options);
         let buffer_id = match self.own_table {
             None => packet.buffer_id,
             // One that the switch kept would go through all tables again, where no entry of a filter that looked at this
@@ -454,7 +455,7 @@ impl Switch<'_> {
     #[inline(always)]
     fn mark(&self, options: EntryOptions) -> EntryOptions {
         EntryOptions {
-            cookie: self.program().cookie(options.cookie),
+            cookie: self.origin.cookie() | options.cookie & OWN_COOKIE_BITS,
             ..options
         }
     }
