@@ -248,6 +248,7 @@ impl SwitchInfo {
             now: turn.now,
             now_s: turn.now_s,
             origin: Origin::SESSION,
+            cookie_be: 0,
             own_table: None,
             own_tables,
             consumed: false,

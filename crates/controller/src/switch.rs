@@ -70,6 +70,8 @@ pub struct Switch<'a> {
     pub(crate) now_s: u32,
     /// Whose handler is at work.
     pub(crate) origin: Origin,
+    /// What the cookies of its entries say of it, as on the wire: it is written for each packet-in.
+    pub(crate) cookie_be: u64,
     /// The table that its program has to itself, where it has one.
     pub(crate) own_table: Option<u8>,
     /// The same for each program.
@@ -121,6 +123,7 @@ impl Switch<'_> {
     #[inline]
     pub(crate) fn begin(&mut self, program: usize) {
         self.origin = Origin::program(program);
+        self.cookie_be = self.origin.cookie().to_be();
         self.own_table = self.own_tables[program];
         self.network = &self.networks[program];
         self.consumed = false;
@@ -455,7 +458,7 @@ impl Switch<'_> {
     #[inline(always)]
     fn mark(&self, options: EntryOptions) -> EntryOptions {
         EntryOptions {
-            cookie: self.origin.cookie() | options.cookie & OWN_COOKIE_BITS,
+            cookie: u64::from_be(self.cookie_be) | options.cookie & OWN_COOKIE_BITS,
             ..options
         }
     }
