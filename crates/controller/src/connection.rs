@@ -212,6 +212,7 @@ impl SwitchInfo {
             now: batch.now,
             now_s: batch.now_s,
             origin: Origin::SESSION,
+            cookie_be: 0,
             own_table: None,
             own_tables,
             consumed: false,

@@ -47,8 +47,7 @@ impl ProgramId {
             .then_some(Self(number))
     }
 
-    /// The program of a handler. No branch, for the sake of those who answer each packet-in with an entry.
-    #[inline(always)]
+    /// The program of a handler.
     pub(crate) fn of_handler(origin: Origin) -> Self {
         Self(origin.tag())
     }
@@ -59,7 +58,6 @@ impl ProgramId {
     }
 
     /// The cookie that an entry of this program has whose own part is `own`.
-    #[inline(always)]
     pub fn cookie(self, own: u64) -> u64 {
         u64::from(self.0) << PROGRAM_SHIFT | own & OWN_COOKIE_BITS
     }

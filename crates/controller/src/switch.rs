@@ -5,7 +5,7 @@ use crate::entries;
 use crate::flooding;
 use crate::permanent::Full;
 use crate::xid::{Origin, Xids};
-use crate::{Network, ProgramId, SwitchCounters, SwitchInfo};
+use crate::{Network, OWN_COOKIE_BITS, ProgramId, SwitchCounters, SwitchInfo};
 use std::time::Instant;
 use urtica_wire::{
     Action, BufferId, DatapathId, EncodeError, EntryOptions, ExactFlowMod, FlowMod, List, Match,
@@ -35,6 +35,8 @@ pub struct Switch<'a> {
     pub(crate) now_s: u32,
     /// Whose handler is at work.
     pub(crate) origin: Origin,
+    /// What the cookies of its entries say of it, as on the wire: it is written for each packet-in.
+    pub(crate) cookie_be: u64,
     /// The table that its program has to itself, where it has one.
     pub(crate) own_table: Option<u8>,
     /// The same for each program.
@@ -86,6 +88,7 @@ impl Switch<'_> {
     #[inline]
     pub(crate) fn begin(&mut self, program: usize) {
         self.origin = Origin::program(program);
+        self.cookie_be = self.origin.cookie().to_be();
         self.own_table = self.own_tables[program];
         self.network = &self.networks[program];
         self.consumed = false;
@@ -128,7 +131,6 @@ impl Switch<'_> {
     }
 
     /// The program whose handler this is called in: whose entries it installs.
-    #[inline(always)]
     pub fn program(&self) -> ProgramId {
         ProgramId::of_handler(self.origin)
     }
@@ -243,28 +245,29 @@ impl Switch<'_> {
         options: EntryOptions,
     ) {
         let xid = self.next_xid();
-        let (actions, options) = (actions.into(), self.mark(options));
-        let match_ = match (match_.into_exact(), actions) {
-            // What a controller spends its life on: a packet that the switch keeps, and an entry that is written straight.
-            // Nothing is left to be done after that, so that nothing has to be kept for it while it is written.
-            (Ok(exact), Actions::Output(port))
-                if self.own_table.is_none() && packet.buffer_id.is_some() =>
-            {
-                let flow_mod = ExactFlowMod {
-                    match_: exact,
-                    port,
-                    buffer_id: packet.buffer_id,
-                    options,
-                    table_id: 0,
-                };
-                if flow_mod.write_straight(self.info.version, xid, self.out) {
-                    self.sent += 1;
-                    return;
+        let actions = actions.into();
+        let match_ = match match_.into_exact() {
+            Ok(exact) => {
+                // What a controller spends its life on: a packet that the switch keeps, and an entry that is written straight.
+                // Nothing is left to be done after that, so that nothing has to be kept for it while it is written.
+                if let Actions::Output(port) = actions {
+                    if self.own_table.is_none() && packet.buffer_id.is_some() {
+                        let flow_mod = ExactFlowMod {
+                            match_: exact,
+                            port,
+                            buffer_id: packet.buffer_id,
+                            options: self.mark(options),
+                            table_id: 0,
+                        };
+                        if flow_mod.write_straight(self.info.version, xid, self.out) {
+                            self.sent += 1;
+                            return;
+                        }
+                    }
                 }
                 Match::exact_frame(exact.in_port, exact.frame)
             }
-            (Ok(exact), _) => Match::exact_frame(exact.in_port, exact.frame),
-            (Err(match_), _) => match_,
+            Err(match_) => match_,
         };
         self.forward_with_any_rule(xid, Packet::of(packet), match_, actions, options);
     }
@@ -280,6 +283,7 @@ impl Switch<'_> {
         actions: Actions,
         options: EntryOptions,
     ) {
+        let options = self.mark(options);
         let buffer_id = match self.own_table {
             None => packet.buffer_id,
             // One that the switch kept would go through all tables again, where no entry of a filter that looked at this
@@ -421,7 +425,7 @@ impl Switch<'_> {
     #[inline(always)]
     fn mark(&self, options: EntryOptions) -> EntryOptions {
         EntryOptions {
-            cookie: self.program().cookie(options.cookie),
+            cookie: u64::from_be(self.cookie_be) | options.cookie & OWN_COOKIE_BITS,
             ..options
         }
     }

@@ -32,8 +32,13 @@ impl Origin {
         Self((index as u32 + 1) << COUNTER_BITS)
     }
 
-    /// The top byte of its xids.
+    /// What the cookies of its entries have in their top byte, and zeros below.
     #[inline(always)]
+    pub fn cookie(self) -> u64 {
+        u64::from(self.0) << 32
+    }
+
+    /// The top byte of its xids.
     pub fn tag(self) -> u8 {
         (self.0 >> COUNTER_BITS) as u8
     }
