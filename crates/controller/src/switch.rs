@@ -247,26 +247,25 @@ impl Switch<'_> {
         let xid = self.next_xid();
         let actions = actions.into();
         let match_ = match match_.into_exact() {
-            Ok(exact) => {
-                // What a controller spends its life on: a packet that the switch keeps, and an entry that is written straight.
-                // Nothing is left to be done after that, so that nothing has to be kept for it while it is written.
+            // What a controller spends its life on: a packet that the switch keeps, and an entry that is written straight.
+            // Nothing is left to be done after that, so that nothing has to be kept for it while it is written.
+            Ok(exact) if self.own_table.is_none() && packet.buffer_id.is_some() => {
                 if let Actions::Output(port) = actions {
-                    if self.own_table.is_none() && packet.buffer_id.is_some() {
-                        let flow_mod = ExactFlowMod {
-                            match_: exact,
-                            port,
-                            buffer_id: packet.buffer_id,
-                            options: self.mark(options),
-                            table_id: 0,
-                        };
-                        if flow_mod.write_straight(self.info.version, xid, self.out) {
-                            self.sent += 1;
-                            return;
-                        }
+                    let flow_mod = ExactFlowMod {
+                        match_: exact,
+                        port,
+                        buffer_id: packet.buffer_id,
+                        options: self.mark(options),
+                        table_id: 0,
+                    };
+                    if flow_mod.write_straight(self.info.version, xid, self.out) {
+                        self.sent += 1;
+                        return;
                     }
                 }
                 Match::exact_frame(exact.in_port, exact.frame)
             }
+            Ok(exact) => Match::exact_frame(exact.in_port, exact.frame),
             Err(match_) => match_,
         };
         self.forward_with_any_rule(xid, Packet::of(packet), match_, actions, options);
@@ -274,6 +273,7 @@ impl Switch<'_> {
 
     /// The same for packets that the switch did not keep, for entries that are not written straight, and for programs that
     /// have a table to themselves.
+    #[cold] // so that registers are kept for the others
     #[inline(never)]
     fn forward_with_any_rule(
         &mut self,

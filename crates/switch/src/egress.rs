@@ -59,9 +59,10 @@ impl Sink for Egress<'_> {
             entry: None,
             ..
         } = step
-            && self.wants_packet_ins(packet.in_port)
         {
-            self.controllers.table_miss(packet, self.now);
+            if self.wants_packet_ins(packet.in_port) {
+                self.controllers.table_miss(packet, self.now);
+            }
         }
     }
 }

@@ -55,9 +55,7 @@ pub(super) const DROP: &str = "drop";
 /// Reads a list of actions.
 pub(super) fn parse_actions(text: Span<'_>) -> Result<List<'static, Action<'static>>, ParseError> {
     let spans: Vec<_> = text.items().collect();
-    if let [only] = spans[..]
-        && only.text() == DROP
-    {
+    if matches!(spans[..], [only] if only.text() == DROP) {
         return Ok(List::default());
     }
     let actions = spans

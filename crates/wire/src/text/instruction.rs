@@ -73,9 +73,7 @@ pub(super) fn parse_instructions(
     text: Span<'_>,
 ) -> Result<List<'static, Instruction<'static>>, ParseError> {
     let spans: Vec<_> = text.items().collect();
-    if let [only] = spans[..]
-        && only.text() == DROP
-    {
+    if matches!(spans[..], [only] if only.text() == DROP) {
         return Ok(List::default());
     }
     let mut parts = Parts::default();
