@@ -1,4 +1,4 @@
-//! Any frame with any word of the kernel's on what is left to do about it: nothing panics; segments carry the payload of the
+//! Any frame with any offload header of the kernel's: nothing panics; segments carry the payload of the
 //! large one, all of it in order, each no more than it may.
 
 #![no_main]

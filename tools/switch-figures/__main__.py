@@ -1,7 +1,7 @@
 """Measures the switch beside Open vSwitch, and writes docs/switch-figures.md, .json and three plots.
 
 Open vSwitch with DPDK is measured by ovs-bench, an outside tool that replays the same packets through the same flow
-entries; OVS_BENCH says where it is. Both take turns, point by point and round after round, on one core. Needs Linux on
+entries; OVS_BENCH says where it is. Both are interleaved, point by point and round after round, on one core. Needs Linux on
 x86-64, root, two cores and 8 GiB of memory; run it on a quiet machine. Every run is kept at once, so that an
 interrupted sitting can go on, single rows can be measured again, and the documents be written without measuring.
 

@@ -24,7 +24,7 @@ and byte-identical packets of 64 bytes from memory, on core {core} of this machi
 - {switches}
 - load average {load_average}; stolen by the hypervisor during the runs: median {stolen:.1%}, at most {stolen_most:.1%}
 
-The sides take turns, point by point, through {rounds} round(s); who goes first is drawn. A turn is one
+The sides are interleaved, point by point, through {rounds} round(s), in a random order. A turn is one
 reading. Ours takes {seconds:g} s ({updates_seconds:g} s under updates) after a warm-up as long; Open vSwitch's takes a
 second, once its caches have settled, after 3 s to 30 s. Figures are medians over the rounds; a ratio,
 ours over the other's, is the median of the rounds' ratios. Where its 95 % interval (bootstrap over the rounds) has the target

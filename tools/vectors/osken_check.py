@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges OpenFlow messages with os-ken: what it reads in them, and whether it writes the same bytes again.
+"""Checks OpenFlow messages with os-ken: what it reads in them, and whether it writes the same bytes again.
 
 Reads JSON lines {"name", "hex"} (as in crates/wire/tests/vectors) on standard input and prints a JSON verdict for each:
 
@@ -31,7 +31,7 @@ def main():
     failed = 0
     for line in sys.stdin:
         record = json.loads(line)
-        verdict = {"verdict": "unparsed"} if unknown_to_osken(record) else judge(bytes.fromhex(record["hex"]))
+        verdict = {"verdict": "unparsed"} if unknown_to_osken(record) else check(bytes.fromhex(record["hex"]))
         failed += verdict["verdict"] in ("different", "refused")
         print(json.dumps({"name": record["name"], **verdict}))
     sys.exit(1 if failed else 0)
@@ -42,7 +42,7 @@ def unknown_to_osken(record):
     return record.get("made_by") == "hand, unknown to os-ken"
 
 
-def judge(frame):
+def check(frame):
     version, message_type, length, _ = HEADER.unpack_from(frame)
     if length != len(frame):
         return {"verdict": "refused", "why": f"header says {length} bytes, message has {len(frame)}"}

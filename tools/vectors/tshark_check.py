@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges OpenFlow messages with Wireshark's dissector.
+"""Checks OpenFlow messages with Wireshark's dissector.
 
 Reads JSON lines {"name", "hex"} on standard input, puts them in a capture file as one TCP stream on port 6653, and runs
 tshark over it. Exit status 1 if a message is malformed, draws a warning or an error, or is not dissected as OpenFlow.
@@ -36,7 +36,7 @@ DISSECTOR_FAULTS = (
 
 
 def main():
-    options = argparse.ArgumentParser(description="Judges OpenFlow messages with Wireshark's dissector.")
+    options = argparse.ArgumentParser(description="Checks OpenFlow messages with Wireshark's dissector.")
     options.add_argument("--keep", metavar="FILE", help="also leave the capture file here")
     keep = options.parse_args().keep
     records = [json.loads(line) for line in sys.stdin]
@@ -49,13 +49,13 @@ def main():
         sys.exit(f"tshark shows {len(dissected)} packets, expected {len(records)}")
     failed = 0
     for record, packet in zip(records, dissected):
-        verdict = judge(record["name"], packet)
+        verdict = check(record["name"], packet)
         failed += verdict["verdict"] == "refused"
         print(json.dumps({"name": record["name"], **verdict}))
     sys.exit(1 if failed else 0)
 
 
-def judge(name, packet):
+def check(name, packet):
     complaints = complaints_in(packet)
     unexplained = [text for text in complaints if not known_fault(name, text)]
     if unexplained:

@@ -34,7 +34,7 @@ class Vectors:
         self._add(name, type_name, frame, message, "hand", json=message.to_jsondict())
 
     def unread(self, name, type_name, body, message_type):
-        """Adds a message packed by hand which os-ken has no parser for: only tshark can judge it."""
+        """Adds a message packed by hand which os-ken has no parser for: only tshark can check it."""
         frame = self._frame(name, type_name, body, message_type)
         self._add(name, type_name, frame, None, "hand, unknown to os-ken")
 

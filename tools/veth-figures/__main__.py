@@ -1,7 +1,7 @@
 """Measures iperf3 and ping between two network namespaces, through our switch and through Open vSwitch's.
 
 Two hosts, each on a veth, are joined by a switch in user space: `urtica switch` by AF_PACKET and by AF_XDP, and Open
-vSwitch's netdev datapath, which takes its packets by AF_PACKET. All have the same two flow entries, and take turns,
+vSwitch's netdev datapath, which takes its packets by AF_PACKET. All have the same two flow entries, and are interleaved,
 round after round. The switch has one core, the hosts another. The hosts' offloads are off, for Open vSwitch does not
 complete partial checksums and takes no segments above the MTU.
 

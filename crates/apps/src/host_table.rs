@@ -561,7 +561,7 @@ mod tests {
         })
     }
 
-    fn agrees_with_judge<T: HostTable>(uses: &[Use]) {
+    fn agrees_with_reference<T: HostTable>(uses: &[Use]) {
         let (table, mut model) = (T::default(), Plain::default());
         let mut seen = BTreeSet::new();
         for used in uses {
@@ -599,9 +599,9 @@ mod tests {
         fn all_tables_do_what_a_plain_map_does(
             uses in prop::collection::vec(used(), 0..120),
         ) {
-            agrees_with_judge::<LockFree>(&uses);
-            agrees_with_judge::<Locked>(&uses);
-            agrees_with_judge::<Transactional>(&uses);
+            agrees_with_reference::<LockFree>(&uses);
+            agrees_with_reference::<Locked>(&uses);
+            agrees_with_reference::<Transactional>(&uses);
         }
     }
 

@@ -511,7 +511,10 @@ impl Shared {
                 .map_or_else(Ports::default, |info| info.ports.clone());
             let ports = ports.iter().map(|port| PortId::new(switch, port.port_no));
             let of_hosts = ports.filter(|port| {
-                matches!(tree.role(*port), Some(PortRole::Host | PortRole::Unjudged))
+                matches!(
+                    tree.role(*port),
+                    Some(PortRole::Host | PortRole::Unclassified)
+                )
             });
             send_frame_to_all(network, switch, of_hosts.map(|port| port.port_no), &request);
         }

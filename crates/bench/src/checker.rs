@@ -289,7 +289,7 @@ impl Checker {
             Place::Answered => tally.duplicates += 1,
             Place::Never if reply.buffer_id == NO_BUFFER => {
                 tally.unbuffered += 1;
-                self.judge_beside(&reply, outstanding, tally);
+                self.check_beside(&reply, outstanding, tally);
             }
             Place::Never => tally.unknown_buffer += 1,
         }
@@ -345,7 +345,7 @@ impl Checker {
 
     /// Checks a flow mod that releases no buffer, and so answers nothing by itself, but is about packets of this load: it names
     /// their destination. Which packet-in it was meant for follows from the source that it names.
-    fn judge_beside(&self, reply: &Reply<'_>, outstanding: &Outstanding, tally: &mut Tally) {
+    fn check_beside(&self, reply: &Reply<'_>, outstanding: &Outstanding, tally: &mut Tally) {
         let is_ours = reply.matching.eth_dst() == Some(self.identity.destination());
         if !is_ours || reply.kind != Kind::FlowMod || !self.rules.look_inside() {
             return;

@@ -35,7 +35,7 @@ pub enum RequestError {
     NoReply,
     /// It was sent inside a transaction.
     #[error(
-        "messages cannot be sent inside a transaction, which may run again or be in vain; have it return what is to be sent, \
+        "messages cannot be sent inside a transaction, which may run again or fail; have it return what is to be sent, \
          and send that afterwards"
     )]
     InTransaction,

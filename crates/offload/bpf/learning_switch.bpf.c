@@ -81,7 +81,7 @@ struct {
 	__array(values, struct session_map);
 } sessions SEC(".maps");
 
-/* Each slot's ring wakes the program when its turn begins. Without it the program would have to be woken for all input, since
+/* Each slot's ring wakes the program when it becomes the owner. Without it the program would have to be woken for all input, since
  * a socket wakes who waits for input also when that is answered here. */
 struct waker_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -132,7 +132,7 @@ INLINE struct session *session_of(struct __sk_buff *skb)
 	return map ? bpf_map_lookup_elem(map, &only) : NULL;
 }
 
-/* Wakes the program, which finds input or, for the moment that it takes to get there, its turn. */
+/* Wakes the program, which finds input or, for the moment that it takes to get there, that it is the owner. */
 INLINE void wake_program(u32 slot)
 {
 	void *waker = bpf_map_lookup_elem(&wakers, &slot);
@@ -323,7 +323,7 @@ INLINE int has_room(struct __sk_buff *skb, struct session *session, u32 bytes)
 		session->write_seq = tcp->write_seq;
 		session->unwritten_base = session->reply_bytes;
 	}
-	/* Only replies from here are written while the kernel has the turn: what was sent less what was written. */
+	/* Only replies from here are written while the kernel is the owner: what was sent less what was written. */
 	unwritten = ((u32)session->reply_bytes - session->unwritten_base) - (tcp->write_seq - session->write_seq);
 	queued = tcp->inet_conn.icsk_inet.sk.sk_wmem_queued;
 	limit = (u32)tcp->inet_conn.icsk_inet.sk.sk_sndbuf / 2;
@@ -394,31 +394,31 @@ INLINE void carry(struct session *session, u32 at, u32 end)
 	bpf_probe_read_kernel(session->input, bytes, input_at(session, at));
 }
 
-/* Tries to begin the kernel's turn. Returns 0 where it is the program's: the bytes are counted as passed then. */
+/* Tries to make the kernel the owner. Returns 0 where the program is: the bytes are counted as passed then. */
 INLINE int begin_turn(struct session *session, u32 bytes)
 {
 #pragma unroll
 	for (int attempt = 0; attempt < 4; attempt++) {
-		u64 turn = *(volatile u64 *)&session->turn;
-		int is_kernels = (turn & TURN_MASK) == TURN_KERNEL;
-		u64 next = is_kernels ? turn - TURN_KERNEL + TURN_BUSY : turn + ((u64)bytes << PASSED_SHIFT);
+		u64 owner = *(volatile u64 *)&session->owner;
+		int is_kernels = (owner & OWNER_MASK) == OWNER_KERNEL;
+		u64 next = is_kernels ? owner - OWNER_KERNEL + OWNER_BUSY : owner + ((u64)bytes << PASSED_SHIFT);
 
-		if (__sync_val_compare_and_swap(&session->turn, turn, next) == turn)
+		if (__sync_val_compare_and_swap(&session->owner, owner, next) == owner)
 			return is_kernels;
 	}
-	/* Not reached: the program takes and gives turns with system calls in between. It takes the turn when it sees the bytes. */
-	__sync_fetch_and_add(&session->turn, (u64)bytes << PASSED_SHIFT);
+	/* Not reached: the program changes the owner with system calls in between, and becomes the owner when it sees the bytes. */
+	__sync_fetch_and_add(&session->owner, (u64)bytes << PASSED_SHIFT);
 	return 0;
 }
 
-/* Ends the kernel's turn, in the program's favour if bytes are passed to it. */
+/* Ends the kernel's work; the program becomes the owner if bytes are passed to it. */
 INLINE void end_turn(struct session *session, u32 passed_bytes)
 {
-	u64 begun = *(volatile u64 *)&session->turn;
-	u64 next = begun - TURN_BUSY;
+	u64 begun = *(volatile u64 *)&session->owner;
+	u64 next = begun - OWNER_BUSY;
 
-	next += passed_bytes ? (u64)passed_bytes << PASSED_SHIFT | TURN_PROGRAM : TURN_KERNEL;
-	__sync_val_compare_and_swap(&session->turn, begun, next);
+	next += passed_bytes ? (u64)passed_bytes << PASSED_SHIFT | OWNER_PROGRAM : OWNER_KERNEL;
+	__sync_val_compare_and_swap(&session->owner, begun, next);
 }
 
 SEC("sk_skb/verdict")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
 /* What the kernel and the program share of one switch's connection. src/session.rs has the same in Rust.
  *
- * Whose turn it is decides who may touch the rest: see `enum turn`.
+ * The owner alone may touch the rest: see `enum owner`.
  */
 #pragma once
 
@@ -25,8 +25,8 @@
 /* Nothing that is read or written as a whole at any place of a buffer is longer. */
 #define SLACK (CARRY_BYTES + 256)
 
-/* Who answers what comes next: the low two bits of `session.turn`. Above them is how many bytes were passed to the
- * program, so that it can give the turn back only if it has seen them all: one compare-and-exchange decides.
+/* Who answers what comes next: the low two bits of `session.owner`. Above them is how many bytes were passed to the
+ * program, so that it can hand over only if it has seen them all: one compare-and-exchange decides.
  *
  *            from_switch() begins          from_switch() has answered
  *   KERNEL ───────────────────────► BUSY ─────────────────────────────► KERNEL
@@ -34,13 +34,13 @@
  *      │ └──── the program gives ── PROGRAM ◄──┘
  *      └────── the program takes ────►│
  */
-enum turn {
-	TURN_PROGRAM,
-	TURN_KERNEL,
-	TURN_BUSY,
+enum owner {
+	OWNER_PROGRAM,
+	OWNER_KERNEL,
+	OWNER_BUSY,
 };
 
-#define TURN_MASK 3
+#define OWNER_MASK 3
 #define PASSED_SHIFT 2
 
 /* A place in the table of hosts: `Entry` of mac_table.rs. */
@@ -51,24 +51,24 @@ struct place {
 };
 
 struct session {
-	u64 turn;
+	u64 owner;
 
-	/* Set by the program before its first turn ends. */
+	/* Set by the program before it first hands over. */
 	u32 slot;
 	u32 version;         /* the wire version */
 	u64 clock_ns;        /* the kernel's monotonic clock when the table's clock was 0 */
 	u32 max_age_s;
 	u32 place_mask;      /* the number of places less one */
 
-	/* Whoever has the turn reads and writes these. */
+	/* The owner reads and writes these. */
 	u32 xid;             /* the last one used, without its sender */
 	u32 places_taken;
 	u32 carried;         /* so many bytes of a message that is not whole are at the front of `input` */
-	u32 is_fresh;        /* the kernel has answered nothing since it was given the turn */
-	u32 is_retired;      /* the program's: something came that only it can ever answer rightly, and it keeps the turn */
+	u32 is_fresh;        /* the kernel has answered nothing since it became the owner */
+	u32 is_retired;      /* the program's: something came that only it can ever answer rightly, and it stays the owner */
 
 	/* The kernel's alone. */
-	u32 write_seq;       /* where the socket's output stood when the turn was given */
+	u32 write_seq;       /* where the socket's output stood at the hand-over */
 	u32 unwritten_base;  /* low bits of `reply_bytes` at that time */
 	u32 padding;
 

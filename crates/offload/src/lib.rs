@@ -22,9 +22,9 @@
 //! ```text
 //!  switch ══► socket ──► from_switch() ───── what is not answered here ─────► Shard::serve
 //!                        bpf/learning_switch.bpf.c                            of the controller
-//!                           │ look_at_message: can all of this be answered?      │ Connection::take_turn
+//!                           │ look_at_message: can all of this be answered?      │ Connection::reclaim_from_kernel
 //!                           │ has_room: does the switch read?                    ▼
-//!                           │ answer_message: the table, the replies       KernelHalf for Link ──► Shared::take_turn
+//!                           │ answer_message: the table, the replies       KernelHalf for Link ──► Shared::reclaim
 //!                           ▼                                              link.rs                 session.rs
 //!                    session.replies ◄─────── memory that both see ─────────────►  SharedPlaces: the handler's table
 //!                           │
@@ -39,7 +39,7 @@
 //!    unchanged. The start of a message at its end is kept in `session.input`, and the next segment is appended to it.
 //! 2. **`answer_packet_in`** is `L2::packet_in`, `mac_table.h` is `mac_table.rs`, and `replies.h` is `exact.rs` of
 //!    `urtica-wire`, in C; tests compare both, byte by byte.
-//! 3. **Ownership.** One word of the session, `turn`, says who answers, the kernel or the program, and how many bytes were
+//! 3. **Ownership.** One word of the session, `owner`, says who answers, the kernel or the program, and how many bytes were
 //!    passed. A segment that is passed hands ownership to the program, which gives it back when it has handled all that it
 //!    was passed and has written all its replies: one compare-and-exchange that fails if more was passed meanwhile. Before
 //!    it writes anything of its own, such as an echo request, the program takes ownership. The owner alone uses the

@@ -19,7 +19,7 @@ pub(crate) struct Link {
     memory: Arc<Memory>,
     waker: Waker,
     attached: Option<Attached>,
-    /// What had been done in the kernel when the program last took its turn.
+    /// What had been done in the kernel when the program last became the owner.
     before: Done,
 }
 
@@ -127,12 +127,12 @@ impl KernelHalf for Link {
         shared
             .clock_ns
             .store(clock_ns_at(handover.started), Relaxed);
-        shared.give_turn(attached.read)
+        shared.hand_over(attached.read)
     }
 
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed {
         let shared = self.memory.shared();
-        shared.take_turn();
+        shared.reclaim();
         self.waker.clear();
         shared.take_fragment(input);
         let (before, now) = (self.before, Done::of(shared));

@@ -19,20 +19,20 @@ const INPUT_ROOM: usize = 32768;
 const REPLY_ROOM: usize = 65536;
 const SLACK: usize = CARRY_BYTES + 256;
 
-/// Whose turn it is: the low bits of [`Shared::turn`].
+/// Who owns the connection: the low bits of [`Shared::owner`].
 const PROGRAM: u64 = 0;
 const KERNEL: u64 = 1;
 const BUSY: u64 = 2;
-const TURN_MASK: u64 = 3;
+const OWNER_MASK: u64 = 3;
 const PASSED_SHIFT: u32 = 2;
 
-/// How often a turn that is about to end is asked for before the thread lets others run.
+/// How many times the owner is read while the kernel is busy, before the thread yields.
 const SPINS: u32 = 1000;
 
 /// All but the table, which is behind it.
 #[repr(C)]
 pub struct Shared {
-    turn: AtomicU64,
+    owner: AtomicU64,
     pub slot: AtomicU32,
     pub version: AtomicU32,
     pub clock_ns: AtomicU64,
@@ -64,39 +64,39 @@ const PLACES_AT: usize = size_of::<Shared>().next_multiple_of(64);
 pub const SESSION_BYTES: usize = PLACES_AT + MAX_PLACES * size_of::<MacEntry>();
 
 impl Shared {
-    /// Takes the turn: from now on the kernel passes what comes. Returns how many bytes it has passed so far.
-    pub fn take_turn(&self) -> u64 {
+    /// Makes the program the owner: from now on the kernel passes all input. Returns how many bytes it has passed so far.
+    pub fn reclaim(&self) -> u64 {
         for attempt in 0_u32.. {
-            let turn = self.turn.load(Acquire);
-            match turn & TURN_MASK {
-                PROGRAM => return turn >> PASSED_SHIFT,
+            let owner = self.owner.load(Acquire);
+            match owner & OWNER_MASK {
+                PROGRAM => return owner >> PASSED_SHIFT,
                 // It answers something on another core, or was interrupted there; that takes some microseconds.
                 BUSY if attempt < SPINS => std::hint::spin_loop(),
                 BUSY => std::thread::yield_now(),
                 _ => {
-                    let ours = turn - KERNEL + PROGRAM;
-                    let _ = self.turn.compare_exchange(turn, ours, AcqRel, Relaxed);
+                    let ours = owner - KERNEL + PROGRAM;
+                    let _ = self.owner.compare_exchange(owner, ours, AcqRel, Relaxed);
                 }
             }
         }
-        unreachable!("the loop ends only with the turn")
+        unreachable!("the loop ends only when the program is the owner")
     }
 
-    /// Whether it is the program's turn.
+    /// Whether the program is the owner.
     pub fn is_programs(&self) -> bool {
-        self.turn.load(Acquire) & TURN_MASK == PROGRAM
+        self.owner.load(Acquire) & OWNER_MASK == PROGRAM
     }
 
-    /// Gives the turn to the kernel, if it has passed `seen` bytes and not more. Returns whether it did.
-    pub fn give_turn(&self, seen: u64) -> bool {
+    /// Makes the kernel the owner, if it has passed `seen` bytes and not more. Returns whether it did.
+    pub fn hand_over(&self, seen: u64) -> bool {
         let ours = seen << PASSED_SHIFT | PROGRAM;
         let theirs = seen << PASSED_SHIFT | KERNEL;
-        self.turn
+        self.owner
             .compare_exchange(ours, theirs, AcqRel, Relaxed)
             .is_ok()
     }
 
-    /// Puts the beginning of a message where the kernel goes on with it. In the program's turn.
+    /// Puts the beginning of a message where the kernel goes on with it. While the program is the owner.
     pub fn set_fragment(&self, fragment: &[u8]) {
         for (byte, value) in self.input.iter().zip(fragment) {
             byte.store(*value, Relaxed);
@@ -104,7 +104,7 @@ impl Shared {
         self.carried.store(fragment.len() as u32, Relaxed);
     }
 
-    /// Appends the beginning of a message that the kernel has kept. In the program's turn.
+    /// Appends the beginning of a message that the kernel has kept. While the program is the owner.
     pub fn take_fragment(&self, to: &mut Vec<u8>) {
         let carried = self.carried.swap(0, Relaxed) as usize;
         to.extend(
@@ -142,7 +142,7 @@ impl Memory {
     }
 }
 
-/// The places of a table that the kernel sees as well. It is used in the program's turn alone.
+/// The places of a table that the kernel sees as well. It is used only while the program is the owner.
 pub struct SharedPlaces {
     memory: Arc<Memory>,
     count: usize,
@@ -162,8 +162,8 @@ impl Deref for SharedPlaces {
 
     fn deref(&self) -> &[MacEntry] {
         // SAFETY: the mapping has MAX_PLACES from here on, aligned to 64 bytes, and lives as long as self; `count` is not more.
-        // Any bytes are a MacEntry. The kernel writes there in its own turn alone, and a handler, which is all that
-        // holds this, runs in the program's: the exchange of the turn orders the one after the other.
+        // Any bytes are a MacEntry. The kernel writes there only while it is the owner, and a handler, which is all that
+        // holds this, runs only while the program is: the exchange of the owner orders the one after the other.
         unsafe { std::slice::from_raw_parts(self.memory.places(), self.count) }
     }
 }

@@ -1,4 +1,4 @@
-//! What wakes a program when its turn begins: a ring of the kernel's, of which only the positions are looked at.
+//! What wakes a program when it becomes the owner: a ring of the kernel's, of which only the positions are read.
 
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;

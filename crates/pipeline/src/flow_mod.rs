@@ -21,7 +21,7 @@ const FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM
 impl Pipeline {
     /// Carries out a flow mod, or nothing of it.
     ///
-    /// Entries that it deletes and whose flags ask for word of that are appended to `removed`. An entry that an add
+    /// Entries that it deletes and whose flags ask for a notification are appended to `removed`. An entry that an add
     /// replaces is not among them; its counters go on in the new one unless OFPFF_RESET_COUNTS is set (1.3.5 section
     /// 6.4). The buffer is the caller's affair.
     ///
@@ -170,7 +170,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Removes the entries of some tables that `goes` names; those whose flags ask for word of it are appended to
+    /// Removes the entries of some tables that `goes` names; those whose flags ask for a notification are appended to
     /// `removed`.
     pub(crate) fn remove_entries(
         &mut self,
@@ -198,7 +198,7 @@ impl Pipeline {
         }
     }
 
-    /// Removes the entries whose time has come; those whose flags ask for word of it are appended to `removed`.
+    /// Removes the entries whose time has come; those whose flags ask for a notification are appended to `removed`.
     pub fn expire(&mut self, now: Duration, removed: &mut Vec<RemovedEntry>) {
         if self.next_expiry.is_none_or(|next| next > now) {
             return self.follow_changes(0..0, removed);
@@ -242,7 +242,7 @@ fn with_reason(
     gone.map(move |entry| RemovedEntry { entry, reason })
 }
 
-/// Appends the entries whose flags ask for word of their end.
+/// Appends the entries whose flags ask for a notification.
 fn announce(gone: impl IntoIterator<Item = RemovedEntry>, removed: &mut Vec<RemovedEntry>) {
     let asks = |gone: &RemovedEntry| gone.entry.flags.contains(FlowModFlags::SEND_FLOW_REM);
     removed.extend(gone.into_iter().filter(asks));

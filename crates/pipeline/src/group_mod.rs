@@ -11,7 +11,7 @@ use urtica_wire::{
 
 impl Pipeline {
     /// Carries out a group mod, or nothing of it. Deleting a group deletes the entries that use it, which are
-    /// appended to `removed` where their flags ask for word of that. A group that is modified begins anew: with
+    /// appended to `removed` where their flags ask for a notification. A group that is modified begins anew: with
     /// counters of zero.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use urtica_wire::{
 
 impl Pipeline {
     /// Carries out a meter mod, or nothing of it. Deleting a meter deletes the entries that use it, which are
-    /// appended to `removed` where their flags ask for word of that. A meter that is modified begins anew.
+    /// appended to `removed` where their flags ask for a notification. A meter that is modified begins anew.
     ///
     /// # Errors
     /// The specification's error where a part of it is wrong.

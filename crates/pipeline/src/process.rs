@@ -309,7 +309,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Only packet-outs may ask for this (1.3.5 section 4.5), so that no packet goes round.
+    /// Only packet-outs may ask for this (1.3.5 section 4.5), so that no packet loops.
     fn submit_to_tables(&mut self, packet: &Packet) {
         let cause = self.cause;
         self.through_tables(packet.clone(), 0);

@@ -387,12 +387,12 @@ impl Discovery {
         )
     }
 
-    /// Whether a port has been judged to have no switch behind it. A port that came up lately is neither.
+    /// Whether a port has been classified as having no switch behind it. A port that came up lately is neither.
     pub fn is_host_port(&self, port: PortId) -> bool {
         self.port_role(port) == Some(PortRole::Host)
     }
 
-    /// Has a host's port be probed at once, where something speaks against what it was judged to be: a host comes in there
+    /// Has a host's port be probed at once, where something speaks against what it was classified as: a host comes in there
     /// that was at another port. It may have moved, or packets loop over a link that carried no probes for a while.
     ///
     /// At most ten times a second for each port; elsewhere it does nothing.

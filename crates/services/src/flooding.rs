@@ -28,7 +28,7 @@ const OUTPUTS: usize = 1024;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PortRole {
     /// It has come up lately: it may turn out to be anything.
-    Unjudged,
+    Unclassified,
     /// No switch of ours.
     Host,
     /// Another switch's port, and a link that is not up: only one way is known, it flaps, or it is refused.
@@ -73,7 +73,7 @@ impl FloodTree {
                 is_open: match seen.role {
                     PortRole::Host => true,
                     PortRole::Link => tree.is_flood_port(seen.port),
-                    PortRole::Unjudged | PortRole::Blocked => false,
+                    PortRole::Unclassified | PortRole::Blocked => false,
                 },
                 takes_floods: seen.takes_floods,
             };
@@ -218,7 +218,7 @@ mod tests {
             port(S1, 1, PortRole::Link),
             port(S1, 2, PortRole::Link),
             port(S1, 3, PortRole::Host),
-            port(S1, 4, PortRole::Unjudged),
+            port(S1, 4, PortRole::Unclassified),
             port(S1, 5, PortRole::Blocked),
             no_flood,
             port(S2, 1, PortRole::Link),

@@ -271,7 +271,7 @@ impl Hosts {
         }
     }
 
-    /// Whether a port has been judged to have no switch behind it: see
+    /// Whether a port has been classified as having no switch behind it: see
     /// [`Discovery::is_host_port`].
     pub fn is_host_port(&self, port: PortId) -> bool {
         self.0.discovery.is_host_port(port)

@@ -142,7 +142,7 @@ fn run<T: Kept>(variables: &[TVar<T>], program: &[Step]) -> Outcome {
     }
 }
 
-/// The judge: all variables, and copies of them for what may have to be taken back.
+/// The reference model: all variables, and copies of them for what may have to be taken back.
 #[derive(Clone, Debug, PartialEq)]
 struct Model {
     variables: [Content; VARIABLES],
@@ -329,7 +329,7 @@ proptest! {
 
 #[test]
 #[should_panic(expected = "must come before another")]
-fn the_judge_sees_a_cycle() {
+fn the_model_sees_a_cycle() {
     sorted(vec![
         BTreeSet::from([1]),
         BTreeSet::from([0]),
@@ -340,7 +340,7 @@ fn the_judge_sees_a_cycle() {
 /// Two transactions that each read what the other was about to write.
 #[test]
 #[should_panic(expected = "must come before another")]
-fn the_judge_sees_write_skew() {
+fn the_model_sees_write_skew() {
     let programs = [
         vec![Step::Read(0), Step::Write(1, 1)],
         vec![Step::Read(1), Step::Write(0, 1)],

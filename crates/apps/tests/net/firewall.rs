@@ -117,7 +117,7 @@ fn arriving(net: &mut Net, frames: &[Vec<u8>]) -> Vec<bool> {
 const NO_SSH_AND_DNS: &str = "deny tcp,tp_dst=22\ndeny tcp6,tp_dst=22\ndeny udp,tp_dst=53\ndeny udp6,tp_dst=53\ndefault allow";
 
 /// Sends fragments of denied and of allowed packets past these rules, and looks at what comes.
-fn judges_fragments(net: &mut Net) {
+fn checks_fragments(net: &mut Net) {
     assert!(pings(net, "h1", "h3"));
     for fragment in [ipv4_fragment, ipv6_fragment] {
         let udp = |port| fragment(ip_proto::UDP, (0, true, &to_port(port, 64)));
@@ -150,19 +150,19 @@ fn judges_fragments(net: &mut Net) {
 fn it_is_not_passed_by_fragmenting() {
     for apps in [GUARDED, &["discovery", "l2", "firewall"]] {
         let (_folder, _, options) = rules(NO_SSH_AND_DNS);
-        judges_fragments(&mut net_with("linear,3", apps, &options));
+        checks_fragments(&mut net_with("linear,3", apps, &options));
     }
 }
 
 #[test]
-fn it_is_not_passed_by_fragmenting_where_the_controller_judges() {
+fn it_is_not_passed_by_fragmenting_where_the_controller_checks() {
     let mut session = SessionConfig::default();
     session.versions = vec![Version::Of10];
     let controller = Controller::new()
         .session(session)
         .program(Firewall::new(NO_SSH_AND_DNS.parse().unwrap()));
     let controller = urtica_apps::add_all(controller, APPS, &options()).unwrap();
-    judges_fragments(&mut net_with_controller("linear,3", controller));
+    checks_fragments(&mut net_with_controller("linear,3", controller));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn new_rules_about_ports_count_for_fragments_as_well() {
     let mut net = net_with("linear,3", GUARDED, &options);
     fs::write(&file, NO_SSH_AND_DNS).unwrap();
     net.run_for(ms(1_100));
-    judges_fragments(&mut net);
+    checks_fragments(&mut net);
 }
 
 #[test]

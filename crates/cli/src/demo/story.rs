@@ -134,12 +134,12 @@ impl Story {
         let passed = lab.now() - self.begun_at;
         match self.scene.clone() {
             Scene::Joining => self.look_at_joining(lab, passed),
-            Scene::FirstPings if !lab.is_pinging() => self.judge_first_pings(lab),
-            Scene::LaterPings if !lab.is_pinging() => self.judge_later_pings(lab),
-            Scene::Traffic if passed >= WATCHED => self.judge_traffic(lab),
-            Scene::Cut(cut) if passed >= HEALED_WITHIN => self.judge_cut(lab, &cut),
-            Scene::PingsAroundIt(_) if !lab.is_pinging() => self.judge_pings(lab.pings()),
-            Scene::Repaired(cut) if passed >= WATCHED => self.judge_repair(lab, &cut),
+            Scene::FirstPings if !lab.is_pinging() => self.check_first_pings(lab),
+            Scene::LaterPings if !lab.is_pinging() => self.check_later_pings(lab),
+            Scene::Traffic if passed >= WATCHED => self.check_traffic(lab),
+            Scene::Cut(cut) if passed >= HEALED_WITHIN => self.check_cut(lab, &cut),
+            Scene::PingsAroundIt(_) if !lab.is_pinging() => self.check_pings(lab.pings()),
+            Scene::Repaired(cut) if passed >= WATCHED => self.check_repair(lab, &cut),
             Scene::NoLoop => vec![finding(
                 "torus,3,3 and ring,5 have loops: urtica demo --topology ring,5",
             )],
@@ -196,9 +196,9 @@ impl Story {
         ))]
     }
 
-    fn judge_first_pings(&mut self, lab: &Lab) -> Vec<Line> {
+    fn check_first_pings(&mut self, lab: &Lab) -> Vec<Line> {
         let mut findings = matrix(lab);
-        findings.extend(self.judge_pings(lab.pings()));
+        findings.extend(self.check_pings(lab.pings()));
         let median = lab
             .pings()
             .median_of_first()
@@ -209,8 +209,8 @@ impl Story {
         findings
     }
 
-    fn judge_later_pings(&mut self, lab: &Lab) -> Vec<Line> {
-        let mut findings = self.judge_pings(lab.pings());
+    fn check_later_pings(&mut self, lab: &Lab) -> Vec<Line> {
+        let mut findings = self.check_pings(lab.pings());
         let median = lab
             .pings()
             .median_of_all()
@@ -221,7 +221,7 @@ impl Story {
         findings
     }
 
-    fn judge_pings(&mut self, round: &PingRound) -> Vec<Line> {
+    fn check_pings(&mut self, round: &PingRound) -> Vec<Line> {
         self.all_is_well &= round.is_complete();
         vec![finding(format!(
             "{} of {} pings answered",
@@ -230,7 +230,7 @@ impl Story {
         ))]
     }
 
-    fn judge_traffic(&mut self, lab: &Lab) -> Vec<Line> {
+    fn check_traffic(&mut self, lab: &Lab) -> Vec<Line> {
         let figures = lab.figures();
         let lost = lab.lost_since(self.begun_at).count;
         self.all_is_well &= figures.packets_per_s > 0 && lost == 0;
@@ -248,7 +248,7 @@ impl Story {
         ]
     }
 
-    fn judge_cut(&mut self, lab: &Lab, cut: &Cut) -> Vec<Line> {
+    fn check_cut(&mut self, lab: &Lab, cut: &Cut) -> Vec<Line> {
         let losses = lab.lost_since(self.begun_at.saturating_sub(LOST_AFTER));
         let outage = losses
             .last_sent_at
@@ -269,7 +269,7 @@ impl Story {
             .collect()
     }
 
-    fn judge_repair(&mut self, lab: &Lab, cut: &Cut) -> Vec<Line> {
+    fn check_repair(&mut self, lab: &Lab, cut: &Cut) -> Vec<Line> {
         let is_found = lab.is_discovered(cut.link);
         let lost = lab.lost_since(self.begun_at).count;
         self.all_is_well &= is_found;

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use urtica_topology::spec::TopologySpec;
 
-    fn judge_spec(text: &str, ping_all: bool, available: u64) -> Result<Option<String>, String> {
+    fn check_spec(text: &str, ping_all: bool, available: u64) -> Result<Option<String>, String> {
         let spec: TopologySpec = text.parse().unwrap();
         let needed = bytes(&spec.plan().unwrap(), ping_all);
         assess(text, needed, ping_all, Some(available))
@@ -99,20 +99,20 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_and_what_is_large_is_told() {
         let machine = 16 << 30;
-        assert_eq!(judge_spec("torus,10,10", true, machine), Ok(None));
+        assert_eq!(check_spec("torus,10,10", true, machine), Ok(None));
         assert_eq!(
-            judge_spec("single,2000", true, machine),
+            check_spec("single,2000", true, machine),
             Ok(Some(
                 "single,2000 with --ping-all needs about 527 MB of memory".to_owned()
             ))
         );
         assert_eq!(
-            judge_spec("single,100000", true, machine),
+            check_spec("single,100000", true, machine),
             Err("single,100000 with --ping-all needs about 1192 GB of memory, and 16 GB are available; expected a smaller network, or \
                  one without --ping-all".to_owned())
         );
         assert_eq!(
-            judge_spec("single,100000", false, 100 << 20),
+            check_spec("single,100000", false, 100 << 20),
             Err("single,100000 needs about 422 MB of memory, and 100 MB are available; expected a smaller network".to_owned())
         );
     }

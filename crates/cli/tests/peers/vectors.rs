@@ -22,18 +22,18 @@ fn golden_messages_are_what_osken_makes() {
 #[test]
 fn osken_reads_golden_messages() {
     if require::all(&[PYTHON]) {
-        judge_golden_messages(PYTHON, "osken_check.py");
+        check_golden_messages(PYTHON, "osken_check.py");
     }
 }
 
 #[test]
 fn tshark_dissects_golden_messages() {
     if require::all(&["tshark", "python3"]) {
-        judge_golden_messages("python3", "tshark_check.py");
+        check_golden_messages("python3", "tshark_check.py");
     }
 }
 
-fn judge_golden_messages(python: &str, script: &str) {
+fn check_golden_messages(python: &str, script: &str) {
     for version in ["of10", "of13"] {
         let messages = File::open(format!("{GOLDEN}/{version}.jsonl"))
             .expect("golden messages are in the repository");

@@ -110,7 +110,7 @@ fn a_shard_that_ends_takes_the_controller_along_and_no_switch_is_left() {
     break_first_shard(running.network(), &mut switches[0], || {
         running.failure().is_some()
     });
-    told.recv_timeout(DEADLINE).expect("word of the end");
+    told.recv_timeout(DEADLINE).expect("the failure");
     for mut switch in switches {
         let mut rest = Vec::new();
         if let Err(error) = switch.read_to_end(&mut rest) {
@@ -125,7 +125,7 @@ fn a_shard_that_ends_takes_the_controller_along_and_no_switch_is_left() {
     );
     assert!(ended.contains("restart it"), "{ended}");
     running.on_failure(move || again.send(()).expect("the test listens"));
-    told.recv_timeout(DEADLINE).expect("word of it at once");
+    told.recv_timeout(DEADLINE).expect("the failure at once");
     let network = running.network().clone();
     assert_eq!(running.stop().expect_err("it has ended").to_string(), ended);
     assert_eq!(network.switches(), []);

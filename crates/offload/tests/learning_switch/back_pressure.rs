@@ -75,10 +75,10 @@ fn read_messages(socket: &mut TcpStream, count: usize) -> Vec<Header> {
 fn a_switch_that_never_reads_costs_a_bounded_amount_of_memory() {
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
-        // Whose turn it is when the flood begins is chance: until it was the kernel's.
+        // Who is the owner when the flood begins is chance: until it was the kernel.
         let mut runs = 0..50;
         while !falls_back(&kernel, version) {
-            runs.next().expect("now and then the kernel has its turn");
+            runs.next().expect("now and then the kernel is the owner");
         }
     }
 }
@@ -94,10 +94,10 @@ fn falls_back(kernel: &Kernel, version: Version) -> bool {
     socket.write_all(&introduction).unwrap();
     read_messages(&mut socket, 1);
     let counters = controller.network().counters(DatapathId(1)).unwrap();
-    // The kernel has its turn once nothing is left to do for the program, and is asked what it did now and then.
+    // The kernel becomes the owner once nothing is left to do for the program, and is asked what it did now and then.
     let start = Instant::now();
     while counters.answered_in_kernel.get() == 0 {
-        assert!(start.elapsed() < PATIENCE, "the kernel never had its turn");
+        assert!(start.elapsed() < PATIENCE, "the kernel never was the owner");
         socket.write_all(&packet_in(version)).unwrap();
         read_messages(&mut socket, 1);
     }

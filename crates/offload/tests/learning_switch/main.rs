@@ -3,8 +3,8 @@
 //! Needs root and a kernel that takes the programs; without, each test says so in a line, and with CI=true it fails.
 
 mod back_pressure;
+mod owners;
 mod packets;
 mod same_replies;
 mod support;
 mod switch;
-mod turns;

@@ -10,7 +10,7 @@
 //!
 //! ```text
 //!             a probe heard, or its own was                    both heard each other, and not flapping
-//!  unjudged ───────────────────────────────► link port, blocked ◄───────────────────────────► link
+//!  unclassified ───────────────────────────► link port, blocked ◄───────────────────────────► link
 //!   │   ▲ ▲                                      │
 //!   │   │ └──────────────────────────────────────┘ neither any more: port or switch down, or time-out
 //!   │   │ port up
@@ -40,7 +40,7 @@ use urtica_wire::{DatapathId, MacAddr, Port, PortConfig, PortNo, PortState as Po
 /// what else happens.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// After which shares of the settle time an unjudged port gets another probe: 9 ms, 38 ms and 150 ms where that is 0.3 s. A
+/// After which shares of the settle time an unclassified port gets another probe: 9 ms, 38 ms and 150 ms where that is 0.3 s. A
 /// switch that has just joined may lose the first ones: a cache of its own may go on dropping what was dropped before there
 /// were entries, until it is looked through.
 const ASK_AGAIN_AT: [u32; 3] = [32, 8, 2];
@@ -94,9 +94,9 @@ struct PortState {
     place: u32,
     /// Stamps below this were sent before the port came up.
     first_stamp: u64,
-    /// When it is to be judged; `None` once it has been.
-    judged_at: Option<Instant>,
-    /// Whether it was once judged to be a host's.
+    /// When it is to be classified; `None` once it has been.
+    classify_at: Option<Instant>,
+    /// Whether it was once classified as a host's.
     was_host: bool,
     /// Whether it is to be neither a link's nor a host's until it has been down.
     is_blocked: bool,
@@ -126,10 +126,10 @@ struct Heard {
 enum Timer {
     /// The port's regular probe.
     Probe(PortId),
-    /// Asks an unjudged port once more: which of [`ASK_AGAIN_AT`] it is.
+    /// Asks an unclassified port once more: which of [`ASK_AGAIN_AT`] it is.
     AskAgain(PortId, usize),
     /// Has the port been quiet, and is the link one way only?
-    Judge(PortId),
+    Classify(PortId),
     /// Has what the port heard grown too old?
     Expire(PortId),
     /// A link is not held down any longer, or has been quiet for so long that nothing needs to be remembered.
@@ -143,7 +143,7 @@ impl PortState {
             takes_floods: takes_floods(port),
             place,
             first_stamp,
-            judged_at: None,
+            classify_at: None,
             was_host: false,
             is_blocked: false,
             heard: None,
@@ -168,10 +168,10 @@ impl PortState {
     }
 
     fn role(&self) -> PortRole {
-        match (self.link, self.judged_at) {
+        match (self.link, self.classify_at) {
             (Some(_), _) => PortRole::Link,
             (None, _) if self.is_blocked || self.is_link_port() => PortRole::Blocked,
-            (None, Some(_)) => PortRole::Unjudged,
+            (None, Some(_)) => PortRole::Unclassified,
             (None, None) => PortRole::Host,
         }
     }
@@ -218,7 +218,7 @@ impl Links {
     /// that only where links carry both ways.
     fn doubt_ports_of_others(&mut self, joined: DatapathId, now: Instant) {
         let others = self.ports.iter_mut().filter(|(id, port)| {
-            let is_doubtful = matches!(port.role(), PortRole::Host | PortRole::Unjudged);
+            let is_doubtful = matches!(port.role(), PortRole::Host | PortRole::Unclassified);
             id.switch != joined && is_doubtful && !is_local(**id)
         });
         for (id, port) in others {
@@ -334,7 +334,7 @@ impl Links {
             match timer {
                 Timer::Probe(port) => self.probe_regularly(port, now),
                 Timer::AskAgain(port, _) => self.ask_again(port, now),
-                Timer::Judge(port) => self.judge(port, now),
+                Timer::Classify(port) => self.classify(port, now),
                 Timer::Expire(port) => self.expire(port, now),
                 Timer::Damping(a, b) => self.release(a, b, now),
             }
@@ -440,7 +440,11 @@ impl Links {
     }
 
     fn cancel_timers(&mut self, port: PortId) {
-        for timer in [Timer::Probe(port), Timer::Judge(port), Timer::Expire(port)] {
+        for timer in [
+            Timer::Probe(port),
+            Timer::Classify(port),
+            Timer::Expire(port),
+        ] {
             self.timers.cancel(timer);
         }
         for which in 0..ASK_AGAIN_AT.len() {
@@ -470,12 +474,12 @@ impl Links {
         }
     }
 
-    /// What is known of the port has changed: it is judged when it has had time for probes.
+    /// What is known of the port has changed: it is classified when it has had time for probes.
     fn settle(&mut self, id: PortId, now: Instant) {
-        let judged_at = now + self.config.settle_time;
+        let classify_at = now + self.config.settle_time;
         if let Some(port) = self.ports.get_mut(&id) {
-            port.judged_at = Some(judged_at);
-            self.timers.set(Timer::Judge(id), judged_at);
+            port.classify_at = Some(classify_at);
+            self.timers.set(Timer::Classify(id), classify_at);
             for (which, share) in ASK_AGAIN_AT.into_iter().enumerate() {
                 let at = now + self.config.settle_time / share;
                 self.timers.set(Timer::AskAgain(id, which), at);
@@ -614,7 +618,7 @@ impl Links {
         for link in both_ways(a, b) {
             if let Some(port) = self.ports.get_mut(&link.from) {
                 port.link = Some(link.to);
-                port.judged_at = None;
+                port.classify_at = None;
             }
             self.events.push_back(DiscoveryEvent::LinkUp(link));
         }
@@ -644,19 +648,20 @@ impl Links {
     }
 
     fn ask_again(&mut self, port: PortId, now: Instant) {
-        let is_unsure =
-            |state: &PortState| state.judged_at.is_some_and(|at| now < at) && state.link.is_none();
+        let is_unsure = |state: &PortState| {
+            state.classify_at.is_some_and(|at| now < at) && state.link.is_none()
+        };
         if self.ports.get(&port).is_some_and(is_unsure) {
             self.send_probe(port, now);
         }
     }
 
-    fn judge(&mut self, id: PortId, now: Instant) {
-        let is_due = |port: &&mut PortState| port.judged_at.is_some_and(|at| at <= now);
+    fn classify(&mut self, id: PortId, now: Instant) {
+        let is_due = |port: &&mut PortState| port.classify_at.is_some_and(|at| at <= now);
         let Some(port) = self.ports.get_mut(&id).filter(is_due) else {
             return;
         };
-        port.judged_at = None;
+        port.classify_at = None;
         if !port.is_link_port() {
             port.was_host = true;
             self.has_new_ports = true;

@@ -116,12 +116,12 @@ impl Prober {
             return None;
         }
         Some(match LldpView::new(frame.payload()) {
-            Ok(lldp) => self.judge(&lldp),
+            Ok(lldp) => self.check(&lldp),
             Err(_) => Sighting::Foreign,
         })
     }
 
-    fn judge(&self, lldp: &LldpView) -> Sighting {
+    fn check(&self, lldp: &LldpView) -> Sighting {
         let claimed = claimed_port(lldp);
         match (claimed, authenticator(lldp)) {
             (Some(from), Some((stamp, tag))) => {

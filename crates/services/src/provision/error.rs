@@ -98,7 +98,7 @@ pub enum ProvisionError {
         /// How many may be.
         max_flows: usize,
     },
-    /// A transaction may run again or be in vain, and what it has asked for would be done nevertheless.
+    /// A transaction may run again or fail, and what it has asked for would be done nevertheless.
     #[error(
         "paths cannot be provisioned inside a transaction; have it return the flow, and provision that afterwards"
     )]

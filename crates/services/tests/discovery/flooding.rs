@@ -136,7 +136,7 @@ fn a_switch_that_joins_late_closes_no_loop() {
 fn roles_say_what_is_behind_ports() {
     let mut mesh = Mesh::new(config(), Version::Of13, hub).ring(3);
     let role = |mesh: &Mesh, port_no| mesh.discovery.port_role(port(1, port_no));
-    assert_eq!(role(&mesh, 3), Some(PortRole::Unjudged));
+    assert_eq!(role(&mesh, 3), Some(PortRole::Unclassified));
     mesh.pass(SECOND);
     assert_eq!(role(&mesh, 1), Some(PortRole::Link));
     assert_eq!(role(&mesh, 3), Some(PortRole::Host));

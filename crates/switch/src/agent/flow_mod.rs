@@ -1,4 +1,4 @@
-//! Flow mods, in both versions' meanings, and word of entries that are gone.
+//! Flow mods, in both versions' meanings, and notifications of removed entries.
 
 use super::requests::Request;
 use crate::Switch;
@@ -46,7 +46,7 @@ impl Switch {
     }
 }
 
-/// Word of an entry that is gone. 1.0 does not tell tables, hard timeouts, and groups.
+/// The message about a removed entry. 1.0's lacks table, hard timeout and groups.
 pub(super) fn flow_removed(
     version: Version,
     removed: &RemovedEntry,

@@ -1,4 +1,4 @@
-//! Flow mods in both versions' meanings, and word of entries that are gone.
+//! Flow mods in both versions' meanings, and notifications of removed entries.
 
 use crate::support::{Bench, frame, mac};
 use std::time::Duration;

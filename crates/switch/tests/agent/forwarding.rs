@@ -11,7 +11,7 @@ use urtica_wire::{
     Version,
 };
 
-/// The plain one is the judge.
+/// The plain one is the reference model.
 fn ways() -> [Forwarding; 3] {
     [
         Forwarding::Plain,

@@ -336,11 +336,11 @@ fn a_quiet_port_becomes_a_hosts_after_the_settle_time() {
     let port = port_id(1, 1);
     world.join(1);
     world.pass(299 * MS);
-    assert_eq!(world.role(port), Some(PortRole::Unjudged));
+    assert_eq!(world.role(port), Some(PortRole::Unclassified));
     let probes = world.sent.iter().filter(|(_, probe)| probe.from == port);
     assert!(
         probes.count() >= 4,
-        "a port is asked four times before it is judged"
+        "a port is asked four times before it is classified"
     );
     world.pass(MS);
     assert_eq!(world.role(port), Some(PortRole::Host));

@@ -1,4 +1,4 @@
-//! Kernel and program on one connection: each in its turn.
+//! Kernel and program on one connection: one owner at a time.
 
 use crate::packets::Packet;
 use crate::support::kernel;
