@@ -78,8 +78,9 @@ impl Replay {
     #[inline]
     pub fn receive(&mut self, mut take: impl FnMut(&Cell)) {
         let replayed = BURST - usize::from(self.probe.is_some());
+        let memory: &[u8] = &self.cells.memory;
         for _ in 0..replayed {
-            let cell = self.cells.memory[self.next * CELL_SIZE..].first_chunk();
+            let cell = memory[self.next * CELL_SIZE..].first_chunk();
             take(cell.expect("the memory has whole cells"));
             self.next += 1;
             if self.next == self.cells.count {
