@@ -38,7 +38,7 @@ use std::time::Duration;
 use urtica_controller::{
     Background, EntryOptions, Network, Ports, Program, Switch, SwitchHandler, SwitchInfo,
 };
-use urtica_services::{Discovery, Flow, HostEvent, Hosts, Provisioner};
+use urtica_services::{Discovery, Flow, HostEvent, Hosts, Provisioner, is_provisioned};
 use urtica_topology::{Path, PortId, k_shortest};
 use urtica_wire::{
     Action, FlowMod, MacAddr, Message, PacketIn, Port, PortConfig, PortFeatures, PortState, Version,
@@ -46,6 +46,7 @@ use urtica_wire::{
 
 /// What marks the entries that send flows with a demand to the controller: `ubandwd` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0ubandwd");
+const _: () = assert!(!is_provisioned(COOKIE));
 
 /// Of entries for all that one host sends to another: above those of programs that just forward.
 const PAIR_PRIORITY: u16 = 0x9000;

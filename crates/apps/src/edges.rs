@@ -42,13 +42,14 @@ use sweeper::{Sweeper, delete};
 use urtica_controller::{
     Background, EntryOptions, IDLE_5S, Network, Program, Switch, SwitchHandler, SwitchInfo,
 };
-use urtica_services::{Discovery, FloodTree, PortRole, Routes};
+use urtica_services::{Discovery, FloodTree, PortRole, Routes, is_provisioned};
 use urtica_state::Snapshot;
 use urtica_topology::{NextHops, PortId, Topology};
 use urtica_wire::{DatapathId, ErrorMessage, MacAddr, Match, PacketIn, PortNo};
 
 /// What marks the program's entries: `ulearns` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0ulearns");
+const _: () = assert!(!is_provisioned(COOKIE));
 
 /// Goes when no packet came for five seconds.
 const ENTRY: EntryOptions = EntryOptions {

@@ -56,7 +56,7 @@ use urtica_controller::{
     Background, EntryOptions, Network, OWN_COOKIE_BITS, Program, Reply, RequestError, Switch,
     SwitchHandler, SwitchInfo,
 };
-use urtica_services::{HostEvent, Hosts, LeftReason, Routes};
+use urtica_services::{HostEvent, Hosts, LeftReason, Routes, is_provisioned};
 use urtica_state::Snapshot;
 use urtica_topology::{Path, PortId};
 use urtica_wire::packet::Headers;
@@ -66,8 +66,9 @@ use urtica_wire::{
     PacketOut, PortNo, PortStatus, VLAN_PRESENT,
 };
 
-/// What marks the program's entries: `uroutes` in ASCII.
-const COOKIE: u64 = u64::from_be_bytes(*b"\0uroutes");
+/// What marks the program's entries: `routing` in ASCII.
+const COOKIE: u64 = u64::from_be_bytes(*b"\0routing");
+const _: () = assert!(!is_provisioned(COOKIE));
 
 /// What the cookie of a path's first entry has besides. Its switch tells when it is gone, and a 1.0 switch says which cookie an
 /// entry has, but not whether it tells of it.

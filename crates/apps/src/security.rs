@@ -45,7 +45,7 @@ use urtica_controller::{
     Background, EntryOptions, Network, Program, RequestError, Stage, Switch, SwitchHandler,
     SwitchInfo,
 };
-use urtica_services::Discovery;
+use urtica_services::{Discovery, is_provisioned};
 use urtica_state::Snapshot;
 use urtica_topology::PortId;
 use urtica_wire::packet::{Headers, ether_type, ip_proto};
@@ -54,8 +54,9 @@ use urtica_wire::{
     Version,
 };
 
-/// What marks the program's entries: `urticas` in ASCII.
-const COOKIE: u64 = u64::from_be_bytes(*b"\0urticas");
+/// What marks the program's entries: `usecure` in ASCII.
+const COOKIE: u64 = u64::from_be_bytes(*b"\0usecure");
+const _: () = assert!(!is_provisioned(COOKIE));
 
 /// Of entries that drop.
 const DROP_PRIORITY: u16 = 0xff00;

@@ -53,7 +53,7 @@ pub use hosts::{ConflictPolicy, EVENT_INTERVAL, Host, HostEvent, Hosts, HostsCon
 pub use neighbour_proxy::{NeighbourProxy, NeighbourProxyConfig, NeighbourProxyCounts};
 pub use provision::{
     COOKIE_TAG, COOKIE_TAG_MASK, Flow, Outcome, ProvisionConfig, ProvisionCounts, ProvisionError,
-    Provisioned, Provisioner, Provisioning, Removing,
+    Provisioned, Provisioner, Provisioning, Removing, is_provisioned,
 };
 pub use routes::{NoPath, Routes};
 pub use urtica_controller::Events;

@@ -59,7 +59,9 @@ pub const COOKIE_TAG: u64 = 0x7572 << 40;
 /// The bits of a cookie that [`COOKIE_TAG`] is in.
 pub const COOKIE_TAG_MASK: u64 = 0xffff << 40;
 
-fn has_our_tag(cookie: u64) -> bool {
+/// Whether a cookie is one of a [`Provisioner`]'s, which deletes entries that have such a cookie and belong to none of its
+/// paths. A program that chooses cookies of its own takes care that this is `false` for them.
+pub const fn is_provisioned(cookie: u64) -> bool {
     // 1.0 has all ones where there is no cookie; they have another tag.
     cookie & COOKIE_TAG_MASK == COOKIE_TAG
 }
@@ -334,7 +336,7 @@ impl SwitchHandler for Handler {
     }
 
     fn flow_removed(&mut self, switch: &mut Switch, removed: &FlowRemoved) {
-        if has_our_tag(removed.cookie) {
+        if is_provisioned(removed.cookie) {
             switch.consume();
             self.0
                 .lose_entry(switch.datapath_id(), removed.cookie & OWN_COOKIE_BITS);

@@ -19,6 +19,7 @@ use std::time::Duration;
 use urtica_controller::{
     Background, EntryOptions, NetworkEvent, PendingReply, Reply, RequestError,
 };
+use urtica_services::is_provisioned;
 use urtica_state::Snapshot;
 use urtica_wire::{
     Action, CONTROLLER_NO_BUFFER, ConfigFlags, DatapathId, FlowMod, Instruction, List, Match,
@@ -30,6 +31,7 @@ const COOKIE: u64 = u64::from_be_bytes(*b"\0uwalled");
 
 /// What marks the entry that sends everything to the controller: `urticafg` in ASCII.
 const GUARD_COOKIE: u64 = u64::from_be_bytes(*b"\0uguards");
+const _: () = assert!(!is_provisioned(COOKIE) && !is_provisioned(GUARD_COOKIE));
 
 /// Of the entry that sends everything to the controller.
 const GUARD_PRIORITY: u16 = u16::MAX;

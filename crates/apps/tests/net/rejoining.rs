@@ -11,8 +11,8 @@ use urtica_net::{Datagrams, FlowReport, Net, PingReport};
 use urtica_services::{Discovery, Hosts, HostsConfig, Routes};
 use urtica_wire::{FlowModCommand, Message, Version, split_frame};
 
-/// Routing's mark: `uroutes`, after a byte that tells entries apart.
-const COOKIE: u64 = u64::from_be_bytes(*b"\0uroutes");
+/// Routing's mark: `routing`, after a byte that tells entries apart.
+const COOKIE: u64 = u64::from_be_bytes(*b"\0routing");
 
 /// How long a controller is away.
 const AWAY: Duration = Duration::from_secs(3);

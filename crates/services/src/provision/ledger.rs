@@ -1,7 +1,7 @@
 //! What is provisioned, and on which switches: no network, no clock.
 
 use super::flow::{Flow, PathEntry, Place};
-use super::{COOKIE_TAG, ProvisionError, has_our_tag};
+use super::{COOKIE_TAG, ProvisionError, is_provisioned};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use urtica_wire::DatapathId;
@@ -314,7 +314,9 @@ impl Ledger {
     /// path is about to put another in its place.
     pub fn is_stale(&self, cookie: u64, place: &Place, is_by_place: bool) -> bool {
         let holder = self.places.get(place);
-        if !has_our_tag(cookie) || is_by_place && holder.is_some_and(|path| self.is_wanted(*path)) {
+        if !is_provisioned(cookie)
+            || is_by_place && holder.is_some_and(|path| self.is_wanted(*path))
+        {
             return false;
         }
         let switch = place.switch();
