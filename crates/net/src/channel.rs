@@ -7,7 +7,7 @@
 //! **How.** A connection has a number, and so has everything under way: what is left of an old connection means nothing to the next.
 
 use crate::Draw;
-use crate::kernel::to_ns;
+use crate::kernel::{Way, to_ns};
 use crate::pipe::Pipe;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -42,13 +42,6 @@ impl Default for ChannelConfig {
             connect_within: Duration::from_millis(100),
         }
     }
-}
-
-/// Whom bytes are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    ToSwitch,
-    ToController,
 }
 
 /// Both sides of one switch's channel, and what is under way.

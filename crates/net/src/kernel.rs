@@ -1,11 +1,17 @@
 //! What all parts of a network share: time, agenda, the seed, and who looks on.
 
 use crate::agenda::Agenda;
-use crate::channel::Way;
 use crate::frame::Spare;
 use crate::watch::{Event, Watcher};
 use crate::{Draw, HostId, LinkId, SwitchId};
 use std::time::Duration;
+
+/// Whom bytes of a control channel are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    ToSwitch,
+    ToController,
+}
 
 /// What can be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use super::{Net, NetError};
 use crate::SwitchId;
-use crate::channel::{Content, Delays, Segment, Side, Way};
-use crate::kernel::{Due, to_ns};
+use crate::channel::{Content, Delays, Segment, Side};
+use crate::kernel::{Due, Way, to_ns};
 use crate::watch::Event;
 use std::time::Duration;
 use urtica_controller::{ConnectionError, Controller, Embedded, Network};
