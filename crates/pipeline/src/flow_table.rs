@@ -24,6 +24,7 @@ use crate::classifier::{Classifier, Rank};
 use crate::removed_entry::RemovedEntry;
 use crate::{EntryMatch, FlowEntry, Packet};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -112,6 +113,33 @@ impl FlowTable {
     /// The entries and their places, in their order.
     pub(crate) fn ranked(&self) -> impl ExactSizeIterator<Item = (Rank, &Arc<FlowEntry>)> {
         self.entries.iter().map(|(&rank, entry)| (rank, entry))
+    }
+
+    /// The entries behind a place, or all, and their places, in their order.
+    pub(crate) fn ranked_behind(
+        &self,
+        place: Option<Rank>,
+    ) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
+        let start = place.map_or(Bound::Unbounded, Bound::Excluded);
+        let behind = self.entries.range((start, Bound::Unbounded));
+        behind.map(|(&rank, entry)| (rank, entry))
+    }
+
+    /// How many entries were ever added.
+    pub(crate) fn added_count(&self) -> u64 {
+        self.added
+    }
+
+    /// The entries that a match includes, and their places, in their order, where no more than `max` have to be looked at for
+    /// that.
+    pub(crate) fn select_few(
+        &self,
+        match_: &EntryMatch,
+        max: usize,
+    ) -> Option<Vec<(Rank, Arc<FlowEntry>)>> {
+        let may_be_few = self.classifier.tuple_count() <= max
+            && self.classifier.within(match_).nth(max).is_none();
+        may_be_few.then(|| self.select_ranked(Scope::Within(match_), |_| true))
     }
 
     /// The entry of the highest priority with this very match.

@@ -55,6 +55,7 @@ mod fields;
 mod flow_hash;
 mod flow_mod;
 mod flow_table;
+mod flow_walk;
 mod group;
 mod group_buckets;
 mod group_mod;
@@ -79,6 +80,7 @@ pub use fast::{
 };
 pub use features::TableFeatureIds;
 pub use flow_table::FlowTable;
+pub use flow_walk::FlowWalk;
 pub use group::{Bucket, Group, Groups, MAX_BUCKETS, MAX_CHAIN};
 pub use meter::{Band, MAX_BANDS, METER_MAX, Meter, MeterVerdict, Meters};
 pub use packet::Packet;

@@ -267,7 +267,8 @@ impl Runner {
                 self.tick();
             }
             self.send_output();
-            let timeout = self.timeout(is_busy);
+            let has_more = self.switch.poll_output(self.now());
+            let timeout = self.timeout(is_busy || has_more);
             wait(&self.epoll, &mut events, timeout).map_err(RunError::io("wait for events"))?;
             for event in &events {
                 match Source::from_data(event.data.u64()) {
@@ -557,10 +558,10 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
     use std::thread::JoinHandle;
     use urtica_wire::{
-        Action, BufferId, CONTROLLER_NO_BUFFER, FlowMod, FlowModCommand, Instruction, List,
-        MacAddr, Match, Message, MultipartFlags, MultipartReplyBody, MultipartRequest,
-        MultipartRequestBody, OxmField, PacketOut, PortConfig, PortFeatures, PortMod, PortNo,
-        PortState, Version, split_frame,
+        Action, BufferId, CONTROLLER_NO_BUFFER, FlowMod, FlowModCommand, FlowStatsRequest,
+        Instruction, List, MacAddr, Match, Message, MultipartFlags, MultipartReplyBody,
+        MultipartRequest, MultipartRequestBody, OxmField, PacketOut, PortConfig, PortFeatures,
+        PortMod, PortNo, PortState, Version, split_frame,
     };
 
     /// The first byte of OpenFlow 1.3's messages, and the type of the first.
@@ -755,6 +756,35 @@ mod tests {
             self.say(&Message::BarrierRequest);
             self.hear(|message| matches!(message, Message::BarrierReply).then_some(()));
         }
+    }
+
+    #[test]
+    fn long_replies_arrive_whole() {
+        const ENTRIES: u64 = 2000;
+        let (_running, _hosts, mut controller) = two_threads();
+        for number in 0..ENTRIES {
+            controller.say(&Message::FlowMod(FlowMod {
+                match_: Match::any().with_exact(OxmField::EthDst, 0x0200_0000_0000 + number),
+                ..FlowMod::default()
+            }));
+        }
+        for _ in 0..2 {
+            controller.say(&Message::MultipartRequest(MultipartRequest {
+                flags: MultipartFlags::empty(),
+                body: MultipartRequestBody::Flow(FlowStatsRequest::default()),
+            }));
+        }
+        controller.say(&Message::BarrierRequest);
+        let told = std::cell::Cell::new(0);
+        controller.hear(|message| {
+            if let Message::MultipartReply(reply) = message {
+                if let MultipartReplyBody::Flow(rows) = &reply.body {
+                    told.set(told.get() + rows.iter().count() as u64);
+                }
+            }
+            matches!(message, Message::BarrierReply).then_some(())
+        });
+        assert_eq!(told.get(), 2 * ENTRIES);
     }
 
     /// A switch with four ports on two threads, and its controller.

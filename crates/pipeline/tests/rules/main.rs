@@ -12,3 +12,4 @@ mod refusals;
 mod sequences;
 mod support;
 mod tables;
+mod walks;
