@@ -38,7 +38,7 @@ const BURSTS: usize = 8;
 /// How often the switch is told the time.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often ports are asked that have nothing to watch.
+/// How often ports are asked that have nothing to watch, or have frames for which they had no room.
 const ASK: Duration = Duration::from_millis(1);
 
 /// The most that is read from one controller in one iteration.
@@ -329,7 +329,7 @@ impl Runner {
     }
 
     fn timeout(&self, is_busy: bool) -> Duration {
-        match (is_busy, self.has_silent_ports) {
+        match (is_busy, self.has_silent_ports || self.switch.has_unsent()) {
             (true, _) => Duration::ZERO,
             (false, true) => ASK,
             (false, false) => self.next_tick.saturating_sub(self.now()),
@@ -755,6 +755,78 @@ mod tests {
             }));
             self.say(&Message::BarrierRequest);
             self.hear(|message| matches!(message, Message::BarrierReply).then_some(()));
+        }
+    }
+
+    /// A port that keeps what it is given through the first flushes, as one whose socket has no room.
+    struct Stubborn {
+        port: MemoryPort,
+        kept: Vec<Vec<u8>>,
+        refusals: usize,
+    }
+
+    impl PortIo for Stubborn {
+        fn name(&self) -> &str {
+            self.port.name()
+        }
+
+        fn hw_addr(&self) -> MacAddr {
+            self.port.hw_addr()
+        }
+
+        fn is_up(&self) -> bool {
+            self.port.is_up()
+        }
+
+        fn speed_kbps(&self) -> u32 {
+            0
+        }
+
+        fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+            self.port.receive(max, handle)
+        }
+
+        fn send(&mut self, frame: &[u8]) -> bool {
+            self.kept.push(frame.to_vec());
+            true
+        }
+
+        fn flush(&mut self) {
+            if self.refusals > 0 {
+                self.refusals -= 1;
+                return;
+            }
+            for frame in self.kept.drain(..) {
+                self.port.send(&frame);
+            }
+            self.port.flush();
+        }
+
+        fn has_unsent(&self) -> bool {
+            !self.kept.is_empty()
+        }
+
+        fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
+            self.port.as_fd()
+        }
+    }
+
+    #[test]
+    fn frames_that_a_port_keeps_leave_without_other_traffic() {
+        for threads in 0..=2 {
+            let (mut switch, mut hosts) = with_hosts(crate::FailMode::Standalone, 1);
+            let mac = MacAddr::new([2, 0, 0, 0, 1, 2]);
+            let (port, mut host) = memory::pair(("port", mac), ("host", mac), 4096);
+            let stubborn = Stubborn {
+                port,
+                kept: Vec::new(),
+                refusals: 3,
+            };
+            switch.add_port(PortNo(2), Box::new(stubborn), Duration::ZERO);
+            let (_running, _) = start_with(switch, &[], threads);
+            hosts[0].send(&frame(100, 7));
+            hosts[0].flush();
+            assert_eq!(receive(&mut host, 1), [frame(100, 7)]);
         }
     }
 

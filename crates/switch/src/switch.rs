@@ -186,6 +186,12 @@ impl Switch {
         polled.may_have_more
     }
 
+    /// Whether a port has frames for which it had no room: then [`Switch::poll_ports`] should be called again soon, although none
+    /// come in.
+    pub fn has_unsent(&self) -> bool {
+        self.forwarder.ports.has_unsent()
+    }
+
     /// The ports' numbers and back ends, to watch.
     pub fn ports(&self) -> impl Iterator<Item = (PortNo, &dyn PortIo)> {
         let ports = self.forwarder.ports.iter();
