@@ -1,8 +1,10 @@
 //! Flow mods: adding, changing and deleting entries, and their expiry (1.3.5 sections 5.5, 6.4, 7.3.4.1).
 
+use crate::classifier::Rank;
 use crate::counters::{EntryCounters, LinkedCounters};
 use crate::flow_table::{Counts, Scope};
 use crate::{EntryMatch, FlowEntry, FlowTable, Instructions, Pipeline, RemovedEntry};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -170,20 +172,19 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Removes the entries of some tables that `goes` names; those whose flags ask for a notification are appended to
-    /// `removed`.
+    /// Removes the entries whose places in each table `places` tells; those whose flags ask for a notification are appended
+    /// to `removed`.
     pub(crate) fn remove_entries(
         &mut self,
-        tables: Range<usize>,
         reason: FlowRemovedReason,
         removed: &mut Vec<RemovedEntry>,
-        goes: impl Fn(&FlowEntry) -> bool,
+        places: impl Fn(&FlowTable) -> BTreeSet<Rank>,
     ) {
-        for table in &mut self.tables[tables.clone()] {
-            let gone = table.remove(Scope::Every, &goes);
+        for table in &mut self.tables {
+            let gone = table.remove_at(places(table).into_iter());
             announce(with_reason(gone, reason), removed);
         }
-        self.follow_changes(tables, removed);
+        self.follow_changes(0..self.tables.len(), removed);
     }
 
     fn delete(

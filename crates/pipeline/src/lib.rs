@@ -66,6 +66,7 @@ mod packet;
 mod pipeline;
 mod prerequisites;
 mod process;
+mod references;
 mod removed_entry;
 mod rewrite;
 mod stats;

@@ -55,8 +55,8 @@ impl Pipeline {
         ids: RangeInclusive<u32>,
         now: Duration,
     ) -> impl Iterator<Item = GroupStats<'static>> {
-        let groups = self.groups.groups.range(ids);
-        groups.map(move |(&id, group)| group.to_stats(id, self.group_ref_count(id), now))
+        let groups = self.groups.range(ids);
+        groups.map(move |(id, group)| group.to_stats(id, self.group_ref_count(id), now))
     }
 
     /// The types and buckets of all groups.
@@ -69,8 +69,8 @@ impl Pipeline {
         &self,
         ids: RangeInclusive<u32>,
     ) -> impl Iterator<Item = GroupDesc<'static>> {
-        let groups = self.groups.groups.range(ids);
-        groups.map(|(&id, group)| group.to_desc(id))
+        let groups = self.groups.range(ids);
+        groups.map(|(id, group)| group.to_desc(id))
     }
 
     /// A meter, or all with [`METER_ALL`].
