@@ -53,6 +53,8 @@ pub struct Bucket {
     pub watch_group: u32,
     /// Its action set, as given.
     pub actions: Vec<Action<'static>>,
+    /// What flows tell it from other buckets by: see the module `group_select`.
+    pub(crate) seed: u64,
     /// Packets that it handled.
     pub packets: AtomicU64,
     /// Their bytes.

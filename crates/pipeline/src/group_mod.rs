@@ -1,7 +1,9 @@
 //! Group mods: adding, changing and deleting groups (1.3.5 sections 6.5, 7.3.4.2).
 
+use crate::group_select::seed;
 use crate::removed_entry::RemovedEntry;
 use crate::{Bucket, Group, MAX_BUCKETS, Pipeline};
+use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use urtica_wire::{
@@ -71,9 +73,11 @@ impl Pipeline {
         }
         let buckets = group_mod.buckets.iter();
         let buckets = buckets.map(|bucket| self.check_group_bucket(group_type, group_id, &bucket));
+        let mut buckets: Vec<_> = buckets.collect::<Result<_, _>>()?;
+        set_seeds(&mut buckets);
         Ok(Group {
             group_type,
-            buckets: buckets.collect::<Result<_, _>>()?,
+            buckets,
             added: now,
             packets: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -101,6 +105,7 @@ impl Pipeline {
             watch_port: bucket.watch_port,
             watch_group: bucket.watch_group,
             actions: self.check_bucket(&bucket.actions)?,
+            seed: 0,
             packets: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         };
@@ -144,6 +149,16 @@ impl Pipeline {
         let tables = self.tables.iter();
         let entries = tables.map(|table| table.group_users().count(group_id));
         entries.sum::<u32>() + self.groups.user_count(group_id)
+    }
+}
+
+/// Tells buckets apart: equal ones by which comes first.
+fn set_seeds(buckets: &mut [Bucket]) {
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    for bucket in buckets {
+        let same_before = counts.entry(seed(&bucket.actions, 0)).or_default();
+        bucket.seed = seed(&bucket.actions, *same_before);
+        *same_before += 1;
     }
 }
 

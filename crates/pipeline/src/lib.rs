@@ -59,6 +59,7 @@ mod flow_walk;
 mod group;
 mod group_buckets;
 mod group_mod;
+mod group_select;
 mod layout;
 mod meter;
 mod meter_mod;

@@ -9,6 +9,7 @@ mod meters;
 mod model;
 mod outputs;
 mod refusals;
+mod select_groups;
 mod sequences;
 mod support;
 mod tables;
