@@ -32,6 +32,9 @@ pub struct SwitchConfig {
     /// How many packets it hands to controllers in a second, in bursts of a tenth of that; 0 for no limit. The rest
     /// is dropped.
     pub packet_ins_per_second: u32,
+    /// What hashes follow from by which hosts are found that NORMAL has learnt, so that equal runs are equal. With none they
+    /// cannot be foreseen, which a switch needs whose hosts are not to be trusted.
+    pub hash_seed: Option<u64>,
     /// What it says of itself to people.
     pub description: Description,
 }
@@ -48,6 +51,7 @@ impl Default for SwitchConfig {
             forwarding: Forwarding::default(),
             fail_mode: FailMode::Secure,
             packet_ins_per_second: 100_000,
+            hash_seed: None,
             description: Description::default(),
         }
     }
@@ -131,7 +135,10 @@ impl Switch {
             true => Version::ALL.to_vec(),
             false => config.versions.clone(),
         };
-        let shared = Arc::new(Shared::new(Pipeline::new(config.pipeline)));
+        let shared = Arc::new(Shared::new(
+            Pipeline::new(config.pipeline),
+            config.hash_seed,
+        ));
         let mut switch = Self {
             forwarder: Forwarder::new(Arc::clone(&shared), PortTable::default(), None),
             shared,
