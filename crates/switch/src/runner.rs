@@ -12,6 +12,7 @@
 //! **Thread-safety.** Everything belongs to the thread that calls [`Runner::run`], but for what workers are given; a
 //! [`StopHandle`] may live anywhere.
 
+mod accepting;
 mod backoff;
 mod target;
 mod worker;
@@ -19,6 +20,7 @@ mod worker;
 use crate::mailbox::Mailbox;
 use crate::uplink::ControllerPacket;
 use crate::{ConnectionId, Switch};
+use accepting::Accepting;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -111,6 +113,7 @@ pub struct Runner {
     stop: Arc<OwnedFd>,
     started: Instant,
     listeners: Vec<Listener>,
+    accepting: Accepting,
     targets: Vec<Target>,
     connections: Slab<Connection>,
     /// Whether some port has nothing to watch.
@@ -203,6 +206,7 @@ impl Runner {
                 .into_iter()
                 .map(Listener::bind)
                 .collect::<Result<_, _>>()?,
+            accepting: Accepting::default(),
             targets: active.into_iter().map(look_up).collect::<Result<_, _>>()?,
             connections: Slab::new(),
             has_silent_ports: false,
@@ -349,6 +353,9 @@ impl Runner {
                 self.close(key, &reason);
             }
         }
+        if self.accepting.is_resumed(now) {
+            self.watch_listeners(epoll::EventFlags::IN);
+        }
         for index in 0..self.targets.len() {
             if self.targets[index].is_overdue(now) {
                 self.retry_later(index, "it does not answer");
@@ -395,12 +402,22 @@ impl Runner {
     }
 
     fn accept(&mut self, index: usize) {
-        match self.listeners[index].accept() {
-            Ok((socket, peer)) => self.adopt(socket, peer, None),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => {
-                urtica_log::warn!(about: "accepting", %error, "a controller's connection was not accepted")
-            }
+        let now = self.now();
+        let accepted = self.listeners[index].accept();
+        if self.accepting.note(accepted.as_ref().err(), now) {
+            self.watch_listeners(epoll::EventFlags::empty());
+        }
+        if let Ok((socket, peer)) = accepted {
+            self.adopt(socket, peer, None);
+        }
+    }
+
+    /// Sets what listeners are watched for.
+    fn watch_listeners(&self, interest: epoll::EventFlags) {
+        for (index, listener) in self.listeners.iter().enumerate() {
+            let data = Source::Listener(index).to_data();
+            // Fails only where the listener was not watched.
+            let _ = epoll::modify(&self.epoll, listener, data, interest);
         }
     }
 
@@ -655,6 +672,51 @@ mod tests {
         );
         let mut stream = TcpStream::connect(addresses[0].listen_addr().unwrap()).unwrap();
         expect_hello(&mut stream);
+    }
+
+    /// In a process of its own, where there are no descriptors left.
+    #[test]
+    fn a_lack_of_descriptors_neither_keeps_the_switch_busy_nor_away_from_controllers() {
+        const CHILD: &str = "URTICA_TEST_WITHOUT_DESCRIPTORS";
+        if std::env::var_os(CHILD).is_some() {
+            return without_descriptors();
+        }
+        let name = "runner::tests::a_lack_of_descriptors_neither_keeps_the_switch_busy_nor_away_from_controllers";
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([name, "--exact", "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        assert!(
+            child.status.success(),
+            "{}",
+            String::from_utf8_lossy(&child.stderr)
+        );
+    }
+
+    fn without_descriptors() {
+        let (_running, addresses) = start(
+            switch(crate::FailMode::Secure),
+            &["ptcp:0:127.0.0.1".parse().unwrap()],
+        );
+        let address = addresses[0].listen_addr().unwrap();
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.unwrap();
+        let mut taken = Vec::new();
+        while let Ok(another) = socket.try_clone() {
+            taken.push(another);
+        }
+        socket.connect(&address.into()).unwrap();
+        // One second and a little: the switch is asleep, or looks at the listener all the time.
+        let processor_time = || rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        let before = processor_time();
+        std::thread::sleep(Duration::from_secs(1));
+        let after = processor_time();
+        let used_ns =
+            (after.tv_sec - before.tv_sec) * 1_000_000_000 + after.tv_nsec - before.tv_nsec;
+        assert!(used_ns < 200_000_000, "{used_ns} ns of processor time");
+        drop(taken);
+        expect_hello(&mut socket.into());
     }
 
     #[test]
