@@ -62,6 +62,8 @@ impl Node {
     pub fn start(&mut self, config: &SwitchConfig, now: Duration) {
         let config = SwitchConfig {
             datapath_id: self.datapath_id,
+            // Equal runs are to be equal.
+            hash_seed: config.hash_seed.or(Some(self.datapath_id.0)),
             description: Description {
                 datapath: self.name.clone(),
                 ..config.description.clone()

@@ -145,13 +145,14 @@ impl Remotes {
         let Some(connection) = &self.remotes[switch.place()].connection else {
             return;
         };
-        if let Err(error) = send_some(device, connection) {
-            self.close(
-                switch,
-                device,
-                &format!("the connection failed: {error}"),
-                now,
-            );
+        loop {
+            if let Err(error) = send_some(device, connection) {
+                let reason = format!("the connection failed: {error}");
+                return self.close(switch, device, &reason, now);
+            }
+            if !device.poll_output(now) {
+                return;
+            }
         }
     }
 

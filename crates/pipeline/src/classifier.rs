@@ -67,6 +67,11 @@ impl Classifier {
         self.tuples.is_empty() && self.order.is_empty() && self.by_masks.is_empty()
     }
 
+    /// How many sets of masks its entries have.
+    pub fn tuple_count(&self) -> usize {
+        self.tuples.len()
+    }
+
     /// The entry that a packet matches: of those with the highest priority that which was added first.
     pub fn find(&self, packet: &Packet) -> Option<&Arc<FlowEntry>> {
         let mut fields = FieldsRead::new(packet);

@@ -143,6 +143,14 @@ impl Instructions {
         })
     }
 
+    /// The groups that actions hand packets to; one may be among them more than once.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = u32> {
+        self.actions().filter_map(|action| match action {
+            Action::Group(id) => Some(*id),
+            _ => None,
+        })
+    }
+
     /// Whether an action hands packets to this group.
     pub fn use_group(&self, group_id: u32) -> bool {
         self.actions()

@@ -1,8 +1,10 @@
 //! Flow mods: adding, changing and deleting entries, and their expiry (1.3.5 sections 5.5, 6.4, 7.3.4.1).
 
+use crate::classifier::Rank;
 use crate::counters::{EntryCounters, LinkedCounters};
 use crate::flow_table::{Counts, Scope};
 use crate::{EntryMatch, FlowEntry, FlowTable, Instructions, Pipeline, RemovedEntry};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -170,20 +172,19 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Removes the entries of some tables that `goes` names; those whose flags ask for a notification are appended to
-    /// `removed`.
+    /// Removes the entries whose places in each table `places` tells; those whose flags ask for a notification are appended
+    /// to `removed`.
     pub(crate) fn remove_entries(
         &mut self,
-        tables: Range<usize>,
         reason: FlowRemovedReason,
         removed: &mut Vec<RemovedEntry>,
-        goes: impl Fn(&FlowEntry) -> bool,
+        places: impl Fn(&FlowTable) -> BTreeSet<Rank>,
     ) {
-        for table in &mut self.tables[tables.clone()] {
-            let gone = table.remove(Scope::Every, &goes);
+        for table in &mut self.tables {
+            let gone = table.remove_at(places(table).into_iter());
             announce(with_reason(gone, reason), removed);
         }
-        self.follow_changes(tables, removed);
+        self.follow_changes(0..self.tables.len(), removed);
     }
 
     fn delete(
@@ -210,21 +211,25 @@ impl Pipeline {
         self.follow_changes(0..self.tables.len(), removed);
     }
 
-    /// The entries that a request asks for.
+    /// The entries that a request asks for, all at once: the reference model of [`Pipeline::walk_flows`].
     ///
     /// # Errors
     /// The specification's error where its match or table is wrong.
     pub fn flow_stats(&self, request: &FlowStatsRequest) -> Result<Vec<Arc<FlowEntry>>, ErrorCode> {
         let selection = Selection::of_request(request)?;
-        let tables = match request.table_id {
-            TABLE_ALL => &self.tables[..],
-            id => match self.tables.get(usize::from(id)) {
-                Some(table) => std::slice::from_ref(table),
-                None => return Err(ErrorCode::BadRequestBadTableId),
-            },
-        };
-        let selected = tables.iter().flat_map(|table| selection.select(table));
+        let tables = self.tables_asked(request.table_id)?;
+        let tables = self.tables[tables].iter();
+        let selected = tables.flat_map(|table| selection.select(table));
         Ok(selected.collect())
+    }
+
+    /// The tables that a request is about.
+    pub(crate) fn tables_asked(&self, table_id: u8) -> Result<Range<usize>, ErrorCode> {
+        match table_id {
+            TABLE_ALL => Ok(0..self.tables.len()),
+            id if id < self.config().n_tables => Ok(usize::from(id)..usize::from(id) + 1),
+            _ => Err(ErrorCode::BadRequestBadTableId),
+        }
     }
 }
 
@@ -285,8 +290,9 @@ fn check_flags(version: Version, flags: FlowModFlags) -> Result<(), ErrorCode> {
 }
 
 /// Which entries a modify, a delete or a request is for (1.3.5 section 6.4).
-struct Selection {
-    match_: EntryMatch,
+#[derive(Debug)]
+pub(crate) struct Selection {
+    pub match_: EntryMatch,
     /// Only entries of this priority and with this very match: what strict commands ask.
     priority: Option<u16>,
     cookie: u64,
@@ -314,7 +320,7 @@ impl Selection {
         })
     }
 
-    fn of_request(request: &FlowStatsRequest) -> Result<Self, ErrorCode> {
+    pub fn of_request(request: &FlowStatsRequest) -> Result<Self, ErrorCode> {
         Ok(Self {
             match_: EntryMatch::new(&request.match_)?,
             priority: None,
@@ -339,7 +345,7 @@ impl Selection {
     }
 
     /// Whether it is for an entry of its scope.
-    fn selects(&self, entry: &FlowEntry) -> bool {
+    pub fn selects(&self, entry: &FlowEntry) -> bool {
         let instructions = &entry.instructions;
         (entry.cookie ^ self.cookie) & self.cookie_mask == 0
             && (self.out_port == PortNo::ANY || instructions.output_to(self.out_port))

@@ -21,9 +21,11 @@
 mod tests;
 
 use crate::classifier::{Classifier, Rank};
+use crate::references::References;
 use crate::removed_entry::RemovedEntry;
 use crate::{EntryMatch, FlowEntry, Packet};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -33,6 +35,10 @@ use std::time::Duration;
 pub struct FlowTable {
     entries: BTreeMap<Rank, Arc<FlowEntry>>,
     classifier: Classifier,
+    /// The entries that use a group.
+    group_users: References<Rank>,
+    /// The entries that use a meter.
+    meter_users: References<Rank>,
     /// How many entries were ever added.
     added: u64,
     /// Before this no entry's time has come; `None` where none has a timeout.
@@ -114,6 +120,33 @@ impl FlowTable {
         self.entries.iter().map(|(&rank, entry)| (rank, entry))
     }
 
+    /// The entries behind a place, or all, and their places, in their order.
+    pub(crate) fn ranked_behind(
+        &self,
+        place: Option<Rank>,
+    ) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
+        let start = place.map_or(Bound::Unbounded, Bound::Excluded);
+        let behind = self.entries.range((start, Bound::Unbounded));
+        behind.map(|(&rank, entry)| (rank, entry))
+    }
+
+    /// How many entries were ever added.
+    pub(crate) fn added_count(&self) -> u64 {
+        self.added
+    }
+
+    /// The entries that a match includes, and their places, in their order, where no more than `max` have to be looked at for
+    /// that.
+    pub(crate) fn select_few(
+        &self,
+        match_: &EntryMatch,
+        max: usize,
+    ) -> Option<Vec<(Rank, Arc<FlowEntry>)>> {
+        let may_be_few = self.classifier.tuple_count() <= max
+            && self.classifier.within(match_).nth(max).is_none();
+        may_be_few.then(|| self.select_ranked(Scope::Within(match_), |_| true))
+    }
+
     /// The entry of the highest priority with this very match.
     pub(crate) fn first_with(&self, match_: &EntryMatch) -> Option<(Rank, &Arc<FlowEntry>)> {
         self.classifier.first_with(match_)
@@ -154,6 +187,7 @@ impl FlowTable {
                 let rank = Rank::new(entry.priority, self.added);
                 self.added += 1;
                 self.expect_expiry(&entry);
+                self.note_uses(rank, &entry);
                 self.classifier.insert(rank, entry.clone());
                 self.note(|| Change::Added(rank, entry.clone()));
                 self.entries.insert(rank, entry);
@@ -182,12 +216,32 @@ impl FlowTable {
         goes: impl Fn(&FlowEntry) -> bool,
     ) -> Vec<Arc<FlowEntry>> {
         let gone = self.select_ranked(scope, goes);
-        for (rank, entry) in &gone {
-            self.entries.remove(rank);
-            self.classifier.remove(*rank, &entry.match_);
-            self.note(|| Change::Removed(*rank, entry.clone()));
+        self.remove_at(gone.into_iter().map(|(rank, _)| rank))
+    }
+
+    /// Takes out the entries in these places, and hands them over in this order.
+    pub(crate) fn remove_at(&mut self, places: impl Iterator<Item = Rank>) -> Vec<Arc<FlowEntry>> {
+        let mut gone = Vec::new();
+        for rank in places {
+            let Some(entry) = self.entries.remove(&rank) else {
+                continue;
+            };
+            self.forget_uses(rank, &entry);
+            self.classifier.remove(rank, &entry.match_);
+            self.note(|| Change::Removed(rank, entry.clone()));
+            gone.push(entry);
         }
-        gone.into_iter().map(|(_, entry)| entry).collect()
+        gone
+    }
+
+    /// The entries that use a group, by their places.
+    pub(crate) fn group_users(&self) -> &References<Rank> {
+        &self.group_users
+    }
+
+    /// The entries that use a meter, by their places.
+    pub(crate) fn meter_users(&self) -> &References<Rank> {
+        &self.meter_users
     }
 
     /// Before which time none of its entries expires; `None` where none ever does.
@@ -246,6 +300,8 @@ impl FlowTable {
         self.classifier.replace(rank, entry.clone());
         let old = self.entries.insert(rank, entry.clone());
         if let Some(old) = old {
+            self.forget_uses(rank, &old);
+            self.note_uses(rank, &entry);
             self.note(|| Change::Replaced {
                 rank,
                 old,
@@ -253,6 +309,19 @@ impl FlowTable {
                 keeps_counts: counts == Counts::Kept,
             });
         }
+    }
+
+    fn note_uses(&mut self, rank: Rank, entry: &FlowEntry) {
+        let instructions = &entry.instructions;
+        self.group_users.add(rank, instructions.groups());
+        self.meter_users.add(rank, instructions.meter.into_iter());
+    }
+
+    fn forget_uses(&mut self, rank: Rank, entry: &FlowEntry) {
+        let instructions = &entry.instructions;
+        self.group_users.remove(rank, instructions.groups());
+        self.meter_users
+            .remove(rank, instructions.meter.into_iter());
     }
 
     fn note(&mut self, change: impl FnOnce() -> Change) {

@@ -4,7 +4,9 @@
 //! group mod that would make such a loop is refused, as is one that makes a chain longer than [`MAX_CHAIN`]. Walks
 //! along chains therefore end.
 
+use crate::references::References;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use urtica_wire::{Action, ErrorCode, GROUP_ANY, GroupType, PortNo};
@@ -17,7 +19,9 @@ pub const MAX_BUCKETS: usize = 1024;
 /// All groups, by their numbers.
 #[derive(Debug, Default)]
 pub struct Groups {
-    pub(crate) groups: BTreeMap<u32, Group>,
+    groups: BTreeMap<u32, Group>,
+    /// The groups that hand packets to a group.
+    users: References<u32>,
 }
 
 /// One group.
@@ -49,6 +53,8 @@ pub struct Bucket {
     pub watch_group: u32,
     /// Its action set, as given.
     pub actions: Vec<Action<'static>>,
+    /// What flows tell it from other buckets by: see the module `group_select`.
+    pub(crate) seed: u64,
     /// Packets that it handled.
     pub packets: AtomicU64,
     /// Their bytes.
@@ -64,6 +70,41 @@ impl Groups {
     /// All groups, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Group)> {
         self.groups.iter().map(|(&id, group)| (id, group))
+    }
+
+    /// The groups with these numbers, in their order.
+    pub(crate) fn range(&self, ids: RangeInclusive<u32>) -> impl Iterator<Item = (u32, &Group)> {
+        self.groups.range(ids).map(|(&id, group)| (id, group))
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// How many groups hand packets to this one.
+    pub(crate) fn user_count(&self, group_id: u32) -> u32 {
+        self.users.count(group_id)
+    }
+
+    /// Puts a group in; returns the one in whose place it is.
+    pub(crate) fn insert(&mut self, group_id: u32, group: Group) -> Option<Group> {
+        let previous = self.remove(group_id);
+        self.users.add(group_id, group.used_groups());
+        self.groups.insert(group_id, group);
+        previous
+    }
+
+    /// Takes a group out.
+    pub(crate) fn remove(&mut self, group_id: u32) -> Option<Group> {
+        let group = self.groups.remove(&group_id)?;
+        self.users.remove(group_id, group.used_groups());
+        Some(group)
+    }
+
+    /// Takes all out.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
     }
 
     /// Whether packets of a group come, or liveness of one depends, on itself again.
@@ -118,6 +159,11 @@ impl Groups {
 }
 
 impl Group {
+    /// The groups that it hands packets to; one may be among them more than once.
+    fn used_groups(&self) -> impl Iterator<Item = u32> {
+        self.buckets.iter().flat_map(Bucket::used_groups)
+    }
+
     /// Counts a packet of `bytes`.
     pub(crate) fn count(&self, bytes: usize) {
         self.packets.fetch_add(1, Relaxed);
@@ -135,16 +181,15 @@ impl Bucket {
     /// The groups that it hands packets to or watches.
     fn next_groups(&self) -> impl Iterator<Item = u32> {
         let watched = (self.watch_group != GROUP_ANY).then_some(self.watch_group);
-        let used = self.actions.iter().filter_map(|action| match action {
-            Action::Group(id) => Some(*id),
-            _ => None,
-        });
-        used.chain(watched)
+        self.used_groups().chain(watched)
     }
 
-    /// Whether it hands packets to this group.
-    pub(crate) fn uses_group(&self, group_id: u32) -> bool {
-        self.actions.contains(&Action::Group(group_id))
+    /// The groups that it hands packets to.
+    fn used_groups(&self) -> impl Iterator<Item = u32> {
+        self.actions.iter().filter_map(|action| match action {
+            Action::Group(id) => Some(*id),
+            _ => None,
+        })
     }
 
     /// Whether its being live depends on anything.

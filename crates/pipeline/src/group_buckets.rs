@@ -1,21 +1,20 @@
 //! Which buckets of a group a packet goes to, and which are live (1.3.5 sections 5.6.1 and 6.5).
 
 use crate::flow_hash::flow_hash;
+use crate::group_select::select;
 use crate::{Bucket, Group, Packet, Pipeline};
 use std::collections::BTreeSet;
 use urtica_wire::{GroupType, PortConfig, PortNo, PortState};
 
 impl Pipeline {
-    /// The buckets of a group that a packet goes to: all; one by the packet's hash and the weights, among those that
-    /// are live; the only one; or the first live one.
+    /// The buckets of a group that a packet goes to: all; one of those that are live, by the packet's flow and the weights; the
+    /// only one; or the first live one.
     pub fn buckets_for<'a>(&'a self, group: &'a Group, packet: &Packet) -> Vec<&'a Bucket> {
         let mut live = group.buckets.iter().filter(|bucket| self.is_live(bucket));
         match group.group_type {
             GroupType::All | GroupType::Indirect => group.buckets.iter().collect(),
             GroupType::FastFailover => live.next().into_iter().collect(),
-            GroupType::Select => select(&live.collect::<Vec<_>>(), flow_hash(packet))
-                .into_iter()
-                .collect(),
+            GroupType::Select => select(live, flow_hash(packet)).into_iter().collect(),
             GroupType::Other(_) => Vec::new(),
         }
     }
@@ -54,16 +53,4 @@ impl Pipeline {
         }
         is_live
     }
-}
-
-/// The bucket whose part of the whole the hash falls into; the parts are as large as the weights.
-fn select<'a>(buckets: &[&'a Bucket], hash: u64) -> Option<&'a Bucket> {
-    let total: u64 = buckets.iter().map(|bucket| u64::from(bucket.weight)).sum();
-    let mut point = ((u128::from(hash) * u128::from(total)) >> 64) as u64;
-    buckets.iter().copied().find(|bucket| {
-        let weight = u64::from(bucket.weight);
-        let is_within = point < weight;
-        point = point.saturating_sub(weight);
-        is_within
-    })
 }

@@ -1,7 +1,9 @@
 //! Group mods: adding, changing and deleting groups (1.3.5 sections 6.5, 7.3.4.2).
 
+use crate::group_select::seed;
 use crate::removed_entry::RemovedEntry;
 use crate::{Bucket, Group, MAX_BUCKETS, Pipeline};
+use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use urtica_wire::{
@@ -31,7 +33,7 @@ impl Pipeline {
                 return Err(ErrorCode::GroupModFailedInvalidGroup);
             }
             Add if is_known => return Err(ErrorCode::GroupModFailedGroupExists),
-            Add if self.groups.groups.len() >= self.config().max_groups as usize => {
+            Add if self.groups.len() >= self.config().max_groups as usize => {
                 return Err(ErrorCode::GroupModFailedOutOfGroups);
             }
             Modify if !is_known => return Err(ErrorCode::GroupModFailedUnknownGroup),
@@ -45,12 +47,12 @@ impl Pipeline {
     fn put_group(&mut self, group_mod: &GroupMod, now: Duration) -> Result<(), ErrorCode> {
         let group_id = group_mod.group_id;
         let group = self.check_group(group_mod, now)?;
-        let previous = self.groups.groups.insert(group_id, group);
+        let previous = self.groups.insert(group_id, group);
         let checked = self.groups.check_chains(group_id);
         if checked.is_err() {
             match previous {
-                Some(previous) => self.groups.groups.insert(group_id, previous),
-                None => self.groups.groups.remove(&group_id),
+                Some(previous) => self.groups.insert(group_id, previous),
+                None => self.groups.remove(group_id),
             };
         }
         checked
@@ -71,9 +73,11 @@ impl Pipeline {
         }
         let buckets = group_mod.buckets.iter();
         let buckets = buckets.map(|bucket| self.check_group_bucket(group_type, group_id, &bucket));
+        let mut buckets: Vec<_> = buckets.collect::<Result<_, _>>()?;
+        set_seeds(&mut buckets);
         Ok(Group {
             group_type,
-            buckets: buckets.collect::<Result<_, _>>()?,
+            buckets,
             added: now,
             packets: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -101,6 +105,7 @@ impl Pipeline {
             watch_port: bucket.watch_port,
             watch_group: bucket.watch_group,
             actions: self.check_bucket(&bucket.actions)?,
+            seed: 0,
             packets: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         };
@@ -117,12 +122,9 @@ impl Pipeline {
     }
 
     fn delete_all_groups(&mut self, removed: &mut Vec<RemovedEntry>) {
-        let tables = 0..self.tables.len();
-        self.groups.groups.clear();
-        let reason = FlowRemovedReason::GroupDelete;
-        self.remove_entries(tables, reason, removed, |entry| {
-            let mut actions = entry.instructions.actions();
-            actions.any(|action| matches!(action, Action::Group(_)))
+        self.groups.clear();
+        self.remove_entries(FlowRemovedReason::GroupDelete, removed, |table| {
+            table.group_users().all()
         });
     }
 
@@ -132,35 +134,31 @@ impl Pipeline {
         group_id: u32,
         removed: &mut Vec<RemovedEntry>,
     ) -> Result<(), ErrorCode> {
-        if self.group_users(group_id) > 0 {
+        if self.groups.user_count(group_id) > 0 {
             return Err(ErrorCode::GroupModFailedChainedGroup);
         }
-        let tables = 0..self.tables.len();
-        self.groups.groups.remove(&group_id);
-        let reason = FlowRemovedReason::GroupDelete;
-        self.remove_entries(tables, reason, removed, |entry| {
-            entry.instructions.use_group(group_id)
+        self.groups.remove(group_id);
+        self.remove_entries(FlowRemovedReason::GroupDelete, removed, |table| {
+            table.group_users().to(group_id).collect()
         });
         Ok(())
     }
 
     /// How many entries and groups refer to a group.
     pub fn group_ref_count(&self, group_id: u32) -> u32 {
-        let entries = self.tables.iter().flat_map(|table| table.entries());
-        let entries = entries.filter(|entry| entry.instructions.use_group(group_id));
-        (entries.count() + self.group_users(group_id)) as u32
+        let tables = self.tables.iter();
+        let entries = tables.map(|table| table.group_users().count(group_id));
+        entries.sum::<u32>() + self.groups.user_count(group_id)
     }
+}
 
-    /// How many groups hand packets to a group.
-    fn group_users(&self, group_id: u32) -> usize {
-        let groups = self.groups.groups.values();
-        let uses = |group: &&Group| {
-            group
-                .buckets
-                .iter()
-                .any(|bucket| bucket.uses_group(group_id))
-        };
-        groups.filter(uses).count()
+/// Tells buckets apart: equal ones by which comes first.
+fn set_seeds(buckets: &mut [Bucket]) {
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    for bucket in buckets {
+        let same_before = counts.entry(seed(&bucket.actions, 0)).or_default();
+        bucket.seed = seed(&bucket.actions, *same_before);
+        *same_before += 1;
     }
 }
 

@@ -46,27 +46,26 @@ impl Pipeline {
 
     /// 1.3 has no reason of its own for entries that go with their meter.
     fn delete_all_meters(&mut self, removed: &mut Vec<RemovedEntry>) {
-        let tables = 0..self.tables.len();
         self.meters.meters.clear();
-        self.remove_entries(tables, FlowRemovedReason::Delete, removed, |entry| {
-            entry.instructions.meter.is_some()
+        self.remove_entries(FlowRemovedReason::Delete, removed, |table| {
+            table.meter_users().all()
         });
     }
 
     /// A meter that is not there is as good as deleted.
     fn delete_meter(&mut self, meter_id: u32, removed: &mut Vec<RemovedEntry>) {
-        let tables = 0..self.tables.len();
         self.meters.meters.remove(&meter_id);
-        self.remove_entries(tables, FlowRemovedReason::Delete, removed, |entry| {
-            entry.instructions.meter == Some(meter_id)
+        self.remove_entries(FlowRemovedReason::Delete, removed, |table| {
+            table.meter_users().to(meter_id).collect()
         });
     }
 
     /// How many entries use a meter.
     pub fn meter_flow_count(&self, meter_id: u32) -> u32 {
-        let entries = self.tables.iter().flat_map(|table| table.entries());
-        let entries = entries.filter(|entry| entry.instructions.meter == Some(meter_id));
-        entries.count() as u32
+        let tables = self.tables.iter();
+        tables
+            .map(|table| table.meter_users().count(meter_id))
+            .sum()
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::counters::EntryCounts;
 use crate::entry::seconds_and_nanoseconds;
 use crate::{Bucket, Group, Meter, Pipeline};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use urtica_wire::{
@@ -41,17 +42,35 @@ impl Pipeline {
 
     /// A group, or all with [`GROUP_ALL`]; nothing for a group that is not there.
     pub fn group_stats(&self, group_id: u32, now: Duration) -> Vec<GroupStats<'static>> {
-        let groups = self.groups.iter();
-        let groups = groups.filter(|&(id, _)| id == group_id || group_id == GROUP_ALL);
-        groups
-            .map(|(id, group)| group.to_stats(id, self.group_ref_count(id), now))
-            .collect()
+        let ids = match group_id {
+            GROUP_ALL => 0..=u32::MAX,
+            id => id..=id,
+        };
+        self.group_stats_of(ids, now).collect()
+    }
+
+    /// The groups with these numbers, in their order.
+    pub fn group_stats_of(
+        &self,
+        ids: RangeInclusive<u32>,
+        now: Duration,
+    ) -> impl Iterator<Item = GroupStats<'static>> {
+        let groups = self.groups.range(ids);
+        groups.map(move |(id, group)| group.to_stats(id, self.group_ref_count(id), now))
     }
 
     /// The types and buckets of all groups.
     pub fn group_descs(&self) -> Vec<GroupDesc<'static>> {
-        let groups = self.groups.iter();
-        groups.map(|(id, group)| group.to_desc(id)).collect()
+        self.group_descs_of(0..=u32::MAX).collect()
+    }
+
+    /// The types and buckets of the groups with these numbers, in their order.
+    pub fn group_descs_of(
+        &self,
+        ids: RangeInclusive<u32>,
+    ) -> impl Iterator<Item = GroupDesc<'static>> {
+        let groups = self.groups.range(ids);
+        groups.map(|(id, group)| group.to_desc(id))
     }
 
     /// A meter, or all with [`METER_ALL`].
@@ -63,9 +82,18 @@ impl Pipeline {
         meter_id: u32,
         now: Duration,
     ) -> Result<Vec<MeterStats<'static>>, ErrorCode> {
-        let meters = self.meters_of(meter_id)?.into_iter();
-        let stats = meters.map(|(id, meter)| meter.to_stats(id, self.meter_flow_count(id), now));
-        Ok(stats.collect())
+        let ids = self.meter_ids(meter_id)?;
+        Ok(self.meter_stats_of(ids, now).collect())
+    }
+
+    /// The meters with these numbers, in their order.
+    pub fn meter_stats_of(
+        &self,
+        ids: RangeInclusive<u32>,
+        now: Duration,
+    ) -> impl Iterator<Item = MeterStats<'static>> {
+        let meters = self.meters.meters.range(ids);
+        meters.map(move |(&id, meter)| meter.to_stats(id, self.meter_flow_count(id), now))
     }
 
     /// The configuration of a meter, or of all with [`METER_ALL`].
@@ -73,17 +101,28 @@ impl Pipeline {
     /// # Errors
     /// [`ErrorCode::MeterModFailedUnknownMeter`] where there is no such meter.
     pub fn meter_configs(&self, meter_id: u32) -> Result<Vec<MeterConfig<'static>>, ErrorCode> {
-        let meters = self.meters_of(meter_id)?.into_iter();
-        Ok(meters.map(|(id, meter)| meter.to_config(id)).collect())
+        let ids = self.meter_ids(meter_id)?;
+        Ok(self.meter_configs_of(ids).collect())
     }
 
-    fn meters_of(&self, meter_id: u32) -> Result<Vec<(u32, &Meter)>, ErrorCode> {
-        if meter_id == METER_ALL {
-            return Ok(self.meters.iter().collect());
-        }
-        match self.meters.get(meter_id) {
-            Some(meter) => Ok(vec![(meter_id, meter)]),
-            None => Err(ErrorCode::MeterModFailedUnknownMeter),
+    /// The configurations of the meters with these numbers, in their order.
+    pub fn meter_configs_of(
+        &self,
+        ids: RangeInclusive<u32>,
+    ) -> impl Iterator<Item = MeterConfig<'static>> {
+        let meters = self.meters.meters.range(ids);
+        meters.map(|(&id, meter)| meter.to_config(id))
+    }
+
+    /// The numbers that a request for a meter, or for all with [`METER_ALL`], is about.
+    ///
+    /// # Errors
+    /// [`ErrorCode::MeterModFailedUnknownMeter`] where there is no such meter.
+    pub fn meter_ids(&self, meter_id: u32) -> Result<RangeInclusive<u32>, ErrorCode> {
+        match meter_id {
+            METER_ALL => Ok(0..=u32::MAX),
+            id if self.meters.get(id).is_some() => Ok(id..=id),
+            _ => Err(ErrorCode::MeterModFailedUnknownMeter),
         }
     }
 }

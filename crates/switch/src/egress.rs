@@ -24,9 +24,7 @@ impl Sink for Egress<'_> {
     }
 
     fn packet_in(&mut self, packet: &Packet, cause: PacketInCause) {
-        if self.wants_packet_ins(packet.in_port) {
-            self.controllers.packet_in(packet, cause, self.now);
-        }
+        self.controllers.packet_in(packet, cause, self.now);
     }
 
     fn normal(&mut self, packet: &Packet) {
@@ -60,7 +58,7 @@ impl Sink for Egress<'_> {
             ..
         } = step
         {
-            if self.wants_packet_ins(packet.in_port) {
+            if self.tells_of_misses(packet.in_port) {
                 self.controllers.table_miss(packet, self.now);
             }
         }
@@ -83,7 +81,8 @@ impl Egress<'_> {
         }
     }
 
-    fn wants_packet_ins(&self, in_port: PortNo) -> bool {
+    /// Of what a table-miss entry sends up the pipeline has seen to it (1.3.5 section 7.2.1; 1.0 section 5.2.1).
+    fn tells_of_misses(&self, in_port: PortNo) -> bool {
         let port = self.pipeline.port(in_port);
         port.is_none_or(|port| !port.config.contains(PortConfig::NO_PACKET_IN))
     }

@@ -3,7 +3,11 @@
 //!
 //! Buckets of four places; an address belongs into one bucket. Where that is full, the address that was silent
 //! longest gives way, so that learning takes the same time however many addresses somebody makes up.
+//!
+//! Which bucket, a hash says whose keys nobody outside knows: who did could choose four addresses of a victim's bucket, send from
+//! them, and have the victim's traffic flooded.
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::time::Duration;
 use urtica_wire::packet::{EthernetView, VlanTags};
 use urtica_wire::{MacAddr, PortNo};
@@ -19,6 +23,7 @@ const BUCKET: usize = 4;
 #[derive(Debug)]
 pub(crate) struct MacTable {
     buckets: Vec<[Option<Host>; BUCKET]>,
+    keys: [u64; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +45,17 @@ impl Host {
 }
 
 impl MacTable {
-    /// An empty table.
-    pub fn new() -> Self {
+    /// An empty table. Its hash follows from `seed`; without one, nobody can foresee it.
+    pub fn new(seed: Option<u64>) -> Self {
+        let keys = match seed {
+            Some(seed) => [0, 1].map(|number| {
+                BuildHasherDefault::<DefaultHasher>::default().hash_one((seed, number))
+            }),
+            None => [0, 1].map(|number| RandomState::new().hash_one(number)),
+        };
         Self {
             buckets: vec![[None; BUCKET]; 1 << BUCKET_BITS],
+            keys,
         }
     }
 
@@ -52,7 +64,8 @@ impl MacTable {
         if mac.is_multicast() || mac == MacAddr::ZERO {
             return;
         }
-        let bucket = &mut self.buckets[bucket_of(vid, mac)];
+        let at = self.bucket_of(vid, mac);
+        let bucket = &mut self.buckets[at];
         let known = bucket
             .iter()
             .position(|place| place.is_some_and(|host| host.is(vid, mac)));
@@ -67,7 +80,7 @@ impl MacTable {
 
     /// The port that a host is behind, unless it is not known or was silent for long.
     pub fn port_of(&self, vid: u16, mac: MacAddr, now: Duration) -> Option<PortNo> {
-        let bucket = &self.buckets[bucket_of(vid, mac)];
+        let bucket = &self.buckets[self.bucket_of(vid, mac)];
         let mut hosts = bucket.iter().flatten();
         hosts
             .find(|host| host.is(vid, mac) && host.is_fresh(now))
@@ -82,18 +95,22 @@ impl MacTable {
             }
         }
     }
+
+    /// Folded multiplication: the product's upper half, which depends on the lower bits of both factors, onto its lower half,
+    /// which depends on nothing else.
+    fn bucket_of(&self, vid: u16, mac: MacAddr) -> usize {
+        let address = mac.to_u64() ^ u64::from(vid) << 48;
+        let [addend, factor] = self.keys;
+        let product = u128::from(address ^ addend) * u128::from(factor | 1);
+        let hash = product as u64 ^ (product >> 64) as u64;
+        (hash >> (u64::BITS - BUCKET_BITS)) as usize
+    }
 }
 
 /// A free place, or else that of the host that was silent longest. `None` is less than any time.
 fn oldest(bucket: &[Option<Host>; BUCKET]) -> usize {
     let seen = |at: &usize| bucket[*at].map(|host| host.seen);
     (0..BUCKET).min_by_key(seen).unwrap_or(0)
-}
-
-/// Fibonacci hashing: addresses that count up spread over all buckets.
-fn bucket_of(vid: u16, mac: MacAddr) -> usize {
-    let key = mac.to_u64() ^ u64::from(vid) << 48;
-    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BUCKET_BITS)) as usize
 }
 
 /// The VLAN that a frame is in; 0 where it has no tag.
@@ -113,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_host_is_known_on_its_vlan_alone() {
-        let mut table = MacTable::new();
+        let mut table = MacTable::new(None);
         table.learn(7, HOST, PortNo(1), Duration::ZERO);
         assert_eq!(table.port_of(7, HOST, Duration::ZERO), Some(PortNo(1)));
         assert_eq!(table.port_of(8, HOST, Duration::ZERO), None);
@@ -121,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_host_that_moves_is_found_where_it_is() {
-        let mut table = MacTable::new();
+        let mut table = MacTable::new(None);
         table.learn(0, HOST, PortNo(1), Duration::ZERO);
         table.learn(0, HOST, PortNo(2), Duration::from_secs(1));
         assert_eq!(
@@ -132,7 +149,7 @@ mod tests {
 
     #[test]
     fn silent_hosts_are_forgotten() {
-        let mut table = MacTable::new();
+        let mut table = MacTable::new(None);
         table.learn(0, HOST, PortNo(1), Duration::ZERO);
         let before = MAX_AGE - Duration::from_nanos(1);
         assert_eq!(table.port_of(0, HOST, before), Some(PortNo(1)));
@@ -141,7 +158,7 @@ mod tests {
 
     #[test]
     fn hosts_of_a_port_that_is_gone_are_forgotten() {
-        let mut table = MacTable::new();
+        let mut table = MacTable::new(None);
         for (vid, port) in [(0, 1), (7, 1), (4095, 1), (8, 2)] {
             table.learn(vid, HOST, PortNo(port), Duration::ZERO);
         }
@@ -154,14 +171,41 @@ mod tests {
 
     #[test]
     fn groups_are_not_learnt() {
-        let mut table = MacTable::new();
+        let mut table = MacTable::new(None);
         table.learn(0, MacAddr::BROADCAST, PortNo(1), Duration::ZERO);
         assert_eq!(table.port_of(0, MacAddr::BROADCAST, Duration::ZERO), None);
     }
 
+    /// By a hash that was in an earlier version of this file for all to read.
+    #[test]
+    fn addresses_of_one_bucket_cannot_be_chosen() {
+        let bucket_of = |mac: MacAddr| mac.to_u64().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 53;
+        let made_up = (2..).map(|number| MacAddr::from_u64(0x0200_0000_0000 | number));
+        let chosen = made_up.filter(|&mac| bucket_of(mac) == bucket_of(HOST));
+        let mut table = MacTable::new(None);
+        table.learn(0, HOST, PortNo(1), Duration::ZERO);
+        for mac in chosen.take(2 * BUCKET) {
+            table.learn(0, mac, PortNo(2), Duration::from_secs(1));
+        }
+        let later = Duration::from_secs(1);
+        assert_eq!(table.port_of(0, HOST, later), Some(PortNo(1)));
+    }
+
+    #[test]
+    fn equal_seeds_make_equal_tables() {
+        let buckets = |seed| {
+            let table = MacTable::new(seed);
+            let hosts = (0..100).map(|number| table.bucket_of(7, MacAddr::from_u64(number)));
+            hosts.collect::<Vec<_>>()
+        };
+        assert_eq!(buckets(Some(3)), buckets(Some(3)));
+        assert_ne!(buckets(Some(3)), buckets(Some(4)));
+        assert_ne!(buckets(None), buckets(None));
+    }
+
     #[test]
     fn made_up_addresses_push_out_the_oldest() {
-        let mut table = MacTable::new();
+        let mut table = MacTable::new(None);
         for number in 0..100_000_u64 {
             let mac = MacAddr::from_u64(0x0200_0000_0000 | number);
             table.learn(0, mac, PortNo(1), Duration::from_millis(number));

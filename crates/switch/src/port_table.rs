@@ -38,7 +38,7 @@ pub(crate) struct SwitchPort {
     record: Arc<PortRecord>,
     /// The back end returned an error; it is asked again once it has a link.
     failed: bool,
-    /// Something was sent since the last flush.
+    /// Something was sent since the last flush, or kept by it.
     unflushed: bool,
 }
 
@@ -145,6 +145,11 @@ impl PortTable {
         for port in self.ports.iter_mut().filter(|port| port.unflushed) {
             port.flush();
         }
+    }
+
+    /// Whether the last flush has left something, for which there should be another soon.
+    pub fn has_unsent(&self) -> bool {
+        self.ports.iter().any(|port| port.unflushed)
     }
 
     /// The place of the port with this number, or the one where it belongs. Most switches number their ports 1, 2, 3, …:
@@ -278,11 +283,16 @@ impl SwitchPort {
     }
 
     fn flush(&mut self) {
-        self.unflushed = false;
-        match &mut self.backend {
-            Backend::Here(io) => io.flush(),
-            Backend::Elsewhere(outlet) => self.record.counters.count_lost(outlet.flush()),
-        }
+        self.unflushed = match &mut self.backend {
+            Backend::Here(io) => {
+                io.flush();
+                io.has_unsent()
+            }
+            Backend::Elsewhere(outlet) => {
+                self.record.counters.count_lost(outlet.flush());
+                false
+            }
+        };
     }
 
     /// Asks the back end, if this thread has it, how it is.

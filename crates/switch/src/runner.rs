@@ -12,6 +12,7 @@
 //! **Thread-safety.** Everything belongs to the thread that calls [`Runner::run`], but for what workers are given; a
 //! [`StopHandle`] may live anywhere.
 
+mod accepting;
 mod backoff;
 mod target;
 mod worker;
@@ -19,6 +20,7 @@ mod worker;
 use crate::mailbox::Mailbox;
 use crate::uplink::ControllerPacket;
 use crate::{ConnectionId, Switch};
+use accepting::Accepting;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -38,7 +40,7 @@ const BURSTS: usize = 8;
 /// How often the switch is told the time.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often ports are asked that have nothing to watch.
+/// How often ports are asked that have nothing to watch, or have frames for which they had no room.
 const ASK: Duration = Duration::from_millis(1);
 
 /// The most that is read from one controller in one iteration.
@@ -111,6 +113,7 @@ pub struct Runner {
     stop: Arc<OwnedFd>,
     started: Instant,
     listeners: Vec<Listener>,
+    accepting: Accepting,
     targets: Vec<Target>,
     connections: Slab<Connection>,
     /// Whether some port has nothing to watch.
@@ -203,6 +206,7 @@ impl Runner {
                 .into_iter()
                 .map(Listener::bind)
                 .collect::<Result<_, _>>()?,
+            accepting: Accepting::default(),
             targets: active.into_iter().map(look_up).collect::<Result<_, _>>()?,
             connections: Slab::new(),
             has_silent_ports: false,
@@ -267,7 +271,8 @@ impl Runner {
                 self.tick();
             }
             self.send_output();
-            let timeout = self.timeout(is_busy);
+            let has_more = self.switch.poll_output(self.now());
+            let timeout = self.timeout(is_busy || has_more);
             wait(&self.epoll, &mut events, timeout).map_err(RunError::io("wait for events"))?;
             for event in &events {
                 match Source::from_data(event.data.u64()) {
@@ -328,7 +333,7 @@ impl Runner {
     }
 
     fn timeout(&self, is_busy: bool) -> Duration {
-        match (is_busy, self.has_silent_ports) {
+        match (is_busy, self.has_silent_ports || self.switch.has_unsent()) {
             (true, _) => Duration::ZERO,
             (false, true) => ASK,
             (false, false) => self.next_tick.saturating_sub(self.now()),
@@ -347,6 +352,9 @@ impl Runner {
             if let Some((key, _)) = found {
                 self.close(key, &reason);
             }
+        }
+        if self.accepting.is_resumed(now) {
+            self.watch_listeners(epoll::EventFlags::IN);
         }
         for index in 0..self.targets.len() {
             if self.targets[index].is_overdue(now) {
@@ -394,12 +402,22 @@ impl Runner {
     }
 
     fn accept(&mut self, index: usize) {
-        match self.listeners[index].accept() {
-            Ok((socket, peer)) => self.adopt(socket, peer, None),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => {
-                urtica_log::warn!(about: "accepting", %error, "a controller's connection was not accepted")
-            }
+        let now = self.now();
+        let accepted = self.listeners[index].accept();
+        if self.accepting.note(accepted.as_ref().err(), now) {
+            self.watch_listeners(epoll::EventFlags::empty());
+        }
+        if let Ok((socket, peer)) = accepted {
+            self.adopt(socket, peer, None);
+        }
+    }
+
+    /// Sets what listeners are watched for.
+    fn watch_listeners(&self, interest: epoll::EventFlags) {
+        for (index, listener) in self.listeners.iter().enumerate() {
+            let data = Source::Listener(index).to_data();
+            // Fails only where the listener was not watched.
+            let _ = epoll::modify(&self.epoll, listener, data, interest);
         }
     }
 
@@ -557,10 +575,10 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
     use std::thread::JoinHandle;
     use urtica_wire::{
-        Action, BufferId, CONTROLLER_NO_BUFFER, FlowMod, FlowModCommand, Instruction, List,
-        MacAddr, Match, Message, MultipartFlags, MultipartReplyBody, MultipartRequest,
-        MultipartRequestBody, OxmField, PacketOut, PortConfig, PortFeatures, PortMod, PortNo,
-        PortState, Version, split_frame,
+        Action, BufferId, CONTROLLER_NO_BUFFER, FlowMod, FlowModCommand, FlowStatsRequest,
+        Instruction, List, MacAddr, Match, Message, MultipartFlags, MultipartReplyBody,
+        MultipartRequest, MultipartRequestBody, OxmField, PacketOut, PortConfig, PortFeatures,
+        PortMod, PortNo, PortState, Version, split_frame,
     };
 
     /// The first byte of OpenFlow 1.3's messages, and the type of the first.
@@ -654,6 +672,51 @@ mod tests {
         );
         let mut stream = TcpStream::connect(addresses[0].listen_addr().unwrap()).unwrap();
         expect_hello(&mut stream);
+    }
+
+    /// In a process of its own, where there are no descriptors left.
+    #[test]
+    fn a_lack_of_descriptors_neither_keeps_the_switch_busy_nor_away_from_controllers() {
+        const CHILD: &str = "URTICA_TEST_WITHOUT_DESCRIPTORS";
+        if std::env::var_os(CHILD).is_some() {
+            return without_descriptors();
+        }
+        let name = "runner::tests::a_lack_of_descriptors_neither_keeps_the_switch_busy_nor_away_from_controllers";
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([name, "--exact", "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        assert!(
+            child.status.success(),
+            "{}",
+            String::from_utf8_lossy(&child.stderr)
+        );
+    }
+
+    fn without_descriptors() {
+        let (_running, addresses) = start(
+            switch(crate::FailMode::Secure),
+            &["ptcp:0:127.0.0.1".parse().unwrap()],
+        );
+        let address = addresses[0].listen_addr().unwrap();
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.unwrap();
+        let mut taken = Vec::new();
+        while let Ok(another) = socket.try_clone() {
+            taken.push(another);
+        }
+        socket.connect(&address.into()).unwrap();
+        // One second and a little: the switch is asleep, or looks at the listener all the time.
+        let processor_time = || rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        let before = processor_time();
+        std::thread::sleep(Duration::from_secs(1));
+        let after = processor_time();
+        let used_ns =
+            (after.tv_sec - before.tv_sec) * 1_000_000_000 + after.tv_nsec - before.tv_nsec;
+        assert!(used_ns < 200_000_000, "{used_ns} ns of processor time");
+        drop(taken);
+        expect_hello(&mut socket.into());
     }
 
     #[test]
@@ -755,6 +818,107 @@ mod tests {
             self.say(&Message::BarrierRequest);
             self.hear(|message| matches!(message, Message::BarrierReply).then_some(()));
         }
+    }
+
+    /// A port that keeps what it is given through the first flushes, as one whose socket has no room.
+    struct Stubborn {
+        port: MemoryPort,
+        kept: Vec<Vec<u8>>,
+        refusals: usize,
+    }
+
+    impl PortIo for Stubborn {
+        fn name(&self) -> &str {
+            self.port.name()
+        }
+
+        fn hw_addr(&self) -> MacAddr {
+            self.port.hw_addr()
+        }
+
+        fn is_up(&self) -> bool {
+            self.port.is_up()
+        }
+
+        fn speed_kbps(&self) -> u32 {
+            0
+        }
+
+        fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+            self.port.receive(max, handle)
+        }
+
+        fn send(&mut self, frame: &[u8]) -> bool {
+            self.kept.push(frame.to_vec());
+            true
+        }
+
+        fn flush(&mut self) {
+            if self.refusals > 0 {
+                self.refusals -= 1;
+                return;
+            }
+            for frame in self.kept.drain(..) {
+                self.port.send(&frame);
+            }
+            self.port.flush();
+        }
+
+        fn has_unsent(&self) -> bool {
+            !self.kept.is_empty()
+        }
+
+        fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
+            self.port.as_fd()
+        }
+    }
+
+    #[test]
+    fn frames_that_a_port_keeps_leave_without_other_traffic() {
+        for threads in 0..=2 {
+            let (mut switch, mut hosts) = with_hosts(crate::FailMode::Standalone, 1);
+            let mac = MacAddr::new([2, 0, 0, 0, 1, 2]);
+            let (port, mut host) = memory::pair(("port", mac), ("host", mac), 4096);
+            let stubborn = Stubborn {
+                port,
+                kept: Vec::new(),
+                refusals: 3,
+            };
+            switch.add_port(PortNo(2), Box::new(stubborn), Duration::ZERO);
+            let (_running, _) = start_with(switch, &[], threads);
+            hosts[0].send(&frame(100, 7));
+            hosts[0].flush();
+            assert_eq!(receive(&mut host, 1), [frame(100, 7)]);
+        }
+    }
+
+    #[test]
+    fn long_replies_arrive_whole() {
+        const ENTRIES: u64 = 2000;
+        let (_running, _hosts, mut controller) = two_threads();
+        for number in 0..ENTRIES {
+            controller.say(&Message::FlowMod(FlowMod {
+                match_: Match::any().with_exact(OxmField::EthDst, 0x0200_0000_0000 + number),
+                ..FlowMod::default()
+            }));
+        }
+        for _ in 0..2 {
+            controller.say(&Message::MultipartRequest(MultipartRequest {
+                flags: MultipartFlags::empty(),
+                body: MultipartRequestBody::Flow(FlowStatsRequest::default()),
+            }));
+        }
+        controller.say(&Message::BarrierRequest);
+        let told = std::cell::Cell::new(0);
+        controller.hear(|message| {
+            if let Message::MultipartReply(reply) = message {
+                if let MultipartReplyBody::Flow(rows) = &reply.body {
+                    told.set(told.get() + rows.iter().count() as u64);
+                }
+            }
+            matches!(message, Message::BarrierReply).then_some(())
+        });
+        assert_eq!(told.get(), 2 * ENTRIES);
     }
 
     /// A switch with four ports on two threads, and its controller.

@@ -36,11 +36,11 @@ pub(crate) struct Modes {
 }
 
 impl Shared {
-    /// With this pipeline.
-    pub fn new(pipeline: Pipeline) -> Self {
+    /// With this pipeline. `hash_seed` is as in [`SwitchConfig`](crate::SwitchConfig).
+    pub fn new(pipeline: Pipeline, hash_seed: Option<u64>) -> Self {
         Self {
             pipeline: RwLock::new(pipeline),
-            hosts: Mutex::new(MacTable::new()),
+            hosts: Mutex::new(MacTable::new(hash_seed)),
             is_alone: AtomicBool::default(),
             drops_fragments: AtomicBool::default(),
             matches_hidden: AtomicBool::default(),

@@ -32,6 +32,9 @@ pub struct SwitchConfig {
     /// How many packets it hands to controllers in a second, in bursts of a tenth of that; 0 for no limit. The rest
     /// is dropped.
     pub packet_ins_per_second: u32,
+    /// What hashes follow from by which hosts are found that NORMAL has learnt, so that equal runs are equal. With none they
+    /// cannot be foreseen, which a switch needs whose hosts are not to be trusted.
+    pub hash_seed: Option<u64>,
     /// What it says of itself to people.
     pub description: Description,
 }
@@ -48,6 +51,7 @@ impl Default for SwitchConfig {
             forwarding: Forwarding::default(),
             fail_mode: FailMode::Secure,
             packet_ins_per_second: 100_000,
+            hash_seed: None,
             description: Description::default(),
         }
     }
@@ -131,7 +135,10 @@ impl Switch {
             true => Version::ALL.to_vec(),
             false => config.versions.clone(),
         };
-        let shared = Arc::new(Shared::new(Pipeline::new(config.pipeline)));
+        let shared = Arc::new(Shared::new(
+            Pipeline::new(config.pipeline),
+            config.hash_seed,
+        ));
         let mut switch = Self {
             forwarder: Forwarder::new(Arc::clone(&shared), PortTable::default(), None),
             shared,
@@ -186,6 +193,12 @@ impl Switch {
         polled.may_have_more
     }
 
+    /// Whether a port has frames for which it had no room: then [`Switch::poll_ports`] should be called again soon, although none
+    /// come in.
+    pub fn has_unsent(&self) -> bool {
+        self.forwarder.ports.has_unsent()
+    }
+
     /// The ports' numbers and back ends, to watch.
     pub fn ports(&self) -> impl Iterator<Item = (PortNo, &dyn PortIo)> {
         let ports = self.forwarder.ports.iter();
@@ -212,13 +225,12 @@ impl Switch {
             return Err("the connection is not open; expected one that connect() returned".into());
         };
         session.heard(now);
-        let mut input = std::mem::take(&mut session.input);
-        input.extend_from_slice(bytes);
-        self.handle_waiting_input(connection, input, now)
+        session.input.extend_from_slice(bytes);
+        self.go_on(connection, now)
     }
 
-    /// Whether a controller should be read from: not while it leaves what it asked for unread. What comes
-    /// nevertheless waits, up to 1 MiB of it, until there is less than 16 MiB to read.
+    /// Whether a controller should be read from: not while it leaves what it asked for unread, nor while something that it
+    /// said waits for the end of a reply. What comes nevertheless waits, up to 1 MiB of it.
     pub fn wants_input(&self, connection: ConnectionId) -> bool {
         let session = self.agent.session(connection);
         session.is_some_and(|session| session.is_served())
@@ -229,6 +241,22 @@ impl Switch {
     pub fn output(&mut self, connection: ConnectionId) -> Option<&mut Vec<u8>> {
         let session = self.agent.session_mut(connection)?;
         Some(&mut session.output)
+    }
+
+    /// Goes on with a reply that is too long to be written at once, as far as the controller has read, or with messages that
+    /// waited for its end; one controller's at a time, so that packets need not wait long. Returns whether there was anything
+    /// to do: then there is something to send, and there may be more to do.
+    ///
+    /// Who does not call it gets the rest of such a reply with [`Switch::handle_input`] and [`Switch::handle_timeout`], a part
+    /// with each.
+    pub fn poll_output(&mut self, now: Duration) -> bool {
+        let Some(connection) = self.agent.next_turn() else {
+            return false;
+        };
+        if let Err(reason) = self.go_on(connection, now) {
+            self.agent.end(connection, reason);
+        }
+        true
     }
 
     /// A connection has ended.
@@ -245,7 +273,8 @@ impl Switch {
         self.agent.send_flow_removed(&removed, now);
         self.forwarder.look_at_links();
         self.tell_of_links();
-        let mut ended = self.handle_waiting_inputs(now);
+        self.poll_output(now);
+        let mut ended = self.agent.take_ended();
         let silent = self.agent.handle_timeout(now).into_iter();
         ended.extend(silent.map(|(connection, error)| (connection, error.to_string())));
         ended
@@ -313,24 +342,15 @@ impl Switch {
         self.agent.connection_count()
     }
 
-    /// Goes on with requests that waited for room in the output.
-    fn handle_waiting_inputs(&mut self, now: Duration) -> Vec<(ConnectionId, String)> {
-        let mut ended = Vec::new();
-        for (connection, input) in self.agent.take_waiting_inputs() {
-            if let Err(error) = self.handle_waiting_input(connection, input, now) {
-                ended.push((connection, error));
-            }
-        }
-        ended
-    }
-
-    /// Takes in all whole messages there are, as far as there is room for what they are answered with.
-    fn handle_waiting_input(
-        &mut self,
-        connection: ConnectionId,
-        mut input: Vec<u8>,
-        now: Duration,
-    ) -> Result<(), String> {
+    /// Gives a controller a turn: goes on with the reply that it waits for, and takes in all whole messages that it has sent,
+    /// as far as these need not wait.
+    fn go_on(&mut self, connection: ConnectionId, now: Duration) -> Result<(), String> {
+        self.agent.begin_turn();
+        self.go_on_with_reply(connection, now);
+        let Some(session) = self.agent.session_mut(connection) else {
+            return Ok(());
+        };
+        let mut input = std::mem::take(&mut session.input);
         let result = self.handle_frames(connection, &input, now);
         self.forwarder.ports.flush();
         self.update_modes();
@@ -351,11 +371,14 @@ impl Switch {
     ) -> Result<usize, String> {
         let mut rest = input;
         loop {
+            let turn = self.agent.turn;
             let Some(session) = self.agent.session_mut(connection) else {
                 return Ok(input.len());
             };
             match split_frame(rest) {
-                Ok(Some(_)) if !session.has_room() => return Ok(input.len() - rest.len()),
+                Ok(Some((frame, _))) if !session.admits(frame, &turn) => {
+                    return Ok(input.len() - rest.len());
+                }
                 Ok(Some((frame, after))) => {
                     let handled = session.handle_frame(frame);
                     if let Some(message) = handled.map_err(|error| error.to_string())? {

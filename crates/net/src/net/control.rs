@@ -204,8 +204,19 @@ impl Net {
         self.kernel.put_in(TICK, Due::ControllerTick);
     }
 
-    /// Sends what a switch has for the controller.
+    /// Sends what a switch has for the controller, long replies to their end.
     pub(super) fn send_to_controller(&mut self, switch: SwitchId) {
+        let now = self.now_at(switch);
+        loop {
+            self.send_output_to_controller(switch);
+            let powered = self.nodes[switch.place()].powered.as_mut();
+            if !powered.is_some_and(|powered| powered.switch.poll_output(now)) {
+                return;
+            }
+        }
+    }
+
+    fn send_output_to_controller(&mut self, switch: SwitchId) {
         let channel = &mut self.channels[switch.place()];
         let Some((side, powered)) = channel
             .switch_side

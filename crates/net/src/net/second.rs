@@ -129,6 +129,7 @@ impl Second {
             life,
         });
         for _ in 0..MAX_ROUNDS {
+            switch.poll_output(switch_now);
             let up = switch.output(session.at_switch).map(std::mem::take);
             let up = up.unwrap_or_default();
             let taken = controller.handle_input(session.at_controller, &up, now);

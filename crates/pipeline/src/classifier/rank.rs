@@ -32,6 +32,11 @@ impl Rank {
         u16::MAX - (self.0 >> Self::SEQUENCE_BITS) as u16
     }
 
+    /// As the how manieth the entry was added to its table, from 0 on.
+    pub fn sequence(self) -> u64 {
+        self.0 & Self::LAST_SEQUENCE
+    }
+
     /// The places of all entries of a priority.
     pub fn all_of(priority: u16) -> RangeInclusive<Self> {
         Self::new(priority, 0)..=Self::new(priority, Self::LAST_SEQUENCE)

@@ -2,11 +2,13 @@
 
 use crate::support::{Bed, TCP, Tcp, any_frame};
 use std::collections::BTreeMap;
-use urtica_pipeline::{MAX_BUCKETS, MAX_CHAIN};
+use std::time::Duration;
+use urtica_pipeline::{MAX_BUCKETS, MAX_CHAIN, Pipeline, PipelineConfig};
 use urtica_wire::GroupModCommand::{Add, Delete, Modify, Other};
 use urtica_wire::{
-    Action, Bucket, ErrorCode, FlowRemovedReason, GROUP_ANY, GroupMod, GroupType, PacketInReason,
-    PortConfig, PortNo, PortState,
+    Action, Bucket, ErrorCode, FlowMod, FlowModCommand, FlowRemovedReason, GROUP_ALL, GROUP_ANY,
+    GroupMod, GroupType, METER_ALL, MeterMod, MeterModCommand, PacketInReason, PortConfig, PortNo,
+    PortState,
 };
 
 /// A pipeline that hands all packets to group 1.
@@ -398,4 +400,33 @@ fn there_are_so_many_groups_and_no_more() {
     }
     let code = ErrorCode::GroupModFailedOutOfGroups;
     assert_eq!(bed.try_group(Add, "group_id=40,type=all"), Err(code));
+}
+
+/// A look at all entries for each group would take minutes.
+#[test]
+fn many_groups_and_meters_are_told_of_and_deleted_together_with_many_entries() {
+    const COUNT: u32 = 20_000;
+    let mut pipeline = Pipeline::new(PipelineConfig::default());
+    let (now, removed) = (Duration::ZERO, &mut Vec::new());
+    for id in 1..=COUNT {
+        let group = GroupMod::parse(Add, &format!("group_id={id},type=all"));
+        pipeline.group_mod(&group.unwrap(), now, removed).unwrap();
+        let meter = format!("meter={id},kbps,band=type=drop,rate=1");
+        let meter = MeterMod::parse(MeterModCommand::Add, &meter);
+        pipeline.meter_mod(&meter.unwrap(), now, removed).unwrap();
+        let entry = format!("table=7,in_port={id},actions=meter:{id},group:{id}");
+        let entry = FlowMod::parse(FlowModCommand::Add, &entry).unwrap();
+        pipeline.flow_mod(&entry, now, removed).unwrap();
+    }
+    let groups = pipeline.group_stats(GROUP_ALL, now);
+    assert!(groups.iter().all(|group| group.ref_count == 1));
+    let meters = pipeline.meter_stats(METER_ALL, now).unwrap();
+    assert!(meters.iter().all(|meter| meter.flow_count == 1));
+    for id in 1..=COUNT {
+        let group = format!("group_id={id}");
+        let group = GroupMod::parse(Delete, &group).unwrap();
+        pipeline.group_mod(&group, now, removed).unwrap();
+        let left = pipeline.tables()[7].entries().len() as u32;
+        assert_eq!((left, pipeline.meter_flow_count(id)), (COUNT - id, 0));
+    }
 }

@@ -9,6 +9,8 @@ mod meters;
 mod model;
 mod outputs;
 mod refusals;
+mod select_groups;
 mod sequences;
 mod support;
 mod tables;
+mod walks;

@@ -204,6 +204,28 @@ fn happen(bed: &mut Bed, event: &Event) -> Recorder {
     sink
 }
 
+/// How many entries and groups hand packets to a group, by a look at all of them.
+fn users_of_group(bed: &Bed, group_id: u32) -> u32 {
+    let tables = bed.pipeline.tables().iter();
+    let entries = tables.flat_map(|table| table.entries());
+    let entries = entries.filter(|entry| entry.instructions.use_group(group_id));
+    let wanted = Action::Group(group_id);
+    let groups = bed.pipeline.groups().iter();
+    let groups = groups.filter(|(_, group)| {
+        let mut buckets = group.buckets.iter();
+        buckets.any(|bucket| bucket.actions.contains(&wanted))
+    });
+    (entries.count() + groups.count()) as u32
+}
+
+/// How many entries use a meter, by a look at all of them.
+fn users_of_meter(bed: &Bed, meter_id: u32) -> u32 {
+    let tables = bed.pipeline.tables().iter();
+    let entries = tables.flat_map(|table| table.entries());
+    let entries = entries.filter(|entry| entry.instructions.meter == Some(meter_id));
+    entries.count() as u32
+}
+
 proptest! {
     #[test]
     fn what_is_referred_to_is_there(events in vec(any_event(), 0..60)) {
@@ -222,6 +244,12 @@ proptest! {
                     prop_assert!(groups.get(*id).is_some());
                 }
             }
+        }
+        for (id, _) in groups.iter() {
+            prop_assert_eq!(bed.pipeline.group_ref_count(id), users_of_group(&bed, id));
+        }
+        for (id, _) in meters.iter() {
+            prop_assert_eq!(bed.pipeline.meter_flow_count(id), users_of_meter(&bed, id));
         }
         let flags = FlowModFlags::SEND_FLOW_REM;
         prop_assert!(bed.removed.iter().all(|removed| removed.entry.flags.contains(flags)));

@@ -7,12 +7,13 @@
 //!            malformed
 //! packets that the pipeline hands up ─► packet_in ─► the outputs of those sessions whose role and filter want them
 //! ```
-//! Messages are carried out one after the other as they come in, each wholly before the next: a barrier has nothing
-//! to wait for.
+//! Messages are carried out one after the other as they come in, each wholly before the next, but for replies that may be long
+//! (`long_reply`): these are written part by part, and a barrier waits for their end.
 
 mod controller;
 mod error;
 mod flow_mod;
+mod long_reply;
 mod multipart;
 mod packet_in;
 mod packet_out;
@@ -24,13 +25,16 @@ mod role;
 mod session;
 mod stats;
 mod table_features;
+mod turn;
 
 use crate::buffers::Buffers;
 use packet_in::RateLimit;
 use session::{Session, SessionError};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Duration;
-use urtica_pipeline::RemovedEntry;
+use turn::Turn;
+use urtica_pipeline::{Pipeline, RemovedEntry};
 use urtica_wire::{ConfigFlags, Message, Port, PortReason, PortStatus, Version};
 
 /// Names a controller's connection.
@@ -50,6 +54,12 @@ pub(crate) struct Agent {
     /// How fragments are handled: one setting for the whole switch.
     fragments: ConfigFlags,
     packet_ins_dropped: u64,
+    /// What may still be done in the turn of the controller whose it is.
+    pub turn: Turn,
+    /// Whose turn it was last to go on with what had to wait.
+    last_turn: ConnectionId,
+    /// Connections that have to end for what they had said before it was their turn, and why.
+    ended: Vec<(ConnectionId, String)>,
 }
 
 impl Agent {
@@ -65,6 +75,9 @@ impl Agent {
             generation_id: None,
             fragments: ConfigFlags::empty(),
             packet_ins_dropped: 0,
+            turn: Turn::new(),
+            last_turn: ConnectionId(0),
+            ended: Vec::new(),
         }
     }
 
@@ -122,14 +135,36 @@ impl Agent {
         self.sessions.get_mut(&id)
     }
 
-    /// Requests that waited for room in their connection's output, and have it now.
-    pub fn take_waiting_inputs(&mut self) -> Vec<(ConnectionId, Vec<u8>)> {
-        let waiting = |session: &&mut Session| session.has_room() && !session.input.is_empty();
-        let sessions = self.sessions.iter_mut();
-        sessions
-            .filter(|(_, session)| waiting(session))
-            .map(|(&id, session)| (id, std::mem::take(&mut session.input)))
-            .collect()
+    /// Begins a controller's turn: from now on as much may be done for it as in any.
+    pub fn begin_turn(&mut self) {
+        self.turn = Turn::new();
+    }
+
+    /// Whose turn it is to go on with a reply, or with messages that waited; they take turns.
+    pub fn next_turn(&mut self) -> Option<ConnectionId> {
+        let behind = (Bound::Excluded(self.last_turn), Bound::Unbounded);
+        let sessions = self.sessions.range(behind).chain(&self.sessions);
+        let mut ready = sessions.filter(|(_, session)| session.can_go_on());
+        let (&next, _) = ready.next()?;
+        self.last_turn = next;
+        Some(next)
+    }
+
+    /// Writes the next part of the reply that a controller waits for, if there is room.
+    pub fn go_on_with_reply(&mut self, id: ConnectionId, pipeline: &Pipeline, now: Duration) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.go_on_with_reply(pipeline, now, &mut self.turn);
+        }
+    }
+
+    /// Notes that a connection has to end, and why.
+    pub fn end(&mut self, id: ConnectionId, reason: String) {
+        self.ended.push((id, reason));
+    }
+
+    /// The connections that were noted so since the last time.
+    pub fn take_ended(&mut self) -> Vec<(ConnectionId, String)> {
+        std::mem::take(&mut self.ended)
     }
 
     /// Asks silent controllers whether they are there; returns which connections have to end.

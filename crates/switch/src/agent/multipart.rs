@@ -1,13 +1,14 @@
 //! Multipart requests (1.3.5 section 7.3.5; 1.0's stats, section 5.3.5): who answers them.
 
+use super::long_reply::LongReply;
 use super::requests::Request;
-use super::{Agent, reply, stats};
+use super::{Agent, ConnectionId, reply, stats};
 use crate::Switch;
 use crate::switch::Description;
+use std::time::Duration;
 use urtica_wire::{
-    Desc, Element, ErrorCode, FixedName, FlowStatsRequest, List, Message, MultipartFlags,
-    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, QUEUE_ALL,
-    Version,
+    Desc, Element, ErrorCode, FixedName, List, Message, MultipartFlags, MultipartReply,
+    MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, QUEUE_ALL, Version,
 };
 
 /// Where the body of a multipart message of 1.3 begins.
@@ -19,6 +20,7 @@ impl Switch {
         frame: &[u8],
         asked: MultipartRequest,
     ) -> Result<(), ErrorCode> {
+        self.agent.turn.take_request();
         let has_more = asked.flags.contains(MultipartFlags::MORE);
         if let MultipartRequestBody::TableFeatures(_) = asked.body {
             let part = frame.get(BODY_AT..).unwrap_or_default();
@@ -29,7 +31,20 @@ impl Switch {
         if has_more && request.version == Version::Of13 {
             return Err(ErrorCode::BadRequestBadLen);
         }
-        self.answer(request, asked.body)
+        let reply = LongReply::begin(&self.shared.pipeline(), request, &asked.body)?;
+        match (reply, self.agent.session_mut(request.connection)) {
+            (None, _) => return self.answer(request, asked.body),
+            (reply, Some(session)) => session.reply = reply,
+            (_, None) => {}
+        }
+        self.go_on_with_reply(request.connection, request.now);
+        Ok(())
+    }
+
+    /// Writes the next part of the reply that a controller waits for, if there is room.
+    pub(crate) fn go_on_with_reply(&mut self, connection: ConnectionId, now: Duration) {
+        let pipeline = self.shared.pipeline();
+        self.agent.go_on_with_reply(connection, &pipeline, now);
     }
 
     fn handle_table_features_part(
@@ -52,46 +67,15 @@ impl Switch {
     fn answer(&mut self, request: Request, asked: MultipartRequestBody) -> Result<(), ErrorCode> {
         match asked {
             MultipartRequestBody::Desc => self.answer_desc(request),
-            MultipartRequestBody::Flow(wanted) => self.answer_flows(request, &wanted)?,
-            MultipartRequestBody::Aggregate(wanted) => {
-                let sum = self.shared.pipeline().aggregate_stats(&wanted)?;
-                self.answer_whole(request, MultipartReplyBody::Aggregate(sum));
-            }
             MultipartRequestBody::Table => self.answer_tables(request),
             MultipartRequestBody::PortStats(port) => self.answer_port_stats(request, port)?,
             MultipartRequestBody::Queue { port, queue_id } => {
                 self.answer_queues(request, port, queue_id)?;
             }
-            // The specification names no error for a group that does not exist; as in Open vSwitch, there is nothing to
-            // tell of it.
-            MultipartRequestBody::Group(group_id) => {
-                let pipeline = self.shared.pipeline();
-                let rows = pipeline.group_stats(group_id, request.now);
-                let empty = MultipartReplyBody::Group(List::default());
-                answer_rows(&mut self.agent, request, empty, rows);
-            }
-            MultipartRequestBody::GroupDesc => {
-                let pipeline = self.shared.pipeline();
-                let rows = pipeline.group_descs();
-                let empty = MultipartReplyBody::GroupDesc(List::default());
-                answer_rows(&mut self.agent, request, empty, rows);
-            }
             MultipartRequestBody::GroupFeatures => {
                 let features = self.shared.pipeline().group_features();
                 let body = MultipartReplyBody::GroupFeatures(features);
                 self.answer_whole(request, body);
-            }
-            MultipartRequestBody::Meter(meter_id) => {
-                let pipeline = self.shared.pipeline();
-                let rows = pipeline.meter_stats(meter_id, request.now)?;
-                let empty = MultipartReplyBody::Meter(List::default());
-                answer_rows(&mut self.agent, request, empty, rows);
-            }
-            MultipartRequestBody::MeterConfig(meter_id) => {
-                let pipeline = self.shared.pipeline();
-                let rows = pipeline.meter_configs(meter_id)?;
-                let empty = MultipartReplyBody::MeterConfig(List::default());
-                answer_rows(&mut self.agent, request, empty, rows);
             }
             MultipartRequestBody::MeterFeatures => {
                 let features = self.shared.pipeline().meter_features();
@@ -106,10 +90,8 @@ impl Switch {
             MultipartRequestBody::Experimenter(_) => {
                 return Err(ErrorCode::BadRequestBadExperimenter);
             }
-            // Put together above.
-            MultipartRequestBody::TableFeatures(_) => {
-                return Err(ErrorCode::BadRequestBadMultipart);
-            }
+            // Put together above, or long.
+            _ => return Err(ErrorCode::BadRequestBadMultipart),
         }
         Ok(())
     }
@@ -139,21 +121,6 @@ impl Switch {
             dp_desc: &FixedName::truncated(datapath),
         };
         self.answer_whole(request, MultipartReplyBody::Desc(desc));
-    }
-
-    fn answer_flows(
-        &mut self,
-        request: Request,
-        wanted: &FlowStatsRequest,
-    ) -> Result<(), ErrorCode> {
-        let pipeline = self.shared.pipeline();
-        let entries = pipeline.flow_stats(wanted)?;
-        let rows = entries
-            .iter()
-            .map(|entry| stats::flow(request.version, entry, request.now));
-        let empty = MultipartReplyBody::Flow(List::default());
-        answer_rows(&mut self.agent, request, empty, rows);
-        Ok(())
     }
 
     fn answer_tables(&mut self, request: Request) {

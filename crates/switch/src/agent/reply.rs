@@ -1,4 +1,5 @@
-//! Multipart replies of many rows, cut into messages that are not too long.
+//! Multipart replies of many rows, cut into messages that are not too long. Those whose rows are few are written at once; see
+//! [`super::long_reply`] for the others.
 
 use urtica_wire::{
     Element, EncodeError, Message, MultipartFlags, MultipartReply, MultipartReplyBody, Version,
@@ -9,9 +10,99 @@ const MAX_MESSAGE_BYTES: usize = u16::MAX as usize;
 /// Where the flags are, in both versions' messages.
 const FLAGS_AT: usize = 10;
 
-/// Appends a reply with these rows to `out`, in as many messages as it takes, all but the last with
-/// OFPMPF_REPLY_MORE. `empty` is the reply's body without rows. Rows that the version cannot express are left out: a
-/// controller of 1.0 cannot be told of what it has no words for.
+/// One message of a reply, at the end of an output, which rows are added to.
+pub(super) struct Part<'out> {
+    version: Version,
+    out: &'out mut Vec<u8>,
+    /// Where the message begins, and where its rows do.
+    start: usize,
+    rows_at: usize,
+}
+
+/// Whether a row is in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    /// It is, or can be in none.
+    Done,
+    /// It belongs into the next, which has more room.
+    Full,
+}
+
+impl<'out> Part<'out> {
+    /// A message without rows, whose body is `empty`, at the end of `out`.
+    ///
+    /// # Errors
+    /// [`EncodeError`] where the version does not have such a reply; nothing was appended then.
+    pub fn begin(
+        version: Version,
+        xid: u32,
+        empty: MultipartReplyBody<'static>,
+        out: &'out mut Vec<u8>,
+    ) -> Result<Self, EncodeError> {
+        let start = out.len();
+        let empty = Message::MultipartReply(MultipartReply {
+            flags: MultipartFlags::empty(),
+            body: empty,
+        });
+        if let Err(error) = empty.encode(version, xid, out) {
+            out.truncate(start);
+            return Err(error);
+        }
+        Ok(Self {
+            version,
+            rows_at: out.len(),
+            out,
+            start,
+        })
+    }
+
+    /// Adds a row. One that the version cannot express is left out: a controller of 1.0 cannot be told of what it has no
+    /// words for. So is one that is longer than any message, as what was set by a longest message may be.
+    pub fn add<'a>(&mut self, row: &impl Element<'a>) -> Added {
+        let end = self.out.len();
+        let encoded = row.encode(self.version, self.out);
+        let is_too_long = self.out.len() - self.start > MAX_MESSAGE_BYTES;
+        if encoded.is_ok() && !is_too_long {
+            return Added::Done;
+        }
+        self.out.truncate(end);
+        match encoded {
+            Ok(()) if end > self.rows_at => return Added::Full,
+            Ok(()) => {
+                urtica_log::debug!(about: "rows", "a row is left out of a multipart reply: it is too long for one");
+            }
+            Err(error) => {
+                urtica_log::debug!(about: "rows", %error, "a row is left out of a multipart reply");
+            }
+        }
+        Added::Done
+    }
+
+    /// Whether it has rows.
+    pub fn has_rows(&self) -> bool {
+        self.out.len() > self.rows_at
+    }
+
+    /// Takes it back.
+    pub fn cancel(self) {
+        self.out.truncate(self.start);
+    }
+
+    /// Finishes it, with OFPMPF_REPLY_MORE where others follow.
+    pub fn finish(self, has_more: bool) {
+        let message = &mut self.out[self.start..];
+        // As `add` sees to.
+        let length = u16::try_from(message.len()).expect("no message is too long");
+        message[2..4].copy_from_slice(&length.to_be_bytes());
+        if has_more {
+            let flags = MultipartFlags::MORE.bits().to_be_bytes();
+            message[FLAGS_AT..FLAGS_AT + flags.len()].copy_from_slice(&flags);
+        }
+    }
+}
+
+/// Appends a reply with these rows to `out`, in as many messages as it takes, all but the last with OFPMPF_REPLY_MORE.
+/// `empty` is the reply's body without rows.
 ///
 /// # Errors
 /// [`EncodeError`] where the version does not have such a reply; nothing was appended then.
@@ -22,44 +113,15 @@ pub(super) fn write_rows<'a, T: Element<'a>>(
     rows: impl IntoIterator<Item = T>,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    let empty = Message::MultipartReply(MultipartReply {
-        flags: MultipartFlags::empty(),
-        body: empty,
-    });
-    let mut start = out.len();
-    empty.encode(version, xid, out)?;
+    let mut part = Part::begin(version, xid, empty.clone(), out)?;
     for row in rows {
-        let end = out.len();
-        if let Err(error) = row.encode(version, out) {
-            urtica_log::debug!(about: "rows", %error, "a row is left out of a multipart reply");
-            out.truncate(end);
-            continue;
-        }
-        if out.len() - start > MAX_MESSAGE_BYTES {
-            let row = out.split_off(end);
-            set_more(out, start);
-            close(out, start)?;
-            start = out.len();
-            empty.encode(version, xid, out)?;
-            out.extend_from_slice(&row);
+        if part.add(&row) == Added::Full {
+            part.finish(true);
+            part = Part::begin(version, xid, empty.clone(), out)?;
+            part.add(&row);
         }
     }
-    close(out, start)
-}
-
-fn set_more(out: &mut [u8], start: usize) {
-    let flags = MultipartFlags::MORE.bits().to_be_bytes();
-    out[start + FLAGS_AT..start + FLAGS_AT + flags.len()].copy_from_slice(&flags);
-}
-
-/// Writes the length of the message from `start` on into its header.
-fn close(out: &mut [u8], start: usize) -> Result<(), EncodeError> {
-    let message = &mut out[start..];
-    let length = u16::try_from(message.len()).map_err(|_| EncodeError::TooLong {
-        what: "multipart reply",
-        length: message.len(),
-    })?;
-    message[2..4].copy_from_slice(&length.to_be_bytes());
+    part.finish(false);
     Ok(())
 }
 

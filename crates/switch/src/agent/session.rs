@@ -8,10 +8,14 @@
 
 use super::controller::ControllerState;
 use super::error;
+use super::long_reply::LongReply;
 use super::partial_requests::PartialRequests;
+use super::turn::{Awaits, Turn};
 use std::time::Duration;
+use urtica_pipeline::Pipeline;
 use urtica_wire::{
     DecodeError, ErrorCode, ErrorMessage, Header, Hello, Message, PacketInReason, Version,
+    split_frame,
 };
 
 /// Message types that are the same in all versions.
@@ -27,11 +31,13 @@ const DEAD_INTERVAL: Duration = Duration::from_secs(15);
 
 /// From how many bytes of output on the controller should not be read from: it leaves unread what it asked for.
 const OUTPUT_HIGH_BYTES: usize = 1 << 20;
+/// From how many bytes of output on multipart requests wait, and replies in parts are not gone on with. With the part that
+/// there was room for, twice as much waits at most.
+const REPLY_OUTPUT_BYTES: usize = 64 << 10;
 /// From how many bytes of output on no more packet-ins are sent, so that replies do not have to wait behind a flood
 /// of them.
 const PACKET_IN_OUTPUT_BYTES: usize = 256 << 10;
-/// From how many bytes of output on requests wait, and what the switch says unasked is dropped. A reply that was
-/// begun is finished: that of a large table can be longer than this.
+/// From how many bytes of output on all requests wait, and what the switch says unasked is dropped.
 const OUTPUT_MAX_BYTES: usize = 16 << 20;
 /// How many bytes of requests may wait.
 const INPUT_MAX_BYTES: usize = 1 << 20;
@@ -70,13 +76,19 @@ pub(crate) struct Session {
     version: Option<Version>,
     /// The beginning of a message that is not whole yet, or messages that wait.
     pub input: Vec<u8>,
+    /// Whether there is a whole message at the front of the input that waits for its turn.
+    is_waiting: bool,
     pub output: Vec<u8>,
+    /// What the controller asked for, as far as it has not been written.
+    pub reply: Option<LongReply>,
     next_xid: u32,
     started: Duration,
     last_heard: Duration,
     last_probe: Option<Duration>,
     /// How much output there was when time last passed.
     last_output_bytes: usize,
+    /// Whether it was read since then, so that a reply could go on.
+    has_been_read: bool,
     /// Role, filter and packet lengths.
     pub controller: ControllerState,
     /// Multipart requests of which not all has come.
@@ -92,12 +104,15 @@ impl Session {
             peer,
             version: None,
             input: Vec::new(),
+            is_waiting: false,
             output: Vec::new(),
+            reply: None,
             next_xid: 1,
             started: now,
             last_heard: now,
             last_probe: None,
             last_output_bytes: 0,
+            has_been_read: false,
             controller: ControllerState::default(),
             partial_requests: PartialRequests::default(),
         };
@@ -111,14 +126,62 @@ impl Session {
         self.version
     }
 
-    /// Whether the controller reads what it is sent, so that it may be read from.
+    /// Whether the controller reads what it is sent, and none of its messages waits, so that it may be read from.
     pub fn is_served(&self) -> bool {
-        self.output.len() < OUTPUT_HIGH_BYTES
+        self.output.len() < OUTPUT_HIGH_BYTES && !self.is_waiting
     }
 
-    /// Whether requests may be carried out: there is room for what they are answered with.
-    pub fn has_room(&self) -> bool {
+    /// Whether there is room for what is said unasked.
+    fn has_room(&self) -> bool {
         self.output.len() < OUTPUT_MAX_BYTES
+    }
+
+    /// Whether there is room for a part of a reply.
+    fn has_room_for_part(&self) -> bool {
+        self.output.len() < REPLY_OUTPUT_BYTES
+    }
+
+    /// Whether a message may be carried out now: there is room for what it is answered with, and nothing that it has to wait
+    /// for. One that may not is noted to wait.
+    pub fn admits(&mut self, frame: &[u8], turn: &Turn) -> bool {
+        self.is_waiting = !self.may_carry_out(frame, turn);
+        !self.is_waiting
+    }
+
+    fn may_carry_out(&self, frame: &[u8], turn: &Turn) -> bool {
+        let is_ready = match self.version.map(|version| Awaits::of(version, frame)) {
+            None | Some(Awaits::Nothing) => true,
+            Some(Awaits::Replies) => self.reply.is_none(),
+            Some(Awaits::Room) => {
+                self.reply.is_none() && self.has_room_for_part() && turn.may_look()
+            }
+        };
+        is_ready && self.has_room()
+    }
+
+    /// Whether a reply can go on, or a message that waited be carried out.
+    pub fn can_go_on(&self) -> bool {
+        if self.reply.is_some() && self.has_room_for_part() {
+            return true;
+        }
+        match split_frame(&self.input) {
+            Ok(Some((frame, _))) => self.is_waiting && self.may_carry_out(frame, &Turn::new()),
+            _ => false,
+        }
+    }
+
+    /// Writes the next part of the reply, if there is one and room for it.
+    pub fn go_on_with_reply(&mut self, pipeline: &Pipeline, now: Duration, turn: &mut Turn) {
+        if !self.has_room_for_part() || !turn.may_look() {
+            return;
+        }
+        let Some(mut reply) = self.reply.take() else {
+            return;
+        };
+        self.has_been_read = true;
+        if !reply.write_part(pipeline, now, &mut turn.looks, &mut self.output) {
+            self.reply = Some(reply);
+        }
     }
 
     /// Whether there is room for packet-ins.
@@ -202,7 +265,8 @@ impl Session {
         }
         // A controller that reads is there, also while it is not read from.
         let output_bytes = std::mem::replace(&mut self.last_output_bytes, self.output.len());
-        if self.output.len() < output_bytes {
+        let has_been_read = std::mem::take(&mut self.has_been_read);
+        if self.output.len() < output_bytes || has_been_read {
             self.heard(now);
         }
         if since(self.last_heard) >= DEAD_INTERVAL {

@@ -156,6 +156,10 @@ impl PortIo for AfPacketPort {
         self.sender.flush();
     }
 
+    fn has_unsent(&self) -> bool {
+        !self.sender.ends.is_empty()
+    }
+
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.ring.socket.as_fd())
     }
@@ -550,6 +554,33 @@ mod tests {
                 "own frames do not come back"
             );
         });
+    }
+
+    /// A datagram socket of another family stands in: one that is not read soon has no room.
+    #[test]
+    fn what_the_socket_has_no_room_for_stays() {
+        let (socket, peer) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        sockopt::set_socket_send_buffer_size(&socket, 4096).unwrap();
+        let mut sender = Sender {
+            socket: socket.into(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            index: 1,
+        };
+        let marks = 0..=255_u8;
+        let accepted: Vec<_> = marks
+            .take_while(|&mark| sender.push(&frame(60, mark)))
+            .collect();
+        assert!(accepted.len() < 256, "no queue is that long");
+        assert_eq!(sender.ends.len(), BATCH);
+        let mut buffer = [0; 100];
+        for mark in accepted {
+            let len = peer.recv(&mut buffer).unwrap();
+            assert_eq!(buffer[..len], frame(60, mark));
+            sender.flush();
+        }
+        assert!(sender.ends.is_empty() && sender.bytes.is_empty());
     }
 
     #[test]

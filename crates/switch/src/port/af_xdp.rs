@@ -73,6 +73,8 @@ pub struct AfXdpPort {
     completed: Consumer<u64>,
     /// The frames, by address, that nothing is sent from.
     free: Vec<u64>,
+    /// Whether the kernel was too busy to take all frames that are to be sent.
+    is_congested: bool,
     socket: OwnedFd,
     memory: Memory,
 }
@@ -120,6 +122,7 @@ impl AfXdpPort {
                     .map_err(opening.failed("attach an XDP program"))?
             },
             free: (RX_FRAMES..FRAMES).map(address).collect(),
+            is_congested: false,
             interface,
             socket,
             memory,
@@ -205,16 +208,19 @@ impl PortIo for AfXdpPort {
 
     fn flush(&mut self) {
         self.tx.publish();
-        for _ in 0..KICKS {
-            if !self.tx.has_unread() || !self.tx.needs_wakeup() {
-                break;
-            }
-            match send(&self.socket, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
-                // The interface is down or busy; what is left goes with the next flush.
-                Err(_) => break,
-            }
+        let is_left = |tx: &Producer<XdpDesc>| tx.has_unread() && tx.needs_wakeup();
+        let mut kicks = 0..KICKS;
+        self.is_congested = is_left(&self.tx);
+        while self.is_congested && kicks.next().is_some() {
+            // After any other error the interface is down: what is left goes when it is up again, with what is sent then.
+            let sent = send(&self.socket, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            let may_go_on = matches!(sent, Ok(_) | Err(Errno::AGAIN | Errno::INTR));
+            self.is_congested = may_go_on && is_left(&self.tx);
         }
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.is_congested
     }
 
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -47,8 +47,13 @@ pub trait PortIo: Send {
     /// Sends a frame, at the latest at the next [`PortIo::flush`]. Returns whether there was room for it.
     fn send(&mut self, frame: &[u8]) -> bool;
 
-    /// Sees to it that all frames given to [`PortIo::send`] leave.
+    /// Sees to it that all frames given to [`PortIo::send`] leave, as far as there is room for them to.
     fn flush(&mut self);
+
+    /// Whether the last [`PortIo::flush`] has kept frames for want of room: it should be called again soon.
+    fn has_unsent(&self) -> bool {
+        false
+    }
 
     /// What becomes readable when frames have come in; `None` where only asking tells.
     fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>>;

@@ -144,7 +144,7 @@ impl Worker {
     fn timeout(&self, is_busy: bool) -> Duration {
         match (
             is_busy || !self.part.inbox.may_wait(),
-            self.has_silent_ports,
+            self.has_silent_ports || self.part.forwarder.ports.has_unsent(),
         ) {
             (true, _) => Duration::ZERO,
             (false, true) => ASK,

@@ -241,36 +241,6 @@ fn entry(table_id: u8, host: u64, out: u32) -> FlowMod<'static> {
 }
 
 #[test]
-fn entries_over_several_messages() {
-    for version in Version::ALL {
-        let (mut bench, controller) = Bench::with_controller(version);
-        for host in 1..=900 {
-            bench.tell_quietly(controller, &Message::FlowMod(entry(0, host, 2)));
-        }
-        let wanted = FlowStatsRequest::default();
-        bench.tell(controller, &multipart(MultipartRequestBody::Flow(wanted)));
-        let answers = bench.take(controller);
-        assert!(answers.len() > 1);
-        let mut cookies = Vec::new();
-        for (at, answer) in answers.iter().enumerate() {
-            let Message::MultipartReply(reply) = answer.message() else {
-                panic!("expected a multipart reply");
-            };
-            let has_more = reply.flags.contains(MultipartFlags::MORE);
-            assert_eq!(has_more, at + 1 < answers.len());
-            let length = answer.header.length;
-            assert!(!has_more || length > 65_000, "only {length} bytes");
-            let MultipartReplyBody::Flow(rows) = reply.body else {
-                panic!("expected entries");
-            };
-            cookies.extend(rows.iter().map(|row| row.cookie));
-        }
-        cookies.sort_unstable();
-        assert!(cookies.into_iter().eq(1..=900));
-    }
-}
-
-#[test]
 fn entries_as_they_were_added() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let added = FlowMod {

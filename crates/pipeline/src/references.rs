@@ -1,0 +1,85 @@
+//! Who refers to a group or a meter: what its statistics tell, and what goes with it.
+//!
+//! **Cost.** A reference takes some 25 bytes, and the logarithm of their number to note or forget; what is referred to by
+//! nobody takes nothing. How many refer to something is known without a look at them.
+
+use crate::classifier::Rank;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// References to numbered things by those that `P` names.
+#[derive(Debug)]
+pub(crate) struct References<P> {
+    /// What is referred to, and by whom.
+    pairs: BTreeSet<(u32, P)>,
+    /// How many refer to each.
+    counts: BTreeMap<u32, u32>,
+}
+
+impl<P> Default for References<P> {
+    fn default() -> Self {
+        Self {
+            pairs: BTreeSet::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+}
+
+/// Who can refer to something.
+pub(crate) trait Referrer: Ord + Copy {
+    /// The first and the last there can be.
+    const ALL: [Self; 2];
+}
+
+impl Referrer for Rank {
+    const ALL: [Self; 2] = [Self::FIRST, Self::LAST];
+}
+
+impl Referrer for u32 {
+    const ALL: [Self; 2] = [Self::MIN, Self::MAX];
+}
+
+impl<P: Referrer> References<P> {
+    /// Notes that `by` refers to each of these; more than once is as good as once.
+    pub fn add(&mut self, by: P, numbers: impl Iterator<Item = u32>) {
+        for number in numbers {
+            if self.pairs.insert((number, by)) {
+                *self.counts.entry(number).or_default() += 1;
+            }
+        }
+    }
+
+    /// Notes that `by` refers to none of these any more.
+    pub fn remove(&mut self, by: P, numbers: impl Iterator<Item = u32>) {
+        for number in numbers {
+            if self.pairs.remove(&(number, by)) {
+                self.count_down(number);
+            }
+        }
+    }
+
+    /// How many refer to this.
+    pub fn count(&self, number: u32) -> u32 {
+        self.counts.get(&number).copied().unwrap_or(0)
+    }
+
+    /// Those that refer to this, in their order.
+    pub fn to(&self, number: u32) -> impl Iterator<Item = P> {
+        let [first, last] = P::ALL;
+        let pairs = self.pairs.range((number, first)..=(number, last));
+        pairs.map(|&(_, by)| by)
+    }
+
+    /// Those that refer to anything, in their order.
+    pub fn all(&self) -> BTreeSet<P> {
+        self.pairs.iter().map(|&(_, by)| by).collect()
+    }
+
+    fn count_down(&mut self, number: u32) {
+        if let Some(count) = self.counts.get_mut(&number) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&number);
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Entries that are found some at a time, held to those that are found at once.
+
+use crate::support::port;
+use std::sync::Arc;
+use std::time::Duration;
+use urtica_pipeline::{FlowEntry, Pipeline, PipelineConfig};
+use urtica_wire::{
+    ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ANY, Match, PortNo, TABLE_ALL,
+};
+
+/// Entries of three tables, of several priorities and masks.
+fn pipeline() -> Pipeline {
+    let mut pipeline = Pipeline::new(PipelineConfig {
+        n_tables: 3,
+        ..PipelineConfig::default()
+    });
+    for number in 1..=3 {
+        pipeline.set_port(port(number));
+    }
+    for number in 0..3000_u32 {
+        let text = match number % 4 {
+            0 => format!(
+                "dl_dst=02:00:00:00:{:02x}:{:02x}",
+                number >> 8,
+                number & 0xff
+            ),
+            1 => format!("in_port={},dl_src=02:00:00:00:00:01", number % 7 + number),
+            2 => format!("ip,nw_dst=10.{}.{}.0/24", number >> 8, number & 0xff),
+            _ => format!("in_port={}", number),
+        };
+        let (table, priority, cookie) = (number % 3, number * 7 % 5, number % 10);
+        let text = format!(
+            "table={table},priority={priority},cookie={cookie},{text},actions=output:{}",
+            number % 3 + 1
+        );
+        change(&mut pipeline, FlowModCommand::Add, &text);
+    }
+    pipeline
+}
+
+fn change(pipeline: &mut Pipeline, command: FlowModCommand, text: &str) {
+    let flow_mod = FlowMod::parse(command, text).expect(text);
+    let changed = pipeline.flow_mod(&flow_mod, Duration::ZERO, &mut Vec::new());
+    changed.expect(text);
+}
+
+fn all() -> FlowStatsRequest<'static> {
+    FlowStatsRequest {
+        table_id: TABLE_ALL,
+        out_port: PortNo::ANY,
+        out_group: GROUP_ANY,
+        ..FlowStatsRequest::default()
+    }
+}
+
+fn matching(text: &str) -> FlowStatsRequest<'static> {
+    let flow_mod = FlowMod::parse(FlowModCommand::Add, &format!("{text},actions=drop"));
+    let match_: Vec<_> = flow_mod.expect(text).match_.fields().collect();
+    FlowStatsRequest {
+        match_: Match::from(match_),
+        ..all()
+    }
+}
+
+/// All that a walk finds that looks at so many entries in each step, and how many steps it took.
+fn walk(
+    pipeline: &Pipeline,
+    request: &FlowStatsRequest,
+    looks: usize,
+) -> (Vec<Arc<FlowEntry>>, usize) {
+    let mut walk = pipeline.walk_flows(request).expect("a good request");
+    let (mut found, mut steps) = (Vec::new(), 0);
+    while !walk.is_over() {
+        found.extend(walk.go_on(pipeline, &mut looks.clone()));
+        steps += 1;
+    }
+    (found, steps)
+}
+
+#[test]
+fn the_same_entries_are_found_in_the_same_order() {
+    let pipeline = pipeline();
+    let requests = [
+        all(),
+        FlowStatsRequest {
+            table_id: 1,
+            ..all()
+        },
+        FlowStatsRequest {
+            cookie: 3,
+            cookie_mask: u64::MAX,
+            ..all()
+        },
+        FlowStatsRequest {
+            out_port: PortNo(2),
+            ..all()
+        },
+        matching("in_port=3"),
+        matching("in_port=8"),
+        matching("ip"),
+        matching("ip,nw_dst=10.2.0.0/16"),
+        matching("dl_dst=02:00:00:00:00:04"),
+        matching("dl_dst=02:00:00:00:00:05"),
+    ];
+    for request in &requests {
+        let expected = pipeline.flow_stats(request).expect("a good request");
+        for looks in [1, 2, 7, 300, 1_000_000] {
+            let (found, _) = walk(&pipeline, request, looks);
+            assert_eq!(
+                found.len(),
+                expected.len(),
+                "{request:?}, {looks} at a time"
+            );
+            let mut pairs = found.iter().zip(&expected);
+            assert!(pairs.all(|(one, other)| Arc::ptr_eq(one, other)));
+        }
+    }
+}
+
+#[test]
+fn a_step_looks_at_no_more_than_it_may() {
+    let pipeline = pipeline();
+    let (found, steps) = walk(&pipeline, &all(), 100);
+    assert_eq!((found.len(), steps), (3000, 30));
+    let one = matching("dl_dst=02:00:00:00:00:04");
+    let (found, steps) = walk(&pipeline, &one, 100);
+    assert_eq!((found.len(), steps), (1, 1), "few others can be the one");
+}
+
+#[test]
+fn a_table_that_is_filled_all_the_time_is_walked_through() {
+    let mut pipeline = pipeline();
+    let mut walk = pipeline.walk_flows(&all()).expect("a good request");
+    let mut found = 0;
+    for number in 0.. {
+        if walk.is_over() {
+            break;
+        }
+        found += walk.go_on(&pipeline, &mut 10).len();
+        for more in 0..2 {
+            let text = format!(
+                "table={},priority=0,in_port={},actions=drop",
+                number % 3,
+                10_000 + 2 * number + more
+            );
+            change(&mut pipeline, FlowModCommand::Add, &text);
+        }
+    }
+    assert_eq!(found, 3000);
+}
+
+#[test]
+fn refusals() {
+    let pipeline = pipeline();
+    let nowhere = FlowStatsRequest {
+        table_id: 3,
+        ..all()
+    };
+    let refused = pipeline.walk_flows(&nowhere).err();
+    assert_eq!(refused, Some(ErrorCode::BadRequestBadTableId));
+}

@@ -1,0 +1,55 @@
+//! How much is done for one controller before others, and packets, get their turn.
+
+use urtica_wire::{Header, Version};
+
+/// How many entries are looked at in one turn: some hundred microseconds.
+const LOOKS: usize = 512;
+/// What a multipart request costs by itself, in looks at entries.
+const REQUEST_LOOKS: usize = 16;
+
+/// What may still be done in a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// At how many entries may still be looked.
+    pub looks: usize,
+}
+
+impl Turn {
+    /// A whole one.
+    pub fn new() -> Self {
+        Self { looks: LOOKS }
+    }
+
+    /// Whether a look may be taken at entries.
+    pub fn may_look(&self) -> bool {
+        self.looks > 0
+    }
+
+    /// Takes off what a multipart request costs.
+    pub fn take_request(&mut self) {
+        self.looks = self.looks.saturating_sub(REQUEST_LOOKS);
+    }
+}
+
+/// What a controller's message has to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaits {
+    Nothing,
+    /// The end of the reply that is being written: barriers (1.3.5 section 6.2).
+    Replies,
+    /// That, and room for a reply of its own: multipart requests.
+    Room,
+}
+
+impl Awaits {
+    /// What a message waits for that was cut off the stream.
+    pub fn of(version: Version, frame: &[u8]) -> Self {
+        let message_type = Header::peek(frame).map(|header| header.message_type);
+        // OFPT_STATS_REQUEST and OFPT_BARRIER_REQUEST in 1.0, OFPT_MULTIPART_REQUEST and OFPT_BARRIER_REQUEST in 1.3.
+        match (version, message_type) {
+            (Version::Of10, Some(16)) | (Version::Of13, Some(18)) => Self::Room,
+            (Version::Of10, Some(18)) | (Version::Of13, Some(20)) => Self::Replies,
+            _ => Self::Nothing,
+        }
+    }
+}
