@@ -114,15 +114,13 @@ impl Cut {
     }
 
     /// What an average search costs in the whole and once it is cut, in tenths of a probe of a hash table, for these entries
-    /// in their order, none of which matches everything; `None` in the place of the whole where that has too many sets of
-    /// bits to be searched at all. `None` where the cut would not be made any more.
-    pub fn costs(&self, entries: &[&Planned]) -> Option<(Option<u64>, u64)> {
+    /// in their order, none of which matches everything. `None` where the cut would not be made any more.
+    pub fn costs(&self, entries: &[&Planned]) -> Option<(u64, u64)> {
         let subject = Subject::new(entries);
         let whole: Vec<_> = (0..entries.len()).collect();
         let uncut = subject.search(&whole, &[], false).cost;
         let cut = subject.cost_cut(*self, &[], 0)?;
-        let is_searched = subject.masks.len() <= MAX_PARTS;
-        Some((is_searched.then(|| uncut.mean()), cut.mean()))
+        Some((uncut.mean(), cut.mean()))
     }
 }
 

@@ -47,6 +47,9 @@ const NEAR_BYTES: usize = 384 << 10;
 const BULK: usize = 64;
 const BULK_SHARE: usize = 4;
 
+/// A table that has grown to more entries than these is not cut before its changes end: code is made for each sub-table.
+const CUT_WHILE_GROWING: usize = 1024;
+
 /// So long there has to be no change before a table is looked at again.
 const QUIET: Duration = Duration::from_millis(500);
 
@@ -172,6 +175,7 @@ impl TableForm {
             Some((changes, since)) if changes == self.changes => {
                 if now >= (since + QUIET).max(self.rests_until) {
                     self.until_plan = 0;
+                    self.planned_entries = table.entries().len();
                     self.rests_until = now + REST_OF_ENTRY * table.entries().len() as u32;
                     self.rebuild(store, table, &[]);
                 }
@@ -392,7 +396,7 @@ impl TableForm {
 
     /// Builds the form that fits the table as it is now. `changes` have been made to the table, but not followed here.
     fn rebuild(&mut self, store: &mut Store, table: &FlowTable, changes: &[Change]) {
-        let may_cut = store.decomposes && self.until_plan == 0;
+        let may_cut = store.decomposes && self.until_plan == 0 && !self.is_being_loaded(table);
         let plan = Plan::new(table, may_cut);
         let (is_planned, is_cut) = (plan.is_planned(), matches!(plan, Plan::Cut(..)));
         let is_known = self.form.is_as_planned(&plan);
@@ -426,6 +430,14 @@ impl TableForm {
             self.patience = twice.max(table.entries().len() / 2);
             self.until_plan = self.patience;
         }
+    }
+
+    /// Whether it seems that many more entries will come.
+    fn is_being_loaded(&self, table: &FlowTable) -> bool {
+        let entries = table.entries().len();
+        let has_grown = entries > self.planned_entries + self.planned_entries / 4;
+        let is_cut = matches!(self.form, Form::Cut(_));
+        self.planned_entries > 0 && has_grown && !is_cut && entries > CUT_WHILE_GROWING
     }
 
     /// Has packets take the plain way.
