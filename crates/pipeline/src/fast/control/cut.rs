@@ -1,7 +1,6 @@
 //! By what a table is cut into sub-tables, and which sub-tables an entry belongs to.
 
 use super::match_key::Key;
-use super::planned::Planned;
 use crate::EntryMatch;
 use crate::fast::datapath::kinds::Kinds;
 use urtica_wire::OxmField;
@@ -67,22 +66,6 @@ impl Side {
             Self::Several { value, mask } => (value ^ sub_table) & mask == 0,
         }
     }
-}
-
-/// The entries of a sub-table that packets come to, and the one that all packets match which are left; entries behind that are
-/// left out. `cuts` are those that tell something of all packets: for the rest, the last one does not.
-pub(super) fn reachable<'a>(
-    entries: &[&'a Planned],
-    cuts: &[Cut],
-) -> (Vec<&'a Planned>, Option<&'a Planned>) {
-    let mut found = Vec::with_capacity(entries.len());
-    for planned in entries {
-        if is_everything(&planned.entry.match_, &planned.key, cuts) {
-            return (found, Some(planned));
-        }
-        found.push(*planned);
-    }
-    (found, None)
 }
 
 /// Whether all packets of a sub-table match.

@@ -93,16 +93,11 @@ pub fn why_cut(sub_tables: &SubTables, table: &FlowTable, rows: &[Row]) -> Strin
         .collect();
     let planned: Vec<_> = planned.iter().collect();
     let gain = match cut.costs(&planned) {
-        Some((Some(whole), cut)) => format!(
+        Some((whole, cut)) => format!(
             "a search costs as much as {} probes of a hash table on average, where one of the whole would cost as much as \
              {}",
             tenths(cut),
             tenths(whole)
-        ),
-        Some((None, cut)) => format!(
-            "a search costs as much as {} probes of a hash table on average, where there are too many sets of bits for one \
-             of the whole",
-            tenths(cut)
         ),
         None => "it was worth it when it was last looked at".to_owned(),
     };

@@ -5,26 +5,31 @@
 //! is: all of the table's flow records stand behind as many words, the first of which are the entry's key; hash tables of
 //! several sub-tables find the same block, tries and direct code its flow record.
 //!
-//! A change goes to each sub-table that the entry belongs to. A sub-table that has to be searched in another way is built anew
-//! from its entries, behind its pointer; one of more than [`BULK`] only if it has changed as often as it has entries.
+//! A change goes to each sub-table that the entry belongs to. A sub-table that cannot follow it is built anew from its
+//! entries, behind its pointer, such that it can follow any: with merged tuples, for which no code has to be made. One of more
+//! than [`BULK`] entries only is if it has changed as often as it has entries. When changes have ended, the whole table
+//! is looked at again.
 
 use super::part::{Part, hash_parts};
 use super::routes::Routes;
-use super::{BULK, Form, Member, NEAR_BYTES, NO_ROOM, NeedsRebuild, Next, show_slots};
+use super::{BULK, Form, Member, MergedTuples, NEAR_BYTES, NO_ROOM, NeedsRebuild, Next, show_slots};
 use crate::FlowEntry;
 use crate::classifier::Rank;
-use crate::fast::control::cut::{Cut, Side, is_everything, reachable};
+use crate::fast::control::cut::{Cut, Side, is_everything};
 use crate::fast::control::decompose::{DIRECT_MAX, SUB_TABLES_MAX, Way, places_max};
 use crate::fast::control::match_key::Key;
-use crate::fast::control::plan::TOO_MANY;
 use crate::fast::control::planned::Planned;
-use crate::fast::control::store::{OldForm, OwnedBody, RecordPlace, Store};
+use crate::fast::control::record_place::RecordPlace;
+use crate::fast::control::store::{OldForm, OwnedBody, Store};
 use crate::fast::datapath::key::KeyMask;
-use crate::fast::datapath::table::{Body, FlowRecord, MAX_PARTS, Template};
+use crate::fast::datapath::table::{Body, FlowRecord, Template};
 use crate::fast::memory::arena::{Ref, UNIT_BYTES};
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Why there is no cut. Cuts are made by fields that have a place only: see [`Cut::new`].
+const NO_PLACE: &str = "packets have no single place for the field that it would be cut by";
 
 /// The sub-tables that a cut has made.
 #[derive(Debug)]
@@ -146,8 +151,9 @@ impl SubTables {
         }
         let rest: Vec<_> = several.iter().map(|&(_, member)| member).collect();
         let count = of_value.len();
-        let mask = common.cut().key(0).ok_or(TOO_MANY)?.mask;
-        let rest = SubTable::new(store, &rest, 0, &[], common.site_of_rest(count))?;
+        let mask = common.cut().key(0).ok_or(NO_PLACE)?.mask;
+        let made = Made::new(store, &rest, common.site_of_rest(count))?;
+        let rest = SubTable::new(store, &rest, 0, &[], made)?;
         let mut sub_tables = Self {
             sub_pointers: HashTable::new(mask.words.len()),
             mask,
@@ -163,7 +169,9 @@ impl SubTables {
             let others = several.iter().filter(|(side, _)| side.is_in(value));
             members.extend(others.map(|&(_, member)| member));
             members.sort_unstable_by_key(|member| member.planned.rank);
-            match sub_tables.add_sub_table(store, value, &members, own, count) {
+            let made = Made::new(store, &members, sub_tables.common.site(count));
+            let added = made.and_then(|made| sub_tables.add(store, value, &members, own, made));
+            match added {
                 // No packet has seen the array that it may have outgrown.
                 Ok(grown) => drop(grown),
                 Err(reason) => {
@@ -177,16 +185,16 @@ impl SubTables {
 
     /// Makes a sub-table, and the pointer to it. Returns the array of sub-table pointers that has grown too small: the new
     /// one has to be shown.
-    fn add_sub_table(
+    fn add(
         &mut self,
         store: &mut Store,
         value: u128,
         members: &[Member],
         own: usize,
-        count: usize,
+        made: Made,
     ) -> Result<Option<SlotArray>, &'static str> {
-        let key = self.common.cut().key(value).ok_or(TOO_MANY)?;
-        let sub_table = SubTable::new(store, members, own, &key.values, self.common.site(count))?;
+        let key = self.common.cut().key(value).ok_or(NO_PLACE)?;
+        let sub_table = SubTable::new(store, members, own, &key.values, made)?;
         let grown = self
             .sub_pointers
             .insert(&store.arena, &key.values, sub_table.sub_pointer);
@@ -306,7 +314,8 @@ impl SubTables {
         let planned = planned(concerned)?;
         let members = members_of(store, &planned, self.common.room)?;
         let count = self.sub_tables.len() + 1;
-        let grown = self.add_sub_table(store, value, &members, 0, count);
+        let made = Made::merged(store, &members, self.common.site(count));
+        let grown = made.and_then(|made| self.add(store, value, &members, 0, made));
         if let Some(old) = grown.map_err(|_| NeedsRebuild)? {
             show_slots(store, shown, 0, &self.sub_pointers, old);
         }
@@ -393,9 +402,9 @@ impl SubTable {
         members: &[Member],
         own: usize,
         words: &[u64],
-        site: Site,
+        made: Made,
     ) -> Result<Self, &'static str> {
-        let Made { form, shown, last } = Made::new(store, members, site)?;
+        let Made { form, shown, last } = made;
         let Some(sub_pointer) = store.make_sub_pointer(words, &shown.body) else {
             form.forget(store);
             return Err(NO_ROOM);
@@ -519,14 +528,19 @@ impl SubTable {
         store.retire(OldForm::Body(old));
     }
 
-    /// Builds the form anew, behind the same pointer.
+    /// Builds the form anew, behind the same pointer. What changes is searched by merged tuples, for which no code has to be
+    /// made: the whole table is looked at again when changes have ended.
     fn rebuild(&mut self, store: &mut Store, site: Site) -> Result<(), NeedsRebuild> {
         if self.members.len() > BULK && self.since_built < self.members.len() {
             return Err(NeedsRebuild);
         }
         let planned = planned(self.members.iter())?;
         let members = members_of(store, &planned, site.room)?;
-        let made = Made::new(store, &members, site).map_err(|_| NeedsRebuild)?;
+        let made = match self.members.is_empty() {
+            true => Made::new(store, &members, site),
+            false => Made::merged(store, &members, site),
+        };
+        let made = made.map_err(|_| NeedsRebuild)?;
         self.show(store, made.shown);
         std::mem::replace(&mut self.form, made.form).retire(store);
         self.last = made.last;
@@ -577,20 +591,24 @@ impl SubTable {
 }
 
 impl Made {
+    /// The form for the entries of a sub-table that takes changes best, in their order.
+    fn merged(store: &mut Store, members: &[Member], site: Site) -> Result<Self, &'static str> {
+        let (members, default, last) = site.reached(members);
+        let form = Form::Merged(Box::new(MergedTuples::new(store, members)?));
+        let (form, shown) = form.with_body(store, members, default, near_bytes(site.count))?;
+        Ok(Self { form, shown, last })
+    }
+
     /// The best form for the entries of a sub-table, in their order, and what packets are to see of it.
     fn new(store: &mut Store, members: &[Member], site: Site) -> Result<Self, &'static str> {
-        let planned: Vec<_> = members.iter().map(|member| member.planned).collect();
-        let (reached, last) = reachable(&planned, site.cuts);
-        let members = &members[..reached.len() + usize::from(last.is_some())];
-        let (members, default) = match last.and(members.split_last()) {
-            Some((last, members)) => (members, last.place.record.cast_const()),
-            None => (members, site.default),
-        };
+        let (members, default, last) = site.reached(members);
+        let reached: Vec<_> = members.iter().map(|member| member.planned).collect();
         let may_be_direct = Way::may_be_direct(site.count, site.depth);
-        let form = match Way::of(&reached, site.cuts, may_be_direct) {
+        let way = Way::of(&reached, site.cuts, may_be_direct);
+        let form = match way {
             Way::Direct => Form::Direct,
             Way::Lpm => Form::Lpm(Box::new(Routes::new(store, members, site.cuts)?)),
-            Way::Hash => match Cut::best(&reached, site.cuts, site.depth) {
+            Way::Hash | Way::Merged => match Cut::best(&reached, site.cuts, site.depth) {
                 Some(cut) => {
                     let common = Common {
                         cuts: [site.cuts, &[cut]].concat(),
@@ -600,18 +618,36 @@ impl Made {
                     };
                     Form::Cut(Box::new(SubTables::new(store, members, common)?))
                 }
+                None if way == Way::Merged => {
+                    Form::Merged(Box::new(MergedTuples::new(store, members)?))
+                }
                 None => Form::Hash(hash_parts(store, members)),
             },
         };
-        if matches!(&form, Form::Hash(parts) if parts.len() > MAX_PARTS) {
-            return Err(TOO_MANY);
-        }
         let (form, shown) = form.with_body(store, members, default, near_bytes(site.count))?;
-        Ok(Self {
-            form,
-            shown,
-            last: last.map(|planned| planned.rank),
-        })
+        Ok(Self { form, shown, last })
+    }
+}
+
+impl Site<'_> {
+    /// The entries that packets come to, the flow record of those that match none of them, and the rank of the entry that
+    /// it is of, if it is one of these.
+    fn reached<'m, 'a>(
+        &self,
+        members: &'m [Member<'a>],
+    ) -> (&'m [Member<'a>], *const FlowRecord, Option<Rank>) {
+        let is_last = |member: &Member| {
+            let Planned { entry, key, .. } = member.planned;
+            is_everything(&entry.match_, key, self.cuts)
+        };
+        match members.iter().position(is_last) {
+            Some(at) => {
+                let last = &members[at];
+                let record = last.place.record.cast_const();
+                (&members[..at], record, Some(last.planned.rank))
+            }
+            None => (members, self.default, None),
+        }
     }
 }
 
