@@ -288,31 +288,38 @@ impl<C: Channel> Connection<C> {
         self.counters.sent_bytes.add(reclaimed.sent_bytes);
         self.counters.passed_by_kernel.add(reclaimed.passed);
         self.counters.fell_back.add(reclaimed.fell_back);
+        self.counters.stepped_aside.add(reclaimed.stepped_aside);
         let shard = &batch.network.shard(batch.shard).counters;
         shard.received.add(reclaimed.answered);
         shard.sent_bytes.add(reclaimed.sent_bytes);
         shard.answered_in_kernel.add(reclaimed.answered);
         shard.passed_by_kernel.add(reclaimed.passed);
         shard.fell_back.add(reclaimed.fell_back);
+        shard.stepped_aside.add(reclaimed.stepped_aside);
     }
 
     /// Hands the connection over to the kernel half where nothing is left to do, until something comes that the kernel half does
     /// not answer.
-    pub fn hand_to_kernel(&mut self, batch: &BatchContext) {
+    pub fn hand_to_kernel(&mut self, batch: &BatchContext) -> Result<(), Close> {
         let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
-            return;
+            return Ok(());
         };
         if !self.output.is_empty() {
-            return;
+            return Ok(());
         }
         let handover = Handover {
             fragment: &self.input,
             xid: self.session.xids.last(),
             started: batch.started,
+            is_drained: false,
         };
-        if kernel.hand_over(socket, handover) {
+        if kernel
+            .hand_over(socket, handover)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?
+        {
             self.input.clear();
         }
+        Ok(())
     }
 
     /// Whether the program may write to the socket now: not before the kernel half's replies are written.

@@ -27,9 +27,12 @@ pub trait KernelHalf: Send {
     /// Whether its ownership has ended because something is passed to the program, which may not have arrived yet.
     fn has_passed(&self) -> bool;
 
-    /// Hands the connection over to it. Returns `false` where it cannot take it now, for instance because more has come for the
-    /// program.
-    fn hand_over(&mut self, handover: Handover) -> bool;
+    /// Hands the connection over to it. Returns `false` where it does not take it now, for instance because more has come for the
+    /// program, or because the program answers faster. Asked after everything that was done with the connection.
+    ///
+    /// # Errors
+    /// Where the connection cannot go on and is to be closed.
+    fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<bool>;
 
     /// Takes the connection back. Appends the beginning of a message that it had received to `input`, which is empty.
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed;
@@ -58,6 +61,8 @@ pub struct Handover<'a> {
     pub xid: u32,
     /// When the clock of [`Switch::now_s`](crate::Switch::now_s) was 0.
     pub started: Instant,
+    /// Whether the last read brought all that there was.
+    pub is_drained: bool,
 }
 
 /// What the program gets back with a connection, and what was done in the kernel since the program owned it last.
@@ -75,6 +80,8 @@ pub struct Reclaimed {
     pub passed: u64,
     /// How many times input was passed because the queue was long, or the switch did not read its replies as fast as they came.
     pub fell_back: u64,
+    /// How many times the kernel half left a busy connection to the program.
+    pub stepped_aside: u64,
 }
 
 /// A connection's kernel half, and which of the two owns the connection.
@@ -166,14 +173,22 @@ impl Ownership {
     }
 
     /// Hands the connection over to the kernel half where that can be. Returns whether it did.
-    pub fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> bool {
+    ///
+    /// # Errors
+    /// Where the connection is to be closed.
+    pub fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<bool> {
         let can_be = self.is_programs
             && self.is_watched
-            && handover.fragment.len() <= self.half.max_fragment();
-        let is_given = can_be && self.half.may_write(socket) && self.half.hand_over(handover);
+            && handover.fragment.len() <= self.half.max_fragment()
+            && self.half.may_write(socket);
+        let handover = Handover {
+            is_drained: self.is_drained,
+            ..handover
+        };
+        let is_given = can_be && self.half.hand_over(socket, handover)?;
         if is_given {
             self.is_programs = false;
         }
-        is_given
+        Ok(is_given)
     }
 }

@@ -116,6 +116,16 @@ impl Kernel {
         self.lock().loaded.attach(slot, way)
     }
 
+    /// Has what comes from a switch's socket go through the programs again.
+    pub(crate) fn step_in(&self, slot: u32, switch: BorrowedFd) -> io::Result<()> {
+        self.lock().loaded.step_in(slot, switch)
+    }
+
+    /// Has what comes from a switch's socket go straight to the program.
+    pub(crate) fn step_aside(&self, slot: u32) -> io::Result<()> {
+        self.lock().loaded.step_aside(slot)
+    }
+
     /// Gives a session back. Its sockets leave the maps now, and the switch's is about to be closed.
     pub(crate) fn close_session(&self, slot: u32, cookies: &[u64]) {
         let mut slots = self.lock();

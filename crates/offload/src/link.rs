@@ -1,8 +1,9 @@
 //! One connection's kernel half: its session, and the pair of sockets that its replies go through.
 
 use crate::kernel::{Kernel, Opened, Way};
+use crate::mode::{Mode, Pace};
 use crate::session::{CARRY_BYTES, Memory, Shared};
-use crate::socket::{bound_queues, cookie, written_bytes};
+use crate::socket::{bound_queues, cookie, wait_for_receiver, written_bytes};
 use crate::waker::Waker;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 use std::io;
@@ -19,6 +20,7 @@ pub(crate) struct Link {
     memory: Arc<Memory>,
     waker: Waker,
     attached: Option<Attached>,
+    pace: Pace,
     /// What had been done in the kernel when the program last became the owner.
     before: Done,
 }
@@ -29,7 +31,9 @@ struct Attached {
     _relay: OwnedFd,
     _exit: OwnedFd,
     cookies: [u64; 2],
-    /// Bytes that the program has read since.
+    /// Whether input goes through the kernel's programs, and not straight to the program.
+    is_in: bool,
+    /// Bytes that were passed to the program and that it has read.
     read: u64,
     /// Bytes that were written before, and that the program has written since.
     written: u64,
@@ -45,10 +49,11 @@ struct Done {
     reply_bytes: u64,
     passed: u64,
     fell_back: u64,
+    stepped_aside: u64,
 }
 
 impl Done {
-    fn of(shared: &Shared) -> Self {
+    fn of(shared: &Shared, stepped_aside: u64) -> Self {
         let get = |counter: &AtomicU64| counter.load(Relaxed);
         Self {
             answered: get(&shared.answered),
@@ -56,24 +61,54 @@ impl Done {
             reply_bytes: get(&shared.reply_bytes),
             passed: get(&shared.passed_other),
             fell_back: get(&shared.passed_long) + get(&shared.passed_full),
+            stepped_aside,
         }
     }
 }
 
 impl Link {
-    pub fn new(kernel: Kernel, opened: Opened) -> Self {
+    pub fn new(kernel: Kernel, opened: Opened, mode: Mode) -> Self {
         Self {
             kernel,
             slot: opened.slot,
             memory: opened.memory,
             waker: opened.waker,
             attached: None,
+            pace: Pace::new(mode),
             before: Done::default(),
         }
     }
 
     fn shared(&self) -> &Shared {
         self.memory.shared()
+    }
+
+    /// Has input go through the kernel's programs or straight to the program, as the pace asks. Returns whether it goes through
+    /// them. The program owns the connection, and all replies of the kernel's are written.
+    fn keep_pace(&mut self, socket: BorrowedFd, is_drained: bool) -> io::Result<bool> {
+        let answered = self.shared().answered.load(Relaxed);
+        let wants_in = self.pace.wants_kernel(answered);
+        let Some(attached) = &mut self.attached else {
+            return Ok(false);
+        };
+        let shared = self.memory.shared();
+        if wants_in && !attached.is_in && is_drained {
+            self.kernel.step_in(self.slot, socket)?;
+            attached.is_in = true;
+            have_queue_looked_at(socket);
+        } else if !wants_in && attached.is_in && shared.passed_bytes() == attached.read {
+            self.kernel.step_aside(self.slot)?;
+            wait_for_receiver(socket);
+            // What was passed in between waits in a queue that can only be read in order while the socket is in the map.
+            attached.is_in = shared.passed_bytes() != attached.read;
+            if attached.is_in {
+                self.kernel.step_in(self.slot, socket)?;
+                have_queue_looked_at(socket);
+            } else {
+                self.pace.note_aside();
+            }
+        }
+        Ok(attached.is_in && wants_in)
     }
 }
 
@@ -97,6 +132,7 @@ impl KernelHalf for Link {
             _relay: relay,
             _exit: exit,
             cookies,
+            is_in: true,
             read: 0,
             written,
             drained: 0,
@@ -114,12 +150,15 @@ impl KernelHalf for Link {
         self.shared().is_programs()
     }
 
-    fn hand_over(&mut self, handover: Handover) -> bool {
+    fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<bool> {
+        if !self.keep_pace(socket, handover.is_drained)? {
+            return Ok(false);
+        }
         let (Some(attached), shared) = (&self.attached, self.memory.shared()) else {
-            return false;
+            return Ok(false);
         };
         if shared.is_retired.load(Relaxed) != 0 {
-            return false;
+            return Ok(false);
         }
         shared.set_fragment(handover.fragment);
         shared.xid.store(handover.xid, Relaxed);
@@ -127,7 +166,7 @@ impl KernelHalf for Link {
         shared
             .clock_ns
             .store(clock_ns_at(handover.started), Relaxed);
-        shared.hand_over(attached.read)
+        Ok(shared.hand_over(attached.read))
     }
 
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed {
@@ -135,7 +174,7 @@ impl KernelHalf for Link {
         shared.reclaim();
         self.waker.clear();
         shared.take_fragment(input);
-        let (before, now) = (self.before, Done::of(shared));
+        let (before, now) = (self.before, Done::of(shared, self.pace.times_aside()));
         self.before = now;
         Reclaimed {
             xid: shared.xid.load(Relaxed),
@@ -144,6 +183,7 @@ impl KernelHalf for Link {
             sent_bytes: now.reply_bytes - before.reply_bytes,
             passed: now.passed - before.passed,
             fell_back: now.fell_back - before.fell_back,
+            stepped_aside: now.stepped_aside - before.stepped_aside,
         }
     }
 
@@ -164,7 +204,8 @@ impl KernelHalf for Link {
     }
 
     fn note_read(&mut self, count: usize) {
-        if let Some(attached) = &mut self.attached {
+        self.pace.note_read(count);
+        if let Some(attached) = self.attached.as_mut().filter(|attached| attached.is_in) {
             attached.read += count as u64;
         }
     }

@@ -82,6 +82,11 @@ impl Shared {
         unreachable!("the loop ends only when the program is the owner")
     }
 
+    /// How many bytes the kernel has passed so far. While the program is the owner.
+    pub fn passed_bytes(&self) -> u64 {
+        self.owner.load(Acquire) >> PASSED_SHIFT
+    }
+
     /// Whether the program is the owner.
     pub fn is_programs(&self) -> bool {
         self.owner.load(Acquire) & OWNER_MASK == PROGRAM

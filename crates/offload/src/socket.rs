@@ -48,6 +48,12 @@ fn unacknowledged_bytes(socket: BorrowedFd) -> io::Result<u64> {
     }
 }
 
+/// Waits until nobody is in the middle of taking input that has come to a TCP socket: whoever asks for its state is let in
+/// between two segments.
+pub fn wait_for_receiver(socket: BorrowedFd) {
+    let _ = acknowledged_bytes(socket);
+}
+
 /// How much the kernel may keep of what came from a switch and of what goes to it, in bytes of its memory. Queues that are
 /// longer make nothing faster, and a switch that does not read costs as much.
 const RECEIVE_BYTES: libc::c_int = 4 << 20;

@@ -1,0 +1,119 @@
+//! When the kernel answers: always, or while queues are short.
+
+/// When the kernel answers what it can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// While a switch's queue is short. While it stays long, the switch's input goes straight to the program, which handles it in
+    /// large batches, as if there were no kernel half.
+    #[default]
+    Auto,
+    /// Always.
+    Kernel,
+}
+
+/// A read that brings at least so many bytes finds a long queue: what the kernel passes on because it is long is longer too.
+const LONG_READ: usize = 16 << 10;
+
+/// After so many reads of a long queue in a row, the kernel half steps aside.
+const LONG_READS: u32 = 4;
+
+/// A read that brings less finds a short queue.
+const SHORT_READ: usize = 4 << 10;
+
+/// After so many reads of a short queue in a row, the kernel half comes back: at first, and at most where it had to leave soon
+/// again and again.
+const SHORT_READS: u32 = 16;
+const MAX_SHORT_READS: u32 = 1024;
+
+/// After so many looks at a connection between which nothing was read, the kernel half comes back in any case.
+const IDLE_LOOKS: u32 = 3;
+
+/// A stay in which the kernel has answered so many packet-ins was worth its while.
+const WORTHWHILE: u64 = 4096;
+
+/// How busy one connection is, and what follows: whether its input is to go through the kernel's programs.
+///
+/// It costs something to change over, so a connection that swings between a long and a short queue waits twice as long each
+/// time before the kernel half comes back to it.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    mode: Mode,
+    wants_kernel: bool,
+    /// Reads in a row that speak for changing over.
+    reads: u32,
+    /// Looks in a row since the last read.
+    looks: u32,
+    /// How many short reads bring the kernel half back.
+    short_reads: u32,
+    /// What the kernel had answered when it last came back.
+    answered_before: u64,
+    times_aside: u64,
+}
+
+impl Pace {
+    /// Of a connection that has just been attached.
+    pub fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            wants_kernel: true,
+            reads: 0,
+            looks: 0,
+            short_reads: SHORT_READS,
+            answered_before: 0,
+            times_aside: 0,
+        }
+    }
+
+    /// The program has read so many bytes.
+    pub fn note_read(&mut self, bytes: usize) {
+        self.looks = 0;
+        let is_for_change = match self.wants_kernel {
+            true => bytes >= LONG_READ,
+            false => bytes < SHORT_READ,
+        };
+        self.reads = if is_for_change { self.reads + 1 } else { 0 };
+    }
+
+    /// Whether input is to go through the kernel's programs, of which the kernel has answered so many packet-ins so far.
+    pub fn wants_kernel(&mut self, answered: u64) -> bool {
+        self.looks += 1;
+        if self.mode == Mode::Kernel {
+            return true;
+        }
+        if self.wants_kernel {
+            if self.reads >= LONG_READS {
+                self.leave(answered);
+            }
+        } else if self.reads >= self.short_reads || self.looks >= IDLE_LOOKS {
+            self.come_back(answered);
+        }
+        self.wants_kernel
+    }
+
+    fn leave(&mut self, answered: u64) {
+        let was_worthwhile = answered - self.answered_before >= WORTHWHILE;
+        self.short_reads = match was_worthwhile {
+            true => SHORT_READS,
+            false => (self.short_reads * 2).min(MAX_SHORT_READS),
+        };
+        self.wants_kernel = false;
+        self.reads = 0;
+    }
+
+    fn come_back(&mut self, answered: u64) {
+        self.answered_before = answered;
+        self.wants_kernel = true;
+        self.reads = 0;
+    }
+
+    /// Input goes straight to the program now.
+    pub fn note_aside(&mut self) {
+        self.times_aside += 1;
+    }
+
+    /// How many times it was so.
+    pub fn times_aside(&self) -> u64 {
+        self.times_aside
+    }
+}
