@@ -4,7 +4,7 @@ use crate::backlog::Backlog;
 use crate::batch::BatchContext;
 use crate::counters::is_worth_logging;
 use crate::handler::PacketIns;
-use crate::kernel_half::{Handover, Ownership};
+use crate::kernel_half::{Handover, Ownership, Taken};
 use crate::mailbox::Token;
 use crate::network::Entry;
 use crate::panics::panic_text;
@@ -91,6 +91,11 @@ pub(crate) struct Connection<C = OwnedFd> {
     received_before: u64,
     /// The kernel half of its program, where it has one.
     kernel: Option<Ownership>,
+}
+
+/// For errors of a kernel half, which are the system's.
+fn to_close(error: std::io::Error) -> Close {
+    Close::Io(Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// A switch that has identified itself by its features reply, and its handlers, one per program.
@@ -288,14 +293,12 @@ impl<C: Channel> Connection<C> {
         self.counters.sent_bytes.add(reclaimed.sent_bytes);
         self.counters.passed_by_kernel.add(reclaimed.passed);
         self.counters.fell_back.add(reclaimed.fell_back);
-        self.counters.stepped_aside.add(reclaimed.stepped_aside);
         let shard = &batch.network.shard(batch.shard).counters;
         shard.received.add(reclaimed.answered);
         shard.sent_bytes.add(reclaimed.sent_bytes);
         shard.answered_in_kernel.add(reclaimed.answered);
         shard.passed_by_kernel.add(reclaimed.passed);
         shard.fell_back.add(reclaimed.fell_back);
-        shard.stepped_aside.add(reclaimed.stepped_aside);
     }
 
     /// Hands the connection over to the kernel half where nothing is left to do, until something comes that the kernel half does
@@ -313,11 +316,15 @@ impl<C: Channel> Connection<C> {
             started: batch.started,
             is_drained: false,
         };
-        if kernel
-            .hand_over(socket, handover)
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?
-        {
-            self.input.clear();
+        let taken = kernel.hand_over(socket, handover).map_err(to_close)?;
+        match taken {
+            Taken::Yes => self.input.clear(),
+            Taken::NotYet => {}
+            Taken::SteppedAside => {
+                self.counters.stepped_aside.add(1);
+                let shard = &batch.network.shard(batch.shard).counters;
+                shard.stepped_aside.add(1);
+            }
         }
         Ok(())
     }

@@ -27,12 +27,11 @@ pub trait KernelHalf: Send {
     /// Whether its ownership has ended because something is passed to the program, which may not have arrived yet.
     fn has_passed(&self) -> bool;
 
-    /// Hands the connection over to it. Returns `false` where it does not take it now, for instance because more has come for the
-    /// program, or because the program answers faster. Asked after everything that was done with the connection.
+    /// Hands the connection over to it, if it takes it. Called after everything that was done with the connection.
     ///
     /// # Errors
     /// Where the connection cannot go on and is to be closed.
-    fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<bool>;
+    fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken>;
 
     /// Takes the connection back. Appends the beginning of a message that it had received to `input`, which is empty.
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed;
@@ -65,6 +64,18 @@ pub struct Handover<'a> {
     pub is_drained: bool,
 }
 
+/// Whether a kernel half has taken a connection over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It owns the connection from now on.
+    Yes,
+    /// Not now, for instance because more has come for the program.
+    NotYet,
+    /// Not while the connection is as busy as it is: from now on input reaches the program without it. It may take the connection
+    /// later.
+    SteppedAside,
+}
+
 /// What the program gets back with a connection, and what was done in the kernel since the program owned it last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reclaimed {
@@ -80,8 +91,6 @@ pub struct Reclaimed {
     pub passed: u64,
     /// How many times input was passed because the queue was long, or the switch did not read its replies as fast as they came.
     pub fell_back: u64,
-    /// How many times the kernel half left a busy connection to the program.
-    pub stepped_aside: u64,
 }
 
 /// A connection's kernel half, and which of the two owns the connection.
@@ -172,23 +181,24 @@ impl Ownership {
         std::mem::take(&mut self.is_watched).then(|| self.half.wakeup())
     }
 
-    /// Hands the connection over to the kernel half where that can be. Returns whether it did.
+    /// Hands the connection over to the kernel half where that can be.
     ///
     /// # Errors
     /// Where the connection is to be closed.
-    pub fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<bool> {
+    pub fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
         let can_be = self.is_programs
             && self.is_watched
             && handover.fragment.len() <= self.half.max_fragment()
             && self.half.may_write(socket);
+        if !can_be {
+            return Ok(Taken::NotYet);
+        }
         let handover = Handover {
             is_drained: self.is_drained,
             ..handover
         };
-        let is_given = can_be && self.half.hand_over(socket, handover)?;
-        if is_given {
-            self.is_programs = false;
-        }
-        Ok(is_given)
+        let taken = self.half.hand_over(socket, handover)?;
+        self.is_programs = taken != Taken::Yes;
+        Ok(taken)
     }
 }

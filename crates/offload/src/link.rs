@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use urtica_controller::{Handover, KernelHalf, Reclaimed};
+use urtica_controller::{Handover, KernelHalf, Reclaimed, Taken};
 
 /// One connection's kernel half.
 pub(crate) struct Link {
@@ -49,11 +49,10 @@ struct Done {
     reply_bytes: u64,
     passed: u64,
     fell_back: u64,
-    stepped_aside: u64,
 }
 
 impl Done {
-    fn of(shared: &Shared, stepped_aside: u64) -> Self {
+    fn of(shared: &Shared) -> Self {
         let get = |counter: &AtomicU64| counter.load(Relaxed);
         Self {
             answered: get(&shared.answered),
@@ -61,7 +60,6 @@ impl Done {
             reply_bytes: get(&shared.reply_bytes),
             passed: get(&shared.passed_other),
             fell_back: get(&shared.passed_long) + get(&shared.passed_full),
-            stepped_aside,
         }
     }
 }
@@ -83,32 +81,40 @@ impl Link {
         self.memory.shared()
     }
 
-    /// Has input go through the kernel's programs or straight to the program, as the pace asks. Returns whether it goes through
-    /// them. The program owns the connection, and all replies of the kernel's are written.
-    fn keep_pace(&mut self, socket: BorrowedFd, is_drained: bool) -> io::Result<bool> {
-        let answered = self.shared().answered.load(Relaxed);
-        let wants_in = self.pace.wants_kernel(answered);
+    /// Has input go through the kernel's programs, where it does not. Returns whether it does: not while something may be left of
+    /// what came before.
+    fn step_in(&mut self, socket: BorrowedFd, is_drained: bool) -> io::Result<bool> {
+        let Some(attached) = &mut self.attached else {
+            return Ok(false);
+        };
+        if !attached.is_in && is_drained {
+            self.kernel.step_in(self.slot, socket)?;
+            attached.is_in = true;
+            have_queue_looked_at(socket);
+        }
+        Ok(attached.is_in)
+    }
+
+    /// Has input go straight to the program, if it has read all that was passed to it. All replies of the kernel's are written.
+    /// Returns whether that was not so before and is so now.
+    fn step_aside(&mut self, socket: BorrowedFd) -> io::Result<bool> {
         let Some(attached) = &mut self.attached else {
             return Ok(false);
         };
         let shared = self.memory.shared();
-        if wants_in && !attached.is_in && is_drained {
-            self.kernel.step_in(self.slot, socket)?;
-            attached.is_in = true;
-            have_queue_looked_at(socket);
-        } else if !wants_in && attached.is_in && shared.passed_bytes() == attached.read {
-            self.kernel.step_aside(self.slot)?;
-            wait_for_receiver(socket);
-            // What was passed in between waits in a queue that can only be read in order while the socket is in the map.
-            attached.is_in = shared.passed_bytes() != attached.read;
-            if attached.is_in {
-                self.kernel.step_in(self.slot, socket)?;
-                have_queue_looked_at(socket);
-            } else {
-                self.pace.note_aside();
-            }
+        if !attached.is_in || shared.passed_bytes() != attached.read {
+            return Ok(false);
         }
-        Ok(attached.is_in && wants_in)
+        self.kernel.step_aside(self.slot)?;
+        wait_for_receiver(socket);
+        // What was passed meanwhile is before what comes now, and can be read in order only while the programs are there.
+        if shared.passed_bytes() != attached.read {
+            self.kernel.step_in(self.slot, socket)?;
+            have_queue_looked_at(socket);
+            return Ok(false);
+        }
+        attached.is_in = false;
+        Ok(true)
     }
 }
 
@@ -150,15 +156,21 @@ impl KernelHalf for Link {
         self.shared().is_programs()
     }
 
-    fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<bool> {
-        if !self.keep_pace(socket, handover.is_drained)? {
-            return Ok(false);
+    fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
+        if !self.pace.wants_kernel(self.shared().answered.load(Relaxed)) {
+            return Ok(match self.step_aside(socket)? {
+                true => Taken::SteppedAside,
+                false => Taken::NotYet,
+            });
+        }
+        if !self.step_in(socket, handover.is_drained)? {
+            return Ok(Taken::NotYet);
         }
         let (Some(attached), shared) = (&self.attached, self.memory.shared()) else {
-            return Ok(false);
+            return Ok(Taken::NotYet);
         };
         if shared.is_retired.load(Relaxed) != 0 {
-            return Ok(false);
+            return Ok(Taken::NotYet);
         }
         shared.set_fragment(handover.fragment);
         shared.xid.store(handover.xid, Relaxed);
@@ -166,7 +178,10 @@ impl KernelHalf for Link {
         shared
             .clock_ns
             .store(clock_ns_at(handover.started), Relaxed);
-        Ok(shared.hand_over(attached.read))
+        Ok(match shared.hand_over(attached.read) {
+            true => Taken::Yes,
+            false => Taken::NotYet,
+        })
     }
 
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed {
@@ -174,7 +189,7 @@ impl KernelHalf for Link {
         shared.reclaim();
         self.waker.clear();
         shared.take_fragment(input);
-        let (before, now) = (self.before, Done::of(shared, self.pace.times_aside()));
+        let (before, now) = (self.before, Done::of(shared));
         self.before = now;
         Reclaimed {
             xid: shared.xid.load(Relaxed),
@@ -183,7 +198,6 @@ impl KernelHalf for Link {
             sent_bytes: now.reply_bytes - before.reply_bytes,
             passed: now.passed - before.passed,
             fell_back: now.fell_back - before.fell_back,
-            stepped_aside: now.stepped_aside - before.stepped_aside,
         }
     }
 

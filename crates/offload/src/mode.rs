@@ -48,7 +48,6 @@ pub(crate) struct Pace {
     short_reads: u32,
     /// What the kernel had answered when it last came back.
     answered_before: u64,
-    times_aside: u64,
 }
 
 impl Pace {
@@ -61,7 +60,6 @@ impl Pace {
             looks: 0,
             short_reads: SHORT_READS,
             answered_before: 0,
-            times_aside: 0,
         }
     }
 
@@ -105,15 +103,5 @@ impl Pace {
         self.answered_before = answered;
         self.wants_kernel = true;
         self.reads = 0;
-    }
-
-    /// Input goes straight to the program now.
-    pub fn note_aside(&mut self) {
-        self.times_aside += 1;
-    }
-
-    /// How many times it was so.
-    pub fn times_aside(&self) -> u64 {
-        self.times_aside
     }
 }
