@@ -310,12 +310,7 @@ impl<C: Channel> Connection<C> {
         if !self.output.is_empty() {
             return Ok(());
         }
-        let handover = Handover {
-            fragment: &self.input,
-            xid: self.session.xids.last(),
-            started: batch.started,
-            is_drained: false,
-        };
+        let handover = Handover::new(&self.input, self.session.xids.last(), batch.started);
         let taken = kernel.hand_over(socket, handover).map_err(to_close)?;
         match taken {
             Taken::Yes => self.input.clear(),

@@ -64,6 +64,18 @@ pub struct Handover<'a> {
     pub is_drained: bool,
 }
 
+impl<'a> Handover<'a> {
+    /// A connection whose input has all been read: for tests of kernel halves.
+    pub fn new(fragment: &'a [u8], xid: u32, started: Instant) -> Self {
+        Self {
+            fragment,
+            xid,
+            started,
+            is_drained: true,
+        }
+    }
+}
+
 /// Whether a kernel half has taken a connection over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {

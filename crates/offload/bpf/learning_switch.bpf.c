@@ -452,6 +452,7 @@ int from_switch(struct __sk_buff *skb)
 		wake_program(slot);
 		return SK_PASS;
 	}
+	session->taken_bytes += bytes;
 	carry(session, at, carried + bytes);
 	before = session->reply_bytes - before;
 	end_turn(session, 0);

@@ -53,6 +53,8 @@ struct Slots {
     free: Vec<u32>,
     /// Slots from here on were never used.
     unused: u32,
+    /// So many slots are used at most.
+    limit: u32,
 }
 
 /// The sockets that a switch's bytes go through, and the cookies by which programs know whose input they see: data between
@@ -87,10 +89,18 @@ impl Kernel {
             loaded,
             free: Vec::new(),
             unused: 0,
+            limit: MAX_SESSIONS,
         };
         Ok(Self {
             shared: Arc::new(Mutex::new(slots)),
         })
+    }
+
+    /// The same for at most so many connections at a time, 4,096 if it is not called. Each takes about 1.2 MB of the kernel's
+    /// memory; the program serves the others alone.
+    pub fn max_switches(self, count: u32) -> Self {
+        self.lock().limit = count.min(MAX_SESSIONS);
+        self
     }
 
     /// A session with memory of its own, and what wakes its program; `None` where there are too many.
@@ -146,7 +156,7 @@ impl Slots {
             return Some(slot);
         }
         let slot = self.unused;
-        (slot < MAX_SESSIONS).then(|| {
+        (slot < self.limit).then(|| {
             self.unused += 1;
             slot
         })

@@ -3,7 +3,9 @@
 use crate::kernel::{Kernel, Opened, Way};
 use crate::mode::{Mode, Pace};
 use crate::session::{CARRY_BYTES, Memory, Shared};
-use crate::socket::{bound_queues, cookie, wait_for_receiver, written_bytes};
+use crate::socket::{
+    bound_queues, cookie, read_bytes, received_bytes, wait_for_receiver, written_bytes,
+};
 use crate::waker::Waker;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 use std::io;
@@ -33,6 +35,12 @@ struct Attached {
     cookies: [u64; 2],
     /// Whether input goes through the kernel's programs, and not straight to the program.
     is_in: bool,
+    /// Whether the kernel's part was found to be gone: somebody has taken the socket out of the maps.
+    is_gone: bool,
+    /// Bytes that had been read before.
+    before: u64,
+    /// Bytes that came straight to the program since, and that it has read.
+    read_aside: u64,
     /// Bytes that were passed to the program and that it has read.
     read: u64,
     /// Bytes that were written before, and that the program has written since.
@@ -87,7 +95,7 @@ impl Link {
         let Some(attached) = &mut self.attached else {
             return Ok(false);
         };
-        if !attached.is_in && is_drained {
+        if !attached.is_in && !attached.is_gone && is_drained {
             self.kernel.step_in(self.slot, socket)?;
             attached.is_in = true;
             have_queue_looked_at(socket);
@@ -116,6 +124,29 @@ impl Link {
         attached.is_in = false;
         Ok(true)
     }
+
+    /// Whether something has come that neither the kernel's programs nor the program have seen, although all that was passed has
+    /// been read: then the programs are not there any more. The program owns the connection.
+    fn is_gone(&self, socket: BorrowedFd) -> bool {
+        let (Some(attached), shared) = (&self.attached, self.shared()) else {
+            return false;
+        };
+        let taken = shared.taken_bytes.load(Relaxed);
+        let seen = attached.before + attached.read + attached.read_aside + taken;
+        // In this order: what comes and is passed in between is counted as passed.
+        let has_more = received_bytes(socket).is_ok_and(|received| received > seen);
+        has_more && attached.is_in && shared.passed_bytes() == attached.read
+    }
+
+    fn go_on_alone(&mut self) -> Taken {
+        if let Some(attached) = &mut self.attached {
+            tracing::warn!(
+                "a switch's input no longer goes through the kernel half, whose maps somebody has changed; the program answers it alone"
+            );
+            (attached.is_in, attached.is_gone) = (false, true);
+        }
+        Taken::SteppedAside
+    }
 }
 
 impl KernelHalf for Link {
@@ -131,7 +162,7 @@ impl KernelHalf for Link {
         };
         bound_queues(socket)?;
         let cookies = [way.switch_cookie, way.relay_cookie];
-        let written = written_bytes(socket)?;
+        let (before, written) = (read_bytes(socket)?, written_bytes(socket)?);
         self.shared().slot.store(self.slot, Relaxed);
         let entered = self.kernel.attach(self.slot, &way);
         self.attached = Some(Attached {
@@ -139,6 +170,9 @@ impl KernelHalf for Link {
             _exit: exit,
             cookies,
             is_in: true,
+            is_gone: false,
+            before,
+            read_aside: 0,
             read: 0,
             written,
             drained: 0,
@@ -157,7 +191,12 @@ impl KernelHalf for Link {
     }
 
     fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
-        if !self.pace.wants_kernel(self.shared().answered.load(Relaxed)) {
+        if self.pace.is_idle() && self.is_gone(socket) {
+            return Ok(self.go_on_alone());
+        }
+        let is_retired = self.shared().is_retired.load(Relaxed) != 0;
+        let answered = self.shared().answered.load(Relaxed);
+        if is_retired || !self.pace.wants_kernel(answered) {
             return Ok(match self.step_aside(socket)? {
                 true => Taken::SteppedAside,
                 false => Taken::NotYet,
@@ -169,9 +208,6 @@ impl KernelHalf for Link {
         let (Some(attached), shared) = (&self.attached, self.memory.shared()) else {
             return Ok(Taken::NotYet);
         };
-        if shared.is_retired.load(Relaxed) != 0 {
-            return Ok(Taken::NotYet);
-        }
         shared.set_fragment(handover.fragment);
         shared.xid.store(handover.xid, Relaxed);
         shared.is_fresh.store(1, Relaxed);
@@ -219,8 +255,11 @@ impl KernelHalf for Link {
 
     fn note_read(&mut self, count: usize) {
         self.pace.note_read(count);
-        if let Some(attached) = self.attached.as_mut().filter(|attached| attached.is_in) {
-            attached.read += count as u64;
+        if let Some(attached) = &mut self.attached {
+            match attached.is_in {
+                true => attached.read += count as u64,
+                false => attached.read_aside += count as u64,
+            }
         }
     }
 

@@ -73,7 +73,12 @@ impl Pace {
         self.reads = if is_for_change { self.reads + 1 } else { 0 };
     }
 
-    /// Whether input is to go through the kernel's programs, of which the kernel has answered so many packet-ins so far.
+    /// Whether nothing was read since the last look.
+    pub fn is_idle(&self) -> bool {
+        self.looks > 0
+    }
+
+    /// Looks at the connection: whether input is to go through the kernel's programs, of which the kernel has answered so many packet-ins so far.
     pub fn wants_kernel(&mut self, answered: u64) -> bool {
         self.looks += 1;
         if self.mode == Mode::Kernel {

@@ -50,6 +50,7 @@ pub struct Shared {
     pub reply_bytes: AtomicU64,
     pub replies_sent: AtomicU64,
     pub answered: AtomicU64,
+    pub taken_bytes: AtomicU64,
     pub passed_other: AtomicU64,
     pub passed_long: AtomicU64,
     pub passed_full: AtomicU64,
