@@ -98,7 +98,7 @@ impl SwitchHandler for Offloaded {
 }
 
 /// What stays for the time of a session.
-fn prepare(memory: &Memory, version: Version, places: usize) {
+pub(crate) fn prepare(memory: &Memory, version: Version, places: usize) {
     let shared = memory.shared();
     shared.version.store(version.to_wire().into(), Relaxed);
     shared.place_mask.store(places as u32 - 1, Relaxed);

@@ -295,3 +295,6 @@ fn clock_ns_at(time: std::time::Instant) -> u64 {
     let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     now_ns.saturating_sub(time.elapsed().as_nanos() as u64)
 }
+
+#[cfg(test)]
+mod tests;

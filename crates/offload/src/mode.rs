@@ -26,7 +26,7 @@ const SHORT_READ: usize = 4 << 10;
 const SHORT_READS: u32 = 16;
 const MAX_SHORT_READS: u32 = 1024;
 
-/// After so many looks at a connection between which nothing was read, the kernel half comes back in any case.
+/// After so many looks at a connection since something was read, the kernel half comes back in any case.
 const IDLE_LOOKS: u32 = 3;
 
 /// A stay in which the kernel has answered so many packet-ins was worth its while.
@@ -108,5 +108,86 @@ impl Pace {
         self.answered_before = answered;
         self.wants_kernel = true;
         self.reads = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection of which each read brings so many bytes, until the kernel half wants to change over. Returns the number of
+    /// reads.
+    fn reads_until_change(pace: &mut Pace, bytes: usize, answered: u64) -> u32 {
+        let before = pace.wants_kernel;
+        (1..=5000)
+            .find(|_| {
+                pace.note_read(bytes);
+                pace.wants_kernel(answered) != before
+            })
+            .expect("it changes over")
+    }
+
+    #[test]
+    fn a_long_queue_drives_it_away_and_a_short_one_brings_it_back() {
+        let mut pace = Pace::new(Mode::Auto);
+        assert_eq!(reads_until_change(&mut pace, LONG_READ, 0), LONG_READS);
+        assert!(reads_until_change(&mut pace, 100, 0) >= SHORT_READS);
+        assert!(pace.wants_kernel(0));
+    }
+
+    #[test]
+    fn what_lies_between_changes_nothing() {
+        let mut pace = Pace::new(Mode::Auto);
+        let look = |pace: &mut Pace| {
+            pace.note_read(SHORT_READ);
+            pace.wants_kernel(0)
+        };
+        assert!((0..5000).all(|_| look(&mut pace)));
+        reads_until_change(&mut pace, LONG_READ, 0);
+        assert!(!(0..5000).any(|_| look(&mut pace)));
+    }
+
+    #[test]
+    fn single_bursts_do_not_drive_it_away() {
+        let mut pace = Pace::new(Mode::Auto);
+        for _ in 0..1000 {
+            pace.note_read(LONG_READ);
+            assert!(pace.wants_kernel(0));
+            pace.note_read(100);
+            assert!(pace.wants_kernel(0));
+        }
+    }
+
+    #[test]
+    fn who_swings_waits_longer_each_time_up_to_a_bound() {
+        let mut pace = Pace::new(Mode::Auto);
+        let mut waits = Vec::new();
+        for _ in 0..12 {
+            reads_until_change(&mut pace, LONG_READ, 0);
+            waits.push(reads_until_change(&mut pace, 100, 0));
+        }
+        assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]), "{waits:?}");
+        assert_eq!(waits.last(), Some(&MAX_SHORT_READS));
+        // A stay that was worthwhile makes good for it.
+        reads_until_change(&mut pace, LONG_READ, WORTHWHILE);
+        assert_eq!(reads_until_change(&mut pace, 100, WORTHWHILE), SHORT_READS);
+    }
+
+    #[test]
+    fn silence_brings_it_back() {
+        let mut pace = Pace::new(Mode::Auto);
+        reads_until_change(&mut pace, LONG_READ, 0);
+        // The first look came right after the last read.
+        assert!(!(2..IDLE_LOOKS).any(|_| pace.wants_kernel(0)));
+        assert!(pace.wants_kernel(0));
+    }
+
+    #[test]
+    fn it_stays_where_it_always_answers() {
+        let mut pace = Pace::new(Mode::Kernel);
+        for _ in 0..100 {
+            pace.note_read(LONG_READ);
+            assert!(pace.wants_kernel(0));
+        }
     }
 }

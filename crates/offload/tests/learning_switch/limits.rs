@@ -60,7 +60,8 @@ fn two_controllers_on_one_host() {
         return;
     };
     for version in Version::ALL {
-        let mut pairs = [&one, &other].map(|kernel| Pair::new(kernel, Mode::Auto, version, 1 << 16));
+        let mut pairs =
+            [&one, &other].map(|kernel| Pair::new(kernel, Mode::Auto, version, 1 << 16));
         let mut draws = [Draw::new(1), Draw::new(2)];
         for _ in 0..100 {
             for (pair, draw) in pairs.iter_mut().zip(&mut draws) {
