@@ -5,7 +5,7 @@ use crate::{service, status};
 use std::process::ExitCode;
 use urtica_apps as apps;
 use urtica_controller::{Args, Controller};
-use urtica_offload::{Kernel, LearningSwitch};
+use urtica_offload::{Kernel, LearningSwitch, Mode};
 
 /// Options of `urtica run`.
 #[derive(clap::Args)]
@@ -14,8 +14,8 @@ pub struct RunArgs {
     /// The programs to run, separated by commas. Each message passes through them in this order.
     #[arg(value_name = "APP", value_delimiter = ',', required = true)]
     apps: Vec<String>,
-    /// Who answers packet-ins: the program alone, or, as far as it can, the kernel (l2 alone; needs root and Linux 6.6).
-    #[arg(long, value_name = "MODE", default_value = "none")]
+    /// Who answers packet-ins: the program, or, as far as it can, the kernel (l2 alone; needs root and Linux 6.6).
+    #[arg(long, value_name = "MODE", default_value = "auto")]
     offload: Offload,
     #[command(flatten)]
     controller: Args,
@@ -26,6 +26,8 @@ pub struct RunArgs {
 /// Who answers packet-ins.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Offload {
+    /// The kernel where it can and a switch's queue is short, the program otherwise.
+    Auto,
     /// The program.
     None,
     /// The kernel what it can, the program the rest.
@@ -40,32 +42,40 @@ pub fn run(args: RunArgs) -> ExitCode {
 
 fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
     let controller = args.controller.clone().into_controller();
-    let controller = match args.offload {
-        Offload::Kernel => add_offloaded(controller, &args)?,
-        Offload::None => apps::add_all(controller, &args.apps, &args.options)?,
+    let controller = match kernel_mode(&args)? {
+        Some(mode) => add_offloaded(controller, &args, mode)?,
+        None => apps::add_all(controller, &args.apps, &args.options)?,
     };
     controller.when_ready(service::ready).run_programs()?;
     Ok(())
+}
+
+/// How the kernel is to answer, if it is.
+fn kernel_mode(args: &RunArgs) -> Result<Option<Mode>, String> {
+    let has_kernel_form = args.apps == ["l2"];
+    match args.offload {
+        Offload::None => Ok(None),
+        Offload::Auto => Ok(has_kernel_form.then_some(Mode::Auto)),
+        Offload::Kernel if has_kernel_form => Ok(Some(Mode::Kernel)),
+        Offload::Kernel => Err(format!(
+            "--offload kernel: {} has no kernel form; expected l2, alone, or --offload none",
+            args.apps.join(",")
+        )),
+    }
 }
 
 /// Adds the program with its kernel half; where this machine has no room for that, says why and adds the program alone.
 fn add_offloaded(
     controller: Controller,
     args: &RunArgs,
+    mode: Mode,
 ) -> Result<Controller, Box<dyn std::error::Error>> {
-    if args.apps != ["l2"] {
-        let asked = args.apps.join(",");
-        return Err(format!(
-            "--offload kernel: {asked} has no kernel form; expected l2, alone, or --offload none"
-        )
-        .into());
-    }
-    // Also what else is wrong with the options.
+    // Also what is wrong with the options.
     apps::add_all(Controller::new(), &args.apps, &args.options)?;
     match Kernel::start() {
         Ok(kernel) => {
             tracing::info!("the kernel half is active: l2 answers in the kernel what it can");
-            Ok(controller.program(LearningSwitch::new(kernel)))
+            Ok(controller.program(LearningSwitch::new(kernel).mode(mode)))
         }
         Err(reason) => {
             tracing::warn!("the kernel half is not active: {reason}; the program answers alone");

@@ -4,7 +4,7 @@ use crate::backlog::Backlog;
 use crate::batch::BatchContext;
 use crate::counters::is_worth_logging;
 use crate::handler::PacketIns;
-use crate::kernel_half::{Handover, Ownership};
+use crate::kernel_half::{Handover, Ownership, Taken};
 use crate::mailbox::Token;
 use crate::network::Entry;
 use crate::panics::panic_text;
@@ -91,6 +91,11 @@ pub(crate) struct Connection<C = OwnedFd> {
     received_before: u64,
     /// The kernel half of its program, where it has one.
     kernel: Option<Ownership>,
+}
+
+/// For errors of a kernel half, which are the system's.
+fn to_close(error: std::io::Error) -> Close {
+    Close::Io(Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// A switch that has identified itself by its features reply, and its handlers, one per program.
@@ -298,21 +303,25 @@ impl<C: Channel> Connection<C> {
 
     /// Hands the connection over to the kernel half where nothing is left to do, until something comes that the kernel half does
     /// not answer.
-    pub fn hand_to_kernel(&mut self, batch: &BatchContext) {
+    pub fn hand_to_kernel(&mut self, batch: &BatchContext) -> Result<(), Close> {
         let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
-            return;
+            return Ok(());
         };
         if !self.output.is_empty() {
-            return;
+            return Ok(());
         }
-        let handover = Handover {
-            fragment: &self.input,
-            xid: self.session.xids.last(),
-            started: batch.started,
-        };
-        if kernel.hand_over(socket, handover) {
-            self.input.clear();
+        let handover = Handover::new(&self.input, self.session.xids.last(), batch.started);
+        let taken = kernel.hand_over(socket, handover).map_err(to_close)?;
+        match taken {
+            Taken::Yes => self.input.clear(),
+            Taken::NotYet => {}
+            Taken::SteppedAside => {
+                self.counters.stepped_aside.add(1);
+                let shard = &batch.network.shard(batch.shard).counters;
+                shard.stepped_aside.add(1);
+            }
         }
+        Ok(())
     }
 
     /// Whether the program may write to the socket now: not before the kernel half's replies are written.

@@ -84,6 +84,8 @@ counters! {
         passed_by_kernel,
         /// How many times the kernel passed input on because the queue was long, or the switch did not read its replies fast enough.
         fell_back,
+        /// How many times the kernel half left a busy switch to the program until it was less busy.
+        stepped_aside,
     }
 }
 
@@ -116,6 +118,8 @@ counters! {
         passed_by_kernel,
         /// How many times the kernel passed input on because the queue was long, or the switch did not read its replies fast enough.
         fell_back,
+        /// How many times the kernel half left a busy switch to the program until it was less busy.
+        stepped_aside,
     }
 }
 

@@ -27,9 +27,11 @@ pub trait KernelHalf: Send {
     /// Whether its ownership has ended because something is passed to the program, which may not have arrived yet.
     fn has_passed(&self) -> bool;
 
-    /// Hands the connection over to it. Returns `false` where it cannot take it now, for instance because more has come for the
-    /// program.
-    fn hand_over(&mut self, handover: Handover) -> bool;
+    /// Hands the connection over to it, if it takes it. Called after everything that was done with the connection.
+    ///
+    /// # Errors
+    /// Where the connection cannot go on and is to be closed.
+    fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken>;
 
     /// Takes the connection back. Appends the beginning of a message that it had received to `input`, which is empty.
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed;
@@ -58,6 +60,32 @@ pub struct Handover<'a> {
     pub xid: u32,
     /// When the clock of [`Switch::now_s`](crate::Switch::now_s) was 0.
     pub started: Instant,
+    /// Whether the last read brought all that there was.
+    pub is_drained: bool,
+}
+
+impl<'a> Handover<'a> {
+    /// A connection whose input has all been read: for tests of kernel halves.
+    pub fn new(fragment: &'a [u8], xid: u32, started: Instant) -> Self {
+        Self {
+            fragment,
+            xid,
+            started,
+            is_drained: true,
+        }
+    }
+}
+
+/// Whether a kernel half has taken a connection over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It owns the connection from now on.
+    Yes,
+    /// Not now, for instance because more has come for the program.
+    NotYet,
+    /// Not while the connection is as busy as it is: from now on input reaches the program without it. It may take the connection
+    /// later.
+    SteppedAside,
 }
 
 /// What the program gets back with a connection, and what was done in the kernel since the program owned it last.
@@ -165,15 +193,24 @@ impl Ownership {
         std::mem::take(&mut self.is_watched).then(|| self.half.wakeup())
     }
 
-    /// Hands the connection over to the kernel half where that can be. Returns whether it did.
-    pub fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> bool {
+    /// Hands the connection over to the kernel half where that can be.
+    ///
+    /// # Errors
+    /// Where the connection is to be closed.
+    pub fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
         let can_be = self.is_programs
             && self.is_watched
-            && handover.fragment.len() <= self.half.max_fragment();
-        let is_given = can_be && self.half.may_write(socket) && self.half.hand_over(handover);
-        if is_given {
-            self.is_programs = false;
+            && handover.fragment.len() <= self.half.max_fragment()
+            && self.half.may_write(socket);
+        if !can_be {
+            return Ok(Taken::NotYet);
         }
-        is_given
+        let handover = Handover {
+            is_drained: self.is_drained,
+            ..handover
+        };
+        let taken = self.half.hand_over(socket, handover)?;
+        self.is_programs = taken != Taken::Yes;
+        Ok(taken)
     }
 }

@@ -114,7 +114,7 @@ pub use error::Error;
 pub use events::NetworkEvent;
 pub use flooding::FloodPorts;
 pub use handler::{PacketIns, Program, SwitchHandler};
-pub use kernel_half::{Handover, KernelHalf, Reclaimed};
+pub use kernel_half::{Handover, KernelHalf, Reclaimed, Taken};
 pub use network::Network;
 pub use on_packet::on_packet;
 pub use ports::{MAX_PORTS, Ports};

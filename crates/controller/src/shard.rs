@@ -188,7 +188,9 @@ impl Shard {
                 return self.close(key, &Close::Io(error));
             }
         }
-        connection.hand_to_kernel(&self.batch);
+        if let Err(close) = connection.hand_to_kernel(&self.batch) {
+            return self.close(key, &close);
+        }
         let interest = interest(connection);
         if interest != watched {
             self.watch(key, interest);

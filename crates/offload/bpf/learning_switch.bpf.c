@@ -103,6 +103,15 @@ struct {
 	__type(value, u64);
 } switches SEC(".maps");
 
+/* The same sockets, also while they are out of `switches`. Nothing runs here: it keeps what was passed to the program and not
+ * read yet, which the kernel throws away when a socket leaves its last map. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SOCKMAP);
+	__uint(max_entries, MAX_SESSIONS);
+	__type(key, u32);
+	__type(value, u64);
+} keepers SEC(".maps");
+
 /* The ends of the pairs of Unix sockets into which from_switch() sends. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SOCKMAP);
@@ -443,6 +452,7 @@ int from_switch(struct __sk_buff *skb)
 		wake_program(slot);
 		return SK_PASS;
 	}
+	session->taken_bytes += bytes;
 	carry(session, at, carried + bytes);
 	before = session->reply_bytes - before;
 	end_turn(session, 0);

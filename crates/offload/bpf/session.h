@@ -79,6 +79,7 @@ struct session {
 	u64 reply_bytes;
 	u64 replies_sent;
 	u64 answered;        /* packet-ins */
+	u64 taken_bytes;     /* of input that was not passed */
 	u64 passed_other;    /* input passed since it held something else than packet-ins of the kind that is answered here */
 	u64 passed_long;     /* input passed since it was long: the queue is */
 	u64 passed_full;     /* input passed since the switch does not read its replies as fast */

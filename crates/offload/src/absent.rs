@@ -5,6 +5,7 @@ use crate::session::Memory;
 use crate::waker::Waker;
 use std::convert::Infallible;
 use std::io;
+use std::os::fd::BorrowedFd;
 
 /// Nothing.
 pub(crate) struct Loaded(Infallible);
@@ -16,6 +17,14 @@ impl Loaded {
     }
 
     pub fn attach(&self, _slot: u32, _way: &Way) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    pub fn step_in(&self, _slot: u32, _switch: BorrowedFd) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    pub fn step_aside(&self, _slot: u32) -> io::Result<()> {
         match self.0 {}
     }
 

@@ -53,6 +53,8 @@ struct Slots {
     free: Vec<u32>,
     /// Slots from here on were never used.
     unused: u32,
+    /// So many slots are used at most.
+    limit: u32,
 }
 
 /// The sockets that a switch's bytes go through, and the cookies by which programs know whose input they see: data between
@@ -92,10 +94,18 @@ impl Kernel {
             loaded,
             free: Vec::new(),
             unused: 0,
+            limit: MAX_SESSIONS,
         };
         Ok(Self {
             shared: Arc::new(Mutex::new(slots)),
         })
+    }
+
+    /// The same for at most so many connections at a time, 4,096 if it is not called. Each takes about 1.2 MB of the kernel's
+    /// memory; the program serves the others alone.
+    pub fn max_switches(self, count: u32) -> Self {
+        self.lock().limit = count.min(MAX_SESSIONS);
+        self
     }
 
     /// A session with memory of its own, and what wakes its program; `None` where there are too many.
@@ -121,6 +131,16 @@ impl Kernel {
         self.lock().loaded.attach(slot, way)
     }
 
+    /// Has what comes from a switch's socket go through the programs again.
+    pub(crate) fn step_in(&self, slot: u32, switch: BorrowedFd) -> io::Result<()> {
+        self.lock().loaded.step_in(slot, switch)
+    }
+
+    /// Has what comes from a switch's socket go straight to the program.
+    pub(crate) fn step_aside(&self, slot: u32) -> io::Result<()> {
+        self.lock().loaded.step_aside(slot)
+    }
+
     /// Gives a session back. Its sockets leave the maps now, and the switch's is about to be closed.
     pub(crate) fn close_session(&self, slot: u32, cookies: &[u64]) {
         let mut slots = self.lock();
@@ -141,7 +161,7 @@ impl Slots {
             return Some(slot);
         }
         let slot = self.unused;
-        (slot < MAX_SESSIONS).then(|| {
+        (slot < self.limit).then(|| {
             self.unused += 1;
             slot
         })

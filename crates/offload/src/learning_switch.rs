@@ -2,6 +2,7 @@
 
 use crate::kernel::Kernel;
 use crate::link::Link;
+use crate::mode::Mode;
 use crate::session::{MAX_PLACES, Memory, SharedPlaces};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,16 +16,23 @@ use urtica_wire::{PacketIn, PortNo, Version};
 /// there is no room in the kernel has `l2` alone.
 pub struct LearningSwitch {
     kernel: Kernel,
+    mode: Mode,
     places: usize,
 }
 
 impl LearningSwitch {
-    /// The program, with tables of 65,536 places.
+    /// The program, in [`Mode::Auto`] and with tables of 65,536 places.
     pub fn new(kernel: Kernel) -> Self {
         Self {
             kernel,
+            mode: Mode::default(),
             places: MAX_PLACES,
         }
+    }
+
+    /// The same in this mode.
+    pub fn mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
     }
 
     /// The same with tables of so many places, rounded up to a power of two: 64 to 65,536.
@@ -44,7 +52,7 @@ impl Program for LearningSwitch {
         let places = SharedPlaces::new(Arc::clone(&memory), self.places);
         Box::new(Offloaded {
             l2: L2::with_table(MacTable::in_places(places)),
-            link: Some(Link::new(self.kernel.clone(), opened)),
+            link: Some(Link::new(self.kernel.clone(), opened, self.mode)),
             first_unanswered_port: match info.version {
                 Version::Of10 => PortNo(FIRST_UNANSWERED_PORT),
                 Version::Of13 => PortNo::ANY,
@@ -90,7 +98,7 @@ impl SwitchHandler for Offloaded {
 }
 
 /// What stays for the time of a session.
-fn prepare(memory: &Memory, version: Version, places: usize) {
+pub(crate) fn prepare(memory: &Memory, version: Version, places: usize) {
     let shared = memory.shared();
     shared.version.store(version.to_wire().into(), Relaxed);
     shared.place_mask.store(places as u32 - 1, Relaxed);

@@ -65,9 +65,11 @@ mod loaded;
 #[cfg(without_programs)]
 #[path = "absent.rs"]
 mod loaded;
+mod mode;
 mod session;
 mod socket;
 mod waker;
 
 pub use kernel::{Kernel, Unavailable};
 pub use learning_switch::LearningSwitch;
+pub use mode::Mode;

@@ -1,8 +1,11 @@
 //! One connection's kernel half: its session, and the pair of sockets that its replies go through.
 
 use crate::kernel::{Kernel, Opened, Way};
+use crate::mode::{Mode, Pace};
 use crate::session::{CARRY_BYTES, Memory, Shared};
-use crate::socket::{bound_queues, cookie, written_bytes};
+use crate::socket::{
+    bound_queues, cookie, read_bytes, received_bytes, wait_for_receiver, written_bytes,
+};
 use crate::waker::Waker;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 use std::io;
@@ -10,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use urtica_controller::{Handover, KernelHalf, Reclaimed};
+use urtica_controller::{Handover, KernelHalf, Reclaimed, Taken};
 
 /// One connection's kernel half.
 pub(crate) struct Link {
@@ -19,6 +22,7 @@ pub(crate) struct Link {
     memory: Arc<Memory>,
     waker: Waker,
     attached: Option<Attached>,
+    pace: Pace,
     /// What had been done in the kernel when the program last became the owner.
     before: Done,
 }
@@ -29,7 +33,15 @@ struct Attached {
     _relay: OwnedFd,
     _exit: OwnedFd,
     cookies: [u64; 2],
-    /// Bytes that the program has read since.
+    /// Whether input goes through the kernel's programs, and not straight to the program.
+    is_in: bool,
+    /// Whether the kernel's part was found to be gone: somebody has taken the socket out of the maps.
+    is_gone: bool,
+    /// Bytes that had been read before.
+    before: u64,
+    /// Bytes that came straight to the program since, and that it has read.
+    read_aside: u64,
+    /// Bytes that were passed to the program and that it has read.
     read: u64,
     /// Bytes that were written before, and that the program has written since.
     written: u64,
@@ -61,19 +73,79 @@ impl Done {
 }
 
 impl Link {
-    pub fn new(kernel: Kernel, opened: Opened) -> Self {
+    pub fn new(kernel: Kernel, opened: Opened, mode: Mode) -> Self {
         Self {
             kernel,
             slot: opened.slot,
             memory: opened.memory,
             waker: opened.waker,
             attached: None,
+            pace: Pace::new(mode),
             before: Done::default(),
         }
     }
 
     fn shared(&self) -> &Shared {
         self.memory.shared()
+    }
+
+    /// Has input go through the kernel's programs, where it does not. Returns whether it does: not while something may be left of
+    /// what came before.
+    fn step_in(&mut self, socket: BorrowedFd, is_drained: bool) -> io::Result<bool> {
+        let Some(attached) = &mut self.attached else {
+            return Ok(false);
+        };
+        if !attached.is_in && !attached.is_gone && is_drained {
+            self.kernel.step_in(self.slot, socket)?;
+            attached.is_in = true;
+            have_queue_looked_at(socket);
+        }
+        Ok(attached.is_in)
+    }
+
+    /// Has input go straight to the program, if it has read all that was passed to it. All replies of the kernel's are written.
+    /// Returns whether that was not so before and is so now.
+    fn step_aside(&mut self, socket: BorrowedFd) -> io::Result<bool> {
+        let Some(attached) = &mut self.attached else {
+            return Ok(false);
+        };
+        let shared = self.memory.shared();
+        if !attached.is_in || shared.passed_bytes() != attached.read {
+            return Ok(false);
+        }
+        self.kernel.step_aside(self.slot)?;
+        wait_for_receiver(socket);
+        // What was passed meanwhile is before what comes now, and can be read in order only while the programs are there.
+        if shared.passed_bytes() != attached.read {
+            self.kernel.step_in(self.slot, socket)?;
+            have_queue_looked_at(socket);
+            return Ok(false);
+        }
+        attached.is_in = false;
+        Ok(true)
+    }
+
+    /// Whether something has come that neither the kernel's programs nor the program have seen, although all that was passed has
+    /// been read: then the programs are not there any more. The program owns the connection.
+    fn is_gone(&self, socket: BorrowedFd) -> bool {
+        let (Some(attached), shared) = (&self.attached, self.shared()) else {
+            return false;
+        };
+        let taken = shared.taken_bytes.load(Relaxed);
+        let seen = attached.before + attached.read + attached.read_aside + taken;
+        // In this order: what comes and is passed in between is counted as passed.
+        let has_more = received_bytes(socket).is_ok_and(|received| received > seen);
+        has_more && attached.is_in && shared.passed_bytes() == attached.read
+    }
+
+    fn go_on_alone(&mut self) -> Taken {
+        if let Some(attached) = &mut self.attached {
+            tracing::warn!(
+                "a switch's input no longer goes through the kernel half, whose maps somebody has changed; the program answers it alone"
+            );
+            (attached.is_in, attached.is_gone) = (false, true);
+        }
+        Taken::SteppedAside
     }
 }
 
@@ -90,13 +162,17 @@ impl KernelHalf for Link {
         };
         bound_queues(socket)?;
         let cookies = [way.switch_cookie, way.relay_cookie];
-        let written = written_bytes(socket)?;
+        let (before, written) = (read_bytes(socket)?, written_bytes(socket)?);
         self.shared().slot.store(self.slot, Relaxed);
         let entered = self.kernel.attach(self.slot, &way);
         self.attached = Some(Attached {
             _relay: relay,
             _exit: exit,
             cookies,
+            is_in: true,
+            is_gone: false,
+            before,
+            read_aside: 0,
             read: 0,
             written,
             drained: 0,
@@ -114,20 +190,34 @@ impl KernelHalf for Link {
         self.shared().is_programs()
     }
 
-    fn hand_over(&mut self, handover: Handover) -> bool {
-        let (Some(attached), shared) = (&self.attached, self.memory.shared()) else {
-            return false;
-        };
-        if shared.is_retired.load(Relaxed) != 0 {
-            return false;
+    fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
+        if self.pace.is_idle() && self.is_gone(socket) {
+            return Ok(self.go_on_alone());
         }
+        let is_retired = self.shared().is_retired.load(Relaxed) != 0;
+        let answered = self.shared().answered.load(Relaxed);
+        if is_retired || !self.pace.wants_kernel(answered) {
+            return Ok(match self.step_aside(socket)? {
+                true => Taken::SteppedAside,
+                false => Taken::NotYet,
+            });
+        }
+        if !self.step_in(socket, handover.is_drained)? {
+            return Ok(Taken::NotYet);
+        }
+        let (Some(attached), shared) = (&self.attached, self.memory.shared()) else {
+            return Ok(Taken::NotYet);
+        };
         shared.set_fragment(handover.fragment);
         shared.xid.store(handover.xid, Relaxed);
         shared.is_fresh.store(1, Relaxed);
         shared
             .clock_ns
             .store(clock_ns_at(handover.started), Relaxed);
-        shared.hand_over(attached.read)
+        Ok(match shared.hand_over(attached.read) {
+            true => Taken::Yes,
+            false => Taken::NotYet,
+        })
     }
 
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed {
@@ -164,8 +254,12 @@ impl KernelHalf for Link {
     }
 
     fn note_read(&mut self, count: usize) {
+        self.pace.note_read(count);
         if let Some(attached) = &mut self.attached {
-            attached.read += count as u64;
+            match attached.is_in {
+                true => attached.read += count as u64,
+                false => attached.read_aside += count as u64,
+            }
         }
     }
 
@@ -201,3 +295,6 @@ fn clock_ns_at(time: std::time::Instant) -> u64 {
     let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     now_ns.saturating_sub(time.elapsed().as_nanos() as u64)
 }
+
+#[cfg(test)]
+mod tests;

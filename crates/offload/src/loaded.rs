@@ -19,6 +19,7 @@ pub(crate) struct Loaded {
     sessions: MapHandle,
     wakers: MapHandle,
     switches: MapHandle,
+    keepers: MapHandle,
     relays: MapHandle,
     exits: MapHandle,
 }
@@ -41,7 +42,8 @@ impl Loaded {
             MapHandle::try_from(&map.expect("the programs have this map"))
         };
         let (slots, sessions, wakers) = (map("slots")?, map("sessions")?, map("wakers")?);
-        let (switches, relays, exits) = (map("switches")?, map("relays")?, map("exits")?);
+        let (switches, keepers) = (map("switches")?, map("keepers")?);
+        let (relays, exits) = (map("relays")?, map("exits")?);
         for (name, map) in [("from_switch", &switches), ("to_switch", &exits)] {
             let program = object.progs_mut().find(|program| program.name() == name);
             program
@@ -54,12 +56,13 @@ impl Loaded {
             sessions,
             wakers,
             switches,
+            keepers,
             relays,
             exits,
         })
     }
 
-    /// Has what comes from a switch's socket go through the programs.
+    /// Puts the sockets into the maps, so that what comes from the switch's goes through the programs.
     pub fn attach(&self, slot: u32, way: &Way) -> io::Result<()> {
         self.try_attach(slot, way).map_err(to_io)
     }
@@ -69,14 +72,21 @@ impl Loaded {
             let (key, value) = (cookie.to_ne_bytes(), slot.to_ne_bytes());
             self.slots.update(&key, &value, MapFlags::ANY)?;
         }
-        let enter = |map: &MapHandle, socket: BorrowedFd| {
-            let value = (socket.as_raw_fd() as u64).to_ne_bytes();
-            map.update(&slot.to_ne_bytes(), &value, MapFlags::ANY)
-        };
-        enter(&self.exits, way.exit)?;
-        enter(&self.relays, way.relay)?;
+        enter(&self.exits, slot, way.exit)?;
+        enter(&self.relays, slot, way.relay)?;
+        enter(&self.keepers, slot, way.switch)?;
         // Last: from here on the switch's input takes this way.
-        enter(&self.switches, way.switch)
+        enter(&self.switches, slot, way.switch)
+    }
+
+    /// Has what comes from a switch's socket go through the programs again.
+    pub fn step_in(&self, slot: u32, switch: BorrowedFd) -> io::Result<()> {
+        enter(&self.switches, slot, switch).map_err(to_io)
+    }
+
+    /// Has what comes from a switch's socket go straight to the program.
+    pub fn step_aside(&self, slot: u32) -> io::Result<()> {
+        self.switches.delete(&slot.to_ne_bytes()).map_err(to_io)
     }
 
     /// Takes a session and its sockets out of the maps. What is not there any more is as it should be.
@@ -86,6 +96,7 @@ impl Loaded {
         }
         let maps = [
             &self.switches,
+            &self.keepers,
             &self.relays,
             &self.exits,
             &self.sessions,
@@ -131,6 +142,12 @@ impl Loaded {
         all.update(&slot.to_ne_bytes(), &value, MapFlags::ANY)?;
         Ok(map)
     }
+}
+
+/// Puts a socket into a map.
+fn enter(map: &MapHandle, slot: u32, socket: BorrowedFd) -> libbpf_rs::Result<()> {
+    let value = (socket.as_raw_fd() as u64).to_ne_bytes();
+    map.update(&slot.to_ne_bytes(), &value, MapFlags::ANY)
 }
 
 /// A kind of map that each session has one of.

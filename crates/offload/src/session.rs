@@ -50,6 +50,7 @@ pub struct Shared {
     pub reply_bytes: AtomicU64,
     pub replies_sent: AtomicU64,
     pub answered: AtomicU64,
+    pub taken_bytes: AtomicU64,
     pub passed_other: AtomicU64,
     pub passed_long: AtomicU64,
     pub passed_full: AtomicU64,
@@ -80,6 +81,11 @@ impl Shared {
             }
         }
         unreachable!("the loop ends only when the program is the owner")
+    }
+
+    /// How many bytes the kernel has passed so far. While the program is the owner.
+    pub fn passed_bytes(&self) -> u64 {
+        self.owner.load(Acquire) >> PASSED_SHIFT
     }
 
     /// Whether the program is the owner.

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// that while acknowledgements come in, but never more.
 pub fn written_bytes(socket: BorrowedFd) -> io::Result<u64> {
     // In this order: what is acknowledged in between is missed, and not counted twice.
-    let acknowledged = acknowledged_bytes(socket)?;
+    let acknowledged = tcp_info(socket)?.bytes_acked;
     Ok(acknowledged + unacknowledged_bytes(socket)?)
 }
 
@@ -17,9 +17,10 @@ pub fn written_bytes(socket: BorrowedFd) -> io::Result<u64> {
 struct TcpInfo {
     before: [u64; 15],
     bytes_acked: u64,
+    bytes_received: u64,
 }
 
-fn acknowledged_bytes(socket: BorrowedFd) -> io::Result<u64> {
+fn tcp_info(socket: BorrowedFd) -> io::Result<TcpInfo> {
     let mut info = TcpInfo::default();
     let mut length = size_of::<TcpInfo>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes to `info`, which has as many and is made of numbers.
@@ -33,19 +34,47 @@ fn acknowledged_bytes(socket: BorrowedFd) -> io::Result<u64> {
         )
     };
     match result {
-        0 => Ok(info.bytes_acked),
+        0 => Ok(info),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
+/// The request is called SIOCOUTQ for sockets.
 fn unacknowledged_bytes(socket: BorrowedFd) -> io::Result<u64> {
+    ask_count(socket, libc::TIOCOUTQ)
+}
+
+/// How many bytes have come to a TCP socket since it was connected, those that nobody has read yet included.
+pub fn received_bytes(socket: BorrowedFd) -> io::Result<u64> {
+    Ok(tcp_info(socket)?.bytes_received)
+}
+
+/// How many of them were read. The socket is in no map.
+pub fn read_bytes(socket: BorrowedFd) -> io::Result<u64> {
+    loop {
+        let received = received_bytes(socket)?;
+        let unread = ask_count(socket, libc::FIONREAD)?;
+        if received_bytes(socket)? == received {
+            return Ok(received - unread);
+        }
+    }
+}
+
+/// The answer to a request that is answered with a number of bytes.
+fn ask_count(socket: BorrowedFd, request: libc::c_ulong) -> io::Result<u64> {
     let mut count: libc::c_int = 0;
-    // SAFETY: SIOCOUTQ, as TIOCOUTQ is called for sockets, writes one int.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut count) };
+    // SAFETY: the requests that this is called with write one int.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &mut count) };
     match result {
         0 => Ok(u64::try_from(count).unwrap_or(0)),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Waits until nobody is in the middle of taking input that has come to a TCP socket: whoever asks for its state is let in
+/// between two segments.
+pub fn wait_for_receiver(socket: BorrowedFd) {
+    let _ = tcp_info(socket);
 }
 
 /// How much the kernel may keep of what came from a switch and of what goes to it, in bytes of its memory. Queues that are

@@ -10,6 +10,8 @@ use urtica_wire::{
     Capabilities, DatapathId, Experimenter, Features, List, Message, Version, split_frame,
 };
 
+mod kernel_half;
+
 /// Does nothing.
 struct Quiet;
 
@@ -22,8 +24,11 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::with_program(Arc::new(|_: &SwitchInfo| Quiet))
+    }
+
+    fn with_program(program: Arc<dyn Program>) -> Self {
         let network = Network::new(2, Tables::Shared).unwrap();
-        let program: Arc<dyn Program> = Arc::new(|_: &SwitchInfo| Quiet);
         let queues = ConnectionQueue::for_shards(2);
         let shard = |index| {
             let (network, programs) = (network.clone(), vec![program.clone()]);

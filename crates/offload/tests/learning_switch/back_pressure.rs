@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
-use urtica_offload::Kernel;
+use urtica_offload::{Kernel, Mode};
 use urtica_wire::{DatapathId, Header, Version};
 
 /// The most that the kernel may hold for a switch that does not read, in bytes of messages.
@@ -75,18 +75,20 @@ fn read_messages(socket: &mut TcpStream, count: usize) -> Vec<Header> {
 fn a_switch_that_never_reads_costs_a_bounded_amount_of_memory() {
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
-        // Who is the owner when the flood begins is chance: until it was the kernel.
-        let mut runs = 0..50;
-        while !falls_back(&kernel, version) {
-            runs.next().expect("now and then the kernel is the owner");
+        for mode in [Mode::Kernel, Mode::Auto] {
+            // Who is the owner when the flood begins is chance: until it was the kernel.
+            let mut runs = 0..50;
+            while !falls_back(&kernel, mode, version) {
+                runs.next().expect("now and then the kernel is the owner");
+            }
         }
     }
 }
 
 /// Whether the kernel had begun to answer and then left the rest to the program. However that is, memory is bounded and nothing is
 /// lost.
-fn falls_back(kernel: &Kernel, version: Version) -> bool {
-    let controller = offloaded(kernel, 1024);
+fn falls_back(kernel: &Kernel, mode: Mode, version: Version) -> bool {
+    let controller = offloaded(kernel, mode, 1024);
     let mut socket = connect(&controller);
     join(&mut socket, version, 1);
     let mut introduction = Vec::new();

@@ -3,8 +3,12 @@
 //! Needs root and a kernel that takes the programs; without, each test says so in a line, and with CI=true it fails.
 
 mod back_pressure;
+mod changing_over;
+mod dying;
+mod limits;
 mod owners;
 mod packets;
+mod pair;
 mod same_replies;
 mod support;
 mod switch;

@@ -5,6 +5,7 @@ use crate::support::kernel;
 use crate::switch::{connect, headers, join, offloaded};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use urtica_offload::Mode;
 use urtica_wire::{DatapathId, Message, Version};
 
 /// Packet-ins that are sent at a time.
@@ -15,7 +16,7 @@ const WINDOW: usize = 32;
 fn what_the_program_sends_comes_between_replies_of_the_kernel() {
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
-        let controller = offloaded(&kernel, 1024);
+        let controller = offloaded(&kernel, Mode::Kernel, 1024);
         let mut socket = connect(&controller);
         join(&mut socket, version, 1);
         let mut window = Vec::new();

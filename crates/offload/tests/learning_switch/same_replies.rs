@@ -1,101 +1,12 @@
 //! The replies are those of the program, whatever comes and however it is cut.
 
 use crate::packets::{Draw, Packet};
+use crate::pair::{Pair, assert_same};
 use crate::support::kernel;
-use crate::switch::{Channel, InMemory, connect, join, offloaded, settle};
-use std::net::TcpStream;
+use crate::switch::{Channel, settle};
 use std::time::{Duration, Instant};
-use urtica_apps::{L2, MacEntry, MacTable};
-use urtica_controller::{Running, SwitchCounters, SwitchInfo};
-use urtica_offload::Kernel;
-use urtica_wire::{DatapathId, Version};
-
-/// A switch whose controller answers in the kernel, and one whose controller is the program alone; both hear the same.
-struct Pair {
-    controller: Running,
-    real: TcpStream,
-    reference: InMemory,
-    version: Version,
-    /// What the reference model has said and the real one is to say.
-    expected: Vec<u8>,
-    id: u64,
-}
-
-impl Pair {
-    fn new(kernel: &Kernel, version: Version, places: usize) -> Self {
-        let controller = offloaded(kernel, places);
-        let program =
-            move |_: &SwitchInfo| L2::with_table(MacTable::in_places(vec![MacEntry::FREE; places]));
-        let (mut real, mut reference) = (connect(&controller), InMemory::new(program));
-        join(&mut real, version, 1);
-        join(&mut reference, version, 1);
-        Self {
-            controller,
-            real,
-            reference,
-            version,
-            expected: Vec::new(),
-            id: 1,
-        }
-    }
-
-    /// Both hear this; the real one in this piece.
-    fn send(&mut self, bytes: &[u8]) {
-        self.reference.send(bytes);
-        self.expected.extend(self.reference.take());
-        self.real.send(bytes);
-    }
-
-    /// Waits until as much was said as is expected, and compares.
-    fn compare(&mut self) {
-        let mut said = Vec::new();
-        while said.len() < self.expected.len() {
-            said.extend(self.real.receive());
-        }
-        assert_same(&said, &self.expected);
-        self.expected.clear();
-    }
-
-    fn counters(&self) -> std::sync::Arc<SwitchCounters> {
-        let id = DatapathId(self.id);
-        self.controller
-            .network()
-            .counters(id)
-            .expect("it is connected")
-    }
-
-    /// Nothing more is said than was expected.
-    fn finish(mut self) {
-        self.compare();
-        let (mut said, mut expected) = (Vec::new(), Vec::new());
-        settle(&mut self.real, &mut said, self.version);
-        settle(&mut self.reference, &mut expected, self.version);
-        assert_same(&said, &expected);
-        drop(self.real);
-        self.controller.stop().unwrap();
-    }
-}
-
-fn assert_same(said: &[u8], expected: &[u8]) {
-    if said == expected {
-        return;
-    }
-    let at = said.iter().zip(expected).position(|(a, b)| a != b);
-    let at = at.unwrap_or(said.len().min(expected.len()));
-    let around = |bytes: &[u8]| {
-        format!(
-            "{:02x?}",
-            &bytes[at.saturating_sub(80)..bytes.len().min(at + 80)]
-        )
-    };
-    panic!(
-        "byte {at} of {}, expected {} bytes:\n{}\nexpected\n{}",
-        said.len(),
-        expected.len(),
-        around(said),
-        around(expected)
-    );
-}
+use urtica_offload::{Kernel, Mode};
+use urtica_wire::Version;
 
 #[test]
 fn a_random_stream_in_random_pieces() {
@@ -103,7 +14,7 @@ fn a_random_stream_in_random_pieces() {
     for seed in 0..4 {
         for version in Version::ALL {
             let mut draw = Draw::new(seed);
-            let mut pair = Pair::new(&kernel, version, 1 << 16);
+            let mut pair = Pair::new(&kernel, Mode::Kernel, version, 1 << 16);
             for _ in 0..200 {
                 let stream = draw.stream(version, 60);
                 for piece in draw.cut(&stream) {
@@ -137,7 +48,7 @@ fn hosts_that_displace_each_other() {
 /// Whether it took less than the first second of the controller's clock.
 fn displace(kernel: &Kernel, version: Version, seed: u64) -> bool {
     let before_all = Instant::now();
-    let mut pair = Pair::new(kernel, version, 64 << (seed % 2));
+    let mut pair = Pair::new(kernel, Mode::Kernel, version, 64 << (seed % 2));
     let mut draw = Draw::new(seed);
     let stream = draw.stream(version, 600);
     let (mut said, mut expected) = (Vec::new(), Vec::new());
@@ -163,7 +74,7 @@ fn packet_ins_alone_are_answered_in_the_kernel() {
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
         let mut draw = Draw::new(7);
-        let mut pair = Pair::new(&kernel, version, 1024);
+        let mut pair = Pair::new(&kernel, Mode::Kernel, version, 1024);
         let before = 10;
         for at in 0..1000 + before {
             let mut bytes = Vec::new();
@@ -206,7 +117,7 @@ fn a_stream_cut_at_every_byte() {
         }
         stream.extend(echo_of_settle(version));
         Packet::udp(2, 1).encode(version, 4, &mut stream);
-        let mut pair = Pair::new(&kernel, version, 64);
+        let mut pair = Pair::new(&kernel, Mode::Kernel, version, 64);
         for cut in 1..stream.len() {
             let (head, tail) = stream.split_at(cut);
             pair.send(head);
@@ -223,7 +134,7 @@ fn a_stream_cut_at_every_byte() {
 #[test]
 fn a_port_that_may_be_reserved_is_the_programs_from_then_on() {
     let Some(kernel) = kernel() else { return };
-    let mut pair = Pair::new(&kernel, Version::Of10, 64);
+    let mut pair = Pair::new(&kernel, Mode::Kernel, Version::Of10, 64);
     for (at, port) in [0xfffe, 1, 0x8000, 2, 0xff00]
         .into_iter()
         .cycle()

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 use urtica_controller::{ConnectionId, Controller, Embedded, Running, SessionConfig};
-use urtica_offload::{Kernel, LearningSwitch};
+use urtica_offload::{Kernel, LearningSwitch, Mode};
 use urtica_wire::{
     Capabilities, DatapathId, Features, Header, List, Message, MultipartFlags, MultipartReply,
     MultipartReplyBody, Version,
@@ -16,8 +16,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const MULTIPART_REQUEST: u8 = 18;
 
 /// A controller that runs the learning switch in the kernel.
-pub fn offloaded(kernel: &Kernel, places: usize) -> Running {
-    controller(LearningSwitch::new(kernel.clone()).places(places))
+pub fn offloaded(kernel: &Kernel, mode: Mode, places: usize) -> Running {
+    let program = LearningSwitch::new(kernel.clone());
+    controller(program.mode(mode).places(places))
         .listen("ptcp:0:127.0.0.1".parse().unwrap())
         .shards(1)
         .start()

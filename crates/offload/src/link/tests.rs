@@ -1,0 +1,171 @@
+//! A link between two sockets, with the test in the place of the controller: what takes a clock of one's own, or a hand in the
+//! kernel's maps.
+
+use super::*;
+use crate::learning_switch::prepare;
+use crate::session::SharedPlaces;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+use urtica_wire::{BufferId, Header, Match, Message, PacketIn, PacketInReason, PortNo, Version};
+
+const FLOW_MOD: u8 = 14;
+const PACKET_OUT: u8 = 13;
+const PLACES: usize = 64;
+
+/// How long the system may take to do what it was asked.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The programs in the kernel; without, a line that says so, or a failure with CI=true.
+fn kernel() -> Option<Kernel> {
+    match Kernel::start() {
+        Ok(kernel) => Some(kernel),
+        Err(reason) => {
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "{reason}");
+            println!("skipped: the kernel half cannot be tested here: {reason}");
+            None
+        }
+    }
+}
+
+/// A switch, and what answers it in the kernel.
+struct Bench {
+    switch: TcpStream,
+    socket: TcpStream,
+    link: Link,
+    version: Version,
+    /// The program's table, which stays alive.
+    _places: SharedPlaces,
+}
+
+impl Bench {
+    /// The kernel owns the connection, and knows no host.
+    fn new(kernel: &Kernel, version: Version) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let switch = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        switch.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let opened = kernel.open_session().unwrap();
+        prepare(&opened.memory, version, PLACES);
+        let places = SharedPlaces::new(Arc::clone(&opened.memory), PLACES);
+        let mut link = Link::new(kernel.clone(), opened, Mode::Auto);
+        link.attach(socket.as_fd()).unwrap();
+        let mut bench = Self {
+            switch,
+            socket,
+            link,
+            version,
+            _places: places,
+        };
+        assert_eq!(bench.hand_over(), Taken::Yes);
+        bench
+    }
+
+    fn hand_over(&mut self) -> Taken {
+        let handover = Handover::new(&[], 0, Instant::now());
+        self.link.hand_over(self.socket.as_fd(), handover).unwrap()
+    }
+
+    /// A packet from one host to another comes to the switch; host N is behind port N.
+    fn send(&mut self, src: u8, dst: u8) {
+        let mut frame = [0; 64];
+        (frame[5], frame[11]) = (dst, src);
+        frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+        (frame[17], frame[23], frame[39]) = (50, 17, 30);
+        let packet = PacketIn {
+            buffer_id: BufferId(1),
+            total_len: 64,
+            reason: PacketInReason::NoMatch,
+            table_id: 0,
+            cookie: u64::MAX,
+            in_port: PortNo(src.into()),
+            match_: Match::any().in_port(PortNo(src.into())),
+            data: &frame,
+        };
+        let mut message = Vec::new();
+        Message::PacketIn(packet)
+            .encode(self.version, 1, &mut message)
+            .unwrap();
+        self.switch.write_all(&message).unwrap();
+    }
+
+    /// The type of the kernel's answer.
+    fn answer(&mut self) -> u8 {
+        let mut reply = [0; 200];
+        let count = self.switch.read(&mut reply).expect("an answer in time");
+        let header = Header::peek(&reply[..count]).expect("a message");
+        assert_eq!(usize::from(header.length), count);
+        header.message_type
+    }
+
+    fn ask(&mut self, src: u8, dst: u8) -> u8 {
+        self.send(src, dst);
+        self.answer()
+    }
+
+    /// So much time passes, by the clock that the kernel compares ages with.
+    fn pass(&mut self, seconds: u64) {
+        let clock = &self.link.shared().clock_ns;
+        let started = clock.load(Relaxed);
+        clock.store(started.wrapping_sub(seconds * 1_000_000_000), Relaxed);
+    }
+}
+
+/// As `l2` forgets them: after more than 300 s of silence.
+#[test]
+fn a_host_is_forgotten_after_a_silence() {
+    let Some(kernel) = kernel() else { return };
+    for version in Version::ALL {
+        let mut bench = Bench::new(&kernel, version);
+        assert_eq!(bench.ask(1, 2), PACKET_OUT, "nobody knows host 2");
+        assert_eq!(bench.ask(2, 1), FLOW_MOD);
+        bench.pass(298);
+        assert_eq!(bench.ask(3, 1), FLOW_MOD, "host 1 is known still");
+        bench.pass(4);
+        assert_eq!(bench.ask(3, 1), PACKET_OUT, "host 1 is forgotten");
+        assert_eq!(bench.ask(1, 3), FLOW_MOD, "host 3 was heard lately");
+        assert_eq!(bench.ask(3, 1), FLOW_MOD, "host 1 was heard again");
+    }
+}
+
+/// Somebody takes the socket out of the kernel's maps: the program finds what comes from then on, and goes on alone.
+#[test]
+fn the_program_goes_on_alone_where_the_kernels_part_is_gone() {
+    let Some(kernel) = kernel() else { return };
+    let mut bench = Bench::new(&kernel, Version::Of13);
+    assert_eq!(bench.ask(1, 2), PACKET_OUT);
+    kernel.close_session(bench.link.slot, &[]);
+    bench.send(2, 1);
+    let start = Instant::now();
+    loop {
+        assert!(start.elapsed() < PATIENCE, "nobody has noticed");
+        // As a shard does four times a second.
+        bench.link.reclaim(&mut Vec::new());
+        if bench.hand_over() == Taken::SteppedAside {
+            break;
+        }
+    }
+    let mut bytes = [0; 200];
+    assert_eq!(bench.socket.read(&mut bytes).unwrap(), 106);
+    bench.link.note_read(106);
+    for _ in 0..10 {
+        assert_eq!(bench.hand_over(), Taken::NotYet, "it does not come back");
+    }
+    assert!(bench.link.may_write(bench.socket.as_fd()));
+}
+
+/// A connection with nothing to do is not taken for one that the kernel has lost.
+#[test]
+fn silence_is_no_loss() {
+    let Some(kernel) = kernel() else { return };
+    let mut bench = Bench::new(&kernel, Version::Of10);
+    for round in 0..100_u8 {
+        if round % 10 == 0 {
+            assert_eq!(bench.ask(1, 2 + round), PACKET_OUT);
+        }
+        bench.link.reclaim(&mut Vec::new());
+        assert!(bench.link.may_write(bench.socket.as_fd()));
+        assert_eq!(bench.hand_over(), Taken::Yes);
+    }
+}

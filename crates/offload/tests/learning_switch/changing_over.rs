@@ -1,0 +1,89 @@
+//! The kernel half steps aside under load and comes back: no reply is lost, wrong or out of order.
+
+use crate::packets::{Draw, Packet};
+use crate::pair::Pair;
+use crate::support::kernel;
+use crate::switch::{Channel, PATIENCE};
+use std::time::Instant;
+use urtica_offload::{Kernel, Mode};
+use urtica_wire::Version;
+
+/// How often the kernel half is to step aside in a run.
+const TIMES: u64 = 5;
+
+/// A burst is longer than what is read at once, and read as it comes: whole, and in the middle of messages.
+const BURST_BYTES: usize = 1 << 20;
+
+#[test]
+fn a_load_that_comes_and_goes() {
+    let Some(kernel) = kernel() else { return };
+    for version in Version::ALL {
+        for seed in 0..2 {
+            swing(&kernel, version, seed);
+        }
+    }
+}
+
+/// Bursts and single packets in turn, until the kernel half has come and gone.
+fn swing(kernel: &Kernel, version: Version, seed: u64) {
+    let mut draw = Draw::new(seed);
+    let mut pair = Pair::new(kernel, Mode::Auto, version, 1 << 16);
+    let counters = pair.counters();
+    let start = Instant::now();
+    let mut answered = 0;
+    while counters.stepped_aside.get() < TIMES {
+        assert!(
+            start.elapsed() < PATIENCE,
+            "the kernel half stepped aside {} times only",
+            counters.stepped_aside.get()
+        );
+        let stream = plain_stream(&mut draw, version);
+        send_while_receiving(&mut pair, &stream);
+        pair.compare();
+        // It comes back, and answers again.
+        answered = counters.answered_in_kernel.get();
+        while counters.answered_in_kernel.get() == answered {
+            assert!(start.elapsed() < PATIENCE, "it has not come back");
+            for piece in draw.cut(&draw_few(&mut Draw::new(seed), version)) {
+                pair.send(piece);
+            }
+            pair.compare();
+        }
+    }
+    assert!(answered > 0);
+    pair.finish();
+}
+
+/// A long queue, mostly of what the kernel would answer.
+fn plain_stream(draw: &mut Draw, version: Version) -> Vec<u8> {
+    let mut stream = Vec::new();
+    while stream.len() < BURST_BYTES {
+        draw.plain_packet().encode(version, 1, &mut stream);
+        if draw.below(5000) == 0 {
+            stream.extend(draw.stream(version, 5));
+        }
+    }
+    stream
+}
+
+/// A few packets, one of which the kernel does not answer.
+fn draw_few(draw: &mut Draw, version: Version) -> Vec<u8> {
+    let mut stream = Vec::new();
+    for at in 0..20 {
+        draw.plain_packet().encode(version, at, &mut stream);
+    }
+    let mut tagged = Packet::udp(3, 4);
+    tagged.frame[12..14].copy_from_slice(&[0x81, 0]);
+    tagged.encode(version, 20, &mut stream);
+    stream
+}
+
+/// Sends all of it while the replies are read.
+fn send_while_receiving(pair: &mut Pair, stream: &[u8]) {
+    pair.expect(stream);
+    let mut socket = pair.real.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| socket.send(stream));
+        pair.compare();
+    });
+}

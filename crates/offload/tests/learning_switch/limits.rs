@@ -1,0 +1,84 @@
+//! More switches than there is room for in the kernel, and more controllers than one.
+
+use crate::packets::{Draw, Packet};
+use crate::pair::Pair;
+use crate::support::kernel;
+use crate::switch::{connect, headers, join, offloaded};
+use std::io::{Read, Write};
+use urtica_offload::Mode;
+use urtica_wire::{DatapathId, Version};
+
+/// The program answers the switch for which there is no room, and the kernel goes on with the others.
+#[test]
+fn one_switch_too_many() {
+    let Some(kernel) = kernel() else { return };
+    let kernel = kernel.max_switches(1);
+    let controller = offloaded(&kernel, Mode::Kernel, 64);
+    let mut sockets = [1, 2].map(|id| {
+        let mut socket = connect(&controller);
+        join(&mut socket, Version::Of13, id);
+        socket
+    });
+    let counters = [1, 2].map(|id| controller.network().counters(DatapathId(id)).unwrap());
+    let mut packet = Vec::new();
+    Packet::udp(1, 2).encode(Version::Of13, 1, &mut packet);
+    let mut rounds = 0..100_000;
+    while counters[0].answered_in_kernel.get() == 0 {
+        rounds.next().expect("the kernel answers the first switch");
+        for socket in &mut sockets {
+            socket.write_all(&packet).unwrap();
+            let mut reply = [0; 200];
+            let count = socket.read(&mut reply).expect("an answer comes in time");
+            assert_eq!(headers(&reply[..count]).count(), 1);
+        }
+    }
+    assert_eq!(counters[1].answered_in_kernel.get(), 0);
+    assert!(counters[1].packet_ins.get() > 0);
+
+    // Once the first has left, there is room for another.
+    let [first, second] = sockets;
+    drop(first);
+    while controller.network().counters(DatapathId(1)).is_some() {
+        std::thread::yield_now();
+    }
+    let mut third = connect(&controller);
+    join(&mut third, Version::Of13, 3);
+    let counters = controller.network().counters(DatapathId(3)).unwrap();
+    while counters.answered_in_kernel.get() == 0 {
+        rounds.next().expect("the kernel answers the third switch");
+        third.write_all(&packet).unwrap();
+        assert!(third.read(&mut [0; 200]).expect("an answer comes in time") > 0);
+    }
+    drop((second, third));
+    controller.stop().unwrap();
+}
+
+/// Two controllers on one host, each with programs of its own in the kernel, do not meet; when one ends, the other goes on.
+#[test]
+fn two_controllers_on_one_host() {
+    let (Some(one), Some(other)) = (kernel(), kernel()) else {
+        return;
+    };
+    for version in Version::ALL {
+        let mut pairs =
+            [&one, &other].map(|kernel| Pair::new(kernel, Mode::Auto, version, 1 << 16));
+        let mut draws = [Draw::new(1), Draw::new(2)];
+        for _ in 0..100 {
+            for (pair, draw) in pairs.iter_mut().zip(&mut draws) {
+                let stream = draw.stream(version, 30);
+                for piece in draw.cut(&stream) {
+                    pair.send(piece);
+                }
+            }
+            pairs.iter_mut().for_each(Pair::compare);
+        }
+        let [ends, mut goes_on] = pairs;
+        ends.finish();
+        for _ in 0..100 {
+            let stream = draws[1].stream(version, 30);
+            goes_on.send(&stream);
+            goes_on.compare();
+        }
+        goes_on.finish();
+    }
+}

@@ -1,0 +1,106 @@
+//! Two controllers that hear the same, and whose replies are compared.
+
+use crate::switch::{Channel, InMemory, connect, join, offloaded, settle};
+use std::net::TcpStream;
+use urtica_apps::{L2, MacEntry, MacTable};
+use urtica_controller::{Running, SwitchCounters, SwitchInfo};
+use urtica_offload::{Kernel, Mode};
+use urtica_wire::{DatapathId, Version};
+
+/// A switch whose controller answers in the kernel, and one whose controller is the program alone; both hear the same.
+pub struct Pair {
+    pub controller: Running,
+    pub real: TcpStream,
+    pub reference: InMemory,
+    version: Version,
+    /// What the reference model has said and the real one is to say.
+    pub expected: Vec<u8>,
+}
+
+impl Pair {
+    pub fn new(kernel: &Kernel, mode: Mode, version: Version, places: usize) -> Self {
+        let controller = offloaded(kernel, mode, places);
+        let program =
+            move |_: &SwitchInfo| L2::with_table(MacTable::in_places(vec![MacEntry::FREE; places]));
+        let (mut real, mut reference) = (connect(&controller), InMemory::new(program));
+        join(&mut real, version, 1);
+        join(&mut reference, version, 1);
+        Self {
+            controller,
+            real,
+            reference,
+            version,
+            expected: Vec::new(),
+        }
+    }
+
+    /// Both hear this; the real one in this piece.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.expect(bytes);
+        self.real.send(bytes);
+    }
+
+    /// The reference hears this.
+    pub fn expect(&mut self, bytes: &[u8]) {
+        self.reference.send(bytes);
+        loop {
+            // Where much is to be said, it waits until some of that is taken.
+            let said = self.reference.take();
+            if said.is_empty() {
+                return;
+            }
+            self.expected.extend(said);
+        }
+    }
+
+    /// Waits until as much was said as is expected, and compares.
+    pub fn compare(&mut self) {
+        let mut said = Vec::new();
+        while said.len() < self.expected.len() {
+            said.extend(self.real.receive());
+        }
+        assert_same(&said, &self.expected);
+        self.expected.clear();
+    }
+
+    pub fn counters(&self) -> std::sync::Arc<SwitchCounters> {
+        let id = DatapathId(1);
+        self.controller
+            .network()
+            .counters(id)
+            .expect("it is connected")
+    }
+
+    /// Nothing more is said than was expected.
+    pub fn finish(mut self) {
+        self.compare();
+        let (mut said, mut expected) = (Vec::new(), Vec::new());
+        settle(&mut self.real, &mut said, self.version);
+        settle(&mut self.reference, &mut expected, self.version);
+        assert_same(&said, &expected);
+        drop(self.real);
+        self.controller.stop().unwrap();
+    }
+}
+
+/// Fails where they differ, and shows where.
+pub fn assert_same(said: &[u8], expected: &[u8]) {
+    if said == expected {
+        return;
+    }
+    let at = said.iter().zip(expected).position(|(a, b)| a != b);
+    let at = at.unwrap_or(said.len().min(expected.len()));
+    let around = |bytes: &[u8]| {
+        format!(
+            "{:02x?}",
+            &bytes[at.saturating_sub(80)..bytes.len().min(at + 80)]
+        )
+    };
+    panic!(
+        "byte {at} of {}, expected {} bytes:\n{}\nexpected\n{}",
+        said.len(),
+        expected.len(),
+        around(said),
+        around(expected)
+    );
+}
