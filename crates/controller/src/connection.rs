@@ -388,6 +388,11 @@ impl<C: Channel> Connection<C> {
         &mut self.channel
     }
 
+    /// Something has come from the switch that is handled elsewhere.
+    pub fn note_alive(&mut self, batch: &BatchContext) {
+        self.session.note_received(batch.now);
+    }
+
     /// Takes the bytes that were received and not handled.
     pub fn take_input(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.input)

@@ -65,6 +65,8 @@ mod loaded;
 #[cfg(without_programs)]
 #[path = "absent.rs"]
 mod loaded;
+mod owner;
+pub mod ring;
 mod session;
 mod socket;
 mod waker;

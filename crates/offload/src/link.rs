@@ -111,7 +111,7 @@ impl KernelHalf for Link {
     }
 
     fn has_passed(&self) -> bool {
-        self.shared().is_programs()
+        self.shared().owner.is_program()
     }
 
     fn hand_over(&mut self, handover: Handover) -> bool {
@@ -127,12 +127,12 @@ impl KernelHalf for Link {
         shared
             .clock_ns
             .store(clock_ns_at(handover.started), Relaxed);
-        shared.hand_over(attached.read)
+        shared.owner.hand_over(attached.read)
     }
 
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed {
         let shared = self.memory.shared();
-        shared.reclaim();
+        shared.owner.reclaim();
         self.waker.clear();
         shared.take_fragment(input);
         let (before, now) = (self.before, Done::of(shared));
@@ -190,7 +190,7 @@ impl Drop for Link {
 
 /// Has the kernel pass what came after the last read and before the socket was attached: it does so when somebody looks for
 /// input, or when more comes, which may be never.
-fn have_queue_looked_at(socket: BorrowedFd) {
+pub(crate) fn have_queue_looked_at(socket: BorrowedFd) {
     // What is found stays there, and is seen when it is read.
     let _ = recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
 }
