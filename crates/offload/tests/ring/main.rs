@@ -3,6 +3,8 @@
 //! Needs root and a kernel that takes the programs; without, each test says so in a line, and with CI=true it fails.
 
 mod application;
+mod connections;
+mod full_ring;
 mod same_messages;
 
 #[allow(dead_code, reason = "the learning switch's tests use all of it")]
