@@ -1,8 +1,8 @@
 //! One ring and who reads it: the paper's application thread.
 
-use super::kernel::RingHandle;
-use super::link::{KernelCounts, Link, Setup};
+use super::link::KernelCounts;
 use super::peer::{Peer, Read};
+use super::reader::{Next, Reader};
 use super::record::{MessageType, Record};
 use super::replies::Replies;
 use super::rings::{NewConnection, Registration, RingError};
@@ -54,18 +54,14 @@ pub struct Ready {
 /// Thread-safety: one thread at a time; it may be sent to another, and shared behind a lock.
 pub struct Ring {
     peers: Peers,
-    ring: RingHandle,
+    reader: Reader,
     registration: Registration,
     sessions: Sessions,
     epoll: OwnedFd,
     /// Bit N: messages of type N are subscribed to.
     types: u64,
-    /// Where the kernel's writing had got to when the program last looked: others than rings get their turn then.
-    end: u64,
     /// The next record of the entry at the front.
     record: usize,
-    /// Connections that the kernel has passed, as the ring had no room to tell: to be taken back once `end` is reached.
-    passed: Vec<u64>,
     /// Connections whose sockets are to be read, by number.
     ready: VecDeque<u64>,
     /// What is handled of the connection that was last read.
@@ -132,20 +128,18 @@ impl Peers {
 impl Ring {
     pub(crate) fn open(registration: Registration) -> Result<Self, RingError> {
         let shared = registration.shared();
-        let ring = shared.kernel.open_ring(shared.settings.ring_bytes);
-        let ring = ring.map_err(RingError::io("make a ring"))?;
+        let reader = Reader::open(&shared.kernel, shared.settings.ring_bytes);
+        let reader = reader.map_err(RingError::io("make a ring"))?;
         let sessions = Sessions::new(shared.settings.session.clone())?;
-        let epoll = open_epoll(&ring, &registration).map_err(RingError::io("watch a ring"))?;
+        let epoll = open_epoll(&reader, &registration).map_err(RingError::io("watch a ring"))?;
         Ok(Self {
             peers: Peers::default(),
-            ring,
+            reader,
             registration,
             sessions,
             epoll,
             types: 0,
-            end: 0,
             record: 0,
-            passed: Vec::new(),
             ready: VecDeque::new(),
             reading: None,
             buffer: Vec::new(),
@@ -201,7 +195,7 @@ impl Ring {
                 Some(until) => until.saturating_duration_since(now),
             };
             self.wait(wait.min(self.next_due(now)))?;
-            self.end = self.ring.queue.end();
+            self.reader.look();
             self.handle_time();
             let ready = self.ready_now();
             if ready != Ready::default() || until.is_some_and(|until| Instant::now() >= until) {
@@ -219,7 +213,7 @@ impl Ring {
         let switch = peer.switch?;
         let record = match place {
             Place::Ring(index) => {
-                let entry = self.ring.queue.entry();
+                let entry = self.reader.entry();
                 Record::of_kernel(switch, &entry.records[index], entry.messages)?
             }
             Place::Buffer(range) => Record::of_message(switch, &self.buffer[range])?,
@@ -271,24 +265,15 @@ impl Ring {
     /// The next message of the ring that is for the program.
     fn find_in_ring(&mut self) -> Option<(u64, Place)> {
         loop {
-            if !self.ring.queue.has_next(self.end) {
-                if !self.look_for_untold() {
-                    return None;
-                }
+            if let Next::Passed(number) = self.reader.next()? {
+                self.take_back(number);
                 continue;
             }
-            let entry = self.ring.queue.entry();
-            let number = entry.connection;
-            let Some(peer) = self.peers.get_mut(number) else {
+            let entry = self.reader.entry();
+            let next = entry.records.get(self.record);
+            let peer = self.peers.get_mut(entry.connection);
+            let (Some(raw), Some(peer)) = (next, peer) else {
                 self.pass_over_entry();
-                continue;
-            };
-            let Some(raw) = entry.records.get(self.record) else {
-                let is_notice = entry.messages.is_empty();
-                self.pass_over_entry();
-                if is_notice {
-                    self.take_back(number);
-                }
                 continue;
             };
             if !peer.takes_messages() {
@@ -308,7 +293,7 @@ impl Ring {
 
     /// Takes the next record of the first entry: for the program, or else for the session.
     fn take_record(&mut self) -> Option<(u64, Place)> {
-        let entry = self.ring.queue.entry();
+        let entry = self.reader.entry();
         let number = entry.connection;
         let (index, raw) = (self.record, entry.records.get(self.record)?);
         let switch = self.peers.get_mut(number)?.switch?;
@@ -322,26 +307,8 @@ impl Ring {
     }
 
     fn pass_over_entry(&mut self) {
-        self.ring.queue.pass_over();
+        self.reader.pass_over();
         self.record = 0;
-    }
-
-    /// The ring has been read to `end`: looks for connections that the kernel has passed without telling. Returns whether there is
-    /// more to do.
-    fn look_for_untold(&mut self) -> bool {
-        if self.ring.queue.take_untold() {
-            let peers = self.peers.slab.iter().map(|(_, peer)| peer);
-            let passed = peers.filter(|peer| peer.link.as_ref().is_some_and(Link::has_passed));
-            self.passed = passed.map(|peer| peer.number).collect();
-            // Behind all that they have put into the ring.
-            self.end = self.ring.queue.end();
-            return true;
-        }
-        let passed = std::mem::take(&mut self.passed);
-        for &number in &passed {
-            self.take_back(number);
-        }
-        false
     }
 
     /// The kernel has passed a connection, and all that it had put into the ring before has been handled.
@@ -448,7 +415,7 @@ impl Ring {
 
     /// All that has come has been handled: has the kernel put what comes next into the ring.
     fn hand_over(&mut self, number: u64) {
-        let (types, ring) = (self.types, self.ring.queue.number());
+        let types = self.types;
         let Some(peer) = self.peers.get_mut(number) else {
             return;
         };
@@ -459,14 +426,8 @@ impl Ring {
             return;
         }
         if peer.link.is_none() {
-            let setup = Setup {
-                connection: number,
-                ring,
-                version: switch.version,
-                wants_records: true,
-                types,
-            };
-            match Link::attach(&self.registration.shared().kernel, peer.socket(), &setup) {
+            let attached = self.reader.attach(number, peer.socket(), switch.version, types, true);
+            match attached {
                 Ok(link) => peer.link = Some(link),
                 Err(error) => {
                     peer.is_refused = true;
@@ -553,6 +514,7 @@ impl Ring {
     fn close(&mut self, number: u64) {
         if let Some(peer) = self.peers.remove(number) {
             self.sessions.disconnect(peer.session);
+            self.reader.forget(number);
             let _ = epoll::delete(&self.epoll, peer.socket());
         }
     }
@@ -622,8 +584,7 @@ impl Ring {
     // ---- Waiting ----
 
     fn has_input(&mut self) -> bool {
-        let end = self.ring.queue.end();
-        self.reading.is_some() || !self.ready.is_empty() || self.ring.queue.has_next(end)
+        self.reading.is_some() || !self.ready.is_empty() || self.reader.has_input()
     }
 
     fn ready_now(&mut self) -> Ready {
@@ -697,12 +658,12 @@ fn is_for_program(peer: &Peer, message: &[u8], types: u64) -> bool {
     record.is_some_and(|switch| Record::of_message(switch, message).is_some())
 }
 
-fn open_epoll(ring: &RingHandle, registration: &Registration) -> io::Result<OwnedFd> {
+fn open_epoll(reader: &Reader, registration: &Registration) -> io::Result<OwnedFd> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let watch = |fd: BorrowedFd, number, flags| {
         epoll::add(&epoll, fd, epoll::EventData::new_u64(number), flags)
     };
-    watch(ring.queue.as_fd(), RING, epoll::EventFlags::IN)?;
+    watch(reader.as_fd(), RING, epoll::EventFlags::IN)?;
     watch(registration.wakeup(), INBOX, epoll::EventFlags::IN)?;
     for listener in &registration.shared().listeners {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;

@@ -7,6 +7,7 @@ use crate::socket::{bound_queues, cookie};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::Ordering::Relaxed;
 use urtica_wire::Version;
 
@@ -53,7 +54,7 @@ pub(crate) struct Link {
     kernel: RingKernel,
     slot: u32,
     cookie: u64,
-    memory: Memory,
+    memory: Arc<Memory>,
     /// Bytes that the program has read from the socket since it was attached.
     read: u64,
     is_kernels: bool,
@@ -70,7 +71,7 @@ impl Link {
             kernel: kernel.clone(),
             slot,
             cookie,
-            memory,
+            memory: Arc::new(memory),
             read: 0,
             is_kernels: false,
         };
@@ -95,6 +96,11 @@ impl Link {
 
     fn shared(&self) -> &Shared {
         self.memory.shared()
+    }
+
+    /// What the kernel and the program share of it.
+    pub fn memory(&self) -> Weak<Memory> {
+        Arc::downgrade(&self.memory)
     }
 
     /// Messages of these types go to the ring from now on.
@@ -123,11 +129,6 @@ impl Link {
         shared.is_wanted.store(0, Relaxed);
         self.is_kernels = shared.owner.hand_over(self.read);
         self.is_kernels
-    }
-
-    /// Whether the kernel has passed some of the input, which the program does not know yet.
-    pub fn has_passed(&self) -> bool {
-        self.is_kernels && self.shared().owner.is_program()
     }
 
     /// Takes the input back where the kernel has passed some: appends the beginning of a message that it had kept. All that it has put

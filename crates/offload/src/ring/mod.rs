@@ -8,6 +8,7 @@ mod programs;
 #[path = "absent.rs"]
 mod programs;
 mod queue;
+mod reader;
 mod record;
 mod replies;
 
