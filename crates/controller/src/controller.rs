@@ -7,7 +7,7 @@ use crate::session::SessionConfig;
 use crate::setting::SettingError;
 use crate::stage::Tables;
 use crate::xid::MAX_PROGRAMS;
-use crate::{Embedded, Program};
+use crate::{Embedded, InputRings, Program};
 use std::sync::Arc;
 use std::time::Duration;
 use urtica_socket::{Address, DEFAULT_PORT, Listener};
@@ -46,6 +46,7 @@ pub struct Controller {
     session: SessionConfig,
     drain_timeout: Duration,
     programs: Vec<Arc<dyn Program>>,
+    rings: Option<Arc<dyn InputRings>>,
 }
 
 impl Default for Controller {
@@ -57,6 +58,7 @@ impl Default for Controller {
             session: SessionConfig::default(),
             drain_timeout: DRAIN_TIMEOUT,
             programs: Vec::new(),
+            rings: None,
         }
     }
 }
@@ -101,6 +103,13 @@ impl Controller {
     /// which they are added.
     pub fn program(mut self, program: impl Program + 'static) -> Self {
         self.programs.push(Arc::new(program));
+        self
+    }
+
+    /// Has what switches say come through rings, one for each shard, as far as it can: see `urtica-offload`. A switch then stays with
+    /// the shard that it comes to first.
+    pub fn input_rings(mut self, rings: impl InputRings + 'static) -> Self {
+        self.rings = Some(Arc::new(rings));
         self
     }
 
@@ -152,6 +161,7 @@ impl Controller {
             drain_timeout: self.drain_timeout,
             tables,
             programs,
+            rings: self.rings,
         })
     }
 

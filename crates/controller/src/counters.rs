@@ -84,6 +84,10 @@ counters! {
         passed_by_kernel,
         /// How many times the kernel passed input on because the queue was long, or the switch did not read its replies fast enough.
         fell_back,
+        /// Bytes that came through a ring; they are among those received.
+        through_rings,
+        /// How many times the kernel passed input on because a ring was full.
+        ring_full,
     }
 }
 
@@ -116,6 +120,10 @@ counters! {
         passed_by_kernel,
         /// How many times the kernel passed input on because the queue was long, or the switch did not read its replies fast enough.
         fell_back,
+        /// Bytes that came through a ring; they are among those received.
+        through_rings,
+        /// How many times the kernel passed input on because a ring was full.
+        ring_full,
     }
 }
 

@@ -239,7 +239,11 @@ impl Ring {
 
     /// What the kernel has done with the input of the switches that are connected.
     pub fn counts(&self) -> KernelCounts {
-        let links = self.peers.slab.iter().filter_map(|(_, peer)| peer.link.as_ref());
+        let links = self
+            .peers
+            .slab
+            .iter()
+            .filter_map(|(_, peer)| peer.link.as_ref());
         links.fold(KernelCounts::default(), |sum, link| sum + link.counts())
     }
 
@@ -426,7 +430,9 @@ impl Ring {
             return;
         }
         if peer.link.is_none() {
-            let attached = self.reader.attach(number, peer.socket(), switch.version, types, true);
+            let attached = self
+                .reader
+                .attach(number, peer.socket(), switch.version, types, true);
             match attached {
                 Ok(link) => peer.link = Some(link),
                 Err(error) => {
@@ -598,7 +604,9 @@ impl Ring {
 
     /// How long until something is due.
     fn next_due(&self, now: Instant) -> Duration {
-        let due = self.flush_due.map_or(self.next_tick, |due| due.min(self.next_tick));
+        let due = self
+            .flush_due
+            .map_or(self.next_tick, |due| due.min(self.next_tick));
         due.saturating_duration_since(now)
     }
 
@@ -653,7 +661,9 @@ impl AsFd for Ring {
 
 /// Whether a message goes to the program rather than to the session.
 fn is_for_program(peer: &Peer, message: &[u8], types: u64) -> bool {
-    let is_subscribed = message.get(1).is_some_and(|&number| number < 64 && types >> number & 1 != 0);
+    let is_subscribed = message
+        .get(1)
+        .is_some_and(|&number| number < 64 && types >> number & 1 != 0);
     let record = peer.switch.filter(|_| is_subscribed && peer.told == 0);
     record.is_some_and(|switch| Record::of_message(switch, message).is_some())
 }

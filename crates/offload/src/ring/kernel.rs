@@ -3,8 +3,8 @@
 use super::programs::Programs;
 use super::queue::{Queue, Untold};
 use super::session::Memory;
-use crate::waker::ring_bytes;
 use crate::kernel::{Unavailable, check_kernel};
+use crate::waker::ring_bytes;
 use parking_lot::Mutex;
 use slab::Slab;
 use std::io;

@@ -7,8 +7,8 @@ use crate::socket::{bound_queues, cookie};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 use urtica_wire::Version;
 
 /// What the kernel is told of a connection.

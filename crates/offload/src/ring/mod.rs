@@ -15,6 +15,7 @@ mod replies;
 mod rings;
 mod session;
 mod sessions;
+mod shards;
 
 pub use consumer::{Ready, Ring};
 pub use kernel::RingKernel;

@@ -41,7 +41,9 @@ impl Programs {
         };
         let (slots, sessions, rings) = (map("slots")?, map("sessions")?, map("rings")?);
         let (untold, switches) = (map("untold")?, map("switches")?);
-        let program = object.progs_mut().find(|program| program.name() == "to_ring");
+        let program = object
+            .progs_mut()
+            .find(|program| program.name() == "to_ring");
         program
             .expect("there is this one")
             .attach_sockmap(switches.as_fd().as_raw_fd())?;

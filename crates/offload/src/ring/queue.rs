@@ -138,7 +138,8 @@ impl Queue {
         let length = (self.header().load(Acquire) & !(BUSY | DISCARDED)) as usize;
         let offset = self.offset() + HEADER_BYTES;
         assert!(
-            (HEAD_BYTES..=self.data_bytes).contains(&length) && offset + length <= 2 * self.data_bytes,
+            (HEAD_BYTES..=self.data_bytes).contains(&length)
+                && offset + length <= 2 * self.data_bytes,
             "the kernel's ring is broken"
         );
         // SAFETY: the data are mapped twice in a row, and the entry lies in them, as was just seen. It was complete when its header

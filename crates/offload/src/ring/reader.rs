@@ -115,7 +115,10 @@ impl Reader {
             let memory = session.upgrade();
             memory.is_some_and(|memory| memory.shared().owner.is_program())
         };
-        let passed = self.sessions.iter().filter(|(_, session)| is_passed(session));
+        let passed = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| is_passed(session));
         self.untold = passed.map(|(&connection, _)| connection).collect();
         // What they have put into the ring before is read before.
         self.look();

@@ -1,7 +1,7 @@
 //! The rings that share listeners: who accepts connections, and which ring gets which.
 
-use super::kernel::RingKernel;
 use super::consumer::Ring;
+use super::kernel::RingKernel;
 use crate::kernel::Unavailable;
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
@@ -34,7 +34,9 @@ pub enum RingError {
         count: usize,
     },
     /// Somebody has registered for the ring, and still has it.
-    #[error("ring {0} is registered already; expected one registration for each, which threads may share with a lock")]
+    #[error(
+        "ring {0} is registered already; expected one registration for each, which threads may share with a lock"
+    )]
     Registered(usize),
     /// A type has a consumer.
     #[error("messages of this type are subscribed to already; expected one consumer each")]
@@ -128,7 +130,9 @@ impl Rings {
     /// Where it listens, with the ports that the system chose.
     pub fn addresses(&self) -> Vec<Address> {
         let listeners = self.0.listeners.iter();
-        listeners.map(|listener| listener.address().clone()).collect()
+        listeners
+            .map(|listener| listener.address().clone())
+            .collect()
     }
 
     /// How many rings there are.

@@ -34,7 +34,9 @@ fn packet_ins(version: Version) -> Vec<u8> {
 
 #[test]
 fn a_switch_that_closes_its_end_is_answered_before() {
-    let Some(rings) = start(1, 1 << 20) else { return };
+    let Some(rings) = start(1, 1 << 20) else {
+        return;
+    };
     let application = Application::run(rings, &PACKET_INS);
     for version in Version::ALL {
         for _ in 0..50 {
@@ -54,7 +56,9 @@ fn a_switch_that_closes_its_end_is_answered_before() {
 
 #[test]
 fn a_switch_that_resets_its_connection_leaves() {
-    let Some(rings) = start(1, 1 << 20) else { return };
+    let Some(rings) = start(1, 1 << 20) else {
+        return;
+    };
     let mut ring = rings.register(0).unwrap();
     ring.subscribe(MessageType::PacketIn).unwrap();
     let shared = Shared::default();
@@ -106,7 +110,9 @@ fn exchange(application_connect: impl Fn() -> TcpStream, switches: u64) {
 
 #[test]
 fn as_many_threads_as_rings() {
-    let Some(rings) = start(3, 1 << 18) else { return };
+    let Some(rings) = start(3, 1 << 18) else {
+        return;
+    };
     let application = Application::run(rings, &PACKET_INS);
     exchange(|| application.connect(), 7);
     application.stop();
@@ -114,7 +120,9 @@ fn as_many_threads_as_rings() {
 
 #[test]
 fn fewer_threads_than_rings() {
-    let Some(rings) = start(4, 1 << 18) else { return };
+    let Some(rings) = start(4, 1 << 18) else {
+        return;
+    };
     let is_stopping = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let stop = Stop(&is_stopping);
@@ -134,7 +142,9 @@ fn fewer_threads_than_rings() {
 
 #[test]
 fn more_threads_than_rings() {
-    let Some(rings) = start(1, 1 << 18) else { return };
+    let Some(rings) = start(1, 1 << 18) else {
+        return;
+    };
     let is_stopping = AtomicBool::new(false);
     let ring = parking_lot::Mutex::new(registered(&rings, 0));
     std::thread::scope(|scope| {
@@ -178,19 +188,32 @@ fn serve_once(ring: &mut Ring, shared: &Shared) {
 
 #[test]
 fn each_ring_and_each_type_has_one_consumer() {
-    let Some(rings) = start(2, 1 << 18) else { return };
-    assert!(matches!(rings.register(2), Err(RingError::NoSuchRing { number: 2, count: 2 })));
+    let Some(rings) = start(2, 1 << 18) else {
+        return;
+    };
+    assert!(matches!(
+        rings.register(2),
+        Err(RingError::NoSuchRing {
+            number: 2,
+            count: 2
+        })
+    ));
     let mut ring = rings.register(1).unwrap();
     assert!(matches!(rings.register(1), Err(RingError::Registered(1))));
     ring.subscribe(MessageType::PortStatus).unwrap();
-    assert!(matches!(ring.subscribe(MessageType::PortStatus), Err(RingError::Subscribed)));
+    assert!(matches!(
+        ring.subscribe(MessageType::PortStatus),
+        Err(RingError::Subscribed)
+    ));
     drop(ring);
     rings.register(1).unwrap();
 }
 
 #[test]
 fn switches_that_come_and_go_are_told() {
-    let Some(rings) = start(1, 1 << 18) else { return };
+    let Some(rings) = start(1, 1 << 18) else {
+        return;
+    };
     let mut ring = registered(&rings, 0);
     let next_event = |ring: &mut Ring| {
         let start = Instant::now();
@@ -218,10 +241,16 @@ fn switches_that_come_and_go_are_told() {
 /// Without a subscription for them, messages go to the session, in order.
 #[test]
 fn messages_of_other_types_go_to_the_session() {
-    let types = [MessageType::PacketIn, MessageType::PortStatus, MessageType::FlowRemoved];
+    let types = [
+        MessageType::PacketIn,
+        MessageType::PortStatus,
+        MessageType::FlowRemoved,
+    ];
     for subscribed in 0..=types.len() {
         let types = &types[..subscribed];
-        let Some(rings) = start(1, 1 << 18) else { return };
+        let Some(rings) = start(1, 1 << 18) else {
+            return;
+        };
         let application = Application::run(rings, types);
         for version in Version::ALL {
             let mut draw = Draw::new(subscribed as u64);
@@ -257,7 +286,16 @@ fn unasked(draw: &mut Draw, version: Version, xid: u32, bytes: &mut Vec<u8>) {
         _ => (FLOW_REMOVED, 24),
     };
     let start = bytes.len();
-    let header = [version.to_wire(), message_type, 0, length, 0, 0, 0, xid as u8];
+    let header = [
+        version.to_wire(),
+        message_type,
+        0,
+        length,
+        0,
+        0,
+        0,
+        xid as u8,
+    ];
     bytes.extend(header);
     bytes.resize(start + usize::from(length), 0);
     if message_type == FLOW_REMOVED && length == 56 {
@@ -268,7 +306,9 @@ fn unasked(draw: &mut Draw, version: Version, xid: u32, bytes: &mut Vec<u8>) {
 
 #[test]
 fn a_timer_flushes_replies() {
-    let Some(rings) = start(1, 1 << 18) else { return };
+    let Some(rings) = start(1, 1 << 18) else {
+        return;
+    };
     let mut ring = registered(&rings, 0);
     ring.flush_every(Duration::from_millis(20));
     let is_stopping = AtomicBool::new(false);
@@ -292,7 +332,9 @@ fn a_timer_flushes_replies() {
 
 #[test]
 fn replies_wait_for_the_program_to_flush_them() {
-    let Some(rings) = start(1, 1 << 18) else { return };
+    let Some(rings) = start(1, 1 << 18) else {
+        return;
+    };
     let mut ring = registered(&rings, 0);
     let mut flushes = 0;
     let is_stopping = AtomicBool::new(false);
@@ -310,7 +352,10 @@ fn replies_wait_for_the_program_to_flush_them() {
                 } else if ready.output {
                     ring.flush();
                     flushes += 1;
-                    assert!(!ring.poll(Duration::ZERO).unwrap().output, "all are flushed");
+                    assert!(
+                        !ring.poll(Duration::ZERO).unwrap().output,
+                        "all are flushed"
+                    );
                 }
             }
         });

@@ -4,14 +4,14 @@
 
 mod application;
 mod connections;
+mod controller;
+mod flood;
 mod full_ring;
 mod same_messages;
 
 #[allow(dead_code, reason = "the learning switch's tests use all of it")]
 #[path = "../learning_switch/packets.rs"]
 mod packets;
-#[allow(dead_code, reason = "the learning switch's tests use all of it")]
-#[path = "../learning_switch/support.rs"]
 mod support;
 #[allow(dead_code, reason = "the learning switch's tests use all of it")]
 #[path = "../learning_switch/switch.rs"]

@@ -25,7 +25,12 @@ pub struct Pair {
 }
 
 impl Pair {
-    pub fn new(application: &Application, version: Version, id: u64, types: &[MessageType]) -> Self {
+    pub fn new(
+        application: &Application,
+        version: Version,
+        id: u64,
+        types: &[MessageType],
+    ) -> Self {
         let mut real = application.connect();
         let mut reference = InMemory::new(|_: &SwitchInfo| Quiet);
         join(&mut real, version, id);
@@ -68,7 +73,11 @@ impl Pair {
         while said.len() < self.expected.len() {
             said.extend(self.real.receive());
         }
-        assert!(said == self.expected, "{}", difference(&said, &self.expected));
+        assert!(
+            said == self.expected,
+            "{}",
+            difference(&said, &self.expected)
+        );
         self.expected.clear();
     }
 
@@ -85,7 +94,12 @@ impl Pair {
 fn difference(said: &[u8], expected: &[u8]) -> String {
     let at = said.iter().zip(expected).position(|(a, b)| a != b);
     let at = at.unwrap_or(said.len().min(expected.len()));
-    let around = |bytes: &[u8]| format!("{:02x?}", &bytes[at.saturating_sub(40)..bytes.len().min(at + 40)]);
+    let around = |bytes: &[u8]| {
+        format!(
+            "{:02x?}",
+            &bytes[at.saturating_sub(40)..bytes.len().min(at + 40)]
+        )
+    };
     format!(
         "byte {at} of {}, expected {}:\n{}\nexpected\n{}",
         said.len(),
@@ -99,7 +113,9 @@ const PACKET_INS: [MessageType; 1] = [MessageType::PacketIn];
 
 #[test]
 fn a_random_stream_in_random_pieces() {
-    let Some(rings) = start(1, 1 << 20) else { return };
+    let Some(rings) = start(1, 1 << 20) else {
+        return;
+    };
     let application = Application::run(rings, &PACKET_INS);
     for seed in 0..4 {
         for version in Version::ALL {
@@ -124,14 +140,18 @@ fn a_random_stream_in_random_pieces() {
 
 #[test]
 fn a_stream_cut_at_every_byte() {
-    let Some(rings) = start(1, 1 << 20) else { return };
+    let Some(rings) = start(1, 1 << 20) else {
+        return;
+    };
     let application = Application::run(rings, &PACKET_INS);
     for version in Version::ALL {
         let mut stream = Vec::new();
         for (xid, (src, dst)) in [(1, 2), (2, 1), (1, 2)].into_iter().enumerate() {
             Packet::udp(src, dst).encode(version, xid as u32, &mut stream);
         }
-        Message::EchoRequest(b"there?").encode(version, 9, &mut stream).unwrap();
+        Message::EchoRequest(b"there?")
+            .encode(version, 9, &mut stream)
+            .unwrap();
         Packet::udp(2, 1).encode(version, 4, &mut stream);
         let mut pair = Pair::new(&application, version, 1, &PACKET_INS);
         for cut in 1..stream.len() {
