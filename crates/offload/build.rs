@@ -5,8 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The source with the programs; the headers beside it belong to it.
-const SOURCE: &str = "bpf/learning_switch.bpf.c";
+/// The sources with the programs, and what they are compiled to; the headers beside them belong to them.
+const SOURCES: [(&str, &str); 2] = [
+    ("bpf/learning_switch.bpf.c", "programs.o"),
+    ("bpf/ring.bpf.c", "ring.o"),
+];
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(without_programs)");
@@ -32,8 +35,15 @@ fn compile() -> Result<(), String> {
             "the feature kernel-half was not asked for: build with --features kernel-half".into(),
         );
     }
+    let headers = libbpf_headers()?;
+    SOURCES
+        .iter()
+        .try_for_each(|(source, object)| compile_source(source, object, &headers))
+}
+
+fn compile_source(source: &str, object: &str, headers: &str) -> Result<(), String> {
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
-    let object = out_dir().join("programs.o");
+    let object = out_dir().join(object);
     let mut command = Command::new(&clang);
     command
         .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g"])
@@ -45,7 +55,7 @@ fn compile() -> Result<(), String> {
             "-std=gnu11",
         ])
         .arg(format!("-D__TARGET_ARCH_{}", target_arch()))
-        .arg(format!("-I{}", libbpf_headers()?));
+        .arg(format!("-I{headers}"));
     // Debian's headers for C programs are in a folder for each architecture, which a BPF target does not look into.
     for folder in ["x86_64-linux-gnu", "aarch64-linux-gnu"] {
         let include = Path::new("/usr/include").join(folder);
@@ -53,7 +63,7 @@ fn compile() -> Result<(), String> {
             command.arg("-idirafter").arg(include);
         }
     }
-    command.arg("-c").arg(SOURCE).arg("-o").arg(&object);
+    command.arg("-c").arg(source).arg("-o").arg(&object);
     let output = command
         .output()
         .map_err(|error| format!("{clang} cannot be run ({error})"))?;
@@ -63,7 +73,7 @@ fn compile() -> Result<(), String> {
     eprintln!("{}", String::from_utf8_lossy(&output.stderr));
     if is_our_fault(&output.stderr) {
         // The compiler works and refuses our source: that is a mistake of ours, and not to be passed over.
-        panic!("{clang} refuses {SOURCE}; see above");
+        panic!("{clang} refuses {source}; see above");
     }
     Err(format!("{clang} cannot compile for BPF"))
 }

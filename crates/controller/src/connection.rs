@@ -4,6 +4,7 @@ use crate::backlog::Backlog;
 use crate::batch::BatchContext;
 use crate::counters::is_worth_logging;
 use crate::handler::PacketIns;
+use crate::input_ring::{InputRing, RingState};
 use crate::kernel_half::{Handover, Ownership, Taken};
 use crate::mailbox::Token;
 use crate::network::Entry;
@@ -91,6 +92,10 @@ pub(crate) struct Connection<C = OwnedFd> {
     received_before: u64,
     /// The kernel half of its program, where it has one.
     kernel: Option<Ownership>,
+    /// Its way into the shard's ring, where it has one.
+    ring: RingState,
+    /// Whether the last read brought all that there was.
+    is_drained: bool,
 }
 
 /// For errors of a kernel half, which are the system's.
@@ -349,6 +354,109 @@ impl<C: Channel> Connection<C> {
     }
 }
 
+/// Input through the shard's ring: see `input_ring.rs`.
+impl<C: Channel> Connection<C> {
+    /// Whether input comes through the ring, and not from the socket.
+    pub fn is_rings(&self) -> bool {
+        self.ring.is_rings()
+    }
+
+    /// Whether the shard's ring has a part in it.
+    pub fn has_ring(&self) -> bool {
+        matches!(self.ring, RingState::Attached(_))
+    }
+
+    /// A read from the socket returned `count` bytes; `is_drained` if that was all there was.
+    pub fn note_read_beside_ring(&mut self, count: usize, is_drained: bool) {
+        self.is_drained = is_drained;
+        if let Some(ring) = self.ring.input() {
+            ring.note_read(count);
+        }
+    }
+
+    /// Reads from the socket again, where input was passed there. All that was put into the ring before has been handled.
+    pub fn take_back_from_ring(&mut self, batch: &BatchContext) {
+        if let Some(ring) = self.ring.input() {
+            ring.take_back(&mut self.input);
+        }
+        self.count_ring(batch);
+    }
+
+    /// Handles messages that came through the ring; behind others, where those wait.
+    pub fn handle_ring_messages(
+        &mut self,
+        messages: &[u8],
+        batch: &mut BatchContext,
+    ) -> Result<(), Close> {
+        let shard = &batch.network.shard(batch.shard).counters;
+        shard.received_bytes.add(messages.len() as u64);
+        shard.through_rings.add(messages.len() as u64);
+        self.counters.through_rings.add(messages.len() as u64);
+        if self.is_stalled() || !self.input.is_empty() {
+            self.keep_input(messages);
+            return Ok(());
+        }
+        self.handle_input(messages, batch)?;
+        self.flush(batch)
+    }
+
+    /// Hands the input over to the ring where nothing is left to be read, or asks for it back where the switch does not read. To be
+    /// called after anything was done with the connection.
+    pub fn settle_ring(&mut self, ring: Option<&mut (dyn InputRing + 'static)>) {
+        if let RingState::Attached(input) = &self.ring {
+            if input.is_rings() {
+                if self.is_stalled() {
+                    input.ask_back();
+                }
+                return;
+            }
+        }
+        if self.is_stalled() || !self.is_drained {
+            return;
+        }
+        if let (RingState::Without, Some(ring)) = (&self.ring, ring) {
+            self.attach_to_ring(ring);
+        }
+        if let RingState::Attached(input) = &mut self.ring {
+            if input.hand_over(&self.input) {
+                self.input.clear();
+            }
+        }
+    }
+
+    /// Does so once the switch is up, and no other kernel half has the socket.
+    fn attach_to_ring(&mut self, ring: &mut dyn InputRing) {
+        let is_up = self.switch.as_ref().is_some_and(|switch| switch.is_up);
+        let (true, None, Some(version)) = (is_up, &self.kernel, self.session.version()) else {
+            return;
+        };
+        let Some(socket) = self.channel.socket() else {
+            return;
+        };
+        self.ring = match ring.attach(self.token, socket, version) {
+            Ok(input) => RingState::Attached(input),
+            Err(error) => {
+                urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the switch's messages do not go through the ring; they are read from its socket");
+                RingState::Refused
+            }
+        };
+    }
+
+    /// Adds what was done in front of the program to the counters.
+    pub fn count_ring(&mut self, batch: &BatchContext) {
+        let Some(counts) = self.ring.input().map(|ring| ring.take_counts()) else {
+            return;
+        };
+        let shard = &batch.network.shard(batch.shard).counters;
+        self.counters.passed_by_kernel.add(counts.passed);
+        shard.passed_by_kernel.add(counts.passed);
+        self.counters.fell_back.add(counts.fell_back);
+        shard.fell_back.add(counts.fell_back);
+        self.counters.ring_full.add(counts.ring_full);
+        shard.ring_full.add(counts.ring_full);
+    }
+}
+
 impl<C: Channel> Connection<C> {
     /// A new connection.
     pub fn new(
@@ -373,6 +481,8 @@ impl<C: Channel> Connection<C> {
             load: 0,
             received_before: 0,
             kernel: None,
+            ring: RingState::Without,
+            is_drained: false,
         }
     }
 
@@ -395,6 +505,11 @@ impl<C: Channel> Connection<C> {
     /// The channel, to take bytes out of it.
     pub fn channel_mut(&mut self) -> &mut C {
         &mut self.channel
+    }
+
+    /// Something has come from the switch that is handled elsewhere.
+    pub fn note_alive(&mut self, batch: &BatchContext) {
+        self.session.note_received(batch.now);
     }
 
     /// Takes the bytes that were received and not handled.

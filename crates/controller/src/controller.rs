@@ -7,7 +7,7 @@ use crate::session::SessionConfig;
 use crate::setting::SettingError;
 use crate::stage::Tables;
 use crate::xid::MAX_PROGRAMS;
-use crate::{Embedded, Program};
+use crate::{Embedded, InputRings, Program};
 use std::sync::Arc;
 use std::time::Duration;
 use urtica_socket::{Address, DEFAULT_PORT, Listener};
@@ -47,6 +47,7 @@ pub struct Controller {
     drain_timeout: Duration,
     programs: Vec<Arc<dyn Program>>,
     when_ready: Option<Box<dyn FnOnce() + Send>>,
+    rings: Option<Arc<dyn InputRings>>,
 }
 
 impl Default for Controller {
@@ -59,6 +60,7 @@ impl Default for Controller {
             drain_timeout: DRAIN_TIMEOUT,
             programs: Vec::new(),
             when_ready: None,
+            rings: None,
         }
     }
 }
@@ -113,6 +115,13 @@ impl Controller {
         self
     }
 
+    /// Has what switches say come through rings, one for each shard, as far as it can: see `urtica-offload`. A switch then stays with
+    /// the shard that it comes to first.
+    pub fn input_rings(mut self, rings: impl InputRings + 'static) -> Self {
+        self.rings = Some(Arc::new(rings));
+        self
+    }
+
     /// Runs the programs given so far and this one until SIGINT or SIGTERM, then stops in order.
     ///
     /// # Errors
@@ -162,6 +171,7 @@ impl Controller {
             drain_timeout: self.drain_timeout,
             tables,
             programs,
+            rings: self.rings,
         })?;
         if let Some(callback) = when_ready {
             callback();

@@ -86,6 +86,10 @@ counters! {
         fell_back,
         /// How many times the kernel half left a busy switch to the program until it was less busy.
         stepped_aside,
+        /// Bytes that came through a ring; they are among those received.
+        through_rings,
+        /// How many times the kernel passed input on because a ring was full.
+        ring_full,
     }
 }
 
@@ -120,6 +124,10 @@ counters! {
         fell_back,
         /// How many times the kernel half left a busy switch to the program until it was less busy.
         stepped_aside,
+        /// Bytes that came through a ring; they are among those received.
+        through_rings,
+        /// How many times the kernel passed input on because a ring was full.
+        ring_full,
     }
 }
 

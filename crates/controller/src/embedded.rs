@@ -172,6 +172,14 @@ impl Embedded {
         .map_err(|close| self.close(token, &close))
     }
 
+    /// Something has come from a switch that the caller handles by itself: it is alive.
+    pub fn note_received(&mut self, connection: ConnectionId, now: Duration) {
+        self.set_time(now);
+        if let Some(open) = self.connections.get_mut(&connection.0) {
+            open.note_alive(&self.batch);
+        }
+    }
+
     /// Whether a switch should be read from: not while it does not read its own output (back-pressure).
     pub fn wants_input(&self, connection: ConnectionId) -> bool {
         let open = self.connections.get(&connection.0);

@@ -10,7 +10,7 @@ use crate::shard::Shard;
 use crate::stage::Tables;
 use crate::supervisor::Supervisor;
 use crate::watch::{Watch, join_other};
-use crate::{Background, BackgroundCounters, Program};
+use crate::{Background, BackgroundCounters, InputRings, Program};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -38,6 +38,7 @@ pub(crate) struct Plan {
     pub tables: Tables,
     /// In the order in which they see messages.
     pub programs: Vec<Arc<dyn Program>>,
+    pub rings: Option<Arc<dyn InputRings>>,
 }
 
 impl Running {
@@ -145,9 +146,13 @@ fn spawn_threads(
     for (index, core) in plan.cores.into_iter().enumerate() {
         let (network, queues) = (network.clone(), Arc::clone(&queues));
         let (programs, drain_timeout) = (plan.programs.clone(), plan.drain_timeout);
+        let rings = plan.rings.clone();
         let run = move || {
             pin_shard(index, core);
-            let shard = || Shard::new(index, network.clone(), queues, programs)?.run(drain_timeout);
+            let shard = || {
+                let shard = Shard::new(index, network.clone(), queues, programs)?;
+                with_ring(index, shard, rings.as_deref())?.run(drain_timeout)
+            };
             let served = contain_thread(shard);
             // Also where `Shard::new` failed: nobody drains the mailbox any more.
             network.end_shard(index);
@@ -162,6 +167,18 @@ fn spawn_threads(
     let thread = watch.spawn("supervisor".into(), run);
     threads.push(thread.map_err(Error::io("start the supervisor"))?);
     Ok(threads)
+}
+
+/// Gives a shard its ring, where there are rings.
+fn with_ring(index: usize, shard: Shard, rings: Option<&dyn InputRings>) -> std::io::Result<Shard> {
+    match rings.map(InputRings::open) {
+        None => Ok(shard),
+        Some(Ok(ring)) => shard.with_ring(ring),
+        Some(Err(error)) => {
+            tracing::warn!(shard = index, %error, "the shard has no ring; it reads from its sockets");
+            Ok(shard)
+        }
+    }
 }
 
 fn pin_shard(index: usize, core: Option<usize>) {

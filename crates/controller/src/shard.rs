@@ -16,6 +16,7 @@ use crate::Program;
 use crate::batch::{BatchContext, whole_seconds};
 use crate::connection::{Close, Connection, contain};
 use crate::connection_queue::ConnectionQueue;
+use crate::input_ring::{InputRing, RingEntry};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
 use crate::panics::contain_thread;
@@ -44,6 +45,9 @@ const STOPPED: Close = Close::Asked("the controller stops");
 /// The epoll data that stands for the mailbox.
 const MAILBOX: u64 = u64::MAX;
 
+/// The epoll data that stands for the ring.
+const RING: u64 = u64::MAX - 1;
+
 pub(crate) struct Shard {
     epoll: OwnedFd,
     /// The connections on their way into each shard, this one among them.
@@ -55,6 +59,8 @@ pub(crate) struct Shard {
     input: Vec<u8>,
     commands: Vec<Command>,
     next_tick: Instant,
+    /// Where input comes from before it comes from sockets, where there is one.
+    ring: Option<Box<dyn InputRing>>,
 }
 
 impl Shard {
@@ -89,7 +95,16 @@ impl Shard {
             input: vec![0; FRAGMENT_BYTES + READ_BYTES],
             commands: Vec::new(),
             next_tick: now + TICK,
+            ring: None,
         })
+    }
+
+    /// Has input come through this ring, as far as it can.
+    pub fn with_ring(mut self, ring: Box<dyn InputRing>) -> std::io::Result<Self> {
+        let data = epoll::EventData::new_u64(RING);
+        epoll::add(&self.epoll, ring.wakeup(), data, epoll::EventFlags::IN)?;
+        self.ring = Some(ring);
+        Ok(self)
     }
 
     /// Serves until it is told to stop, and then until switches have read what waits for them, for `drain_timeout` at most.
@@ -107,8 +122,11 @@ impl Shard {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             self.wait(&mut events)?;
+            // Before the sockets: what tells of a switch's end came after what is in the ring.
+            self.serve_ring();
             for event in &events {
                 match event.data.u64() {
+                    RING => {}
                     MAILBOX => {
                         if self.handle_commands().is_break() {
                             return Ok(());
@@ -148,6 +166,44 @@ impl Shard {
         Ok(())
     }
 
+    /// Handles all that has come through the ring.
+    fn serve_ring(&mut self) {
+        let Some(mut ring) = self.ring.take() else {
+            return;
+        };
+        ring.look();
+        while let Some(entry) = ring.next() {
+            match entry {
+                RingEntry::Messages(token, messages) => {
+                    self.serve_from_ring(token, |connection, batch| {
+                        connection.handle_ring_messages(messages, batch)
+                    });
+                }
+                RingEntry::Passed(token) => self.serve_from_ring(token, |connection, batch| {
+                    connection.take_back_from_ring(batch);
+                    Ok(())
+                }),
+            }
+        }
+        self.ring = Some(ring);
+    }
+
+    fn serve_from_ring(
+        &mut self,
+        token: Token,
+        work: impl FnOnce(&mut Connection, &mut BatchContext) -> Result<(), Close>,
+    ) {
+        // It may have been closed meanwhile.
+        let Some(&key) = self.by_token.get(&token) else {
+            return;
+        };
+        let connection = &mut self.connections[key];
+        let watched = interest(connection);
+        let batch = &mut self.batch;
+        let result = contain(|| work(connection, batch));
+        self.settle(key, watched, result);
+    }
+
     /// Serves a ready socket: first sends what waits, then, when no replies do, reads.
     fn serve(&mut self, key: usize, ready: epoll::EventFlags) {
         let Some(connection) = self.connections.get_mut(key) else {
@@ -159,14 +215,7 @@ impl Shard {
             if connection.is_waiting() {
                 resume(connection, batch)?;
             }
-            if !connection.is_stalled()
-                && ready.intersects(
-                    epoll::EventFlags::IN
-                        | epoll::EventFlags::RDHUP
-                        | epoll::EventFlags::HUP
-                        | epoll::EventFlags::ERR,
-                )
-            {
+            if !connection.is_stalled() && ready.intersects(readable(connection)) {
                 read(connection, input, batch)?;
             }
             Ok(())
@@ -191,6 +240,7 @@ impl Shard {
         if let Err(close) = connection.hand_to_kernel(&self.batch) {
             return self.close(key, &close);
         }
+        connection.settle_ring(self.ring.as_deref_mut());
         let interest = interest(connection);
         if interest != watched {
             self.watch(key, interest);
@@ -301,7 +351,8 @@ impl Shard {
     /// Gives away the connection whose load comes nearest to `share` of the shard's without exceeding it: moving more
     /// would only reverse the imbalance.
     fn give(&mut self, to: usize, share: f64) {
-        let loads = self.connections.iter();
+        // Those that the ring has a part in stay: something of theirs may be in it.
+        let loads = self.connections.iter().filter(|(_, it)| !it.has_ring());
         let loads: Vec<_> = loads
             .map(|(key, connection)| (connection.load(), key))
             .collect();
@@ -344,6 +395,9 @@ impl Shard {
     fn detach(&mut self, key: usize) -> Box<Connection> {
         let mut connection = self.connections.remove(key);
         self.by_token.remove(&connection.token);
+        if let Some(ring) = &mut self.ring {
+            ring.detach(connection.token);
+        }
         self.batch
             .network
             .shard(self.batch.shard)
@@ -368,6 +422,7 @@ impl Shard {
             let batch = &mut self.batch;
             let result = contain(|| {
                 connection.reclaim_from_kernel(batch);
+                connection.count_ring(batch);
                 connection.handle_timeout(batch)?;
                 connection.flush(batch)
             });
@@ -439,13 +494,25 @@ impl Shard {
 fn interest(connection: &Connection) -> epoll::EventFlags {
     if connection.is_stalled() {
         epoll::EventFlags::OUT
-    } else if connection.is_kernels() {
-        // What there is to read is announced by the kernel half's wake-up descriptor.
+    } else if connection.is_rings() && connection.is_waiting() {
+        epoll::EventFlags::RDHUP | epoll::EventFlags::OUT
+    } else if connection.is_kernels() || connection.is_rings() {
+        // What there is to read is announced by the kernel half's wake-up descriptor, or in the ring.
         epoll::EventFlags::RDHUP
     } else if connection.is_waiting() {
         epoll::EventFlags::IN | epoll::EventFlags::OUT
     } else {
         epoll::EventFlags::IN
+    }
+}
+
+/// What says that a connection's socket is to be read.
+fn readable(connection: &Connection) -> epoll::EventFlags {
+    let closed = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+    match connection.is_rings() {
+        // What there is to read is in the ring first.
+        true => closed,
+        false => closed | epoll::EventFlags::IN,
     }
 }
 
@@ -456,6 +523,10 @@ fn read(
     batch: &mut BatchContext,
 ) -> Result<(), Close> {
     batch.network.shard(batch.shard).counters.reads.add(1);
+    if connection.is_rings() {
+        // The switch has closed its end: nobody may have told yet that something was passed before.
+        connection.take_back_from_ring(batch);
+    }
     let count = match rustix::io::read(connection.socket(), &mut buffer[FRAGMENT_BYTES..]) {
         Ok(0) => return Err(Close::ByPeer),
         Ok(count) => count,
@@ -468,6 +539,7 @@ fn read(
         .counters
         .received_bytes
         .add(count as u64);
+    connection.note_read_beside_ring(count, count < READ_BYTES);
     if !connection.note_read(count, count < READ_BYTES, batch) {
         return Ok(());
     }

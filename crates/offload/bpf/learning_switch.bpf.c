@@ -403,33 +403,6 @@ INLINE void carry(struct session *session, u32 at, u32 end)
 	bpf_probe_read_kernel(session->input, bytes, input_at(session, at));
 }
 
-/* Tries to make the kernel the owner. Returns 0 where the program is: the bytes are counted as passed then. */
-INLINE int begin_turn(struct session *session, u32 bytes)
-{
-#pragma unroll
-	for (int attempt = 0; attempt < 4; attempt++) {
-		u64 owner = *(volatile u64 *)&session->owner;
-		int is_kernels = (owner & OWNER_MASK) == OWNER_KERNEL;
-		u64 next = is_kernels ? owner - OWNER_KERNEL + OWNER_BUSY : owner + ((u64)bytes << PASSED_SHIFT);
-
-		if (__sync_val_compare_and_swap(&session->owner, owner, next) == owner)
-			return is_kernels;
-	}
-	/* Not reached: the program changes the owner with system calls in between, and becomes the owner when it sees the bytes. */
-	__sync_fetch_and_add(&session->owner, (u64)bytes << PASSED_SHIFT);
-	return 0;
-}
-
-/* Ends the kernel's work; the program becomes the owner if bytes are passed to it. */
-INLINE void end_turn(struct session *session, u32 passed_bytes)
-{
-	u64 begun = *(volatile u64 *)&session->owner;
-	u64 next = begun - OWNER_BUSY;
-
-	next += passed_bytes ? (u64)passed_bytes << PASSED_SHIFT | OWNER_PROGRAM : OWNER_KERNEL;
-	__sync_val_compare_and_swap(&session->owner, begun, next);
-}
-
 SEC("sk_skb/verdict")
 int from_switch(struct __sk_buff *skb)
 {
@@ -439,7 +412,7 @@ int from_switch(struct __sk_buff *skb)
 	s32 at;
 
 	/* The end of the stream has no bytes. */
-	if (!session || bytes == 0 || !begin_turn(session, bytes))
+	if (!session || bytes == 0 || !begin_turn(&session->owner, bytes))
 		return SK_PASS;
 	carried = session->carried;
 	if (carried >= CARRY_BYTES)
@@ -448,14 +421,14 @@ int from_switch(struct __sk_buff *skb)
 	before = session->reply_bytes;
 	at = answer_input(skb, session, carried, bytes);
 	if (at < 0) {
-		end_turn(session, bytes);
+		end_turn(&session->owner, bytes);
 		wake_program(slot);
 		return SK_PASS;
 	}
 	session->taken_bytes += bytes;
 	carry(session, at, carried + bytes);
 	before = session->reply_bytes - before;
-	end_turn(session, 0);
+	end_turn(&session->owner, 0);
 	return before ? bpf_sk_redirect_map(skb, &relays, slot, 0) : SK_DROP;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
 /* What the kernel and the program share of one switch's connection. src/session.rs has the same in Rust.
  *
- * The owner alone may touch the rest: see `enum owner`.
+ * The owner alone may touch the rest: see owner.h.
  */
 #pragma once
 
-#include "bytes.h"
+#include "owner.h"
 
 /* No longer message is kept while only its beginning is there. */
 #define CARRY_BYTES 2048
@@ -24,24 +24,6 @@
 
 /* Nothing that is read or written as a whole at any place of a buffer is longer. */
 #define SLACK (CARRY_BYTES + 256)
-
-/* Who answers what comes next: the low two bits of `session.owner`. Above them is how many bytes were passed to the
- * program, so that it can hand over only if it has seen them all: one compare-and-exchange decides.
- *
- *            from_switch() begins          from_switch() has answered
- *   KERNEL ───────────────────────► BUSY ─────────────────────────────► KERNEL
- *      │ ▲                            │ it does not answer: bytes are passed
- *      │ └──── the program gives ── PROGRAM ◄──┘
- *      └────── the program takes ────►│
- */
-enum owner {
-	OWNER_PROGRAM,
-	OWNER_KERNEL,
-	OWNER_BUSY,
-};
-
-#define OWNER_MASK 3
-#define PASSED_SHIFT 2
 
 /* A place in the table of hosts: `Entry` of mac_table.rs. */
 struct place {

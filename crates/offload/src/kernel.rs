@@ -170,7 +170,7 @@ impl Slots {
 
 /// What is clear before anything is loaded.
 #[cfg(not(without_programs))]
-fn check_kernel() -> Result<(), Unavailable> {
+pub(crate) fn check_kernel() -> Result<(), Unavailable> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let release = release.trim().to_owned();
     if version_of(&release).is_some_and(|version| version < OLDEST) {
@@ -183,7 +183,7 @@ fn check_kernel() -> Result<(), Unavailable> {
 }
 
 #[cfg(without_programs)]
-fn check_kernel() -> Result<(), Unavailable> {
+pub(crate) fn check_kernel() -> Result<(), Unavailable> {
     Kernel::not_built().map_or(Ok(()), |reason| Err(Unavailable::NotBuilt(reason)))
 }
 

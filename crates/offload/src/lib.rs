@@ -66,6 +66,8 @@ mod loaded;
 #[path = "absent.rs"]
 mod loaded;
 mod mode;
+mod owner;
+pub mod ring;
 mod session;
 mod socket;
 mod waker;

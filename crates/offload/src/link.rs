@@ -110,13 +110,13 @@ impl Link {
             return Ok(false);
         };
         let shared = self.memory.shared();
-        if !attached.is_in || shared.passed_bytes() != attached.read {
+        if !attached.is_in || shared.owner.passed_bytes() != attached.read {
             return Ok(false);
         }
         self.kernel.step_aside(self.slot)?;
         wait_for_receiver(socket);
         // What was passed meanwhile is before what comes now, and can be read in order only while the programs are there.
-        if shared.passed_bytes() != attached.read {
+        if shared.owner.passed_bytes() != attached.read {
             self.kernel.step_in(self.slot, socket)?;
             have_queue_looked_at(socket);
             return Ok(false);
@@ -135,7 +135,7 @@ impl Link {
         let seen = attached.before + attached.read + attached.read_aside + taken;
         // In this order: what comes and is passed in between is counted as passed.
         let has_more = received_bytes(socket).is_ok_and(|received| received > seen);
-        has_more && attached.is_in && shared.passed_bytes() == attached.read
+        has_more && attached.is_in && shared.owner.passed_bytes() == attached.read
     }
 
     fn go_on_alone(&mut self) -> Taken {
@@ -187,7 +187,7 @@ impl KernelHalf for Link {
     }
 
     fn has_passed(&self) -> bool {
-        self.shared().is_programs()
+        self.shared().owner.is_program()
     }
 
     fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
@@ -214,7 +214,7 @@ impl KernelHalf for Link {
         shared
             .clock_ns
             .store(clock_ns_at(handover.started), Relaxed);
-        Ok(match shared.hand_over(attached.read) {
+        Ok(match shared.owner.hand_over(attached.read) {
             true => Taken::Yes,
             false => Taken::NotYet,
         })
@@ -222,7 +222,7 @@ impl KernelHalf for Link {
 
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed {
         let shared = self.memory.shared();
-        shared.reclaim();
+        shared.owner.reclaim();
         self.waker.clear();
         shared.take_fragment(input);
         let (before, now) = (self.before, Done::of(shared));
@@ -284,7 +284,7 @@ impl Drop for Link {
 
 /// Has the kernel pass what came after the last read and before the socket was attached: it does so when somebody looks for
 /// input, or when more comes, which may be never.
-fn have_queue_looked_at(socket: BorrowedFd) {
+pub(crate) fn have_queue_looked_at(socket: BorrowedFd) {
     // What is found stays there, and is seen when it is read.
     let _ = recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
 }

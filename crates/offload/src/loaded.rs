@@ -179,7 +179,7 @@ const WAKER: Kind = Kind {
 };
 
 /// An error of libbpf's, with all that it tells.
-fn to_io(error: libbpf_rs::Error) -> io::Error {
+pub(crate) fn to_io(error: libbpf_rs::Error) -> io::Error {
     let kind = match error.kind() {
         libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
         _ => io::ErrorKind::Other,

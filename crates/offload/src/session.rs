@@ -1,11 +1,12 @@
 //! What the kernel and the program share of one switch's connection: `struct session` of `bpf/session.h`, field by field.
 
+use crate::owner::Owner;
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use urtica_apps::{MacEntry, Places};
 
@@ -19,20 +20,10 @@ const INPUT_ROOM: usize = 32768;
 const REPLY_ROOM: usize = 65536;
 const SLACK: usize = CARRY_BYTES + 256;
 
-/// Who owns the connection: the low bits of [`Shared::owner`].
-const PROGRAM: u64 = 0;
-const KERNEL: u64 = 1;
-const BUSY: u64 = 2;
-const OWNER_MASK: u64 = 3;
-const PASSED_SHIFT: u32 = 2;
-
-/// How many times the owner is read while the kernel is busy, before the thread yields.
-const SPINS: u32 = 1000;
-
 /// All but the table, which is behind it.
 #[repr(C)]
 pub struct Shared {
-    owner: AtomicU64,
+    pub owner: Owner,
     pub slot: AtomicU32,
     pub version: AtomicU32,
     pub clock_ns: AtomicU64,
@@ -65,43 +56,6 @@ const PLACES_AT: usize = size_of::<Shared>().next_multiple_of(64);
 pub const SESSION_BYTES: usize = PLACES_AT + MAX_PLACES * size_of::<MacEntry>();
 
 impl Shared {
-    /// Makes the program the owner: from now on the kernel passes all input. Returns how many bytes it has passed so far.
-    pub fn reclaim(&self) -> u64 {
-        for attempt in 0_u32.. {
-            let owner = self.owner.load(Acquire);
-            match owner & OWNER_MASK {
-                PROGRAM => return owner >> PASSED_SHIFT,
-                // It answers something on another core, or was interrupted there; that takes some microseconds.
-                BUSY if attempt < SPINS => std::hint::spin_loop(),
-                BUSY => std::thread::yield_now(),
-                _ => {
-                    let ours = owner - KERNEL + PROGRAM;
-                    let _ = self.owner.compare_exchange(owner, ours, AcqRel, Relaxed);
-                }
-            }
-        }
-        unreachable!("the loop ends only when the program is the owner")
-    }
-
-    /// How many bytes the kernel has passed so far. While the program is the owner.
-    pub fn passed_bytes(&self) -> u64 {
-        self.owner.load(Acquire) >> PASSED_SHIFT
-    }
-
-    /// Whether the program is the owner.
-    pub fn is_programs(&self) -> bool {
-        self.owner.load(Acquire) & OWNER_MASK == PROGRAM
-    }
-
-    /// Makes the kernel the owner, if it has passed `seen` bytes and not more. Returns whether it did.
-    pub fn hand_over(&self, seen: u64) -> bool {
-        let ours = seen << PASSED_SHIFT | PROGRAM;
-        let theirs = seen << PASSED_SHIFT | KERNEL;
-        self.owner
-            .compare_exchange(ours, theirs, AcqRel, Relaxed)
-            .is_ok()
-    }
-
     /// Puts the beginning of a message where the kernel goes on with it. While the program is the owner.
     pub fn set_fragment(&self, fragment: &[u8]) {
         for (byte, value) in self.input.iter().zip(fragment) {

@@ -79,6 +79,15 @@ impl InMemory {
     }
 }
 
+impl InMemory {
+    /// Sends what ends the connection.
+    pub fn send_last(&mut self, bytes: &[u8]) {
+        self.controller
+            .handle_input(self.connection, bytes, Duration::ZERO)
+            .unwrap_err();
+    }
+}
+
 impl Channel for InMemory {
     fn send(&mut self, bytes: &[u8]) {
         self.controller

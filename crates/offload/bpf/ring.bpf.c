@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT
+/* Pass-through: the messages of many switches reach the program in memory, parsed.
+ *
+ *   switch ══► its socket ──► to_ring() ══► ring: entries of several messages, and where in them things are
+ *                                 │           │
+ *                                 │           ▼
+ *                                 │         program
+ *                                 ▼           ▲
+ *                              the socket's queue: what does not go to the ring, in order
+ *
+ * All or nothing: a piece of input goes to the ring if all of it can, or is passed to the program as it is. From then on
+ * everything is passed, until the program has read all that was passed and hands over again (owner.h): so order is kept.
+ * The entry that says so is in the same ring, behind all that was put there before.
+ *
+ * What the program does not take from the ring stays there; then the ring is full, input is passed, the socket's queue grows,
+ * and TCP tells the switch to stop.
+ */
+#include "packet_in.h"
+#include "ring_session.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define MAX_SESSIONS 4096
+#define MAX_RINGS 1024
+
+/* The least that a ring can have: a page. The program makes them larger. */
+#define LEAST_RING_BYTES 4096
+
+/* The slot of a socket, by its cookie. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_SESSIONS);
+	__type(key, u64);
+	__type(value, u32);
+} slots SEC(".maps");
+
+/* Each slot's session is a map of one element, which the program has mapped into its memory. */
+struct session_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct ring_session));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MAX_SESSIONS);
+	__type(key, u32);
+	__array(values, struct session_map);
+} sessions SEC(".maps");
+
+struct ring_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, LEAST_RING_BYTES);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MAX_RINGS);
+	__type(key, u32);
+	__array(values, struct ring_map);
+} rings SEC(".maps");
+
+/* Of each ring, whether it was too full to tell the program what was passed: it looks for itself once the ring is empty. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_RINGS);
+	__type(key, u32);
+	__type(value, u64);
+} untold SEC(".maps");
+
+/* Switches' sockets: what comes in goes through to_ring(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_SOCKMAP);
+	__uint(max_entries, MAX_SESSIONS);
+	__type(key, u32);
+	__type(value, u64);
+} switches SEC(".maps");
+
+INLINE struct ring_session *session_of(struct __sk_buff *skb)
+{
+	u64 cookie = bpf_get_socket_cookie(skb);
+	u32 *slot = bpf_map_lookup_elem(&slots, &cookie);
+	u32 only = 0;
+	void *map;
+
+	if (!slot)
+		return NULL;
+	map = bpf_map_lookup_elem(&sessions, slot);
+	return map ? bpf_map_lookup_elem(map, &only) : NULL;
+}
+
+/* ---- Looking at the input ---- */
+
+struct look {
+	struct ring_session *session;
+	u32 at;           /* where the next message begins */
+	u32 end;          /* where the input ends */
+	u32 messages;
+	u32 is_other;     /* something is there that does not go to the ring */
+};
+
+INLINE u8 *input_at(struct ring_session *session, u32 at) { return session->input + (at & (RING_INPUT_ROOM - 1)); }
+
+/* Describes the message. Returns 0 where that cannot be done here. */
+INLINE int describe(struct ring_session *session, const u8 *message, u32 bytes, struct record *record)
+{
+	struct packet_in packet;
+
+	record->bytes = bytes;
+	record->type = message[1];
+	record->xid = get32(message + 4);
+	if (message[1] != OFPT_PACKET_IN)
+		return 1;
+	if (!read_packet_in(message, bytes, session->version, &packet))
+		return 0;
+	/* 1.3 has other numbers for ports that are reserved. */
+	if (session->version == OF10 && packet.in_port >= OF10_ORDINARY_PORTS)
+		return 0;
+	record->buffer_id = packet.buffer_id;
+	record->in_port = packet.in_port;
+	record->frame_at = packet.data_at;
+	record->frame_bytes = packet.data_bytes;
+	return 1;
+}
+
+static long look_at_message(u32 index, void *context)
+{
+	struct look *look = context;
+	struct ring_session *session = look->session;
+	u32 left = look->end - look->at, bytes;
+	const u8 *message = input_at(session, look->at);
+
+	if (left < HEADER_BYTES)
+		return 1;
+	bytes = get16(message + 2);
+	if (message[0] != session->version || message[1] > 63 || !(session->types >> message[1] & 1) ||
+	    bytes < HEADER_BYTES) {
+		look->is_other = 1;
+		return 1;
+	}
+	if (left < bytes)
+		return 1;
+	if (session->wants_records) {
+		struct record *record = &session->records[index & (MAX_RECORDS - 1)];
+
+		record->at = look->at;
+		if (!describe(session, message, bytes, record)) {
+			look->is_other = 1;
+			return 1;
+		}
+	}
+	look->messages++;
+	look->at += bytes;
+	return 0;
+}
+
+/* ---- The ring ---- */
+
+/* Puts the messages up to `bytes` into the ring. Returns a negative number where it is full. */
+INLINE s32 put_messages(struct ring_session *session, u32 records, u32 bytes)
+{
+	struct entry head = {.connection = session->connection, .records = records, .bytes = bytes};
+	u32 record_bytes = records * sizeof(struct record);
+	u32 ring_at = session->ring;
+	void *ring = bpf_map_lookup_elem(&rings, &ring_at);
+	struct bpf_dynptr to;
+	s32 failed;
+
+	if (!ring || records > MAX_RECORDS || bytes > RING_INPUT_ROOM)
+		return -1;
+	failed = bpf_ringbuf_reserve_dynptr(ring, sizeof(head) + record_bytes + bytes, 0, &to);
+	if (!failed) {
+		failed = bpf_dynptr_write(&to, 0, &head, sizeof(head), 0);
+		failed |= bpf_dynptr_write(&to, sizeof(head), session->records, record_bytes, 0);
+		failed |= bpf_dynptr_write(&to, sizeof(head) + record_bytes, session->input, bytes, 0);
+	}
+	if (failed)
+		bpf_ringbuf_discard_dynptr(&to, 0);
+	else
+		bpf_ringbuf_submit_dynptr(&to, 0);
+	return failed ? -1 : 0;
+}
+
+/* Tells the program that the connection's input is passed to it from now on. */
+INLINE void tell_passed(struct ring_session *session)
+{
+	struct entry head = {.connection = session->connection};
+	u32 ring_at = session->ring;
+	void *ring = bpf_map_lookup_elem(&rings, &ring_at);
+	u64 *is_untold = bpf_map_lookup_elem(&untold, &ring_at);
+
+	if (!ring || !is_untold || !bpf_ringbuf_output(ring, &head, sizeof(head), 0))
+		return;
+	__sync_fetch_and_or(is_untold, 1);
+	/* The program looks there after it has emptied the ring. It may have done both in between: then there is room now. */
+	bpf_ringbuf_output(ring, &head, sizeof(head), 0);
+}
+
+/* Puts the input into the ring, if all of it can be. Returns where it ends, the beginning of a message at its end not counted,
+ * or a negative number where it is passed. */
+INLINE s32 put_input(struct __sk_buff *skb, struct ring_session *session, u32 carried, u32 bytes)
+{
+	struct look look = {.session = session, .end = carried + bytes};
+	u32 at;
+
+	if (bytes > RING_INPUT_BYTES) {
+		session->passed_long++;
+		return -1;
+	}
+	if (session->is_wanted || bpf_skb_load_bytes(skb, 0, session->input + carried, bytes)) {
+		session->passed_other++;
+		return -1;
+	}
+	bpf_loop(MAX_RECORDS, look_at_message, &look, 0);
+	at = look.at;
+	if (look.is_other) {
+		session->passed_other++;
+		return -1;
+	}
+	/* A long message has begun, or there are too many. */
+	if (look.end - at >= RING_CARRY_BYTES || look.messages == MAX_RECORDS) {
+		session->passed_long++;
+		return -1;
+	}
+	if (at && put_messages(session, session->wants_records ? look.messages : 0, at) < 0) {
+		session->passed_full++;
+		return -1;
+	}
+	session->delivered += at;
+	return at;
+}
+
+/* Keeps the beginning of a message that is not whole. */
+INLINE void carry(struct ring_session *session, u32 at, u32 end)
+{
+	u32 bytes = end - at;
+
+	session->carried = bytes;
+	if (bytes == 0 || bytes > RING_CARRY_BYTES || at == 0)
+		return;
+	bpf_probe_read_kernel(session->input, bytes, input_at(session, at));
+}
+
+SEC("sk_skb/verdict")
+int to_ring(struct __sk_buff *skb)
+{
+	struct ring_session *session = session_of(skb);
+	u32 bytes = skb->len, carried;
+	s32 at;
+
+	/* The end of the stream has no bytes. */
+	if (!session || bytes == 0 || !begin_turn(&session->owner, bytes))
+		return SK_PASS;
+	carried = session->carried;
+	if (carried >= RING_CARRY_BYTES)
+		carried = RING_CARRY_BYTES - 1;
+	at = put_input(skb, session, carried, bytes);
+	if (at < 0) {
+		end_turn(&session->owner, bytes);
+		tell_passed(session);
+		return SK_PASS;
+	}
+	carry(session, at, carried + bytes);
+	end_turn(&session->owner, 0);
+	return SK_DROP;
+}

@@ -1,0 +1,683 @@
+//! One ring and who reads it: the paper's application thread.
+
+use super::link::KernelCounts;
+use super::peer::{Peer, Read};
+use super::reader::{Next, Reader};
+use super::record::{MessageType, Record};
+use super::replies::Replies;
+use super::rings::{NewConnection, Registration, RingError};
+use super::sessions::{RingEvent, Sessions};
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use slab::Slab;
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+use urtica_controller::ConnectionId;
+use urtica_wire::split_frame;
+
+/// Replies to one switch are sent when there are so many bytes, also where nobody flushes them.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// How often sessions handle the passing of time.
+const TICK: Duration = Duration::from_millis(250);
+
+/// How many sockets one wait can report.
+const EVENTS: usize = 256;
+
+/// The epoll data that stand for something else than a connection.
+const RING: u64 = u64::MAX;
+const INBOX: u64 = u64::MAX - 1;
+const LISTENERS: u64 = u64::MAX - 2;
+
+/// Why [`Ring::poll`] has returned. Where nothing is set, time is up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ready {
+    /// There is input: [`Ring::next_record`] (the paper's POLLRDNORM).
+    pub input: bool,
+    /// Switches have come or gone: [`Ring::next_event`] (POLLRDBAND).
+    pub control: bool,
+    /// All input has been handled, and there are replies to be flushed: [`Ring::flush`] (POLLOUT).
+    pub output: bool,
+}
+
+/// A registration for a ring, and what comes through it.
+///
+/// One invariant: **what a switch sends reaches the program in order**, whether through the ring or, where it does not fit in
+/// there, from the socket; and nothing of a switch is handled while it does not take its replies.
+///
+/// Registering and subscribing: [`Rings::register`](super::Rings::register), [`Ring::subscribe`], [`Ring::flush_every`]. What comes:
+/// [`Ring::poll`], [`Ring::next_record`], [`Ring::next_event`]. What goes: [`Replies`], [`Ring::flush`].
+///
+/// Thread-safety: one thread at a time; it may be sent to another, and shared behind a lock.
+pub struct Ring {
+    peers: Peers,
+    reader: Reader,
+    registration: Registration,
+    sessions: Sessions,
+    epoll: OwnedFd,
+    /// Bit N: messages of type N are subscribed to.
+    types: u64,
+    /// The next record of the entry at the front.
+    record: usize,
+    /// Connections whose sockets are to be read, by number.
+    ready: VecDeque<u64>,
+    /// What is handled of the connection that was last read.
+    reading: Option<Reading>,
+    /// What was last read.
+    buffer: Vec<u8>,
+    /// Connections with replies that are not flushed.
+    unflushed: Vec<u64>,
+    /// The connection that a record was last taken from.
+    last: u64,
+    flush_interval: Option<Duration>,
+    flush_due: Option<Instant>,
+    next_tick: Instant,
+    /// Whether the tick has been put off until the input is handled.
+    is_tick_late: bool,
+}
+
+/// How far what was read has been handled.
+struct Reading {
+    number: u64,
+    at: usize,
+    is_drained: bool,
+}
+
+/// Where a record is.
+enum Place {
+    /// In the ring's first entry.
+    Ring(usize),
+    /// In what was read.
+    Buffer(Range<usize>),
+}
+
+/// Connections by number: 32 bits that no other has, and the place in the slab.
+#[derive(Default)]
+struct Peers {
+    slab: Slab<Peer>,
+    count: u64,
+}
+
+impl Peers {
+    fn add(&mut self, socket: OwnedFd, session: ConnectionId) -> u64 {
+        self.count += 1;
+        let entry = self.slab.vacant_entry();
+        let number = self.count << 32 | entry.key() as u64;
+        entry.insert(Peer::new(number, socket, session));
+        number
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut Peer> {
+        let peer = self.slab.get_mut(number as u32 as usize);
+        peer.filter(|peer| peer.number == number)
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Peer> {
+        self.get_mut(number)?;
+        Some(self.slab.remove(number as u32 as usize))
+    }
+
+    fn numbers(&self) -> Vec<u64> {
+        self.slab.iter().map(|(_, peer)| peer.number).collect()
+    }
+}
+
+impl Ring {
+    pub(crate) fn open(registration: Registration) -> Result<Self, RingError> {
+        let shared = registration.shared();
+        let reader = Reader::open(&shared.kernel, shared.settings.ring_bytes);
+        let reader = reader.map_err(RingError::io("make a ring"))?;
+        let sessions = Sessions::new(shared.settings.session.clone())?;
+        let epoll = open_epoll(&reader, &registration).map_err(RingError::io("watch a ring"))?;
+        Ok(Self {
+            peers: Peers::default(),
+            reader,
+            registration,
+            sessions,
+            epoll,
+            types: 0,
+            record: 0,
+            ready: VecDeque::new(),
+            reading: None,
+            buffer: Vec::new(),
+            unflushed: Vec::new(),
+            last: 0,
+            flush_interval: None,
+            flush_due: None,
+            next_tick: Instant::now() + TICK,
+            is_tick_late: false,
+        })
+    }
+
+    /// Has messages of this type come through this ring. All others are handled by the session, as by any controller.
+    ///
+    /// # Errors
+    /// [`RingError::Subscribed`] where they do already: each message has one consumer.
+    pub fn subscribe(&mut self, message_type: MessageType) -> Result<(), RingError> {
+        if self.types & message_type.bit() != 0 {
+            return Err(RingError::Subscribed);
+        }
+        self.types |= message_type.bit();
+        for (_, peer) in &self.peers.slab {
+            if let Some(link) = &peer.link {
+                link.set_types(self.types);
+            }
+        }
+        // Those that had nothing to put into the ring.
+        for number in self.peers.numbers() {
+            self.make_ready(number);
+        }
+        Ok(())
+    }
+
+    /// Has replies flushed by themselves so long after the first was written, while the program polls or takes records.
+    /// [`Ring::poll`] does not wait for [`Ring::flush`] then.
+    pub fn flush_every(&mut self, interval: Duration) {
+        self.flush_interval = Some(interval);
+    }
+
+    /// Waits until there is something to do, for so long at most.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn poll(&mut self, timeout: Duration) -> io::Result<Ready> {
+        let until = Instant::now().checked_add(timeout);
+        loop {
+            let ready = self.ready_now();
+            let is_idle = ready == Ready::default();
+            let now = Instant::now();
+            let wait = match until {
+                _ if !is_idle => Duration::ZERO,
+                None => TICK,
+                Some(until) => until.saturating_duration_since(now),
+            };
+            self.wait(wait.min(self.next_due(now)))?;
+            self.reader.look();
+            self.handle_time();
+            let ready = self.ready_now();
+            if ready != Ready::default() || until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(ready);
+            }
+        }
+    }
+
+    /// The next message, and what to write replies to. `None` where all that had come at the last [`Ring::poll`] is handled.
+    pub fn next_record(&mut self) -> Option<(Record<'_>, Replies<'_>)> {
+        let (number, place) = self.find()?;
+        self.note_unflushed(number);
+        self.last = number;
+        let peer = self.peers.get_mut(number)?;
+        let switch = peer.switch?;
+        let record = match place {
+            Place::Ring(index) => {
+                let entry = self.reader.entry();
+                Record::of_kernel(switch, &entry.records[index], entry.messages)?
+            }
+            Place::Buffer(range) => Record::of_message(switch, &self.buffer[range])?,
+        };
+        Some((record, Replies::new(switch, &mut peer.output)))
+    }
+
+    /// The next switch that has come or gone.
+    pub fn next_event(&mut self) -> Option<RingEvent> {
+        self.sessions.next_event()
+    }
+
+    /// Sends all replies. What a switch does not take waits, and so does what it says.
+    pub fn flush(&mut self) {
+        self.flush_due = None;
+        for number in std::mem::take(&mut self.unflushed) {
+            if let Some(peer) = self.peers.get_mut(number) {
+                peer.is_unflushed = false;
+                self.flush_peer(number);
+            }
+        }
+    }
+
+    /// What the kernel has done with the input of the switches that are connected.
+    pub fn counts(&self) -> KernelCounts {
+        let links = self
+            .peers
+            .slab
+            .iter()
+            .filter_map(|(_, peer)| peer.link.as_ref());
+        links.fold(KernelCounts::default(), |sum, link| sum + link.counts())
+    }
+
+    /// How many switches are connected to this ring.
+    pub fn connections(&self) -> usize {
+        self.peers.slab.len()
+    }
+
+    // ---- Finding the next message ----
+
+    fn find(&mut self) -> Option<(u64, Place)> {
+        self.flush_last_if_full();
+        loop {
+            let found = self.find_in_buffer().or_else(|| self.find_in_ring());
+            if found.is_some() {
+                return found;
+            }
+            let number = self.ready.pop_front()?;
+            self.begin_reading(number);
+        }
+    }
+
+    /// The next message of the ring that is for the program.
+    fn find_in_ring(&mut self) -> Option<(u64, Place)> {
+        loop {
+            if let Next::Passed(number) = self.reader.next()? {
+                self.take_back(number);
+                continue;
+            }
+            let entry = self.reader.entry();
+            let next = entry.records.get(self.record);
+            let peer = self.peers.get_mut(entry.connection);
+            let (Some(raw), Some(peer)) = (next, peer) else {
+                self.pass_over_entry();
+                continue;
+            };
+            if !peer.takes_messages() {
+                peer.keep(&entry.messages[raw.at as usize..]);
+                self.pass_over_entry();
+                continue;
+            }
+            if self.record == 0 {
+                self.sessions.note_received(peer.session);
+                self.flush_if_due();
+            }
+            if let Some(found) = self.take_record() {
+                return Some(found);
+            }
+        }
+    }
+
+    /// Takes the next record of the first entry: for the program, or else for the session.
+    fn take_record(&mut self) -> Option<(u64, Place)> {
+        let entry = self.reader.entry();
+        let number = entry.connection;
+        let (index, raw) = (self.record, entry.records.get(self.record)?);
+        let switch = self.peers.get_mut(number)?.switch?;
+        self.record += 1;
+        if Record::of_kernel(switch, raw, entry.messages).is_some() {
+            return Some((number, Place::Ring(index)));
+        }
+        let message = entry.messages[raw.at as usize..][..raw.bytes.into()].to_vec();
+        self.tell_session(number, &message);
+        None
+    }
+
+    fn pass_over_entry(&mut self) {
+        self.reader.pass_over();
+        self.record = 0;
+    }
+
+    /// The kernel has passed a connection, and all that it had put into the ring before has been handled.
+    fn take_back(&mut self, number: u64) {
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        let Some(link) = &mut peer.link else {
+            return;
+        };
+        if link.take_back(&mut peer.input) {
+            self.watch(number);
+            self.make_ready(number);
+        }
+    }
+
+    /// The next message of what was read that is for the program. All others go to the session.
+    fn find_in_buffer(&mut self) -> Option<(u64, Place)> {
+        loop {
+            let Reading { number, at, .. } = *self.reading.as_ref()?;
+            let Some(peer) = self.peers.get_mut(number) else {
+                self.reading = None;
+                return None;
+            };
+            if peer.is_stalled {
+                peer.keep(&self.buffer[at..]);
+                self.reading = None;
+                return None;
+            }
+            let rest = &self.buffer[at..];
+            let length = match split_frame(rest) {
+                Ok(Some((frame, _))) => frame.len(),
+                Ok(None) => {
+                    self.end_reading();
+                    return None;
+                }
+                // The session says what is wrong with it, and ends.
+                Err(_) => rest.len(),
+            };
+            let range = at..at + length;
+            if let Some(reading) = &mut self.reading {
+                reading.at = range.end;
+            }
+            if is_for_program(peer, &self.buffer[range.clone()], self.types) {
+                return Some((number, Place::Buffer(range)));
+            }
+            let told = std::mem::take(&mut peer.told);
+            self.tell_session_of_buffer(number, range.start + told..range.end);
+        }
+    }
+
+    /// Reads a connection, or handles what was kept of it.
+    fn begin_reading(&mut self, number: u64) {
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        peer.is_ready = false;
+        if peer.is_stalled {
+            return;
+        }
+        self.buffer.clear();
+        let has_kept = std::mem::take(&mut peer.has_kept);
+        let mut is_drained = false;
+        if has_kept {
+            self.buffer.append(&mut peer.input);
+        } else if !peer.is_kernels() || peer.is_closing {
+            match peer.read(&mut self.buffer) {
+                Read::Bytes { is_drained: all } => is_drained = all,
+                Read::End => return self.close(number),
+            }
+        } else {
+            return;
+        }
+        self.reading = Some(Reading {
+            number,
+            at: 0,
+            is_drained,
+        });
+        if has_kept {
+            self.make_ready(number);
+        }
+    }
+
+    /// What is left of what was read is the beginning of a message, if anything.
+    fn end_reading(&mut self) {
+        let Some(reading) = self.reading.take() else {
+            return;
+        };
+        let (number, fragment) = (reading.number, reading.at..self.buffer.len());
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        peer.input.clear();
+        peer.input.extend_from_slice(&self.buffer[fragment.clone()]);
+        if peer.switch.is_none() {
+            // It may be no switch, and send what looks like a long message that never ends.
+            let told = std::mem::replace(&mut peer.told, fragment.len());
+            self.tell_session_of_buffer(number, fragment.start + told..fragment.end);
+        }
+        if reading.is_drained {
+            self.hand_over(number);
+        }
+    }
+
+    /// All that has come has been handled: has the kernel put what comes next into the ring.
+    fn hand_over(&mut self, number: u64) {
+        let types = self.types;
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        let Some(switch) = peer.switch else {
+            return;
+        };
+        if types == 0 || peer.is_stalled || peer.is_refused || peer.is_closing || peer.told > 0 {
+            return;
+        }
+        if peer.link.is_none() {
+            let attached = self
+                .reader
+                .attach(number, peer.socket(), switch.version, types, true);
+            match attached {
+                Ok(link) => peer.link = Some(link),
+                Err(error) => {
+                    peer.is_refused = true;
+                    tracing::warn!(dp_id = %switch.datapath_id, %error, "a switch's messages do not go through the ring; they are read from its socket");
+                    return;
+                }
+            }
+        }
+        if let Some(link) = &mut peer.link {
+            if link.hand_over(&peer.input) {
+                peer.input.clear();
+            }
+        }
+        self.watch(number);
+    }
+
+    // ---- Sessions ----
+
+    fn tell_session_of_buffer(&mut self, number: u64, range: Range<usize>) {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.tell_session(number, &buffer[range]);
+        self.buffer = buffer;
+    }
+
+    /// Has the session handle a message, and sends what it says.
+    fn tell_session(&mut self, number: u64, bytes: &[u8]) {
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        let before = self.sessions.count_events();
+        let result = self.sessions.handle(peer.session, bytes);
+        peer.switch = peer.switch.or(self.sessions.switch_up_since(before));
+        self.sessions.take_output(peer.session, &mut peer.output);
+        self.flush_peer(number);
+        if result.is_err() {
+            self.close(number);
+        }
+    }
+
+    /// Does what is due.
+    fn handle_time(&mut self) {
+        self.flush_if_due();
+        if Instant::now() < self.next_tick {
+            return;
+        }
+        // What has come meanwhile is handled before: it may be a sign of life, where the program was late.
+        if self.has_input() && !std::mem::replace(&mut self.is_tick_late, true) {
+            return;
+        }
+        self.is_tick_late = false;
+        self.next_tick = Instant::now() + TICK;
+        let ended = self.sessions.handle_timeout();
+        for number in self.peers.numbers() {
+            let Some(peer) = self.peers.get_mut(number) else {
+                continue;
+            };
+            let before = peer.output.len();
+            self.sessions.take_output(peer.session, &mut peer.output);
+            let (has_said, has_ended) = (peer.output.len() > before, ended.contains(&peer.session));
+            if has_said {
+                self.flush_peer(number);
+            }
+            if has_ended {
+                self.close(number);
+            }
+        }
+    }
+
+    // ---- Connections ----
+
+    fn add(&mut self, connection: NewConnection) {
+        let session = self.sessions.connect(connection.peer);
+        let number = self.peers.add(connection.socket, session);
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        let data = epoll::EventData::new_u64(number);
+        if let Err(error) = epoll::add(&self.epoll, peer.socket(), data, peer.watched) {
+            tracing::warn!(%error, "a connection cannot be watched; it is closed");
+            self.close(number);
+        }
+    }
+
+    fn close(&mut self, number: u64) {
+        if let Some(peer) = self.peers.remove(number) {
+            self.sessions.disconnect(peer.session);
+            self.reader.forget(number);
+            let _ = epoll::delete(&self.epoll, peer.socket());
+        }
+    }
+
+    /// Updates what a connection is watched for.
+    fn watch(&mut self, number: u64) {
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        let interest = peer.interest();
+        if peer.watched == interest {
+            return;
+        }
+        peer.watched = interest;
+        let data = epoll::EventData::new_u64(number);
+        if epoll::modify(&self.epoll, peer.socket(), data, interest).is_err() {
+            self.close(number);
+        }
+    }
+
+    fn make_ready(&mut self, number: u64) {
+        if let Some(peer) = self.peers.get_mut(number) {
+            if !std::mem::replace(&mut peer.is_ready, true) {
+                self.ready.push_back(number);
+            }
+        }
+    }
+
+    fn flush_peer(&mut self, number: u64) {
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        match peer.flush() {
+            Ok(()) => self.watch(number),
+            Err(_) => self.close(number),
+        }
+    }
+
+    fn note_unflushed(&mut self, number: u64) {
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        if std::mem::replace(&mut peer.is_unflushed, true) {
+            return;
+        }
+        self.unflushed.push(number);
+        if let (None, Some(interval)) = (self.flush_due, self.flush_interval) {
+            self.flush_due = Instant::now().checked_add(interval);
+        }
+    }
+
+    fn flush_last_if_full(&mut self) {
+        let last = self.last;
+        if let Some(peer) = self.peers.get_mut(last) {
+            if peer.output.len() >= FLUSH_BYTES && !peer.is_stalled {
+                self.flush_peer(last);
+            }
+        }
+    }
+
+    fn flush_if_due(&mut self) {
+        if self.flush_due.is_some_and(|due| due <= Instant::now()) {
+            self.flush();
+        }
+    }
+
+    // ---- Waiting ----
+
+    fn has_input(&mut self) -> bool {
+        self.reading.is_some() || !self.ready.is_empty() || self.reader.has_input()
+    }
+
+    fn ready_now(&mut self) -> Ready {
+        let input = self.has_input();
+        Ready {
+            input,
+            control: self.sessions.count_events() > 0,
+            output: !input && !self.unflushed.is_empty() && self.flush_interval.is_none(),
+        }
+    }
+
+    /// How long until something is due.
+    fn next_due(&self, now: Instant) -> Duration {
+        let due = self
+            .flush_due
+            .map_or(self.next_tick, |due| due.min(self.next_tick));
+        due.saturating_duration_since(now)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS);
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs() as _,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        match epoll::wait(
+            &self.epoll,
+            rustix::buffer::spare_capacity(&mut events),
+            Some(&timeout),
+        ) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for event in events {
+            match event.data.u64() {
+                RING => {}
+                LISTENERS => self.registration.accept_all(),
+                INBOX => {
+                    for connection in self.registration.take_connections() {
+                        self.add(connection);
+                    }
+                }
+                number => self.handle_event(number, event.flags),
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_event(&mut self, number: u64, flags: epoll::EventFlags) {
+        use epoll::EventFlags as Flags;
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        peer.is_closing |= flags.intersects(Flags::RDHUP | Flags::HUP | Flags::ERR);
+        if peer.is_stalled {
+            self.flush_peer(number);
+        }
+        self.make_ready(number);
+    }
+}
+
+impl AsFd for Ring {
+    /// Readable while [`Ring::poll`] has something to do, timers excepted: for a thread that waits for several rings.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+/// Whether a message goes to the program rather than to the session.
+fn is_for_program(peer: &Peer, message: &[u8], types: u64) -> bool {
+    let is_subscribed = message
+        .get(1)
+        .is_some_and(|&number| number < 64 && types >> number & 1 != 0);
+    let record = peer.switch.filter(|_| is_subscribed && peer.told == 0);
+    record.is_some_and(|switch| Record::of_message(switch, message).is_some())
+}
+
+fn open_epoll(reader: &Reader, registration: &Registration) -> io::Result<OwnedFd> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let watch = |fd: BorrowedFd, number, flags| {
+        epoll::add(&epoll, fd, epoll::EventData::new_u64(number), flags)
+    };
+    watch(reader.as_fd(), RING, epoll::EventFlags::IN)?;
+    watch(registration.wakeup(), INBOX, epoll::EventFlags::IN)?;
+    for listener in &registration.shared().listeners {
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
+        watch(listener.as_fd(), LISTENERS, flags)?;
+    }
+    Ok(epoll)
+}

@@ -1,0 +1,167 @@
+//! One connection's way into a ring.
+
+use super::kernel::RingKernel;
+use super::session::{CARRY_BYTES, Memory, Shared};
+use crate::link::have_queue_looked_at;
+use crate::socket::{bound_queues, cookie};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use urtica_wire::Version;
+
+/// What the kernel is told of a connection.
+pub(crate) struct Setup {
+    /// Its number in entries, which no other connection of the ring has or had.
+    pub connection: u64,
+    pub ring: u32,
+    pub version: Version,
+    /// Whether entries have records.
+    pub wants_records: bool,
+    /// Bit N: messages of type N go to the ring.
+    pub types: u64,
+}
+
+/// What has been done in the kernel since the connection was attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelCounts {
+    /// Bytes of messages that were put into the ring.
+    pub delivered_bytes: u64,
+    /// How many times input was passed since it held something that does not go to the ring, or since the switch did not read.
+    pub passed: u64,
+    /// How many times input was passed since it was long: the queue is, and large reads are faster then.
+    pub fell_back: u64,
+    /// How many times input was passed since the ring was full.
+    pub ring_full: u64,
+}
+
+impl std::ops::Add for KernelCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            delivered_bytes: self.delivered_bytes + other.delivered_bytes,
+            passed: self.passed + other.passed,
+            fell_back: self.fell_back + other.fell_back,
+            ring_full: self.ring_full + other.ring_full,
+        }
+    }
+}
+
+/// One connection's way into a ring. Either the kernel puts its input there, or the program reads it from the socket.
+pub(crate) struct Link {
+    kernel: RingKernel,
+    slot: u32,
+    cookie: u64,
+    memory: Arc<Memory>,
+    /// Bytes that the program has read from the socket since it was attached.
+    read: u64,
+    is_kernels: bool,
+}
+
+impl Link {
+    /// Puts the program's kernel half between this socket and the program, which goes on reading until it hands over. All that has
+    /// come so far has been read.
+    pub fn attach(kernel: &RingKernel, socket: BorrowedFd, setup: &Setup) -> io::Result<Self> {
+        let cookie = cookie(socket)?;
+        bound_queues(socket)?;
+        let (slot, memory) = kernel.open_session()?;
+        let link = Self {
+            kernel: kernel.clone(),
+            slot,
+            cookie,
+            memory: Arc::new(memory),
+            read: 0,
+            is_kernels: false,
+        };
+        link.set_up(setup);
+        kernel.attach(slot, cookie, socket)?;
+        have_queue_looked_at(socket);
+        Ok(link)
+    }
+
+    fn set_up(&self, setup: &Setup) {
+        let shared = self.shared();
+        shared.connection.store(setup.connection, Relaxed);
+        shared.ring.store(setup.ring, Relaxed);
+        shared
+            .version
+            .store(setup.version.to_wire().into(), Relaxed);
+        shared
+            .wants_records
+            .store(setup.wants_records.into(), Relaxed);
+        shared.types.store(setup.types, Relaxed);
+    }
+
+    fn shared(&self) -> &Shared {
+        self.memory.shared()
+    }
+
+    /// What the kernel and the program share of it.
+    pub fn memory(&self) -> Weak<Memory> {
+        Arc::downgrade(&self.memory)
+    }
+
+    /// Messages of these types go to the ring from now on.
+    pub fn set_types(&self, types: u64) {
+        self.shared().types.store(types, Relaxed);
+    }
+
+    /// Whether the kernel puts the input into the ring, as far as the program has been told.
+    pub fn is_kernels(&self) -> bool {
+        self.is_kernels
+    }
+
+    /// The program has read so many bytes from the socket.
+    pub fn note_read(&mut self, count: usize) {
+        self.read += count as u64;
+    }
+
+    /// Hands the input over to the kernel, with the beginning of a message. Returns `false` where that cannot be now, for instance
+    /// because more was passed.
+    pub fn hand_over(&mut self, fragment: &[u8]) -> bool {
+        let shared = self.memory.shared();
+        if self.is_kernels || fragment.len() >= CARRY_BYTES {
+            return false;
+        }
+        shared.set_fragment(fragment);
+        shared.is_wanted.store(0, Relaxed);
+        self.is_kernels = shared.owner.hand_over(self.read);
+        self.is_kernels
+    }
+
+    /// Takes the input back where the kernel has passed some: appends the beginning of a message that it had kept. All that it has put
+    /// into the ring has been read. Returns whether it has.
+    pub fn take_back(&mut self, input: &mut Vec<u8>) -> bool {
+        let shared = self.memory.shared();
+        if !self.is_kernels || !shared.owner.is_program() {
+            return false;
+        }
+        self.is_kernels = false;
+        shared.take_fragment(input);
+        true
+    }
+
+    /// Asks the kernel to pass what comes next, behind what it has put into the ring.
+    pub fn ask_back(&self) {
+        self.shared().is_wanted.store(1, Relaxed);
+    }
+
+    /// What has been done in the kernel.
+    pub fn counts(&self) -> KernelCounts {
+        let (shared, get) = (self.shared(), |counter: &AtomicU64| counter.load(Relaxed));
+        KernelCounts {
+            delivered_bytes: get(&shared.delivered),
+            passed: get(&shared.passed_other),
+            fell_back: get(&shared.passed_long),
+            ring_full: get(&shared.passed_full),
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.kernel.close_session(self.slot, self.cookie);
+    }
+}

@@ -1,0 +1,153 @@
+//! One switch's connection, as a ring's program has it.
+
+use super::link::Link;
+use super::record::RingSwitch;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use urtica_controller::ConnectionId;
+
+/// The most that is read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// A connection. Its input comes through the ring while the kernel has it (`link`), and from the socket otherwise.
+pub(crate) struct Peer {
+    /// Its number in the ring: no other connection has or had it.
+    pub number: u64,
+    socket: OwnedFd,
+    pub session: ConnectionId,
+    /// The switch, once it is up.
+    pub switch: Option<RingSwitch>,
+    pub link: Option<Link>,
+    /// Whether the kernel has refused it: it is read from its socket for good.
+    pub is_refused: bool,
+    /// What was received and not handled: the beginning of a message, or, where `has_kept`, more.
+    pub input: Vec<u8>,
+    pub has_kept: bool,
+    /// How many bytes of the message at the front of `input` the session has seen already: while it may be no switch at all.
+    pub told: usize,
+    /// Replies that have not been sent.
+    pub output: Vec<u8>,
+    /// Whether the socket has not taken all replies: nothing is handled until it has.
+    pub is_stalled: bool,
+    /// Whether it is in the list of those that have replies to be flushed.
+    pub is_unflushed: bool,
+    /// Whether it is in the list of those that are to be read.
+    pub is_ready: bool,
+    /// Whether the switch has closed its end.
+    pub is_closing: bool,
+    /// What it is watched for.
+    pub watched: EventFlags,
+}
+
+/// What a read has brought.
+pub(crate) enum Read {
+    /// Some bytes, or none for now; all there were, where `is_drained`.
+    Bytes { is_drained: bool },
+    /// The end of the stream, or of the connection.
+    End,
+}
+
+impl Peer {
+    pub fn new(number: u64, socket: OwnedFd, session: ConnectionId) -> Self {
+        Self {
+            number,
+            socket,
+            session,
+            switch: None,
+            link: None,
+            is_refused: false,
+            input: Vec::new(),
+            has_kept: false,
+            told: 0,
+            output: Vec::new(),
+            is_stalled: false,
+            is_unflushed: false,
+            is_ready: false,
+            is_closing: false,
+            watched: EventFlags::IN,
+        }
+    }
+
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Whether its input comes through the ring.
+    pub fn is_kernels(&self) -> bool {
+        self.link.as_ref().is_some_and(Link::is_kernels)
+    }
+
+    /// Whether messages from the ring can be handled, and need not wait behind others.
+    pub fn takes_messages(&self) -> bool {
+        !self.is_stalled && !self.has_kept
+    }
+
+    /// What to watch it for. The kernel wakes who waits for input also for what it has put into the ring.
+    pub fn interest(&self) -> EventFlags {
+        if self.is_stalled {
+            EventFlags::OUT
+        } else if self.is_kernels() {
+            EventFlags::RDHUP
+        } else {
+            EventFlags::IN
+        }
+    }
+
+    /// Moves the beginning of a message that came before to `to`, and appends what is received.
+    pub fn read(&mut self, to: &mut Vec<u8>) -> Read {
+        if let Some(link) = &mut self.link {
+            // Where the switch has closed its end, nobody has told yet that the kernel had passed something.
+            link.take_back(&mut self.input);
+        }
+        to.append(&mut self.input);
+        let before = to.len();
+        to.resize(before + READ_BYTES, 0);
+        let read = rustix::io::read(&self.socket, &mut to[before..]);
+        to.truncate(before + read.unwrap_or(0));
+        let count = match read {
+            Ok(0) => return Read::End,
+            Ok(count) => count,
+            Err(Errno::AGAIN | Errno::INTR) => 0,
+            Err(_) => return Read::End,
+        };
+        if let Some(link) = &mut self.link {
+            link.note_read(count);
+        }
+        Read::Bytes {
+            is_drained: count < READ_BYTES,
+        }
+    }
+
+    /// Keeps messages until those before them have been handled.
+    pub fn keep(&mut self, messages: &[u8]) {
+        self.input.extend_from_slice(messages);
+        self.has_kept |= !messages.is_empty();
+    }
+
+    /// Sends what it can of the replies.
+    ///
+    /// # Errors
+    /// Where the connection has ended.
+    pub fn flush(&mut self) -> Result<(), Errno> {
+        let mut sent = 0;
+        let result = loop {
+            if sent == self.output.len() {
+                break Ok(());
+            }
+            match send(&self.socket, &self.output[sent..], SendFlags::NOSIGNAL) {
+                Ok(count) => sent += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.output.drain(..sent);
+        self.is_stalled = !self.output.is_empty();
+        if let (true, Some(link)) = (self.is_stalled, &self.link) {
+            link.ask_back();
+        }
+        result
+    }
+}

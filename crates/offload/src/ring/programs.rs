@@ -1,0 +1,133 @@
+//! The program and maps of `bpf/ring.bpf.c`, by way of libbpf.
+
+use super::queue::Untold;
+use super::session::{Memory, SESSION_BYTES};
+use crate::loaded::to_io;
+use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// The program, as clang has compiled it.
+const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ring.o"));
+
+/// The program, loaded, and its maps.
+pub(crate) struct Programs {
+    /// Keeps the program in the kernel.
+    _object: Object,
+    slots: MapHandle,
+    sessions: MapHandle,
+    rings: MapHandle,
+    untold: MapHandle,
+    switches: MapHandle,
+}
+
+// SAFETY: what is in here are file descriptors and memory of libbpf's, which is used under the mutex alone, and bound to no
+// thread.
+unsafe impl Send for Programs {}
+
+impl Programs {
+    /// Loads the program and attaches it to its map.
+    pub fn load() -> io::Result<Self> {
+        Self::try_load().map_err(to_io)
+    }
+
+    fn try_load() -> libbpf_rs::Result<Self> {
+        let mut builder = ObjectBuilder::default();
+        let object = builder.open_memory(PROGRAM)?.load()?;
+        let map = |name: &str| {
+            let map = object.maps().find(|map| map.name() == name);
+            MapHandle::try_from(&map.expect("the program has this map"))
+        };
+        let (slots, sessions, rings) = (map("slots")?, map("sessions")?, map("rings")?);
+        let (untold, switches) = (map("untold")?, map("switches")?);
+        let program = object
+            .progs_mut()
+            .find(|program| program.name() == "to_ring");
+        program
+            .expect("there is this one")
+            .attach_sockmap(switches.as_fd().as_raw_fd())?;
+        Ok(Self {
+            _object: object,
+            slots,
+            sessions,
+            rings,
+            untold,
+            switches,
+        })
+    }
+
+    /// The words that tell of passed input that rings had no room for.
+    pub fn untold(&self, rings: usize) -> io::Result<Untold> {
+        Untold::map(self.untold.as_fd(), rings)
+    }
+
+    /// A ring of so many bytes, a power of two and at least a page.
+    pub fn new_ring(&self, number: u32, bytes: u32) -> io::Result<OwnedFd> {
+        let ring = create(MapType::RingBuf, "ring", [0, 0, bytes], 0).map_err(to_io)?;
+        enter(&self.rings, number, ring.as_fd())?;
+        ring.as_fd().try_clone_to_owned()
+    }
+
+    /// Takes a ring out of the map.
+    pub fn forget_ring(&self, number: u32) {
+        let _ = self.rings.delete(&number.to_ne_bytes());
+    }
+
+    /// A session with memory of its own, for this slot.
+    pub fn new_session(&self, slot: u32) -> io::Result<Memory> {
+        let sizes = [size_of::<u32>() as u32, SESSION_BYTES as u32, 1];
+        let map = create(MapType::Array, "session", sizes, BPF_F_MMAPABLE).map_err(to_io)?;
+        enter(&self.sessions, slot, map.as_fd())?;
+        Memory::map(map.as_fd())
+    }
+
+    /// Has what comes from a switch's socket go through the program.
+    pub fn attach(&self, slot: u32, cookie: u64, socket: BorrowedFd) -> io::Result<()> {
+        let (key, value) = (cookie.to_ne_bytes(), slot.to_ne_bytes());
+        self.slots
+            .update(&key, &value, MapFlags::ANY)
+            .map_err(to_io)?;
+        let value = (socket.as_raw_fd() as u64).to_ne_bytes();
+        let entered = self
+            .switches
+            .update(&slot.to_ne_bytes(), &value, MapFlags::ANY);
+        entered.map_err(to_io)
+    }
+
+    /// Takes a session and its socket out of the maps. What is not there any more is as it should be.
+    pub fn forget_session(&self, slot: u32, cookie: u64) {
+        let _ = self.slots.delete(&cookie.to_ne_bytes());
+        let _ = self.switches.delete(&slot.to_ne_bytes());
+        let _ = self.sessions.delete(&slot.to_ne_bytes());
+    }
+}
+
+/// A map whose keys, values and entries have these sizes.
+fn create(
+    map_type: MapType,
+    name: &str,
+    [key_bytes, value_bytes, entries]: [u32; 3],
+    flags: u32,
+) -> libbpf_rs::Result<MapHandle> {
+    let options = bpf_map_create_opts {
+        sz: size_of::<bpf_map_create_opts>() as _,
+        map_flags: flags,
+        ..Default::default()
+    };
+    MapHandle::create(
+        map_type,
+        Some(name),
+        key_bytes,
+        value_bytes,
+        entries,
+        &options,
+    )
+}
+
+/// Puts a map into a map of maps.
+fn enter(all: &MapHandle, at: u32, map: BorrowedFd) -> io::Result<()> {
+    let value = map.as_raw_fd().to_ne_bytes();
+    all.update(&at.to_ne_bytes(), &value, MapFlags::ANY)
+        .map_err(to_io)
+}

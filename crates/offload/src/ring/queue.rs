@@ -1,0 +1,216 @@
+//! The program's end of a ring: entries of messages that the kernel has put there, read where they lie.
+//!
+//! A ring is a `BPF_MAP_TYPE_RINGBUF` (the kernel's Documentation/bpf/ringbuf.rst): a page with the consumer's position, a page with
+//! the producer's, and the data, mapped twice in a row so that nothing is cut at the end. Each entry follows a header of 8 bytes,
+//! whose first four are its length and two flags.
+
+use crate::waker::ring_bytes;
+use memmap2::{MmapOptions, MmapRaw};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+
+/// What stands in front of each entry.
+const HEADER_BYTES: usize = 8;
+/// `struct entry` of `bpf/ring_session.h`.
+const HEAD_BYTES: usize = 16;
+
+const BUSY: u32 = 1 << 31;
+const DISCARDED: u32 = 1 << 30;
+
+/// `struct record` of `bpf/ring_session.h`: one message of an entry.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawRecord {
+    /// Where it begins, from the first message of the entry on.
+    pub at: u32,
+    pub bytes: u16,
+    pub message_type: u8,
+    reserved: u8,
+    pub xid: u32,
+    pub buffer_id: u32,
+    pub in_port: u32,
+    pub frame_at: u32,
+    pub frame_bytes: u32,
+    padding: u32,
+}
+
+/// An entry: some messages of one connection, all whole. One without messages says that its input is passed to the program from
+/// here on.
+#[derive(Clone, Copy)]
+pub struct Entry<'q> {
+    pub connection: u64,
+    /// One for each message, or none where none were asked for.
+    pub records: &'q [RawRecord],
+    pub messages: &'q [u8],
+}
+
+/// Of each ring, whether it was too full to tell the program what was passed.
+pub struct Untold(MmapRaw);
+
+impl Untold {
+    /// Maps the words of this many rings.
+    pub fn map(map: BorrowedFd, rings: usize) -> io::Result<Self> {
+        let memory = MmapOptions::new()
+            .len(rings * size_of::<u64>())
+            .map_raw(map.as_raw_fd())?;
+        Ok(Self(memory))
+    }
+
+    fn take(&self, ring: u32) -> bool {
+        let index = ring as usize;
+        assert!((index + 1) * size_of::<u64>() <= self.0.len());
+        // SAFETY: the mapping has a word for each ring, as was just seen, and lives as long as self; the kernel changes it atomically.
+        let word = unsafe { &*self.0.as_ptr().cast::<AtomicU64>().add(index) };
+        word.swap(0, AcqRel) != 0
+    }
+}
+
+/// One ring's end. What is read stays until it is [passed over](Queue::pass_over), and until then the kernel leaves it alone.
+pub struct Queue {
+    ring: OwnedFd,
+    number: u32,
+    untold: Arc<Untold>,
+    consumer: MmapRaw,
+    /// The producer's page and the data.
+    data: MmapRaw,
+    page: usize,
+    data_bytes: usize,
+    /// The position of what is read next.
+    at: u64,
+}
+
+impl Queue {
+    /// Maps a ring of so many bytes.
+    pub fn map(
+        ring: OwnedFd,
+        number: u32,
+        data_bytes: usize,
+        untold: Arc<Untold>,
+    ) -> io::Result<Self> {
+        let page = ring_bytes();
+        let consumer = MmapOptions::new().len(page).map_raw(ring.as_raw_fd())?;
+        let data = MmapOptions::new()
+            .offset(page as u64)
+            .len(page + 2 * data_bytes)
+            .map_raw_read_only(ring.as_raw_fd())?;
+        Ok(Self {
+            ring,
+            number,
+            untold,
+            consumer,
+            data,
+            page,
+            data_bytes,
+            at: 0,
+        })
+    }
+
+    /// The ring's number in its kernel's table.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Where the kernel goes on writing: what is before it, and is read up to there, leaves others their turn.
+    pub fn end(&self) -> u64 {
+        position(&self.data).load(Acquire)
+    }
+
+    /// Whether there is an entry before this position.
+    pub fn has_next(&mut self, end: u64) -> bool {
+        while self.at < end {
+            let length = self.header().load(Acquire);
+            if length & BUSY != 0 {
+                return false;
+            }
+            if length & DISCARDED == 0 {
+                return true;
+            }
+            self.pass_over();
+        }
+        false
+    }
+
+    /// The next entry. To be called where [`Queue::has_next`].
+    pub fn entry(&self) -> Entry<'_> {
+        let length = (self.header().load(Acquire) & !(BUSY | DISCARDED)) as usize;
+        let offset = self.offset() + HEADER_BYTES;
+        assert!(
+            (HEAD_BYTES..=self.data_bytes).contains(&length)
+                && offset + length <= 2 * self.data_bytes,
+            "the kernel's ring is broken"
+        );
+        // SAFETY: the data are mapped twice in a row, and the entry lies in them, as was just seen. It was complete when its header
+        // lost BUSY, and the kernel does not touch it until the consumer's position is behind it, which takes `&mut self`.
+        let entry = unsafe {
+            std::slice::from_raw_parts(self.data.as_ptr().add(self.page + offset), length)
+        };
+        Entry::read(entry)
+    }
+
+    /// Leaves the entry to the kernel.
+    pub fn pass_over(&mut self) {
+        let length = self.header().load(Acquire) & !(BUSY | DISCARDED);
+        self.at += (HEADER_BYTES as u64 + u64::from(length)).next_multiple_of(8);
+        position(&self.consumer).store(self.at, Release);
+        // The kernel wakes only a program that has read everything, and compares positions for that: what is looked for from here
+        // on is looked for after it can see this one.
+        fence(SeqCst);
+    }
+
+    /// Whether something was passed that the ring had no room to tell of. To be called when the ring is empty.
+    pub fn take_untold(&self) -> bool {
+        self.untold.take(self.number)
+    }
+
+    fn offset(&self) -> usize {
+        self.at as usize & (self.data_bytes - 1)
+    }
+
+    fn header(&self) -> &AtomicU32 {
+        let at = self.page + self.offset();
+        // SAFETY: positions are multiples of 8 and `offset` is less than the size of the data, so it lies in the mapping, aligned;
+        // the kernel changes it atomically.
+        unsafe { &*self.data.as_ptr().add(at).cast() }
+    }
+}
+
+impl AsFd for Queue {
+    /// Readable while there is something in the ring.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+}
+
+impl<'q> Entry<'q> {
+    fn read(entry: &'q [u8]) -> Self {
+        let (head, rest) = entry.split_at(HEAD_BYTES);
+        let word = |at: usize| {
+            let bytes = head[at..].first_chunk().expect("the head has it");
+            u32::from_ne_bytes(*bytes) as usize
+        };
+        let connection = head.first_chunk().expect("the head has it");
+        let (count, bytes) = (word(8), word(12));
+        let (records, messages) = rest.split_at(count * size_of::<RawRecord>());
+        // SAFETY: a RawRecord is made of numbers, for which any bytes are values. The records have their size, and lie at a
+        // multiple of 8: entries begin at one, and the head's size is one.
+        let records = unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), count) };
+        Self {
+            connection: u64::from_ne_bytes(*connection),
+            records,
+            messages: &messages[..bytes],
+        }
+    }
+}
+
+/// The position at the front of a page.
+fn position(page: &MmapRaw) -> &AtomicU64 {
+    // SAFETY: a page is mapped there for as long as `page` lives, which begins with a number that the kernel reads and writes
+    // atomically. The producer's, which is mapped for reading, is only read.
+    unsafe { &*page.as_ptr().cast() }
+}
+
+// SAFETY: what is mapped is bound to no thread.
+unsafe impl Send for Queue {}

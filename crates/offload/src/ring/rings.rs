@@ -1,0 +1,225 @@
+//! The rings that share listeners: who accepts connections, and which ring gets which.
+
+use super::consumer::Ring;
+use super::kernel::RingKernel;
+use crate::kernel::Unavailable;
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use urtica_controller::{Address, ListenError, SessionConfig};
+use urtica_socket::Listener;
+
+/// What can go wrong with rings.
+#[derive(Debug, thiserror::Error)]
+pub enum RingError {
+    /// There is no kernel half.
+    #[error("there are no rings, since {0}")]
+    Unavailable(#[from] Unavailable),
+    /// An address cannot be listened at.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The settings of sessions cannot work.
+    #[error(transparent)]
+    Session(#[from] urtica_controller::Error),
+    /// There is no ring of this number.
+    #[error("there is no ring {number}; expected a number below {count}")]
+    NoSuchRing {
+        /// The number.
+        number: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// Somebody has registered for the ring, and still has it.
+    #[error(
+        "ring {0} is registered already; expected one registration for each, which threads may share with a lock"
+    )]
+    Registered(usize),
+    /// A type has a consumer.
+    #[error("messages of this type are subscribed to already; expected one consumer each")]
+    Subscribed,
+    /// The system refuses something.
+    #[error("cannot {what}: {error}")]
+    Io {
+        /// What was to be done.
+        what: &'static str,
+        /// Why it was not.
+        error: io::Error,
+    },
+}
+
+impl RingError {
+    /// Of the system, when this was to be done.
+    pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |error| Self::Io { what, error }
+    }
+}
+
+/// Settings of [`Rings`].
+#[derive(Clone, Debug)]
+pub struct RingSettings {
+    /// How many rings there are: the paper's number of kernel threads. 1 to 1,024.
+    pub rings: usize,
+    /// How many bytes of messages and records each ring holds; rounded up to a power of two.
+    pub ring_bytes: usize,
+    /// Versions, time-outs and keep-alive of the sessions with switches.
+    pub session: SessionConfig,
+}
+
+impl Default for RingSettings {
+    /// One ring of 4 MiB.
+    fn default() -> Self {
+        Self {
+            rings: 1,
+            ring_bytes: 4 << 20,
+            session: SessionConfig::default(),
+        }
+    }
+}
+
+/// Rings that share listeners. Connections are distributed over them in turn.
+///
+/// Thread-safety: any thread may register; a [`Ring`] then belongs to who registered for it.
+pub struct Rings(Arc<Shared>);
+
+/// What the rings have in common.
+pub(crate) struct Shared {
+    pub kernel: RingKernel,
+    pub settings: RingSettings,
+    pub listeners: Vec<Listener>,
+    inboxes: Vec<Inbox>,
+    accepted: AtomicUsize,
+}
+
+/// The connections on their way to a ring.
+struct Inbox {
+    connections: Mutex<Vec<NewConnection>>,
+    wakeup: OwnedFd,
+    is_registered: AtomicBool,
+}
+
+/// A connection that has just been accepted.
+pub(crate) struct NewConnection {
+    pub socket: OwnedFd,
+    pub peer: String,
+}
+
+impl Rings {
+    /// Loads the kernel's half and listens. Switches are served from when there are registrations.
+    ///
+    /// # Errors
+    /// [`RingError`] where the kernel half is not available, or an address not free.
+    pub fn start(addresses: &[Address], settings: RingSettings) -> Result<Self, RingError> {
+        let kernel = RingKernel::start()?;
+        let listeners = addresses.iter().map(Listener::bind);
+        let inboxes = (0..settings.rings.clamp(1, 1024)).map(|_| Inbox::new());
+        Ok(Self(Arc::new(Shared {
+            kernel,
+            listeners: listeners.collect::<Result<_, _>>()?,
+            inboxes: inboxes
+                .collect::<io::Result<_>>()
+                .map_err(RingError::io("make an event"))?,
+            settings,
+            accepted: AtomicUsize::new(0),
+        })))
+    }
+
+    /// Where it listens, with the ports that the system chose.
+    pub fn addresses(&self) -> Vec<Address> {
+        let listeners = self.0.listeners.iter();
+        listeners
+            .map(|listener| listener.address().clone())
+            .collect()
+    }
+
+    /// How many rings there are.
+    pub fn count(&self) -> usize {
+        self.0.inboxes.len()
+    }
+
+    /// Registers for a ring and maps it. The ring is free again when the registration is dropped, which closes its connections.
+    ///
+    /// # Errors
+    /// [`RingError`] where there is no such ring, or somebody else has it.
+    pub fn register(&self, number: usize) -> Result<Ring, RingError> {
+        let count = self.count();
+        let inbox = self.0.inboxes.get(number);
+        let inbox = inbox.ok_or(RingError::NoSuchRing { number, count })?;
+        if inbox.is_registered.swap(true, AcqRel) {
+            return Err(RingError::Registered(number));
+        }
+        let registration = Registration {
+            shared: Arc::clone(&self.0),
+            number,
+        };
+        Ring::open(registration)
+    }
+}
+
+impl Inbox {
+    fn new() -> io::Result<Self> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Self {
+            connections: Mutex::default(),
+            wakeup: eventfd(0, flags)?,
+            is_registered: AtomicBool::new(false),
+        })
+    }
+}
+
+/// The right to a ring, until it is dropped.
+pub(crate) struct Registration {
+    shared: Arc<Shared>,
+    number: usize,
+}
+
+impl Registration {
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Becomes readable when there are connections.
+    pub fn wakeup(&self) -> BorrowedFd<'_> {
+        self.inbox().wakeup.as_fd()
+    }
+
+    /// Takes the connections that have come for this ring.
+    pub fn take_connections(&self) -> Vec<NewConnection> {
+        let mut count = [0; 8];
+        // It is empty where another thread has been faster.
+        let _ = rustix::io::read(&self.inbox().wakeup, &mut count);
+        std::mem::take(&mut *self.inbox().connections.lock())
+    }
+
+    /// Accepts all connections that wait, for whichever ring is next.
+    pub fn accept_all(&self) {
+        for listener in &self.shared.listeners {
+            while let Ok((socket, peer)) = listener.accept() {
+                self.shared.put(NewConnection { socket, peer });
+            }
+        }
+    }
+
+    fn inbox(&self) -> &Inbox {
+        &self.shared.inboxes[self.number]
+    }
+}
+
+impl Shared {
+    fn put(&self, connection: NewConnection) {
+        let next = self.accepted.fetch_add(1, Relaxed) % self.inboxes.len();
+        let inbox = &self.inboxes[next];
+        inbox.connections.lock().push(connection);
+        // It fails only where 2^64 - 1 connections wait.
+        let _ = rustix::io::write(&inbox.wakeup, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.inbox().is_registered.store(false, Release);
+    }
+}

@@ -1,0 +1,128 @@
+//! The sessions with switches: everything that a program has not subscribed to, from hello to keep-alive.
+
+use super::record::RingSwitch;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use urtica_controller::{
+    ConnectionError, ConnectionId, Controller, Embedded, SessionConfig, Switch, SwitchHandler,
+    SwitchInfo,
+};
+
+/// A switch comes or goes: an entry of the paper's control queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RingEvent {
+    /// A switch is up: its messages reach the program from now on.
+    SwitchUp(RingSwitch),
+    /// A switch has left.
+    SwitchDown(RingSwitch),
+}
+
+/// A controller without programs of its own, which only reports.
+pub(crate) struct Sessions {
+    embedded: Embedded,
+    events: Events,
+    started: Instant,
+}
+
+type Events = Arc<Mutex<VecDeque<RingEvent>>>;
+
+/// Reports that a switch comes and goes.
+struct Reporter(Events);
+
+impl SwitchHandler for Reporter {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        let event = RingEvent::SwitchUp(identity(switch.info()));
+        self.0.lock().push_back(event);
+    }
+
+    fn switch_down(&mut self, info: &SwitchInfo) {
+        let event = RingEvent::SwitchDown(identity(info));
+        self.0.lock().push_back(event);
+    }
+}
+
+fn identity(info: &SwitchInfo) -> RingSwitch {
+    RingSwitch {
+        datapath_id: info.datapath_id,
+        version: info.version,
+    }
+}
+
+impl Sessions {
+    /// No sessions yet.
+    pub fn new(config: SessionConfig) -> Result<Self, urtica_controller::Error> {
+        let events = Events::default();
+        let reporters = Arc::clone(&events);
+        let program = move |_: &SwitchInfo| Reporter(Arc::clone(&reporters));
+        Ok(Self {
+            embedded: Controller::new().session(config).program(program).embed()?,
+            events,
+            started: Instant::now(),
+        })
+    }
+
+    /// Begins a session.
+    pub fn connect(&mut self, peer: String) -> ConnectionId {
+        let now = self.now();
+        self.embedded.connect(peer, now)
+    }
+
+    /// Handles a message, or the beginning of one.
+    pub fn handle(&mut self, session: ConnectionId, bytes: &[u8]) -> Result<(), ConnectionError> {
+        let now = self.now();
+        self.embedded.handle_input(session, bytes, now)
+    }
+
+    /// Something has come from a switch that is handled elsewhere.
+    pub fn note_received(&mut self, session: ConnectionId) {
+        let now = self.now();
+        self.embedded.note_received(session, now);
+    }
+
+    /// Handles the passing of time. Returns the sessions that have ended.
+    pub fn handle_timeout(&mut self) -> Vec<ConnectionId> {
+        let now = self.now();
+        let ended = self.embedded.handle_timeout(now);
+        ended.into_iter().map(|(session, _)| session).collect()
+    }
+
+    /// Appends what a session has to say.
+    pub fn take_output(&mut self, session: ConnectionId, to: &mut Vec<u8>) {
+        if let Some(output) = self.embedded.output(session) {
+            to.append(output);
+        }
+    }
+
+    /// Ends a session.
+    pub fn disconnect(&mut self, session: ConnectionId) {
+        let now = self.now();
+        self.embedded.disconnect(session, now);
+    }
+
+    /// How many events there are.
+    pub fn count_events(&self) -> usize {
+        self.events.lock().len()
+    }
+
+    /// The switch that has come up after the first `before` events, if one has.
+    pub fn switch_up_since(&self, before: usize) -> Option<RingSwitch> {
+        let events = self.events.lock();
+        let mut new = events.iter().skip(before);
+        new.find_map(|event| match event {
+            RingEvent::SwitchUp(switch) => Some(*switch),
+            RingEvent::SwitchDown(_) => None,
+        })
+    }
+
+    /// The next event.
+    pub fn next_event(&mut self) -> Option<RingEvent> {
+        self.events.lock().pop_front()
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+}

@@ -1,0 +1,113 @@
+//! Rings for the shards of a controller, whose programs do not notice: [`RingKernel`] as its
+//! [`InputRings`](urtica_controller::InputRings).
+
+use super::kernel::RingKernel;
+use super::link::{KernelCounts, Link};
+use super::reader::{Next, Reader};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use urtica_controller::{InputRing, InputRings, RingCounts, RingEntry, RingInput};
+use urtica_wire::Version;
+
+/// How many bytes of messages a shard's ring holds.
+const RING_BYTES: usize = 4 << 20;
+
+impl InputRings for RingKernel {
+    fn open(&self) -> io::Result<Box<dyn InputRing>> {
+        Ok(Box::new(ShardRing {
+            reader: Reader::open(self, RING_BYTES)?,
+            is_at_messages: false,
+        }))
+    }
+}
+
+/// One shard's ring.
+struct ShardRing {
+    reader: Reader,
+    /// Whether the shard is at the messages that come first.
+    is_at_messages: bool,
+}
+
+impl InputRing for ShardRing {
+    fn wakeup(&self) -> BorrowedFd<'_> {
+        self.reader.as_fd()
+    }
+
+    fn attach(
+        &mut self,
+        connection: u64,
+        socket: BorrowedFd,
+        version: Version,
+    ) -> io::Result<Box<dyn RingInput>> {
+        // The connection reads messages by itself, and answers what is wrong with them.
+        let (types, wants_records) = (u64::MAX, false);
+        let link = self
+            .reader
+            .attach(connection, socket, version, types, wants_records)?;
+        Ok(Box::new(ShardLink {
+            link,
+            before: KernelCounts::default(),
+        }))
+    }
+
+    fn detach(&mut self, connection: u64) {
+        self.reader.forget(connection);
+    }
+
+    fn look(&mut self) {
+        self.reader.look();
+    }
+
+    fn next(&mut self) -> Option<RingEntry<'_>> {
+        if std::mem::take(&mut self.is_at_messages) {
+            self.reader.pass_over();
+        }
+        match self.reader.next()? {
+            Next::Passed(connection) => Some(RingEntry::Passed(connection)),
+            Next::Messages => {
+                self.is_at_messages = true;
+                let entry = self.reader.entry();
+                Some(RingEntry::Messages(entry.connection, entry.messages))
+            }
+        }
+    }
+}
+
+/// One connection's way into its shard's ring.
+struct ShardLink {
+    link: Link,
+    /// What the shard has been told of.
+    before: KernelCounts,
+}
+
+impl RingInput for ShardLink {
+    fn is_rings(&self) -> bool {
+        self.link.is_kernels()
+    }
+
+    fn note_read(&mut self, count: usize) {
+        self.link.note_read(count);
+    }
+
+    fn hand_over(&mut self, fragment: &[u8]) -> bool {
+        self.link.hand_over(fragment)
+    }
+
+    fn take_back(&mut self, input: &mut Vec<u8>) -> bool {
+        self.link.take_back(input)
+    }
+
+    fn ask_back(&self) {
+        self.link.ask_back();
+    }
+
+    fn take_counts(&mut self) -> RingCounts {
+        let now = self.link.counts();
+        let before = std::mem::replace(&mut self.before, now);
+        RingCounts {
+            passed: now.passed - before.passed,
+            fell_back: now.fell_back - before.fell_back,
+            ring_full: now.ring_full - before.ring_full,
+        }
+    }
+}
