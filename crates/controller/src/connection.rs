@@ -4,6 +4,7 @@ use crate::backlog::Backlog;
 use crate::batch::BatchContext;
 use crate::counters::is_worth_logging;
 use crate::handler::PacketIns;
+use crate::hold::Hold;
 use crate::kernel_half::{Handover, Ownership};
 use crate::mailbox::Token;
 use crate::network::Entry;
@@ -38,6 +39,8 @@ pub(crate) enum Close {
     Io(#[from] Errno),
     #[error("{0}")]
     Asked(&'static str),
+    #[error("what the next program would need of it cannot be stored: {0}")]
+    Unkeepable(Errno),
     #[error("a handler panicked: {0}")]
     Panic(String),
 }
@@ -91,6 +94,10 @@ pub(crate) struct Connection<C = OwnedFd> {
     received_before: u64,
     /// The kernel half of its program, where it has one.
     kernel: Option<Ownership>,
+    /// What outlives the program, where a holder keeps the connection.
+    hold: Option<Box<Hold>>,
+    /// The switch of a connection that an earlier program had, until it joins.
+    resumed: Option<SwitchInfo>,
 }
 
 /// A switch that has identified itself by its features reply, and its handlers, one per program.
@@ -233,6 +240,9 @@ impl<C: Channel> Connection<C> {
     /// A read returned `count` bytes; `is_drained` if that was all there was. Returns whether there is something to handle: the
     /// kernel half wakes the shard also for what it answers itself.
     pub fn note_read(&mut self, count: usize, is_drained: bool, batch: &BatchContext) -> bool {
+        if let Some(hold) = &mut self.hold {
+            hold.begin_input(count, is_drained);
+        }
         let Some(kernel) = &mut self.kernel else {
             return true;
         };
@@ -329,8 +339,11 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// The switch is up: starts the kernel half, where there is one program and it has one.
+    /// The switch is up: starts the kernel half, where there is one program and it has one, and no holder keeps the connection.
     fn start_kernel_half(&mut self) {
+        if self.hold.is_some() {
+            return;
+        }
         let (Some(_), Some(switch)) = (self.channel.socket(), &mut self.switch) else {
             return;
         };
@@ -364,6 +377,8 @@ impl<C: Channel> Connection<C> {
             load: 0,
             received_before: 0,
             kernel: None,
+            hold: None,
+            resumed: None,
         }
     }
 
@@ -431,7 +446,10 @@ impl<C: Channel> Connection<C> {
             self.session.note_received(batch.now);
             self.counters.received_bytes.add(handled as u64);
         }
-        self.input.extend_from_slice(rest);
+        match &mut self.hold {
+            None => self.input.extend_from_slice(rest),
+            Some(hold) => hold.note_left(rest.len()),
+        }
         result
     }
 
@@ -441,6 +459,9 @@ impl<C: Channel> Connection<C> {
         loop {
             self.handle_packet_ins(rest, batch);
             if batch.out.len() >= FLUSH_BYTES {
+                if let Some(hold) = &mut self.hold {
+                    hold.note_left(rest.len());
+                }
                 self.flush(batch)?;
                 if self.is_stalled() {
                     return Ok(());
@@ -506,7 +527,12 @@ impl<C: Channel> Connection<C> {
             .handle_frame(batch.now, frame, &mut batch.out)?
         {
             Event::Nothing => {}
-            Event::Joined(info) => self.join(info, batch),
+            Event::Joined(info) => {
+                if let Some(hold) = &mut self.hold {
+                    hold.note_features(frame).map_err(Close::Unkeepable)?;
+                }
+                self.join(info, batch);
+            }
             Event::Ports { ports, last } => self.learn_ports(ports, last, batch),
             Event::PortsUnknown(problem) => self.do_without_ports(&problem, batch),
             Event::Message(header, message) => self.dispatch(header, &message, frame, batch),
@@ -531,7 +557,6 @@ impl<C: Channel> Connection<C> {
         let programs = batch.programs.iter();
         let own_tables = programs.map(|program| tables.own_table(program.stage()));
         let own_tables = own_tables.collect();
-        let version = info.version;
         let info = Arc::new(info);
         let joined = self.switch.insert(Joined {
             info: info.clone(),
@@ -563,8 +588,8 @@ impl<C: Channel> Connection<C> {
                  two switches, give them ids of their own"
             );
         }
-        // 1.0 describes the ports in the features reply; in 1.3 their descriptions are still to come.
-        if version == Version::Of10 {
+        // 1.0 describes the ports in the features reply; in 1.3, and where a session is resumed, their descriptions are still to come.
+        if !self.session.awaits_ports() {
             self.come_up(batch);
         }
     }
@@ -726,10 +751,16 @@ impl<C: Channel> Connection<C> {
         self.counters.sent.add(count);
         self.counted += bytes.len();
         self.output.extend_from_slice(&bytes);
+        if let Some(hold) = &mut self.hold {
+            hold.note_added(bytes.len());
+        }
     }
 
     /// Sends the batch's output; what the socket does not take waits here.
     pub fn flush(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
+        if self.hold.is_some() {
+            self.commit(batch)?;
+        }
         if batch.out.is_empty() {
             return Ok(());
         }
@@ -759,6 +790,9 @@ impl<C: Channel> Connection<C> {
     pub fn flush_backlog(&mut self, batch: &BatchContext) -> Result<(), Close> {
         if !self.may_write() {
             return Ok(());
+        }
+        if self.hold.is_some() {
+            self.commit_output()?;
         }
         let mut sent = 0;
         while sent < self.output.len() {
@@ -849,6 +883,9 @@ impl<C: Channel> Connection<C> {
     /// Ends the connection: logs it, removes the switch from the registry, and tells the handlers.
     pub fn close(&mut self, close: &Close, batch: &mut BatchContext) {
         self.log_end(close);
+        if let (Some(hold), Some(socket)) = (self.hold.take(), self.channel.socket()) {
+            hold.end(socket);
+        }
         let shard = &batch.network.shard(batch.shard).counters;
         shard.panics.add(matches!(close, Close::Panic(_)).into());
         let Some(switch) = &mut self.switch else {
@@ -960,5 +997,6 @@ fn deliver(handler: &mut dyn SwitchHandler, switch: &mut Switch, xid: u32, messa
     }
 }
 
+mod holding;
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,9 @@ const TICK: Duration = Duration::from_millis(250);
 
 const STOPPED: Close = Close::Asked("the controller stops");
 
+/// The peer sends nothing more.
+const GONE: epoll::EventFlags = epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP);
+
 /// The epoll data that stands for the mailbox.
 const MAILBOX: u64 = u64::MAX;
 
@@ -55,6 +58,8 @@ pub(crate) struct Shard {
     input: Vec<u8>,
     commands: Vec<Command>,
     next_tick: Instant,
+    /// Whether connections are left to the next program when it ends.
+    is_leaving: bool,
 }
 
 impl Shard {
@@ -89,15 +94,19 @@ impl Shard {
             input: vec![0; FRAGMENT_BYTES + READ_BYTES],
             commands: Vec::new(),
             next_tick: now + TICK,
+            is_leaving: false,
         })
     }
 
     /// Serves until it is told to stop, and then until switches have read what waits for them, for `drain_timeout` at most.
-    /// However it ends, it closes all its connections.
+    /// However it ends, it closes all its connections, or leaves them to the next program.
     pub fn run(mut self, drain_timeout: Duration) -> std::io::Result<()> {
         let served = contain_thread(|| {
             self.serve_all()?;
-            self.drain(drain_timeout)
+            match self.is_leaving {
+                true => Ok(()),
+                false => self.drain(drain_timeout),
+            }
         });
         self.close_all();
         served
@@ -168,6 +177,10 @@ impl Shard {
                 )
             {
                 read(connection, input, batch)?;
+                // What is missing of a message never comes.
+                if connection.awaits_rest() && ready.intersects(GONE) {
+                    return Err(Close::ByPeer);
+                }
             }
             Ok(())
         });
@@ -234,6 +247,10 @@ impl Shard {
                     }
                 }
                 Command::Stop => stop = std::ops::ControlFlow::Break(()),
+                Command::Leave => {
+                    self.is_leaving = true;
+                    stop = std::ops::ControlFlow::Break(());
+                }
             }
         }
         self.commands = commands;
@@ -291,9 +308,22 @@ impl Shard {
         let connection = &self.connections[key];
         let data = epoll::EventData::new_u64(key as u64);
         match epoll::add(&self.epoll, connection.socket(), data, interest(connection)) {
-            Ok(()) => self.serve(key, epoll::EventFlags::empty()),
+            Ok(()) => self.begin(key),
             Err(error) => self.close(key, &Close::Io(error)),
         }
+    }
+
+    /// Does what there is to do for a connection before it is ready: one of an earlier program has its switch join.
+    fn begin(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        let watched = interest(connection);
+        let batch = &mut self.batch;
+        let result = contain(|| {
+            connection.take_up(batch);
+            connection.flush(batch)
+        });
+        self.settle(key, watched, result);
+        self.serve(key, epoll::EventFlags::empty());
     }
 
     /// Gives away the connection whose load comes nearest to `share` of the shard's without exceeding it: moving more
@@ -395,12 +425,20 @@ impl Shard {
         Ok(())
     }
 
-    /// Closes all connections, also those that others have handed over meanwhile. No more come.
+    /// Closes or leaves all connections, also those that others have handed over meanwhile. No more come.
     fn close_all(&mut self) {
+        if self.is_leaving {
+            for key in self.keys() {
+                self.detach(key).leave(&mut self.batch);
+            }
+        }
         self.stop_where(|_| true);
         self.batch.network.end_shard(self.batch.shard);
         for mut connection in self.queues[self.batch.shard].take_all() {
-            connection.close(&STOPPED, &mut self.batch);
+            match self.is_leaving {
+                true => connection.leave(&mut self.batch),
+                false => connection.close(&STOPPED, &mut self.batch),
+            }
         }
     }
 
@@ -440,6 +478,9 @@ fn interest(connection: &Connection) -> epoll::EventFlags {
     } else if connection.is_kernels() {
         // What there is to read is announced by the kernel half's wake-up descriptor.
         epoll::EventFlags::RDHUP
+    } else if connection.awaits_rest() {
+        // The beginning of a message stays in the queue: what matters is that more comes, or never will.
+        epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET
     } else if connection.is_waiting() {
         epoll::EventFlags::IN | epoll::EventFlags::OUT
     } else {
@@ -454,7 +495,7 @@ fn read(
     batch: &mut BatchContext,
 ) -> Result<(), Close> {
     batch.network.shard(batch.shard).counters.reads.add(1);
-    let count = match rustix::io::read(connection.socket(), &mut buffer[FRAGMENT_BYTES..]) {
+    let count = match connection.receive(&mut buffer[FRAGMENT_BYTES..]) {
         Ok(0) => return Err(Close::ByPeer),
         Ok(count) => count,
         Err(Errno::AGAIN | Errno::INTR) => 0,
@@ -465,7 +506,7 @@ fn read(
         .shard(batch.shard)
         .counters
         .received_bytes
-        .add(count as u64);
+        .add(count.saturating_sub(connection.left()) as u64);
     if !connection.note_read(count, count < READ_BYTES, batch) {
         return Ok(());
     }
@@ -482,7 +523,10 @@ fn resume(connection: &mut Connection, batch: &mut BatchContext) -> Result<(), C
         return Ok(());
     }
     let input = connection.take_input();
-    connection.handle_input(&input, batch)?;
+    // That of a connection that is held waits in the socket's queue.
+    if !input.is_empty() {
+        connection.handle_input(&input, batch)?;
+    }
     connection.flush(batch)
 }
 

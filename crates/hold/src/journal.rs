@@ -148,6 +148,12 @@ impl From<Errno> for Damaged {
     }
 }
 
+impl From<io::Error> for Damaged {
+    fn from(error: io::Error) -> Self {
+        Self::Io(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+}
+
 /// One connection's journal.
 #[derive(Debug)]
 pub struct Journal {
@@ -214,8 +220,7 @@ impl Journal {
         let mut header = [0; HEADER_BYTES];
         read_at(&file, &mut header, HEADER_AT)?;
         let header = Header::from_bytes(&header)?;
-        let progress = Progress::of(socket)
-            .map_err(|error| Damaged::Io(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+        let progress = Progress::of(socket)?;
         let state = match progress.consumed >= header.input {
             true => header.after,
             false => header.before,

@@ -87,12 +87,11 @@ impl Program {
             let after = copy(&self.journal.file);
             write_at(&self.journal.file, &before, 0).unwrap();
             // In the order in which they are written.
+            let header = HEADER_AT as usize..OUTPUT_AT as usize;
+            let output = OUTPUT_AT as usize..after.len();
             let parts = match at_front {
-                true => vec![HEADER_AT as usize..after.len()],
-                false => vec![
-                    OUTPUT_AT as usize..after.len(),
-                    HEADER_AT as usize..OUTPUT_AT as usize,
-                ],
+                true => [header, output],
+                false => [output, header],
             };
             let mut left = written.max(HEADER_BYTES);
             for part in parts {
