@@ -1,5 +1,6 @@
 //! `urtica run`: a controller with bundled programs.
 
+use crate::hold::HoldOptions;
 use crate::log::log_to_stderr;
 use crate::status;
 use std::process::ExitCode;
@@ -17,6 +18,8 @@ pub struct RunArgs {
     /// Who answers packet-ins: the program alone, or, as far as it can, the kernel (l2 alone; needs root and Linux 6.6).
     #[arg(long, value_name = "MODE", default_value = "none")]
     offload: Offload,
+    #[command(flatten)]
+    hold: HoldOptions,
     #[command(flatten)]
     controller: Args,
     #[command(flatten)]
@@ -39,10 +42,20 @@ pub fn run(args: RunArgs) -> ExitCode {
 }
 
 fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
+    if args.hold.is_given() && args.offload == Offload::Kernel {
+        return Err(
+            "--hold and --offload kernel do not work together yet; expected one of them".into(),
+        );
+    }
     let controller = args.controller.clone().into_controller();
     let controller = match args.offload {
         Offload::Kernel => add_offloaded(controller, &args)?,
         Offload::None => apps::add_all(controller, &args.apps, &args.options)?,
+    };
+    // Last, since an earlier program stops for it.
+    let controller = match args.hold.attach()? {
+        Some(held) => controller.hold(held),
+        None => controller,
     };
     Ok(controller.run_programs()?)
 }

@@ -473,18 +473,22 @@ impl Shard {
 
 /// What to watch a connection for: back-pressure means that a switch that does not read its replies is not read from.
 fn interest(connection: &Connection) -> epoll::EventFlags {
+    use epoll::EventFlags;
     if connection.is_stalled() {
-        epoll::EventFlags::OUT
-    } else if connection.is_kernels() {
+        return EventFlags::OUT;
+    }
+    if connection.is_kernels() {
         // What there is to read is announced by the kernel half's wake-up descriptor.
-        epoll::EventFlags::RDHUP
-    } else if connection.awaits_rest() {
+        return EventFlags::RDHUP;
+    }
+    let input = match connection.awaits_rest() {
         // The beginning of a message stays in the queue: what matters is that more comes, or never will.
-        epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET
-    } else if connection.is_waiting() {
-        epoll::EventFlags::IN | epoll::EventFlags::OUT
-    } else {
-        epoll::EventFlags::IN
+        true => EventFlags::IN | EventFlags::RDHUP | EventFlags::ET,
+        false => EventFlags::IN,
+    };
+    match connection.is_waiting() {
+        true => input | EventFlags::OUT,
+        false => input,
     }
 }
 
