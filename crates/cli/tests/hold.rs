@@ -140,6 +140,8 @@ struct FakeSwitch {
     /// The number of the packet that was sent last, and of the last that was flooded.
     sent: u64,
     flooded: u64,
+    /// How long its packets are.
+    frame_len: usize,
     /// Whether only the beginning of a message has been sent, and the replies that wait for its end.
     is_cut: bool,
     replies: Vec<u8>,
@@ -158,6 +160,7 @@ impl FakeSwitch {
             received: Vec::new(),
             sent: 0,
             flooded: 0,
+            frame_len: 60,
             is_cut: false,
             replies: Vec::new(),
         };
@@ -176,11 +179,11 @@ impl FakeSwitch {
 
     fn packet(&mut self) -> Vec<u8> {
         self.sent += 1;
-        let mut frame = [0; 60];
+        let mut frame = vec![0; self.frame_len];
         frame[14..22].copy_from_slice(&self.sent.to_be_bytes());
         let packet = PacketIn {
             buffer_id: BufferId::NONE,
-            total_len: 60,
+            total_len: self.frame_len as u16,
             reason: PacketInReason::NoMatch,
             table_id: 0,
             cookie: u64::MAX,
@@ -415,6 +418,30 @@ fn a_message_that_was_cut_by_the_end_of_its_program_is_answered_by_the_next() {
         program.interrupt(&room);
         while switch.take_frame() {}
     }
+}
+
+/// What is owed to it, and what it has sent, fill all queues: its program dies with messages half sent.
+#[test]
+fn a_switch_that_does_not_read_gets_the_rest_from_the_next_program() {
+    let room = Room::new();
+    let mut program = room.start("first.log", &[]);
+    let mut switch = FakeSwitch::join(program.port().unwrap(), Version::Of10, 1);
+    // More than sockets of loopback take.
+    switch.frame_len = 1400;
+    let packets: Vec<_> = (0..20_000).flat_map(|_| switch.packet()).collect();
+    let mut socket = switch.socket.try_clone().unwrap();
+    // What it replies to the program waits until all packets are sent.
+    switch.is_cut = true;
+    thread::scope(|scope| {
+        scope.spawn(move || socket.write_all(&packets).unwrap());
+        for round in 0..4 {
+            thread::sleep(Duration::from_millis(150));
+            program.kill();
+            program = room.start(&format!("after-{round}.log"), &[]);
+        }
+        switch.settle();
+    });
+    program.interrupt(&room);
 }
 
 #[test]
