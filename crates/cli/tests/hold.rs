@@ -440,8 +440,8 @@ fn a_switch_that_does_not_read_gets_the_rest_from_the_next_program() {
             program = room.start(&format!("after-{round}.log"), &[]);
         }
         switch.settle();
+        program.interrupt(&room);
     });
-    program.interrupt(&room);
 }
 
 #[test]
