@@ -5,6 +5,7 @@ mod decode;
 mod demo;
 mod flows;
 mod generate;
+mod hold;
 mod log;
 mod net;
 mod run;
@@ -32,6 +33,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Run control programs for the switches that connect.
     Run(Box<run::RunArgs>),
+    /// Keep the connections of urtica run --hold while that is replaced; started by it where there is none.
+    Hold(hold::HoldArgs),
     /// Look into a switch, or change its flow entries, groups and meters, as ovs-ofctl does.
     Flows(flows::FlowsArgs),
     /// Tell what happens to a packet in a switch, table by table.
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo::run(args),
         Command::Run(args) => run::run(*args),
+        Command::Hold(args) => hold::run(args),
         Command::Flows(args) => flows::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Switch(args) => switch::run(args),

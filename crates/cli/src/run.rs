@@ -1,5 +1,6 @@
 //! `urtica run`: a controller with bundled programs.
 
+use crate::hold::HoldOptions;
 use crate::log::log_to_stderr;
 use crate::{service, status};
 use std::process::ExitCode;
@@ -17,6 +18,8 @@ pub struct RunArgs {
     /// Who answers packet-ins: the program, or, as far as it can, the kernel (l2 alone; needs root and Linux 6.6).
     #[arg(long, value_name = "MODE", default_value = "auto")]
     offload: Offload,
+    #[command(flatten)]
+    hold: HoldOptions,
     #[command(flatten)]
     controller: Args,
     #[command(flatten)]
@@ -41,10 +44,20 @@ pub fn run(args: RunArgs) -> ExitCode {
 }
 
 fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
+    if args.hold.is_given() && args.offload == Offload::Kernel {
+        return Err(
+            "--hold and --offload kernel do not work together yet; expected one of them".into(),
+        );
+    }
     let controller = args.controller.clone().into_controller();
     let controller = match kernel_mode(&args)? {
         Some(mode) => add_offloaded(controller, &args, mode)?,
         None => apps::add_all(controller, &args.apps, &args.options)?,
+    };
+    // Last, since an earlier program stops for it.
+    let controller = match args.hold.attach()? {
+        Some(held) => controller.hold(held),
+        None => controller,
     };
     controller.when_ready(service::ready).run_programs()?;
     Ok(())
@@ -55,6 +68,8 @@ fn kernel_mode(args: &RunArgs) -> Result<Option<Mode>, String> {
     let has_kernel_form = args.apps == ["l2"];
     match args.offload {
         Offload::None => Ok(None),
+        // A holder keeps no state of a kernel half.
+        Offload::Auto if args.hold.is_given() => Ok(None),
         Offload::Auto => Ok(has_kernel_form.then_some(Mode::Auto)),
         Offload::Kernel if has_kernel_form => Ok(Some(Mode::Kernel)),
         Offload::Kernel => Err(format!(

@@ -20,6 +20,8 @@ pub(crate) struct BatchContext {
     pub shard: usize,
     /// When the shard started.
     pub started: Instant,
+    /// Where input would go that is discarded; empty unless a holder keeps connections.
+    pub discarded: Vec<u8>,
 }
 
 impl BatchContext {
@@ -41,6 +43,7 @@ impl BatchContext {
             programs,
             shard,
             started: now,
+            discarded: Vec::new(),
         }
     }
 }

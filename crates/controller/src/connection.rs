@@ -4,6 +4,7 @@ use crate::backlog::Backlog;
 use crate::batch::BatchContext;
 use crate::counters::is_worth_logging;
 use crate::handler::PacketIns;
+use crate::hold::Hold;
 use crate::input_ring::{InputRing, RingState};
 use crate::kernel_half::{Handover, Ownership, Taken};
 use crate::mailbox::Token;
@@ -39,6 +40,8 @@ pub(crate) enum Close {
     Io(#[from] Errno),
     #[error("{0}")]
     Asked(&'static str),
+    #[error("what the next program would need of it cannot be stored: {0}")]
+    Unkeepable(Errno),
     #[error("a handler panicked: {0}")]
     Panic(String),
 }
@@ -96,6 +99,10 @@ pub(crate) struct Connection<C = OwnedFd> {
     ring: RingState,
     /// Whether the last read brought all that there was.
     is_drained: bool,
+    /// What outlives the program, where a holder keeps the connection.
+    hold: Option<Box<Hold>>,
+    /// The switch of a connection that an earlier program had, until it joins.
+    resumed: Option<SwitchInfo>,
 }
 
 /// For errors of a kernel half, which are the system's.
@@ -243,6 +250,9 @@ impl<C: Channel> Connection<C> {
     /// A read returned `count` bytes; `is_drained` if that was all there was. Returns whether there is something to handle: the
     /// kernel half wakes the shard also for what it answers itself.
     pub fn note_read(&mut self, count: usize, is_drained: bool, batch: &BatchContext) -> bool {
+        if let Some(hold) = &mut self.hold {
+            hold.begin_input(count, is_drained);
+        }
         let Some(kernel) = &mut self.kernel else {
             return true;
         };
@@ -343,8 +353,11 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// The switch is up: starts the kernel half, where there is one program and it has one.
+    /// The switch is up: starts the kernel half, where there is one program and it has one, and no holder keeps the connection.
     fn start_kernel_half(&mut self) {
+        if self.hold.is_some() {
+            return;
+        }
         let (Some(_), Some(switch)) = (self.channel.socket(), &mut self.switch) else {
             return;
         };
@@ -483,6 +496,8 @@ impl<C: Channel> Connection<C> {
             kernel: None,
             ring: RingState::Without,
             is_drained: false,
+            hold: None,
+            resumed: None,
         }
     }
 
@@ -555,7 +570,10 @@ impl<C: Channel> Connection<C> {
             self.session.note_received(batch.now);
             self.counters.received_bytes.add(handled as u64);
         }
-        self.input.extend_from_slice(rest);
+        match &mut self.hold {
+            None => self.input.extend_from_slice(rest),
+            Some(hold) => hold.note_left(rest.len()),
+        }
         result
     }
 
@@ -565,6 +583,9 @@ impl<C: Channel> Connection<C> {
         loop {
             self.handle_packet_ins(rest, batch);
             if batch.out.len() >= FLUSH_BYTES {
+                if let Some(hold) = &mut self.hold {
+                    hold.note_left(rest.len());
+                }
                 self.flush(batch)?;
                 if self.is_stalled() {
                     return Ok(());
@@ -630,7 +651,12 @@ impl<C: Channel> Connection<C> {
             .handle_frame(batch.now, frame, &mut batch.out)?
         {
             Event::Nothing => {}
-            Event::Joined(info) => self.join(info, batch),
+            Event::Joined(info) => {
+                if let Some(hold) = &mut self.hold {
+                    hold.note_features(frame).map_err(Close::Unkeepable)?;
+                }
+                self.join(info, batch);
+            }
             Event::Ports { ports, last } => self.learn_ports(ports, last, batch),
             Event::PortsUnknown(problem) => self.do_without_ports(&problem, batch),
             Event::Message(header, message) => self.dispatch(header, &message, frame, batch),
@@ -655,7 +681,6 @@ impl<C: Channel> Connection<C> {
         let programs = batch.programs.iter();
         let own_tables = programs.map(|program| tables.own_table(program.stage()));
         let own_tables = own_tables.collect();
-        let version = info.version;
         let info = Arc::new(info);
         let joined = self.switch.insert(Joined {
             info: info.clone(),
@@ -687,8 +712,8 @@ impl<C: Channel> Connection<C> {
                  two switches, give them ids of their own"
             );
         }
-        // 1.0 describes the ports in the features reply; in 1.3 their descriptions are still to come.
-        if version == Version::Of10 {
+        // 1.0 describes the ports in the features reply; in 1.3, and where a session is resumed, their descriptions are still to come.
+        if !self.session.awaits_ports() {
             self.come_up(batch);
         }
     }
@@ -850,10 +875,16 @@ impl<C: Channel> Connection<C> {
         self.counters.sent.add(count);
         self.counted += bytes.len();
         self.output.extend_from_slice(&bytes);
+        if let Some(hold) = &mut self.hold {
+            hold.note_added(bytes.len());
+        }
     }
 
     /// Sends the batch's output; what the socket does not take waits here.
     pub fn flush(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
+        if self.hold.is_some() {
+            self.commit(batch)?;
+        }
         if batch.out.is_empty() {
             return Ok(());
         }
@@ -883,6 +914,9 @@ impl<C: Channel> Connection<C> {
     pub fn flush_backlog(&mut self, batch: &BatchContext) -> Result<(), Close> {
         if !self.may_write() {
             return Ok(());
+        }
+        if self.hold.is_some() {
+            self.commit_output()?;
         }
         let mut sent = 0;
         while sent < self.output.len() {
@@ -973,6 +1007,9 @@ impl<C: Channel> Connection<C> {
     /// Ends the connection: logs it, removes the switch from the registry, and tells the handlers.
     pub fn close(&mut self, close: &Close, batch: &mut BatchContext) {
         self.log_end(close);
+        if let (Some(hold), Some(socket)) = (self.hold.take(), self.channel.socket()) {
+            hold.end(socket);
+        }
         let shard = &batch.network.shard(batch.shard).counters;
         shard.panics.add(matches!(close, Close::Panic(_)).into());
         let Some(switch) = &mut self.switch else {
@@ -1084,5 +1121,6 @@ fn deliver(handler: &mut dyn SwitchHandler, switch: &mut Switch, xid: u32, messa
     }
 }
 
+mod holding;
 #[cfg(test)]
 mod tests;

@@ -8,9 +8,11 @@ use crate::setting::SettingError;
 use crate::stage::Tables;
 use crate::xid::MAX_PROGRAMS;
 use crate::{Embedded, InputRings, Program};
+use rustix::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
-use urtica_socket::{Address, DEFAULT_PORT, Listener};
+use urtica_hold::Held;
+use urtica_socket::{Address, DEFAULT_PORT, ListenError, Listener};
 
 /// How long a stopping shard waits for switches to read what is still to be sent, unless set otherwise.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -45,6 +47,7 @@ pub struct Controller {
     pin: Option<bool>,
     session: SessionConfig,
     drain_timeout: Duration,
+    held: Option<Held>,
     programs: Vec<Arc<dyn Program>>,
     when_ready: Option<Box<dyn FnOnce() + Send>>,
     rings: Option<Arc<dyn InputRings>>,
@@ -58,6 +61,7 @@ impl Default for Controller {
             pin: None,
             session: SessionConfig::default(),
             drain_timeout: DRAIN_TIMEOUT,
+            held: None,
             programs: Vec::new(),
             when_ready: None,
             rings: None,
@@ -101,6 +105,20 @@ impl Controller {
         self
     }
 
+    /// Has listeners and connections outlive this program: a holder keeps them when it is killed or [leaves](Running::leave), and
+    /// the next program that is given the same holder takes them over. `held` is what [`attach`](crate::attach) returns.
+    ///
+    /// A connection that is taken over says no hello. Handlers are made anew, and their [`switch_up`](crate::SwitchHandler::switch_up) is
+    /// called once the switch has told its ports; packet-ins may come before. What the handlers before had answered, the
+    /// switch gets, once; what they had not, the new ones are asked. What a program sends through a
+    /// [`Network`] may be lost or, where handlers are asked again, be sent twice.
+    ///
+    /// Only connections over TCP are kept. Handlers' kernel halves are not started for them.
+    pub fn hold(mut self, held: Held) -> Self {
+        self.held = Some(held);
+        self
+    }
+
     /// Runs this program too. Programs see each message by [stage](Program::stage), and within a stage in the order in
     /// which they are added.
     pub fn program(mut self, program: impl Program + 'static) -> Self {
@@ -122,7 +140,8 @@ impl Controller {
         self
     }
 
-    /// Runs the programs given so far and this one until SIGINT or SIGTERM, then stops in order.
+    /// Runs the programs given so far and this one until SIGINT or SIGTERM, then stops in order; see
+    /// [`Controller::run_programs`].
     ///
     /// # Errors
     /// [`Error`] where it cannot start, or ended by itself.
@@ -130,7 +149,9 @@ impl Controller {
         self.program(program).run_programs()
     }
 
-    /// Runs the programs given so far until SIGINT or SIGTERM, then stops in order.
+    /// Runs the programs given so far until SIGINT or SIGTERM, then stops in order. With a holder ([`Controller::hold`]), SIGTERM has
+    /// it leave the connections for the next program, as when another program takes them over; after SIGINT they are closed, and
+    /// the holder ends.
     ///
     /// # Errors
     /// [`Error`] where it cannot start, or ended by itself.
@@ -141,10 +162,14 @@ impl Controller {
         let running = self.start()?;
         let waiting = signals.handle();
         running.on_failure(move || waiting.close());
-        if let Some(signal) = signals.forever().next() {
+        let signal = signals.forever().next();
+        if let Some(signal) = signal {
             tracing::info!(signal, "stopping");
         }
-        running.stop()
+        match signal {
+            Some(SIGTERM) => running.leave(),
+            _ => running.stop(),
+        }
     }
 
     /// Starts, and returns at once. The controller is at work until the value is [stopped](Running::stop) or dropped.
@@ -166,6 +191,7 @@ impl Controller {
         let tables = tables_of(&programs);
         let running = Running::start(Plan {
             listeners: self.bind()?,
+            held: self.held,
             cores: (0..shards).map(core).collect(),
             session: self.session.for_tables(tables),
             drain_timeout: self.drain_timeout,
@@ -218,18 +244,44 @@ impl Controller {
         Ok(programs.try_for_each(|program| program.check())?)
     }
 
-    fn bind(&self) -> Result<Vec<Listener>, Error> {
+    fn bind(&mut self) -> Result<Vec<Listener>, Error> {
         let default = [DEFAULT_PORT, OLD_PORT].map(|port| Address::PassiveTcp { host: None, port });
         let addresses = if self.listen.is_empty() {
             &default[..]
         } else {
             &self.listen
         };
-        addresses
-            .iter()
-            .map(|address| Listener::bind(address).map_err(Error::from))
-            .collect()
+        let held = &mut self.held;
+        let listen = |address| match held {
+            None => Listener::bind(address),
+            Some(held) => listen_on(held, address),
+        };
+        let listeners = addresses.iter().map(listen).collect::<Result<_, _>>()?;
+        if let Some(held) = held {
+            // Those that nobody asks for any more.
+            let others = held.listeners.drain(..);
+            others.for_each(|listener| held.link.forget(listener.id));
+        }
+        Ok(listeners)
     }
+}
+
+/// Listens at this address with the socket that an earlier program had for it, or with one that the holder keeps from now on.
+fn listen_on(held: &mut Held, address: &Address) -> Result<Listener, ListenError> {
+    let label = address.to_string();
+    let mut kept = held.listeners.iter();
+    if let Some(index) = kept.position(|kept| kept.label == label) {
+        let kept = held.listeners.swap_remove(index);
+        if let Ok(listener) = Listener::from_socket(address, kept.socket) {
+            return Ok(listener);
+        }
+        held.link.forget(kept.id);
+    }
+    let listener = Listener::bind(address)?;
+    if let Err(error) = held.link.keep_listener(label, listener.as_fd()) {
+        tracing::warn!(%address, %error, "the holder cannot keep a listening socket; it ends with this program");
+    }
+    Ok(listener)
 }
 
 fn tables_of(programs: &[Arc<dyn Program>]) -> Tables {

@@ -341,7 +341,7 @@ impl Embedded {
                     self.settle(token, Err(Close::Asked(reason)), ended);
                 }
                 // For controllers with several shards.
-                Command::Adopt | Command::Give { .. } | Command::Stop => {}
+                Command::Adopt | Command::Give { .. } | Command::Stop | Command::Leave => {}
             }
         }
         self.commands = commands;

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Close { token: Token, reason: &'static str },
     /// Flush and close all connections, and end.
     Stop,
+    /// Leave all connections that a holder keeps to the next program, close the others, and end.
+    Leave,
 }
 
 /// A shard's mailbox.

@@ -14,6 +14,7 @@ use crate::{Background, BackgroundCounters, InputRings, Program};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use urtica_hold::Held;
 use urtica_socket::{Address, Listener};
 
 /// A controller at work: see [`Controller::start`](crate::Controller::start).
@@ -31,6 +32,8 @@ pub struct Running {
 /// What a controller is started with.
 pub(crate) struct Plan {
     pub listeners: Vec<Listener>,
+    /// What keeps connections when this program ends, and has kept some.
+    pub held: Option<Held>,
     /// For each shard, the core that it is pinned to, if it is.
     pub cores: Vec<Option<usize>>,
     pub session: SessionConfig,
@@ -92,7 +95,8 @@ impl Running {
     }
 
     /// Calls `callback`, on any thread, when the controller stops by itself, or at once where it has: see
-    /// [`Running::failure`].
+    /// [`Running::failure`]. Where there is none, another program takes over the connections
+    /// ([`Controller::hold`](crate::Controller::hold)).
     pub fn on_failure(&self, callback: impl FnOnce() + Send + 'static) {
         self.watch.on_failure(callback);
     }
@@ -108,6 +112,16 @@ impl Running {
     pub fn stop(mut self) -> Result<(), Error> {
         self.end();
         self.watch.failure().map_or(Ok(()), Err)
+    }
+
+    /// Stops as [`Running::stop`] does, and leaves listeners and connections with the holder, for the next program:
+    /// see [`Controller::hold`](crate::Controller::hold). Switches do not notice. Without a holder it closes them.
+    ///
+    /// # Errors
+    /// As [`Running::stop`].
+    pub fn leave(self) -> Result<(), Error> {
+        self.watch.set_leaving();
+        self.stop()
     }
 
     /// Does nothing where it was done before.
@@ -161,9 +175,12 @@ fn spawn_threads(
         let thread = watch.spawn(format!("shard-{index}"), run);
         threads.push(thread.map_err(Error::io("start a shard"))?);
     }
-    let supervisor = Supervisor::new(network.clone(), queues, plan.listeners, plan.session);
+    let mut supervisor = Supervisor::new(network.clone(), queues, plan.listeners, plan.session);
+    if let Some(held) = plan.held {
+        supervisor.take_over(held.link, held.connections);
+    }
     let known = Arc::clone(watch);
-    let run = move || supervisor.run(known.stop_event());
+    let run = move || supervisor.run(&known);
     let thread = watch.spawn("supervisor".into(), run);
     threads.push(thread.map_err(Error::io("start the supervisor"))?);
     Ok(threads)

@@ -16,6 +16,7 @@ use crate::SwitchInfo;
 use crate::setting::{SettingError, expect_time};
 use crate::stage::Tables;
 use crate::xid::{Origin, Xids};
+pub(crate) use resumption::Unusable;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use table_misses::TableMisses;
@@ -275,6 +276,11 @@ impl Session {
         }
     }
 
+    /// Whether the ports of a switch that has joined are still to come.
+    pub(crate) fn awaits_ports(&self) -> bool {
+        self.awaits_ports
+    }
+
     /// The peer's name for logs.
     pub fn peer(&self) -> &str {
         &self.peer
@@ -413,10 +419,14 @@ impl Session {
                 ours,
             });
         };
+        self.ask_for_features(version, out);
+        Ok(Event::Nothing)
+    }
+
+    fn ask_for_features(&mut self, version: Version, out: &mut Vec<u8>) {
         self.phase = Phase::Features(version);
         self.features_xid = self.write(version, &Message::FeaturesRequest, out);
         self.write_configuration(version, out);
-        Ok(Event::Nothing)
     }
 
     fn handle_features<'a>(
@@ -489,6 +499,10 @@ impl Session {
                     }
                     _ => Ok(Event::Nothing),
                 }
+            }
+            // What a resumed session asks a 1.0 switch for its ports by.
+            Message::FeaturesReply(features) if self.port_desc_xid == Some(header.xid) => {
+                Ok(self.learn_ports(features.ports.iter().collect(), true))
             }
             Message::Error(error) if self.port_desc_xid == Some(header.xid) => {
                 self.port_desc_xid = None;
@@ -696,6 +710,7 @@ fn is_for_switches(message: &Message) -> bool {
     )
 }
 
+mod resumption;
 mod table_misses;
 #[cfg(test)]
 mod tests;

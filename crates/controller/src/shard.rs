@@ -42,6 +42,9 @@ const TICK: Duration = Duration::from_millis(250);
 
 const STOPPED: Close = Close::Asked("the controller stops");
 
+/// The peer sends nothing more.
+const GONE: epoll::EventFlags = epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP);
+
 /// The epoll data that stands for the mailbox.
 const MAILBOX: u64 = u64::MAX;
 
@@ -61,6 +64,8 @@ pub(crate) struct Shard {
     next_tick: Instant,
     /// Where input comes from before it comes from sockets, where there is one.
     ring: Option<Box<dyn InputRing>>,
+    /// Whether connections are left to the next program when it ends.
+    is_leaving: bool,
 }
 
 impl Shard {
@@ -96,6 +101,7 @@ impl Shard {
             commands: Vec::new(),
             next_tick: now + TICK,
             ring: None,
+            is_leaving: false,
         })
     }
 
@@ -108,11 +114,14 @@ impl Shard {
     }
 
     /// Serves until it is told to stop, and then until switches have read what waits for them, for `drain_timeout` at most.
-    /// However it ends, it closes all its connections.
+    /// However it ends, it closes all its connections, or leaves them to the next program.
     pub fn run(mut self, drain_timeout: Duration) -> std::io::Result<()> {
         let served = contain_thread(|| {
             self.serve_all()?;
-            self.drain(drain_timeout)
+            match self.is_leaving {
+                true => Ok(()),
+                false => self.drain(drain_timeout),
+            }
         });
         self.close_all();
         served
@@ -217,6 +226,10 @@ impl Shard {
             }
             if !connection.is_stalled() && ready.intersects(readable(connection)) {
                 read(connection, input, batch)?;
+                // What is missing of a message never comes.
+                if connection.awaits_rest() && ready.intersects(GONE) {
+                    return Err(Close::ByPeer);
+                }
             }
             Ok(())
         });
@@ -286,6 +299,10 @@ impl Shard {
                     }
                 }
                 Command::Stop => stop = std::ops::ControlFlow::Break(()),
+                Command::Leave => {
+                    self.is_leaving = true;
+                    stop = std::ops::ControlFlow::Break(());
+                }
             }
         }
         self.commands = commands;
@@ -343,9 +360,22 @@ impl Shard {
         let connection = &self.connections[key];
         let data = epoll::EventData::new_u64(key as u64);
         match epoll::add(&self.epoll, connection.socket(), data, interest(connection)) {
-            Ok(()) => self.serve(key, epoll::EventFlags::empty()),
+            Ok(()) => self.begin(key),
             Err(error) => self.close(key, &Close::Io(error)),
         }
+    }
+
+    /// Does what there is to do for a connection before it is ready: one of an earlier program has its switch join.
+    fn begin(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        let watched = interest(connection);
+        let batch = &mut self.batch;
+        let result = contain(|| {
+            connection.take_up(batch);
+            connection.flush(batch)
+        });
+        self.settle(key, watched, result);
+        self.serve(key, epoll::EventFlags::empty());
     }
 
     /// Gives away the connection whose load comes nearest to `share` of the shard's without exceeding it: moving more
@@ -452,12 +482,20 @@ impl Shard {
         Ok(())
     }
 
-    /// Closes all connections, also those that others have handed over meanwhile. No more come.
+    /// Closes or leaves all connections, also those that others have handed over meanwhile. No more come.
     fn close_all(&mut self) {
+        if self.is_leaving {
+            for key in self.keys() {
+                self.detach(key).leave(&mut self.batch);
+            }
+        }
         self.stop_where(|_| true);
         self.batch.network.end_shard(self.batch.shard);
         for mut connection in self.queues[self.batch.shard].take_all() {
-            connection.close(&STOPPED, &mut self.batch);
+            match self.is_leaving {
+                true => connection.leave(&mut self.batch),
+                false => connection.close(&STOPPED, &mut self.batch),
+            }
         }
     }
 
@@ -492,17 +530,24 @@ impl Shard {
 
 /// What to watch a connection for: back-pressure means that a switch that does not read its replies is not read from.
 fn interest(connection: &Connection) -> epoll::EventFlags {
+    use epoll::EventFlags;
     if connection.is_stalled() {
-        epoll::EventFlags::OUT
-    } else if connection.is_rings() && connection.is_waiting() {
-        epoll::EventFlags::RDHUP | epoll::EventFlags::OUT
-    } else if connection.is_kernels() || connection.is_rings() {
-        // What there is to read is announced by the kernel half's wake-up descriptor, or in the ring.
-        epoll::EventFlags::RDHUP
-    } else if connection.is_waiting() {
-        epoll::EventFlags::IN | epoll::EventFlags::OUT
-    } else {
-        epoll::EventFlags::IN
+        return EventFlags::OUT;
+    }
+    if connection.is_kernels() {
+        // What there is to read is announced by the kernel half's wake-up descriptor.
+        return EventFlags::RDHUP;
+    }
+    let input = match connection.awaits_rest() {
+        // What there is to read is announced in the ring.
+        _ if connection.is_rings() => EventFlags::RDHUP,
+        // The beginning of a message stays in the queue: what matters is that more comes, or never will.
+        true => EventFlags::IN | EventFlags::RDHUP | EventFlags::ET,
+        false => EventFlags::IN,
+    };
+    match connection.is_waiting() {
+        true => input | EventFlags::OUT,
+        false => input,
     }
 }
 
@@ -527,7 +572,7 @@ fn read(
         // The switch has closed its end: nobody may have told yet that something was passed before.
         connection.take_back_from_ring(batch);
     }
-    let count = match rustix::io::read(connection.socket(), &mut buffer[FRAGMENT_BYTES..]) {
+    let count = match connection.receive(&mut buffer[FRAGMENT_BYTES..]) {
         Ok(0) => return Err(Close::ByPeer),
         Ok(count) => count,
         Err(Errno::AGAIN | Errno::INTR) => 0,
@@ -538,7 +583,7 @@ fn read(
         .shard(batch.shard)
         .counters
         .received_bytes
-        .add(count as u64);
+        .add(count.saturating_sub(connection.left()) as u64);
     connection.note_read_beside_ring(count, count < READ_BYTES);
     if !connection.note_read(count, count < READ_BYTES, batch) {
         return Ok(());
@@ -556,7 +601,10 @@ fn resume(connection: &mut Connection, batch: &mut BatchContext) -> Result<(), C
         return Ok(());
     }
     let input = connection.take_input();
-    connection.handle_input(&input, batch)?;
+    // That of a connection that is held waits in the socket's queue.
+    if !input.is_empty() {
+        connection.handle_input(&input, batch)?;
+    }
     connection.flush(batch)
 }
 

@@ -5,11 +5,14 @@ use crate::connection_queue::ConnectionQueue;
 use crate::mailbox::{Command, Token};
 use crate::network::Network;
 use crate::session::SessionConfig;
+use crate::watch::Watch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::BorrowedFd;
+use rustix::fd::AsFd;
+use rustix::net::{Shutdown, shutdown};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use urtica_hold::{HeldConnection, Link, Notice};
 use urtica_socket::Listener;
 
 /// How often load is compared.
@@ -27,6 +30,8 @@ pub(crate) struct Supervisor {
     queues: Arc<[ConnectionQueue]>,
     listeners: Vec<Listener>,
     session: SessionConfig,
+    /// What has connections outlive this program.
+    holder: Option<Arc<Link>>,
     /// How long each shard had been busy when load was last compared, in nanoseconds.
     busy_before: Vec<u64>,
     next_balance: Instant,
@@ -49,6 +54,7 @@ impl Supervisor {
             queues,
             listeners,
             session,
+            holder: None,
             busy_before,
             next_balance,
             paused_until: None,
@@ -56,9 +62,45 @@ impl Supervisor {
         }
     }
 
-    /// Runs until `stop` becomes readable; then closes the listeners and tells the shards to end.
-    pub fn run(mut self, stop: BorrowedFd) -> io::Result<()> {
-        while !self.wait(stop)? {
+    /// Has this holder keep what is accepted, and takes over what it has kept for an earlier program.
+    pub fn take_over(&mut self, holder: Link, connections: Vec<HeldConnection>) {
+        let holder = Arc::new(holder);
+        let count = connections.len();
+        let taken = connections.into_iter();
+        let taken = taken.filter(|held| self.resume(held, &holder)).count();
+        if count > 0 {
+            tracing::info!(
+                taken,
+                closed = count - taken,
+                "took over the connections of an earlier program"
+            );
+        }
+        self.holder = Some(holder);
+    }
+
+    /// Takes over a connection of an earlier program. Returns whether it could; it is closed otherwise.
+    fn resume(&mut self, held: &HeldConnection, holder: &Arc<Link>) -> bool {
+        self.last_token += 1;
+        let (token, config) = (self.last_token, self.session.clone());
+        match Connection::resume(held, holder, token, config, Instant::now()) {
+            Ok(connection) => {
+                self.pass_on(connection);
+                true
+            }
+            Err(reason) => {
+                urtica_log::warn!(about: "taking over", peer = held.label, %reason, "a connection of an earlier program cannot be used and is closed; its switch connects anew");
+                // Fails only where the peer was faster.
+                let _ = shutdown(&held.socket, Shutdown::Both);
+                holder.forget(held.id);
+                false
+            }
+        }
+    }
+
+    /// Runs until the controller is to stop; then closes the listeners, or leaves them, and tells the shards to end.
+    pub fn run(mut self, watch: &Watch) -> io::Result<()> {
+        while !self.wait(watch)? {
+            self.heed_holder(watch);
             for index in 0..self.listening(Instant::now()).len() {
                 self.accept_all(index);
             }
@@ -66,12 +108,46 @@ impl Supervisor {
                 self.balance();
             }
         }
-        drop(std::mem::take(&mut self.listeners));
+        let is_leaving = watch.is_leaving() && self.holder.is_some();
+        for listener in self.listeners.drain(..) {
+            match is_leaving {
+                true => listener.leave(),
+                false => drop(listener),
+            }
+        }
         for shard in self.network.shards() {
+            let command = match is_leaving {
+                true => Command::Leave,
+                false => Command::Stop,
+            };
             // Fails only where the shard has ended already.
-            let _ = shard.mailbox.push(Command::Stop);
+            let _ = shard.mailbox.push(command);
+        }
+        if let Some(holder) = self.holder.filter(|_| !is_leaving) {
+            holder.end();
         }
         Ok(())
+    }
+
+    /// Does as the holder says.
+    fn heed_holder(&mut self, watch: &Watch) {
+        let Some(holder) = &self.holder else {
+            return;
+        };
+        holder.flush();
+        match holder.next_notice() {
+            None => {}
+            Some(Notice::LetGo) => {
+                tracing::info!("another program takes over the connections; stopping");
+                watch.give_way();
+            }
+            Some(Notice::Gone) => {
+                tracing::error!(
+                    "the holder has ended: connections do not outlive this program any more; restart it to have them held again"
+                );
+                self.holder = None;
+            }
+        }
     }
 
     /// The listeners to accept connections from: none during a pause.
@@ -88,15 +164,18 @@ impl Supervisor {
         paused_until.map_or(self.next_balance, |until| until.min(self.next_balance))
     }
 
-    /// Waits for a connection, for the next time-out, or for `stop`; returns `true` for the last.
-    fn wait(&self, stop: BorrowedFd) -> io::Result<bool> {
+    /// Waits for a connection, for the next time-out, for the holder, or until the controller is to stop; returns `true` for the last.
+    fn wait(&self, watch: &Watch) -> io::Result<bool> {
         let now = Instant::now();
         let timeout = self.next_timeout(now).saturating_duration_since(now);
         let timeout = Timespec {
             tv_sec: timeout.as_secs() as i64,
             tv_nsec: i64::from(timeout.subsec_nanos()),
         };
+        let stop = watch.stop_event();
         let mut fds = vec![PollFd::from_borrowed_fd(stop, PollFlags::IN)];
+        let holder = self.holder.iter();
+        fds.extend(holder.map(|holder| PollFd::from_borrowed_fd(holder.as_fd(), PollFlags::IN)));
         let listening = self.listening(now).iter();
         fds.extend(listening.map(|listener| PollFd::new(listener, PollFlags::IN)));
         match poll(&mut fds, Some(&timeout)) {
@@ -113,20 +192,28 @@ impl Supervisor {
                 Err(error) => return self.note_refusal(&error, Instant::now()),
             };
             self.last_token += 1;
-            let connection = Connection::new(
+            let mut connection = Connection::new(
                 socket,
                 peer,
                 self.last_token,
                 self.session.clone(),
                 Instant::now(),
             );
-            let shard = self.next_shard();
-            let mailbox = &self.network.shard(shard).mailbox;
-            // Fails only where the shard has ended, and drops the connection: the controller stops.
-            let _ = self.queues[shard].put(Box::new(connection), || {
-                mailbox.push(Command::Adopt).is_ok()
-            });
+            if let Some(holder) = &self.holder {
+                hold(&mut connection, holder);
+            }
+            self.pass_on(connection);
         }
+    }
+
+    /// Gives a connection to the next shard.
+    fn pass_on(&self, connection: Connection) {
+        let shard = self.next_shard();
+        let mailbox = &self.network.shard(shard).mailbox;
+        // Fails only where the shard has ended, and drops the connection: the controller stops.
+        let _ = self.queues[shard].put(Box::new(connection), || {
+            mailbox.push(Command::Adopt).is_ok()
+        });
     }
 
     /// Round robin: load is balanced later, when it shows.
@@ -161,6 +248,13 @@ impl Supervisor {
             _ => urtica_log::error!(about: "accepting", %error, "cannot accept a connection"),
         }
         self.paused_until = Some(now + EXHAUSTED_PAUSE);
+    }
+}
+
+/// Has the holder keep a connection, where that can be.
+fn hold(connection: &mut Connection, holder: &Arc<Link>) {
+    if let Err(error) = connection.hold(holder) {
+        urtica_log::warn!(about: "holding", peer = connection.name(), %error, "a connection is not held, and ends with this program: only those over TCP can be");
     }
 }
 

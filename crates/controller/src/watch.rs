@@ -17,6 +17,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// The threads of one controller.
@@ -26,6 +27,8 @@ pub(crate) struct Watch {
     network: Network,
     /// Becomes readable when the controller is to stop.
     stop: OwnedFd,
+    /// Whether connections are to be left to the next program then.
+    is_leaving: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -33,7 +36,7 @@ pub(crate) struct Watch {
 struct State {
     /// The first that ended.
     failure: Option<Failure>,
-    /// Called with the first failure.
+    /// Called with the first failure, or when another program takes over.
     callbacks: Vec<Box<dyn FnOnce() + Send>>,
 }
 
@@ -48,6 +51,7 @@ impl Watch {
         Ok(Arc::new(Self {
             network,
             stop: eventfd(0, EventfdFlags::CLOEXEC)?,
+            is_leaving: AtomicBool::new(false),
             state: Mutex::default(),
         }))
     }
@@ -77,6 +81,24 @@ impl Watch {
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
     }
 
+    /// Has connections be left to the next program when the controller stops.
+    pub fn set_leaving(&self) {
+        self.is_leaving.store(true, Ordering::Release);
+    }
+
+    /// Whether connections are to be left to the next program.
+    pub fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Acquire)
+    }
+
+    /// Another program takes over: the threads end, and whoever runs the controller is told.
+    pub fn give_way(&self) {
+        self.set_leaving();
+        let callbacks = std::mem::take(&mut self.lock().callbacks);
+        self.stop();
+        callbacks.into_iter().for_each(|callback| callback());
+    }
+
     /// Tells the threads to end where there may be no supervisor, which tells the shards.
     pub fn stop_all(&self) {
         self.stop();
@@ -95,7 +117,7 @@ impl Watch {
     /// Calls `callback` when the controller stops by itself; at once where it has.
     pub fn on_failure(&self, callback: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
-        if state.failure.is_none() {
+        if state.failure.is_none() && !self.is_leaving() {
             return state.callbacks.push(Box::new(callback));
         }
         drop(state);

@@ -79,6 +79,30 @@ impl Listener {
         })
     }
 
+    /// A socket that listens already, as another program made it for this passive address.
+    ///
+    /// # Errors
+    /// Where it does not listen.
+    pub fn from_socket(address: &Address, socket: OwnedFd) -> io::Result<Self> {
+        let socket = Socket::from(socket);
+        if !socket.is_listener()? {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(match address {
+            Address::PassiveUnix(path) => Self {
+                socket,
+                address: address.clone(),
+                file: Some(path.clone()),
+            },
+            _ => listening_at(address, socket)?,
+        })
+    }
+
+    /// Stops listening, where others have the same socket and go on: the file of a Unix socket stays.
+    pub fn leave(mut self) {
+        self.file = None;
+    }
+
     /// Where it listens; with the port that the system chose where 0 was asked for.
     pub fn address(&self) -> &Address {
         &self.address
@@ -126,6 +150,11 @@ fn bind_tcp(address: &Address) -> io::Result<Listener> {
     )?;
     socket.set_reuse_address(true)?;
     listen(&socket, &local.into())?;
+    listening_at(address, socket)
+}
+
+/// A listener at this address of TCP, with the port that the system chose.
+fn listening_at(address: &Address, socket: Socket) -> io::Result<Listener> {
     let port = socket
         .local_addr()?
         .as_socket()

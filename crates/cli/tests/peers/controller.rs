@@ -91,6 +91,12 @@ impl Controller {
         assert!(answered, "expected answers in the kernel:\n{log}");
     }
 
+    /// Ends it by this signal, and waits until it has ended, however it does.
+    pub fn end_by(&mut self, signal: Signal) {
+        let ended = self.daemon.stop(signal);
+        assert!(ended.is_some(), "the controller ends after {signal:?}");
+    }
+
     /// Ends it, and returns what it has logged.
     fn interrupt_and_read(mut self) -> String {
         let status = self

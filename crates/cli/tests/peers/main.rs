@@ -12,6 +12,7 @@ mod controller;
 mod figures;
 mod firewall;
 mod flows;
+mod hold;
 mod l2;
 mod mininet;
 mod namespace;

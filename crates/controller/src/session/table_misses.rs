@@ -49,6 +49,11 @@ impl TableMisses {
         Some(table_id)
     }
 
+    /// Whether none was refused that is still to be sent again.
+    pub fn is_settled(&self) -> bool {
+        self.refused.is_empty()
+    }
+
     /// Removes and returns the tables whose entries are to be sent again now.
     pub fn take_due(&mut self, now: Instant) -> BTreeSet<u8> {
         if self.refused.is_empty() {

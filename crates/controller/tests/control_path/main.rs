@@ -7,6 +7,7 @@ mod balance;
 mod embedded;
 mod forwarding;
 mod handlers;
+mod holding;
 mod in_memory;
 mod listening;
 mod network;

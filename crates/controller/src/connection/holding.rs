@@ -1,0 +1,124 @@
+//! Connections that outlive their program: how one is kept, left, and taken up by the next.
+//!
+//! What a handler's reply is to a message, the journal has before the message counts as handled: see [`urtica_hold`].
+
+use super::{Channel, Close, Connection};
+use crate::batch::BatchContext;
+use crate::hold::Hold;
+use crate::mailbox::Token;
+use crate::session::{Session, SessionConfig, Unusable};
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use std::sync::Arc;
+use std::time::Instant;
+use urtica_hold::{Damaged, HeldConnection, Journal, Link};
+
+/// Why a connection ends for a program that leaves it to the next.
+const LEFT: Close = Close::Asked("it is left to the next program");
+
+/// Why a connection of an earlier program cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) enum Unresumable {
+    Damaged(#[from] Damaged),
+    Session(#[from] Unusable),
+}
+
+impl Connection {
+    /// Has the holder keep the connection, which was just accepted.
+    ///
+    /// # Errors
+    /// Where it cannot be kept; it can be used all the same.
+    pub fn hold(&mut self, link: &Arc<Link>) -> std::io::Result<()> {
+        let hold = Hold::begin(link, self.channel.as_fd(), self.session.peer())?;
+        self.hold = Some(Box::new(hold));
+        Ok(())
+    }
+
+    /// Goes on with a connection of an earlier program. [`Connection::take_up`] comes next, on its shard.
+    ///
+    /// # Errors
+    /// Where what is kept of it is damaged, or its session is not possible here; it is to be closed then.
+    pub fn resume(
+        held: &HeldConnection,
+        link: &Arc<Link>,
+        token: Token,
+        config: SessionConfig,
+        now: Instant,
+    ) -> Result<Self, Unresumable> {
+        let file = held.journal.try_clone().map_err(Damaged::from)?;
+        let recovered = Journal::recover(file, held.socket.as_fd())?;
+        let socket = held.socket.try_clone().map_err(Damaged::from)?;
+        let mut asked = Vec::new();
+        let kept = (recovered.word, &recovered.record[..]);
+        let peer = held.label.clone();
+        let (session, resumed) = Session::resume(config.clone(), peer, now, kept, &mut asked)?;
+        let mut connection = Self::new(socket, held.label.clone(), token, config, now);
+        let unnoted = asked.len();
+        connection.session = session;
+        connection.resumed = resumed;
+        connection.output = [recovered.unsent, asked].concat();
+        let hold = Hold::resume(recovered.journal, Arc::clone(link), held.id, unnoted);
+        connection.hold = Some(Box::new(hold));
+        Ok(connection)
+    }
+
+    /// Has the switch of a connection that an earlier program had join, before anything that it has sent is handled.
+    pub fn take_up(&mut self, batch: &mut BatchContext) {
+        if let Some(info) = self.resumed.take() {
+            self.join(info, batch);
+        }
+    }
+
+    /// Reads what has come; where a holder keeps the connection, looks at it, so that it stays until it is handled.
+    pub fn receive(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
+        match &self.hold {
+            None => rustix::io::read(self.socket(), buffer),
+            Some(_) => Hold::look(self.socket(), buffer),
+        }
+    }
+
+    /// Ends it for this program, and leaves it to the next, where a holder keeps it.
+    pub fn leave(&mut self, batch: &mut BatchContext) {
+        match self.commit_output() {
+            Ok(()) => self.hold = None,
+            Err(close) => return self.close(&close, batch),
+        }
+        self.close(&LEFT, batch);
+    }
+}
+
+impl<C: Channel> Connection<C> {
+    /// How many of the bytes that the next read brings were there before.
+    pub fn left(&self) -> usize {
+        self.hold.as_ref().map_or(0, |hold| hold.left())
+    }
+
+    /// Whether there is the beginning of a message in the socket's queue, and nothing to do until more comes.
+    pub fn awaits_rest(&self) -> bool {
+        let awaits = self.hold.as_ref().is_some_and(|hold| hold.awaits_rest());
+        awaits && !self.is_stalled()
+    }
+
+    /// Has the journal have all that is to be sent, before it is: the replies in `batch.out` with what they answer, and what came
+    /// through the mailbox.
+    #[cold] // so that connections that nobody keeps pay a comparison
+    pub(super) fn commit(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
+        let (Some(hold), Some(socket)) = (&mut self.hold, self.channel.socket()) else {
+            return Ok(());
+        };
+        let (replies, word) = (&batch.out, self.session.to_word());
+        hold.commit(socket, &self.output, replies, word, &mut batch.discarded)
+            .map_err(Close::Unkeepable)
+    }
+
+    /// The same for what came through the mailbox alone.
+    #[cold]
+    pub(super) fn commit_output(&mut self) -> Result<(), Close> {
+        let Some(hold) = &mut self.hold else {
+            return Ok(());
+        };
+        hold.note_output(&self.output, self.session.to_word())
+            .map_err(Close::Unkeepable)
+    }
+}

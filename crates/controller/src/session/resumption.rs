@@ -1,0 +1,102 @@
+//! A session that outlives its program: what is kept of it in a word, and how the next program goes on.
+//!
+//! The next program says no hello, and takes the switch's identity from the features reply that is kept, so that the switch's
+//! packet-ins are answered at once. It asks for the ports again: what became of them meanwhile nobody knows.
+
+use super::{Phase, Session, SessionConfig};
+use crate::{Ports, SwitchInfo};
+use std::time::Instant;
+use urtica_wire::{Message, Version};
+
+/// Where in the word the counter of the last xid ends, and what follows it: the phase, the version, and how many tables have
+/// table-miss entries, a byte each.
+const XID_BITS: u32 = 32;
+
+/// Why a session cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unusable {
+    #[error("it speaks OpenFlow {0}, which is not enabled here")]
+    Version(Version),
+    #[error("what is kept of its session makes no sense")]
+    Nonsense,
+}
+
+impl Session {
+    /// What is kept of it.
+    pub(crate) fn to_word(&self) -> u64 {
+        let (phase, version) = match self.phase {
+            Phase::New => (0, 0),
+            Phase::Hello => (1, 0),
+            Phase::Features(version) => (2, version.to_wire()),
+            Phase::Up(version) => (3, version.to_wire()),
+        };
+        let bytes = [phase, version, self.tables_with_misses(), 0];
+        u64::from(self.xids.last()) | u64::from(u32::from_le_bytes(bytes)) << XID_BITS
+    }
+
+    fn tables_with_misses(&self) -> u8 {
+        match self.config.table_miss && self.table_misses.is_settled() {
+            true => self.config.tables,
+            false => 0,
+        }
+    }
+
+    /// Goes on with the session of which this word was kept, and, where its switch had joined, this features reply. Writes to
+    /// `out` what asks for the rest. Returns the switch, without ports, where it had joined.
+    pub(crate) fn resume(
+        config: SessionConfig,
+        peer: String,
+        now: Instant,
+        kept: (u64, &[u8]),
+        out: &mut Vec<u8>,
+    ) -> Result<(Self, Option<SwitchInfo>), Unusable> {
+        let (word, features) = kept;
+        let mut session = Self::new(config, peer, now);
+        session.xids.go_on_after(word as u32);
+        let [phase, version, tables, _] = ((word >> XID_BITS) as u32).to_le_bytes();
+        match phase {
+            0 => return Ok((session, None)),
+            1 => {
+                session.phase = Phase::Hello;
+                return Ok((session, None));
+            }
+            2 | 3 => {}
+            _ => return Err(Unusable::Nonsense),
+        }
+        let version = Version::from_wire(version).map_err(|_| Unusable::Nonsense)?;
+        if !session.config.versions.contains(&version) {
+            return Err(Unusable::Version(version));
+        }
+        if phase == 2 {
+            session.ask_for_features(version, out);
+            return Ok((session, None));
+        }
+        let Ok((_, Message::FeaturesReply(features))) = Message::decode(features) else {
+            return Err(Unusable::Nonsense);
+        };
+        session.phase = Phase::Up(version);
+        session.ask_for_rest(version, features.n_tables, tables, out);
+        let mut info = SwitchInfo::new(version, session.peer.clone(), &features);
+        info.ports = Ports::default();
+        Ok((session, Some(info)))
+    }
+
+    /// Asks a switch that had joined for its ports, and adds table-miss entries where the last program had others.
+    fn ask_for_rest(&mut self, version: Version, n_tables: u8, tables: u8, out: &mut Vec<u8>) {
+        self.awaits_ports = true;
+        match version {
+            Version::Of10 => {
+                self.port_desc_xid = Some(self.write(version, &Message::FeaturesRequest, out));
+            }
+            Version::Of13 => {
+                self.ask_for_ports(version, out);
+                if tables != self.config.tables {
+                    self.write_table_misses(version, 0..n_tables, out);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,366 @@
+//! Connections that outlive their controller: what handlers and switches see of it.
+
+use crate::support::*;
+use socket2::Socket;
+use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use urtica_controller::{Address, Controller, NetworkEvent, Running, SessionConfig, SwitchInfo};
+use urtica_hold::{Held, Holder};
+use urtica_wire::{DatapathId, EntryOptions, Experimenter, Match, Message, Version};
+
+const LONG: Duration = Duration::from_secs(600);
+
+/// A holder on a thread, where a process would be.
+struct Room {
+    folder: tempfile::TempDir,
+    holder: JoinHandle<std::io::Result<usize>>,
+}
+
+impl Room {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let holder = Holder::bind(&folder.path().join("hold.sock")).unwrap();
+        Self {
+            folder,
+            holder: thread::spawn(move || holder.run()),
+        }
+    }
+
+    fn attach(&self) -> Held {
+        urtica_controller::attach(&self.folder.path().join("hold.sock"), LONG).unwrap()
+    }
+
+    fn controller(&self) -> Controller {
+        controller(2).hold(self.attach())
+    }
+
+    fn unix_socket(&self) -> PathBuf {
+        self.folder.path().join("of.sock")
+    }
+
+    /// The holder ends.
+    fn end(self) {
+        self.holder.join().unwrap().unwrap();
+    }
+}
+
+fn recording(room: &Room) -> (Running, Record) {
+    let ([recorder], record) = recorders(["p"]);
+    let program = move |_: &SwitchInfo| recorder.clone();
+    (room.controller().program(program).start().unwrap(), record)
+}
+
+/// Takes what a resumed session asks a switch, and answers with ports 1 and 2.
+fn describe_ports_again(switch: &mut FakeSwitch) {
+    let request = switch.receive();
+    match switch.version {
+        Version::Of10 => {
+            assert_eq!(request.message(), Message::FeaturesRequest);
+            switch.send(request.header().xid, &features(Version::Of10, 1));
+        }
+        Version::Of13 => {
+            assert!(matches!(request.message(), Message::MultipartRequest(_)));
+            let ports = port_desc(urtica_wire::MultipartFlags::empty(), &[1, 2]);
+            switch.send(request.header().xid, &ports);
+        }
+    }
+}
+
+#[test]
+fn handlers_are_made_anew_and_the_switch_notices_nothing_but_a_question() {
+    for (version, ports) in [(Version::Of10, 3), (Version::Of13, 2)] {
+        let room = Room::new();
+        let (first, record) = recording(&room);
+        let addresses = first.addresses().to_vec();
+        let mut switch = FakeSwitch::join(&first, version, 1);
+        assert_eq!(record.next(), "p: up, 3 ports");
+        first.leave().unwrap();
+        assert_eq!(record.next(), "p: down 0000000000000001");
+        // Meanwhile.
+        switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+
+        let (second, record) = recording(&room);
+        assert_eq!(second.addresses(), addresses);
+        assert_eq!(record.next(), "p: packet of 46 from 1");
+        assert_eq!(second.network().switches(), [DatapathId(1)]);
+        assert!(record.is_empty(), "its ports are not known yet");
+        describe_ports_again(&mut switch);
+        assert_eq!(record.next(), format!("p: up, {ports} ports"));
+        switch.assert_served();
+        // Others come to the same place.
+        let mut other = FakeSwitch::join(&second, version, 2);
+        assert_eq!(record.next(), "p: up, 3 ports");
+        other.assert_served();
+        second.stop().unwrap();
+        assert!(switch.try_receive().is_none());
+        room.end();
+    }
+}
+
+#[test]
+fn xids_go_on() {
+    let room = Room::new();
+    let first = room
+        .controller()
+        .program(|_: &SwitchInfo| Hub)
+        .start()
+        .unwrap();
+    let mut switch = FakeSwitch::join(&first, Version::Of13, 1);
+    switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+    let last = switch.receive().header().xid & 0x00ff_ffff;
+    first.leave().unwrap();
+    let second = room
+        .controller()
+        .program(|_: &SwitchInfo| Hub)
+        .start()
+        .unwrap();
+    let next = switch.receive().header().xid & 0x00ff_ffff;
+    assert_eq!(next, last + 1);
+    second.stop().unwrap();
+}
+
+/// A connection whose handshake an end of its program has cut goes on with it, whatever step it had come to.
+#[test]
+fn a_handshake_goes_on_with_the_next_program() {
+    let room = Room::new();
+    let start = || {
+        room.controller()
+            .program(|_: &SwitchInfo| Hub)
+            .start()
+            .unwrap()
+    };
+    let first = start();
+    let version = Version::Of13;
+    let mut silent = FakeSwitch::over(connect(&first), version);
+    assert!(matches!(silent.receive().message(), Message::Hello(_)));
+    let mut half = FakeSwitch::over(connect(&first), version);
+    half.send_bytes(&[version.to_wire(), 0, 0, 8, 0, 0, 0, 0]);
+    assert!(matches!(half.receive().message(), Message::Hello(_)));
+    let request = half.receive();
+    assert_eq!(request.message(), Message::FeaturesRequest);
+    first.leave().unwrap();
+
+    let second = start();
+    silent.send_bytes(&[version.to_wire(), 0, 0, 8, 0, 0, 0, 0]);
+    let asked = silent.receive();
+    assert_eq!(
+        asked.message(),
+        Message::FeaturesRequest,
+        "its hello was said"
+    );
+    silent.send(asked.header().xid, &features(version, 1));
+    half.send(request.header().xid, &features(version, 2));
+    let both = [DatapathId(1), DatapathId(2)];
+    eventually("both have joined", || second.network().switches() == both);
+    second.stop().unwrap();
+}
+
+/// The beginning of a message stays in the socket's queue, which is not looked at again and again.
+#[test]
+fn half_a_message_costs_nothing_until_its_rest_comes() {
+    let room = Room::new();
+    let running = room
+        .controller()
+        .program(|_: &SwitchInfo| Hub)
+        .start()
+        .unwrap();
+    let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
+    let packet = encode(Version::Of10, 0, &Message::PacketIn(packet_in(&UDP)));
+    let reads = || {
+        running
+            .network()
+            .shard_counters()
+            .map(|shard| shard.reads.get())
+            .sum::<u64>()
+    };
+    for cut in [1, 20] {
+        switch.send_bytes(&packet[..cut]);
+        let before = reads();
+        eventually("the beginning is looked at", || reads() > before);
+        thread::sleep(Duration::from_millis(100));
+        assert!(reads() < before + 20, "{} reads", reads() - before);
+        switch.send_bytes(&packet[cut..]);
+        assert!(matches!(switch.receive().message(), Message::PacketOut(_)));
+    }
+    // Its rest never comes.
+    switch.send_bytes(&packet[..20]);
+    switch.socket.shutdown(std::net::Shutdown::Write).unwrap();
+    assert!(switch.try_receive().is_none());
+    running.stop().unwrap();
+}
+
+#[test]
+fn what_waits_for_a_switch_that_does_not_read_is_sent_by_the_next_controller() {
+    const COUNT: u32 = 200;
+    let room = Room::new();
+    let first = room
+        .controller()
+        .program(|_: &SwitchInfo| Quiet)
+        .start()
+        .unwrap();
+    let mut switch = FakeSwitch::join(&first, Version::Of10, 1);
+    let network = first.network().clone();
+    let mut accepted = 0;
+    for number in 0..COUNT {
+        let message = Message::Experimenter(Experimenter {
+            experimenter: number,
+            data: &[0; 60_000],
+        });
+        // Those beyond the backlog's bound are refused.
+        accepted += u32::from(network.send(DatapathId(1), &message).is_ok());
+    }
+    // What was sent before a switch is asked is in its connection.
+    let counters = network.counters(DatapathId(1)).unwrap();
+    eventually("the shard has them", || {
+        counters.sent.get() >= u64::from(accepted)
+    });
+    first.leave().unwrap();
+    let second = room
+        .controller()
+        .program(|_: &SwitchInfo| Quiet)
+        .start()
+        .unwrap();
+    let mut received = 0;
+    while received < accepted {
+        match switch.receive().message() {
+            Message::Experimenter(_) => received += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(switch.receive().message(), Message::FeaturesRequest);
+    second.stop().unwrap();
+}
+
+/// Background programs see switches that were taken over come up, as they see others.
+#[test]
+fn switches_that_are_taken_over_come_up() {
+    let room = Room::new();
+    let first = room
+        .controller()
+        .program(|_: &SwitchInfo| Quiet)
+        .start()
+        .unwrap();
+    let mut switch = FakeSwitch::join(&first, Version::Of10, 1);
+    first.leave().unwrap();
+    let program = Beside(|background: &urtica_controller::Background| {
+        let (network, mut events) = (background.network().clone(), background.network().events());
+        background.spawn("installer", async move {
+            while let Some(event) = events.next().await {
+                if let NetworkEvent::Up(info) = event {
+                    let drop_all = (Match::any(), &[], EntryOptions::PERMANENT);
+                    network
+                        .install(info.datapath_id, drop_all.0, drop_all.1, drop_all.2)
+                        .unwrap();
+                }
+            }
+        });
+    });
+    let second = room.controller().program(program).start().unwrap();
+    describe_ports_again(&mut switch);
+    assert!(matches!(switch.receive().message(), Message::FlowMod(_)));
+    second.stop().unwrap();
+}
+
+#[test]
+fn a_version_that_is_not_enabled_any_more_ends_the_connection() {
+    let room = Room::new();
+    let first = room
+        .controller()
+        .program(|_: &SwitchInfo| Hub)
+        .start()
+        .unwrap();
+    let mut switch = FakeSwitch::join(&first, Version::Of13, 1);
+    first.leave().unwrap();
+    let mut session = SessionConfig::default();
+    session.versions = vec![Version::Of10];
+    let second = room
+        .controller()
+        .session(session)
+        .program(|_: &SwitchInfo| Hub);
+    let second = second.start().unwrap();
+    assert!(switch.try_receive().is_none());
+    FakeSwitch::join(&second, Version::Of10, 1).assert_served();
+    second.stop().unwrap();
+    room.end();
+}
+
+#[test]
+fn connections_over_unix_sockets_end_and_their_listener_stays() {
+    let room = Room::new();
+    let address = Address::PassiveUnix(room.unix_socket());
+    let start = || {
+        let controller = Controller::new()
+            .listen(address.clone())
+            .shards(1)
+            .pin(false);
+        controller
+            .hold(room.attach())
+            .program(|_: &SwitchInfo| Hub)
+            .start()
+            .unwrap()
+    };
+    let connect = |running: &Running| -> Socket { connect_to(&running.addresses()[0]) };
+    let first = start();
+    let mut switch = FakeSwitch::start(connect(&first), Version::Of10, 1);
+    first.leave().unwrap();
+    assert!(switch.try_receive().is_none());
+    // It is accepted when there is somebody to accept it.
+    let waiting = connect_to(&address);
+    let second = start();
+    FakeSwitch::start(waiting, Version::Of10, 1).assert_served();
+    second.stop().unwrap();
+    assert!(!room.unix_socket().exists());
+    room.end();
+}
+
+#[test]
+fn a_listener_that_nobody_asks_for_any_more_is_closed() {
+    let room = Room::new();
+    let first = room
+        .controller()
+        .program(|_: &SwitchInfo| Hub)
+        .start()
+        .unwrap();
+    let address = first.addresses()[0].clone();
+    first.leave().unwrap();
+    let elsewhere = Address::PassiveUnix(room.unix_socket());
+    let second = Controller::new()
+        .listen(elsewhere)
+        .shards(1)
+        .pin(false)
+        .hold(room.attach());
+    let second = second.program(|_: &SwitchInfo| Hub).start().unwrap();
+    eventually("the first place is free", || {
+        let again = Controller::new()
+            .listen(address.clone())
+            .shards(1)
+            .pin(false);
+        again.program(|_: &SwitchInfo| Hub).start().is_ok()
+    });
+    second.stop().unwrap();
+}
+
+#[test]
+fn a_controller_lets_go_when_another_attaches() {
+    let room = Room::new();
+    let first = room
+        .controller()
+        .program(|_: &SwitchInfo| Hub)
+        .start()
+        .unwrap();
+    let (sender, told) = std::sync::mpsc::channel();
+    first.on_failure(move || sender.send(()).unwrap());
+    let mut switch = FakeSwitch::join(&first, Version::Of10, 1);
+    let second = room
+        .controller()
+        .program(|_: &SwitchInfo| Hub)
+        .start()
+        .unwrap();
+    told.recv_timeout(DEADLINE).unwrap();
+    assert!(first.failure().is_none());
+    first.stop().unwrap();
+    describe_ports_again(&mut switch);
+    switch.assert_served();
+    second.stop().unwrap();
+}

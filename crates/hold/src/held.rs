@@ -1,0 +1,346 @@
+//! The program's side: what it finds at the holder, and what it gives into its keeping.
+
+use crate::holder::new_socket;
+use crate::journal::Journal;
+use crate::message::{self, Id, LAYOUT, Message, whole_seconds};
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{SocketAddrUnix, connect, sockopt::socket_peercred};
+use rustix::process::{Uid, geteuid};
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long the holder has to answer; longer than it gives the program before to let go.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// How many messages may wait for a holder that does not take them. What comes beyond is not kept.
+const MAX_WAITING: usize = 1 << 16;
+
+/// Why there is no holder for this program.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HoldError {
+    /// Nobody listens there.
+    #[error("no holder answers at {path}: {error}; `urtica hold {path}` starts one", path = .path.display())]
+    Absent {
+        /// The holder's socket.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// It belongs to another user, who could take the connections.
+    #[error("the holder at {path} belongs to user {theirs} and this program to user {ours}; expected one of the same user, or root's: name another file", path = .path.display())]
+    OfOther {
+        /// The holder's socket.
+        path: PathBuf,
+        /// Who runs the holder.
+        theirs: u32,
+        /// Who runs this program.
+        ours: u32,
+    },
+    /// It is of a version that this program does not understand. It has been asked to close what it keeps, and to end.
+    #[error("the holder at {path} is of another version: {reason}; it closes the connections that it has, and switches connect anew", path = .path.display())]
+    OtherVersion {
+        /// The holder's socket.
+        path: PathBuf,
+        /// What differs.
+        reason: String,
+    },
+    /// It refuses.
+    #[error("the holder at {path} refuses: {reason}", path = .path.display())]
+    Refused {
+        /// The holder's socket.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// It does not answer, or not sensibly.
+    #[error("the holder at {path} does not answer as expected: {error}; end it, and start again", path = .path.display())]
+    Silent {
+        /// The holder's socket.
+        path: PathBuf,
+        /// What went wrong.
+        error: io::Error,
+    },
+}
+
+/// A listening socket that an earlier program had.
+#[derive(Debug)]
+pub struct HeldListener {
+    /// Its name at the holder.
+    pub id: Id,
+    /// What the earlier program called it.
+    pub label: String,
+    /// The socket.
+    pub socket: OwnedFd,
+}
+
+/// A connection that an earlier program had.
+#[derive(Debug)]
+pub struct HeldConnection {
+    /// Its name at the holder.
+    pub id: Id,
+    /// What the earlier program called it.
+    pub label: String,
+    /// The socket.
+    pub socket: OwnedFd,
+    /// Its journal: see [`Journal::recover`].
+    pub journal: OwnedFd,
+}
+
+/// What a program has at its start that uses a holder: see [`attach`].
+#[derive(Debug)]
+pub struct Held {
+    /// The way to the holder.
+    pub link: Link,
+    /// Listening sockets of an earlier program.
+    pub listeners: Vec<HeldListener>,
+    /// Connections of an earlier program.
+    pub connections: Vec<HeldConnection>,
+}
+
+/// What the holder says to a program that is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Another program wants to take over: this one is to stop using what the holder keeps, and to drop its [`Link`].
+    LetGo,
+    /// The holder has ended. What it kept belongs to this program alone now.
+    Gone,
+}
+
+/// The way to the holder. Dropped, it tells the holder that the program is gone.
+///
+/// Thread-safety: any thread may use it; none ever waits for the holder.
+#[derive(Debug)]
+pub struct Link {
+    socket: OwnedFd,
+    last_id: AtomicU64,
+    /// What the holder did not take yet.
+    waiting: Mutex<VecDeque<(Message, Vec<OwnedFd>)>>,
+}
+
+/// Attaches this program to the holder at a Unix socket of this name, and takes over what an earlier program had. If that is still there,
+/// it is asked to let go. Once this program is gone, the holder keeps its sockets for the time `keep`.
+///
+/// # Errors
+/// [`HoldError`] where there is no holder, or none for this program.
+pub fn attach(path: &Path, keep: Duration) -> Result<Held, HoldError> {
+    let socket = connect_to(path)?;
+    let silent = |error: io::Error| HoldError::Silent {
+        path: path.to_owned(),
+        error,
+    };
+    let hello = Message::Attach {
+        layout: LAYOUT,
+        keep_seconds: whole_seconds(keep),
+    };
+    message::send(&socket, &hello, &[]).map_err(|error| silent(error.into()))?;
+    let mut listeners = Vec::new();
+    let mut connections = Vec::new();
+    let mut last_id = 0;
+    let deadline = Instant::now() + ANSWER;
+    loop {
+        let (message, fds) = receive_by(&socket, deadline).map_err(silent)?;
+        let mut fds = fds.into_iter();
+        match (message, fds.next(), fds.next()) {
+            (Message::Listener { id, label }, Some(socket), None) => {
+                last_id = last_id.max(id);
+                listeners.push(HeldListener { id, label, socket });
+            }
+            (Message::Connection { id, label }, Some(socket), Some(journal)) => {
+                last_id = last_id.max(id);
+                connections.push(HeldConnection {
+                    id,
+                    label,
+                    socket,
+                    journal,
+                });
+            }
+            (Message::Attached, ..) => break,
+            (Message::Refused { layout, reason }, ..) => {
+                return Err(refusal(path, &socket, layout, reason));
+            }
+            _ => return Err(silent(Errno::PROTO.into())),
+        }
+    }
+    let link = Link {
+        socket,
+        last_id: AtomicU64::new(last_id),
+        waiting: Mutex::default(),
+    };
+    Ok(Held {
+        link,
+        listeners,
+        connections,
+    })
+}
+
+fn refusal(path: &Path, socket: &OwnedFd, layout: u32, reason: String) -> HoldError {
+    let path = path.to_owned();
+    if layout == LAYOUT {
+        return HoldError::Refused { path, reason };
+    }
+    // Where it does not take this, it ends by itself in a while.
+    let _ = message::send(socket, &Message::End, &[]);
+    HoldError::OtherVersion { path, reason }
+}
+
+fn connect_to(path: &Path) -> Result<OwnedFd, HoldError> {
+    let absent = |error: Errno| HoldError::Absent {
+        path: path.to_owned(),
+        error: error.into(),
+    };
+    let socket = new_socket().map_err(absent)?;
+    let address = SocketAddrUnix::new(path).map_err(absent)?;
+    connect(&socket, &address).map_err(absent)?;
+    let theirs = socket_peercred(&socket).map_err(absent)?.uid;
+    match is_trusted(theirs, geteuid()) {
+        true => Ok(socket),
+        false => Err(HoldError::OfOther {
+            path: path.to_owned(),
+            theirs: theirs.as_raw(),
+            ours: geteuid().as_raw(),
+        }),
+    }
+}
+
+/// Whether a holder of this user may have our connections.
+fn is_trusted(theirs: Uid, ours: Uid) -> bool {
+    theirs == ours || theirs.is_root()
+}
+
+fn receive_by(socket: &OwnedFd, deadline: Instant) -> io::Result<(Message, Vec<OwnedFd>)> {
+    loop {
+        match message::receive(socket) {
+            Ok(Some(received)) => return Ok(received),
+            Ok(None) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let timeout = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+impl Link {
+    /// Has the holder keep a listening socket. Returns its name there.
+    ///
+    /// # Errors
+    /// Where no descriptor is left for it.
+    pub fn keep_listener(&self, label: String, socket: BorrowedFd) -> io::Result<Id> {
+        let id = self.next_id();
+        self.say(Message::Listener { id, label }, &[socket])?;
+        Ok(id)
+    }
+
+    /// Has the holder keep a connection. Returns its name there.
+    ///
+    /// # Errors
+    /// Where no descriptor is left for it.
+    pub fn keep_connection(
+        &self,
+        label: String,
+        socket: BorrowedFd,
+        journal: &Journal,
+    ) -> io::Result<Id> {
+        let id = self.next_id();
+        let message = Message::Connection { id, label };
+        self.say(message, &[socket, journal.as_fd()])?;
+        Ok(id)
+    }
+
+    /// The program has closed, or shut down, what the holder keeps under this name.
+    pub fn forget(&self, id: Id) {
+        let _ = self.say(Message::Forget { id }, &[]);
+    }
+
+    /// Has the holder close all that it keeps, and end.
+    pub fn end(&self) {
+        let _ = self.say(Message::End, &[]);
+    }
+
+    /// What the holder has said, if it has: to be called when the link becomes readable, until it returns `None`.
+    pub fn next_notice(&self) -> Option<Notice> {
+        loop {
+            match message::receive(&self.socket) {
+                Ok(Some((Message::LetGo, _))) => return Some(Notice::LetGo),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return None,
+                Ok(None) | Err(_) => return Some(Notice::Gone),
+            }
+        }
+    }
+
+    /// Whether there is something that the holder did not take yet: see [`Link::flush`].
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.lock().is_empty()
+    }
+
+    /// Sends again what the holder did not take. To be called now and then.
+    pub fn flush(&self) {
+        let mut waiting = self.waiting.lock();
+        while let Some((message, fds)) = waiting.front() {
+            let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+            match message::send(&self.socket, message, &fds) {
+                Err(Errno::AGAIN | Errno::TOOMANYREFS) => return,
+                // What cannot be said any more, nobody has to hear.
+                _ => drop(waiting.pop_front()),
+            }
+        }
+    }
+
+    fn say(&self, message: Message, fds: &[BorrowedFd]) -> io::Result<()> {
+        self.flush();
+        let mut waiting = self.waiting.lock();
+        if waiting.is_empty() && message::send(&self.socket, &message, fds).is_ok() {
+            return Ok(());
+        }
+        if waiting.len() >= MAX_WAITING {
+            return Err(Errno::NOBUFS.into());
+        }
+        let fds = fds.iter().map(BorrowedFd::try_clone_to_owned);
+        let fds = fds.collect::<io::Result<_>>()?;
+        waiting.push_back((message, fds));
+        Ok(())
+    }
+
+    fn next_id(&self) -> Id {
+        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// Becomes readable when the holder says something.
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_holder_of_the_same_user_or_of_root_is_trusted() {
+        let user = Uid::from_raw(1000);
+        assert!(is_trusted(user, user));
+        assert!(is_trusted(Uid::ROOT, user));
+        assert!(!is_trusted(user, Uid::ROOT));
+        assert!(!is_trusted(user, Uid::from_raw(1001)));
+    }
+}

@@ -1,0 +1,358 @@
+//! The holder: a process that keeps sockets open for a program, and gives them to the next.
+//!
+//! ```text
+//!            ┌── attach ──► Attached ──┐ the program dies, or lets go
+//!  nobody ───┤                         ├──► nobody: closes all after the time that the program named
+//!            └── nobody comes ─► end   └──► attach by another, which waits until the one before lets go
+//! ```
+//! It reads nothing from the sockets that it keeps, and writes nothing to them.
+
+use crate::message::{self, Id, LAYOUT, Message};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, chmod};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+    socket_with, sockopt::socket_peercred,
+};
+use rustix::process::geteuid;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long the holder waits for the first program, and for one that says nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a program has to let go of what it has when another is to follow it.
+const LET_GO: Duration = Duration::from_secs(5);
+
+/// How many programs may talk to the holder at a time: one that is attached, one that follows it, and some that are refused.
+const MAX_PEERS: usize = 16;
+
+/// A holder that listens for programs.
+#[derive(Debug)]
+pub struct Holder {
+    listener: OwnedFd,
+    path: PathBuf,
+    kept: BTreeMap<Id, Kept>,
+    peers: Vec<Peer>,
+    /// Until when all is kept though no program is attached.
+    until: Option<Instant>,
+}
+
+/// A socket, with its journal where it is a connection.
+#[derive(Debug)]
+struct Kept {
+    message: Message,
+    fds: Vec<OwnedFd>,
+}
+
+/// A process that talks to the holder.
+#[derive(Debug)]
+struct Peer {
+    socket: OwnedFd,
+    pid: i32,
+    role: Role,
+    keep: Duration,
+    outgoing: VecDeque<Outgoing>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Has not said what it wants; refused, or gone, at this time.
+    New(Instant),
+    /// Waits until the one that is attached lets go, or until this time.
+    Following(Instant),
+    Attached,
+    Refused,
+}
+
+#[derive(Debug)]
+enum Outgoing {
+    /// What is kept under this id, if it still is.
+    Kept(Id),
+    Message(Message),
+}
+
+/// What a peer's turn has come to.
+#[derive(PartialEq, Eq)]
+enum Turn {
+    Stays,
+    Gone,
+    /// The holder is to end.
+    End,
+}
+
+impl Holder {
+    /// Listens at a Unix socket of this name, which only the user of this process may use. One that nobody listens at any more is
+    /// replaced.
+    ///
+    /// # Errors
+    /// Where it cannot, for instance because another holder does.
+    pub fn bind(path: &Path) -> io::Result<Self> {
+        let address = SocketAddrUnix::new(path)?;
+        match std::fs::symlink_metadata(path) {
+            Ok(file) if !file.file_type().is_socket() => {
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "there is a file of that name, and it is not a socket",
+                ));
+            }
+            Ok(_) if connect(new_socket()?, &address) == Err(Errno::CONNREFUSED) => {
+                std::fs::remove_file(path)?;
+            }
+            _ => {}
+        }
+        let listener = new_socket()?;
+        bind(&listener, &address)?;
+        // Until here, whoever connects is refused by the system; after it, strangers are by their credentials, too.
+        chmod(path, Mode::RUSR | Mode::WUSR)?;
+        listen(&listener, MAX_PEERS as i32)?;
+        Ok(Self {
+            listener,
+            path: path.to_owned(),
+            kept: BTreeMap::new(),
+            peers: Vec::new(),
+            until: Some(Instant::now() + PATIENCE),
+        })
+    }
+
+    /// Keeps what programs give it, until one tells it to end or none has come back in time. Returns how many sockets it closed then.
+    ///
+    /// # Errors
+    /// Where the system refuses to wait.
+    pub fn run(mut self) -> io::Result<usize> {
+        loop {
+            self.wait()?;
+            self.accept();
+            if self.serve_peers() || self.until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(self.kept.len());
+            }
+        }
+    }
+
+    fn wait(&self) -> io::Result<()> {
+        let next = self.peers.iter().filter_map(Peer::deadline);
+        let next = next.chain(self.until).min();
+        let timeout = next.map(|at| {
+            let left = at.saturating_duration_since(Instant::now());
+            Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            }
+        });
+        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        fds.extend(self.peers.iter().map(|peer| {
+            let out = match peer.outgoing.is_empty() {
+                true => PollFlags::empty(),
+                false => PollFlags::OUT,
+            };
+            PollFd::new(&peer.socket, PollFlags::IN | out)
+        }));
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes on the processes of the same user, and of root, that have connected.
+    fn accept(&mut self) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        while let Ok(socket) = accept_with(&self.listener, flags) {
+            let Ok(peer) = socket_peercred(&socket) else {
+                continue;
+            };
+            if (peer.uid == geteuid() || peer.uid.is_root()) && self.peers.len() < MAX_PEERS {
+                self.peers.push(Peer {
+                    socket,
+                    pid: peer.pid.as_raw_nonzero().get(),
+                    role: Role::New(Instant::now() + PATIENCE),
+                    keep: PATIENCE,
+                    outgoing: VecDeque::new(),
+                });
+            }
+        }
+    }
+
+    /// Serves each peer. Returns whether the holder is to end.
+    fn serve_peers(&mut self) -> bool {
+        let mut index = 0;
+        while index < self.peers.len() {
+            match self.serve(index) {
+                Turn::Stays => index += 1,
+                Turn::Gone => self.remove(index),
+                Turn::End => return true,
+            }
+        }
+        false
+    }
+
+    fn serve(&mut self, index: usize) -> Turn {
+        loop {
+            match message::receive(&self.peers[index].socket) {
+                Ok(Some((message, fds))) => {
+                    if self.handle(index, message, fds) == Turn::End {
+                        return Turn::End;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Ok(None) | Err(_) => return Turn::Gone,
+            }
+        }
+        if self.peers[index]
+            .deadline()
+            .is_some_and(|at| Instant::now() >= at)
+        {
+            self.refuse_late(index);
+        }
+        self.send(index)
+    }
+
+    fn handle(&mut self, index: usize, message: Message, fds: Vec<OwnedFd>) -> Turn {
+        let is_attached = self.peers[index].role == Role::Attached;
+        match message {
+            Message::Attach {
+                layout,
+                keep_seconds,
+            } => {
+                self.peers[index].keep = Duration::from_secs(keep_seconds.into());
+                self.attach(index, layout);
+            }
+            Message::Listener { id, .. } | Message::Connection { id, .. } if is_attached => {
+                self.kept.insert(id, Kept { message, fds });
+            }
+            Message::Forget { id } if is_attached => {
+                self.kept.remove(&id);
+            }
+            // Of one that is not attached where nobody is: it cannot use what is kept, and wants to listen itself.
+            Message::End if is_attached || self.attached().is_none() => return Turn::End,
+            _ => {}
+        }
+        Turn::Stays
+    }
+
+    fn attach(&mut self, index: usize, layout: u32) {
+        if layout != LAYOUT {
+            let reason = format!("it speaks in form {LAYOUT} and the program in form {layout}");
+            return self.refuse(index, reason);
+        }
+        let is_followed = |peer: &Peer| matches!(peer.role, Role::Following(_));
+        match self.attached() {
+            None => self.hand_over(index),
+            Some(_) if self.peers.iter().any(is_followed) => {
+                self.refuse(index, "another program is about to take over".into());
+            }
+            Some(attached) => {
+                self.say(attached, Message::LetGo);
+                // Said before it is waited for.
+                if self.send(attached) != Turn::Stays {
+                    self.peers[attached].outgoing.clear();
+                }
+                self.peers[index].role = Role::Following(Instant::now() + LET_GO);
+            }
+        }
+    }
+
+    /// Gives all that is kept to this program.
+    fn hand_over(&mut self, index: usize) {
+        self.until = None;
+        let peer = &mut self.peers[index];
+        peer.role = Role::Attached;
+        peer.outgoing
+            .extend(self.kept.keys().copied().map(Outgoing::Kept));
+        self.say(index, Message::Attached);
+    }
+
+    fn refuse_late(&mut self, index: usize) {
+        let pid = self
+            .attached()
+            .map_or(0, |attached| self.peers[attached].pid);
+        match self.peers[index].role {
+            Role::Following(_) => self.refuse(
+                index,
+                format!(
+                    "the program that has the connections, process {pid}, does not let go of them within {LET_GO:?}; to \
+                     replace it, end it with `kill -9 {pid}`, which loses nothing, and start again"
+                ),
+            ),
+            _ => self.refuse(index, "the program did not say what it wants".into()),
+        }
+    }
+
+    fn refuse(&mut self, index: usize, reason: String) {
+        self.peers[index].role = Role::Refused;
+        let layout = LAYOUT;
+        self.say(index, Message::Refused { layout, reason });
+    }
+
+    /// A peer is gone. Where it was attached, the one that waits follows it, or the time runs.
+    fn remove(&mut self, index: usize) {
+        let peer = self.peers.remove(index);
+        if peer.role != Role::Attached {
+            return;
+        }
+        let mut peers = self.peers.iter();
+        match peers.position(|peer| matches!(peer.role, Role::Following(_))) {
+            Some(next) => self.hand_over(next),
+            None => self.until = Instant::now().checked_add(peer.keep),
+        }
+    }
+
+    fn attached(&self) -> Option<usize> {
+        let mut peers = self.peers.iter();
+        peers.position(|peer| peer.role == Role::Attached)
+    }
+
+    fn say(&mut self, index: usize, message: Message) {
+        let outgoing = &mut self.peers[index].outgoing;
+        outgoing.push_back(Outgoing::Message(message));
+    }
+
+    /// Sends a peer what it takes now.
+    fn send(&mut self, index: usize) -> Turn {
+        let peer = &mut self.peers[index];
+        while let Some(next) = peer.outgoing.front() {
+            let sent = match next {
+                Outgoing::Message(message) => message::send(&peer.socket, message, &[]),
+                Outgoing::Kept(id) => self.kept.get(id).map_or(Ok(()), |kept| {
+                    let fds: Vec<BorrowedFd> = kept.fds.iter().map(AsFd::as_fd).collect();
+                    message::send(&peer.socket, &kept.message, &fds)
+                }),
+            };
+            match sent {
+                Ok(()) => drop(peer.outgoing.pop_front()),
+                Err(Errno::AGAIN) => return Turn::Stays,
+                Err(Errno::INTR) => {}
+                Err(_) => return Turn::Gone,
+            }
+        }
+        Turn::Stays
+    }
+}
+
+impl Peer {
+    /// When it has to have done what it is waited for.
+    fn deadline(&self) -> Option<Instant> {
+        match self.role {
+            Role::New(until) | Role::Following(until) => Some(until),
+            Role::Attached | Role::Refused => None,
+        }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // Somebody may have removed it already.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// A socket such as programs and holders talk over.
+pub(crate) fn new_socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}

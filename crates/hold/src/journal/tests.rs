@@ -1,0 +1,274 @@
+//! Programs that die at every step of their work, over real sockets: whatever the step, the peer reads what it would have read.
+
+use super::*;
+use crate::discard;
+use proptest::prelude::*;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    peer.set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    (peer, socket)
+}
+
+/// Waits until so many bytes can be seen in the socket's queue.
+fn look(socket: &TcpStream, count: usize) -> Vec<u8> {
+    let mut seen = vec![0; count];
+    while !matches!(socket.peek(&mut seen), Ok(seen) if seen == count) {
+        std::thread::yield_now();
+    }
+    seen
+}
+
+fn copy(file: &OwnedFd) -> Vec<u8> {
+    let mut bytes = vec![0; fstat(file).unwrap().st_size as usize];
+    read_at(file, &mut bytes, 0).unwrap();
+    bytes
+}
+
+/// How a program that takes one request of 8 bytes, and answers it, dies.
+#[derive(Clone, Copy, Debug)]
+enum Death {
+    /// With so many bytes of its note written, of the header and the output.
+    Noting(usize),
+    /// Before it discards the request.
+    Noted,
+    /// Before it sends the reply.
+    Discarded,
+    /// With so many bytes of the reply sent.
+    Sent(usize),
+    /// It does not.
+    None,
+}
+
+/// A program: takes requests of 8 bytes, and answers each with its bytes so many times.
+struct Program {
+    journal: Journal,
+    unsent: Vec<u8>,
+    answered: u64,
+}
+
+impl Program {
+    fn recover(file: OwnedFd, socket: &TcpStream) -> Self {
+        let recovered = Journal::recover(file, socket.as_fd()).unwrap();
+        Self {
+            journal: recovered.journal,
+            unsent: recovered.unsent,
+            answered: recovered.word,
+        }
+    }
+
+    fn flush(&mut self, mut socket: &TcpStream) {
+        // Sockets on loopback take this much at once.
+        socket.write_all(&self.unsent).unwrap();
+        self.unsent.clear();
+    }
+
+    /// Returns what its successor finds.
+    fn answer(mut self, mut socket: &TcpStream, length: usize, death: Death) -> OwnedFd {
+        let request = look(socket, 8);
+        let reply = request.repeat(length);
+        let before = copy(&self.journal.file);
+        let note = Note {
+            input: 8,
+            unsent: &self.unsent,
+            output: &reply,
+            word: self.answered + 1,
+        };
+        let at_front = self.unsent.is_empty();
+        self.journal.note(note).unwrap();
+        if let Death::Noting(written) = death {
+            let after = copy(&self.journal.file);
+            write_at(&self.journal.file, &before, 0).unwrap();
+            // In the order in which they are written.
+            let header = HEADER_AT as usize..OUTPUT_AT as usize;
+            let output = OUTPUT_AT as usize..after.len();
+            let parts = match at_front {
+                true => [header, output],
+                false => [output, header],
+            };
+            let mut left = written.max(HEADER_BYTES);
+            for part in parts {
+                let is_header = part.len() == HEADER_BYTES;
+                let count = if is_header && left < HEADER_BYTES {
+                    0
+                } else {
+                    left.min(part.len())
+                };
+                write_at(
+                    &self.journal.file,
+                    &after[part.clone()][..count],
+                    part.start as u64,
+                )
+                .unwrap();
+                left -= count;
+            }
+            return self.journal.file;
+        }
+        if matches!(death, Death::Noted) {
+            return self.journal.file;
+        }
+        discard(socket.as_fd(), 8, &mut [0; 3]).unwrap();
+        if matches!(death, Death::Discarded) {
+            return self.journal.file;
+        }
+        self.unsent.extend(reply);
+        if let Death::Sent(count) = death {
+            let count = count.min(self.unsent.len());
+            socket.write_all(&self.unsent[..count]).unwrap();
+            return self.journal.file;
+        }
+        self.flush(socket);
+        self.journal.file
+    }
+}
+
+fn death() -> impl Strategy<Value = Death> {
+    prop_oneof![
+        (0..3000_usize).prop_map(Death::Noting),
+        Just(Death::Noted),
+        Just(Death::Discarded),
+        (0..3000_usize).prop_map(Death::Sent),
+        Just(Death::None),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_reply_is_lost_or_torn_or_sent_twice(
+        turns in prop::collection::vec((death(), 0..300_usize, any::<bool>()), 1..20),
+    ) {
+        let (mut peer, socket) = pair();
+        let mut journal = Journal::create(socket.as_fd()).unwrap();
+        journal.set_record(b"record").unwrap();
+        let note = Note { input: 0, unsent: &[], output: &[], word: 1 };
+        journal.note(note).unwrap();
+        let mut file = journal.file;
+        let mut expected = Vec::new();
+        for (number, &(death, length, flushes)) in (1_u64..).zip(&turns) {
+            let request = number.to_be_bytes();
+            peer.write_all(&request).unwrap();
+            expected.extend(request.repeat(length));
+            let mut program = Program::recover(file, &socket);
+            if flushes {
+                program.flush(&socket);
+            }
+            file = program.answer(&socket, length, death);
+            // Its successor: answers what is left to be answered.
+            let program = Program::recover(file, &socket);
+            file = match program.answered {
+                answered if answered == number => program.answer(&socket, length, Death::None),
+                answered => {
+                    prop_assert_eq!(answered, number + 1);
+                    program.journal.file
+                }
+            };
+        }
+        let recovered = Journal::recover(file, socket.as_fd()).unwrap();
+        prop_assert_eq!(recovered.record, b"record");
+        (&socket).write_all(&recovered.unsent).unwrap();
+        drop(socket);
+        let mut received = Vec::new();
+        peer.read_to_end(&mut received).unwrap();
+        prop_assert_eq!(received, expected);
+    }
+}
+
+/// What waits for a peer that reads slowly may be noted for ever without the file growing for ever.
+#[test]
+fn what_has_been_sent_leaves_the_file() {
+    let (mut peer, mut socket) = pair();
+    let mut journal = Journal::create(socket.as_fd()).unwrap();
+    let mut unsent = Vec::new();
+    let piece = [7; 64 << 10];
+    let mut longest = 0;
+    for word in 1..200 {
+        let note = Note {
+            input: 0,
+            unsent: &unsent,
+            output: &piece,
+            word,
+        };
+        journal.note(note).unwrap();
+        unsent.extend(piece);
+        // All but a bit is sent, so that it never begins anew.
+        let sent = unsent.len() - 100;
+        socket.write_all(&unsent[..sent]).unwrap();
+        unsent.drain(..sent);
+        peer.read_exact(&mut vec![0; sent]).unwrap();
+        longest = longest.max(fstat(&journal.file).unwrap().st_size as u64);
+    }
+    assert!(longest < OUTPUT_AT + 2 * SPARE_BYTES, "{longest}");
+    let recovered = Journal::recover(journal.file, socket.as_fd()).unwrap();
+    assert_eq!((recovered.unsent.len(), recovered.word), (100, 199));
+    // When all is sent, the memory is given back.
+    let mut journal = recovered.journal;
+    socket.write_all(&recovered.unsent).unwrap();
+    let big = vec![1; 3 << 20];
+    for (output, word) in [(&big[..], 200), (&piece[..], 201)] {
+        let note = Note {
+            input: 0,
+            unsent: &[],
+            output,
+            word,
+        };
+        journal.note(note).unwrap();
+    }
+    let length = fstat(&journal.file).unwrap().st_size as u64;
+    assert_eq!(length, OUTPUT_AT + piece.len() as u64);
+}
+
+#[test]
+fn damage_is_noticed() {
+    let (_peer, mut socket) = pair();
+    let mut journal = Journal::create(socket.as_fd()).unwrap();
+    let note = Note {
+        input: 0,
+        unsent: &[],
+        output: b"12345678",
+        word: 1,
+    };
+    journal.note(note).unwrap();
+    let sound = copy(&journal.file);
+    let recover = |bytes: &[u8], socket: &TcpStream| {
+        let file = memfd_create("test", MemfdFlags::CLOEXEC).unwrap();
+        write_at(&file, bytes, 0).unwrap();
+        Journal::recover(file, socket.as_fd()).map(|recovered| recovered.unsent)
+    };
+    assert_eq!(recover(&sound, &socket), Ok(b"12345678".to_vec()));
+    assert_eq!(recover(b"", &socket), Err(Damaged::Inconsistent));
+    assert_eq!(
+        recover(&sound[..sound.len() - 1], &socket),
+        Err(Damaged::Inconsistent)
+    );
+    let mut other = sound.clone();
+    other[HEADER_AT as usize] ^= 1;
+    assert_eq!(recover(&other, &socket), Err(Damaged::OtherLayout));
+    for at in (8..HEADER_BYTES).step_by(8) {
+        let mut wrong = sound.clone();
+        wrong[HEADER_AT as usize + at] ^= 1;
+        assert_eq!(recover(&wrong, &socket), Err(Damaged::Inconsistent), "{at}");
+    }
+    // More was sent than was ever noted.
+    socket.write_all(b"123456789").unwrap();
+    assert_eq!(recover(&sound, &socket), Err(Damaged::Inconsistent));
+}
+
+#[test]
+fn a_record_has_a_bound() {
+    let (_peer, socket) = pair();
+    let mut journal = Journal::create(socket.as_fd()).unwrap();
+    assert_eq!(
+        journal.set_record(&[0; RECORD_BYTES + 1]),
+        Err(Errno::MSGSIZE)
+    );
+    assert_eq!(journal.set_record(&[0; RECORD_BYTES]), Ok(()));
+}

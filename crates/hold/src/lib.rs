@@ -1,0 +1,40 @@
+//! Keeps a program's sockets open while the program is killed, restarted or replaced.
+//!
+//! **Why it exists apart.** It knows sockets and bytes, and nothing of OpenFlow. What runs as the holder should be small: what
+//! it cannot do, it cannot do wrong while programs come and go.
+//!
+//! **What.** A [`Holder`] is a process with a Unix socket. A program [`attach`]es to it, gives it its listening sockets
+//! and its connections ([`Link`]), and writes for each connection a [`Journal`], which the holder keeps with it. When the program
+//! is gone, by `kill -9` or because another is to follow, the next one gets it all, and each connection goes on at the very byte
+//! ([`Journal::recover`]). The holder neither reads from the sockets nor writes to them.
+//!
+//! **Who may.** The holder's socket can be opened by its owner and root alone, and both sides check each other's user.
+//!
+//! ```
+//! use std::time::Duration;
+//! use urtica_hold::{Holder, attach};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("hold.sock");
+//! let holder = Holder::bind(&path)?;
+//! let holder = std::thread::spawn(move || holder.run()); // a process of its own, in earnest
+//! let held = attach(&path, Duration::from_secs(30))?;
+//! assert!(held.connections.is_empty()); // no program was there before
+//! held.link.end();
+//! # holder.join().expect("it does not panic")?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod held;
+mod holder;
+mod journal;
+mod message;
+mod progress;
+
+pub use held::{Held, HeldConnection, HeldListener, HoldError, Link, Notice, attach};
+pub use holder::Holder;
+pub use journal::{Damaged, Journal, Note, RECORD_BYTES, Recovered};
+pub use message::Id;
+pub use progress::discard;

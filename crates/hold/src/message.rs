@@ -1,0 +1,229 @@
+//! What a program and the holder say to each other: one datagram each, with the sockets that it is about.
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+/// The number of this form of messages. `Attach`, `End` and `Refused` stay as they are, so that versions can refuse each other.
+pub const LAYOUT: u32 = 1;
+
+/// The longest label, in bytes.
+pub const MAX_LABEL: usize = 2048;
+
+/// The longest message.
+const MAX_BYTES: usize = 4096;
+
+/// The most descriptors that a message carries.
+const MAX_FDS: usize = 2;
+
+/// Names what is kept.
+pub type Id = u64;
+
+/// What is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// To the holder: the program is there, and wants what is kept. Without a program, it is to be kept for so many seconds.
+    Attach { layout: u32, keep_seconds: u32 },
+    /// Either way: a listening socket to keep.
+    Listener { id: Id, label: String },
+    /// Either way: a connection and its journal to keep.
+    Connection { id: Id, label: String },
+    /// To the holder: the program has closed this.
+    Forget { id: Id },
+    /// To the holder: close all, and end.
+    End,
+    /// To the program: that was all that is kept; the program is attached.
+    Attached,
+    /// To the program: this one, which another is to follow, is to let go.
+    LetGo,
+    /// To the program: why it is not attached.
+    Refused { layout: u32, reason: String },
+}
+
+impl Message {
+    /// How many descriptors come with it.
+    pub fn fds(&self) -> usize {
+        match self {
+            Self::Listener { .. } => 1,
+            Self::Connection { .. } => 2,
+            _ => 0,
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Attach {
+                layout,
+                keep_seconds,
+            } => [
+                &[b'A'][..],
+                &layout.to_le_bytes(),
+                &keep_seconds.to_le_bytes(),
+            ]
+            .concat(),
+            Self::Listener { id, label } => labelled(b'L', *id, label),
+            Self::Connection { id, label } => labelled(b'C', *id, label),
+            Self::Forget { id } => labelled(b'F', *id, ""),
+            Self::End => vec![b'E'],
+            Self::Attached => vec![b'D'],
+            Self::LetGo => vec![b'G'],
+            Self::Refused { layout, reason } => {
+                [&[b'R'][..], &layout.to_le_bytes(), reason.as_bytes()].concat()
+            }
+        }
+    }
+
+    /// `None` where these bytes are no message.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (kind, body) = bytes.split_first()?;
+        match kind {
+            b'A' => {
+                let (layout, rest) = take_u32(body)?;
+                let (keep_seconds, _) = take_u32(rest)?;
+                Some(Self::Attach {
+                    layout,
+                    keep_seconds,
+                })
+            }
+            b'L' => take_labelled(body).map(|(id, label)| Self::Listener { id, label }),
+            b'C' => take_labelled(body).map(|(id, label)| Self::Connection { id, label }),
+            b'F' => take_labelled(body).map(|(id, _)| Self::Forget { id }),
+            b'E' => Some(Self::End),
+            b'D' => Some(Self::Attached),
+            b'G' => Some(Self::LetGo),
+            b'R' => {
+                let (layout, reason) = take_u32(body)?;
+                let reason = String::from_utf8_lossy(reason).into_owned();
+                Some(Self::Refused { layout, reason })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn labelled(kind: u8, id: Id, label: &str) -> Vec<u8> {
+    let mut end = label.len().min(MAX_LABEL);
+    while !label.is_char_boundary(end) {
+        end -= 1;
+    }
+    [&[kind][..], &id.to_le_bytes(), &label.as_bytes()[..end]].concat()
+}
+
+fn take_labelled(body: &[u8]) -> Option<(Id, String)> {
+    let (id, label) = body.split_first_chunk()?;
+    let label = String::from_utf8(label.to_vec()).ok()?;
+    Some((Id::from_le_bytes(*id), label))
+}
+
+fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    Some((u32::from_le_bytes(*number), rest))
+}
+
+/// How long something is to be kept, as it is said.
+pub fn whole_seconds(time: Duration) -> u32 {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}
+
+/// Sends a message without waiting.
+///
+/// # Errors
+/// [`Errno::AGAIN`] where the other side does not take it now, others where it is gone.
+pub fn send(socket: impl AsFd, message: &Message, fds: &[BorrowedFd]) -> Result<(), Errno> {
+    let bytes = message.encode();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(Errno::INVAL);
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, flags).map(drop)
+}
+
+/// Takes a message that has come, without waiting; `None` where the other side has closed.
+///
+/// # Errors
+/// [`Errno::AGAIN`] where none has come; [`Errno::PROTO`] where it makes no sense.
+pub fn receive(socket: impl AsFd) -> Result<Option<(Message, Vec<OwnedFd>)>, Errno> {
+    let mut bytes = [0; MAX_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let mut room = [IoSliceMut::new(&mut bytes)];
+    let count = recvmsg(socket, &mut room, &mut control, flags)?.bytes;
+    let mut fds = Vec::new();
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = part {
+            fds.extend(received);
+        }
+    }
+    if count == 0 {
+        return Ok(None);
+    }
+    match Message::decode(&bytes[..count]) {
+        Some(message) if message.fds() == fds.len() => Ok(Some((message, fds))),
+        _ => Err(Errno::PROTO),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_way() {
+        let label = "ptcp:6653".to_owned();
+        for message in [
+            Message::Attach {
+                layout: 7,
+                keep_seconds: 30,
+            },
+            Message::Listener {
+                id: 1,
+                label: label.clone(),
+            },
+            Message::Connection { id: 2, label },
+            Message::Forget { id: 3 },
+            Message::End,
+            Message::Attached,
+            Message::LetGo,
+            Message::Refused {
+                layout: 2,
+                reason: "no".into(),
+            },
+        ] {
+            assert_eq!(Message::decode(&message.encode()), Some(message));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_no_message() {
+        for bytes in [
+            &b""[..],
+            b"x",
+            b"A\0\0\0",
+            b"L\0\0\0\0\0\0\0",
+            b"C\0\0\0\0\0\0\0\0\xff",
+        ] {
+            assert_eq!(Message::decode(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn long_labels_are_cut_between_characters() {
+        let label = "é".repeat(MAX_LABEL);
+        let Some(Message::Connection { label, .. }) =
+            Message::decode(&Message::Connection { id: 0, label }.encode())
+        else {
+            panic!("expected a connection");
+        };
+        assert_eq!(label.len(), MAX_LABEL);
+    }
+}

@@ -1,0 +1,144 @@
+//! How far a TCP connection has got, as the kernel counts it: what no program's death can take along.
+
+use rustix::fd::{AsRawFd, BorrowedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use std::io;
+
+/// How many times the counters are read until two readings agree. They settle where nobody reads or writes: the peer can
+/// acknowledge only what was sent, and send only what there is room for.
+const READINGS: u32 = 1000;
+
+/// How far a TCP connection has got since it was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Bytes that were read off its queue. Once the peer has closed its side, one more may be counted.
+    pub consumed: u64,
+    /// Bytes that the kernel has taken to be sent, those that have not left included.
+    pub written: u64,
+}
+
+impl Progress {
+    /// Where a connection is that nobody reads from and writes to meanwhile.
+    ///
+    /// # Errors
+    /// Where the socket is not TCP's, or is broken.
+    pub fn of(socket: BorrowedFd) -> io::Result<Self> {
+        for _ in 0..READINGS {
+            let before = TcpInfo::of(socket)?;
+            let queued = rustix::io::ioctl_fionread(socket)?;
+            let unacknowledged = unacknowledged_bytes(socket)?;
+            let after = TcpInfo::of(socket)?;
+            if (before.bytes_acked, before.bytes_received)
+                == (after.bytes_acked, after.bytes_received)
+            {
+                return Ok(Self {
+                    consumed: after.bytes_received.saturating_sub(queued),
+                    written: after.bytes_acked + unacknowledged,
+                });
+            }
+            std::thread::yield_now();
+        }
+        Err(io::Error::other("its counters do not settle"))
+    }
+}
+
+/// Takes bytes that were looked at off a TCP socket's queue, without copying them. `room` is what the system would copy to.
+///
+/// # Errors
+/// Where the connection is broken.
+pub fn discard(socket: BorrowedFd, mut count: usize, room: &mut [u8]) -> Result<(), Errno> {
+    while count > 0 {
+        let length = count.min(room.len());
+        match recv(
+            socket,
+            &mut room[..length],
+            RecvFlags::TRUNC | RecvFlags::DONTWAIT,
+        ) {
+            Ok((_, 0)) => return Err(Errno::CONNRESET),
+            Ok((_, discarded)) => count -= discarded.min(count),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// `struct tcp_info` of linux/tcp.h, as far as it is read; libc's ends before this.
+#[repr(C)]
+#[derive(Default)]
+struct TcpInfo {
+    before: [u64; 15],
+    bytes_acked: u64,
+    bytes_received: u64,
+}
+
+impl TcpInfo {
+    fn of(socket: BorrowedFd) -> io::Result<Self> {
+        let mut info = Self::default();
+        let mut length = size_of::<Self>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes to `info`, which has as many and is made of numbers.
+        let result = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                std::ptr::from_mut(&mut info).cast(),
+                &mut length,
+            )
+        };
+        match result {
+            0 => Ok(info),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+fn unacknowledged_bytes(socket: BorrowedFd) -> io::Result<u64> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: SIOCOUTQ, as TIOCOUTQ is called for sockets, writes one int.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut count) };
+    match result {
+        0 => Ok(u64::try_from(count).unwrap_or(0)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fd::AsFd;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn the_kernel_knows_how_far_a_connection_has_got() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut socket, _) = listener.accept().unwrap();
+        let start = Progress::of(socket.as_fd()).unwrap();
+        assert_eq!(start.consumed, 0);
+        peer.write_all(&[7; 1000]).unwrap();
+        socket.write_all(&[1; 300]).unwrap();
+        let mut looked_at = [0; 1000];
+        let mut seen = 0;
+        while seen < 1000 {
+            seen = socket.peek(&mut looked_at).unwrap();
+        }
+        assert_eq!(Progress::of(socket.as_fd()).unwrap().consumed, 0);
+        discard(socket.as_fd(), 600, &mut [0; 256]).unwrap();
+        let now = Progress::of(socket.as_fd()).unwrap();
+        assert_eq!((now.consumed, now.written - start.written), (600, 300));
+        drop(peer);
+        let mut rest = Vec::new();
+        // What was sent to a peer that has closed may reset the connection.
+        let _ = socket.read_to_end(&mut rest);
+        assert!(rest.len() <= 400);
+    }
+
+    #[test]
+    fn other_sockets_have_no_progress() {
+        let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(Progress::of(socket.as_fd()).is_err());
+    }
+}
