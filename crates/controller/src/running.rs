@@ -2,19 +2,20 @@
 
 use crate::background::Threads;
 use crate::connection_queue::ConnectionQueue;
+use crate::datapath_ids::DatapathIds;
 use crate::error::Error;
 use crate::network::Network;
 use crate::panics::contain_thread;
 use crate::session::SessionConfig;
 use crate::shard::Shard;
 use crate::stage::Tables;
-use crate::supervisor::Supervisor;
+use crate::supervisor::{Doors, Supervisor};
 use crate::watch::{Watch, join_other};
 use crate::{Background, BackgroundCounters, Program};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use urtica_socket::{Address, Listener};
+use urtica_socket::{Address, Handshakes, Listener, Tls};
 
 /// A controller at work: see [`Controller::start`](crate::Controller::start).
 ///
@@ -31,6 +32,8 @@ pub struct Running {
 /// What a controller is started with.
 pub(crate) struct Plan {
     pub listeners: Vec<Listener>,
+    pub tls: Option<Tls>,
+    pub datapath_ids: Option<DatapathIds>,
     /// For each shard, the core that it is pinned to, if it is.
     pub cores: Vec<Option<usize>>,
     pub session: SessionConfig,
@@ -156,7 +159,13 @@ fn spawn_threads(
         let thread = watch.spawn(format!("shard-{index}"), run);
         threads.push(thread.map_err(Error::io("start a shard"))?);
     }
-    let supervisor = Supervisor::new(network.clone(), queues, plan.listeners, plan.session);
+    let handshakes = plan.tls.map(Handshakes::new).transpose();
+    let doors = Doors {
+        listeners: plan.listeners,
+        handshakes: handshakes.map_err(Error::io("make an epoll"))?,
+        datapath_ids: plan.datapath_ids,
+    };
+    let supervisor = Supervisor::new(network.clone(), queues, doors, plan.session);
     let known = Arc::clone(watch);
     let run = move || supervisor.run(known.stop_event());
     let thread = watch.spawn("supervisor".into(), run);

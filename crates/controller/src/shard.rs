@@ -185,7 +185,7 @@ impl Shard {
             let data = epoll::EventData::new_u64(key as u64);
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
             if let Err(error) = epoll::add(&self.epoll, wakeup, data, flags) {
-                return self.close(key, &Close::Io(error));
+                return self.close(key, &Close::Io(error.into()));
             }
         }
         connection.hand_to_kernel(&self.batch);
@@ -199,7 +199,7 @@ impl Shard {
         let socket = self.connections[key].socket();
         let data = epoll::EventData::new_u64(key as u64);
         if let Err(error) = epoll::modify(&self.epoll, socket, data, interest) {
-            self.close(key, &Close::Io(error));
+            self.close(key, &Close::Io(error.into()));
         }
     }
 
@@ -289,10 +289,14 @@ impl Shard {
             .connections
             .add(1);
         let connection = &self.connections[key];
+        let ready = match connection.channel().has_input() {
+            true => epoll::EventFlags::IN,
+            false => epoll::EventFlags::empty(),
+        };
         let data = epoll::EventData::new_u64(key as u64);
         match epoll::add(&self.epoll, connection.socket(), data, interest(connection)) {
-            Ok(()) => self.serve(key, epoll::EventFlags::empty()),
-            Err(error) => self.close(key, &Close::Io(error)),
+            Ok(()) => self.serve(key, ready),
+            Err(error) => self.close(key, &Close::Io(error.into())),
         }
     }
 
@@ -454,11 +458,10 @@ fn read(
     batch: &mut BatchContext,
 ) -> Result<(), Close> {
     batch.network.shard(batch.shard).counters.reads.add(1);
-    let count = match rustix::io::read(connection.socket(), &mut buffer[FRAGMENT_BYTES..]) {
-        Ok(0) => return Err(Close::ByPeer),
-        Ok(count) => count,
-        Err(Errno::AGAIN | Errno::INTR) => 0,
-        Err(error) => return Err(error.into()),
+    let count = match connection.read(&mut buffer[FRAGMENT_BYTES..])? {
+        Some(0) => return Err(Close::ByPeer),
+        Some(count) => count,
+        None => 0,
     };
     batch
         .network

@@ -1,6 +1,6 @@
 //! The options for TLS that every program has on its command line.
 
-use crate::{Address, Tls, TlsConfig, TlsError};
+use crate::{Address, NoTlsConfig, Tls, TlsConfig, TlsError};
 use std::path::PathBuf;
 
 /// Options for TLS: those of Open vSwitch's programs, and whom to expect.
@@ -21,20 +21,12 @@ pub struct TlsArgs {
     pub peer_name: Option<String>,
 }
 
-/// An address speaks TLS, and the files that this takes were not given.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{0} speaks TLS, which takes --private-key, --certificate and --ca-cert; `ovs-pki req+sign NAME switch` or `… controller` makes \
-     the first two, and docs/operating.md tells the rest"
-)]
-pub struct NoFiles(pub Address);
-
 /// What is wrong with the options for TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsArgsError {
     /// They are missing.
     #[error(transparent)]
-    NoFiles(#[from] NoFiles),
+    NoConfig(#[from] NoTlsConfig),
     /// A file cannot be used.
     #[error(transparent)]
     Files(#[from] TlsError),
@@ -62,13 +54,13 @@ impl TlsArgs {
         let needs = addresses.into_iter().find(|address| address.is_tls());
         match (needs, self.config()) {
             (_, Some(config)) => Ok(Some(Tls::load(config)?)),
-            (Some(address), None) => Err(NoFiles(address.clone()).into()),
+            (Some(address), None) => Err(NoTlsConfig(address.clone()).into()),
             (None, None) => Ok(None),
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tls"))]
 mod tests {
     use super::*;
     use clap::Parser;

@@ -3,8 +3,8 @@
 //! **Why it exists apart.** Controllers listen and switches connect, and both can do the other as well; each takes
 //! addresses in the same form, Open vSwitch's, and speaks TLS where they say so.
 //!
-//! **Features.** `tls` (off by default): TLS on `ssl:` and `pssl:`, by `rustls`. Without it the types are there, and none of them
-//! has a value. `args` (off by default): with it, the options for TLS on a command line
+//! **Features.** `tls` (off by default): TLS on `ssl:` and `pssl:`, by `rustls`. Without it the types are there, but
+//! `Tls::load` refuses. `args` (off by default): the options for TLS on a command line
 //! (`TlsArgs`), by `clap`.
 //!
 //! ```
@@ -21,8 +21,9 @@
 #![forbid(unsafe_code)]
 
 mod address;
-#[cfg(all(feature = "tls", feature = "args"))]
+#[cfg(feature = "args")]
 mod args;
+mod file_watch;
 mod listener;
 mod look_up;
 mod stream;
@@ -31,13 +32,16 @@ mod tls;
 #[cfg(not(feature = "tls"))]
 #[path = "tls_absent.rs"]
 mod tls;
+mod tls_config;
 
 pub use address::{Address, AddressError, DEFAULT_PORT};
-#[cfg(all(feature = "tls", feature = "args"))]
-pub use args::{NoFiles, TlsArgs, TlsArgsError};
+#[cfg(feature = "args")]
+pub use args::{TlsArgs, TlsArgsError};
+pub use file_watch::FileWatch;
 pub use listener::{ListenError, Listener};
 pub use look_up::look_up;
-pub use stream::Stream;
+pub use stream::{Stream, is_tls_record};
 pub use tls::{Certificate, Ended, Handshakes, Notice, Tls, TlsError};
 #[cfg(feature = "tls")]
-pub use tls::{EXPIRY_WARNING, HANDSHAKE_TIMEOUT, MAX_HALF_OPEN, TlsConfig};
+pub use tls::{EXPIRY_WARNING, HANDSHAKE_TIMEOUT, MAX_HALF_OPEN};
+pub use tls_config::{NoTlsConfig, TlsConfig};

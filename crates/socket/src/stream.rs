@@ -110,3 +110,8 @@ impl Drop for Stream {
         }
     }
 }
+
+/// Whether bytes are the beginning of what a TLS peer says first, or answers to what is no TLS: a handshake or an alert.
+pub fn is_tls_record(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x15 | 0x16, 3, ..])
+}

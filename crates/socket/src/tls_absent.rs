@@ -1,17 +1,41 @@
 //! What stands for TLS in a program that is built without it: types that have no values.
 
-use crate::Stream;
+use crate::{Stream, TlsConfig};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fmt;
 use std::io;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A certificate: see the feature `tls`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificate {}
 
+impl Certificate {
+    /// Whether the holder is called so.
+    pub fn is_called(&self, _: &str) -> bool {
+        match *self {}
+    }
+}
+
+impl fmt::Display for Certificate {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {}
+    }
+}
+
 /// What TLS needs: see the feature `tls`.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Tls {}
+
+impl Tls {
+    /// There is none.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn load(_: TlsConfig) -> Result<Self, TlsError> {
+        Err(TlsError)
+    }
+}
 
 /// What there is to tell about certificates: see the feature `tls`.
 #[derive(Debug, thiserror::Error)]
@@ -24,14 +48,17 @@ impl Notice {
     }
 }
 
-/// Why TLS cannot be spoken: see the feature `tls`.
+/// TLS cannot be spoken, for it is not in this program.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsError {}
+#[error(
+    "this program is built without TLS; expected the feature `tls` of the package `urtica` or `urtica-socket`"
+)]
+pub struct TlsError;
 
 impl TlsError {
     /// Whether this is the background noise of an open port.
     pub fn is_noise(&self) -> bool {
-        match *self {}
+        false
     }
 }
 
@@ -79,6 +106,16 @@ pub struct Ended {
     pub tag: Option<usize>,
     /// The connection, or why there is none.
     pub outcome: Result<Stream, TlsError>,
+}
+
+impl Stream {
+    /// See the feature `tls`.
+    ///
+    /// # Errors
+    /// None.
+    pub fn connect_tls(_: OwnedFd, tls: &Tls, _: Duration) -> Result<Self, TlsError> {
+        match *tls {}
+    }
 }
 
 impl Handshakes {

@@ -17,3 +17,4 @@ mod stages;
 mod stopping;
 mod support;
 mod threads;
+mod tls;

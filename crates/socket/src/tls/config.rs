@@ -3,13 +3,14 @@
 use super::certificate::{Certificate, date};
 use super::error::TlsError;
 use super::verify::{PeerVerifier, Trust};
+use crate::{FileWatch, TlsConfig};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::NoServerSessionStorage;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, ServerConfig, client::Resumption};
-use std::os::unix::fs::MetadataExt;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -24,28 +25,12 @@ const KEY: &str = "private key";
 const CERTIFICATE: &str = "certificate";
 const AUTHORITIES: &str = "file of CA certificates";
 
-/// What TLS needs: three files, all in PEM, as `ovs-pki` makes them and `ovs-vsctl set-ssl` takes them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsConfig {
-    /// Our private key.
-    pub private_key: PathBuf,
-    /// Our certificate; behind it, if need be, those that lead from it to an authority that the peer knows.
-    pub certificate: PathBuf,
-    /// The certificates of the authorities by which peers are known.
-    pub ca_cert: PathBuf,
-    /// Whom we expect, in the form of [`Certificate::is_called`]; without it, whoever the authorities have signed.
-    pub peer_name: Option<String>,
-}
-
 /// What a program needs to speak TLS: files that were read and found right.
 #[derive(Clone)]
 pub struct Tls {
     config: TlsConfig,
     pub(super) loaded: Arc<Loaded>,
-    /// The files as they were when they were last read, well or not.
-    read: [Stamp; 3],
-    /// How they look since they have changed.
-    changed: Option<[Stamp; 3]>,
+    files: FileWatch,
     next_warning: SystemTime,
 }
 
@@ -57,9 +42,6 @@ pub(super) struct Loaded {
     authorities: Vec<Certificate>,
     trust: Arc<Trust>,
 }
-
-/// By what a file is seen to have changed: device and inode, size, and time of the last change. `None` where there is none.
-type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
 /// What there is to tell about the files while they are in use.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +83,13 @@ impl Notice {
     }
 }
 
+/// Whose certificate it is, and nothing of the key.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tls").field(self.certificate()).finish()
+    }
+}
+
 impl Tls {
     /// Reads and checks the files.
     ///
@@ -111,13 +100,13 @@ impl Tls {
     }
 
     pub(super) fn load_at(config: TlsConfig, now: SystemTime) -> Result<Self, TlsError> {
-        let read = config.stamps();
+        let paths = [&config.private_key, &config.certificate, &config.ca_cert];
+        let files = FileWatch::new(paths.map(PathBuf::clone).into());
         let loaded = Arc::new(Loaded::read(&config, now)?);
         Ok(Self {
             config,
             loaded,
-            read,
-            changed: None,
+            files,
             next_warning: SystemTime::UNIX_EPOCH,
         })
     }
@@ -140,17 +129,9 @@ impl Tls {
     }
 
     fn reload(&mut self, now: SystemTime) -> Option<Notice> {
-        let stamps = self.config.stamps();
-        if stamps == self.read {
-            self.changed = None;
+        if !self.files.has_changed() {
             return None;
         }
-        if self.changed != Some(stamps) {
-            self.changed = Some(stamps);
-            return None;
-        }
-        self.read = stamps;
-        self.changed = None;
         match Loaded::read(&self.config, now) {
             Ok(loaded) => {
                 let certificate = loaded.own.clone();
@@ -178,23 +159,6 @@ impl Tls {
             })
             .collect()
     }
-}
-
-impl TlsConfig {
-    fn stamps(&self) -> [Stamp; 3] {
-        [&self.private_key, &self.certificate, &self.ca_cert].map(|path| stamp(path))
-    }
-}
-
-fn stamp(path: &Path) -> Stamp {
-    let file = std::fs::metadata(path).ok()?;
-    Some((
-        file.dev(),
-        file.ino(),
-        file.size(),
-        file.mtime(),
-        file.mtime_nsec(),
-    ))
 }
 
 impl Loaded {

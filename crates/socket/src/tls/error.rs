@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file of [`TlsConfig`](super::TlsConfig) cannot be used.
+    /// A file of [`TlsConfig`](crate::TlsConfig) cannot be used.
     #[error("the {what} {} {problem}", path.display())]
     File {
         /// Which of the three.

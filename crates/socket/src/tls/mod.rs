@@ -5,7 +5,7 @@
 //!
 //! **Who is trusted.** Whoever has a certificate that one of the authorities has signed, or that stands in their file itself. As
 //! in Open vSwitch the name of a host means nothing, since certificates of `ovs-pki` tell none; who expects a certain peer says so
-//! ([`TlsConfig::peer_name`]).
+//! ([`TlsConfig::peer_name`](crate::TlsConfig::peer_name)).
 //!
 //! **How.** [`Handshakes`] has the connections whose handshake is under way, in an epoll instance of its own that its owner waits
 //! for: their number and their time are limited, so that whoever connects and says nothing, or begins and does not go on, costs
@@ -23,7 +23,7 @@ mod session;
 mod verify;
 
 pub use certificate::Certificate;
-pub use config::{EXPIRY_WARNING, Notice, Tls, TlsConfig};
+pub use config::{EXPIRY_WARNING, Notice, Tls};
 pub use error::TlsError;
 pub use handshakes::{Ended, HANDSHAKE_TIMEOUT, Handshakes, MAX_HALF_OPEN};
 pub(crate) use session::Session;

@@ -1,6 +1,7 @@
 //! Authorities and certificates for tests.
 
-use super::{Tls, TlsConfig};
+use super::Tls;
+use crate::TlsConfig;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SigningKey};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
