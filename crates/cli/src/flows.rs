@@ -36,8 +36,6 @@ pub struct FlowsArgs {
     /// How many seconds an answer may take, from the question to its end.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, global = true)]
     timeout: u64,
-    #[command(flatten)]
-    tls: TlsArgs,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -97,6 +95,8 @@ struct Target {
     /// The switch: tcp:HOST[:PORT], ssl:HOST[:PORT], unix:FILE, or the name of an Open vSwitch bridge on this machine.
     #[arg(value_name = "SWITCH")]
     switch: SwitchName,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 #[derive(clap::Args)]
@@ -248,7 +248,7 @@ impl FlowsArgs {
     fn connect(&self, target: &Target) -> Result<Client, ClientError> {
         let timeout = Duration::from_secs(self.timeout.max(1));
         let address = target.switch.address();
-        Client::connect(address, &self.tls, &self.openflow, timeout)
+        Client::connect(address, &target.tls, &self.openflow, timeout)
     }
 
     /// Prints what the switch answers to each of these questions.
