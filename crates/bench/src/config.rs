@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urtica_socket::Address;
+use urtica_socket::{Address, NoTlsConfig, Tls};
 
 use crate::Error;
 use crate::frame::FrameKind;
@@ -116,8 +116,10 @@ pub enum Expect {
 /// A load: who is loaded, by how many switches, how, and for how long.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
-    /// Where the controller listens: [`Address::Tcp`] or [`Address::Unix`].
+    /// Where the controller listens: [`Address::Tcp`], [`Address::Ssl`] or [`Address::Unix`].
     pub controller: Address,
+    /// What the switches need to speak TLS, where the controller's address says so.
+    pub tls: Option<Tls>,
     /// How many switches to emulate.
     pub switches: u32,
     /// When they send.
@@ -172,6 +174,7 @@ impl Default for LoadConfig {
                 host: "localhost".to_owned(),
                 port: 6633,
             },
+            tls: None,
             switches: 16,
             mode: Mode::PingPong,
             most_outstanding: None,
@@ -211,6 +214,10 @@ impl LoadConfig {
                 "'{}' is a place to listen; give the controller's, as tcp:HOST:PORT",
                 self.controller
             )));
+        }
+        if self.controller.is_tls() && self.tls.is_none() {
+            let missing = NoTlsConfig(self.controller.clone());
+            return Err(Error::invalid(missing.to_string()));
         }
         at_least_one("switches", self.switches)?;
         at_least_one("MAC addresses", self.macs)?;
@@ -350,6 +357,7 @@ mod tests {
         assert!(refusal(|c| (c.addresses, c.macs) = (Addresses::Zipf, MAX_MACS)).contains("Zipf"));
         assert!(refusal(|c| c.frame_len = 20).contains("frame of 20 bytes"));
         assert!(refusal(|c| c.test_length = Duration::ZERO).contains("0 ms"));
+        assert!(refusal(|c| c.controller = "ssl:h".parse().unwrap()).contains("--private-key"));
         assert!(
             refusal(|c| c.controller = "ptcp:6653".parse().unwrap()).contains("place to listen")
         );

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use urtica_socket::TlsError;
+
 /// Why a benchmark could not do its job.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -17,6 +19,14 @@ pub enum Error {
         address: String,
         /// What the system said.
         source: io::Error,
+    },
+    /// The controller is there, and no TLS connection with it comes about.
+    #[error("no TLS connection with the controller at {address}: {source}")]
+    Tls {
+        /// The controller's address, as it was given.
+        address: String,
+        /// Why not.
+        source: TlsError,
     },
     /// The controller accepted connections and then never completed a handshake.
     #[error("no switch got through its handshake with the controller at {address}: {reason}")]

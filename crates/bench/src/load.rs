@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+
+use urtica_socket::Stream;
 
 use crate::Error;
 use crate::checker::{Checker, Rules, Tally};
@@ -151,7 +152,7 @@ enum Phase {
 }
 
 struct Switch {
-    socket: Option<OwnedFd>,
+    stream: Option<Stream>,
     identity: Identity,
     session: EmulatedSwitch,
     ready: bool,
@@ -194,7 +195,7 @@ impl Switch {
         };
         let hosts = Hosts::new(config.macs, config.addresses, datapath_id);
         Self {
-            socket: None,
+            stream: None,
             identity,
             session: EmulatedSwitch::new(config.version, identity, announced),
             ready: false,
@@ -314,10 +315,11 @@ impl<'a> Worker<'a> {
                 address: address(),
                 source,
             })?;
+            let stream = self.shake_tls_hands(socket)?;
             let event = epoll::EventData::new_u64(index as u64);
-            epoll::add(&self.epoll, &socket, event, epoll::EventFlags::IN)
+            epoll::add(&self.epoll, &stream, event, epoll::EventFlags::IN)
                 .map_err(Error::system("watch a socket"))?;
-            self.switches[index].socket = Some(socket);
+            self.switches[index].stream = Some(stream);
             if (index + 1).checked_rem(self.config.connect_group_size as usize) == Some(0) {
                 std::thread::sleep(self.config.connect_delay);
             }
@@ -325,9 +327,28 @@ impl<'a> Worker<'a> {
         for index in 0..self.switches.len() {
             let switch = &mut self.switches[index];
             switch.session.poll_hello(&mut switch.control);
+            let has_input = switch.stream.as_ref().is_some_and(Stream::has_input);
             self.send_all(index);
+            if has_input {
+                self.receive(index);
+            }
         }
         Ok(())
+    }
+
+    fn shake_tls_hands(&self, socket: OwnedFd) -> Result<Stream, Error> {
+        let Some(tls) = self
+            .config
+            .tls
+            .as_ref()
+            .filter(|_| self.config.controller.is_tls())
+        else {
+            return Ok(socket.into());
+        };
+        Stream::connect_tls(socket, tls, HANDSHAKE_TIMEOUT).map_err(|source| Error::Tls {
+            address: self.config.controller.to_string(),
+            source,
+        })
     }
 
     fn is_stopped(&self) -> bool {
@@ -364,10 +385,10 @@ impl<'a> Worker<'a> {
         let switches = self
             .switches
             .iter()
-            .filter(|s| s.socket.is_some() && s.ready)
+            .filter(|s| s.stream.is_some() && s.ready)
             .count() as u32;
         let trouble = self.trouble.take();
-        let mut sockets = self.switches.iter().filter_map(|s| s.socket.as_ref());
+        let mut sockets = self.switches.iter().filter_map(|s| s.stream.as_ref());
         let controller = sockets.next().and_then(ControllerProcess::at_other_end);
         self.tell(Progress::Ready {
             switches,
@@ -378,7 +399,7 @@ impl<'a> Worker<'a> {
     }
 
     fn is_settled(&self) -> bool {
-        self.switches.iter().all(|s| s.ready || s.socket.is_none())
+        self.switches.iter().all(|s| s.ready || s.stream.is_none())
             && self.last_input.elapsed() >= QUIET
     }
 
@@ -427,7 +448,7 @@ impl<'a> Worker<'a> {
             if self.is_stopped() {
                 break;
             }
-            if self.switches.iter().all(|s| s.socket.is_none()) {
+            if self.switches.iter().all(|s| s.stream.is_none()) {
                 self.skip_tests(index + 1);
                 break;
             }
@@ -494,7 +515,7 @@ impl<'a> Worker<'a> {
             let taken = switch.outstanding.waiting() + switch.due;
             let free = switch.most_waiting.saturating_sub(taken);
             let grant = free.min(share.at_a_time).min(share.most - share.used);
-            if grant == 0 || switch.socket.is_none() || !switch.ready {
+            if grant == 0 || switch.stream.is_none() || !switch.ready {
                 passed += 1;
                 continue;
             }
@@ -527,7 +548,7 @@ impl<'a> Worker<'a> {
                 break;
             }
             let switch = &mut self.switches[(schedule.next % switches) as usize];
-            if switch.socket.is_some() && switch.ready {
+            if switch.stream.is_some() && switch.ready {
                 switch.due += 1;
                 self.recorder.add_due(due_ns, now_ns);
             }
@@ -602,7 +623,7 @@ impl<'a> Worker<'a> {
 
     /// How many packet-ins wait for their reply.
     fn waiting(&self) -> u64 {
-        let connected = self.switches.iter().filter(|s| s.socket.is_some());
+        let connected = self.switches.iter().filter(|s| s.stream.is_some());
         connected.map(|s| s.outstanding.waiting()).sum()
     }
 
@@ -695,18 +716,16 @@ impl<'a> Worker<'a> {
 
     fn receive(&mut self, index: usize) {
         let switch = &mut self.switches[index];
-        let Some(socket) = &switch.socket else { return };
+        let Some(stream) = &mut switch.stream else {
+            return;
+        };
         let kept = switch.tail.len();
         self.input[..kept].copy_from_slice(&switch.tail);
-        match recv(
-            socket,
-            &mut self.input[kept..kept + READ_BYTES],
-            RecvFlags::empty(),
-        ) {
-            Ok((0, _)) => self.close(index, "the controller closed the connection"),
-            Ok((count, _)) => self.take_input(index, kept + count),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(error) => self.close(index, &io::Error::from(error).to_string()),
+        match stream.read(&mut self.input[kept..kept + READ_BYTES]) {
+            Ok(0) => self.close(index, "the controller closed the connection"),
+            Ok(count) => self.take_input(index, kept + count),
+            Err(error) if is_try_again(&error) => {}
+            Err(error) => self.close(index, &error.to_string()),
         }
     }
 
@@ -809,14 +828,14 @@ impl<'a> Worker<'a> {
                 // At full rate, the next switch has its turn after each train.
                 Ok(Sent::Train) if self.config.mode == Mode::MaxRate => break true,
                 Ok(Sent::Train | Sent::Control) => {}
-                Ok(Sent::Nothing) => break false,
-                Err(Errno::AGAIN) => break true,
-                Err(error) => return self.close(index, &io::Error::from(error).to_string()),
+                Ok(Sent::Nothing) => break self.has_unsent(index),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break true,
+                Err(error) => return self.close(index, &error.to_string()),
             }
         };
         let switch = &mut self.switches[index];
-        let Some(socket) = switch
-            .socket
+        let Some(stream) = switch
+            .stream
             .as_ref()
             .filter(|_| switch.wants_write != wants_write)
         else {
@@ -829,19 +848,26 @@ impl<'a> Worker<'a> {
             epoll::EventFlags::empty()
         };
         let event = epoll::EventData::new_u64(index as u64);
-        if let Err(error) = epoll::modify(&self.epoll, socket, event, epoll::EventFlags::IN | out) {
+        if let Err(error) = epoll::modify(&self.epoll, stream, event, epoll::EventFlags::IN | out) {
             self.close(index, &io::Error::from(error).to_string());
         }
     }
 
+    /// Whether TLS has taken what the socket has not.
+    fn has_unsent(&self, index: usize) -> bool {
+        let stream = self.switches[index].stream.as_ref();
+        stream.is_some_and(Stream::has_unsent)
+    }
+
     /// One `send`: of replies to requests if there are any and no packet-in is sent in part, else of packet-ins.
-    fn send_once(&mut self, index: usize) -> Result<Sent, Errno> {
+    fn send_once(&mut self, index: usize) -> io::Result<Sent> {
         let switch = &mut self.switches[index];
-        let Some(socket) = &switch.socket else {
+        let Some(stream) = &mut switch.stream else {
             return Ok(Sent::Nothing);
         };
+        stream.flush()?;
         if switch.sent_in_part == 0 && !switch.control.is_empty() {
-            let count = send(socket, &switch.control, SendFlags::NOSIGNAL)?;
+            let count = stream.write(&switch.control)?;
             switch.control.drain(..count);
             return Ok(Sent::Control);
         }
@@ -868,9 +894,9 @@ impl<'a> Worker<'a> {
         count.max(in_part).min(self.train.capacity() as u64) as usize
     }
 
-    fn send_train(&mut self, index: usize, count: usize) -> Result<Sent, Errno> {
+    fn send_train(&mut self, index: usize, count: usize) -> io::Result<Sent> {
         let switch = &mut self.switches[index];
-        let Some(socket) = &switch.socket else {
+        let Some(stream) = &mut switch.stream else {
             return Ok(Sent::Nothing);
         };
         let train = self
@@ -878,7 +904,7 @@ impl<'a> Worker<'a> {
             .load(switch.identity, switch.outstanding.next_to_send(), count);
         let now_ns = self.clock.now_ns();
         self.sends += 1;
-        let taken = match send(socket, &train[switch.sent_in_part..], SendFlags::NOSIGNAL) {
+        let taken = match stream.write(&train[switch.sent_in_part..]) {
             Ok(taken) => taken,
             Err(error) => {
                 self.blocked_sends += 1;
@@ -896,7 +922,7 @@ impl<'a> Worker<'a> {
         }
         if bytes < count * self.train.message_len() {
             self.blocked_sends += 1;
-            return Err(Errno::AGAIN);
+            return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(Sent::Train)
     }
@@ -904,7 +930,7 @@ impl<'a> Worker<'a> {
     /// Goes on without a switch whose connection is over.
     fn close(&mut self, index: usize, reason: &str) {
         let switch = &mut self.switches[index];
-        if switch.socket.take().is_none() {
+        if switch.stream.take().is_none() {
             return;
         }
         // What it still owes is lost. On a schedule, what was due and not sent waits, too, but is not owed.
@@ -926,6 +952,14 @@ impl<'a> Worker<'a> {
             reason: reason.to_owned(),
         });
     }
+}
+
+/// Whether a socket has nothing at the moment.
+fn is_try_again(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
 }
 
 /// What one `send` got rid of.

@@ -38,7 +38,7 @@ impl Target {
             source,
         };
         match address {
-            Address::Tcp { host, port } => {
+            Address::Tcp { host, port } | Address::Ssl { host, port } => {
                 let mut found = (host.as_str(), *port)
                     .to_socket_addrs()
                     .map_err(failed)?
@@ -130,9 +130,9 @@ pub fn listen_at(address: &Address) -> Result<OwnedFd, Error> {
     let listening = match address {
         Address::PassiveTcp { .. } => listen_tcp(address.listen_addr()),
         Address::PassiveUnix(file) => listen_unix(file),
-        active => {
+        other => {
             return Err(Error::invalid(format!(
-                "'{active}' is a place to connect to; give one to listen at: ptcp:[PORT][:HOST] or punix:FILE"
+                "'{other}' is no place to listen at without TLS; expected ptcp:[PORT][:HOST] or punix:FILE"
             )));
         }
     };

@@ -21,7 +21,7 @@ use urtica_bench::report::{Ended, html, json, text};
 use urtica_bench::run::{Live, run as run_load};
 use urtica_bench::versus::{Contender, VersusConfig, versus};
 use urtica_bench::{Error, Report};
-use urtica_socket::Address;
+use urtica_socket::{Address, TlsArgs};
 
 use output::Output;
 
@@ -61,7 +61,7 @@ enum BenchCommand {
 
 #[derive(Args, Debug)]
 struct TargetArgs {
-    /// Host name of the controller, or its address as tcp:HOST:PORT or unix:FILE
+    /// Host name of the controller, or its address as tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE
     #[arg(
         short = 'c',
         long,
@@ -78,6 +78,8 @@ struct TargetArgs {
     /// Test a range of 1, 2, 4, ... switches up to --switches
     #[arg(short, long)]
     ranged_test: bool,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 #[derive(Args, Debug)]
@@ -302,8 +304,11 @@ fn run_limit(listen: &Address) -> Result<ExitCode, Error> {
 }
 
 fn run_bench(target: &TargetArgs, load: &LoadArgs, output: &OutputArgs) -> Result<ExitCode, Error> {
+    let controller = target.address()?;
+    let tls = target.tls.load_for([&controller]);
     let config = LoadConfig {
-        controller: target.address()?,
+        tls: tls.map_err(|error| Error::invalid(error.to_string()))?,
+        controller,
         controller_pid: target.controller_pid,
         ..load.config()
     };

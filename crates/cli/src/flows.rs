@@ -16,6 +16,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use urtica_socket::TlsArgs;
 use urtica_wire::text::{ParseError, message};
 use urtica_wire::{
     FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ALL, GroupMod, GroupModCommand, METER_ALL,
@@ -91,9 +92,11 @@ enum Verb {
 
 #[derive(clap::Args)]
 struct Target {
-    /// The switch: tcp:HOST[:PORT], unix:FILE, or the name of an Open vSwitch bridge on this machine.
+    /// The switch: tcp:HOST[:PORT], ssl:HOST[:PORT], unix:FILE, or the name of an Open vSwitch bridge on this machine.
     #[arg(value_name = "SWITCH")]
     switch: SwitchName,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 #[derive(clap::Args)]
@@ -244,7 +247,8 @@ impl FlowsArgs {
 
     fn connect(&self, target: &Target) -> Result<Client, ClientError> {
         let timeout = Duration::from_secs(self.timeout.max(1));
-        Client::connect(target.switch.address(), &self.openflow, timeout)
+        let address = target.switch.address();
+        Client::connect(address, &target.tls, &self.openflow, timeout)
     }
 
     /// Prints the switch's reply to each of these requests.

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 use urtica_pipeline::Backend;
-use urtica_socket::Address;
+use urtica_socket::{Address, TlsArgs};
 use urtica_switch::{
     Description, FailMode, Forwarding, PortError, PortIo, PortSpec, Runner, StopHandle, Switch,
     SwitchConfig, Threads,
@@ -18,8 +18,8 @@ use urtica_switch::{
 use urtica_wire::{DatapathId, PortNo, Version};
 
 // Not doc comments, since rustdoc would take the brackets for links.
-const CONTROLLER_HELP: &str = "Connect to this controller, or let controllers connect: tcp:HOST[:PORT], unix:FILE, \
-                               ptcp:[PORT][:HOST] or punix:FILE. May be repeated [default: none]";
+const CONTROLLER_HELP: &str = "Connect to this controller, or let controllers connect: tcp:HOST[:PORT], ssl:HOST[:PORT], \
+                               unix:FILE, ptcp:[PORT][:HOST], pssl:[PORT][:HOST] or punix:FILE. May be repeated [default: none]";
 const PORT_HELP: &str = "A port by its number: afpacket:INTERFACE, afxdp:INTERFACE, tap:NAME or pcap:[IN][,OUT]. \
                          May be repeated";
 
@@ -71,6 +71,8 @@ pub struct SwitchArgs {
     /// What to call the switch, in its description.
     #[arg(long, value_name = "NAME", default_value = "urtica")]
     name: String,
+    #[command(flatten)]
+    tls: TlsArgs,
     #[command(flatten)]
     explain: explain::ExplainArgs,
 }
@@ -154,7 +156,10 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
         tracing::info!(port = %number, name = port.name(), hw_addr = %port.hw_addr(), "port");
         switch.add_port(number, port, Duration::ZERO);
     }
-    let runner = Runner::new(switch, &args.controller)?.with_threads(&args.threads()?)?;
+    let mut runner = Runner::new(switch, &args.controller)?.with_threads(&args.threads()?)?;
+    if let Some(files) = args.tls.config() {
+        runner = runner.with_tls(files)?;
+    }
     for address in runner.listen_addresses() {
         tracing::info!(%address, "listening");
     }

@@ -21,6 +21,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tell::Teller;
 use urtica_pipeline::Packet;
+use urtica_socket::TlsArgs;
 use urtica_wire::text::ParseError;
 use urtica_wire::{Match, OxmField, PortNo, Version};
 
@@ -30,7 +31,7 @@ pub struct TraceArgs {
     /// The packet, by the fields that it has, as in 'in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80'; all others are zero.
     #[arg(value_name = "FIELDS")]
     fields: String,
-    /// Take the entries from this switch: tcp:HOST[:PORT], unix:FILE, or the name of an Open vSwitch bridge.
+    /// Take the entries from this switch: tcp:HOST[:PORT], ssl:HOST[:PORT], unix:FILE, or the name of an Open vSwitch bridge.
     #[arg(long, value_name = "SWITCH", required_unless_present = "flows")]
     switch: Option<SwitchName>,
     /// Take the entries from this file, or - for standard input: flows, groups and meters, one a line, as 'urtica flows add'
@@ -47,6 +48,8 @@ pub struct TraceArgs {
     /// How many seconds to wait for the switch's answers.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     timeout: u64,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 /// Why nothing could be traced.
@@ -134,7 +137,7 @@ impl TraceArgs {
         let mut loader = Loader::default();
         if let Some(switch) = &self.switch {
             let timeout = Duration::from_secs(self.timeout.max(1));
-            loader.ask(switch, &self.openflow, timeout)?;
+            loader.ask(switch, &self.tls, &self.openflow, timeout)?;
         }
         for file in &self.flows {
             loader.read(file)?;

@@ -3,12 +3,14 @@
 use crate::Controller;
 use crate::session::SessionConfig;
 use clap::Parser;
-use urtica_socket::Address;
+use std::path::PathBuf;
+use urtica_socket::{Address, TlsArgs};
 use urtica_wire::Version;
 
 /// Not a doc comment, since rustdoc would take the brackets for links.
-const LISTEN_HELP: &str = "Listen here, in Open vSwitch's form: ptcp:[PORT][:HOST] or punix:FILE. May be repeated \
-                           [default: ptcp:6653 and ptcp:6633]";
+const LISTEN_HELP: &str = "Listen here, in Open vSwitch's form: ptcp:[PORT][:HOST], pssl:[PORT][:HOST] or \
+                           punix:FILE. May be repeated \
+                           [default: ptcp:6653 and ptcp:6633; pssl: with the files for TLS]";
 
 /// Options of a controller: where to listen, how many shards, which versions.
 #[derive(Clone, Debug, clap::Args)]
@@ -23,6 +25,16 @@ pub struct Args {
     /// Speak only this version of OpenFlow: 1.0 or 1.3. May be repeated [default: both].
     #[arg(long, value_name = "VERSION")]
     pub openflow: Vec<Version>,
+    /// The files for TLS.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+    /// Which certificates may take which datapath ids: a file with a line 'ID[,ID…] NAME' for each.
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "TLS, for ssl: and pssl: (docs/operating.md)"
+    )]
+    pub datapath_ids: Option<PathBuf>,
 }
 
 #[derive(Parser)]
@@ -52,10 +64,14 @@ impl Args {
         if !self.openflow.is_empty() {
             session.versions = self.openflow;
         }
-        let controller = self
-            .listen
-            .into_iter()
-            .fold(Controller::new().session(session), Controller::listen);
+        let mut controller = Controller::new().session(session);
+        if let Some(tls) = self.tls.config() {
+            controller = controller.tls(tls);
+        }
+        if let Some(file) = self.datapath_ids {
+            controller = controller.datapath_ids(file);
+        }
+        let controller = self.listen.into_iter().fold(controller, Controller::listen);
         match self.shards {
             Some(shards) => controller.shards(shards.into()),
             None => controller,
@@ -103,7 +119,7 @@ mod tests {
     fn refusals_say_what_was_expected() {
         for (option, value, expected) in [
             ("--listen", "localhost", "ptcp:[PORT][:HOST]"),
-            ("--listen", "ssl:h", "TLS, which is not supported yet"),
+            ("--listen", "pssl:x", "from 0 to 65535"),
             ("--openflow", "1.1", "expected 1.0 or 1.3"),
             ("--shards", "0", "1..=1024"),
         ] {

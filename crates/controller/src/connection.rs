@@ -17,13 +17,14 @@ use crate::switch::FLUSH_BYTES;
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use parking_lot::Mutex;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use rustix::net::{SendFlags, send};
+use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use urtica_socket::Stream;
 use urtica_state::Series;
 use urtica_wire::{
     DatapathId, DecodeError, Header, Message, PacketIn, PortStatus, Version, split_frame,
@@ -37,7 +38,9 @@ pub(crate) enum Close {
     #[error("{0}")]
     Session(#[from] SessionError),
     #[error("the connection failed: {0}")]
-    Io(#[from] Errno),
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    NotAdmitted(String),
     #[error("{0}")]
     Asked(&'static str),
     #[error("what the next program would need of it cannot be stored: {0}")]
@@ -49,7 +52,17 @@ pub(crate) enum Close {
 /// Where a connection's bytes go.
 pub(crate) trait Channel {
     /// Sends as many bytes off the front as there is room for now, and returns how many; 0 where the caller has to wait.
-    fn send(&self, bytes: &[u8]) -> Result<usize, Errno>;
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Sends what an earlier call took and kept back; returns whether it could.
+    fn flush(&mut self) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Whether it keeps something back.
+    fn has_unsent(&self) -> bool {
+        false
+    }
 
     /// The socket, where there is one, on which a kernel half can answer.
     fn socket(&self) -> Option<BorrowedFd<'_>> {
@@ -57,23 +70,44 @@ pub(crate) trait Channel {
     }
 }
 
-impl Channel for OwnedFd {
-    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
-        match send(self, bytes, SendFlags::NOSIGNAL) {
-            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+impl Channel for Stream {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.write(bytes) {
+            Err(error) if is_try_again(&error) => Ok(0),
             sent => sent,
         }
     }
 
+    fn flush(&mut self) -> io::Result<bool> {
+        Stream::flush(self)
+    }
+
+    fn has_unsent(&self) -> bool {
+        Stream::has_unsent(self)
+    }
+
     fn socket(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.as_fd())
+        self.plain_socket()
     }
 }
 
+/// Whether a socket has nothing, or no room, at the moment.
+pub(crate) fn is_try_again(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}
+
+/// Whether a peer may take a datapath id; the error says why not.
+pub(crate) type Admission = Box<dyn Fn(DatapathId) -> Result<(), String> + Send>;
+
 /// A connection. Owned by one shard at a time; may move to another between two batches.
-pub(crate) struct Connection<C = OwnedFd> {
+pub(crate) struct Connection<C = Stream> {
     channel: C,
     pub token: Token,
+    /// Asked before a switch joins, where certificates decide.
+    pub admission: Option<Admission>,
     session: Session,
     /// The switch, once it has said who it is.
     switch: Option<Joined>,
@@ -103,11 +137,6 @@ pub(crate) struct Connection<C = OwnedFd> {
     hold: Option<Box<Hold>>,
     /// The switch of a connection that an earlier program had, until it joins.
     resumed: Option<SwitchInfo>,
-}
-
-/// For errors of a kernel half, which are the system's.
-fn to_close(error: std::io::Error) -> Close {
-    Close::Io(Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// A switch that has identified itself by its features reply, and its handlers, one per program.
@@ -243,6 +272,14 @@ impl Connection {
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
     }
+
+    /// Reads once: see [`Stream::read`]. `None` where nothing came.
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.channel.read(buffer) {
+            Err(error) if is_try_again(&error) => Ok(None),
+            read => read.map(Some),
+        }
+    }
 }
 
 /// Ownership shared with the kernel half: see `kernel_half.rs`.
@@ -326,7 +363,7 @@ impl<C: Channel> Connection<C> {
             return Ok(());
         }
         let handover = Handover::new(&self.input, self.session.xids.last(), batch.started);
-        let taken = kernel.hand_over(socket, handover).map_err(to_close)?;
+        let taken = kernel.hand_over(socket, handover)?;
         match taken {
             Taken::Yes => self.input.clear(),
             Taken::NotYet => {}
@@ -437,13 +474,13 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Does so once the switch is up, and no other kernel half has the socket.
+    /// Attaches once the switch is up. Not where another kernel half has the socket, TLS is spoken, or a holder keeps the connection.
     fn attach_to_ring(&mut self, ring: &mut dyn InputRing) {
         let is_up = self.switch.as_ref().is_some_and(|switch| switch.is_up);
         let (true, None, Some(version)) = (is_up, &self.kernel, self.session.version()) else {
             return;
         };
-        let Some(socket) = self.channel.socket() else {
+        let (Some(socket), None) = (self.channel.socket(), &self.hold) else {
             return;
         };
         self.ring = match ring.attach(self.token, socket, version) {
@@ -482,6 +519,7 @@ impl<C: Channel> Connection<C> {
         Self {
             channel,
             token,
+            admission: None,
             session: Session::new(config, peer, now),
             switch: None,
             requests: Requests::default(),
@@ -503,7 +541,7 @@ impl<C: Channel> Connection<C> {
 
     /// Whether there is output that the socket did not take.
     pub fn is_waiting(&self) -> bool {
-        !self.output.is_empty()
+        !self.output.is_empty() || self.channel.has_unsent()
     }
 
     /// Whether there are replies that the socket did not take: then nothing is read (back-pressure). Messages that came through the
@@ -652,6 +690,7 @@ impl<C: Channel> Connection<C> {
         {
             Event::Nothing => {}
             Event::Joined(info) => {
+                self.admit(info.datapath_id)?;
                 if let Some(hold) = &mut self.hold {
                     hold.note_features(frame).map_err(Close::Unkeepable)?;
                 }
@@ -663,6 +702,14 @@ impl<C: Channel> Connection<C> {
             Event::Malformed(error) => self.note_malformed(&error),
         }
         Ok(())
+    }
+
+    /// Refuses a peer that takes a place which another's certificate is for.
+    fn admit(&self, datapath_id: DatapathId) -> Result<(), Close> {
+        match &self.admission {
+            Some(admission) => admission(datapath_id).map_err(Close::NotAdmitted),
+            None => Ok(()),
+        }
     }
 
     fn note_malformed(&self, error: &DecodeError) {
@@ -899,7 +946,7 @@ impl<C: Channel> Connection<C> {
             batch.out.clear();
             return Ok(());
         }
-        let sent = self.write(&batch.out, batch)?;
+        let sent = write(&mut self.channel, &self.counters, &batch.out, batch)?;
         self.note_written(sent);
         if sent < batch.out.len() {
             self.counters.stalls.add(1);
@@ -918,14 +965,16 @@ impl<C: Channel> Connection<C> {
         if self.hold.is_some() {
             self.commit_output()?;
         }
+        let has_moved = self.channel.flush()?;
         let mut sent = 0;
         while sent < self.output.len() {
-            match self.write(&self.output[sent..], batch)? {
+            let left = &self.output[sent..];
+            match write(&mut self.channel, &self.counters, left, batch)? {
                 0 => break,
                 count => sent += count,
             }
         }
-        if sent > 0 {
+        if sent > 0 || has_moved {
             self.note_written(sent);
             self.output.drain(..sent);
             // Its echo replies come only after it has read everything before our requests. A switch that has made room in a full
@@ -944,15 +993,6 @@ impl<C: Channel> Connection<C> {
         let left = self.counted.min(self.output.len());
         self.backlog.subtract(self.counted - left);
         self.counted = left;
-    }
-
-    fn write(&self, bytes: &[u8], batch: &BatchContext) -> Result<usize, Close> {
-        let shard = &batch.network.shard(batch.shard).counters;
-        shard.writes.add(1);
-        let sent = self.channel.send(bytes)?;
-        shard.sent_bytes.add(sent as u64);
-        self.counters.sent_bytes.add(sent as u64);
-        Ok(sent)
     }
 
     /// Handles the passing of time: keep-alive, time-outs, and buffers that an idle switch does not need. May call handlers.
@@ -1052,6 +1092,9 @@ impl<C: Channel> Connection<C> {
                 urtica_log::info!(about: subject, peer, reason = %close, "switch left")
             }
             _ if joined => urtica_log::warn!(about: subject, peer, reason = %close, "switch lost"),
+            Close::NotAdmitted(_) => {
+                urtica_log::warn!(about: subject, peer, reason = %close, "switch refused")
+            }
             Close::Session(error) if !error.is_noise() => {
                 urtica_log::warn!(about: subject, peer, reason = %close, "connection refused")
             }
@@ -1066,6 +1109,21 @@ impl<C> Drop for Connection<C> {
     fn drop(&mut self) {
         self.backlog.close();
     }
+}
+
+/// One write to a connection's channel, counted.
+fn write<C: Channel>(
+    channel: &mut C,
+    counters: &SwitchCounters,
+    bytes: &[u8],
+    batch: &BatchContext,
+) -> Result<usize, Close> {
+    let shard = &batch.network.shard(batch.shard).counters;
+    shard.writes.add(1);
+    let sent = channel.send(bytes)?;
+    shard.sent_bytes.add(sent as u64);
+    counters.sent_bytes.add(sent as u64);
+    Ok(sent)
 }
 
 /// Gives all messages in `bytes`, which we encoded, this xid.

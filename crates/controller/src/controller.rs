@@ -1,5 +1,6 @@
 //! The settings of a controller, and how it is started.
 
+use crate::datapath_ids::DatapathIds;
 use crate::error::Error;
 use crate::network::Network;
 use crate::running::{Plan, Running};
@@ -9,10 +10,13 @@ use crate::stage::Tables;
 use crate::xid::MAX_PROGRAMS;
 use crate::{Embedded, InputRings, Program};
 use rustix::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use urtica_hold::Held;
-use urtica_socket::{Address, DEFAULT_PORT, ListenError, Listener};
+use urtica_socket::{
+    Address, DEFAULT_PORT, ListenError, Listener, NoTlsConfig, Tls, TlsConfig,
+};
 
 /// How long a stopping shard waits for switches to read what is still to be sent, unless set otherwise.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -46,6 +50,8 @@ pub struct Controller {
     shards: Option<usize>,
     pin: Option<bool>,
     session: SessionConfig,
+    tls: Option<TlsConfig>,
+    datapath_ids: Option<PathBuf>,
     drain_timeout: Duration,
     held: Option<Held>,
     programs: Vec<Arc<dyn Program>>,
@@ -60,6 +66,8 @@ impl Default for Controller {
             shards: None,
             pin: None,
             session: SessionConfig::default(),
+            tls: None,
+            datapath_ids: None,
             drain_timeout: DRAIN_TIMEOUT,
             held: None,
             programs: Vec::new(),
@@ -75,7 +83,8 @@ impl Controller {
         Self::default()
     }
 
-    /// Listens at this address too. Without any: on ports 6653 and 6633 of every address.
+    /// Listens at this address too. Without any: on ports 6653 and 6633 of every address, for TLS where [`Controller::tls`] is
+    /// given.
     pub fn listen(mut self, address: Address) -> Self {
         self.listen.push(address);
         self
@@ -116,6 +125,21 @@ impl Controller {
     /// Only connections over TCP are kept. Handlers' kernel halves are not started for them.
     pub fn hold(mut self, held: Held) -> Self {
         self.held = Some(held);
+        self
+    }
+
+    /// The files for TLS, which `pssl:` addresses speak. They are read again when they change: new connections use the new ones. It
+    /// takes the feature `tls`.
+    pub fn tls(mut self, config: TlsConfig) -> Self {
+        self.tls = Some(config);
+        self
+    }
+
+    /// A file that says which certificates may take which datapath ids, so that no switch takes another's place. It has a line for
+    /// each certificate: ids, separated by commas, and a name as `Certificate::is_called` has it. A switch that connects by TLS
+    /// needs a line; one that does not may take the ids that no line has. The file is read again when it changes.
+    pub fn datapath_ids(mut self, file: PathBuf) -> Self {
+        self.datapath_ids = Some(file);
         self
     }
 
@@ -189,7 +213,10 @@ impl Controller {
             core.filter(|_| pin)
         };
         let tables = tables_of(&programs);
+        let datapath_ids = self.datapath_ids.as_deref();
         let running = Running::start(Plan {
+            tls: self.load_tls()?,
+            datapath_ids: datapath_ids.map(DatapathIds::read).transpose()?,
             listeners: self.bind()?,
             held: self.held,
             cores: (0..shards).map(core).collect(),
@@ -244,8 +271,20 @@ impl Controller {
         Ok(programs.try_for_each(|program| program.check())?)
     }
 
+    fn load_tls(&self) -> Result<Option<Tls>, Error> {
+        let needs = self.listen.iter().find(|address| address.is_tls());
+        match (&self.tls, needs) {
+            (Some(config), _) => Ok(Some(Tls::load(config.clone())?)),
+            (None, Some(address)) => Err(NoTlsConfig(address.clone()).into()),
+            (None, None) => Ok(None),
+        }
+    }
+
     fn bind(&mut self) -> Result<Vec<Listener>, Error> {
-        let default = [DEFAULT_PORT, OLD_PORT].map(|port| Address::PassiveTcp { host: None, port });
+        let default = [DEFAULT_PORT, OLD_PORT].map(|port| match self.tls {
+            Some(_) => Address::PassiveSsl { host: None, port },
+            None => Address::PassiveTcp { host: None, port },
+        });
         let addresses = if self.listen.is_empty() {
             &default[..]
         } else {

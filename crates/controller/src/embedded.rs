@@ -8,9 +8,8 @@ use crate::mailbox::{Command, Mailbox, Token};
 use crate::session::SessionConfig;
 use crate::switch::FLUSH_BYTES;
 use crate::{BackgroundCounters, Network, Program};
-use rustix::io::Errno;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,18 +36,18 @@ pub struct ConnectionError(String);
 
 /// Output in memory: like a socket, with room for some bytes, which stay until the caller takes them.
 #[derive(Default)]
-struct Memory(RefCell<Vec<u8>>);
+struct Memory(Vec<u8>);
 
 impl Memory {
     fn room(&self) -> usize {
-        OUTPUT_BYTES.saturating_sub(self.0.borrow().len())
+        OUTPUT_BYTES.saturating_sub(self.0.len())
     }
 }
 
 impl Channel for Memory {
-    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = bytes.len().min(self.room());
-        self.0.borrow_mut().extend_from_slice(&bytes[..taken]);
+        self.0.extend_from_slice(&bytes[..taken]);
         Ok(taken)
     }
 }
@@ -191,7 +190,7 @@ impl Embedded {
     /// connection.
     pub fn output(&mut self, connection: ConnectionId) -> Option<&mut Vec<u8>> {
         match self.connections.get_mut(&connection.0) {
-            Some(open) => Some(open.channel_mut().0.get_mut()),
+            Some(open) => Some(&mut open.channel_mut().0),
             None => self.last_output.get_mut(&connection.0),
         }
     }
@@ -378,7 +377,7 @@ impl Embedded {
             self.waiting.remove(&token);
             // As much as there is room for. Writing to memory does not fail.
             let _ = connection.flush(&mut self.batch);
-            let last_output = std::mem::take(connection.channel_mut().0.get_mut());
+            let last_output = std::mem::take(&mut connection.channel_mut().0);
             if !last_output.is_empty() {
                 self.last_output.insert(token, last_output);
             }

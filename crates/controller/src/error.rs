@@ -3,7 +3,7 @@
 use crate::setting::SettingError;
 use crate::xid::MAX_PROGRAMS;
 use std::io;
-use urtica_socket::ListenError;
+use urtica_socket::{ListenError, NoTlsConfig, TlsError};
 
 /// Why the controller could not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +12,12 @@ pub enum Error {
     /// An address cannot be listened at.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// A file that TLS needs cannot be used.
+    #[error("cannot speak TLS: {0}")]
+    Tls(#[from] TlsError),
+    /// TLS is to be spoken, and nothing was said about how.
+    #[error(transparent)]
+    NoTls(#[from] NoTlsConfig),
     /// No control program was given.
     #[error("no control program was given; expected at least one")]
     NoProgram,

@@ -16,7 +16,8 @@
 //! Most programs depend on `urtica`, which has this crate and the others under one name.
 //!
 //! **Features.** `args` (off by default) adds `Args` and `Controller::from_args`: the options that every
-//! controller has on its command line, by `clap`.
+//! controller has on its command line, by `clap`. `tls` (off by default): TLS on `pssl:` addresses, by `rustls`
+//! ([`Controller::tls`]).
 //!
 //! A controller inside a larger program is started, queried, and stopped:
 //!
@@ -75,6 +76,7 @@ mod connection;
 mod connection_queue;
 mod controller;
 mod counters;
+mod datapath_ids;
 mod embedded;
 mod entries;
 mod error;
@@ -130,5 +132,5 @@ pub use statistics::{Description, Row, Rows};
 pub use switch::{IDLE_5S, Switch};
 pub use switch_info::SwitchInfo;
 pub use urtica_hold::{Held, HoldError, attach};
-pub use urtica_socket::{Address, AddressError, ListenError};
+pub use urtica_socket::{Address, AddressError, ListenError, TlsConfig, TlsError};
 pub use urtica_wire::EntryOptions;

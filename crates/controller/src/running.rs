@@ -2,20 +2,21 @@
 
 use crate::background::Threads;
 use crate::connection_queue::ConnectionQueue;
+use crate::datapath_ids::DatapathIds;
 use crate::error::Error;
 use crate::network::Network;
 use crate::panics::contain_thread;
 use crate::session::SessionConfig;
 use crate::shard::Shard;
 use crate::stage::Tables;
-use crate::supervisor::Supervisor;
+use crate::supervisor::{Doors, Supervisor};
 use crate::watch::{Watch, join_other};
 use crate::{Background, BackgroundCounters, InputRings, Program};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use urtica_hold::Held;
-use urtica_socket::{Address, Listener};
+use urtica_socket::{Address, Handshakes, Listener, Tls};
 
 /// A controller at work: see [`Controller::start`](crate::Controller::start).
 ///
@@ -34,6 +35,8 @@ pub(crate) struct Plan {
     pub listeners: Vec<Listener>,
     /// What keeps connections when this program ends, and has kept some.
     pub held: Option<Held>,
+    pub tls: Option<Tls>,
+    pub datapath_ids: Option<DatapathIds>,
     /// For each shard, the core that it is pinned to, if it is.
     pub cores: Vec<Option<usize>>,
     pub session: SessionConfig,
@@ -175,7 +178,13 @@ fn spawn_threads(
         let thread = watch.spawn(format!("shard-{index}"), run);
         threads.push(thread.map_err(Error::io("start a shard"))?);
     }
-    let mut supervisor = Supervisor::new(network.clone(), queues, plan.listeners, plan.session);
+    let handshakes = plan.tls.map(Handshakes::new).transpose();
+    let doors = Doors {
+        listeners: plan.listeners,
+        handshakes: handshakes.map_err(Error::io("make an epoll"))?,
+        datapath_ids: plan.datapath_ids,
+    };
+    let mut supervisor = Supervisor::new(network.clone(), queues, doors, plan.session);
     if let Some(held) = plan.held {
         supervisor.take_over(held.link, held.connections);
     }

@@ -137,6 +137,11 @@ pub enum SessionError {
     /// The first message is not a hello: a port scanner, a browser, or Mininet's probe.
     #[error("the first bytes are not an OpenFlow hello; expected a switch")]
     NotOpenFlow,
+    /// The peer speaks TLS, where it is not spoken.
+    #[error(
+        "the peer speaks TLS here; expected tcp: in its configuration, or pssl: in ours (docs/operating.md, \"Securing the channel\")"
+    )]
+    Tls,
     /// Both speak OpenFlow, but no common version.
     #[error(
         "the switch speaks OpenFlow up to wire version {theirs:#04x} and we speak {ours}; on Open vSwitch type \
@@ -363,11 +368,14 @@ impl Session {
     /// the number of bytes that a browser's request seems to announce as its length never comes.
     ///
     /// # Errors
-    /// [`SessionError::NotOpenFlow`] where a first message is not going to be a hello.
+    /// [`SessionError::NotOpenFlow`] or [`SessionError::Tls`] where a first message is not going to be a hello.
     #[inline]
     pub fn handle_fragment(&self, fragment: &[u8]) -> Result<(), SessionError> {
         if matches!(self.phase, Phase::New | Phase::Hello) && !may_open(fragment) {
-            return Err(SessionError::NotOpenFlow);
+            return Err(match urtica_socket::is_tls_record(fragment) {
+                true => SessionError::Tls,
+                false => SessionError::NotOpenFlow,
+            });
         }
         Ok(())
     }

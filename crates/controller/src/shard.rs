@@ -247,7 +247,7 @@ impl Shard {
             let data = epoll::EventData::new_u64(key as u64);
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
             if let Err(error) = epoll::add(&self.epoll, wakeup, data, flags) {
-                return self.close(key, &Close::Io(error));
+                return self.close(key, &Close::Io(error.into()));
             }
         }
         if let Err(close) = connection.hand_to_kernel(&self.batch) {
@@ -264,7 +264,7 @@ impl Shard {
         let socket = self.connections[key].socket();
         let data = epoll::EventData::new_u64(key as u64);
         if let Err(error) = epoll::modify(&self.epoll, socket, data, interest) {
-            self.close(key, &Close::Io(error));
+            self.close(key, &Close::Io(error.into()));
         }
     }
 
@@ -358,15 +358,19 @@ impl Shard {
             .connections
             .add(1);
         let connection = &self.connections[key];
+        let ready = match connection.channel().has_input() {
+            true => epoll::EventFlags::IN,
+            false => epoll::EventFlags::empty(),
+        };
         let data = epoll::EventData::new_u64(key as u64);
         match epoll::add(&self.epoll, connection.socket(), data, interest(connection)) {
-            Ok(()) => self.begin(key),
-            Err(error) => self.close(key, &Close::Io(error)),
+            Ok(()) => self.begin(key, ready),
+            Err(error) => self.close(key, &Close::Io(error.into())),
         }
     }
 
     /// Does what there is to do for a connection before it is ready: one of an earlier program has its switch join.
-    fn begin(&mut self, key: usize) {
+    fn begin(&mut self, key: usize, ready: epoll::EventFlags) {
         let connection = &mut self.connections[key];
         let watched = interest(connection);
         let batch = &mut self.batch;
@@ -375,7 +379,7 @@ impl Shard {
             connection.flush(batch)
         });
         self.settle(key, watched, result);
-        self.serve(key, epoll::EventFlags::empty());
+        self.serve(key, ready);
     }
 
     /// Gives away the connection whose load comes nearest to `share` of the shard's without exceeding it: moving more
@@ -572,11 +576,10 @@ fn read(
         // The switch has closed its end: nobody may have told yet that something was passed before.
         connection.take_back_from_ring(batch);
     }
-    let count = match connection.receive(&mut buffer[FRAGMENT_BYTES..]) {
-        Ok(0) => return Err(Close::ByPeer),
-        Ok(count) => count,
-        Err(Errno::AGAIN | Errno::INTR) => 0,
-        Err(error) => return Err(error.into()),
+    let count = match connection.receive(&mut buffer[FRAGMENT_BYTES..])? {
+        Some(0) => return Err(Close::ByPeer),
+        Some(count) => count,
+        None => 0,
     };
     batch
         .network

@@ -1,25 +1,30 @@
-//! The thread beside the shards: accepts connections, distributes them, and balances the shards' load.
+//! The thread beside the shards: accepts connections, shakes hands with peers that speak TLS, distributes connections, and
+//! balances the shards' load. A handshake takes a millisecond of computing, and here it delays no switch that is connected.
 
-use crate::connection::Connection;
+use crate::connection::{Admission, Connection};
 use crate::connection_queue::ConnectionQueue;
+use crate::datapath_ids::DatapathIds;
 use crate::mailbox::{Command, Token};
 use crate::network::Network;
-use crate::session::SessionConfig;
+use crate::session::{SessionConfig, Subject};
 use crate::watch::Watch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::net::{Shutdown, shutdown};
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use urtica_hold::{HeldConnection, Link, Notice};
-use urtica_socket::Listener;
+use urtica_socket::{Certificate, Ended, Handshakes, Listener, Stream};
 
 /// How often load is compared.
 const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Differences below this much of an interval's work are not worth moving a switch for.
 const BALANCE_THRESHOLD: Duration = Duration::from_millis(100);
+
+/// How often files are looked at that may have changed.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long accepting pauses when the system is out of a resource: mostly of file descriptors.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(200);
@@ -28,10 +33,11 @@ pub(crate) struct Supervisor {
     network: Network,
     /// The connections on their way into each shard.
     queues: Arc<[ConnectionQueue]>,
-    listeners: Vec<Listener>,
+    doors: Doors,
     session: SessionConfig,
     /// What has connections outlive this program.
     holder: Option<Arc<Link>>,
+    next_refresh: Instant,
     /// How long each shard had been busy when load was last compared, in nanoseconds.
     busy_before: Vec<u64>,
     next_balance: Instant,
@@ -40,21 +46,32 @@ pub(crate) struct Supervisor {
     last_token: Token,
 }
 
+/// How peers get in.
+pub(crate) struct Doors {
+    pub listeners: Vec<Listener>,
+    /// Those that speak TLS and are not in yet.
+    pub handshakes: Option<Handshakes>,
+    /// Which places their certificates are for.
+    pub datapath_ids: Option<DatapathIds>,
+}
+
 impl Supervisor {
     pub fn new(
         network: Network,
         queues: Arc<[ConnectionQueue]>,
-        listeners: Vec<Listener>,
+        doors: Doors,
         session: SessionConfig,
     ) -> Self {
         let busy_before = vec![0; network.shards().len()];
-        let next_balance = Instant::now() + BALANCE_INTERVAL;
+        let now = Instant::now();
+        let next_balance = now + BALANCE_INTERVAL;
         Self {
             network,
             queues,
-            listeners,
+            doors,
             session,
             holder: None,
+            next_refresh: now,
             busy_before,
             next_balance,
             paused_until: None,
@@ -104,12 +121,16 @@ impl Supervisor {
             for index in 0..self.listening(Instant::now()).len() {
                 self.accept_all(index);
             }
+            self.finish_handshakes();
+            if Instant::now() >= self.next_refresh {
+                self.refresh();
+            }
             if Instant::now() >= self.next_balance {
                 self.balance();
             }
         }
         let is_leaving = watch.is_leaving() && self.holder.is_some();
-        for listener in self.listeners.drain(..) {
+        for listener in self.doors.listeners.drain(..) {
             match is_leaving {
                 true => listener.leave(),
                 false => drop(listener),
@@ -154,14 +175,22 @@ impl Supervisor {
     fn listening(&self, now: Instant) -> &[Listener] {
         match self.paused_until {
             Some(until) if now < until => &[],
-            _ => &self.listeners,
+            _ => &self.doors.listeners,
         }
     }
 
     /// When there is something to do next if no connection comes.
     fn next_timeout(&self, now: Instant) -> Instant {
         let paused_until = self.paused_until.filter(|until| now < *until);
-        paused_until.map_or(self.next_balance, |until| until.min(self.next_balance))
+        let handshake = self
+            .doors
+            .handshakes
+            .as_ref()
+            .and_then(Handshakes::next_timeout);
+        [paused_until, handshake]
+            .into_iter()
+            .flatten()
+            .fold(self.next_balance, Instant::min)
     }
 
     /// Waits for a connection, for the next time-out, for the holder, or until the controller is to stop; returns `true` for the last.
@@ -178,6 +207,8 @@ impl Supervisor {
         fds.extend(holder.map(|holder| PollFd::from_borrowed_fd(holder.as_fd(), PollFlags::IN)));
         let listening = self.listening(now).iter();
         fds.extend(listening.map(|listener| PollFd::new(listener, PollFlags::IN)));
+        let handshakes = self.doors.handshakes.iter();
+        fds.extend(handshakes.map(|handshakes| PollFd::new(handshakes, PollFlags::IN)));
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) => Ok(!fds[0].revents().is_empty()),
             Err(rustix::io::Errno::INTR) => Ok(false),
@@ -187,22 +218,88 @@ impl Supervisor {
 
     fn accept_all(&mut self, index: usize) {
         loop {
-            let (socket, peer) = match self.listeners[index].accept() {
+            let listener = &self.doors.listeners[index];
+            let is_tls = listener.address().is_tls();
+            let (socket, peer) = match listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) => return self.note_refusal(&error, Instant::now()),
             };
-            self.last_token += 1;
-            let mut connection = Connection::new(
-                socket,
-                peer,
-                self.last_token,
-                self.session.clone(),
-                Instant::now(),
-            );
-            if let Some(holder) = &self.holder {
-                hold(&mut connection, holder);
+            match &mut self.doors.handshakes {
+                Some(handshakes) if is_tls => handshakes.accept(socket, peer, Instant::now()),
+                _ => self.let_in(socket.into(), peer),
             }
-            self.pass_on(connection);
+        }
+    }
+
+    /// A peer is there that is to be served: hands it to a shard.
+    fn let_in(&mut self, stream: Stream, peer: String) {
+        self.last_token += 1;
+        let admission = self.admission(stream.certificate());
+        let mut connection = Connection::new(
+            stream,
+            peer,
+            self.last_token,
+            self.session.clone(),
+            Instant::now(),
+        );
+        connection.admission = admission;
+        if let Some(holder) = &self.holder {
+            hold(&mut connection, holder);
+        }
+        self.pass_on(connection);
+    }
+
+    /// What decides which datapath ids a peer may take, if anything does.
+    fn admission(&self, certificate: Option<&Certificate>) -> Option<Admission> {
+        let ids = self.doors.datapath_ids.clone()?;
+        let certificate = certificate.cloned();
+        Some(Box::new(move |id| ids.admit(id, certificate.as_ref())))
+    }
+
+    /// Goes on with TLS handshakes, and lets in those who are through.
+    fn finish_handshakes(&mut self) {
+        let Some(handshakes) = &mut self.doors.handshakes else {
+            return;
+        };
+        for Ended { peer, outcome, .. } in handshakes.poll(Instant::now()) {
+            let about = Subject::of_peer(&peer);
+            match outcome {
+                Ok(stream) => {
+                    let certificate = stream.certificate().map(Certificate::to_string);
+                    urtica_log::debug!(about: about, peer, certificate, "TLS handshake done");
+                    self.let_in(stream, peer);
+                }
+                Err(reason) if reason.is_noise() => {
+                    urtica_log::debug!(about: about, peer, %reason, "connection closed before its TLS handshake");
+                }
+                Err(reason) => {
+                    urtica_log::warn!(about: about, peer, %reason, "connection refused");
+                }
+            }
+        }
+    }
+
+    /// Looks at the files that may have changed.
+    fn refresh(&mut self) {
+        self.next_refresh = Instant::now() + REFRESH_INTERVAL;
+        let handshakes = self.doors.handshakes.iter_mut();
+        for notice in handshakes.flat_map(|handshakes| handshakes.refresh(SystemTime::now())) {
+            match notice.is_warning() {
+                true => tracing::warn!("TLS: {notice}"),
+                false => tracing::info!("TLS: {notice}"),
+            }
+        }
+        match self
+            .doors
+            .datapath_ids
+            .as_mut()
+            .and_then(DatapathIds::refresh)
+        {
+            Some(Ok(())) => tracing::info!("new datapath ids of certificates are in use"),
+            Some(Err(error)) => {
+                tracing::warn!("{error}; the old datapath ids of certificates stay in use")
+            }
+            None => {}
         }
     }
 
@@ -316,7 +413,12 @@ mod tests {
         let listener = Listener::bind(&anywhere).expect("a port");
         let queues = ConnectionQueue::for_shards(1);
         let session = SessionConfig::default();
-        let mut supervisor = Supervisor::new(network, queues, vec![listener], session);
+        let doors = Doors {
+            listeners: vec![listener],
+            handshakes: None,
+            datapath_ids: None,
+        };
+        let mut supervisor = Supervisor::new(network, queues, doors, session);
         let now = Instant::now();
         for passing in [Errno::AGAIN, Errno::INTR, Errno::CONNABORTED] {
             supervisor.note_refusal(&passing.into(), now);

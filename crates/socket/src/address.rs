@@ -3,11 +3,11 @@
 //!
 //! | form | who connects |
 //! | --- | --- |
-//! | `tcp:HOST[:PORT]`, `unix:FILE` | we do (active) |
-//! | `ptcp:[PORT][:HOST]`, `punix:FILE` | the peer does, we listen (passive) |
+//! | `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]`, `unix:FILE` | we do (active) |
+//! | `ptcp:[PORT][:HOST]`, `pssl:[PORT][:HOST]`, `punix:FILE` | the peer does, we listen (passive) |
 //!
-//! IPv6 addresses stand in brackets: `tcp:[::1]:6653`. A port left out is [`DEFAULT_PORT`]. `ssl:` and `pssl:` are
-//! recognised, so that the refusal can say what to type instead.
+//! IPv6 addresses stand in brackets: `tcp:[::1]:6653`. A port left out is [`DEFAULT_PORT`]. `ssl:` and `pssl:` are TLS over
+//! TCP; the name is older than the protocol that it stands for today.
 //!
 //! Parsing resolves no names and opens no socket.
 
@@ -36,6 +36,20 @@ pub enum Address {
         /// 0 lets the system choose.
         port: u16,
     },
+    /// `ssl:HOST[:PORT]`: connect to this host, and speak TLS.
+    Ssl {
+        /// A host name or an IP address, without brackets.
+        host: String,
+        /// Never 0.
+        port: u16,
+    },
+    /// `pssl:[PORT][:HOST]`: listen on this port for peers that speak TLS.
+    PassiveSsl {
+        /// As in [`Address::PassiveTcp`].
+        host: Option<IpAddr>,
+        /// 0 lets the system choose.
+        port: u16,
+    },
     /// `unix:FILE`: connect to this Unix domain socket.
     Unix(PathBuf),
     /// `punix:FILE`: listen at this Unix domain socket.
@@ -43,15 +57,35 @@ pub enum Address {
 }
 
 impl Address {
-    /// Whether this is a place to listen at (`ptcp:`, `punix:`) and not one to connect to.
+    /// Whether this is a place to listen at (`ptcp:`, `pssl:`, `punix:`) and not one to connect to.
     pub fn is_passive(&self) -> bool {
-        matches!(self, Self::PassiveTcp { .. } | Self::PassiveUnix(_))
+        matches!(
+            self,
+            Self::PassiveTcp { .. } | Self::PassiveSsl { .. } | Self::PassiveUnix(_)
+        )
     }
 
-    /// The socket address to bind for `ptcp:`; `None` for every other form.
+    /// Whether TLS is spoken there (`ssl:`, `pssl:`).
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Self::Ssl { .. } | Self::PassiveSsl { .. })
+    }
+
+    /// What stands before the first colon.
+    fn method(&self) -> &'static str {
+        match self {
+            Self::Tcp { .. } => "tcp",
+            Self::PassiveTcp { .. } => "ptcp",
+            Self::Ssl { .. } => "ssl",
+            Self::PassiveSsl { .. } => "pssl",
+            Self::Unix(_) => "unix",
+            Self::PassiveUnix(_) => "punix",
+        }
+    }
+
+    /// The socket address to bind for `ptcp:` and `pssl:`; `None` for every other form.
     pub fn listen_addr(&self) -> Option<SocketAddr> {
         match self {
-            Self::PassiveTcp { host, port } => {
+            Self::PassiveTcp { host, port } | Self::PassiveSsl { host, port } => {
                 let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
                 Some(SocketAddr::new(host.unwrap_or(any), *port))
             }
@@ -68,11 +102,12 @@ impl FromStr for Address {
             .split_once(':')
             .ok_or_else(|| AddressError::no_method(text))?;
         match method {
-            "tcp" => parse_tcp(text, rest),
-            "ptcp" => parse_ptcp(text, rest),
+            "tcp" => parse_host(text, rest).map(|(host, port)| Self::Tcp { host, port }),
+            "ssl" => parse_host(text, rest).map(|(host, port)| Self::Ssl { host, port }),
+            "ptcp" => parse_local(text, rest).map(|(host, port)| Self::PassiveTcp { host, port }),
+            "pssl" => parse_local(text, rest).map(|(host, port)| Self::PassiveSsl { host, port }),
             "unix" => parse_file(text, rest).map(Self::Unix),
             "punix" => parse_file(text, rest).map(Self::PassiveUnix),
-            "ssl" | "pssl" => Err(AddressError::tls(text, method)),
             _ => Err(AddressError::no_method(text)),
         }
     }
@@ -80,25 +115,26 @@ impl FromStr for Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let method = self.method();
         match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
-            Self::PassiveTcp { host: None, port } => write!(f, "ptcp:{port}"),
-            Self::PassiveTcp {
-                host: Some(IpAddr::V4(host)),
-                port,
-            } => write!(f, "ptcp:{port}:{host}"),
-            Self::PassiveTcp {
-                host: Some(IpAddr::V6(host)),
-                port,
-            } => write!(f, "ptcp:{port}:[{host}]"),
-            Self::Unix(file) => write!(f, "unix:{}", file.display()),
-            Self::PassiveUnix(file) => write!(f, "punix:{}", file.display()),
+            Self::Tcp { host, port } | Self::Ssl { host, port } if host.contains(':') => {
+                write!(f, "{method}:[{host}]:{port}")
+            }
+            Self::Tcp { host, port } | Self::Ssl { host, port } => {
+                write!(f, "{method}:{host}:{port}")
+            }
+            Self::PassiveTcp { host, port } | Self::PassiveSsl { host, port } => match host {
+                None => write!(f, "{method}:{port}"),
+                Some(IpAddr::V4(host)) => write!(f, "{method}:{port}:{host}"),
+                Some(IpAddr::V6(host)) => write!(f, "{method}:{port}:[{host}]"),
+            },
+            Self::Unix(file) | Self::PassiveUnix(file) => write!(f, "{method}:{}", file.display()),
         }
     }
 }
 
-fn parse_tcp(text: &str, rest: &str) -> Result<Address, AddressError> {
+/// `HOST[:PORT]`.
+fn parse_host(text: &str, rest: &str) -> Result<(String, u16), AddressError> {
     let (host, port) = match rest.strip_prefix('[') {
         Some(bracketed) => {
             let (host, after) = bracketed
@@ -122,7 +158,7 @@ fn parse_tcp(text: &str, rest: &str) -> Result<Address, AddressError> {
     if host.is_empty() {
         return Err(AddressError::new(
             text,
-            "names no host; write tcp:HOST[:PORT]",
+            "names no host; write tcp:HOST[:PORT] or ssl:HOST[:PORT]",
         ));
     }
     match port.unwrap_or(DEFAULT_PORT) {
@@ -130,10 +166,7 @@ fn parse_tcp(text: &str, rest: &str) -> Result<Address, AddressError> {
             text,
             "has port 0, to which nobody can connect",
         )),
-        port => Ok(Address::Tcp {
-            host: host.to_owned(),
-            port,
-        }),
+        port => Ok((host.to_owned(), port)),
     }
 }
 
@@ -148,7 +181,8 @@ fn optional_port(text: &str, after: &str) -> Result<Option<u16>, AddressError> {
     parse_port(text, port).map(Some)
 }
 
-fn parse_ptcp(text: &str, rest: &str) -> Result<Address, AddressError> {
+/// `[PORT][:HOST]`.
+fn parse_local(text: &str, rest: &str) -> Result<(Option<IpAddr>, u16), AddressError> {
     let (port, host) = match rest.split_once(':') {
         Some((port, host)) => (port, Some(parse_listen_host(text, host)?)),
         None => (rest, None),
@@ -158,7 +192,7 @@ fn parse_ptcp(text: &str, rest: &str) -> Result<Address, AddressError> {
     } else {
         parse_port(text, port)?
     };
-    Ok(Address::PassiveTcp { host, port })
+    Ok((host, port))
 }
 
 fn parse_listen_host(text: &str, host: &str) -> Result<IpAddr, AddressError> {
@@ -173,7 +207,7 @@ fn parse_listen_host(text: &str, host: &str) -> Result<IpAddr, AddressError> {
         None => host.parse::<Ipv4Addr>().map(IpAddr::V4).map_err(|_| {
             AddressError::new(
                 text,
-                "must give the place to listen as an IP address: ptcp:[PORT][:HOST]",
+                "must give the place to listen as an IP address: ptcp:[PORT][:HOST] or pssl:[PORT][:HOST]",
             )
         }),
     }
@@ -211,7 +245,8 @@ impl AddressError {
     fn no_method(text: &str) -> Self {
         Self::new(
             text,
-            "has none of the known forms: tcp:HOST[:PORT], unix:FILE, ptcp:[PORT][:HOST], punix:FILE",
+            "has none of the known forms: tcp:HOST[:PORT], ssl:HOST[:PORT], unix:FILE, ptcp:[PORT][:HOST], \
+             pssl:[PORT][:HOST], punix:FILE",
         )
     }
 
@@ -219,16 +254,6 @@ impl AddressError {
         Self::new(
             text,
             "has more colons than expected; an IPv6 address stands in brackets, as in [::1]",
-        )
-    }
-
-    fn tls(text: &str, method: &str) -> Self {
-        let plain = if method == "ssl" { "tcp" } else { "ptcp" };
-        Self::new(
-            text,
-            &format!(
-                "asks for TLS, which is not supported yet; use {plain}: over a network you trust"
-            ),
         )
     }
 }
@@ -266,6 +291,7 @@ mod tests {
         );
         assert_eq!(parse("tcp:[::1]"), tcp("::1", 6653));
         assert_eq!(parse("tcp:[fe80::1%eth0]:6633"), tcp("fe80::1%eth0", 6633));
+        assert_eq!(parse("ssl:10.0.0.1").to_string(), "ssl:10.0.0.1:6653");
         assert_eq!(
             parse("unix:/run/of.sock"),
             Address::Unix("/run/of.sock".into())
@@ -298,6 +324,11 @@ mod tests {
             "ptcp:6653",
             "ptcp:0:127.0.0.1",
             "ptcp:6653:[::1]",
+            "ssl:h:1",
+            "ssl:[::1]:6653",
+            "pssl:6653",
+            "pssl:0:127.0.0.1",
+            "pssl:6653:[::1]",
             "unix:/a:b",
             "punix:c",
         ] {
@@ -316,7 +347,10 @@ mod tests {
             Some("[::1]:1".parse().unwrap())
         );
         assert_eq!(parse("tcp:127.0.0.1").listen_addr(), None);
-        assert!(parse("punix:f").is_passive());
+        assert_eq!(parse("pssl:1").listen_addr(), parse("ptcp:1").listen_addr());
+        assert!(parse("pssl:").is_tls() && parse("ssl:h").is_tls());
+        assert!(!parse("ptcp:").is_tls() && !parse("tcp:h").is_tls());
+        assert!(parse("punix:f").is_passive() && parse("pssl:").is_passive());
         assert!(!parse("unix:f").is_passive());
     }
 
@@ -338,8 +372,9 @@ mod tests {
             ("ptcp:1:localhost", "IP address"),
             ("ptcp:1:::1", "brackets"),
             ("unix:", "no file"),
-            ("ssl:h", "not supported yet; use tcp:"),
-            ("pssl:", "not supported yet; use ptcp:"),
+            ("ssl:", "names no host"),
+            ("ssl:h:0", "port 0"),
+            ("pssl:1:localhost", "IP address"),
         ] {
             let sentence = refusal(text);
             assert!(sentence.contains(what), "{text}: {sentence}");

@@ -1,7 +1,11 @@
-//! Addresses and listening sockets of the OpenFlow channel.
+//! Addresses, listening sockets and byte streams of the OpenFlow channel.
 //!
 //! **Why it exists apart.** Controllers listen and switches connect, and both can do the other as well; each takes
-//! addresses in the same form, Open vSwitch's.
+//! addresses in the same form, Open vSwitch's, and speaks TLS where they say so.
+//!
+//! **Features.** `tls` (off by default): TLS on `ssl:` and `pssl:`, by `rustls`. Without it the types are there, but
+//! `Tls::load` refuses. `args` (off by default): the options for TLS on a command line
+//! (`TlsArgs`), by `clap`.
 //!
 //! ```
 //! use urtica_socket::{Address, Listener};
@@ -17,9 +21,27 @@
 #![forbid(unsafe_code)]
 
 mod address;
+#[cfg(feature = "args")]
+mod args;
+mod file_watch;
 mod listener;
 mod look_up;
+mod stream;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls_absent.rs"]
+mod tls;
+mod tls_config;
 
 pub use address::{Address, AddressError, DEFAULT_PORT};
+#[cfg(feature = "args")]
+pub use args::{TlsArgs, TlsArgsError};
+pub use file_watch::FileWatch;
 pub use listener::{ListenError, Listener};
 pub use look_up::look_up;
+pub use stream::{Stream, is_tls_record};
+pub use tls::{Certificate, Ended, Handshakes, Notice, Tls, TlsError};
+#[cfg(feature = "tls")]
+pub use tls::{EXPIRY_WARNING, HANDSHAKE_TIMEOUT, MAX_HALF_OPEN};
+pub use tls_config::{NoTlsConfig, TlsConfig};

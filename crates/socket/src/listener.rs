@@ -1,4 +1,4 @@
-//! Listening sockets: `ptcp:` and `punix:`.
+//! Listening sockets: `ptcp:`, `pssl:` and `punix:`.
 
 use crate::Address;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -45,7 +45,10 @@ fn to_listen(address: &Address) -> String {
         Address::Tcp { host, port } if host.contains(':') => format!("ptcp:{port}:[{host}]"),
         Address::Tcp { host, port } => format!("ptcp:{port}:{host}"),
         Address::Unix(file) => format!("punix:{}", file.display()),
-        _ => "ptcp:[PORT][:HOST] or punix:FILE".to_owned(),
+        Address::Ssl { host, .. } if host.parse::<u16>().is_ok() => format!("pssl:{host}"),
+        Address::Ssl { host, port } if host.contains(':') => format!("pssl:{port}:[{host}]"),
+        Address::Ssl { host, port } => format!("pssl:{port}:{host}"),
+        _ => "ptcp:[PORT][:HOST], pssl:[PORT][:HOST] or punix:FILE".to_owned(),
     }
 }
 
@@ -58,14 +61,14 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at a passive address. A socket file that nobody listens at any more is left over from a program that was
+    /// Listens at a passive address. At `pssl:` what it accepts is to be handed to [`Handshakes`](crate::Handshakes). A socket file that nobody listens at any more is left over from a program that was
     /// killed, and replaced.
     ///
     /// # Errors
     /// [`ListenError`].
     pub fn bind(address: &Address) -> Result<Self, ListenError> {
         let bound = match address {
-            Address::PassiveTcp { .. } => bind_tcp(address),
+            Address::PassiveTcp { .. } | Address::PassiveSsl { .. } => bind_tcp(address),
             Address::PassiveUnix(path) => bind_unix(path),
             _ => return Err(ListenError::NotPassive(address.clone())),
         };
@@ -118,7 +121,8 @@ impl Listener {
         let name = match peer.as_socket() {
             Some(peer) => {
                 socket.set_tcp_nodelay(true)?;
-                format!("tcp:{peer}")
+                let method = if self.address.is_tls() { "ssl" } else { "tcp" };
+                format!("{method}:{peer}")
             }
             None => self.address.to_string(),
         };
@@ -159,13 +163,15 @@ fn listening_at(address: &Address, socket: Socket) -> io::Result<Listener> {
         .local_addr()?
         .as_socket()
         .map_or(0, |bound: SocketAddr| bound.port());
-    let host = match address {
-        Address::PassiveTcp { host, .. } => *host,
-        _ => None,
-    };
+    let mut address = address.clone();
+    if let Address::PassiveTcp { port: bound, .. } | Address::PassiveSsl { port: bound, .. } =
+        &mut address
+    {
+        *bound = port;
+    }
     Ok(Listener {
         socket,
-        address: Address::PassiveTcp { host, port },
+        address,
         file: None,
     })
 }

@@ -15,7 +15,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 /// to listen at.
 pub fn look_up(address: &Address) -> io::Result<Vec<SockAddr>> {
     match address {
-        Address::Tcp { host, port } => {
+        Address::Tcp { host, port } | Address::Ssl { host, port } => {
             let mut places: Vec<SocketAddr> = (host.as_str(), *port).to_socket_addrs()?.collect();
             places.sort_by_key(SocketAddr::is_ipv6);
             match places.is_empty() {
@@ -24,9 +24,9 @@ pub fn look_up(address: &Address) -> io::Result<Vec<SockAddr>> {
             }
         }
         Address::Unix(path) => Ok(vec![SockAddr::unix(path)?]),
-        Address::PassiveTcp { .. } | Address::PassiveUnix(_) => Err(io::Error::new(
+        _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is a place to listen at; expected tcp:HOST[:PORT] or unix:FILE",
+            "it is a place to listen at; expected tcp:HOST[:PORT], ssl:HOST[:PORT] or unix:FILE",
         )),
     }
 }

@@ -9,6 +9,9 @@
 //!
 //! **Back-pressure.** A controller is not read from while [`Switch::wants_input`] says so.
 //!
+//! **TLS.** Connections whose handshake is under way are apart, in [`Handshakes`], a few of which are served in an iteration, since
+//! each costs a millisecond of computing. The switch meets them when they are done.
+//!
 //! **Thread-safety.** Everything belongs to the thread that calls [`Runner::run`], but for what workers are given; a
 //! [`StopHandle`] may live anywhere.
 
@@ -24,14 +27,15 @@ use accepting::Accepting;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 use slab::Slab;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 pub use target::Target;
-use urtica_socket::Address;
-use urtica_socket::{ListenError, Listener};
+use urtica_socket::{
+    Address, Certificate, Ended, Handshakes, ListenError, Listener, NoTlsConfig, Stream, Tls,
+    TlsConfig, TlsError,
+};
 use worker::{Crew, Worker};
 
 /// How many bursts of each port are taken in before controllers are read.
@@ -39,6 +43,9 @@ const BURSTS: usize = 8;
 
 /// How often the switch is told the time.
 const TICK: Duration = Duration::from_millis(100);
+
+/// How often the files for TLS are looked at.
+const REFRESH: Duration = Duration::from_secs(1);
 
 /// How often ports are asked that have nothing to watch, or have frames for which they had no room.
 const ASK: Duration = Duration::from_millis(1);
@@ -55,6 +62,12 @@ pub enum RunError {
     /// A passive address cannot be listened at.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// A file that TLS needs cannot be used.
+    #[error("cannot speak TLS: {0}")]
+    Tls(#[from] TlsError),
+    /// TLS is to be spoken, and nothing was said about how.
+    #[error(transparent)]
+    NoTls(#[from] NoTlsConfig),
     /// A controller's name cannot be looked up.
     #[error("cannot find the controller {address}: {error}; expected a host that there is")]
     LookUp {
@@ -116,6 +129,9 @@ pub struct Runner {
     accepting: Accepting,
     targets: Vec<Target>,
     connections: Slab<Connection>,
+    /// Connections that are not there yet, where TLS is spoken.
+    handshakes: Option<Handshakes>,
+    next_refresh: Duration,
     /// Whether some port has nothing to watch.
     has_silent_ports: bool,
     /// Where reads go.
@@ -137,7 +153,7 @@ impl StopHandle {
 
 /// A connection to a controller, whoever began it.
 struct Connection {
-    socket: OwnedFd,
+    stream: Stream,
     id: ConnectionId,
     peer: String,
     /// The place in the runner's targets, if we connected.
@@ -153,6 +169,8 @@ enum Source {
     Port,
     /// Other threads have packets for controllers.
     Packets,
+    /// A TLS handshake goes on.
+    Handshakes,
     Listener(usize),
     Target(usize),
     Connection(usize),
@@ -167,6 +185,7 @@ impl Source {
             Self::Target(index) => (3, index),
             Self::Connection(index) => (4, index),
             Self::Packets => (5, 0),
+            Self::Handshakes => (6, 0),
         };
         epoll::EventData::new_u64(kind << 32 | index as u64)
     }
@@ -179,6 +198,7 @@ impl Source {
             2 => Self::Listener(index),
             3 => Self::Target(index),
             5 => Self::Packets,
+            6 => Self::Handshakes,
             _ => Self::Connection(index),
         }
     }
@@ -209,10 +229,22 @@ impl Runner {
             accepting: Accepting::default(),
             targets: active.into_iter().map(look_up).collect::<Result<_, _>>()?,
             connections: Slab::new(),
+            handshakes: None,
+            next_refresh: Duration::ZERO,
             has_silent_ports: false,
             input: vec![0; READ_BYTES],
             next_tick: Duration::ZERO,
         })
+    }
+
+    /// Speaks TLS at `ssl:` and `pssl:` by these files, which are read again when they change: new connections use the new ones.
+    ///
+    /// # Errors
+    /// [`RunError::Tls`] where a file cannot be used.
+    pub fn with_tls(mut self, config: TlsConfig) -> Result<Self, RunError> {
+        let handshakes = Handshakes::new(Tls::load(config)?);
+        self.handshakes = Some(handshakes.map_err(RunError::io("make an epoll"))?);
+        Ok(self)
     }
 
     /// Has these threads carry packets, if any.
@@ -254,6 +286,7 @@ impl Runner {
     /// # Panics
     /// Where one of its threads does.
     pub fn run(mut self) -> Result<(), RunError> {
+        self.check_tls()?;
         self.watch_all()
             .map_err(RunError::io("watch its ports and sockets"))?;
         let workers = std::mem::take(&mut self.workers);
@@ -261,6 +294,18 @@ impl Runner {
         let served = self.serve();
         self.close_all();
         crew.join().and(served)
+    }
+
+    fn check_tls(&self) -> Result<(), RunError> {
+        let active = self.targets.iter().map(|target| &target.address);
+        let tls = self
+            .listen_addresses()
+            .chain(active)
+            .find(|address| address.is_tls());
+        match (tls, &self.handshakes) {
+            (Some(address), None) => Err(NoTlsConfig(address.clone()).into()),
+            _ => Ok(()),
+        }
     }
 
     fn serve(&mut self) -> Result<(), RunError> {
@@ -280,6 +325,7 @@ impl Runner {
                     // All ports are asked in each iteration.
                     Source::Port => {}
                     Source::Packets => self.packets.iter().for_each(|packets| packets.silence()),
+                    Source::Handshakes => self.finish_handshakes(),
                     Source::Listener(index) => self.accept(index),
                     Source::Target(index) => self.finish_connect(index),
                     Source::Connection(key) => self.read(key),
@@ -302,6 +348,9 @@ impl Runner {
                 Source::Packets.to_data(),
                 input,
             )?;
+        }
+        if let Some(handshakes) = &self.handshakes {
+            epoll::add(&self.epoll, handshakes, Source::Handshakes.to_data(), input)?;
         }
         for (index, listener) in self.listeners.iter().enumerate() {
             let source = Source::Listener(index);
@@ -356,6 +405,11 @@ impl Runner {
         if self.accepting.is_resumed(now) {
             self.watch_listeners(epoll::EventFlags::IN);
         }
+        self.finish_handshakes();
+        if now >= self.next_refresh {
+            self.next_refresh = now + REFRESH;
+            self.refresh_tls();
+        }
         for index in 0..self.targets.len() {
             if self.targets[index].is_overdue(now) {
                 self.retry_later(index, "it does not answer");
@@ -385,9 +439,15 @@ impl Runner {
         match target.finish(now) {
             Ok(socket) => {
                 let peer = target.address.to_string();
+                let is_tls = target.address.is_tls();
                 // It is watched as the target's until now, and as a connection from now on.
                 let _ = epoll::delete(&self.epoll, &socket);
-                self.adopt(socket, peer, Some(index));
+                match &mut self.handshakes {
+                    Some(handshakes) if is_tls => {
+                        handshakes.connect(socket, peer, index, Instant::now());
+                    }
+                    _ => self.adopt(socket.into(), peer, Some(index)),
+                }
             }
             Err(error) => self.retry_later(index, &error.to_string()),
         }
@@ -403,12 +463,18 @@ impl Runner {
 
     fn accept(&mut self, index: usize) {
         let now = self.now();
-        let accepted = self.listeners[index].accept();
+        let listener = &self.listeners[index];
+        let is_tls = listener.address().is_tls();
+        let accepted = listener.accept();
         if self.accepting.note(accepted.as_ref().err(), now) {
             self.watch_listeners(epoll::EventFlags::empty());
         }
-        if let Ok((socket, peer)) = accepted {
-            self.adopt(socket, peer, None);
+        let Ok((socket, peer)) = accepted else {
+            return;
+        };
+        match &mut self.handshakes {
+            Some(handshakes) if is_tls => handshakes.accept(socket, peer, Instant::now()),
+            _ => self.adopt(socket.into(), peer, None),
         }
     }
 
@@ -421,12 +487,44 @@ impl Runner {
         }
     }
 
+    /// Goes on with TLS handshakes, and takes on those that are over.
+    fn finish_handshakes(&mut self) {
+        let Some(handshakes) = &mut self.handshakes else {
+            return;
+        };
+        for Ended { peer, tag, outcome } in handshakes.poll(Instant::now()) {
+            match (outcome, tag) {
+                (Ok(stream), tag) => self.adopt(stream, peer, tag),
+                (Err(reason), Some(index)) => self.retry_later(index, &reason.to_string()),
+                (Err(reason), None) if reason.is_noise() => {
+                    urtica_log::debug!(about: urtica_log::without_port(&peer), controller = peer, %reason, "connection closed before its TLS handshake");
+                }
+                (Err(reason), None) => {
+                    urtica_log::warn!(about: urtica_log::without_port(&peer), controller = peer, %reason, "connection refused");
+                }
+            }
+        }
+    }
+
+    /// Looks at the files for TLS, which may have changed.
+    fn refresh_tls(&mut self) {
+        let handshakes = self.handshakes.iter_mut();
+        for notice in handshakes.flat_map(|handshakes| handshakes.refresh(SystemTime::now())) {
+            match notice.is_warning() {
+                true => tracing::warn!("TLS: {notice}"),
+                false => tracing::info!("TLS: {notice}"),
+            }
+        }
+    }
+
     /// A connection has been made: the switch says hello.
-    fn adopt(&mut self, socket: OwnedFd, peer: String, target: Option<usize>) {
-        urtica_log::info!(about: urtica_log::without_port(&peer), controller = peer, "connected");
+    fn adopt(&mut self, stream: Stream, peer: String, target: Option<usize>) {
+        let certificate = stream.certificate().map(Certificate::to_string);
+        urtica_log::info!(about: urtica_log::without_port(&peer), controller = peer, certificate, "connected");
+        let has_input = stream.has_input();
         let id = self.switch.connect(peer.clone(), self.now());
         let key = self.connections.insert(Connection {
-            socket,
+            stream,
             id,
             peer,
             target,
@@ -434,24 +532,25 @@ impl Runner {
         });
         let connection = &self.connections[key];
         let data = Source::Connection(key).to_data();
-        if let Err(error) = epoll::add(&self.epoll, &connection.socket, data, epoll::EventFlags::IN)
-        {
-            self.close(key, &error.to_string());
+        match epoll::add(&self.epoll, &connection.stream, data, epoll::EventFlags::IN) {
+            Ok(()) if has_input => self.read(key),
+            Ok(()) => {}
+            Err(error) => self.close(key, &error.to_string()),
         }
     }
 
     /// A controller has sent something, or takes again what it is sent, which [`Runner::send_output`] sees to.
     fn read(&mut self, key: usize) {
-        let is_read = |one: &&Connection| one.interest.contains(epoll::EventFlags::IN);
-        let Some(connection) = self.connections.get(key).filter(is_read) else {
+        let is_read = |one: &&mut Connection| one.interest.contains(epoll::EventFlags::IN);
+        let Some(connection) = self.connections.get_mut(key).filter(is_read) else {
             return;
         };
-        let received = recv(&connection.socket, &mut self.input[..], RecvFlags::empty());
+        let received = connection.stream.read(&mut self.input);
         let (id, now) = (connection.id, self.started.elapsed());
         let outcome = match received {
-            Ok((0, _)) => Err("the controller closed the connection".to_owned()),
-            Ok((len, _)) => self.switch.handle_input(id, &self.input[..len], now),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Ok(0) => Err("the controller closed the connection".to_owned()),
+            Ok(len) => self.switch.handle_input(id, &self.input[..len], now),
+            Err(error) if is_try_again(&error) => Ok(()),
             Err(error) => Err(format!("the connection failed: {error}")),
         };
         if let Err(reason) = outcome {
@@ -517,7 +616,8 @@ fn look_up(address: &Address) -> Result<Target, RunError> {
 }
 
 /// Sends as much as the socket takes of what there is for a controller.
-fn send_some(switch: &mut Switch, connection: &mut Connection) -> Result<(), Errno> {
+fn send_some(switch: &mut Switch, connection: &mut Connection) -> io::Result<()> {
+    connection.stream.flush()?;
     let Some(output) = switch.output(connection.id) else {
         return Ok(());
     };
@@ -526,10 +626,10 @@ fn send_some(switch: &mut Switch, connection: &mut Connection) -> Result<(), Err
         if sent == output.len() {
             break Ok(());
         }
-        match send(&connection.socket, &output[sent..], SendFlags::NOSIGNAL) {
+        match connection.stream.write(&output[sent..]) {
             Ok(more) => sent += more,
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => break Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Ok(()),
             Err(error) => break Err(error),
         }
     };
@@ -543,9 +643,10 @@ fn watch(
     switch: &mut Switch,
     key: usize,
     connection: &mut Connection,
-) -> Result<(), Errno> {
+) -> io::Result<()> {
     let id = connection.id;
-    let is_waiting = switch.output(id).is_some_and(|output| !output.is_empty());
+    let has_output = switch.output(id).is_some_and(|output| !output.is_empty());
+    let is_waiting = has_output || connection.stream.has_unsent();
     let mut interest = epoll::EventFlags::empty();
     interest.set(epoll::EventFlags::IN, switch.wants_input(id));
     interest.set(epoll::EventFlags::OUT, is_waiting);
@@ -553,11 +654,15 @@ fn watch(
         return Ok(());
     }
     connection.interest = interest;
-    epoll::modify(
-        epoll,
-        &connection.socket,
-        Source::Connection(key).to_data(),
-        interest,
+    let data = Source::Connection(key).to_data();
+    Ok(epoll::modify(epoll, &connection.stream, data, interest)?)
+}
+
+/// Whether a socket has nothing at the moment.
+fn is_try_again(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
     )
 }
 

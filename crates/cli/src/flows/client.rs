@@ -1,10 +1,13 @@
 //! One controller's connection to a switch that lets itself be asked: blocking, one request at a time.
 
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use socket2::{SockAddr, Socket, Type};
-use std::io::{self, Read, Write};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use urtica_socket::Address;
-use urtica_socket::look_up;
+use urtica_socket::{
+    Address, Stream, Tls, TlsArgs, TlsArgsError, TlsError, is_tls_record, look_up,
+};
 use urtica_wire::{
     DecodeError, EncodeError, ErrorCode, ErrorMessage, Header, Hello, Message, MultipartFlags,
     MultipartRequest, MultipartRequestBody, Version, split_frame,
@@ -24,9 +27,15 @@ pub enum ClientError {
     #[error("cannot connect to {address}: {error}; expected a switch that listens there")]
     Connect { address: String, error: io::Error },
     #[error(
-        "{0} is a place to listen at; expected one to connect to, such as tcp:HOST:PORT or unix:FILE"
+        "{0} is a place to listen at; expected one to connect to, such as tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE"
     )]
     Passive(Address),
+    #[error(transparent)]
+    TlsFiles(#[from] TlsArgsError),
+    #[error("no TLS connection with {address}: {error}")]
+    Tls { address: String, error: TlsError },
+    #[error("the switch speaks TLS there; expected ssl: in its address")]
+    NeedsTls,
     #[error("the connection to the switch failed: {0}")]
     Io(io::Error),
     #[error("the switch did not answer within {0} s")]
@@ -70,7 +79,7 @@ pub struct Refusal {
 
 /// A connection whose version is agreed.
 pub struct Client {
-    stream: Socket,
+    stream: Stream,
     version: Version,
     last_xid: u32,
     /// Bytes received and not yet taken.
@@ -87,6 +96,7 @@ impl Client {
     /// bounds each message's way out, and each answer from the question to its last byte.
     pub fn connect(
         address: &Address,
+        tls: &TlsArgs,
         versions: &[Version],
         timeout: Duration,
     ) -> Result<Self, ClientError> {
@@ -94,8 +104,9 @@ impl Client {
             [] => &Version::ALL,
             chosen => chosen,
         };
+        let tls = tls.load_for([address])?;
         let mut client = Self {
-            stream: open(address, timeout.min(TIMEOUT_MAX))?,
+            stream: open(address, tls.as_ref(), timeout.min(TIMEOUT_MAX))?,
             version: Version::Of13,
             last_xid: 0,
             input: Vec::new(),
@@ -230,6 +241,9 @@ impl Client {
 
     fn next_frame(&mut self) -> Result<Vec<u8>, ClientError> {
         loop {
+            if is_tls_record(&self.input) {
+                return Err(ClientError::NeedsTls);
+            }
             if let Some((frame, rest)) = split_frame(&self.input)? {
                 let (frame, length) = (frame.to_vec(), self.input.len() - rest.len());
                 self.input.drain(..length);
@@ -242,9 +256,8 @@ impl Client {
     fn read_more(&mut self) -> Result<(), ClientError> {
         let mut buffer = [0; READ_BYTES];
         let left = self.time_left().ok_or_else(|| self.too_late())?;
-        self.stream
-            .set_read_timeout(Some(left))
-            .map_err(ClientError::Io)?;
+        set_socket_timeout(&self.stream, Timeout::Recv, Some(left))
+            .map_err(|error| ClientError::Io(error.into()))?;
         match self.stream.read(&mut buffer) {
             Ok(0) => Err(ClientError::Closed),
             Ok(count) => {
@@ -262,9 +275,8 @@ impl Client {
         while !bytes.is_empty() {
             let seconds = self.timeout.as_secs();
             let left = self.time_left().ok_or(ClientError::Stalled(seconds))?;
-            self.stream
-                .set_write_timeout(Some(left))
-                .map_err(ClientError::Io)?;
+            set_socket_timeout(&self.stream, Timeout::Send, Some(left))
+                .map_err(|error| ClientError::Io(error.into()))?;
             match self.stream.write(bytes) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(error) if is_try_again(&error) => {}
@@ -308,14 +320,23 @@ fn refused(error: &ErrorMessage) -> ClientError {
     }
 }
 
-fn open(address: &Address, timeout: Duration) -> Result<Socket, ClientError> {
+fn open(address: &Address, tls: Option<&Tls>, timeout: Duration) -> Result<Stream, ClientError> {
     if address.is_passive() {
         return Err(ClientError::Passive(address.clone()));
     }
-    connect(address, timeout).map_err(|error| ClientError::Connect {
+    let socket = connect(address, timeout).map_err(|error| ClientError::Connect {
         address: address.to_string(),
         error,
-    })
+    })?;
+    match tls.filter(|_| address.is_tls()) {
+        Some(tls) => {
+            Stream::connect_tls(socket.into(), tls, timeout).map_err(|error| ClientError::Tls {
+                address: address.to_string(),
+                error,
+            })
+        }
+        None => Ok(OwnedFd::from(socket).into()),
+    }
 }
 
 /// Tries the places that the address stands for, one after the other.
@@ -342,6 +363,7 @@ fn connect_to(place: &SockAddr, timeout: Duration) -> io::Result<Socket> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::thread::{self, JoinHandle};
     use urtica_wire::{List, MultipartReply, MultipartReplyBody};
@@ -366,7 +388,7 @@ mod tests {
 
     fn connect(said: Vec<u8>, timeout: Duration) -> Result<Client, ClientError> {
         let (address, _) = switch(said);
-        Client::connect(&address, &Version::ALL, timeout)
+        Client::connect(&address, &TlsArgs::default(), &Version::ALL, timeout)
     }
 
     fn hello(versions: &[Version]) -> Vec<u8> {
@@ -395,7 +417,8 @@ mod tests {
         said.extend(encoded(Version::Of13, 77, &Message::EchoRequest(b"there?")));
         said.extend(encoded(Version::Of13, 2, &Message::BarrierReply));
         let (address, heard) = switch(said);
-        let mut client = Client::connect(&address, &Version::ALL, LONG).unwrap();
+        let mut client =
+            Client::connect(&address, &TlsArgs::default(), &Version::ALL, LONG).unwrap();
         assert_eq!(client.barrier().unwrap(), []);
         drop(client);
         let reply = encoded(Version::Of13, 77, &Message::EchoReply(b"there?"));
@@ -455,7 +478,8 @@ mod tests {
             // The first bytes of the answer come with the hello, so that they are there in time.
             let said = [hello(&Version::ALL), again.clone()].concat();
             let address = endless_switch(said, again, by_bytes);
-            let mut client = Client::connect(&address, &Version::ALL, LONG).unwrap();
+            let mut client =
+                Client::connect(&address, &TlsArgs::default(), &Version::ALL, LONG).unwrap();
             client.timeout = Duration::from_millis(200);
             let error = client.multipart(MultipartRequestBody::Table).unwrap_err();
             assert!(matches!(error, ClientError::Slow { .. }), "{error}");
@@ -468,7 +492,7 @@ mod tests {
     fn a_hello_that_drips_is_waited_for_no_longer_than_the_timeout() {
         let address = endless_switch(vec![4, 0, 0xff], vec![0xff, 0, 0], true);
         let timeout = Duration::from_millis(200);
-        let error = Client::connect(&address, &Version::ALL, timeout).err();
+        let error = Client::connect(&address, &TlsArgs::default(), &Version::ALL, timeout).err();
         // The machine may be too busy for a single byte to come in time.
         assert!(matches!(
             error,
@@ -502,7 +526,13 @@ mod tests {
             assert!(told.contains(expected), "{told}");
         }
         let passive: Address = "ptcp:6653".parse().unwrap();
-        let error = Client::connect(&passive, &Version::ALL, Duration::from_secs(1)).err();
+        let error = Client::connect(
+            &passive,
+            &TlsArgs::default(),
+            &Version::ALL,
+            Duration::from_secs(1),
+        )
+        .err();
         assert!(error.unwrap().to_string().contains("tcp:HOST:PORT"));
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 use urtica_pipeline::{Pipeline, PipelineConfig};
+use urtica_socket::TlsArgs;
 use urtica_wire::text::ParseError;
 use urtica_wire::{
     Action, Bucket, ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GroupMod,
@@ -50,10 +51,11 @@ impl Loader {
     pub fn ask(
         &mut self,
         switch: &SwitchName,
+        tls: &TlsArgs,
         versions: &[Version],
         timeout: Duration,
     ) -> Result<(), LoadError> {
-        let mut client = Client::connect(switch.address(), versions, timeout)?;
+        let mut client = Client::connect(switch.address(), tls, versions, timeout)?;
         let features = client.request(&Message::FeaturesRequest)?;
         if let (_, Message::FeaturesReply(features)) = decode(&features)? {
             self.ports.extend(features.ports.iter());

@@ -9,6 +9,9 @@ use crate::process::{DEADLINE, Daemon, Signal, eventually, run};
 pub const LISTEN: &str = "ptcp:6653:127.0.0.1";
 /// The same place, as a switch connects to it.
 pub const TARGET: &str = "tcp:127.0.0.1:6653";
+/// The same places where TLS is spoken.
+const TLS_LISTEN: &str = "pssl:6653:127.0.0.1";
+pub const TLS_TARGET: &str = "ssl:127.0.0.1:6653";
 
 /// The Python that has os-ken.
 pub const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python");
@@ -50,6 +53,17 @@ impl Controller {
         Self::start(room, "ovs-testcontroller", &[LISTEN])
     }
 
+    /// `urtica run l2` over TLS, with these files and other options.
+    pub fn urtica_tls(room: &Namespace, options: &[&str]) -> Self {
+        let arguments = [&["run", "l2", "--listen", TLS_LISTEN], options].concat();
+        Self::start(room, env!("CARGO_BIN_EXE_urtica"), &arguments)
+    }
+
+    /// Open vSwitch's learning switch over TLS, with these files.
+    pub fn ovs_testcontroller_tls(room: &Namespace, files: &[&str]) -> Self {
+        Self::start(room, "ovs-testcontroller", &[&[TLS_LISTEN], files].concat())
+    }
+
     /// A learning switch on os-ken, which answers as its simple_switch did.
     pub fn os_ken(room: &Namespace) -> Self {
         Self::start(room, PYTHON, &[OS_KEN_SWITCH, "6653"])
@@ -64,11 +78,16 @@ impl Controller {
             daemon,
             _folder: folder,
         };
-        eventually(&format!("{program} listens at {LISTEN}"), DEADLINE, || {
+        eventually(&format!("{program} listens"), DEADLINE, || {
             assert!(controller.daemon.is_running(), "{program} ended at once");
             is_listening(room)
         });
         controller
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        self.daemon.log()
     }
 
     /// Ends it as an operator would, with Ctrl-C.

@@ -128,14 +128,14 @@ fn hosts_reach_each_other_by<C>(
 }
 
 /// A running `urtica switch`; ends when dropped.
-struct Switch {
+pub struct Switch {
     daemon: Daemon,
     _folder: TempDir,
 }
 
 impl Switch {
     /// Starts it, and waits for the controller that its options name.
-    fn start(room: &Namespace, ports: &[String], options: &[&str]) -> Self {
+    pub fn start(room: &Namespace, ports: &[String], options: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let mut command = room.command(env!("CARGO_BIN_EXE_urtica"));
         command.arg("switch").args(ports).args(options);
@@ -156,7 +156,9 @@ impl Switch {
     }
 
     /// Ends it as an operator would, with Ctrl-C.
-    fn interrupt(&mut self) {
+    /// # Panics
+    /// If it does not end in time or does not end with status 0.
+    pub fn interrupt(&mut self) {
         let status = self
             .daemon
             .stop(Signal::INT)

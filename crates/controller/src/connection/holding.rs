@@ -9,6 +9,7 @@ use crate::mailbox::Token;
 use crate::session::{Session, SessionConfig, Unusable};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 use urtica_hold::{Damaged, HeldConnection, Journal, Link};
@@ -29,8 +30,9 @@ impl Connection {
     ///
     /// # Errors
     /// Where it cannot be kept; it can be used all the same.
-    pub fn hold(&mut self, link: &Arc<Link>) -> std::io::Result<()> {
-        let hold = Hold::begin(link, self.channel.as_fd(), self.session.peer())?;
+    pub fn hold(&mut self, link: &Arc<Link>) -> io::Result<()> {
+        let socket = self.channel.socket().ok_or(io::ErrorKind::Unsupported)?;
+        let hold = Hold::begin(link, socket, self.session.peer())?;
         self.hold = Some(Box::new(hold));
         Ok(())
     }
@@ -53,7 +55,7 @@ impl Connection {
         let kept = (recovered.word, &recovered.record[..]);
         let peer = held.label.clone();
         let (session, resumed) = Session::resume(config.clone(), peer, now, kept, &mut asked)?;
-        let mut connection = Self::new(socket, held.label.clone(), token, config, now);
+        let mut connection = Self::new(socket.into(), held.label.clone(), token, config, now);
         let unnoted = asked.len();
         connection.session = session;
         connection.resumed = resumed;
@@ -71,10 +73,13 @@ impl Connection {
     }
 
     /// Reads what has come; where a holder keeps the connection, looks at it, so that it stays until it is handled.
-    pub fn receive(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
-        match &self.hold {
-            None => rustix::io::read(self.socket(), buffer),
-            Some(_) => Hold::look(self.socket(), buffer),
+    pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        if self.hold.is_none() {
+            return self.read(buffer);
+        }
+        match Hold::look(self.socket(), buffer) {
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            seen => Ok(seen.map(Some)?),
         }
     }
 

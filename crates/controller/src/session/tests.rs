@@ -319,6 +319,20 @@ fn what_is_no_hello_is_refused_quietly_from_the_first_byte_on() {
 }
 
 #[test]
+fn tls_is_told_from_noise() {
+    for said in [&[22, 3][..], &[22, 3, 1, 2, 0, 1], &[21, 3, 3, 0, 2, 2, 40]] {
+        let refused = Bench::new(SessionConfig::default());
+        let refused = refused.session.handle_fragment(said).unwrap_err();
+        assert!(!refused.is_noise() && refused == SessionError::Tls);
+        assert!(
+            refused
+                .to_string()
+                .contains("expected tcp: in its configuration")
+        );
+    }
+}
+
+#[test]
 fn a_message_before_the_hello_is_refused_without_an_answer() {
     let mut bench = Bench::new(SessionConfig::default());
     bench.take();

@@ -44,7 +44,13 @@ impl Bench {
         ours.set_nonblocking(true).unwrap();
         let now = Instant::now();
         let config = SessionConfig::default();
-        let connection = Connection::new(ours.into(), "a test".into(), token, config, now);
+        let connection = Connection::new(
+            OwnedFd::from(ours).into(),
+            "a test".into(),
+            token,
+            config,
+            now,
+        );
         self.shards[0].adopt(Box::new(connection));
         let features = Message::FeaturesReply(Features {
             datapath_id: DatapathId(id),

@@ -18,3 +18,4 @@ mod stages;
 mod stopping;
 mod support;
 mod threads;
+mod tls;

@@ -71,7 +71,7 @@ pub fn connect(running: &Running) -> Socket {
 /// A connection to one of the controller's addresses.
 pub fn connect_to(address: &Address) -> Socket {
     let target = match address {
-        Address::PassiveTcp { host, port } => {
+        Address::PassiveTcp { host, port } | Address::PassiveSsl { host, port } => {
             SocketAddr::new(host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), *port).into()
         }
         Address::PassiveUnix(path) => SockAddr::unix(path).unwrap(),

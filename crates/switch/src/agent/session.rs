@@ -51,6 +51,8 @@ pub(crate) enum SessionError {
     Malformed(#[from] DecodeError),
     #[error("the first bytes are not an OpenFlow hello; expected a controller")]
     NotOpenFlow,
+    #[error("the controller speaks TLS there; expected ssl: or pssl: here, or ptcp: or tcp: there")]
+    Tls,
     #[error(
         "the controller speaks OpenFlow up to wire version {theirs:#04x} and this switch {ours}; allow one of \
          these there"
@@ -233,6 +235,7 @@ impl Session {
     /// Where a first message is not going to be a hello.
     pub fn handle_fragment(&self, fragment: &[u8]) -> Result<(), SessionError> {
         match self.version {
+            None if urtica_socket::is_tls_record(fragment) => Err(SessionError::Tls),
             None if !may_open(fragment) => Err(SessionError::NotOpenFlow),
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! A controller that the switch connects to, again and again: `tcp:` and `unix:`.
+//! A controller that the switch connects to, again and again: `tcp:`, `ssl:` and `unix:`.
 
 use super::backoff::Backoff;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

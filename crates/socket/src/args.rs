@@ -1,0 +1,115 @@
+//! The options for TLS that every program has on its command line.
+
+use crate::{Address, NoTlsConfig, Tls, TlsConfig, TlsError};
+use std::path::PathBuf;
+
+/// Options for TLS: those of Open vSwitch's programs, and whom to expect.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "TLS, for ssl: and pssl: (docs/operating.md)")]
+pub struct TlsArgs {
+    /// Our private key.
+    #[arg(long, value_name = "FILE", requires_all = ["certificate", "ca_cert"])]
+    pub private_key: Option<PathBuf>,
+    /// Our certificate.
+    #[arg(long, value_name = "FILE", requires_all = ["private_key", "ca_cert"])]
+    pub certificate: Option<PathBuf>,
+    /// The certificates of those who sign our peers' certificates.
+    #[arg(long, value_name = "FILE", requires_all = ["private_key", "certificate"])]
+    pub ca_cert: Option<PathBuf>,
+    /// Accept only the peer whose certificate has this name, or this fingerprint: sha256:… [default: any that is signed].
+    #[arg(long, value_name = "NAME", requires = "private_key")]
+    pub peer_name: Option<String>,
+}
+
+/// What is wrong with the options for TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsArgsError {
+    /// They are missing.
+    #[error(transparent)]
+    NoConfig(#[from] NoTlsConfig),
+    /// A file cannot be used.
+    #[error(transparent)]
+    Files(#[from] TlsError),
+}
+
+impl TlsArgs {
+    /// The files that were given, if they were.
+    pub fn config(&self) -> Option<TlsConfig> {
+        Some(TlsConfig {
+            private_key: self.private_key.clone()?,
+            certificate: self.certificate.clone()?,
+            ca_cert: self.ca_cert.clone()?,
+            peer_name: self.peer_name.clone(),
+        })
+    }
+
+    /// What is needed to speak with these addresses; `None` where that is nothing.
+    ///
+    /// # Errors
+    /// [`TlsArgsError`].
+    pub fn load_for<'a>(
+        &self,
+        addresses: impl IntoIterator<Item = &'a Address>,
+    ) -> Result<Option<Tls>, TlsArgsError> {
+        let needs = addresses.into_iter().find(|address| address.is_tls());
+        match (needs, self.config()) {
+            (_, Some(config)) => Ok(Some(Tls::load(config)?)),
+            (Some(address), None) => Err(NoTlsConfig(address.clone()).into()),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+#[cfg(all(test, feature = "tls"))]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        args: TlsArgs,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<TlsArgs, String> {
+        let program = ["program"].iter().chain(arguments);
+        let alone = Alone::try_parse_from(program).map_err(|error| error.to_string())?;
+        Ok(alone.args)
+    }
+
+    #[test]
+    fn files_come_all_or_none() {
+        let all = parse(&["--private-key=k", "--certificate=c", "--ca-cert=a"]).unwrap();
+        let config = all.config().unwrap();
+        assert_eq!(config.ca_cert, PathBuf::from("a"));
+        assert_eq!(parse(&[]).unwrap().config(), None);
+        for (some, missing) in [
+            ("--private-key=k", "--ca-cert"),
+            ("--certificate=c", "--private-key"),
+            ("--ca-cert=a", "--certificate"),
+            ("--peer-name=n", "--private-key"),
+        ] {
+            let sentence = parse(&[some]).unwrap_err();
+            assert!(sentence.contains(missing), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn addresses_without_files_are_refused() {
+        let none = parse(&[]).unwrap();
+        let plain: Address = "ptcp:".parse().unwrap();
+        assert!(none.load_for([&plain]).unwrap().is_none());
+        let tls: Address = "pssl:6653".parse().unwrap();
+        let error = none.load_for([&plain, &tls]).err().unwrap().to_string();
+        for words in ["pssl:6653", "--private-key", "ovs-pki req+sign"] {
+            assert!(error.contains(words), "{error}");
+        }
+        let given = parse(&[
+            "--private-key=/none/k",
+            "--certificate=/none/c",
+            "--ca-cert=/none/a",
+        ]);
+        let error = given.unwrap().load_for([&plain]).err().unwrap().to_string();
+        assert!(error.contains("/none/c cannot be read"), "{error}");
+    }
+}

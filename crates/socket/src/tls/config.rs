@@ -1,0 +1,318 @@
+//! The files that TLS needs: read, checked, and read again when they change.
+
+use super::certificate::{Certificate, date};
+use super::error::TlsError;
+use super::verify::{PeerVerifier, Trust};
+use crate::{FileWatch, TlsConfig};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::NoServerSessionStorage;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{ClientConfig, ServerConfig, client::Resumption};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use x509_cert::der::{Decode, Encode};
+
+/// From how long before a certificate of ours expires this is told, each day.
+pub const EXPIRY_WARNING: Duration = Duration::from_secs(14 * 24 * 3600);
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+const KEY: &str = "private key";
+const CERTIFICATE: &str = "certificate";
+const AUTHORITIES: &str = "file of CA certificates";
+
+/// What a program needs to speak TLS: files that were read and found right.
+#[derive(Clone)]
+pub struct Tls {
+    config: TlsConfig,
+    pub(super) loaded: Arc<Loaded>,
+    files: FileWatch,
+    next_warning: SystemTime,
+}
+
+/// What is in the files.
+pub(super) struct Loaded {
+    provider: Arc<CryptoProvider>,
+    key: Arc<SingleCertAndKey>,
+    own: Certificate,
+    authorities: Vec<Certificate>,
+    trust: Arc<Trust>,
+}
+
+/// What there is to tell about the files while they are in use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Notice {
+    /// They have changed, and connections use the new ones from now on.
+    #[error("new key and certificates are in use: {certificate}, valid until {}", date(certificate.not_after()))]
+    Reloaded {
+        /// The new certificate.
+        certificate: Certificate,
+    },
+    /// They have changed, and the new ones cannot be used.
+    #[error("{0}; the old key and certificates stay in use")]
+    Kept(TlsError),
+    /// A certificate will soon be, or is, of no use.
+    #[error(
+        "the {what} {certificate} in {} {} on {}: expected a newer one in its place, such as `ovs-pki req+sign NAME` makes; \
+         it will be used without a restart",
+        path.display(),
+        if *is_over { "has expired" } else { "expires" },
+        date(certificate.not_after())
+    )]
+    Expires {
+        /// Ours or an authority's.
+        what: &'static str,
+        /// Where it is.
+        path: PathBuf,
+        /// Which.
+        certificate: Certificate,
+        /// Whether it has expired.
+        is_over: bool,
+    },
+}
+
+impl Notice {
+    /// Whether an operator has something to do.
+    pub fn is_warning(&self) -> bool {
+        !matches!(self, Self::Reloaded { .. })
+    }
+}
+
+/// Whose certificate it is, and nothing of the key.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tls").field(self.certificate()).finish()
+    }
+}
+
+impl Tls {
+    /// Reads and checks the files.
+    ///
+    /// # Errors
+    /// [`TlsError::File`], which names the file and says what to do.
+    pub fn load(config: TlsConfig) -> Result<Self, TlsError> {
+        Self::load_at(config, SystemTime::now())
+    }
+
+    pub(super) fn load_at(config: TlsConfig, now: SystemTime) -> Result<Self, TlsError> {
+        let paths = [&config.private_key, &config.certificate, &config.ca_cert];
+        let files = FileWatch::new(paths.map(PathBuf::clone).into());
+        let loaded = Arc::new(Loaded::read(&config, now)?);
+        Ok(Self {
+            config,
+            loaded,
+            files,
+            next_warning: SystemTime::UNIX_EPOCH,
+        })
+    }
+
+    /// Our own certificate.
+    pub fn certificate(&self) -> &Certificate {
+        &self.loaded.own
+    }
+
+    /// Reads the files again where they have changed, and stay so from one call to the next: whoever replaces three files does
+    /// not do it at once. Call it about once a second. `now` is the calendar's time, by which certificates expire.
+    pub fn refresh(&mut self, now: SystemTime) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        notices.extend(self.reload(now));
+        if now >= self.next_warning {
+            self.next_warning = now + DAY;
+            notices.extend(self.expiring(now));
+        }
+        notices
+    }
+
+    fn reload(&mut self, now: SystemTime) -> Option<Notice> {
+        if !self.files.has_changed() {
+            return None;
+        }
+        match Loaded::read(&self.config, now) {
+            Ok(loaded) => {
+                let certificate = loaded.own.clone();
+                self.loaded = Arc::new(loaded);
+                self.next_warning = now;
+                Some(Notice::Reloaded { certificate })
+            }
+            Err(error) => Some(Notice::Kept(error)),
+        }
+    }
+
+    fn expiring(&self, now: SystemTime) -> Vec<Notice> {
+        let own = (CERTIFICATE, &self.config.certificate, &self.loaded.own);
+        let authorities = self.loaded.authorities.iter();
+        let authorities =
+            authorities.map(|authority| ("CA certificate", &self.config.ca_cert, authority));
+        std::iter::once(own)
+            .chain(authorities)
+            .filter(|(_, _, certificate)| certificate.not_after() < now + EXPIRY_WARNING)
+            .map(|(what, path, certificate)| Notice::Expires {
+                what,
+                path: path.clone(),
+                certificate: certificate.clone(),
+                is_over: certificate.not_after() < now,
+            })
+            .collect()
+    }
+}
+
+impl Loaded {
+    fn read(config: &TlsConfig, now: SystemTime) -> Result<Self, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let chain = read_certificates(CERTIFICATE, &config.certificate)?;
+        let own = parse(CERTIFICATE, &config.certificate, &chain[0])?;
+        check_time(&own, &config.certificate, now)?;
+        let key = read_key(&config.private_key)?;
+        let key = provider.key_provider.load_private_key(key).map_err(|_| {
+            let problem = "has a key of a kind that is not supported; expected RSA of 2048 to 8192 bits, ECDSA or Ed25519, such as \
+                           `ovs-pki req NAME` makes";
+            TlsError::file(KEY, &config.private_key, problem)
+        })?;
+        let certified = CertifiedKey::new(chain, key);
+        check_match(&certified, config)?;
+        let shown = read_certificates(AUTHORITIES, &config.ca_cert)?;
+        let authorities = shown
+            .iter()
+            .map(|der| parse(AUTHORITIES, &config.ca_cert, der))
+            .collect::<Result<Vec<_>, _>>()?;
+        if authorities
+            .iter()
+            .all(|authority| authority.not_after() < now)
+        {
+            let expired = date(authorities[0].not_after());
+            let problem = format!(
+                "has no certificate that is still valid: {} expired on {expired}",
+                authorities[0]
+            );
+            return Err(TlsError::file(AUTHORITIES, &config.ca_cert, problem));
+        }
+        let ours = format!("{own} in {}", config.certificate.display());
+        let trust = Trust::new(
+            config.ca_cert.clone(),
+            ours,
+            config.peer_name.clone(),
+            shown,
+            &provider,
+        );
+        let trust = trust.ok_or_else(|| no_certificate(AUTHORITIES, &config.ca_cert))?;
+        Ok(Self {
+            provider,
+            key: Arc::new(SingleCertAndKey::from(certified)),
+            own,
+            authorities,
+            trust: Arc::new(trust),
+        })
+    }
+
+    /// What judges one peer.
+    pub fn verifier(&self) -> Arc<PeerVerifier> {
+        Arc::new(PeerVerifier::new(self.trust.clone()))
+    }
+
+    /// The settings of one connection that a peer has begun. Nothing is kept by which it could resume.
+    pub fn server(&self, verifier: Arc<PeerVerifier>) -> Result<Arc<ServerConfig>, rustls::Error> {
+        let mut config = ServerConfig::builder_with_provider(self.provider.clone())
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(self.key.clone());
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+
+    /// The settings of one connection that we begin.
+    pub fn client(&self, verifier: Arc<PeerVerifier>) -> Result<Arc<ClientConfig>, rustls::Error> {
+        let mut config = ClientConfig::builder_with_provider(self.provider.clone())
+            .with_safe_default_protocol_versions()?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_client_cert_resolver(self.key.clone());
+        config.resumption = Resumption::disabled();
+        config.enable_sni = false;
+        Ok(Arc::new(config))
+    }
+}
+
+fn read_file(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|error| {
+        let problem = format!(
+            "cannot be read: {error}; `ovs-pki req+sign NAME switch` or `… controller` makes key and certificate, and ovs-pki keeps \
+             the CA certificates in its folders switchca and controllerca"
+        );
+        TlsError::file(what, path, problem)
+    })
+}
+
+/// One certificate or more.
+fn read_certificates(
+    what: &'static str,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = read_file(what, path)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => Err(no_certificate(what, path)),
+    }
+}
+
+fn no_certificate(what: &'static str, path: &Path) -> TlsError {
+    let problem = "has no certificate, or one that cannot be read; expected PEM, which begins with -----BEGIN CERTIFICATE-----";
+    TlsError::file(what, path, problem)
+}
+
+fn parse(what: &'static str, path: &Path, der: &CertificateDer) -> Result<Certificate, TlsError> {
+    Certificate::from_der(der).ok_or_else(|| no_certificate(what, path))
+}
+
+/// Nothing of the file gets into the error.
+fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(&read_file(KEY, path)?).map_err(|_| {
+        let problem = "has no private key without a password; expected PEM, which begins with -----BEGIN PRIVATE KEY----- or similar";
+        TlsError::file(KEY, path, problem)
+    })
+}
+
+/// A certificate that has expired helps nobody; one that is not valid yet may be on its way.
+fn check_time(own: &Certificate, path: &Path, now: SystemTime) -> Result<(), TlsError> {
+    if own.not_after() >= now {
+        return Ok(());
+    }
+    let problem = format!(
+        "has expired: {own} was valid until {}; make a new one, for instance by `ovs-pki req+sign NAME switch` or `… controller`",
+        date(own.not_after())
+    );
+    Err(TlsError::file(CERTIFICATE, path, problem))
+}
+
+fn check_match(certified: &CertifiedKey, config: &TlsConfig) -> Result<(), TlsError> {
+    let certificate = certified
+        .cert
+        .first()
+        .and_then(|der| x509_cert::Certificate::from_der(der).ok());
+    let shown = certificate.and_then(|parsed| {
+        parsed
+            .tbs_certificate()
+            .subject_public_key_info()
+            .to_der()
+            .ok()
+    });
+    match (certified.key.public_key(), shown) {
+        (Some(key), Some(shown)) if key.as_ref() != shown => {
+            let problem = format!(
+                "does not belong to the certificate in {}; expected the two that were made together",
+                config.certificate.display()
+            );
+            Err(TlsError::file(KEY, &config.private_key, problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! TLS on one socket: what comes is decrypted, what leaves encrypted.
+//!
+//! **Invariants.** All that has come is decrypted and returned before the socket is waited for again, but for a record that is
+//! not complete: so a socket that says nothing has nothing. What was encrypted leaves before more is encrypted: so no more waits
+//! in here than one call of [`Session::write`] takes.
+
+use super::config::Loaded;
+use super::error::TlsError;
+use super::verify::PeerVerifier;
+use super::{Certificate, Tls};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::IoSlice;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, Connection, ServerConnection};
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+
+/// The most that is encrypted before it has to leave.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// Room for what a record brings whose beginning came earlier: more than any has.
+const RECORD_BYTES: usize = 20 << 10;
+
+/// The name of whom we connect to, which nothing depends on: certificates of ovs-pki tell none, and none is sent.
+const ANYBODY: &str = "openflow.invalid";
+
+/// A TLS connection, without its socket.
+pub(crate) struct Session {
+    tls: Connection,
+    verifier: Arc<PeerVerifier>,
+    /// Whether the peer has sent anything.
+    has_heard: bool,
+    /// Whether there is plaintext that was not read.
+    has_input: bool,
+}
+
+impl Session {
+    /// One that the peer begins.
+    pub fn server(tls: &Tls) -> Result<Self, TlsError> {
+        Self::new(&tls.loaded, |loaded, verifier| {
+            let config = loaded.server(verifier)?;
+            ServerConnection::new(config).map(Connection::Server)
+        })
+    }
+
+    /// One that we begin.
+    pub fn client(tls: &Tls) -> Result<Self, TlsError> {
+        Self::new(&tls.loaded, |loaded, verifier| {
+            let config = loaded.client(verifier)?;
+            let name = ServerName::try_from(ANYBODY)
+                .map_err(|error| rustls::Error::General(error.to_string()))?;
+            ClientConnection::new(config, name).map(Connection::Client)
+        })
+    }
+
+    fn new(
+        loaded: &Loaded,
+        connect: impl FnOnce(&Loaded, Arc<PeerVerifier>) -> Result<Connection, rustls::Error>,
+    ) -> Result<Self, TlsError> {
+        let verifier = loaded.verifier();
+        let mut tls = connect(loaded, verifier.clone())
+            .map_err(|error| TlsError::Protocol(error.to_string()))?;
+        tls.set_buffer_limit(None);
+        Ok(Self {
+            tls,
+            verifier,
+            has_heard: false,
+            has_input: false,
+        })
+    }
+
+    /// The peer's certificate, once it is accepted.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.verifier.certificate()
+    }
+
+    /// Goes on with the handshake as far as the socket allows; returns whether it is over.
+    pub fn handshake(&mut self, socket: &OwnedFd) -> Result<bool, TlsError> {
+        self.flush(socket)?;
+        while self.tls.is_handshaking() {
+            match self.tls.read_tls(&mut Wire(socket.as_fd())) {
+                Ok(0) => {
+                    return Err(TlsError::Closed {
+                        spoke: self.has_heard,
+                    });
+                }
+                Ok(_) => self.process(socket)?,
+                Err(error) if is_try_again(&error) => break,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => {
+                    return Err(TlsError::Closed {
+                        spoke: self.has_heard,
+                    });
+                }
+                Err(error) => return Err(error.into()),
+            }
+            self.flush(socket)?;
+        }
+        Ok(!self.tls.is_handshaking() && !self.has_unsent())
+    }
+
+    /// Handles what came. The peer learns of an error where the socket takes it.
+    fn process(&mut self, socket: &OwnedFd) -> Result<(), TlsError> {
+        let is_first = !std::mem::replace(&mut self.has_heard, true);
+        match self.tls.process_new_packets() {
+            Ok(state) => {
+                self.has_input |= state.plaintext_bytes_to_read() > 0;
+                Ok(())
+            }
+            Err(error) => {
+                let _ = self.flush(socket);
+                Err(match &error {
+                    rustls::Error::InvalidMessage(_) if is_first => TlsError::NotTls,
+                    _ => TlsError::explain(&error, &self.verifier),
+                })
+            }
+        }
+    }
+
+    /// See [`Stream::read`](crate::Stream::read).
+    pub fn read(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.has_input {
+            let taken = self.take_plaintext(buffer)?;
+            if taken > 0 {
+                return Ok(taken);
+            }
+        }
+        // What comes is decrypted to the front of the buffer that it comes to. It never overtakes itself: plaintext is shorter than
+        // what it was, and there is room for what has come before.
+        let room = RECORD_BYTES.min(buffer.len() / 2);
+        let (received, _) = recv(socket, &mut buffer[room..], RecvFlags::empty())?;
+        if received == 0 {
+            return Ok(0);
+        }
+        let (mut at, mut plain) = (room, 0);
+        while at < room + received {
+            let mut rest = &buffer[at..room + received];
+            let before = rest.len();
+            self.tls.read_tls(&mut rest)?;
+            at += before - rest.len();
+            self.process(socket).map_err(to_io)?;
+            if self.has_input {
+                plain += self.take_plaintext(&mut buffer[plain..at])?;
+            }
+        }
+        self.flush(socket)?;
+        match plain {
+            0 if self.is_closed() => Ok(0),
+            0 => Err(ErrorKind::WouldBlock.into()),
+            _ => Ok(plain),
+        }
+    }
+
+    /// Whether the peer has said that no more comes.
+    fn is_closed(&mut self) -> bool {
+        matches!(self.tls.reader().read(&mut [0; 1]), Ok(0))
+    }
+
+    fn take_plaintext(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut taken = 0;
+        while taken < buffer.len() {
+            match self.tls.reader().read(&mut buffer[taken..]) {
+                Ok(0) => break,
+                Ok(count) => taken += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        // A full buffer may have left some; the next call finds out.
+        self.has_input = taken == buffer.len();
+        Ok(taken)
+    }
+
+    /// See [`Stream::write`](crate::Stream::write).
+    pub fn write(&mut self, socket: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+        self.flush(socket)?;
+        if self.has_unsent() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let count = self
+            .tls
+            .writer()
+            .write(&bytes[..bytes.len().min(WRITE_BYTES)])?;
+        self.flush(socket)?;
+        Ok(count)
+    }
+
+    /// See [`Stream::flush`](crate::Stream::flush).
+    pub fn flush(&mut self, socket: &OwnedFd) -> io::Result<bool> {
+        let mut has_sent = false;
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut Wire(socket.as_fd())) {
+                Ok(_) => has_sent = true,
+                Err(error) if is_try_again(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(has_sent)
+    }
+
+    /// See [`Stream::has_unsent`](crate::Stream::has_unsent).
+    pub fn has_unsent(&self) -> bool {
+        self.tls.wants_write()
+    }
+
+    /// See [`Stream::has_input`](crate::Stream::has_input).
+    pub fn has_input(&self) -> bool {
+        self.has_input
+    }
+
+    /// Says that no more comes, if the socket takes it.
+    pub fn close(&mut self, socket: &OwnedFd) {
+        self.tls.send_close_notify();
+        let _ = self.flush(socket);
+    }
+}
+
+fn is_try_again(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+fn to_io(error: TlsError) -> io::Error {
+    match error {
+        TlsError::Io(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+/// A socket as `rustls` reads and writes it.
+struct Wire<'s>(BorrowedFd<'s>);
+
+impl Read for Wire<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (count, _) = recv(self.0, buffer, RecvFlags::empty())?;
+        Ok(count)
+    }
+}
+
+impl Write for Wire<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(send(self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut nothing = SendAncillaryBuffer::default();
+        Ok(sendmsg(self.0, parts, &mut nothing, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
