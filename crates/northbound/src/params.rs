@@ -54,6 +54,8 @@ pub(crate) fn parse_switch(text: &str) -> Result<DatapathId, ApiError> {
         true => text.parse().ok().map(DatapathId),
         false => text.parse().ok(),
     };
+    // Rust's numbers may have a sign.
+    let parsed = parsed.filter(|_| !text.contains('+'));
     parsed.ok_or_else(|| {
         let expected = "a datapath id: a decimal number, 0x and hex digits, 16 hex digits, or eight pairs of them with colons";
         ApiError::field("dpid", text, expected).example("1")

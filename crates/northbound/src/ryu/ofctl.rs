@@ -56,7 +56,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/stats/flowentry/clear/{dpid}", delete(clear_flows))
         .route("/stats/groupentry/{command}", post(change_group))
         .route("/stats/meterentry/{command}", post(change_meter))
-        .route("/stats/portdesc/{command}", post(change_port))
+        .route("/stats/portdesc/modify", post(change_port))
         .route("/stats/role", post(change_role))
         .route("/stats/experimenter/{dpid}", post(experimenter))
 }
@@ -350,10 +350,7 @@ async fn change_meter(State(app): State<Arc<App>>, params: Params, body: Body) -
     send(&app, &order.info, Message::MeterMod(meter_mod)).await
 }
 
-async fn change_port(State(app): State<Arc<App>>, params: Params, body: Body) -> Answer {
-    if params.get("command") != Some("modify") {
-        return Err(no_such_command(&params, "modify"));
-    }
+async fn change_port(State(app): State<Arc<App>>, body: Body) -> Answer {
     let order = Order::read(&app, body).await?;
     let (version, body) = (order.info.version, order.body()?);
     let port_no = write::port_no(version, &body)?;

@@ -17,8 +17,8 @@ use urtica_wire::Version;
 /// Longer than anything takes; whoever waits this long has failed.
 pub const BOUND: Duration = Duration::from_secs(120);
 
-/// Longer than any test runs.
-const FOR_EVER: Duration = Duration::from_secs(3600);
+/// How often hosts speak up.
+const ANNOUNCED_EVERY: Duration = Duration::from_secs(1);
 
 /// A controller, its interface, and a network.
 pub struct Lab {
@@ -79,8 +79,10 @@ impl Lab {
                 let mut net = Net::new(&plan, config).unwrap();
                 let port = to.split(':').nth(1).unwrap();
                 net.connect_to(&format!("tcp:127.0.0.1:{port}").parse().unwrap()).unwrap();
-                net.announce_hosts();
-                net.run_until(|_| stop.load(Ordering::Relaxed), FOR_EVER);
+                // Again and again: the controller learns of hosts once it has switches.
+                while !net.run_until(|_| stop.load(Ordering::Relaxed), ANNOUNCED_EVERY) {
+                    net.announce_hosts();
+                }
             }
         });
         let lab = Self {
