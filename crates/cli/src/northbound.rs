@@ -59,9 +59,6 @@ impl NorthboundArgs {
         if let Some(hosts) = &services.hosts {
             northbound = northbound.hosts(hosts);
         }
-        if let Some(routes) = &services.routes {
-            northbound = northbound.routes(routes);
-        }
         Ok(northbound.add_to(controller))
     }
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use urtica_controller::{Background, Network, Reply, RequestError, SwitchInfo};
-use urtica_services::{Discovery, Hosts, Routes};
+use urtica_services::{Discovery, Hosts};
 use urtica_wire::{DatapathId, Message};
 
 /// How many replies of switches are held at once: each may have 64 MiB.
@@ -26,7 +26,6 @@ const MAX_REPLIES: usize = 4;
 pub(crate) struct Sources {
     pub discovery: Option<Discovery>,
     pub hosts: Option<Hosts>,
-    pub routes: Option<Routes>,
     /// The names of the programs that run.
     pub programs: Vec<String>,
 }
@@ -39,6 +38,8 @@ pub(crate) struct App {
     pub sources: Sources,
     pub rates: Rates,
     pub watchers: Arc<Semaphore>,
+    /// Held by who scrapes metrics.
+    pub scrape: tokio::sync::Mutex<()>,
     replies: Arc<Semaphore>,
     served: AtomicU64,
     refused: AtomicU64,
@@ -54,6 +55,7 @@ impl App {
             background: background.clone(),
             sources,
             rates: Rates::default(),
+            scrape: tokio::sync::Mutex::default(),
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
             served: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -116,6 +118,14 @@ impl App {
         timeout(deadline, sent)
             .await
             .unwrap_or(Err(RequestError::Timeout(deadline)))
+    }
+
+    /// A place for another client that watches events.
+    pub fn watch(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let most = self.config.max_watchers;
+        let refused = format!("{most} clients watch events already: expected fewer");
+        let place = Arc::clone(&self.watchers).try_acquire_owned();
+        place.map_err(|_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, refused))
     }
 
     /// The body of a request, as far as it fits.

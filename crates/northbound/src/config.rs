@@ -35,8 +35,6 @@ pub struct NorthboundConfig {
     pub max_connections: usize,
     /// How many of them may watch events: 64.
     pub max_watchers: usize,
-    /// How many events wait for a slow watcher before it is disconnected: 1,024.
-    pub max_waiting_events: usize,
     /// How many requests a client's address may send in a second in the long run: 1,000; twice as many at once.
     pub max_requests_per_second: u32,
     /// How long a client may take to send headers, or a body: 10 s.
@@ -55,7 +53,6 @@ impl Default for NorthboundConfig {
             max_body_bytes: 1 << 20,
             max_connections: 256,
             max_watchers: 64,
-            max_waiting_events: 1024,
             max_requests_per_second: 1000,
             receive_timeout: Duration::from_secs(10),
             send_timeout: Duration::from_secs(30),

@@ -57,6 +57,14 @@ impl ApiError {
         }
     }
 
+    /// Something is wrong with a part of the request; `error` is the sentence that says what.
+    pub fn at(field: &str, error: impl Into<String>) -> Self {
+        Self {
+            field: Some(field.to_owned()),
+            ..Self::new(StatusCode::BAD_REQUEST, error)
+        }
+    }
+
     /// The same with something valid to send instead.
     pub fn example(self, example: impl Into<String>) -> Self {
         Self {

@@ -1,6 +1,7 @@
 //! The HTTP interface of a controller: what operators, scripts and dashboards use.
 //!
-//! **What.** The paths of Ryu's `ofctl_rest` and `rest_topology`, answered as Ryu answered them. `docs/northbound.md` lists them.
+//! **What.** The paths of Ryu's `ofctl_rest` and `rest_topology`, answered as Ryu answered them; an interface
+//! of its own below `/api/v1`, described by `/openapi.json`; events; metrics for Prometheus. `docs/northbound.md` is the guide.
 //!
 //! **Why it exists apart.** It alone needs an HTTP server. A controller without it compiles none of that.
 //!
@@ -14,14 +15,18 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
 mod app;
 mod config;
 mod error;
+mod events;
 mod guard;
 mod literal;
+mod metrics;
 mod northbound;
 mod number;
 mod object;
+mod openapi;
 mod params;
 mod ryu;
 mod server;

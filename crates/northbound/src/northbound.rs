@@ -3,14 +3,14 @@
 use crate::app::{App, Sources};
 use crate::config::{NorthboundConfig, NorthboundError};
 use crate::error::ApiError;
-use crate::{guard, ryu, server};
+use crate::{api, events, guard, metrics, openapi, ryu, server};
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use urtica_controller::{Background, Controller};
-use urtica_services::{Discovery, Hosts, Routes};
+use urtica_services::{Discovery, Hosts};
 
 /// The HTTP interface of a controller.
 ///
@@ -63,7 +63,7 @@ impl Northbound {
         self.listener.local_addr()
     }
 
-    /// Tells about links. Without this there are none.
+    /// Tells about links and paths. Without this there are none.
     pub fn discovery(mut self, discovery: &Discovery) -> Self {
         self.sources.discovery = Some(discovery.clone());
         self
@@ -72,12 +72,6 @@ impl Northbound {
     /// Tells about hosts. Without this there are none.
     pub fn hosts(mut self, hosts: &Hosts) -> Self {
         self.sources.hosts = Some(hosts.clone());
-        self
-    }
-
-    /// Tells about paths. Without this there are none.
-    pub fn routes(mut self, routes: &Routes) -> Self {
-        self.sources.routes = Some(routes.clone());
         self
     }
 
@@ -131,6 +125,10 @@ fn router(app: Arc<App>, own: Router) -> Router {
     Router::new()
         .merge(ryu::ofctl::routes())
         .merge(ryu::topology::routes())
+        .merge(api::routes())
+        .merge(events::routes())
+        .merge(metrics::routes())
+        .merge(openapi::routes())
         .with_state(Arc::clone(&app))
         .merge(own)
         .fallback(no_such_path)

@@ -62,9 +62,6 @@ impl Lab {
         if let Some(hosts) = &services.hosts {
             northbound = northbound.hosts(hosts);
         }
-        if let Some(routes) = &services.routes {
-            northbound = northbound.routes(routes);
-        }
         let address = northbound.local_addr().unwrap();
         let running = set_up(northbound).add_to(controller).start().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
