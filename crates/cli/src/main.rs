@@ -8,6 +8,8 @@ mod generate;
 mod hold;
 mod log;
 mod net;
+#[cfg(feature = "northbound")]
+mod northbound;
 mod run;
 mod say;
 mod service;

@@ -2,6 +2,8 @@
 
 use crate::hold::HoldOptions;
 use crate::log::log_to_stderr;
+#[cfg(feature = "northbound")]
+use crate::northbound::NorthboundArgs;
 use crate::{service, status};
 use std::process::ExitCode;
 use urtica_apps as apps;
@@ -22,6 +24,9 @@ pub struct RunArgs {
     hold: HoldOptions,
     #[command(flatten)]
     controller: Args,
+    #[cfg(feature = "northbound")]
+    #[command(flatten)]
+    northbound: NorthboundArgs,
     #[command(flatten)]
     options: apps::Options,
 }
@@ -52,14 +57,14 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
     let controller = args.controller.clone().into_controller();
     let controller = match kernel_mode(&args)? {
         Some(mode) => add_offloaded(controller, &args, mode)?,
-        None => apps::add_all(controller, &args.apps, &args.options)?,
+        None => add_apps(controller, &args)?,
     };
     // Last, since an earlier program stops for it.
     let controller = match args.hold.attach()? {
         Some(held) => controller.hold(held),
         None => controller,
     };
-    controller.when_ready(service::ready).run_programs()?;
+    controller.background(service::notify).run_programs()?;
     Ok(())
 }
 
@@ -79,6 +84,20 @@ fn kernel_mode(args: &RunArgs) -> Result<Option<Mode>, String> {
     }
 }
 
+/// Adds the programs, and the northbound interface where it is wanted.
+fn add_apps(
+    controller: Controller,
+    args: &RunArgs,
+) -> Result<Controller, Box<dyn std::error::Error>> {
+    let (controller, services) =
+        apps::add_all_with_services(controller, &args.apps, &args.options)?;
+    #[cfg(feature = "northbound")]
+    let controller = args.northbound.add_to(controller, &args.apps, &services)?;
+    #[cfg(not(feature = "northbound"))]
+    let _ = services;
+    Ok(controller)
+}
+
 /// Adds the program with its kernel half; where this machine has no room for that, says why and adds the program alone.
 fn add_offloaded(
     controller: Controller,
@@ -90,11 +109,16 @@ fn add_offloaded(
     match Kernel::start() {
         Ok(kernel) => {
             tracing::info!("the kernel half is active: l2 answers in the kernel what it can");
-            Ok(controller.program(LearningSwitch::new(kernel).mode(mode)))
+            let controller = controller.program(LearningSwitch::new(kernel).mode(mode));
+            #[cfg(feature = "northbound")]
+            let controller =
+                args.northbound
+                    .add_to(controller, &args.apps, &apps::Services::default())?;
+            Ok(controller)
         }
         Err(reason) => {
             tracing::warn!("the kernel half is not active: {reason}; the program answers alone");
-            Ok(apps::add_all(controller, &args.apps, &args.options)?)
+            add_apps(controller, args)
         }
     }
 }

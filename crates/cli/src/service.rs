@@ -1,10 +1,32 @@
-//! Notifies the service manager, systemd, that the program is ready; without one, this does nothing.
+//! Notifies the service manager, systemd, that a program is ready and alive; without one, this does nothing.
 
 use sd_notify::NotifyState;
+use std::time::Duration;
+use urtica_controller::Background;
+
+/// For a controller: it is ready now, and from now on alive as long as its background programs run.
+pub fn notify(background: &Background) {
+    ready();
+    let Some(limit) = sd_notify::watchdog_enabled() else {
+        return;
+    };
+    background.spawn("watchdog", feed_watchdog(background.clone(), limit / 2));
+}
 
 /// Everything is set up: addresses are listened at, ports are open.
 pub fn ready() {
-    if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
-        tracing::warn!(%error, "cannot notify the service manager, whose socket is $NOTIFY_SOCKET");
+    send(NotifyState::Ready);
+}
+
+async fn feed_watchdog(background: Background, interval: Duration) {
+    loop {
+        send(NotifyState::Watchdog);
+        background.sleep(interval).await;
+    }
+}
+
+fn send(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        urtica_log::warn!(about: "service manager", %error, "cannot notify the service manager, whose socket is $NOTIFY_SOCKET");
     }
 }

@@ -105,8 +105,8 @@ fn manual_pages_that_cannot_be_written_are_an_error_with_the_path() {
     assert!(sentence.contains("expected a directory"), "{sentence}");
 }
 
-/// Starts a command, and waits until it notifies the service manager that it is ready.
-fn becomes_ready(arguments: &[&str]) {
+/// Starts a command, and waits until it has sent the service manager these messages.
+fn notifies(arguments: &[&str], messages: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
@@ -114,21 +114,29 @@ fn becomes_ready(arguments: &[&str]) {
         .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     let mut command = urtica(arguments);
-    command.env("NOTIFY_SOCKET", &path).stderr(Stdio::null());
+    command
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "20000")
+        .env_remove("WATCHDOG_PID")
+        .stderr(Stdio::null());
     let _running = Running(command.spawn().unwrap());
-    let mut message = [0; 64];
-    let length = socket.recv(&mut message).expect("it says that it is ready");
-    assert_eq!(message[..length], *b"READY=1\n");
+    for expected in messages {
+        let mut message = [0; 64];
+        let length = socket.recv(&mut message).expect("it notifies");
+        assert_eq!(str::from_utf8(&message[..length]), Ok(*expected));
+    }
 }
 
 #[test]
 fn the_controller_notifies_the_service_manager() {
-    becomes_ready(&["run", "l2", "--listen", "ptcp:0:127.0.0.1", "--shards", "1"]);
+    let run = ["run", "l2", "--listen", "ptcp:0:127.0.0.1", "--shards", "1"];
+    notifies(&run, &["READY=1\n", "WATCHDOG=1\n", "WATCHDOG=1\n"]);
 }
 
 #[test]
 fn the_switch_notifies_the_service_manager() {
     let directory = tempfile::tempdir().unwrap();
     let port = format!("pcap:,{}", directory.path().join("out.pcap").display());
-    becomes_ready(&["switch", &port, "--controller", "ptcp:0:127.0.0.1"]);
+    let switch = ["switch", &port, "--controller", "ptcp:0:127.0.0.1"];
+    notifies(&switch, &["READY=1\n"]);
 }

@@ -1,5 +1,6 @@
 //! The settings of a controller, and how it is started.
 
+use crate::background::Starter;
 use crate::datapath_ids::DatapathIds;
 use crate::error::Error;
 use crate::network::Network;
@@ -8,7 +9,7 @@ use crate::session::SessionConfig;
 use crate::setting::SettingError;
 use crate::stage::Tables;
 use crate::xid::MAX_PROGRAMS;
-use crate::{Embedded, InputRings, Program};
+use crate::{Background, Embedded, InputRings, Program};
 use rustix::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,8 +56,8 @@ pub struct Controller {
     drain_timeout: Duration,
     held: Option<Held>,
     programs: Vec<Arc<dyn Program>>,
-    when_ready: Option<Box<dyn FnOnce() + Send>>,
     rings: Option<Arc<dyn InputRings>>,
+    starters: Vec<Starter>,
 }
 
 impl Default for Controller {
@@ -71,8 +72,8 @@ impl Default for Controller {
             drain_timeout: DRAIN_TIMEOUT,
             held: None,
             programs: Vec::new(),
-            when_ready: None,
             rings: None,
+            starters: Vec::new(),
         }
     }
 }
@@ -150,17 +151,20 @@ impl Controller {
         self
     }
 
-    /// Calls this once the controller listens and its programs have started, for instance to notify a service manager. Not
-    /// called for an [`Embedded`] controller.
-    pub fn when_ready(mut self, callback: impl FnOnce() + Send + 'static) -> Self {
-        self.when_ready = Some(Box::new(callback));
-        self
-    }
-
     /// Has what switches say come through rings, one for each shard, as far as it can: see `urtica-offload`. A switch then stays with
     /// the shard that it comes to first.
     pub fn input_rings(mut self, rings: impl InputRings + 'static) -> Self {
         self.rings = Some(Arc::new(rings));
+        self
+    }
+
+    /// Runs background programs that have no handlers, such as an HTTP interface: `start` [spawns](Background::spawn) them. A
+    /// [`Program`] has a handler for each switch, which each message passes through; these cost a message nothing.
+    ///
+    /// What they send is [code outside of programs](crate::ProgramId::OUTSIDE). `start` is called as [`Program::start`] is, after
+    /// those of all programs.
+    pub fn background(mut self, start: impl FnOnce(&Background) + Send + 'static) -> Self {
+        self.starters.push(Box::new(start));
         self
     }
 
@@ -201,7 +205,6 @@ impl Controller {
     /// # Errors
     /// [`Error`] where it cannot.
     pub fn start(mut self) -> Result<Running, Error> {
-        let when_ready = self.when_ready.take();
         let programs = self.programs_in_order()?;
         self.check(&programs)?;
         raise_open_files();
@@ -214,7 +217,7 @@ impl Controller {
         };
         let tables = tables_of(&programs);
         let datapath_ids = self.datapath_ids.as_deref();
-        let running = Running::start(Plan {
+        Running::start(Plan {
             tls: self.load_tls()?,
             datapath_ids: datapath_ids.map(DatapathIds::read).transpose()?,
             listeners: self.bind()?,
@@ -225,11 +228,8 @@ impl Controller {
             tables,
             programs,
             rings: self.rings,
-        })?;
-        if let Some(callback) = when_ready {
-            callback();
-        }
-        Ok(running)
+            starters: self.starters,
+        })
     }
 
     /// A controller without threads, sockets and clock, driven by its caller: see [`Embedded`]. It has one shard, and ignores
@@ -243,7 +243,7 @@ impl Controller {
         let tables = tables_of(&programs);
         let network = Network::new(1, tables).map_err(Error::io("make a mailbox"))?;
         let session = self.session.for_tables(tables);
-        Ok(Embedded::new(network, session, programs))
+        Ok(Embedded::new(network, session, programs, self.starters))
     }
 
     fn programs_in_order(&self) -> Result<Vec<Arc<dyn Program>>, Error> {
