@@ -52,10 +52,6 @@ impl ActionSet {
 fn is_same_kind(a: &Action, b: &Action) -> bool {
     match (a, b) {
         (Action::SetField(a), Action::SetField(b)) => field_kind(a) == field_kind(b),
-        (
-            Action::Output { .. } | Action::Enqueue { .. },
-            Action::Output { .. } | Action::Enqueue { .. },
-        ) => true,
         _ => discriminant(a) == discriminant(b),
     }
 }
@@ -126,10 +122,7 @@ mod tests {
             set_field(OxmField::EthSrc, 1),
             set_field(OxmField::EthDst, 2),
             set_field(OxmField::EthSrc, 3),
-            Action::Enqueue {
-                port: PortNo(1),
-                queue_id: 1,
-            },
+            Action::output(PortNo(1)),
             Action::output(PortNo(2)),
         ]);
         let left = [

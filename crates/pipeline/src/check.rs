@@ -56,6 +56,8 @@ impl Pipeline {
             Version::Of10 => None,
             Version::Of13 => Some(Known::from_fields(match_.fields())),
         };
+        // The action set is carried out behind all that is applied, whatever the order of the instructions.
+        let known_of_set = known.map(|known| known.after(applied(instructions)));
         let mut checked = Instructions::default();
         for instruction in instructions {
             let is_new = match instruction {
@@ -65,7 +67,7 @@ impl Pipeline {
                 }
                 Instruction::ClearActions => !std::mem::replace(&mut checked.clear, true),
                 Instruction::WriteActions(actions) => {
-                    put(&mut checked.write, self.check_set(&actions, known)?)
+                    put(&mut checked.write, self.check_set(&actions, known_of_set)?)
                 }
                 Instruction::WriteMetadata { metadata, mask } => {
                     put(&mut checked.metadata, (metadata & mask, mask))
@@ -144,10 +146,11 @@ impl Pipeline {
                 port: self.check_out_port(port)?,
                 max_len,
             },
-            Enqueue { port, queue_id } => Enqueue {
-                port: self.check_out_port(port)?,
-                queue_id,
-            },
+            // Ports have no queues (1.0 section 5.4.4, OFPBAC_BAD_QUEUE).
+            Enqueue { port, .. } => {
+                self.check_out_port(port)?;
+                return Err(ErrorCode::BadActionBadQueue);
+            }
             Group(id) => Group(self.check_out_group(id)?),
             SetField(field) => SetField(check_set_field(&field)?),
             PushVlan(eth_type) => PushVlan(one_of(
@@ -196,6 +199,14 @@ impl Pipeline {
             None => Err(ErrorCode::BadActionBadOutGroup),
         }
     }
+}
+
+/// The actions that instructions apply.
+fn applied<'a>(instructions: &List<'a, Instruction<'a>>) -> impl Iterator<Item = Action<'a>> {
+    instructions.iter().flat_map(|instruction| match instruction {
+        Instruction::ApplyActions(actions) => actions.iter().collect::<Vec<_>>(),
+        _ => Vec::new(),
+    })
 }
 
 /// Puts a value where none is yet; `false` where one was.

@@ -83,6 +83,13 @@ impl Pipeline {
         }
     }
 
+    /// Has the compiled form search tables in better ways that have not changed for some time.
+    pub(crate) fn settle_compiled(&mut self, now: Duration) {
+        if let Some(compiler) = &mut self.compiler {
+            compiler.settle(&self.tables, now);
+        }
+    }
+
     /// What a table has counted in the compiled form.
     pub(crate) fn compiled_totals(&self, table_id: u8) -> TableTotals {
         let compiler = self.compiler.as_ref();

@@ -198,8 +198,10 @@ impl Pipeline {
         }
     }
 
-    /// Removes the entries whose time has come; those whose flags ask for a notification are appended to `removed`.
+    /// Removes the entries whose time has come; those whose flags ask for a notification are appended to `removed`. Tables
+    /// that have not changed for some time are compiled anew, where they changed much before.
     pub fn expire(&mut self, now: Duration, removed: &mut Vec<RemovedEntry>) {
+        self.settle_compiled(now);
         if self.next_expiry.is_none_or(|next| next > now) {
             return self.follow_changes(0..0, removed);
         }

@@ -44,6 +44,12 @@ impl Known {
         }
     }
 
+    /// What is known after these actions.
+    pub fn after<'a>(mut self, actions: impl Iterator<Item = Action<'a>>) -> Self {
+        actions.for_each(|action| self.learn_action(&action));
+        self
+    }
+
     /// Takes in what an action does to the packet.
     pub fn learn_action(&mut self, action: &Action) {
         match *action {

@@ -262,11 +262,6 @@ impl<'a> Walk<'a> {
         self.sink.step(Step::Action { action, packet });
         match *action {
             Action::Output { port, max_len } => self.output(port, max_len, packet),
-            Action::Enqueue { port, queue_id } => {
-                let queue_before = std::mem::replace(&mut packet.queue_id, queue_id);
-                self.output(port, CONTROLLER_NO_BUFFER, packet);
-                packet.queue_id = queue_before;
-            }
             Action::Group(group_id) => self.hand_to_group(group_id, packet),
             _ => return self.rewrite(action, packet),
         }

@@ -5,7 +5,8 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Defines [`OxmField`] and its table from one list. Columns: variant, the specification's name, width in bits,
-/// whether it may be masked (1.3.5 table 12).
+/// whether it may be masked: as 1.3.5 table 12 says, and ports and the target of neighbour discovery besides. These Open
+/// vSwitch masks too, and rules with ranges of ports cannot do without.
 macro_rules! oxm_fields {
     ($($(#[$meta:meta])* $variant:ident = $number:literal, $name:literal, $bits:literal, $maskable:literal;)+) => {
         /// A field of class OFPXMC_OPENFLOW_BASIC (1.3.5 section 7.2.3.7), by its number on the wire.
@@ -50,7 +51,8 @@ macro_rules! oxm_fields {
                 match self { $(Self::$variant => $bits,)+ }
             }
 
-            /// Whether a match may mask it.
+            /// Whether a match may mask it: where the specification says so (1.3.5 table 12), and TCP, UDP and SCTP ports
+            /// and `ipv6_nd_target` besides, as in Open vSwitch.
             pub const fn maskable(self) -> bool {
                 match self { $(Self::$variant => $maskable,)+ }
             }
@@ -100,17 +102,17 @@ oxm_fields! {
     /// IPv4 destination.
     Ipv4Dst = 12, "ipv4_dst", 32, true;
     /// TCP source port.
-    TcpSrc = 13, "tcp_src", 16, false;
+    TcpSrc = 13, "tcp_src", 16, true;
     /// TCP destination port.
-    TcpDst = 14, "tcp_dst", 16, false;
+    TcpDst = 14, "tcp_dst", 16, true;
     /// UDP source port.
-    UdpSrc = 15, "udp_src", 16, false;
+    UdpSrc = 15, "udp_src", 16, true;
     /// UDP destination port.
-    UdpDst = 16, "udp_dst", 16, false;
+    UdpDst = 16, "udp_dst", 16, true;
     /// SCTP source port.
-    SctpSrc = 17, "sctp_src", 16, false;
+    SctpSrc = 17, "sctp_src", 16, true;
     /// SCTP destination port.
-    SctpDst = 18, "sctp_dst", 16, false;
+    SctpDst = 18, "sctp_dst", 16, true;
     /// ICMP type.
     Icmpv4Type = 19, "icmpv4_type", 8, false;
     /// ICMP code.
@@ -136,7 +138,7 @@ oxm_fields! {
     /// ICMPv6 code.
     Icmpv6Code = 30, "icmpv6_code", 8, false;
     /// Target of a neighbour solicitation or advertisement.
-    Ipv6NdTarget = 31, "ipv6_nd_target", 128, false;
+    Ipv6NdTarget = 31, "ipv6_nd_target", 128, true;
     /// Source link-layer address option of a neighbour solicitation.
     Ipv6NdSll = 32, "ipv6_nd_sll", 48, false;
     /// Target link-layer address option of a neighbour advertisement.

@@ -1,5 +1,6 @@
 //! Matches: which are taken, and how they stand to each other (1.3.5 sections 6.4 and 7.2.3).
 
+use crate::support::{Bed, TCP, Tcp};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use urtica_pipeline::{EntryMatch, Packet};
@@ -45,7 +46,7 @@ fn a_field_may_be_there_once() {
 fn values_and_masks_must_be_of_the_field() {
     let basic = |field, value, mask| vec![Field::Basic { field, value, mask }];
     let cases = [
-        (OxmField::TcpDst, 80, 0xff00, ErrorCode::BadMatchBadMask),
+        (OxmField::IpProto, 6, 0xfe, ErrorCode::BadMatchBadMask),
         (OxmField::EthDst, 0, 1 << 48, ErrorCode::BadMatchBadMask),
         (
             OxmField::EthDst,
@@ -173,6 +174,30 @@ fn matches_overlap_unless_a_common_field_differs() {
     assert!(!overlap("ip,nw_dst=10.0.0.0/8", "ip,nw_dst=11.0.0.0/8"));
     assert!(!overlap("tcp,in_port=1", "tcp,in_port=2"));
     assert!(!overlap("ip", "arp"));
+}
+
+/// The specification masks neither; Open vSwitch does, and so do we.
+#[test]
+fn ports_and_the_target_of_neighbour_discovery_may_be_masked() {
+    let bed = Bed::with(&[
+        "priority=2,tcp,tp_dst=0x40/0xffe0,actions=3",
+        "priority=1,tcp,tp_src=0x1000/0xf000,actions=2",
+        "priority=1,icmp6,icmp_type=135,nd_target=fe80::/10,actions=4",
+    ]);
+    assert!(bed.dump().iter().any(|line| line.contains("tp_dst=0x40/0xffe0")));
+    assert!(bed.dump().iter().any(|line| line.contains("nd_target=fe80::/10")));
+    let to = |tcp_src, tcp_dst| {
+        let tcp = Tcp {
+            tcp_src,
+            tcp_dst,
+            ..TCP
+        };
+        bed.send(&tcp.frame()).ports()
+    };
+    assert_eq!(to(5, 80), [3]);
+    assert_eq!(to(5, 96), []);
+    assert_eq!(to(0x1fff, 96), [2]);
+    assert_eq!(to(0x2000, 63), []);
 }
 
 /// Values are of two bits, so that matches often have to do with each other.

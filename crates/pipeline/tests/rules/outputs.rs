@@ -51,14 +51,14 @@ fn normal_is_left_to_the_switch() {
 
 #[test]
 fn a_queue_is_for_the_outputs_after_it() {
-    let bed = Bed::with(&["actions=output:2,set_queue:7,output:3,enqueue:4:9,output:2"]);
+    let bed = Bed::with(&["actions=output:2,set_queue:7,output:3,set_queue:9,output:4,output:2"]);
     let out = bed.send(&any_frame());
     let queues: Vec<_> = out
         .sent
         .iter()
         .map(|(port, queue, _)| (port.0, *queue))
         .collect();
-    assert_eq!(queues, [(2, 0), (3, 7), (4, 9), (2, 7)]);
+    assert_eq!(queues, [(2, 0), (3, 7), (4, 9), (2, 9)]);
 }
 
 #[test]

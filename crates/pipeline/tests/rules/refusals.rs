@@ -1,6 +1,6 @@
 //! Instructions and actions that are refused, each with its code (1.3.5 section 7.4.4).
 
-use crate::support::Bed;
+use crate::support::{Bed, TCP};
 use urtica_wire::text::Actions;
 use urtica_wire::{Action, ErrorCode, Field, FlowMod, Instruction, OxmField, PortNo, RawField};
 
@@ -86,6 +86,15 @@ fn ports_must_be_there_or_stand_for_some_that_are() {
 }
 
 #[test]
+fn ports_have_no_queues() {
+    let enqueue = Action::Enqueue {
+        port: PortNo(1),
+        queue_id: 1,
+    };
+    assert_eq!(refused_action(enqueue), ErrorCode::BadActionBadQueue);
+}
+
+#[test]
 fn groups_must_be_there() {
     let code = ErrorCode::BadActionBadOutGroup;
     assert_eq!(refused_action(Action::Group(1)), code);
@@ -165,6 +174,30 @@ fn actions_before_it_may_bring_a_field_or_take_it_away() {
     assert_eq!(bed.refused(popped), code);
     let twice = "dl_vlan=5,actions=push_vlan:0x8100,pop_vlan,set_field:3->vlan_pcp";
     bed.add(twice);
+}
+
+/// It is carried out behind them, also where the instructions are told in another order.
+#[test]
+fn an_action_set_finds_what_applied_actions_have_left() {
+    let mut bed = Bed::with(&[
+        "in_port=1,actions=push_vlan:0x8100,write_actions(set_field:3->vlan_pcp,output:2)",
+        "in_port=2,ip,actions=push_mpls:0x8847,write_actions(set_field:5->mpls_label,output:2)",
+    ]);
+    let out = bed.send(&TCP.frame());
+    assert_eq!(out.ports(), [2]);
+    assert_eq!(out.frame_at(2)[12..16], [0x81, 0, 0x60, 0]);
+    let set = Instruction::WriteActions(
+        vec![Action::SetField(Field::exact(OxmField::VlanPcp, 3))].into(),
+    );
+    let push = Instruction::apply(vec![Action::PushVlan(0x8100)]);
+    let flow_mod = FlowMod {
+        instructions: vec![set, push].into(),
+        ..FlowMod::default()
+    };
+    assert_eq!(bed.try_flow_mod(&flow_mod), Ok(()));
+    let code = ErrorCode::BadActionMatchInconsistent;
+    let gone = "dl_vlan=5,actions=pop_vlan,write_actions(set_field:3->vlan_pcp)";
+    assert_eq!(bed.refused(gone), code);
 }
 
 #[test]

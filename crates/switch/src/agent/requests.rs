@@ -27,8 +27,8 @@ const CAPABILITIES_10: Capabilities = Capabilities::FLOW_STATS
     .union(Capabilities::TABLE_STATS)
     .union(Capabilities::PORT_STATS)
     .union(Capabilities::ARP_MATCH_IP);
-/// 1.0's actions: all from OFPAT_OUTPUT to OFPAT_ENQUEUE.
-const ACTIONS_10: u32 = 0xfff;
+/// 1.0's actions: all from OFPAT_OUTPUT to OFPAT_SET_TP_DST. Ports have no queues for OFPAT_ENQUEUE.
+const ACTIONS_10: u32 = 0x7ff;
 /// OFPTC_DEPRECATED_MASK: bits of a table's configuration that meant something before 1.3 and are passed over.
 const OFPTC_DEPRECATED_MASK: u32 = 3;
 

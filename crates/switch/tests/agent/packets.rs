@@ -458,7 +458,7 @@ fn bad_packet_outs() {
 }
 
 #[test]
-fn a_queue_of_1_0_is_its_port() {
+fn a_queue_of_1_0_is_refused_as_there_are_none() {
     let (mut bench, controller) = Bench::with_controller(Version::Of10);
     let actions = [Action::Enqueue {
         port: PortNo(1),
@@ -466,6 +466,6 @@ fn a_queue_of_1_0_is_its_port() {
     }];
     let data = frame(1, 2);
     let out = packet_out(BufferId::NONE, &actions, &data);
-    bench.tell_quietly(controller, &out);
-    assert_eq!(bench.senders(), [1]);
+    assert_eq!(bench.refused(controller, &out), ErrorCode::BadActionBadQueue);
+    assert!(bench.senders().is_empty());
 }

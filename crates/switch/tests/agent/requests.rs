@@ -28,7 +28,7 @@ fn features_of_1_0_have_ports() {
     let Message::FeaturesReply(features) = answer.message() else {
         panic!("expected features");
     };
-    assert_eq!(features.actions, 0xfff);
+    assert_eq!(features.actions, 0x7ff);
     assert!(features.capabilities.contains(Capabilities::ARP_MATCH_IP));
     let expected = (1..=3).map(|number| port(Version::Of10, number));
     assert!(features.ports.iter().eq(expected));

@@ -253,11 +253,21 @@ mod tests {
             decode_element(&bytes),
             Ok(Field::exact(OxmField::Ipv4Src, 0x0a00_0001))
         );
-        let unmaskable = hex("8000 1b 04 0050 ffff");
+        let unmaskable = hex("8000 0b 04 0800 ffff");
         assert_eq!(
             decode_element(&unmaskable),
-            Ok(Field::exact(OxmField::TcpSrc, 80))
+            Ok(Field::exact(OxmField::EthType, 0x0800))
         );
+    }
+
+    /// What Open vSwitch masks, and the specification does not.
+    #[test]
+    fn masked_ports_and_targets() {
+        let ports = Field::masked(OxmField::TcpDst, 0x1000, 0xf000);
+        element(&hex("8000 1d 04 1000 f000"), ports);
+        let target = Field::masked(OxmField::Ipv6NdTarget, 0xfe80 << 112, 0xffc0 << 112);
+        let bytes = "8000 3f 20 fe800000000000000000000000000000 ffc00000000000000000000000000000";
+        element(&hex(bytes), target);
     }
 
     #[test]
@@ -266,7 +276,7 @@ mod tests {
         assert_eq!(code("8000 00 04 0000"), ErrorCode::BadMatchBadLen);
         assert_eq!(code("8000 17 04 0a000000"), ErrorCode::BadMatchBadLen);
         assert_eq!(code("ffff 00 03 000000"), ErrorCode::BadMatchBadLen);
-        assert_eq!(code("8000 1b 04 0050 fff0"), ErrorCode::BadMatchBadMask);
+        assert_eq!(code("8000 15 02 06 fe"), ErrorCode::BadMatchBadMask);
         assert_eq!(code("8000 0d 04 1000 f000"), ErrorCode::BadMatchBadMask);
         assert_eq!(code("8000 0c 02 ffff"), ErrorCode::BadMatchBadValue);
         assert_eq!(
@@ -277,10 +287,10 @@ mod tests {
 
     #[test]
     fn what_has_no_tlv_is_refused() {
-        let masked = Field::masked(OxmField::TcpSrc, 80, 0xfff0);
+        let masked = Field::masked(OxmField::IpProto, 6, 0xf);
         assert_eq!(
             refused(masked).to_string(),
-            "OpenFlow 1.3 cannot express this mask on the match field tcp_src"
+            "OpenFlow 1.3 cannot express this mask on the match field ip_proto"
         );
         let long = RawField {
             class: 1,

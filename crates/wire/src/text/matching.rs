@@ -594,8 +594,8 @@ mod tests {
             "column 5: 'udp' contradicts an earlier part of the match; expected one value for each field"
         );
         assert_eq!(
-            error("tcp,tp_dst=80/0xf0"),
-            "column 15: '0xf0' masks a field that OpenFlow does not mask; expected no mask"
+            error("ip,nw_proto=6/0x0f"),
+            "column 15: '0x0f' masks a field that OpenFlow does not mask; expected no mask"
         );
         assert_eq!(
             error("dl_vlan=4096"),

@@ -13,6 +13,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// The compiled form of all tables of a pipeline, as the one thread that changes it has it.
 #[derive(Debug)]
@@ -80,6 +81,13 @@ impl Compiler {
         match removed.is_empty() {
             true => self.store.collect(),
             false => self.store.settle(),
+        }
+    }
+
+    /// Searches tables in better ways that have not changed for some time.
+    pub fn settle(&mut self, tables: &[FlowTable], now: Duration) {
+        for (form, table) in self.forms.iter_mut().zip(tables) {
+            form.settle(&mut self.store, table, now);
         }
     }
 

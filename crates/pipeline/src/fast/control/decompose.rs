@@ -64,12 +64,13 @@ mod costs {
     /// A jump that the processor does not foresee: to the actions of one part or another, to one sub-table's code or
     /// another's.
     pub const SURPRISE: u64 = 25;
+    /// A merged tuple: a probe and what leads to it.
+    pub const TUPLE: u64 = 20;
+    /// The way into merged tuples, and a look at some candidates.
+    pub const MERGED: u64 = 60;
     /// The way to a sub-table; where that has other code than the one before, there is a surprise as well.
     pub const LEAD: u64 = 25;
 }
-
-/// What is out of reach: more parts than a body has.
-const TOO_MANY: u64 = 10_000;
 
 /// What is left of the cost, at most, where a cut pays: three quarters.
 const PAYS: (u64, u64) = (3, 4);
@@ -80,6 +81,7 @@ pub(super) enum Way {
     Direct,
     Lpm,
     Hash,
+    Merged,
 }
 
 /// How many places of entries the sub-tables of a table with so many entries may have, all together.
@@ -288,11 +290,18 @@ impl<'a> Subject<'a> {
         let compared = costs::SURPRISE + costs::COMPARE * (places + 1) / 2;
         let direct = Cost::each(compared, places);
         let may_be_direct = may_be_direct && sub_table.len() <= DIRECT_MAX;
-        match sub_table.is_empty() || may_be_direct && direct.is_below(hash) {
-            true => Search {
+        if sub_table.is_empty() || may_be_direct && direct.is_below(hash) {
+            return Search {
                 way: Way::Direct,
                 code: sub_table.to_vec(),
                 cost: direct,
+            };
+        }
+        match tuples.len() > MAX_PARTS {
+            true => Search {
+                way: Way::Merged,
+                code: Vec::new(),
+                cost: hash,
             },
             false => Search {
                 way: Way::Hash,
@@ -308,7 +317,7 @@ impl<'a> Subject<'a> {
         use costs::*;
         let places: u64 = tuples.iter().map(|tuple| tuple.entries).sum();
         if tuples.len() > MAX_PARTS {
-            return TOO_MANY * places;
+            return (MERGED + TUPLE * merged_tuples(tuples.len())) * places;
         }
         let is_final = |index: usize| {
             let next: Option<&Tuple> = tuples.get(index + 1);
@@ -346,6 +355,11 @@ impl<'a> Subject<'a> {
         tuples.sort_by_key(|tuple| Reverse(tuple.highest));
         tuples
     }
+}
+
+/// How many tuples are left, about, where so many are merged: as it is with the rule sets of ClassBench.
+fn merged_tuples(tuples: usize) -> u64 {
+    8 + tuples.isqrt() as u64
 }
 
 impl Cost {

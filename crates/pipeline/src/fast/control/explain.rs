@@ -11,7 +11,7 @@ mod words;
 
 use super::compiler::Compiler;
 use super::decompose::DIRECT_MAX;
-use super::form::TableForm;
+use super::form::{MergedTuples, TableForm};
 use super::match_key::Key;
 use super::route::{PrefixObstacle, Route, RouteTable};
 use crate::fast::control::translate::BoundProgram;
@@ -102,6 +102,8 @@ pub enum TemplateKind {
     LongestPrefixMatch,
     /// By several hash tables, one for each set of bits that entries look at.
     TupleSpace,
+    /// By hash tables that entries share which look at different sets of bits, for any number of these.
+    MergedTupleSpace,
     /// By a hash table that leads to a sub-table for each value of a field, each of which is searched in its own
     /// way.
     Decomposition,
@@ -116,6 +118,7 @@ impl fmt::Display for TemplateKind {
             Self::CompoundHash => "compound hash",
             Self::LongestPrefixMatch => "longest prefix match",
             Self::TupleSpace => "tuple space",
+            Self::MergedTupleSpace => "merged tuple space",
             Self::Decomposition => "decomposition",
             Self::PlainForm => "plain form",
         })
@@ -130,6 +133,7 @@ impl TemplateKind {
             Template::Hash(_) => Self::TupleSpace,
             Template::Lpm(_) => Self::LongestPrefixMatch,
             Template::Cut(_) => Self::Decomposition,
+            Template::Merged(_) => Self::MergedTupleSpace,
             Template::Plain => Self::PlainForm,
         }
     }
@@ -288,6 +292,15 @@ fn why(template: &Template, form: &TableForm, table: &FlowTable, rows: &[Row]) -
                 why_no_routes(rows)
             )
         }
+        Template::Merged(_) => {
+            let counts = form.merged().map(MergedTuples::counts);
+            let (tables, masks) = counts.unwrap_or_default();
+            format!(
+                "{too_many}; they look at {masks} different sets of bits, more than the {MAX_PARTS} for which there may be \
+                 a hash table each: they share {tables}; no cut costs less; no longest prefix match, since {}",
+                why_no_routes(rows)
+            )
+        }
         Template::Plain => String::new(),
     }
 }
@@ -320,15 +333,9 @@ fn why_plain(reason: &'static str, table: &FlowTable) -> String {
     let unknown = table
         .entries()
         .find(|entry| Key::new(&entry.match_).is_none());
-    if let Some(entry) = unknown {
-        return format!("{reason}: {}", words::looks_at(&entry.match_));
-    }
-    let masks = masks_len(&reachable(table));
-    match masks > MAX_PARTS {
-        true => {
-            format!("{reason}: {masks}, where {MAX_PARTS} can be, and no cut makes them so few")
-        }
-        false => reason.to_owned(),
+    match unknown {
+        Some(entry) => format!("{reason}: {}", words::looks_at(&entry.match_)),
+        None => reason.to_owned(),
     }
 }
 
@@ -339,6 +346,7 @@ fn parts(template: &Template, bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPar
         Template::Hash(parts) => hash_parts(parts, bytes, rows),
         Template::Lpm(part) => lpm_parts(part, bytes, rows),
         Template::Cut(_) => default_part(rows).into_iter().collect(),
+        Template::Merged(_) => merged_parts(bytes, rows),
         Template::Plain => Vec::new(),
     }
 }
@@ -369,6 +377,17 @@ fn lpm_parts(described: &LpmPart, bytes: &[usize], rows: &[Row]) -> Vec<Explaine
         looks_at: words::prefixes(&routes),
         is_fetched_ahead: described.is_far,
         ..part(&routes, 0).plus(bytes.iter().sum())
+    };
+    std::iter::once(explained)
+        .chain(default_part(rows))
+        .collect()
+}
+
+fn merged_parts(bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPart> {
+    let members: Vec<_> = rows.iter().filter(|row| !row.is_everything()).collect();
+    let explained = ExplainedPart {
+        looks_at: format!("{} different sets of bits", masks_len(rows)),
+        ..part(&members, 0).plus(bytes.iter().sum())
     };
     std::iter::once(explained)
         .chain(default_part(rows))

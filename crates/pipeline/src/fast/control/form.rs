@@ -6,9 +6,12 @@
 //!
 //! To find out whether a table should be cut, or cut otherwise, takes a look at all of its entries. So after each such look
 //! there have to be half as many changes as there are entries before the next one, and twice as many as the last time
-//! where all stayed as it was. A table that cannot keep its sub-tables until then is searched as a whole.
+//! where all stayed as it was, unless the table has doubled. A table that cannot keep its sub-tables until then is searched
+//! as a whole. When changes have ended ([`QUIET`]), all is looked at once more: so a table comes to the same form, in
+//! whatever order its entries came.
 
 mod build;
+mod merged;
 mod part;
 mod routes;
 mod sub_tables;
@@ -17,7 +20,8 @@ use super::decompose::{DIRECT_MAX, PARTS_MIN};
 use super::match_key::Key;
 use super::plan::Plan;
 use super::planned::Planned;
-use super::store::{OldForm, OwnedBody, RecordPlace, Store, record_of};
+use super::record_place::RecordPlace;
+use super::store::{OldForm, OwnedBody, Store, record_of};
 use crate::classifier::Rank;
 use crate::fast::datapath::table::{FlowRecord, Rule, Template};
 use crate::fast::memory::arena::Ref;
@@ -26,18 +30,28 @@ use crate::flow_table::Change;
 use crate::{FlowEntry, FlowTable};
 use build::build;
 use part::{Part, hash_template, part_index};
+pub(super) use merged::MergedTuples;
 use routes::Routes;
 use std::cmp::Reverse;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Release;
+use std::time::Duration;
 pub(super) use sub_tables::{SubTable, SubTables};
 
 /// How many bytes a table may have to be searched without pauses: what the processor's own caches hold of it.
 const NEAR_BYTES: usize = 384 << 10;
 
-/// So many changes at once are not carried out one by one: the table is built anew, and so changes as a whole.
+/// More changes at once than these are not carried out one by one, but for a table of which they are less than one in
+/// [`BULK_SHARE`] of the entries: it is built anew, and so changes as a whole.
 const BULK: usize = 64;
+const BULK_SHARE: usize = 4;
+
+/// So long there has to be no change before a table is looked at again.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// And so long, for each entry, after the last time: to look takes some microseconds for each.
+const REST_OF_ENTRY: Duration = Duration::from_micros(200);
 
 /// A table's form.
 #[derive(Debug)]
@@ -54,6 +68,13 @@ pub(super) struct TableForm {
     until_plan: usize,
     /// How many of these there were after the last look.
     patience: usize,
+    /// How many entries there were at that look, and how many changes have come since.
+    planned_entries: usize,
+    changes: usize,
+    /// When these were so many for the first time, as far as [`TableForm::settle`] has seen.
+    quiet: Option<(usize, Duration)>,
+    /// Not before this is all looked at because changes have ended.
+    rests_until: Duration,
 }
 
 /// What finds a table's entries, or those of a sub-table of it.
@@ -64,6 +85,7 @@ enum Form {
     Hash(Vec<Part>),
     Lpm(Box<Routes>),
     Cut(Box<SubTables>),
+    Merged(Box<MergedTuples>),
     Plain(&'static str),
 }
 
@@ -97,6 +119,10 @@ impl TableForm {
             default: None,
             until_plan: 0,
             patience: 0,
+            planned_entries: 0,
+            changes: 0,
+            quiet: None,
+            rests_until: Duration::ZERO,
         }
     }
 
@@ -118,9 +144,14 @@ impl TableForm {
                 store.inherit(old, new);
             }
         }
-        self.until_plan = self.until_plan.saturating_sub(changes.len());
+        let entries = table.entries().len();
+        self.changes += changes.len();
+        self.until_plan = match entries >= 2 * self.planned_entries {
+            true => 0,
+            false => self.until_plan.saturating_sub(changes.len()),
+        };
         let mut rest = changes.as_slice();
-        if rest.len() > BULK {
+        if rest.len() > BULK.max(entries / BULK_SHARE) {
             return self.rebuild(store, table, rest);
         }
         while let Some((change, behind)) = rest.split_first() {
@@ -130,6 +161,23 @@ impl TableForm {
             rest = behind;
         }
         self.refresh(store, table);
+    }
+
+    /// Looks at all of the table again, once changes have ended, to search it as if they had come together.
+    pub fn settle(&mut self, store: &mut Store, table: &FlowTable, now: Duration) {
+        if self.changes == 0 || !self.may_be_better(store) {
+            return;
+        }
+        match self.quiet {
+            Some((changes, since)) if changes == self.changes => {
+                if now >= (since + QUIET).max(self.rests_until) {
+                    self.until_plan = 0;
+                    self.rests_until = now + REST_OF_ENTRY * table.entries().len() as u32;
+                    self.rebuild(store, table, &[]);
+                }
+            }
+            _ => self.quiet = Some((self.changes, now)),
+        }
     }
 
     /// What packets see, and for the plain form, why.
@@ -160,7 +208,7 @@ impl TableForm {
         match &self.form {
             Form::Direct => return Err(NeedsRebuild),
             Form::Plain(_) => return self.stay_plain(table),
-            Form::Hash(_) | Form::Lpm(_) | Form::Cut(_) => self.stay(store)?,
+            Form::Hash(_) | Form::Lpm(_) | Form::Cut(_) | Form::Merged(_) => self.stay(store)?,
         }
         let (Change::Added(rank, entry)
         | Change::Replaced {
@@ -204,14 +252,18 @@ impl TableForm {
 
     /// Goes on as it is, unless it is time to look whether there is a better cut.
     fn stay(&self, store: &Store) -> Result<(), NeedsRebuild> {
-        let may_be_better = match &self.form {
-            Form::Hash(parts) => store.decomposes && parts.len() >= PARTS_MIN,
-            Form::Cut(_) => true,
-            Form::Direct | Form::Lpm(_) | Form::Plain(_) => false,
-        };
-        match may_be_better && self.until_plan == 0 {
+        match self.may_be_better(store) && self.until_plan == 0 {
             true => Err(NeedsRebuild),
             false => Ok(()),
+        }
+    }
+
+    /// Whether another form may be better after changes that this one has followed.
+    fn may_be_better(&self, store: &Store) -> bool {
+        match &self.form {
+            Form::Hash(parts) => store.decomposes && parts.len() >= PARTS_MIN,
+            Form::Cut(_) | Form::Merged(_) | Form::Plain(_) => true,
+            Form::Direct | Form::Lpm(_) => false,
         }
     }
 
@@ -320,6 +372,14 @@ impl TableForm {
         }
     }
 
+    /// Its merged tuples, if it has any.
+    pub fn merged(&self) -> Option<&MergedTuples> {
+        match &self.form {
+            Form::Merged(tuples) => Some(tuples),
+            _ => None,
+        }
+    }
+
     /// The machine code that searches the table, if there is any.
     pub fn listing(&self) -> Option<String> {
         self.shown.as_ref()?.executor.listing()
@@ -359,7 +419,10 @@ impl TableForm {
             }
         }
         if self.until_plan == 0 && is_planned {
-            let twice = if is_known { 2 * self.patience } else { 0 };
+            let has_grown = table.entries().len() >= 2 * self.planned_entries;
+            let twice = if is_known && !has_grown { 2 * self.patience } else { 0 };
+            (self.planned_entries, self.changes) = (table.entries().len(), 0);
+            self.quiet = None;
             self.patience = twice.max(table.entries().len() / 2);
             self.until_plan = self.patience;
         }
@@ -410,7 +473,7 @@ impl Form {
     /// Whether a plan would make it as it is, but for its parts.
     fn is_as_planned(&self, plan: &Plan) -> bool {
         match (self, plan) {
-            (Self::Hash(_), Plan::Hash(..)) => true,
+            (Self::Hash(_), Plan::Hash(..)) | (Self::Merged(_), Plan::Merged(..)) => true,
             (Self::Cut(sub_tables), Plan::Cut(cut, ..)) => sub_tables.cut() == *cut,
             _ => false,
         }
@@ -434,6 +497,7 @@ impl Form {
             }
             Self::Lpm(routes) => routes.put(store, member),
             Self::Cut(sub_tables) => sub_tables.put(store, member, shown),
+            Self::Merged(tuples) => tuples.put(store, member, shown),
             Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
         }
     }
@@ -453,6 +517,7 @@ impl Form {
             }
             Self::Lpm(routes) => routes.replace(store, member),
             Self::Cut(sub_tables) => sub_tables.replace(store, old, member),
+            Self::Merged(tuples) => tuples.replace(store, old, member),
             Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
         }
     }
@@ -472,6 +537,7 @@ impl Form {
             }
             Self::Lpm(routes) => routes.remove(store, member),
             Self::Cut(sub_tables) => sub_tables.remove(store, member, next),
+            Self::Merged(tuples) => tuples.remove(store, member),
             Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
         }
     }
@@ -503,6 +569,7 @@ impl Form {
             Self::Hash(parts) => Some(hash_template(parts, near_bytes)),
             Self::Lpm(routes) => Some(routes.template(near_bytes)),
             Self::Cut(sub_tables) => Some(sub_tables.template()),
+            Self::Merged(tuples) => Some(tuples.template()),
             Self::Direct | Self::Plain(_) => None,
         }
     }
@@ -514,6 +581,7 @@ impl Form {
             (Template::Hash(shown), Template::Hash(now)) => shown == now,
             (Template::Lpm(shown), Template::Lpm(now)) => shown == now,
             (Template::Cut(shown), Template::Cut(now)) => shown == now,
+            (Template::Merged(shown), Template::Merged(now)) => shown == now,
             _ => false,
         };
         (!is_shown).then_some(now)
@@ -544,6 +612,7 @@ impl Form {
             Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).sum(),
             Self::Lpm(routes) => routes.trie.bytes_beside_arena(),
             Self::Cut(sub_tables) => sub_tables.bytes(),
+            Self::Merged(tuples) => tuples.bytes(),
             Self::Direct | Self::Plain(_) => 0,
         }
     }
@@ -553,6 +622,7 @@ impl Form {
         match self {
             Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).collect(),
             Self::Lpm(routes) => vec![routes.trie.search_bytes()],
+            Self::Merged(tuples) => vec![tuples.bytes()],
             Self::Cut(_) | Self::Direct | Self::Plain(_) => Vec::new(),
         }
     }
@@ -566,6 +636,7 @@ impl Form {
             }
             Self::Lpm(routes) => store.retire(OldForm::Trie(Box::new(routes.trie))),
             Self::Cut(sub_tables) => sub_tables.retire(store),
+            Self::Merged(tuples) => store.retire(OldForm::Merged(Box::new(tuples.retired()))),
             Self::Direct | Self::Plain(_) => {}
         }
     }
@@ -575,6 +646,7 @@ impl Form {
         match self {
             Self::Lpm(routes) => routes.trie.free(&mut store.arena),
             Self::Cut(sub_tables) => sub_tables.forget(store),
+            Self::Merged(tuples) => tuples.free(&mut store.arena),
             Self::Hash(_) | Self::Direct | Self::Plain(_) => {}
         }
     }

@@ -118,6 +118,7 @@ impl Generator {
                     Template::Hash(parts) => cache.get(assembler, &CodeKey::Hash(parts.clone())),
                     Template::Lpm(part) => cache.get(assembler, &CodeKey::Lpm(part.clone())),
                     Template::Cut(mask) => cache.get(assembler, &CodeKey::Cut(mask.clone())),
+                    Template::Merged(_) => cache.get(assembler, &CodeKey::Merged),
                     Template::Plain => cache.get(assembler, &CodeKey::Plain),
                 };
                 code.map(Executor::Code).map_err(refused)

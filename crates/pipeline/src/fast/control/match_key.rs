@@ -53,7 +53,7 @@ impl Key {
     }
 
     /// Field, value, mask of each; the headers that they ask for, taken together.
-    fn of(matched: &[(OxmField, u128, u128)], require: Kinds) -> Option<Self> {
+    pub fn of(matched: &[(OxmField, u128, u128)], require: Kinds) -> Option<Self> {
         let mut fields = Vec::with_capacity(matched.len());
         let mut depth = depth_of(require);
         for &(field, value, mask) in matched {

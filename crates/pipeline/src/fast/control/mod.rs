@@ -1,11 +1,13 @@
 //! What runs for each change, in one thread.
 //!
 //! - `compiler` follows what changes in a pipeline; `form` is one table's form, `plan` which template it gets, and
-//!   `decompose` by what it is cut (`cut`, `route` and `planned` are what these decide about).
+//!   `decompose` by what it is cut, `merge` which entries share a hash table (`cut`, `route` and `planned` are what these
+//!   decide about).
 //! - `match_key` makes a key of a match, `translate` an action program of instructions.
-//! - `store` has the flow records, `generator` the code; `machine` is the code generator for x86-64.
+//! - `store` has the flow records, `chains` the hash tables that entries share, `generator` the code; `machine` is the code generator for x86-64.
 //! - `explain` tells people what came of it.
 
+mod chains;
 pub(crate) mod compiler;
 pub(crate) mod config;
 mod cut;
@@ -16,8 +18,10 @@ mod generator;
 #[cfg(target_arch = "x86_64")]
 mod machine;
 mod match_key;
+mod merge;
 mod plan;
 mod planned;
+mod record_place;
 mod route;
 mod store;
 mod translate;

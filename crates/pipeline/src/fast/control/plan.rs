@@ -9,9 +9,6 @@ use crate::FlowTable;
 use crate::fast::datapath::table::MAX_PARTS;
 use std::collections::HashSet;
 
-/// Why the plain form may have to do.
-pub(super) const TOO_MANY: &str = "the entries look at too many different sets of bits";
-
 /// How a table is to be searched.
 #[derive(Debug)]
 pub(super) enum Plan {
@@ -23,6 +20,8 @@ pub(super) enum Plan {
     Lpm(Vec<Planned>, Option<Planned>),
     /// By sub-tables.
     Cut(Cut, Vec<Planned>, Option<Planned>),
+    /// By hash tables that entries share which look at different sets of bits.
+    Merged(Vec<Planned>, Option<Planned>),
     /// By the plain form, for this reason.
     Plain(&'static str),
 }
@@ -55,6 +54,7 @@ impl Plan {
             Self::Direct(entries) => (entries, None),
             Self::Hash(entries, default)
             | Self::Lpm(entries, default)
+            | Self::Merged(entries, default)
             | Self::Cut(_, entries, default) => (entries, default.as_ref()),
             Self::Plain(_) => (&[], None),
         }
@@ -62,7 +62,7 @@ impl Plan {
 
     /// Whether the entries are such that a look for a cut makes a difference.
     pub fn is_planned(&self) -> bool {
-        matches!(self, Self::Hash(..) | Self::Cut(..) | Self::Plain(_))
+        matches!(self, Self::Hash(..) | Self::Cut(..) | Self::Merged(..) | Self::Plain(_))
     }
 
     /// How many words there are to be before each flow record; `None` for those of its key.
@@ -74,7 +74,7 @@ impl Plan {
                 let words = entries.iter().map(|planned| planned.key.values.len());
                 words.max()
             }
-            Self::Direct(_) | Self::Lpm(..) | Self::Plain(_) => Some(0),
+            Self::Direct(_) | Self::Lpm(..) | Self::Merged(..) | Self::Plain(_) => Some(0),
         }
     }
 
@@ -99,7 +99,7 @@ impl Plan {
         }
         match masks {
             0..=MAX_PARTS => Self::Hash(entries, default),
-            _ => Self::Plain(TOO_MANY),
+            _ => Self::Merged(entries, default),
         }
     }
 }

@@ -1,18 +1,22 @@
 //! What the compiled tables are made from: flow records, and everything that is freed only when no packet needs it.
 
+use super::chains::Chains;
 use super::config::CompileConfig;
 use super::generator::{Executor, Generator};
+use super::record_place::RecordPlace;
 use crate::FlowEntry;
 use crate::counters::EntryCounts;
 use crate::fast::control::translate::BoundProgram;
 use crate::fast::datapath::action_program::ActionProgram;
 use crate::fast::datapath::compiled::Compiled;
+use crate::fast::datapath::key::KeyMask;
 use crate::fast::datapath::kinds::{Depth, Kinds};
+use crate::fast::datapath::merged::{Tuple, Tuples};
 use crate::fast::datapath::table::{
     Body, FlowRecord, Rule, SubTablePointer, Template, block_units, record_at, record_offset,
     sub_pointer_at, sub_pointer_units,
 };
-use crate::fast::memory::arena::{Arena, NODE_UNITS, Ref, UNIT_BYTES};
+use crate::fast::memory::arena::{Arena, Ref, UNIT_BYTES};
 use crate::fast::memory::epoch::Retired;
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use crate::fast::memory::lpm::Trie;
@@ -67,11 +71,37 @@ pub(super) enum OldForm {
     Slots(#[expect(dead_code, reason = "freed with this")] SlotArray),
     Hash(#[expect(dead_code, reason = "freed with this")] HashTable),
     Trie(Box<Trie>),
-    /// A node of a trie.
-    Node(Ref),
+    /// A block of the arena, and how many units it has.
+    Block(Ref, usize),
+    Tuples(#[expect(dead_code, reason = "freed with this")] Box<Tuples>),
+    Merged(Box<OldTuples>),
     /// A sub-table pointer, and how many words the key before it has.
     SubTablePointer(Ref, usize),
     Body(#[expect(dead_code, reason = "freed with this")] OwnedBody),
+}
+
+/// A table's merged tuples, with all that packets look at there.
+#[derive(Debug)]
+pub(super) struct OldTuples {
+    pub tuples: Vec<(Chains, Arc<Tuple>)>,
+    pub masks: Vec<Arc<KeyMask>>,
+    pub shown: Box<Tuples>,
+}
+
+impl OldTuples {
+    /// Frees them. No packet may be able to see them any more.
+    pub fn free(self, arena: &mut Arena) {
+        let Self {
+            tuples,
+            masks,
+            shown,
+        } = self;
+        for (chains, tuple) in tuples {
+            chains.free(arena);
+            drop(tuple);
+        }
+        drop((masks, shown));
+    }
 }
 
 /// A flow record that is not linked any more, with the block that it is in.
@@ -102,15 +132,6 @@ struct OldEntry {
 pub(super) struct OwnedBody {
     pub body: Box<Body>,
     pub executor: Executor,
-}
-
-/// A flow record, where it is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RecordPlace {
-    pub block: Ref,
-    /// How many words there are before the flow record.
-    pub words: usize,
-    pub record: *mut FlowRecord,
 }
 
 impl Store {
@@ -282,7 +303,7 @@ impl Store {
     }
 
     /// Sees to it that every frame on its way is parsed so deep, before something is shown that needs it.
-    fn reach_depth(&mut self, depth: Depth) {
+    pub fn reach_depth(&mut self, depth: Depth) {
         if (depth as u8) > self.compiled.depth.load(Acquire) {
             self.compiled.depth.store(depth as u8, Release);
             self.settle();
@@ -357,7 +378,8 @@ impl Store {
                 Garbage::Replaced(OldEntry { old, new, taken }) => {
                     new.take_over(old.counters.read().since(taken));
                 }
-                Garbage::Form(OldForm::Node(node)) => self.arena.free(node, NODE_UNITS),
+                Garbage::Form(OldForm::Block(block, units)) => self.arena.free(block, units),
+                Garbage::Form(OldForm::Merged(merged)) => merged.free(&mut self.arena),
                 Garbage::Form(OldForm::SubTablePointer(sub_pointer, words)) => {
                     self.forget_sub_pointer(sub_pointer, words)
                 }
@@ -434,17 +456,6 @@ impl Store {
         self.by_address
             .retain(|_, program| programs.contains_key(program));
         self.spare_programs = 0;
-    }
-}
-
-impl RecordPlace {
-    /// Has an entry count by the flow record.
-    ///
-    /// # Safety
-    /// The flow record is not freed before it is retired with this entry, which clears the link.
-    pub unsafe fn count_for(&self, entry: &FlowEntry) {
-        // SAFETY: the flow record is there, as it is not freed; it stays as long as the link.
-        unsafe { entry.linked.set(&raw const (*self.record).counters) };
     }
 }
 

@@ -10,6 +10,7 @@
 use super::execute::{add, execute, punt};
 use super::frame::{DROP, Frame};
 use super::key::{Base, KeyMask, MAX_WORDS, Word};
+use super::merged;
 use super::table::{
     Body, Context, FlowRecord, HashPart, Header, LpmPart, Rule, SubTablePointer, Template,
     record_at, sub_pointer_at,
@@ -114,9 +115,18 @@ unsafe fn search(frame: &mut Frame, context: &Context, body: &Body) -> Found {
             Template::Hash(parts) => search_parts(frame, context, body, parts),
             Template::Lpm(part) if part.is_far => pause_for_root(frame, body, part),
             Template::Lpm(part) => search_trie(frame, context, body, part),
+            Template::Merged(_) => found(merged::find(frame, context, body)),
             // Behind all cuts there is one of the others.
             Template::Cut(_) | Template::Plain => Found::Plain,
         }
+    }
+}
+
+/// What a search came to that found this flow record, or null.
+fn found(record: *const FlowRecord) -> Found {
+    match record.is_null() {
+        true => Found::Nothing,
+        false => Found::Record(record),
     }
 }
 
@@ -198,10 +208,7 @@ unsafe fn search_parts(
             }
         }
     }
-    match best.is_null() {
-        true => Found::Nothing,
-        false => Found::Record(best),
-    }
+    found(best)
 }
 
 /// Goes on where the slots have been fetched; a table that is far has one part.

@@ -20,7 +20,7 @@ use crate::EntryCounters;
 use crate::fast::memory::arena::Ref;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 
-/// How many parts a body has at most; entries of more sorts are left to the plain form.
+/// How many parts a body has at most; entries of more sorts share hash tables.
 pub(crate) const MAX_PARTS: usize = 31;
 
 /// How many headers there are: one for each table that a pipeline can have.
@@ -48,7 +48,8 @@ pub(crate) struct Body {
     pub default: *const FlowRecord,
     /// For each part of the template: [`Slots`](crate::fast::memory::hash_table::Slots), or the root of a trie. A hash
     /// table that grows has new slots: they are swapped in here. Of a table that was cut the first are the slots of its
-    /// [`SubTablePointer`]s, the second is that to the rest.
+    /// [`SubTablePointer`]s, the second is that to the rest; of merged tuples the first are the
+    /// [`Tuples`](super::merged::Tuples).
     pub parts: [AtomicPtr<u8>; MAX_PARTS],
     /// What it is, for the interpreter and for people.
     pub template: Template,
@@ -72,6 +73,9 @@ pub(crate) enum Template {
     /// One hash table of [`SubTablePointer`]s to sub-tables, by the one field that it looks at. Frames that find none
     /// there go on in the rest.
     Cut(KeyMask),
+    /// Hash tables that entries share which look at different bits: [`Tuples`](super::merged::Tuples), of entries which
+    /// look so deep. For any number of sorts of match.
+    Merged(Depth),
     /// Not searched here: frames go on the plain way.
     Plain,
 }
@@ -216,6 +220,7 @@ impl Body {
             Template::Hash(parts) => parts.iter().map(|part| part.mask.depth).max(),
             Template::Lpm(part) => Some(part.depth),
             Template::Cut(mask) => Some(mask.depth),
+            Template::Merged(depth) => Some(*depth),
             Template::Plain => None,
         }
         .unwrap_or_default()

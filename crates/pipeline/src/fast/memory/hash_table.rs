@@ -154,12 +154,35 @@ impl Slots {
     /// As for `find`, as far as the array goes.
     #[inline]
     pub unsafe fn prefetch(array: *const Self, words: &[u64]) {
+        // SAFETY: the array is alive, and its header is never changed.
+        unsafe { Self::prefetch_hashed(array, hash(words, (*array).seed0, (*array).seed1)) }
+    }
+
+    /// Has the processor fetch the slots that a search for a key of this hash begins with.
+    ///
+    /// # Safety
+    /// As for `find`, as far as the array goes.
+    #[inline]
+    pub unsafe fn prefetch_hashed(array: *const Self, hash: u64) {
         // SAFETY: the array is alive, and its header is never changed; no slot's number is above the mask.
-        let slot = unsafe {
-            let (mask, seed0, seed1) = ((*array).mask, (*array).seed0, (*array).seed1);
-            Self::slot(array, (hash(words, seed0, seed1) & mask) as usize)
-        };
+        let slot = unsafe { Self::slot(array, (hash & (*array).mask) as usize) };
         super::zeroed::prefetch(std::ptr::from_ref(slot).cast());
+    }
+
+    /// The block with these words for its key, whose hash with the array's seeds is this one.
+    ///
+    /// # Safety
+    /// As for `find`.
+    #[inline]
+    pub unsafe fn find_hashed(
+        array: *const Self,
+        arena_base: *const u8,
+        hash: u64,
+        words: &[u64],
+    ) -> Option<Ref> {
+        // SAFETY: array and arena are alive, as this function asks for.
+        let found = unsafe { Self::position_hashed(array, arena_base, hash, words) };
+        found.map(|(_, block)| block)
     }
 
     /// The same, and the slot that it is in.
@@ -173,8 +196,25 @@ impl Slots {
         words: &[u64],
     ) -> Option<(usize, Ref)> {
         // SAFETY: the array is alive, and its header is never changed.
-        let (mask, seed0, seed1) = unsafe { ((*array).mask, (*array).seed0, (*array).seed1) };
+        let (seed0, seed1) = unsafe { ((*array).seed0, (*array).seed1) };
         let hash = hash(words, seed0, seed1);
+        // SAFETY: array and arena are alive, as this function asks for.
+        unsafe { Self::position_hashed(array, arena_base, hash, words) }
+    }
+
+    /// The same for words of this hash.
+    ///
+    /// # Safety
+    /// As for `find`.
+    #[inline]
+    unsafe fn position_hashed(
+        array: *const Self,
+        arena_base: *const u8,
+        hash: u64,
+        words: &[u64],
+    ) -> Option<(usize, Ref)> {
+        // SAFETY: the array is alive, and its header is never changed.
+        let mask = unsafe { (*array).mask };
         let tag = tag_of(hash);
         let mut at = hash & mask;
         loop {
@@ -347,6 +387,12 @@ impl HashTable {
     /// How many keys there are.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// The blocks of all keys, in no order.
+    pub fn blocks(&self) -> impl Iterator<Item = Ref> {
+        let slots = (0..self.array.count()).map(|at| self.array.slot(at));
+        slots.filter_map(|slot| block_of(slot.load(Relaxed)))
     }
 
     /// The array that readers should see, until `insert` returns one.

@@ -6,4 +6,5 @@ pub mod changes;
 pub mod choices;
 pub mod differential;
 pub mod frames;
+pub mod rule_sets;
 pub mod trial;

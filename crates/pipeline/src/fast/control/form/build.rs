@@ -3,11 +3,12 @@
 use super::part::hash_parts;
 use super::routes::Routes;
 use super::sub_tables::{Common, SubTables};
-use super::{DefaultEntry, Form, Member, NEAR_BYTES, NO_ROOM, make_record};
+use super::{DefaultEntry, Form, Member, MergedTuples, NEAR_BYTES, NO_ROOM, make_record};
 use crate::FlowEntry;
 use crate::fast::control::plan::Plan;
 use crate::fast::control::planned::Planned;
-use crate::fast::control::store::{OwnedBody, RecordPlace, Store};
+use crate::fast::control::record_place::RecordPlace;
+use crate::fast::control::store::{OwnedBody, Store};
 use std::ptr::null;
 use std::sync::Arc;
 
@@ -45,6 +46,7 @@ pub(super) fn build(
         Plan::Direct(_) => Form::Direct,
         Plan::Hash(..) => Form::Hash(hash_parts(store, &members)),
         Plan::Lpm(..) => Form::Lpm(Box::new(Routes::new(store, &members, &[])?)),
+        Plan::Merged(..) => Form::Merged(Box::new(MergedTuples::new(store, &members)?)),
         Plan::Cut(cut, ..) => {
             let common = Common {
                 cuts: vec![*cut],

@@ -6,7 +6,7 @@ use crate::fast::control::planned::Planned;
 use crate::fast::control::route::{Route, RouteTable};
 use crate::fast::control::store::{OldForm, Store};
 use crate::fast::datapath::table::Template;
-use crate::fast::memory::arena::UNIT_BYTES;
+use crate::fast::memory::arena::{NODE_UNITS, UNIT_BYTES};
 use crate::fast::memory::lpm::{Prefix, Trie};
 
 /// The bits that the root of a trie looks at.
@@ -86,7 +86,7 @@ impl Routes {
         if let Some(removed) = self.trie.remove(&store.arena, route.prefix()) {
             debug_assert_eq!(removed.block, member.place.block);
             for node in removed.nodes {
-                store.retire(OldForm::Node(node));
+                store.retire(OldForm::Block(node, NODE_UNITS));
             }
         }
         Ok(())

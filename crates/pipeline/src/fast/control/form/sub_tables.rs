@@ -10,21 +10,24 @@
 
 use super::part::{Part, hash_parts};
 use super::routes::Routes;
-use super::{BULK, Form, Member, NEAR_BYTES, NO_ROOM, NeedsRebuild, Next, show_slots};
+use super::{BULK, Form, Member, MergedTuples, NEAR_BYTES, NO_ROOM, NeedsRebuild, Next, show_slots};
 use crate::FlowEntry;
 use crate::classifier::Rank;
 use crate::fast::control::cut::{Cut, Side, is_everything, reachable};
 use crate::fast::control::decompose::{DIRECT_MAX, SUB_TABLES_MAX, Way, places_max};
 use crate::fast::control::match_key::Key;
-use crate::fast::control::plan::TOO_MANY;
 use crate::fast::control::planned::Planned;
-use crate::fast::control::store::{OldForm, OwnedBody, RecordPlace, Store};
+use crate::fast::control::record_place::RecordPlace;
+use crate::fast::control::store::{OldForm, OwnedBody, Store};
 use crate::fast::datapath::key::KeyMask;
-use crate::fast::datapath::table::{Body, FlowRecord, MAX_PARTS, Template};
+use crate::fast::datapath::table::{Body, FlowRecord, Template};
 use crate::fast::memory::arena::{Ref, UNIT_BYTES};
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Why there is no cut. Cuts are made by fields that have a place only: see [`Cut::new`].
+const NO_PLACE: &str = "packets have no single place for the field that it would be cut by";
 
 /// The sub-tables that a cut has made.
 #[derive(Debug)]
@@ -146,7 +149,7 @@ impl SubTables {
         }
         let rest: Vec<_> = several.iter().map(|&(_, member)| member).collect();
         let count = of_value.len();
-        let mask = common.cut().key(0).ok_or(TOO_MANY)?.mask;
+        let mask = common.cut().key(0).ok_or(NO_PLACE)?.mask;
         let rest = SubTable::new(store, &rest, 0, &[], common.site_of_rest(count))?;
         let mut sub_tables = Self {
             sub_pointers: HashTable::new(mask.words.len()),
@@ -185,7 +188,7 @@ impl SubTables {
         own: usize,
         count: usize,
     ) -> Result<Option<SlotArray>, &'static str> {
-        let key = self.common.cut().key(value).ok_or(TOO_MANY)?;
+        let key = self.common.cut().key(value).ok_or(NO_PLACE)?;
         let sub_table = SubTable::new(store, members, own, &key.values, self.common.site(count))?;
         let grown = self
             .sub_pointers
@@ -587,10 +590,11 @@ impl Made {
             None => (members, site.default),
         };
         let may_be_direct = Way::may_be_direct(site.count, site.depth);
-        let form = match Way::of(&reached, site.cuts, may_be_direct) {
+        let way = Way::of(&reached, site.cuts, may_be_direct);
+        let form = match way {
             Way::Direct => Form::Direct,
             Way::Lpm => Form::Lpm(Box::new(Routes::new(store, members, site.cuts)?)),
-            Way::Hash => match Cut::best(&reached, site.cuts, site.depth) {
+            Way::Hash | Way::Merged => match Cut::best(&reached, site.cuts, site.depth) {
                 Some(cut) => {
                     let common = Common {
                         cuts: [site.cuts, &[cut]].concat(),
@@ -600,12 +604,12 @@ impl Made {
                     };
                     Form::Cut(Box::new(SubTables::new(store, members, common)?))
                 }
+                None if way == Way::Merged => {
+                    Form::Merged(Box::new(MergedTuples::new(store, members)?))
+                }
                 None => Form::Hash(hash_parts(store, members)),
             },
         };
-        if matches!(&form, Form::Hash(parts) if parts.len() > MAX_PARTS) {
-            return Err(TOO_MANY);
-        }
         let (form, shown) = form.with_body(store, members, default, near_bytes(site.count))?;
         Ok(Self {
             form,

@@ -16,6 +16,8 @@ pub(crate) enum CodeKey {
     Lpm(LpmPart),
     /// Of a [`Template::Cut`](crate::fast::datapath::table::Template::Cut).
     Cut(KeyMask),
+    /// Of a [`Template::Merged`](crate::fast::datapath::table::Template::Merged).
+    Merged,
     /// Of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct) without rules, which most tables have.
     Nothing,
     /// Of a [`Template::Plain`](crate::fast::datapath::table::Template::Plain).
@@ -46,6 +48,7 @@ impl CodeCache {
             CodeKey::Hash(parts) => assembler.hash(parts),
             CodeKey::Lpm(part) => assembler.lpm(part),
             CodeKey::Cut(mask) => assembler.cut(mask),
+            CodeKey::Merged => assembler.merged(),
             CodeKey::Nothing => assembler.direct(&[]),
             CodeKey::Plain => assembler.plain(),
             CodeKey::Actions(program) => assembler.actions(program),

@@ -38,6 +38,7 @@ mod hash;
 mod listing;
 mod lpm;
 mod memory;
+mod merged;
 mod operands;
 mod sums;
 #[cfg(test)]
@@ -101,6 +102,14 @@ impl Assembler {
     /// No room, or a key of no words or too many.
     pub fn cut(&self, mask: &KeyMask) -> Result<Code, CodeError> {
         self.make(|emitter| hash::emit_cut(emitter, mask))
+    }
+
+    /// The code of a [`Template::Merged`](crate::fast::datapath::table::Template::Merged).
+    ///
+    /// # Errors
+    /// No room.
+    pub fn merged(&self) -> Result<Code, CodeError> {
+        self.make(|emitter| Ok(merged::emit(emitter)?))
     }
 
     /// The code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with its action

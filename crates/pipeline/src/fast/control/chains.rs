@@ -1,0 +1,223 @@
+//! A hash table of candidates, those of one key chained in the order of their ranks: one of a table's merged tuples, as
+//! the one thread that changes it has it.
+//!
+//! A chain changes by one store, of a slot or of the block before; see [`crate::fast::datapath::merged`].
+
+use super::match_key::Key;
+use super::planned::Planned;
+use super::record_place::RecordPlace;
+use crate::fast::datapath::key::KeyMask;
+use crate::fast::datapath::merged::{Candidate, candidate_at, candidate_units};
+use crate::fast::memory::arena::{Arena, Full, Ref};
+use crate::fast::memory::hash_table::{HashTable, SlotArray, Slots};
+use std::ptr::addr_of_mut;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+/// The candidates of a tuple.
+#[derive(Debug)]
+pub(super) struct Chains {
+    table: HashTable,
+    /// How many words a key has.
+    words: usize,
+}
+
+/// A block that was taken out: to be freed, as of so many units, when no packet can be at it.
+pub(super) type OldCandidate = (Ref, usize);
+
+/// A place in a chain: between these.
+#[derive(Clone, Copy)]
+struct Place {
+    before: Option<Ref>,
+    next: Option<Ref>,
+}
+
+impl Chains {
+    /// None, with keys of so many words.
+    pub fn new(words: usize) -> Self {
+        Self {
+            table: HashTable::new(words),
+            words,
+        }
+    }
+
+    /// The array that packets should see.
+    pub fn slots_ptr(&self) -> *const Slots {
+        self.table.slots_ptr()
+    }
+
+    /// Bytes of what finds candidates.
+    pub fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// Whether the chain of a key has this many candidates or more.
+    pub fn has(&self, arena: &Arena, key: &Key, count: usize) -> bool {
+        self.chain(arena, key).take(count).count() == count
+    }
+
+    /// Chains an entry's candidate. `mask` is all that the entry looks at, and has to live as long as the candidate.
+    /// Returns an array that has grown too small: the new one has to be shown.
+    ///
+    /// # Errors
+    /// There is no memory; nothing has changed then.
+    pub fn put(
+        &mut self,
+        arena: &mut Arena,
+        key: &Key,
+        planned: &Planned,
+        mask: &Arc<KeyMask>,
+        record: RecordPlace,
+    ) -> Result<Option<SlotArray>, Full> {
+        let block = make_candidate(arena, key, planned, mask, record)?;
+        let rank = planned.rank.to_bits();
+        let place = self.place(arena, key, |candidate| candidate.rank > rank);
+        match (place.before, place.next) {
+            (None, None) => Ok(self.table.insert(arena, &key.values, block)),
+            _ => {
+                self.link(arena, key, place, block);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Puts a candidate in the place of the one that leads to a flow record; `None` where there is none.
+    ///
+    /// # Errors
+    /// There is no memory; nothing has changed then.
+    pub fn replace(
+        &mut self,
+        arena: &mut Arena,
+        key: &Key,
+        old: RecordPlace,
+        planned: &Planned,
+        mask: &Arc<KeyMask>,
+        record: RecordPlace,
+    ) -> Result<Option<OldCandidate>, Full> {
+        let Some((place, found)) = self.find(arena, key, old) else {
+            return Ok(None);
+        };
+        let block = make_candidate(arena, key, planned, mask, record)?;
+        let next = self.next(arena, found);
+        self.link(arena, key, Place { next, ..place }, block);
+        Ok(Some((found, self.units(arena, found))))
+    }
+
+    /// Takes out the candidate that leads to a flow record; `None` where there is none.
+    pub fn remove(&mut self, arena: &Arena, key: &Key, record: RecordPlace) -> Option<OldCandidate> {
+        let (place, found) = self.find(arena, key, record)?;
+        match (place.before, self.next(arena, found)) {
+            (Some(before), next) => self.set_next(arena, before, next),
+            (None, Some(next)) => {
+                self.table.replace(arena, &key.values, next);
+            }
+            (None, None) => {
+                self.table.remove(arena, &key.values);
+            }
+        }
+        Some((found, self.units(arena, found)))
+    }
+
+    /// Frees all candidates. No packet may be able to see them any more.
+    pub fn free(self, arena: &mut Arena) {
+        let heads: Vec<_> = self.table.blocks().collect();
+        for head in heads {
+            let mut next = Some(head);
+            while let Some(block) = next {
+                next = self.next(arena, block);
+                let units = self.units(arena, block);
+                arena.free(block, units);
+            }
+        }
+    }
+
+    /// The candidates of a key.
+    fn chain<'a>(&'a self, arena: &'a Arena, key: &Key) -> impl Iterator<Item = Ref> + 'a {
+        let first = self.table.find(arena, &key.values);
+        std::iter::successors(first, move |&block| self.next(arena, block))
+    }
+
+    /// Before the first candidate for which this holds.
+    fn place(&self, arena: &Arena, key: &Key, ends: impl Fn(&Candidate) -> bool) -> Place {
+        let mut before = None;
+        for block in self.chain(arena, key) {
+            if ends(self.candidate(arena, block)) {
+                let next = Some(block);
+                return Place { before, next };
+            }
+            before = Some(block);
+        }
+        Place { before, next: None }
+    }
+
+    /// The candidate that leads to a flow record, and its place.
+    fn find(&self, arena: &Arena, key: &Key, record: RecordPlace) -> Option<(Place, Ref)> {
+        let record = record_bits(arena, record);
+        let place = self.place(arena, key, |candidate| candidate.record == record);
+        Some((place, place.next?))
+    }
+
+    /// Has what is before a place lead to this candidate, and that to what is behind.
+    fn link(&mut self, arena: &Arena, key: &Key, place: Place, block: Ref) {
+        self.set_next(arena, block, place.next);
+        match place.before {
+            Some(before) => self.set_next(arena, before, Some(block)),
+            None => {
+                self.table.replace(arena, &key.values, block);
+            }
+        }
+    }
+
+    fn set_next(&self, arena: &Arena, block: Ref, next: Option<Ref>) {
+        let candidate = self.candidate(arena, block);
+        candidate.next.store(next.map_or(0, Ref::bits), Release);
+    }
+
+    fn next(&self, arena: &Arena, block: Ref) -> Option<Ref> {
+        Ref::from_bits(self.candidate(arena, block).next.load(Relaxed))
+    }
+
+    fn candidate<'a>(&self, arena: &'a Arena, block: Ref) -> &'a Candidate {
+        // SAFETY: the blocks of the table are those of candidates behind so many words, as are those that these lead to.
+        // None is freed while the arena is borrowed.
+        unsafe { &*candidate_at(arena.base(), block, self.words) }
+    }
+
+    /// How many units of the arena a candidate takes.
+    fn units(&self, arena: &Arena, block: Ref) -> usize {
+        // SAFETY: masks live as long as their candidates.
+        let values = unsafe { (*self.candidate(arena, block).mask).words.len() };
+        candidate_units(self.words, values)
+    }
+}
+
+/// A candidate behind this key, which nobody sees yet.
+fn make_candidate(
+    arena: &mut Arena,
+    key: &Key,
+    planned: &Planned,
+    mask: &Arc<KeyMask>,
+    record: RecordPlace,
+) -> Result<Ref, Full> {
+    let (words, values) = (key.values.len(), &planned.key.values);
+    let block = arena.allocate(candidate_units(words, values.len())).ok_or(Full)?;
+    let record = record_bits(arena, record);
+    // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
+    unsafe {
+        let start = arena.pointer(block).cast::<u64>();
+        start.copy_from_nonoverlapping(key.values.as_ptr(), words);
+        let candidate = start.add(words).cast::<Candidate>();
+        addr_of_mut!((*candidate).rank).write(planned.rank.to_bits());
+        addr_of_mut!((*candidate).mask).write(Arc::as_ptr(mask));
+        addr_of_mut!((*candidate).record).write(record);
+        addr_of_mut!((*candidate).next).write(AtomicU32::new(0));
+        let place = addr_of_mut!((*candidate).values).cast::<u64>();
+        place.copy_from_nonoverlapping(values.as_ptr(), values.len());
+    }
+    Ok(block)
+}
+
+fn record_bits(arena: &Arena, place: RecordPlace) -> u32 {
+    ((place.record as usize - arena.base() as usize) / size_of::<u64>()) as u32
+}

@@ -1,0 +1,288 @@
+//! A form's merged tuples: hash tables that entries share which look at different bits.
+//!
+//! Which entries share a tuple is decided when the form is built ([`merge`]). One that is added later goes where others
+//! of its sort are, or into the first of [`LOOKED_AT_MAX`] tuples in which it finds a place, or makes a tuple of its own:
+//! at worst the table is a tuple space like others, until it is planned again.
+
+use super::{Member, NO_ROOM, NeedsRebuild};
+use crate::EntryMatch;
+use crate::fast::control::chains::Chains;
+use crate::fast::control::match_key::Key;
+use crate::fast::control::merge::{self, CHAIN_MAX, Shape, merge};
+use crate::fast::control::planned::Planned;
+use crate::fast::control::record_place::RecordPlace;
+use crate::fast::control::store::{OldForm, OldTuples, OwnedBody, Store};
+use crate::fast::datapath::key::KeyMask;
+use crate::fast::datapath::kinds::Depth;
+use crate::fast::datapath::merged::{Tuple, Tuples};
+use crate::fast::datapath::table::Template;
+use crate::fast::memory::arena::Arena;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+/// In how many tuples a place is looked for, for an entry of a new sort.
+const LOOKED_AT_MAX: usize = 64;
+
+/// Tuples, as the one thread that changes them has them.
+#[derive(Debug)]
+pub(in crate::fast::control) struct MergedTuples {
+    tuples: Vec<OwnedTuple>,
+    shown: Box<Tuples>,
+    /// In which tuples there are entries that look at the same bits.
+    homes: HashMap<Arc<KeyMask>, Vec<usize>>,
+    depth: Depth,
+}
+
+#[derive(Debug)]
+struct OwnedTuple {
+    shape: Shape,
+    chains: Chains,
+    shown: Arc<Tuple>,
+}
+
+impl MergedTuples {
+    /// The tuples of these entries, in their order.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub(super) fn new(store: &mut Store, members: &[Member]) -> Result<Self, &'static str> {
+        let planned: Vec<_> = members.iter().map(|member| member.planned).collect();
+        let mut plan = merge(&planned);
+        // By the best rank, which is that of the first entry.
+        plan.sort_by_key(|tuple| tuple.entries.first().copied());
+        let mut merged = Self {
+            tuples: Vec::with_capacity(plan.len()),
+            shown: Box::new(Tuples::new(&[], 0, plan.len())),
+            homes: HashMap::new(),
+            depth: Depth::default(),
+        };
+        match merged.fill(store, &plan, members) {
+            Ok(()) => Ok(merged),
+            Err(NeedsRebuild) => {
+                merged.free(&mut store.arena);
+                Err(NO_ROOM)
+            }
+        }
+    }
+
+    fn fill(
+        &mut self,
+        store: &mut Store,
+        plan: &[merge::Tuple],
+        members: &[Member],
+    ) -> Result<(), NeedsRebuild> {
+        for merge::Tuple { shape, entries } in plan {
+            let first = &members[entries[0]].planned.entry.match_;
+            let at = self.add_tuple(store, shape, first, None)?;
+            // Each before those that are there, so that no chain has to be gone along.
+            for &index in entries.iter().rev() {
+                self.put_into(store, at, &members[index])?;
+            }
+        }
+        // No packet has seen those without order.
+        let count = self.tuples.len();
+        self.shown = Box::new(self.shown_tuples(count, count));
+        Ok(())
+    }
+
+    /// How it is searched, and where the tuples are.
+    pub(super) fn template(&self) -> (Template, Vec<*const u8>) {
+        let tuples = std::ptr::from_ref(&*self.shown).cast();
+        (Template::Merged(self.depth), vec![tuples])
+    }
+
+    /// Has packets find an entry. `shown` is what they see of the form.
+    pub(super) fn put(
+        &mut self,
+        store: &mut Store,
+        member: &Member,
+        shown: Option<&OwnedBody>,
+    ) -> Result<(), NeedsRebuild> {
+        // Not later: packets find it as soon as it is put.
+        store.reach_depth(member.planned.key.mask.depth);
+        let at = match self.place_for(store, member.planned) {
+            Some(at) => at,
+            None => {
+                let match_ = &member.planned.entry.match_;
+                let shape = Shape::of(match_, &member.planned.key);
+                self.add_tuple(store, &shape, match_, shown)?
+            }
+        };
+        self.put_into(store, at, member)
+    }
+
+    /// Has packets find an entry in the place of another one with the same match and rank.
+    pub(super) fn replace(
+        &mut self,
+        store: &mut Store,
+        old: RecordPlace,
+        member: &Member,
+    ) -> Result<(), NeedsRebuild> {
+        let planned = member.planned;
+        let home = self.homes.get_key_value(&planned.key.mask);
+        let (mask, homes) = home.ok_or(NeedsRebuild)?;
+        for &at in homes {
+            let tuple = &mut self.tuples[at];
+            let key = tuple.key(&planned.entry.match_)?;
+            let chains = &mut tuple.chains;
+            let replaced = chains.replace(&mut store.arena, &key, old, planned, mask, member.place);
+            if let Some((block, units)) = replaced.map_err(|_| NeedsRebuild)? {
+                store.retire(OldForm::Block(block, units));
+                return Ok(());
+            }
+        }
+        Err(NeedsRebuild)
+    }
+
+    /// Has packets no longer find an entry.
+    pub(super) fn remove(&mut self, store: &mut Store, member: &Member) -> Result<(), NeedsRebuild> {
+        let planned = member.planned;
+        let homes = self.homes.get(&planned.key.mask).ok_or(NeedsRebuild)?;
+        for &at in homes {
+            let tuple = &mut self.tuples[at];
+            let key = tuple.key(&planned.entry.match_)?;
+            let removed = tuple.chains.remove(&store.arena, &key, member.place);
+            if let Some((block, units)) = removed {
+                store.retire(OldForm::Block(block, units));
+                return Ok(());
+            }
+        }
+        Err(NeedsRebuild)
+    }
+
+    /// How many hash tables there are, and how many sets of bits the entries look at.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.tuples.len(), self.homes.len())
+    }
+
+    /// Bytes of what finds its entries, but for what is in the arena.
+    pub fn bytes(&self) -> usize {
+        let tables = self.tuples.iter().map(|tuple| tuple.chains.bytes());
+        tables.sum::<usize>() + self.tuples.len() * (size_of::<Tuple>() + size_of::<usize>())
+    }
+
+    /// What is freed once packets cannot see it.
+    pub(super) fn retired(self) -> OldTuples {
+        let tuples = self.tuples.into_iter();
+        OldTuples {
+            tuples: tuples.map(|tuple| (tuple.chains, tuple.shown)).collect(),
+            masks: self.homes.into_keys().collect(),
+            shown: self.shown,
+        }
+    }
+
+    /// Frees it: packets never saw it.
+    pub(super) fn free(self, arena: &mut Arena) {
+        self.retired().free(arena);
+    }
+
+    /// A tuple in which an entry finds a place: one where others of its sort are, if it can be.
+    fn place_for(&self, store: &Store, planned: &Planned) -> Option<usize> {
+        let match_ = &planned.entry.match_;
+        let shape = Shape::of(match_, &planned.key);
+        let has_place = |&at: &usize| self.tuples[at].has_place(&store.arena, &shape, match_);
+        let homes = self.homes.get(&planned.key.mask);
+        let known = homes.and_then(|homes| homes.iter().copied().find(has_place));
+        known.or_else(|| (0..self.tuples.len().min(LOOKED_AT_MAX)).find(has_place))
+    }
+
+    /// A tuple without entries, behind the others. `match_` is that of an entry that it is for.
+    fn add_tuple(
+        &mut self,
+        store: &mut Store,
+        shape: &Shape,
+        match_: &EntryMatch,
+        shown: Option<&OwnedBody>,
+    ) -> Result<usize, NeedsRebuild> {
+        let mask = shape.key(match_).ok_or(NeedsRebuild)?.mask;
+        let chains = Chains::new(mask.words.len());
+        self.tuples.push(OwnedTuple {
+            shape: shape.clone(),
+            shown: Arc::new(Tuple::new(&mask, chains.slots_ptr())),
+            chains,
+        });
+        let at = self.tuples.len() - 1;
+        if self.shown.has_room() {
+            self.shown.show(&self.tuples[at].shown);
+            return Ok(at);
+        }
+        let grown = Box::new(self.shown_tuples(self.shown.ordered, 2 * self.tuples.len()));
+        let old = std::mem::replace(&mut self.shown, grown);
+        if let Some(shown) = shown {
+            let tuples = std::ptr::from_ref(&*self.shown).cast_mut();
+            shown.body.parts[0].store(tuples.cast(), Release);
+        }
+        store.retire(OldForm::Tuples(old));
+        Ok(at)
+    }
+
+    /// What packets are to see of the tuples, the first of which are in order, with room for so many.
+    fn shown_tuples(&self, ordered: usize, room: usize) -> Tuples {
+        let tuples: Vec<_> = self.tuples.iter().map(|tuple| tuple.shown.clone()).collect();
+        Tuples::new(&tuples, ordered, room)
+    }
+
+    /// Puts an entry into a tuple.
+    fn put_into(
+        &mut self,
+        store: &mut Store,
+        at: usize,
+        member: &Member,
+    ) -> Result<(), NeedsRebuild> {
+        let planned = member.planned;
+        self.depth = self.depth.max(planned.key.mask.depth);
+        self.note_rank(at, planned.rank.to_bits());
+        let mask = self.add_home(&planned.key.mask, at);
+        let tuple = &mut self.tuples[at];
+        let key = tuple.key(&planned.entry.match_)?;
+        let put = tuple
+            .chains
+            .put(&mut store.arena, &key, planned, &mask, member.place);
+        if let Some(old) = put.map_err(|_| NeedsRebuild)? {
+            let slots = tuple.chains.slots_ptr().cast_mut();
+            tuple.shown.slots.store(slots, Release);
+            store.retire(OldForm::Slots(old));
+        }
+        Ok(())
+    }
+
+    /// Notes that entries that look at these bits are in a tuple.
+    fn add_home(&mut self, mask: &KeyMask, at: usize) -> Arc<KeyMask> {
+        let known = self.homes.get_key_value(mask).map(|(mask, _)| mask.clone());
+        let mask = known.unwrap_or_else(|| Arc::new(mask.clone()));
+        let homes = self.homes.entry(mask.clone()).or_default();
+        if !homes.contains(&at) {
+            homes.push(at);
+        }
+        mask
+    }
+
+    /// Notes a rank before its entry can be found.
+    fn note_rank(&self, at: usize, rank: u64) {
+        self.tuples[at].shown.best.fetch_min(rank, Relaxed);
+        if at >= self.shown.ordered {
+            return;
+        }
+        for tuple in self.tuples[..=at].iter().rev() {
+            if tuple.shown.best_from_here.fetch_min(rank, Relaxed) <= rank {
+                break;
+            }
+        }
+    }
+}
+
+impl OwnedTuple {
+    /// What an entry has in the bits of the tuple.
+    fn key(&self, match_: &EntryMatch) -> Result<Key, NeedsRebuild> {
+        self.shape.key(match_).ok_or(NeedsRebuild)
+    }
+
+    fn has_place(&self, arena: &Arena, shape: &Shape, match_: &EntryMatch) -> bool {
+        let is_short = || {
+            let key = self.shape.key(match_);
+            key.is_some_and(|key| !self.chains.has(arena, &key, CHAIN_MAX))
+        };
+        self.shape == *shape || self.shape.is_within(shape) && is_short()
+    }
+}

@@ -1,0 +1,304 @@
+//! Which entries share a hash table, in a table whose entries look at more sets of bits than a search has the time to
+//! probe one by one (TupleMerge: Daly, Bruschi, Linguaglossa, Pontarelli, Rossi, Tollet, Torng and Yourtchenko, IEEE/ACM
+//! Transactions on Networking 27, 2019).
+//!
+//! **What.** [`merge`] gives each entry a *tuple*: a hash table by bits that all of its entries look at, and maybe
+//! others besides. Entries of the same key stand in a chain there, of which a search looks at one after the other.
+//!
+//! **How.** Greedy: the [`Shape`] goes first by which most of the entries that are left find a place with at most
+//! [`CHAIN_MAX`] to a chain, and so on. Shapes to choose from are those of entries, with prefixes shortened and fields
+//! left out. Where this does not come to an end within [`GREEDY_MAX`] tuples, what is left has one for each of its own shapes.
+//!
+//! **Cost.** Of choosing: some milliseconds a tuple, however many entries there are, since it is done by a sample.
+//! Of placing: a hash an entry and tuple.
+
+use super::match_key::Key;
+use super::planned::Planned;
+use crate::EntryMatch;
+use crate::fast::datapath::key::Word;
+use crate::fast::datapath::kinds::Kinds;
+use crate::fast::memory::hash_table::hash;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use urtica_wire::OxmField;
+
+/// How many entries a chain may have that look at more than the shape.
+pub(super) const CHAIN_MAX: usize = 8;
+
+/// After so many tuples, no entries with different masks are brought together any more.
+const GREEDY_MAX: usize = 64;
+
+/// Of how many sorts of entries shapes are derived, those that most entries are of.
+const GROUPS_MAX: usize = 24;
+
+/// By how many entries shapes are compared, first all, then the best.
+const SAMPLES: (usize, usize) = (128, 2048);
+const FINALISTS: usize = 8;
+
+/// To a multiple of how many bits prefixes are shortened.
+const STEPS: [u32; 4] = [1, 4, 8, 16];
+
+/// The bits by which a tuple tells entries apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Shape {
+    pub require: Kinds,
+    /// Fields and masks, but for those that are no more than the kind of a header.
+    fields: Vec<(OxmField, u128)>,
+}
+
+/// Entries that share a hash table: their numbers, in order.
+#[derive(Debug)]
+pub(super) struct Tuple {
+    pub shape: Shape,
+    pub entries: Vec<usize>,
+}
+
+/// Which tuples entries belong to, in their order, none of which matches everything.
+pub(super) fn merge(entries: &[&Planned]) -> Vec<Tuple> {
+    let groups = Groups::new(entries);
+    let mut left: Vec<_> = (0..entries.len()).collect();
+    let mut tuples = Vec::new();
+    while !left.is_empty() && tuples.len() < GREEDY_MAX {
+        let shape = groups.best_shape(&left);
+        let placed = groups.place(&shape, &mut left);
+        tuples.push(Tuple {
+            shape,
+            entries: placed,
+        });
+    }
+    tuples.extend(groups.one_by_one(&left));
+    tuples
+}
+
+impl Shape {
+    /// All that an entry looks at.
+    pub fn of(match_: &EntryMatch, key: &Key) -> Self {
+        let fields = match_.fields().iter();
+        let fields = fields.filter(|&&(field, ..)| !key.is_header(field));
+        Self {
+            require: key.mask.require,
+            fields: fields.map(|&(field, _, mask)| (field, mask)).collect(),
+        }
+    }
+
+    /// Whether entries of another shape look at all of this.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let mut fields = self.fields.iter();
+        other.require.contains(self.require)
+            && fields.all(|&(field, mask)| {
+                let mut theirs = other.fields.iter();
+                theirs.any(|&(other, their_mask)| other == field && mask & !their_mask == 0)
+            })
+    }
+
+    /// What an entry has in these bits. It must look at all of them.
+    pub fn key(&self, match_: &EntryMatch) -> Option<Key> {
+        let fields: Vec<_> = self.values(match_).collect();
+        let mut key = Key::of(&fields, self.require)?;
+        if key.mask.words.is_empty() {
+            key.mask.words.push(Word::NOTHING);
+            key.values.push(0);
+        }
+        Some(key)
+    }
+
+    /// Field, value, mask of each.
+    fn values(&self, match_: &EntryMatch) -> impl Iterator<Item = (OxmField, u128, u128)> {
+        self.fields.iter().map(|&(field, mask)| {
+            let value = match_.get(field).map_or(0, |(value, _)| value);
+            (field, value & mask, mask)
+        })
+    }
+
+    /// The same hash for entries of one key, and hardly ever for others.
+    fn hash(&self, match_: &EntryMatch) -> u64 {
+        self.values(match_).fold(0x9e37_79b9, |before, (_, value, _)| {
+            hash(&[value as u64, (value >> 64) as u64], before, 0x2545_f491_4f6c_dd1d)
+        })
+    }
+
+    /// With prefixes shortened, and without some fields.
+    fn relaxed(&self, step: u32, leaves_out: &[OxmField], leaves_out_transport: bool) -> Self {
+        let is_kept = |field: OxmField| {
+            !leaves_out.contains(&field) && !(leaves_out_transport && is_of_transport(field))
+        };
+        let fields = self.fields.iter().filter(|&&(field, _)| is_kept(field));
+        let fields = fields.map(|&(field, mask)| (field, shortened(field, mask, step)));
+        Self {
+            require: match leaves_out_transport {
+                true => self.require & (Kinds::VLAN | Kinds::IPV4 | Kinds::IPV6 | Kinds::ARP),
+                false => self.require,
+            },
+            fields: fields.filter(|&(_, mask)| mask != 0).collect(),
+        }
+    }
+
+    /// Shapes that entries of this one are within, itself the first.
+    fn variants(&self) -> impl Iterator<Item = Self> {
+        use OxmField::*;
+        const SOURCES: &[OxmField] = &[Ipv4Src, Ipv6Src, EthSrc, ArpSpa];
+        const DESTINATIONS: &[OxmField] = &[Ipv4Dst, Ipv6Dst, EthDst, ArpTpa];
+        STEPS.into_iter().flat_map(move |step| {
+            [&[], SOURCES, DESTINATIONS].into_iter().flat_map(move |leaves_out| {
+                let transport = [false, true].into_iter();
+                transport.map(move |without| self.relaxed(step, leaves_out, without))
+            })
+        })
+    }
+}
+
+fn is_of_transport(field: OxmField) -> bool {
+    use OxmField::*;
+    matches!(
+        field,
+        IpProto | TcpSrc | TcpDst | UdpSrc | UdpDst | SctpSrc | SctpDst
+            | Icmpv4Type | Icmpv4Code | Icmpv6Type | Icmpv6Code
+    )
+}
+
+/// The mask of a prefix that lies within this one; a mask of the whole field stays.
+fn shortened(field: OxmField, mask: u128, step: u32) -> u128 {
+    let full = field.full_mask();
+    if step == 1 || mask == full {
+        return mask;
+    }
+    let bits = field.bits();
+    let len = (mask << (128 - bits)).leading_ones() / step * step;
+    full & !(full >> len)
+}
+
+/// Entries by shape.
+struct Groups<'a> {
+    entries: &'a [&'a Planned],
+    shapes: Vec<Shape>,
+    /// The number of each entry's shape.
+    group_of: Vec<usize>,
+}
+
+impl<'a> Groups<'a> {
+    fn new(entries: &'a [&'a Planned]) -> Self {
+        let mut numbers = HashMap::new();
+        let mut shapes = Vec::new();
+        let group_of = entries.iter().map(|planned| {
+            let shape = Shape::of(&planned.entry.match_, &planned.key);
+            *numbers.entry(shape.clone()).or_insert_with(|| {
+                shapes.push(shape);
+                shapes.len() - 1
+            })
+        });
+        Self {
+            group_of: group_of.collect(),
+            entries,
+            shapes,
+        }
+    }
+
+    /// The shape that fits most of the entries that are left.
+    fn best_shape(&self, left: &[usize]) -> Shape {
+        let candidates = self.candidates(left);
+        let finalists = self.ranked(candidates, left, SAMPLES.0);
+        let finalists = finalists.into_iter().take(FINALISTS).collect();
+        let mut ranked = self.ranked(finalists, left, SAMPLES.1).into_iter();
+        ranked.next().expect("there are entries, so there are shapes")
+    }
+
+    /// Shapes from which to choose, derived from those of most entries.
+    fn candidates(&self, left: &[usize]) -> Vec<Shape> {
+        let mut counts = vec![0_usize; self.shapes.len()];
+        left.iter().for_each(|&index| counts[self.group_of[index]] += 1);
+        let mut order: Vec<_> = (0..counts.len()).filter(|&group| counts[group] > 0).collect();
+        order.sort_by_key(|&group| Reverse(counts[group]));
+        let mut known = HashSet::new();
+        let groups = order.into_iter().take(GROUPS_MAX);
+        let variants = groups.flat_map(|group| self.shapes[group].variants());
+        variants.filter(|shape| known.insert(shape.clone())).collect()
+    }
+
+    /// Shapes from the best on, as far as so many of the entries tell.
+    fn ranked(&self, shapes: Vec<Shape>, left: &[usize], samples: usize) -> Vec<Shape> {
+        let stride = left.len().div_ceil(samples);
+        let sample: Vec<_> = left.iter().step_by(stride).copied().collect();
+        let chain_max = (CHAIN_MAX / stride).max(1);
+        let mut scored: Vec<_> = shapes
+            .into_iter()
+            .map(|shape| (self.score(&shape, &sample, chain_max), shape))
+            .collect();
+        scored.sort_by_key(|&(score, _)| Reverse(score));
+        scored.into_iter().map(|(_, shape)| shape).collect()
+    }
+
+    /// How well a shape fits entries: those at the end of a chain count half of those at its begin.
+    fn score(&self, shape: &Shape, sample: &[usize], chain_max: usize) -> usize {
+        let fits = self.fits(shape);
+        let mut chains: HashMap<u64, usize> = HashMap::new();
+        let fitting = sample.iter().filter(|&&index| fits[self.group_of[index]] != Fit::Not);
+        let scores = fitting.map(|&index| {
+            let chain = chains.entry(shape.hash(&self.entries[index].entry.match_)).or_default();
+            *chain += 1;
+            (2 * chain_max + 1).saturating_sub(*chain) * usize::from(*chain <= chain_max)
+        });
+        scores.sum()
+    }
+
+    /// Takes those out of the entries left that find a place in a tuple of this shape.
+    fn place(&self, shape: &Shape, left: &mut Vec<usize>) -> Vec<usize> {
+        let fits = self.fits(shape);
+        let mut chains: HashMap<u64, usize> = HashMap::new();
+        let mut placed = Vec::new();
+        left.retain(|&index| {
+            let fit = fits[self.group_of[index]];
+            if fit == Fit::Not {
+                return true;
+            }
+            let chain = chains.entry(shape.hash(&self.entries[index].entry.match_)).or_default();
+            // Of those that look at nothing more, a search looks at the first alone.
+            if *chain == CHAIN_MAX && fit == Fit::Partly {
+                return true;
+            }
+            *chain += usize::from(fit == Fit::Partly);
+            placed.push(index);
+            false
+        });
+        placed
+    }
+
+    /// How the entries of each group fit a shape.
+    fn fits(&self, shape: &Shape) -> Vec<Fit> {
+        let shapes = self.shapes.iter();
+        let fit = |other: &Shape| match shape.is_within(other) {
+            false => Fit::Not,
+            true if shape == other => Fit::Whole,
+            true => Fit::Partly,
+        };
+        shapes.map(fit).collect()
+    }
+
+    /// A tuple for each shape.
+    fn one_by_one(&self, left: &[usize]) -> Vec<Tuple> {
+        let mut tuples: Vec<Tuple> = Vec::new();
+        let mut of_group = HashMap::new();
+        for &index in left {
+            let group = self.group_of[index];
+            let number = *of_group.entry(group).or_insert_with(|| {
+                tuples.push(Tuple {
+                    shape: self.shapes[group].clone(),
+                    entries: Vec::new(),
+                });
+                tuples.len() - 1
+            });
+            tuples[number].entries.push(index);
+        }
+        tuples
+    }
+}
+
+/// How entries fit a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    /// They do not look at all of it.
+    Not,
+    /// They look at more.
+    Partly,
+    /// They look at just this.
+    Whole,
+}

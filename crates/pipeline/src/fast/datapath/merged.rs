@@ -1,0 +1,296 @@
+//! A tuple space in which entries that look at different bits share hash tables: as a thread that looks sees it.
+//!
+//! **What.** Each [`Tuple`] is a hash table of entries by bits that all of them look at. What they look at besides is
+//! compared entry by entry: those of one key stand in a chain of [`Candidate`]s, in the order of their ranks.
+//!
+//! **How.** [`Tuples`] stand in the order of their best ranks, and each knows the best rank from there on: a search ends
+//! where none that follows can have a better entry than the one it has. Tuples that came later stand behind those in no
+//! order, and are asked one by one. A few tuples are looked at together: first their slots are fetched, then probed, so
+//! that what is far in memory is waited for once.
+//!
+//! **Thread-safety.** Candidates change as the slots of a [`HashTable`](crate::fast::memory::hash_table::HashTable) do:
+//! by one `Release` store, to a slot or to the [`Candidate::next`] of the one before. A rank that is noted as the best may
+//! be better than any that there is, but never worse: it is noted before the entry can be found.
+
+use super::frame::Frame;
+use super::key::{Base, KeyMask, MAX_WORDS, Word};
+use super::kinds::Kinds;
+use super::table::{Body, Context, FlowRecord};
+use crate::fast::memory::arena::{Ref, UNIT_BYTES};
+use crate::fast::memory::hash_table::{Slots, hash};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+
+/// How many tuples are looked at together.
+const BATCH: usize = 4;
+
+/// No rank is so bad.
+const NO_RANK: u64 = u64::MAX;
+
+/// All tuples of a table.
+#[derive(Debug)]
+pub(crate) struct Tuples {
+    /// Room for some, of which the first [`Tuples::len`] lead to one.
+    pub places: Box<[AtomicPtr<Tuple>]>,
+    pub len: AtomicUsize,
+    /// How many of the first are in order.
+    pub ordered: usize,
+}
+
+/// Entries by bits that all of them look at.
+#[derive(Debug)]
+pub(crate) struct Tuple {
+    pub require: Kinds,
+    pub words_len: usize,
+    /// The first of these are what is looked at.
+    pub words: [Word; MAX_WORDS],
+    pub slots: AtomicPtr<Slots>,
+    /// None of its entries has a better rank.
+    pub best: AtomicU64,
+    /// Nor has any of those that stand in order from here on.
+    pub best_from_here: AtomicU64,
+}
+
+/// An entry of a tuple: in the arena, behind the words of its key in the tuple.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Candidate {
+    pub rank: u64,
+    /// All that the entry looks at.
+    pub mask: *const KeyMask,
+    /// How many words the flow record is from the arena's base.
+    pub record: u32,
+    /// The block of the next candidate of this key, or 0.
+    pub next: AtomicU32,
+    /// Here they begin, as many as the mask has words.
+    pub values: [u64; 0],
+}
+
+impl Tuple {
+    /// One without entries.
+    pub fn new(mask: &KeyMask, slots: *const Slots) -> Self {
+        let mut words = [Word::NOTHING; MAX_WORDS];
+        words[..mask.words.len()].copy_from_slice(&mask.words);
+        Self {
+            require: mask.require,
+            words_len: mask.words.len(),
+            words,
+            slots: AtomicPtr::new(slots.cast_mut()),
+            best: AtomicU64::new(NO_RANK),
+            best_from_here: AtomicU64::new(NO_RANK),
+        }
+    }
+}
+
+impl Tuples {
+    /// These tuples, so many of which are in order, in room for more. They have to be kept as long as packets can see them.
+    pub fn new(tuples: &[Arc<Tuple>], ordered: usize, room: usize) -> Self {
+        let mut best = NO_RANK;
+        for tuple in tuples[..ordered].iter().rev() {
+            best = best.min(tuple.best.load(Relaxed));
+            tuple.best_from_here.store(best, Relaxed);
+        }
+        let shown = Self {
+            places: (0..room).map(|_| AtomicPtr::default()).collect(),
+            len: AtomicUsize::new(0),
+            ordered,
+        };
+        tuples.iter().for_each(|tuple| shown.show(tuple));
+        shown
+    }
+
+    /// Whether there is room for another one.
+    pub fn has_room(&self) -> bool {
+        self.len.load(Relaxed) < self.places.len()
+    }
+
+    /// Shows one more.
+    ///
+    /// # Panics
+    /// If there is no room.
+    pub fn show(&self, tuple: &Arc<Tuple>) {
+        let len = self.len.load(Relaxed);
+        self.places[len].store(Arc::as_ptr(tuple).cast_mut(), Release);
+        self.len.store(len + 1, Release);
+    }
+}
+
+/// How many units of the arena a candidate takes behind a key of so many words, with so many values.
+pub(crate) fn candidate_units(words: usize, values: usize) -> usize {
+    let bytes = 8 * words + std::mem::offset_of!(Candidate, values) + 8 * values;
+    bytes.div_ceil(UNIT_BYTES)
+}
+
+/// The candidate of a block.
+///
+/// # Safety
+/// `block` is one of the arena at `arena`, of a tuple whose keys have so many words.
+#[inline]
+pub(crate) unsafe fn candidate_at(
+    arena: *const u8,
+    block: Ref,
+    words: usize,
+) -> *const Candidate {
+    // SAFETY: the block is in the arena, and the candidate begins behind so many words.
+    unsafe { arena.add(block.offset() + 8 * words).cast() }
+}
+
+/// Where a frame's bytes begin, for each [`Base`].
+struct Bases([*const u8; 4]);
+
+impl Bases {
+    #[inline]
+    fn new(frame: &Frame) -> Self {
+        let mut bases = [std::ptr::from_ref(frame).cast(); 4];
+        bases[Base::Data as usize] = frame.data.cast_const();
+        bases[Base::Network as usize] = frame.network;
+        bases[Base::Transport as usize] = frame.transport;
+        Self(bases)
+    }
+
+    /// # Safety
+    /// The frame has the header that the word is in.
+    #[inline]
+    unsafe fn read(&self, word: &Word) -> u64 {
+        // SAFETY: the word is within the frame's buffer, or within the frame itself; 8 bytes behind the longest frame are
+        // still in its buffer.
+        let bytes = unsafe {
+            let place = self.0[word.base as usize].offset(word.at.into());
+            place.cast::<u64>().read_unaligned()
+        };
+        bytes & word.mask
+    }
+
+    /// # Safety
+    /// The candidate is alive.
+    #[inline]
+    unsafe fn match_candidate(&self, kinds: Kinds, candidate: *const Candidate) -> bool {
+        // SAFETY: the candidate and its mask are alive; words are read only of frames that have the headers required.
+        unsafe {
+            let mask = &*(*candidate).mask;
+            let values = (&raw const (*candidate).values).cast::<u64>();
+            kinds.contains(mask.require)
+                && { mask.words.iter().enumerate() }
+                    .all(|(index, word)| self.read(word) == *values.add(index))
+        }
+    }
+}
+
+/// A tuple that is to be probed.
+#[derive(Clone, Copy)]
+struct Probe<'a> {
+    tuple: &'a Tuple,
+    slots: *const Slots,
+    key: [u64; MAX_WORDS],
+    hash: u64,
+}
+
+/// What has been found so far.
+struct Best {
+    rank: u64,
+    record: *const FlowRecord,
+}
+
+/// The flow record of the frame's entry in a table of merged tuples; null where none matches.
+///
+/// # Safety
+/// The frame is parsed as deep as the table looks; context and body belong to one pipeline, the body's first part leads
+/// to [`Tuples`], and nothing of it is freed before the burst ends.
+pub(crate) unsafe extern "sysv64" fn find(
+    frame: *mut Frame,
+    context: *const Context,
+    body: *const Body,
+) -> *const FlowRecord {
+    // SAFETY: all are alive, as this function asks for.
+    let (frame, arena, tuples) = unsafe {
+        let tuples = (*body).parts[0].load(Acquire).cast::<Tuples>();
+        (&*frame, (*context).arena.cast_const(), &*tuples)
+    };
+    let bases = Bases::new(frame);
+    let mut best = Best {
+        rank: NO_RANK,
+        record: std::ptr::null(),
+    };
+    let len = tuples.len.load(Acquire);
+    let mut at = 0;
+    loop {
+        let mut probes = [const { None }; BATCH];
+        let mut count = 0;
+        while at < len && count < BATCH {
+            // SAFETY: the first so many places lead to tuples, which are alive until the burst ends.
+            let tuple = unsafe { &*tuples.places[at].load(Acquire) };
+            if at < tuples.ordered && tuple.best_from_here.load(Relaxed) >= best.rank {
+                at = tuples.ordered;
+                continue;
+            }
+            at += 1;
+            if tuple.best.load(Relaxed) < best.rank && frame.kinds.contains(tuple.require) {
+                // SAFETY: the frame has the headers required.
+                probes[count] = Some(unsafe { Probe::new(tuple, &bases) });
+                count += 1;
+            }
+        }
+        for probe in probes[..count].iter().flatten() {
+            // SAFETY: tuple, blocks and masks are alive until the burst ends.
+            unsafe { probe.find(&mut best, &bases, frame.kinds, arena) };
+        }
+        if count == 0 {
+            return best.record;
+        }
+    }
+}
+
+impl<'a> Probe<'a> {
+    /// # Safety
+    /// The frame has the headers that the tuple requires, and its slots are alive.
+    #[inline]
+    unsafe fn new(tuple: &'a Tuple, bases: &Bases) -> Self {
+        let slots = tuple.slots.load(Acquire).cast_const();
+        let mut key = [0; MAX_WORDS];
+        for (place, word) in key.iter_mut().zip(&tuple.words[..tuple.words_len]) {
+            // SAFETY: the frame has the header that the word is in.
+            *place = unsafe { bases.read(word) };
+        }
+        // SAFETY: the slots are alive, and their header is never changed.
+        let (seed0, seed1) = unsafe { ((*slots).seed0, (*slots).seed1) };
+        let hash = hash(&key[..tuple.words_len], seed0, seed1);
+        // SAFETY: the slots are alive.
+        unsafe { Slots::prefetch_hashed(slots, hash) };
+        Self {
+            tuple,
+            slots,
+            key,
+            hash,
+        }
+    }
+
+    /// Looks whether there is a better entry than the best so far.
+    ///
+    /// # Safety
+    /// Slots, candidates and masks are alive, and the arena is theirs.
+    #[inline]
+    unsafe fn find(&self, best: &mut Best, bases: &Bases, kinds: Kinds, arena: *const u8) {
+        let words = self.tuple.words_len;
+        if self.tuple.best.load(Relaxed) >= best.rank {
+            return;
+        }
+        // SAFETY: the blocks of the slots begin with keys of so many words, and are those of candidates, as are those
+        // that these name; the arena is theirs. A flow record is so many words from its base.
+        unsafe {
+            let mut block = Slots::find_hashed(self.slots, arena, self.hash, &self.key[..words]);
+            while let Some(found) = block {
+                let candidate = candidate_at(arena, found, words);
+                if (*candidate).rank >= best.rank {
+                    return;
+                }
+                if bases.match_candidate(kinds, candidate) {
+                    best.rank = (*candidate).rank;
+                    best.record = arena.add(8 * (*candidate).record as usize).cast();
+                    return;
+                }
+                block = Ref::from_bits((*candidate).next.load(Acquire));
+            }
+        }
+    }
+}
