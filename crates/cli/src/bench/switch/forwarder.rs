@@ -13,7 +13,6 @@ mod whole;
 
 use super::case::Case;
 use super::replay::Replay;
-use super::workload::OUT_PORT;
 use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -161,7 +160,7 @@ pub struct Sides {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workload::{PROBE_ROUTE, Trace, Workload, route_entry};
+    use super::super::workload::{OUT_PORT, PROBE_ROUTE, Trace, Workload, route_entry};
     use super::*;
     use urtica_wire::FlowModCommand;
 
