@@ -130,8 +130,10 @@ fn switch_figures_are_measured_and_written() {
     // Open vSwitch got the very entries of a rule set.
     let runs = fs::read_to_string(folder.path().join("sitting.jsonl")).expect("runs are kept");
     let rules = |line: &&str| line.contains("ovs_files.py") && line.contains("acl1-1k");
-    let run: Value = serde_json::from_str(runs.lines().find(rules).expect("a run")).expect("JSON");
-    assert!(run["records"][0]["entries"].as_u64() > Some(1000), "{run}");
+    let run_of_rules: Value =
+        serde_json::from_str(runs.lines().find(rules).expect("a run")).expect("JSON");
+    let entries = &run_of_rules["records"][0]["entries"];
+    assert!(entries.as_u64() > Some(1000), "{run_of_rules}");
     let remarks = lines.iter().map(|line| line["remarks"].to_string());
     let remarks = remarks.collect::<String>();
     for remark in ["did not settle", "13,000 updates/s applied", "was beyond"] {
