@@ -5,10 +5,11 @@ entries; OVS_BENCH says where it is. Both are interleaved, point by point and ro
 x86-64, root, two cores and 8 GiB of memory; run it on a quiet machine. Every run is kept at once, so that an
 interrupted sitting can go on, single rows can be measured again, and the documents be written without measuring.
 
-    OVS_BENCH=DIR python3 tools/switch-figures               a whole sitting, half an hour
+    OVS_BENCH=DIR python3 tools/switch-figures               a whole sitting, an hour and a half
     OVS_BENCH=DIR python3 tools/switch-figures --continue    what the kept sitting lacks
     OVS_BENCH=DIR python3 tools/switch-figures --rows 3,7    these rows of the kept sitting anew
     python3 tools/switch-figures --document                  nothing but the documents, from what is kept
+    OVS_BENCH=DIR python3 tools/switch-figures --large       a whole sitting with rule sets of 100,000 rules, two hours
     OVS_BENCH=DIR python3 tools/switch-figures --quick       a small sitting that shows that the tool works
 """
 
@@ -52,6 +53,7 @@ def arguments():
     what.add_argument("--document", action="store_true", help="measure nothing; write the documents")
     what.add_argument("--anew", action="store_true", help="begin a sitting though the kept one is not finished")
     parser.add_argument("--quick", action="store_true", help="one round of two pipelines; proves nothing")
+    parser.add_argument("--large", action="store_true", help="measure rule sets of 100,000 rules, too")
     parser.add_argument("--rounds", type=positive, metavar="N", help="how often each side has its turn (5)")
     parser.add_argument("--core", type=int, default=1, help="the measured core (1)")
     parser.add_argument("--ovs-bench", type=Path, metavar="DIR", default=os.environ.get("OVS_BENCH") or None)
@@ -103,7 +105,7 @@ def kept_or_new(args):
             f"switch-figures: the sitting in {args.sitting} lacks {len(missing)} runs; go on with it with --continue, "
             "or begin another one with --anew"
         )
-    return Sitting.begin(args.sitting, Settings(rounds=args.rounds, quick=args.quick, core=args.core))
+    return Sitting.begin(args.sitting, Settings(rounds=args.rounds, quick=args.quick, core=args.core, large=args.large))
 
 
 def refuse_what_is_missing(args):

@@ -1,4 +1,4 @@
-"""An analytic model of what a packet costs: a sum over the templates that it meets, and where in memory they lie.
+"""An analytic model of what a packet costs in the pipeline alone: a sum over the templates that it meets, and where in memory they lie.
 
 Eleven points of the sitting calibrate it; the others are predicted. A packet costs
 
@@ -93,7 +93,7 @@ def points():
 
 
 def cycles(sitting, point):
-    values = list(ours(point, "cycles_per_packet").values(sitting).values())
+    values = list(ours(point, "cycles_per_packet", "pipeline").values(sitting).values())
     return sorted(values)[len(values) // 2] if values else None
 
 

@@ -6,7 +6,7 @@ from points import OVS, URTICA, Rate, Updated
 from rows import Series
 from svg import Chart, Curve, Dot, Scale
 
-OURS_COLOUR, OVS_COLOUR = "#0072b2", "#d55e00"
+OURS_COLOUR, PIPELINE_COLOUR, OVS_COLOUR = "#0072b2", "#56b4e9", "#d55e00"
 
 # Where "no updates" stands on a scale that has no zero.
 NO_UPDATES = 100
@@ -25,7 +25,8 @@ def rate_curves(sitting, pipeline):
     return [
         Curve(name, colour, dots(sitting, side, "mpps", pipeline, wanted))
         for name, side, colour, wanted in (
-            ("Urtica", URTICA, OURS_COLOUR, {"form": "compiled"}),
+            ("Urtica", URTICA, OURS_COLOUR, {"form": "switch"}),
+            ("its pipeline alone", URTICA, PIPELINE_COLOUR, {"form": "pipeline"}),
             ("Open vSwitch", OVS, OVS_COLOUR, {}),
         )
     ]
@@ -42,7 +43,7 @@ def latency(sitting):
         )
         for name, side, colour, wanted in (
             ("Open vSwitch", OVS, OVS_COLOUR, {}),
-            ("Urtica", URTICA, OURS_COLOUR, {"form": "compiled"}),
+            ("Urtica", URTICA, OURS_COLOUR, {"form": "switch"}),
         )
         for percentile, dash in (("p99", ""), ("p50", "5 4"))
     ]
@@ -55,7 +56,7 @@ def updates(sitting):
     curves = [
         Curve(name, colour, update_dots(sitting, side, wanted))
         for name, side, colour, wanted in (
-            ("Urtica", URTICA, OURS_COLOUR, {"form": "compiled"}),
+            ("Urtica", URTICA, OURS_COLOUR, {"form": "switch"}),
             ("Open vSwitch", OVS, OVS_COLOUR, {}),
         )
     ]

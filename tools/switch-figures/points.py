@@ -1,10 +1,14 @@
 """What is measured: points, and the commands by which each side measures one.
 
-A point is measured in one run of each side: `urtica bench switch`, ovs-bench's `run`, and, for the bare loop, its
-`limit`. Each run takes one reading and tells its records as JSON lines.
+A point is measured in one run of each side: `urtica bench switch`, ovs-bench's `run`, and, for what its ports alone allow, its
+`limit`. Rule sets are none of ovs-bench's own: `ovs_files.py` has it take their files. Each run takes one reading and tells
+its records as JSON lines.
 """
 
+import os
+import sys
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 PIPELINES = ("port", "l2-1k", "l2-100k", "l3", "lb", "gateway", "gateway-down")
@@ -13,8 +17,16 @@ UPDATES = (1_000, 10_000, 100_000)
 UPDATED_FLOWS = 1_000
 LOADED_ENTRIES = 100_000
 
-# Where testpmd's bare loop is measured.
+# Kinds of rule sets, their sizes, and how many packets of a trace are replayed.
+KINDS = ("acl1", "fw1", "ipc1")
+SIZES = ("1k", "10k")
+LARGE = "100k"
+TRACES = ("uniform", "zipf")
+TRACE_PACKETS = 100_000
+
+# Where our bare loop is measured, and whose packets testpmd gets.
 BARE_LOOP = ("l2-1k", 1_000)
+LIMIT_PIPELINE = "l2-1k"
 
 URTICA, OVS, TESTPMD = "urtica", "Open vSwitch", "testpmd"
 
@@ -26,6 +38,8 @@ class Settings:
     rounds: int
     quick: bool
     core: int
+    # Whether rule sets of 100,000 are measured, too.
+    large: bool = False
 
     @property
     def pipelines(self):
@@ -38,6 +52,24 @@ class Settings:
     @property
     def updates(self):
         return UPDATES[-1:] if self.quick else UPDATES
+
+    @property
+    def sizes(self):
+        """Of rule sets."""
+        if self.quick:
+            return SIZES[:1]
+        return (*SIZES, LARGE) if self.large else SIZES
+
+    @property
+    def kinds(self):
+        return KINDS[::2] if self.quick else KINDS
+
+    def rule_sets(self, size, trace):
+        return [Rules(f"{kind}-{size}", trace) for kind in self.kinds]
+
+    @property
+    def all_rule_sets(self):
+        return [point for size, trace in product(self.sizes, TRACES) for point in self.rule_sets(size, trace)]
 
     @property
     def seconds(self):
@@ -63,14 +95,45 @@ class Rate:
         # A pipeline that looks at nothing but the input port does not feel flows: Open vSwitch has a short cut for it.
         if self.pipeline != "port" or self.flows <= 1_000:
             commands[OVS] = ovs_bench("run", settings, *point, *latency)
-        if (self.pipeline, self.flows) == BARE_LOOP:
-            commands[TESTPMD] = ovs_bench("limit", settings, *point)
         return commands
 
     @property
     def forms(self):
-        more = {"l2-1k": ("limit",), "gateway": ("interpreted",)}
-        return ("compiled", *more.get(self.pipeline, ()))
+        more = {"l2-1k": ("bare",), "gateway": ("interpreted",)}
+        return ("switch", "limit", "pipeline", *more.get(self.pipeline, ()))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What Open vSwitch's ports alone allow: testpmd on them."""
+
+    flows: int
+
+    def __str__(self):
+        return f"ports alone, {self.flows:,} flow{'s' * (self.flows != 1)}"
+
+    def commands(self, settings):
+        return {TESTPMD: ovs_bench("limit", settings, "--pipeline", LIMIT_PIPELINE, "--flows", str(self.flows))}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A rule set's packet rate, with its entries added one by one, and a trace of packets."""
+
+    name: str
+    trace: str
+
+    def __str__(self):
+        return f"{self.name}, {self.trace}"
+
+    def commands(self, settings):
+        point = ("--pipeline", self.name, "--flows", str(self.flows(settings)), "--trace", self.trace)
+        files = ("python3", "$SWITCH_FIGURES/ovs_files.py", *point, *one_reading(settings), "--json", "-")
+        return {URTICA: urtica(settings, *point, "--form", "switch,limit"), OVS: files}
+
+    @staticmethod
+    def flows(settings):
+        return 1_000 if settings.quick else TRACE_PACKETS
 
 
 @dataclass(frozen=True)
@@ -84,7 +147,7 @@ class Updated:
 
     def commands(self, settings):
         point = ("--pipeline", "gateway", "--flows", str(UPDATED_FLOWS), "--updates", str(self.per_second))
-        commands = {URTICA: urtica(settings, *point, "--form", "compiled", length=2)}
+        commands = {URTICA: urtica(settings, *point, "--form", "switch,pipeline", length=2)}
         # Open vSwitch applies some 13,000 at most.
         if self.per_second != 10_000:
             commands[OVS] = ovs_bench("run", settings, *point)
@@ -127,5 +190,13 @@ class Tools:
 
     def real(self, command):
         """The command with the names of programs replaced by their files."""
-        name, *rest = command
-        return [name.replace("$OVS_BENCH", str(self.ovs_bench)) if name != "urtica" else str(self.program), *rest]
+        places = {"$OVS_BENCH": str(self.ovs_bench), "$SWITCH_FIGURES": str(Path(__file__).resolve().parent)}
+        words = [str(self.program) if word == "urtica" else word for word in command[:1]] + list(command[1:])
+        for name, place in places.items():
+            words = [word.replace(name, place) for word in words]
+        return [sys.executable if word == "python3" else word for word in words]
+
+    @property
+    def environment(self):
+        """What `ovs_files.py` wants to know."""
+        return {**os.environ, "OVS_BENCH": str(self.ovs_bench), "URTICA": str(self.program)}

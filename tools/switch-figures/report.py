@@ -9,7 +9,7 @@ import model
 import plots
 from document import array, plain, summary, table
 from points import OVS, URTICA
-from rows import ROWS
+from rows import ROWS, row_points
 from sitting import progress
 
 NAME = "switch-figures"
@@ -18,9 +18,8 @@ INTRODUCTION = """\
 Measured by `make switch-figures`, {first} to {last} UTC, at {commits}; do not edit.
 
 `urtica bench switch` is held against Open vSwitch's DPDK datapath with one forwarding thread, on the same flow entries
-and byte-identical packets of 64 bytes from memory, on core {core} of this machine:
+and byte-identical packets of 64 bytes from memory, on core {core}; each row says of which machine.
 
-- {cpu}, {cores} cores, {memory_gib:.0f} GiB; Linux {kernel}
 - {switches}
 - load average {load_average}; stolen by the hypervisor during the runs: median {stolen:.1%}, at most {stolen_most:.1%}
 
@@ -52,9 +51,8 @@ Bars go from the least to the most of the rounds.
 REST = """\
 ## What was not measured
 
-- A network card: no DMA, descriptors or PCIe. Open vSwitch's packets come from a DPDK port in memory, ours from our
-  replay (`docs/bench-switch.md`), and each costs what it costs; row 5 shows both receivers bare. Our receiver is the
-  cheaper one: what it saves counts for us, most of all where little else is done (`port`).
+- A network card: no DMA, descriptors or PCIe. Open vSwitch's packets come from and go to DPDK ports in memory, ours come from
+  and go to rings in memory (`docs/bench-switch.md`), and each costs what it costs; row 4 takes both off.
 - What a network card does for Open vSwitch: it gives no hash and no checksum status here, so that each packet is hashed
   in software. Neither side has huge pages set aside.
 - Several cores, large packets, packets for the controller, meters, groups, and entries that expire. Our switch counts
@@ -68,7 +66,7 @@ It takes Debian 12 on x86-64, root, two cores with nothing else on them, 8 GiB o
 part of this project, in a folder of its own and set up there (`setup`):
 
 ```sh
-make switch-figures OVS_BENCH=DIR                            # a whole sitting, half an hour
+make switch-figures OVS_BENCH=DIR                            # a whole sitting, an hour and a half
 OVS_BENCH=DIR python3 tools/switch-figures --continue        # after an interruption
 OVS_BENCH=DIR python3 tools/switch-figures --rows 3,7        # these rows anew
 python3 tools/switch-figures --document                      # the documents again, from what is kept
@@ -97,9 +95,7 @@ def document(lines, failures, sitting):
         + (" THIS WAS A QUICK SITTING: ITS FIGURES MEAN NOTHING." if sitting.settings.quick else "")
         + "\n",
         introduction(sitting),
-        table(lines),
-        *(f"Row {row} lacks {what}.\n" for row, what in failures.items()),
-        "".join(about(number) for number in ROWS),
+        *(section(number, lines, failures, sitting) for number in ROWS),
         PLOTS,
         model.section(sitting),
         REST,
@@ -108,9 +104,25 @@ def document(lines, failures, sitting):
     return "\n".join(parts)
 
 
-def about(number):
-    text = f"- **Row {number}.** {ROWS[number].about}"
-    return textwrap.fill(text, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) + "\n"
+def section(number, lines, failures, sitting):
+    """A row: what it is, where it was measured, and its lines. Empty where this sitting has none."""
+    own = [line for line in lines if line.row == number]
+    if not own and number not in failures:
+        return ""
+    machines = sitting.machines(row_points(sitting.settings, number))
+    parts = [
+        f"## Row {number}. {ROWS[number].name}\n",
+        filled(ROWS[number].about),
+        filled(f"Measured on: {'; and on '.join(machines) or 'no machine yet'}."),
+        table(own),
+    ]
+    if number in failures:
+        parts.append(filled(f"It lacks {failures[number]}."))
+    return "\n".join(parts)
+
+
+def filled(text):
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def commands(lines):

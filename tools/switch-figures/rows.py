@@ -11,12 +11,17 @@ from points import (
     LOADED_ENTRIES,
     OVS,
     TESTPMD,
+    TRACE_PACKETS,
     UPDATED_FLOWS,
     URTICA,
+    Limit,
     Load,
     Rate,
     Updated,
 )
+
+# Those that are measured under updates, and what they are called.
+FORMS = {"switch": "switch", "pipeline": "pipeline alone"}
 
 # Open vSwitch's histogram of bursts ends here, and tells nothing beyond.
 BURST_CYCLES_MOST = 24_000_000
@@ -50,6 +55,10 @@ class Series:
             yield f"Open vSwitch did not settle in {restless} of {len(told('settled'))} runs"
         if self.is_updated:
             yield f"{statistics.median(told('updates_per_s')):,.0f} updates/s applied"
+
+    @property
+    def points(self):
+        return [self.point]
 
     @property
     def is_updated(self):
@@ -106,35 +115,159 @@ class Comparison:
         return " ".join(series.point.commands(sitting.settings)[series.side])
 
 
-def ours(point, field="mpps", form="compiled", **wanted):
+@dataclass(frozen=True)
+class BeyondPorts:
+    """The time that a packet takes beyond what the ports alone take, in ns: a rate and its limit, turned round."""
+
+    rate: Series
+    limit: Series
+
+    @property
+    def point(self):
+        return self.rate.point
+
+    @property
+    def side(self):
+        return self.rate.side
+
+    @property
+    def points(self):
+        return [self.rate.point, self.limit.point]
+
+    def values(self, sitting):
+        """By round; a round in which noise has the ports alone take longer has none."""
+        rates, limits = self.rate.values(sitting), self.limit.values(sitting)
+        times = {number: 1e3 / rates[number] - 1e3 / limits[number] for number in rates if number in limits}
+        return {number: time for number, time in times.items() if time > 0}
+
+    def remarks(self, sitting):
+        return self.rate.remarks(sitting)
+
+    def applies_less_than_asked(self, sitting):
+        return False
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The geometric mean of comparisons, round by round."""
+
+    what: str
+    target: Target | None
+    comparisons: tuple
+
+    @property
+    def series(self):
+        return list(chain(*(comparison.series for comparison in self.comparisons)))
+
+    def line(self, row, sitting):
+        """None where a side has no run of any of them."""
+        ours, against = ([pair[side].values(sitting) for pair in self.pairs] for side in (0, 1))
+        rounds = sorted(set.intersection(*(set(values) for values in (*ours, *against))))
+        if not rounds:
+            return None
+        mine, its = ([statistics.geometric_mean(values[number] for values in side) for number in rounds] for side in (ours, against))
+        line = Line(row, self.what, "Mpps", mine, self.target)
+        line.against = its
+        line.ratios = [one / other for one, other in zip(mine, its)]
+        return line
+
+    @property
+    def pairs(self):
+        return [(comparison.ours, comparison.against) for comparison in self.comparisons]
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The largest of some of our figures, round by round."""
+
+    what: str
+    target: Target
+    unit: str
+    all_series: tuple
+
+    @property
+    def series(self):
+        return list(self.all_series)
+
+    def line(self, row, sitting):
+        """None where any of them has no run."""
+        values = [series.values(sitting) for series in self.all_series]
+        rounds = sorted(set.intersection(*map(set, values)))
+        if not rounds:
+            return None
+        return Line(row, self.what, self.unit, [max(each[number] for each in values) for number in rounds], self.target)
+
+
+def ours(point, field="mpps", form="switch", **wanted):
     return Series(point, URTICA, field, {"form": form, **wanted})
 
 
-def over_ovs(pipeline, flows, times):
-    point = Rate(pipeline, flows)
+def over_ovs(point, times=None, form="switch"):
     target = times and at_least(times)
-    return Comparison(f"packet rate, {point}, over Open vSwitch", target, "Mpps", ours(point), Series(point, OVS))
+    what = f"packet rate, {FORMS[form]}, {point}, over Open vSwitch"
+    return Comparison(what, target, "Mpps", ours(point, form=form), Series(point, OVS))
+
+
+def rates(settings, *flows):
+    """The pipelines' points. `port` does not look at flows, and Open vSwitch is not measured with many."""
+    return [
+        Rate(pipeline, count)
+        for count in flows
+        if count in settings.flows
+        for pipeline in settings.pipelines
+        if pipeline != "port" or count <= 1_000
+    ]
 
 
 def few_flows(settings):
-    times = {1: 1.3, 1_000: 2}
-    return [over_ovs(pipeline, flows, times[flows]) for flows in times for pipeline in settings.pipelines]
+    return [over_ovs(point, 2) for point in rates(settings, 1, 1_000)]
 
 
 def many_flows(settings):
-    return of_many(settings, 100_000, gateway_times=5)
+    return [over_ovs(point, 4) for point in rates(settings, 100_000)]
 
 
 def most_flows(settings):
-    return of_many(settings, 1_000_000, gateway_times=50)
+    points = rates(settings, 1_000_000)
+    return [over_ovs(point, 50 if point.pipeline == "gateway" else None) for point in points]
 
 
-def of_many(settings, flows, gateway_times):
-    """`port` does not look at flows; from the network to users there are few megaflows, and so no target."""
-    times = {"l2-1k": 3, "l2-100k": 3, "l3": 3, "lb": 3, "gateway": gateway_times, "gateway-down": None}
-    if flows not in settings.flows:
-        return []
-    return [over_ovs(pipeline, flows, times[pipeline]) for pipeline in settings.pipelines if pipeline in times]
+def without_ports(settings):
+    return [
+        Comparison(
+            f"time of a packet beyond the ports' own, {point}, Open vSwitch's over ours",
+            None,
+            "ns",
+            BeyondPorts(ours(point), ours(point, form="limit")),
+            BeyondPorts(Series(point, OVS), Series(Limit(point.flows), TESTPMD, wanted={"mode": "io"})),
+            is_inverse=True,
+        )
+        for point in rates(settings, *settings.flows)
+    ]
+
+
+def rule_sets(settings):
+    return list(chain(*(sets_and_mean(settings, size, "uniform", at_least(10)) for size in settings.sizes)))
+
+
+def rule_sets_by_zipf(settings):
+    return list(chain(*(sets_and_mean(settings, size, "zipf", None) for size in settings.sizes)))
+
+
+def sets_and_mean(settings, size, trace, target):
+    comparisons = tuple(over_ovs(point) for point in settings.rule_sets(size, trace))
+    kinds = ", ".join(settings.kinds)
+    what = f"packet rate, switch, {kinds} with {size} rules, {trace}, over Open vSwitch: geometric mean"
+    return [Mean(what, target, comparisons), *comparisons]
+
+
+def worst_rule_set(settings):
+    points = settings.all_rule_sets
+    cycles, plain = (tuple(ours(point, field) for point in points) for field in ("cycles_per_packet", "plain_share"))
+    return [
+        Worst("cycles per packet, the worst rule set and trace", at_most(1_000), "cycles", cycles),
+        Worst("share of packets that take the plain form, the worst rule set and trace", at_most(0), "", plain),
+    ]
 
 
 def most_over_one(settings):
@@ -142,7 +275,7 @@ def most_over_one(settings):
         return []
     return [
         Comparison(
-            f"packet rate, {pipeline}, 1,000,000 flows over 1",
+            f"packet rate, switch, {pipeline}, 1,000,000 flows over 1",
             at_least(0.5),
             "Mpps",
             ours(Rate(pipeline, 1_000_000)),
@@ -152,24 +285,30 @@ def most_over_one(settings):
     ]
 
 
+def pipeline_alone(settings):
+    return [over_ovs(point, form="pipeline") for point in rates(settings, *settings.flows)]
+
+
 def over_bare_loop(settings):
     point, one = Rate(*BARE_LOOP), Rate("l2-1k", 1)
-    macswap = Series(point, TESTPMD, wanted={"mode": "macswap"})
-    what = "packet rate, {}, over {}"
+    macswap = Series(Limit(point.flows), TESTPMD, wanted={"mode": "macswap"})
+    what = "packet rate, pipeline alone, {}, over {}"
+    alone = {"form": "pipeline"}
     return [
-        Comparison(what.format(point, "our bare loop"), at_least(0.5), "Mpps", ours(point), ours(point, form="limit")),
-        Comparison(what.format(one, "our bare loop"), at_least(0.5), "Mpps", ours(one), ours(one, form="limit")),
-        Comparison(what.format(point, "testpmd's"), at_least(0.5), "Mpps", ours(point), macswap),
-    ]
+        Comparison(
+            what.format(each, "our bare loop"), at_least(0.5), "Mpps", ours(each, **alone), ours(each, form="bare")
+        )
+        for each in (point, one)
+    ] + [Comparison(what.format(point, "testpmd's"), at_least(0.5), "Mpps", ours(point, **alone), macswap)]
 
 
 def over_interpreter(settings):
     return [
         Comparison(
-            f"packet rate, {point}, compiled over interpreted",
+            f"packet rate, pipeline alone, {point}, compiled over interpreted",
             at_least(1.5),
             "Mpps",
-            ours(point),
+            ours(point, form="pipeline"),
             ours(point, form="interpreted"),
         )
         for point in (Rate("gateway", flows) for flows in settings.flows)
@@ -179,17 +318,16 @@ def over_interpreter(settings):
 def under_updates(settings):
     comparisons = []
     for point in map(Updated, settings.updates):
-        target = at_least(0.9) if point.per_second == 100_000 else None
-        what = f"packet rate, {point}, over none"
         asked = {"updates_per_s_asked": point.per_second}
-        comparisons.append(
-            Comparison(what, target, "Mpps", ours(point, **asked), ours(point, updates_per_s_asked=None))
-        )
+        for form, name in FORMS.items():
+            target = at_least(0.9) if (form, point.per_second) == ("pipeline", 100_000) else None
+            what = f"packet rate, {name}, {point}, over none"
+            mine, quiet = ours(point, form=form, **asked), ours(point, form=form, updates_per_s_asked=None)
+            comparisons.append(Comparison(what, target, "Mpps", mine, quiet))
         if OVS in point.commands(settings):
             quiet = Series(point, OVS, wanted={"updates_per_s_asked": None})
-            comparisons.append(
-                Comparison(f"Open vSwitch: {what}", None, "Mpps", Series(point, OVS, wanted=asked), quiet)
-            )
+            what = f"Open vSwitch: packet rate, {point}, over none"
+            comparisons.append(Comparison(what, None, "Mpps", Series(point, OVS, wanted=asked), quiet))
     return comparisons
 
 
@@ -197,12 +335,13 @@ def time_to_effect(settings):
     """With few updates beside the measured ones, and, for information, with many."""
     return [
         Comparison(
-            f"time from flow mod to effect, {percentile}, {point}",
-            at_most(target) if point.per_second == settings.updates[0] else None,
+            f"time from flow mod to effect, {percentile}, {name}, {point}",
+            at_most(target) if (form, point.per_second) == ("pipeline", settings.updates[0]) else None,
             "us",
-            ours(point, f"time_to_effect_us_{percentile}", updates_per_s_asked=point.per_second),
+            ours(point, f"time_to_effect_us_{percentile}", form, updates_per_s_asked=point.per_second),
         )
         for point in map(Updated, settings.updates)
+        for form, name in FORMS.items()
         for percentile, target in (("p50", 20), ("p99", 1_000))
     ]
 
@@ -219,7 +358,7 @@ def bursts(settings):
     field = "burst_cycles_p99"
     return [
         Comparison(
-            f"cycles per burst of 32 packets, p99, {point}, over Open vSwitch",
+            f"cycles per burst of 32 packets, p99, switch, {point}, over Open vSwitch",
             targets[point.flows],
             "cycles",
             ours(point, field),
@@ -231,65 +370,103 @@ def bursts(settings):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table, which may have several lines, and what is to be said about it."""
+    """A row of the table, which may have several lines: what it is called, what is to be said about it, and its lines."""
 
+    name: str
     about: str
     comparisons: object
 
 
 ROWS = {
     "1": Row(
-        "The median packet rate with one and with a thousand active flows, ours over that of Open vSwitch with one PMD "
-        "thread. Open vSwitch has all these flows in its exact-match cache (`port` in a short cut), which is its best "
-        "case.",
+        "The switch with few flows",
+        "The median packet rate of the whole switch (`--form switch`: ports with rings that frames are copied into and out of) "
+        "with one and with a thousand active flows, over that of Open vSwitch with one PMD thread. Open vSwitch has all these "
+        "flows in its exact-match cache (`port` in a short cut), which is its best case.",
         few_flows,
     ),
     "2": Row(
+        "The switch with 100,000 flows",
         "The same with flows that outgrow the exact-match cache (8,192), so that most packets go through the megaflow "
-        "classifier. `gateway-down` has few megaflows and no target.",
+        "classifier.",
         many_flows,
     ),
     "3": Row(
+        "The switch with a million flows",
         "The same with as many flows as a core router sees. Open vSwitch has no room for the megaflows of `gateway`: "
         "it runs its OpenFlow tables for most packets, and is measured as it is after 30 s.",
         most_flows,
     ),
     "4": Row(
-        "How much of its rate our switch keeps when every packet is of another flow than the million before it. It has "
-        "no flow cache; what is left is the processor's. Where `l2-1k` misses, a profile has two fifths of the time in "
-        "receiving: a million packets come from memory, a single one from the first-level cache, and the rest of the work "
-        "takes 20 cycles. Another third is waiting for slots and entries, which that stream drives out of the caches.",
-        most_over_one,
+        "Without the ports' share",
+        "The same rates without what the ports take on each side: the time of a packet, less the time that one takes from port to "
+        "port with no switch between (ours: `--form limit`; Open vSwitch's: testpmd, `io`, on the ports of ovs-bench). The "
+        "ratio is of what is left.",
+        without_ports,
     ),
     "5": Row(
-        "How near to the packets' own cost: a loop that takes the packets in, swaps their addresses and sends them, in "
-        "our receiver (`--form limit`), and in DPDK's (testpmd, `macswap`), whose ports cost more. Our own loop takes 6 "
-        "cycles for a packet; a look-up would have to do with 6 more, and a hash, a slot, an entry and five counters take "
-        "14 at best (`--explain-code` shows them all).",
-        over_bare_loop,
+        "Rule sets",
+        f"ClassBench's sets, drawn from what was counted in published ones, their entries added one by one over OpenFlow. "
+        f"{TRACE_PACKETS:,} packets, each in a rule that is drawn with equal chances; Open vSwitch has the same entries and "
+        "packets. Before and after, what becomes of packets is held against a linear search over the rules.",
+        rule_sets,
     ),
     "6": Row(
+        "The worst rule set",
+        "Of all sets and traces of rows 5 and 7: the most cycles per packet, ports included, and the largest share of packets that "
+        "the compiled form leaves to the plain one.",
+        worst_rule_set,
+    ),
+    "7": Row(
+        "Rule sets by Zipf's law",
+        "The same flows, of which the n-th comes an n-th as often as the first: kinder to caches of flows.",
+        rule_sets_by_zipf,
+    ),
+    "8": Row(
+        "A million flows over one",
+        "How much of its rate our switch keeps when every packet is of another flow than the million before it. It has "
+        "no flow cache; what is left is the processor's.",
+        most_over_one,
+    ),
+    "9": Row(
+        "The pipeline alone",
+        "Our compiled pipeline alone (`--form pipeline`: verdicts are counted, nothing is sent) over the whole of Open vSwitch. "
+        "It compares a part with a whole, so it has no target; it tells what ports and the rest of the switch take.",
+        pipeline_alone,
+    ),
+    "10": Row(
+        "The pipeline over a bare loop",
+        "How near to the packets' own cost: a loop that takes the packets in, swaps their addresses and counts them, in "
+        "our receiver (`--form bare`), and in DPDK's (testpmd, `macswap`), whose ports cost more.",
+        over_bare_loop,
+    ),
+    "11": Row(
+        "Machine code",
         "What machine code is worth: the same compiled templates, gone through by an optimised interpreter "
         "(`--form interpreted`).",
         over_interpreter,
     ),
-    "7": Row(
+    "12": Row(
+        "Under route updates",
         f"`gateway` with {UPDATED_FLOWS:,} flows while routes are withdrawn and announced again, over the rate just "
-        "before, in the same run. A line whose updates were not all "
-        "applied has missed its target.",
+        "before, in the same run. The pipeline alone is changed by another thread; the switch forwards nothing while it carries a "
+        "flow mod out. A line whose updates were not all applied has missed its target.",
         under_updates,
     ),
-    "8": Row(
+    "13": Row(
+        "Time to effect",
         "From having a flow mod's bytes to the end of the first burst that obeys it, while packets are forwarded as "
         "fast as they go. Open vSwitch does not tell when its caches have followed.",
         time_to_effect,
     ),
-    "9": Row(
+    "14": Row(
+        "Loading",
         "Flow mods are encoded beforehand and sent at once over a unix socket into an empty switch; the time is from "
         "the first byte to the reply to a barrier behind the last.",
         loading,
     ),
-    "10": Row(
+    "15": Row(
+        "Bursts",
         "How long every packet of a burst waits, from taking it in to having sent it: the 99th percentile, in cycles "
         "of the time-stamp counter. Open vSwitch's is the upper end of a bucket 1.4 wide.",
         bursts,
@@ -300,8 +477,12 @@ NUMBERS = tuple(ROWS)
 
 def points_of(settings, numbers):
     """What is to be measured for these rows, each point once, in an order that does not favour a side."""
-    comparisons = chain(*(ROWS[number].comparisons(settings) for number in numbers))
-    return list(dict.fromkeys(series.point for comparison in comparisons for series in comparison.series))
+    return list(dict.fromkeys(chain(*(row_points(settings, number) for number in numbers))))
+
+
+def row_points(settings, number):
+    series = chain(*(comparison.series for comparison in ROWS[number].comparisons(settings)))
+    return list(chain(*(each.points for each in series)))
 
 
 def lines_of(sitting):

@@ -34,6 +34,8 @@ class Run:
     # The share of the machine's time that the hypervisor gave to others meanwhile.
     stolen: float
     records: list
+    # What it ran on.
+    machine: str = "a machine that was not noted"
 
     @property
     def key(self):
@@ -93,12 +95,12 @@ class Sitting:
 
     def measure(self, points, tools):
         """Makes the runs that are missing. One that fails is told, and does not keep the others from being made."""
-        missing, commit = self.missing(points), machine_facts()["commit"]
+        missing, facts = self.missing(points), machine_facts()
         self.write()  # without a line that was cut short
         with open(self.path, "a") as file:
             for index, (number, point, side) in enumerate(missing, start=1):
                 start, what = time.monotonic(), f"{index} of {len(missing)}: round {number}, {point}, {side}"
-                run = self.run_that_succeeds(what, number, point, side, tools, commit)
+                run = self.run_that_succeeds(what, number, point, side, tools, facts)
                 if run:
                     self.runs[run.key] = run
                     print(json.dumps(asdict(run)), file=file, flush=True)
@@ -113,20 +115,26 @@ class Sitting:
                 progress(f"{what} failed: {error}")
         return None
 
-    def run(self, number, point, side, tools, commit):
+    def run(self, number, point, side, tools, facts):
         command = point.commands(self.settings)[side]
         stolen_before = Stolen.now()
-        output = output_of(tools.real(command))
+        output = output_of(tools.real(command), tools.environment)
         return Run(
             point=str(point),
             side=side,
             round=number,
             command=" ".join(command),
-            commit=commit,
+            commit=facts["commit"],
             time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             stolen=round(stolen_before.share_until(Stolen.now()), 4),
             records=records_of(output),
+            machine=machine_of(facts),
         )
+
+    def machines(self, points):
+        """What the runs of these points were made on."""
+        names = {str(point) for point in points}
+        return list(dict.fromkeys(run.machine for run in self.runs.values() if run.point in names))
 
     def values(self, point, side, field, **wanted):
         """A field of the record that has these members, by round."""
@@ -137,6 +145,10 @@ class Sitting:
                     if field in record and all(record.get(name) == value for name, value in wanted.items()):
                         found[run.round] = record[field]
         return dict(sorted(found.items()))
+
+
+def machine_of(facts):
+    return "{cpu}, {cores} cores, {memory_gib:.0f} GiB, Linux {kernel}".format(**facts)
 
 
 def records_of(output):
@@ -151,10 +163,15 @@ def records_of(output):
     return records
 
 
-def output_of(command):
+def output_of(command, environment):
     """What a command writes to standard output. It is stopped in order when we are interrupted."""
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         output, complaint = process.communicate(timeout=RUN_TIMEOUT_S)

@@ -3,7 +3,7 @@
 mod boundary;
 mod capture;
 mod outcome;
-mod packets;
+pub mod packets;
 mod reassembly;
 mod segment;
 mod stream;

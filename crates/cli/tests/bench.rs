@@ -357,7 +357,30 @@ fn bad_flags_are_sentences() {
         ),
         (
             &["switch", "--pipeline", "l3", "--form", "fast"],
-            "possible values: compiled, interpreted, plain, limit",
+            "possible values: switch, limit, pipeline, interpreted, plain, bare",
+        ),
+        (
+            &["switch", "--pipeline", "acl1-5k"],
+            "acl1 to acl5, fw1 to fw5, ipc1 and ipc2 with -1k, -10k or -100k",
+        ),
+        (&["switch", "--flows-file", "a.flows"], "--pcap <FILE>"),
+        (
+            &[
+                "switch",
+                "--flows-file",
+                "/nowhere/a",
+                "--pcap",
+                "/nowhere/b",
+            ],
+            "/nowhere/a: No such file or directory",
+        ),
+        (
+            &["switch", "--pipeline", "l3", "--trace", "pareto"],
+            "possible values: uniform, zipf",
+        ),
+        (
+            &["switch", "--pipeline", "l3", "--loading", "slowly"],
+            "possible values: one-by-one, together",
         ),
         (
             &["switch", "--pipeline", "l3", "--seconds", "0"],
@@ -379,6 +402,150 @@ fn bad_flags_are_sentences() {
             stderr(&output).contains(sentence),
             "{flags:?}: {}",
             stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn each_form_of_the_switch_forwards_rule_sets_and_pipelines() {
+    let forms = [
+        "switch",
+        "limit",
+        "pipeline",
+        "interpreted",
+        "plain",
+        "bare",
+    ];
+    let rates = bench_switch(&[
+        "--pipeline",
+        "gateway,ipc2-1k",
+        "--flows",
+        "100",
+        "--form",
+        &forms.join(","),
+    ]);
+    let told: Vec<_> = rates
+        .iter()
+        .map(|rate| rate["form"].as_str().unwrap())
+        .collect();
+    assert_eq!(told, [forms, forms].concat());
+    for rate in &rates {
+        assert_eq!(rate["forwarded_share"], 1.0, "{rate}");
+        assert_eq!(
+            rate["plain_share"] == 1.0,
+            rate["form"] == "plain",
+            "{rate}"
+        );
+        assert_eq!(
+            rate["loading"] == "one-by-one",
+            rate.get("open_s").is_some(),
+            "{rate}"
+        );
+    }
+}
+
+#[test]
+fn the_switch_is_measured_as_it_is_where_nothing_is_said() {
+    let rates = bench_switch(&["--pipeline", "port", "--flows", "1", "--latency"]);
+    let forms: Vec<_> = rates.iter().map(|rate| &rate["form"]).collect();
+    assert_eq!(forms, ["switch", "limit"]);
+}
+
+#[test]
+fn every_packet_of_a_rule_set_is_checked_on_request() {
+    let flags = [
+        "--pipeline",
+        "acl1-1k",
+        "--flows",
+        "2000",
+        "--trace",
+        "zipf",
+        "--check-all",
+        "--form",
+        "switch,pipeline",
+    ];
+    for loading in ["one-by-one", "together"] {
+        let rates = bench_switch(&[&flags[..], &["--loading", loading]].concat());
+        assert_eq!(
+            (&rates[0]["trace"], &rates[0]["loading"]),
+            (&"zipf".into(), &loading.into())
+        );
+        assert!(rates[0]["entries"].as_u64() > Some(1000));
+    }
+}
+
+#[test]
+fn what_a_rule_set_is_written_as_is_measured_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let write = [
+        "switch",
+        "--pipeline",
+        "fw2-1k",
+        "--flows",
+        "500",
+        "--trace",
+        "zipf",
+        "--write",
+        place,
+    ];
+    let output = urtica(&write).output().unwrap();
+    let [flows, pcap] =
+        ["fw2-1k.flows", "fw2-1k-500-zipf.pcap"].map(|name| format!("{place}/{name}"));
+    assert_eq!(
+        stdout(&output),
+        format!("{flows}\n{pcap}\n"),
+        "{}",
+        stderr(&output)
+    );
+    let rates = bench_switch(&["--flows-file", &flows, "--pcap", &pcap]);
+    assert_eq!(
+        (&rates[0]["pipeline"], &rates[0]["flows"]),
+        (&"fw2-1k".into(), &500.into())
+    );
+    assert_eq!(rates[0]["forwarded_share"], 1.0);
+    assert!(rates[0].get("trace").is_none());
+}
+
+#[test]
+fn files_may_drop_flood_meter_and_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let write = [
+        "switch",
+        "--pipeline",
+        "l3",
+        "--flows",
+        "64",
+        "--write",
+        place,
+    ];
+    assert!(urtica(&write).output().unwrap().status.success());
+    let flows = format!("{place}/own.flows");
+    let entries = "\
+# every kind of entry that is not compiled, and one that is
+meter=1,kbps,bands=type=drop,rate=100000000
+group_id=1,type=all,bucket=output:2,bucket=output:4
+priority=4,udp,nw_dst=0.0.0.0/1,nw_src=10.0.0.0/9,actions=group:1
+priority=3,udp,nw_dst=0.0.0.0/1,actions=meter:1,output:5
+priority=2,udp,nw_src=10.0.0.0/9,actions=drop
+priority=1,actions=flood
+";
+    std::fs::write(&flows, entries).unwrap();
+    let pcap = format!("{place}/l3-64.pcap");
+    let rates = bench_switch(&[
+        "--flows-file",
+        &flows,
+        "--pcap",
+        &pcap,
+        "--form",
+        "switch,pipeline,plain",
+    ]);
+    assert_eq!(rates.len(), 3);
+    for rate in &rates {
+        assert_eq!(
+            (&rate["pipeline"], &rate["entries"]),
+            (&"own".into(), &4.into())
         );
     }
 }
@@ -509,7 +676,7 @@ fn routes_are_updated_while_packets_are_forwarded() {
         "--updates",
         "500",
         "--form",
-        "plain,limit",
+        "switch,limit",
     ]);
     let updated: Vec<_> = records
         .iter()

@@ -31,6 +31,8 @@ pub(crate) struct Forwarder {
     burst: Burst,
     /// Packets that go the plain way, each with how many frames of the burst came before it.
     aside: Vec<(usize, Packet)>,
+    /// How many packets went the plain way so far.
+    plain_packets: u64,
 }
 
 /// What came of asking all ports.
@@ -51,7 +53,13 @@ impl Forwarder {
             reader,
             burst: Burst::new(),
             aside: Vec::new(),
+            plain_packets: 0,
         }
+    }
+
+    /// How many packets the compiled tables left to the plain form, or never saw.
+    pub fn plain_packets(&self) -> u64 {
+        self.plain_packets
     }
 
     /// Has packets go through compiled tables from now on, or not.
@@ -130,6 +138,7 @@ impl Forwarder {
             ports: &mut self.ports,
             controllers,
             now,
+            plain_packets: &mut self.plain_packets,
         };
         let mut sent = 0;
         for (at, packet) in self.aside.drain(..) {
@@ -150,6 +159,7 @@ struct Exit<'a> {
     ports: &'a mut PortTable,
     controllers: &'a mut dyn Controllers,
     now: Duration,
+    plain_packets: &'a mut u64,
 }
 
 impl<'a> Exit<'a> {
@@ -171,12 +181,18 @@ impl<'a> Exit<'a> {
 
     /// Goes on with frames that the compiled pipeline leaves to the plain form.
     fn resume_run<'b>(&mut self, run: impl Iterator<Item = Processed<'b>>) {
+        let mut count = 0;
         let mut egress = self.egress();
         let (pipeline, now) = (egress.pipeline, egress.now);
-        run.for_each(|frame| pipeline.resume(frame, now, &mut egress));
+        run.for_each(|frame| {
+            pipeline.resume(frame, now, &mut egress);
+            count += 1;
+        });
+        *self.plain_packets += count;
     }
 
     fn forward_plainly(&mut self, packet: Packet, modes: Modes) {
+        *self.plain_packets += 1;
         let mut egress = self.egress();
         let (pipeline, now) = (egress.pipeline, egress.now);
         match modes.is_alone {

@@ -291,6 +291,23 @@ impl Switch {
         self.agent.is_connected()
     }
 
+    /// How many packets this switch itself has taken through its tables one by one, plainly: those that the compiled tables
+    /// leave to the plain form, and all where nothing is compiled. Packets that threads of a [`Runner`](crate::Runner)
+    /// carry are not among them.
+    pub fn plain_packets(&self) -> u64 {
+        self.forwarder.plain_packets()
+    }
+
+    /// Has packets go through the tables in another way from now on. What is to be compiled is compiled anew, from the
+    /// entries there are.
+    pub fn set_forwarding(&mut self, forwarding: Forwarding) {
+        self.config.forwarding = forwarding;
+        self.compiled = None;
+        self.compile(false);
+        let reader = self.reader();
+        self.forwarder.set_reader(reader);
+    }
+
     /// How many flow entries there are, in all tables.
     pub fn entry_count(&self) -> usize {
         let pipeline = self.shared.pipeline();

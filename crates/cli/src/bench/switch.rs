@@ -1,5 +1,6 @@
-//! `urtica bench switch`: how fast the switch's pipeline forwards packets, on one core and without a network.
+//! `urtica bench switch`: how fast the switch forwards packets, on one core and without a network.
 
+mod case;
 mod forwarder;
 mod load;
 mod measure;
@@ -12,6 +13,7 @@ mod updates;
 mod workload;
 
 use crate::say::say;
+use case::Case;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -19,31 +21,48 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use forwarder::Form;
+use forwarder::{Form, Loading};
 use measured_core::MeasuredCore;
 use point::Plan;
 use report::{Load, Output, Setting};
 use urtica_bench::Error;
-use workload::{MAX_FLOWS, ParseWorkloadError, Workload};
+use workload::{MAX_FLOWS, ParseWorkloadError, Trace, Workload};
 
 /// Options of `urtica bench switch`.
 #[derive(Args, Debug)]
 pub struct SwitchArgs {
-    /// What the switch is to do: port, l2-1k, l2-100k, l3, lb, gateway, gateway-down, or all
-    #[arg(long, value_name = "NAME,...", required_unless_present = "load")]
+    /// What the switch is to do: port, l2-1k, l2-100k, l3, lb, gateway, gateway-down, or all of these; or a ClassBench
+    /// rule set: acl1 to acl5, fw1 to fw5, ipc1 or ipc2 with -1k, -10k or -100k, as in acl1-10k
+    #[arg(long, value_name = "NAME,...", required_unless_present_any = ["load", "flows_file"])]
     pipeline: Option<Workloads>,
-    /// Numbers of active flows, 1 to 16777216
+    /// Take the entries from this file: flows, groups and meters, one a line, as 'urtica flows add' takes them; group and
+    /// meter lines begin with group_id= and meter=
+    #[arg(long, value_name = "FILE", requires = "pcap")]
+    flows_file: Option<PathBuf>,
+    /// Replay the Ethernet frames in this pcap or pcapng file, all into port 1
+    #[arg(long, value_name = "FILE", requires = "flows_file")]
+    pcap: Option<PathBuf>,
+    /// Numbers of active flows, 1 to 16777216; of a rule set, the length of the trace
     #[arg(long, value_name = "N,...", default_value = "1,1000,100000")]
     flows: FlowCounts,
+    /// How often each flow's packet comes
+    #[arg(long, value_enum, value_name = "TRACE", default_value = "uniform")]
+    trace: Trace,
     /// How packets are forwarded; several are interleaved
     #[arg(
         long,
         value_enum,
         value_name = "FORM,...",
         value_delimiter = ',',
-        default_value = "compiled,limit"
+        default_value = "switch,limit"
     )]
     form: Vec<Form>,
+    /// How entries come into the switch before it is measured
+    #[arg(long, value_enum, value_name = "HOW", default_value = "one-by-one")]
+    loading: Loading,
+    /// Check what becomes of every packet, and not of the first 1024 only
+    #[arg(long)]
+    check_all: bool,
     /// Readings per point, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     readings: u32,
@@ -66,7 +85,7 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
     /// Measure nothing, but write the flow entries and the packets to this directory, for other switches
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["load", "json", "updates", "latency"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["load", "json", "updates", "latency", "flows_file"])]
     write: Option<PathBuf>,
 }
 
@@ -148,16 +167,28 @@ pub fn run(args: &SwitchArgs) -> Result<(), Error> {
     let plan = args.plan(core);
     for workload in args.workloads() {
         for &flows in &args.flows.0 {
-            for rate in plan.measure(workload, flows)? {
-                output.tell(&rate)?;
-            }
+            let case = Case::of(workload, flows, args.trace)?;
+            tell_rates(&plan, &case, &mut output)?;
         }
+    }
+    if let (Some(flows_file), Some(pcap)) = (&args.flows_file, &args.pcap) {
+        tell_rates(&plan, &Case::read(flows_file, pcap)?, &mut output)?;
     }
     if let Some(entries) = args.load {
         let seconds = load::measure(core, entries, args.readings)?;
         output.tell(&Load::new(Setting::now("load", core), entries, seconds))?;
     }
     Ok(())
+}
+
+fn tell_rates(plan: &Plan, case: &Case, output: &mut Output) -> Result<(), Error> {
+    let rates = plan.measure(case)?;
+    rates.iter().try_for_each(|rate| output.tell(rate))
+}
+
+/// What cannot be measured, and why.
+fn failed(reason: impl std::fmt::Display) -> Error {
+    Error::invalid(format!("it cannot be measured: {reason}"))
 }
 
 impl SwitchArgs {
@@ -187,6 +218,8 @@ impl SwitchArgs {
         Plan {
             core,
             forms: self.form.clone(),
+            loading: self.loading,
+            checks_all: self.check_all,
             readings: self.readings,
             reading_length: self.seconds.0,
             latency: self.latency,
@@ -205,8 +238,11 @@ fn write_files(args: &SwitchArgs, directory: &Path) -> Result<(), Error> {
         let path = directory.join(format!("{workload}.flows"));
         write_file(&path, |out| workload::write_flows(workload, out))?;
         for &flows in &args.flows.0 {
-            let path = directory.join(format!("{workload}-{flows}.pcap"));
-            write_file(&path, |out| workload::write_pcap(workload, flows, out))?;
+            let trace = args.trace;
+            let path = directory.join(format!("{workload}-{flows}{}.pcap", trace.suffix()));
+            write_file(&path, |out| {
+                workload::write_pcap(workload, flows, trace, out)
+            })?;
         }
     }
     Ok(())

@@ -57,7 +57,7 @@ pub enum ReadError {
 }
 
 /// The packets of a file, from the first on.
-pub(super) struct Packets<'a> {
+pub struct Packets<'a> {
     form: Form,
     rest: &'a [u8],
     all: usize,
@@ -70,7 +70,7 @@ enum Form {
 }
 
 /// A packet's link type, and its captured bytes.
-pub(super) struct Packet<'a> {
+pub struct Packet<'a> {
     pub link: DataLink,
     pub data: std::borrow::Cow<'a, [u8]>,
 }

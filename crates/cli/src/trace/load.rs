@@ -147,7 +147,8 @@ impl Loader {
         Ok(())
     }
 
-    fn read_line(&mut self, line: &str) -> Result<(), ParseError> {
+    /// Takes over what a line of such a file has.
+    pub fn read_line(&mut self, line: &str) -> Result<(), ParseError> {
         if line.starts_with("group_id=") {
             self.groups
                 .push(GroupMod::parse(GroupModCommand::Add, line)?);
@@ -165,10 +166,14 @@ impl Loader {
     pub fn finish(self, in_port: Option<PortNo>) -> Result<Pipeline, LoadError> {
         let mut pipeline = Pipeline::new(PipelineConfig::default());
         for port_no in self.mentioned_ports().into_iter().chain(in_port) {
-            if !port_no.is_reserved() {
-                pipeline.set_port(port(port_no));
-            }
+            pipeline.set_port(port(port_no));
         }
+        self.add_to(&mut pipeline)?;
+        Ok(pipeline)
+    }
+
+    /// Adds all of it to a pipeline which has the ports that are only spoken of.
+    pub fn add_to(self, pipeline: &mut Pipeline) -> Result<(), LoadError> {
         self.ports
             .into_iter()
             .for_each(|port| pipeline.set_port(port));
@@ -178,7 +183,7 @@ impl Loader {
             let added = pipeline.meter_mod(meter, Duration::ZERO, &mut gone);
             added.map_err(|code| refused(meter, code))?;
         }
-        add_groups(&mut pipeline, self.groups)?;
+        add_groups(pipeline, self.groups)?;
         for flow in &self.flows {
             let added = match self.is_of10 {
                 true => pipeline.flow_mod_of10(flow, Duration::ZERO, &mut gone),
@@ -186,10 +191,24 @@ impl Loader {
             };
             added.map_err(|code| refused(flow, code))?;
         }
-        Ok(pipeline)
+        Ok(())
     }
 
-    fn mentioned_ports(&self) -> Vec<PortNo> {
+    /// The same as messages that add it to a switch over OpenFlow: meters, groups and flow entries.
+    pub fn messages(&self) -> impl Iterator<Item = Message<'static>> {
+        let meters = self.meters.iter().cloned().map(Message::MeterMod);
+        let groups = self.groups.iter().cloned().map(Message::GroupMod);
+        let flows = self.flows.iter().cloned().map(Message::FlowMod);
+        meters.chain(groups).chain(flows)
+    }
+
+    /// How many flow entries there are.
+    pub fn flow_count(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// The ports that entries and groups send by, and none that is reserved.
+    pub fn mentioned_ports(&self) -> Vec<PortNo> {
         let instructions = self.flows.iter().flat_map(|flow| flow.instructions.iter());
         let lists = instructions.filter_map(|instruction| match instruction {
             Instruction::ApplyActions(actions) | Instruction::WriteActions(actions) => {
@@ -199,7 +218,8 @@ impl Loader {
         });
         let buckets = self.groups.iter().flat_map(|group| group.buckets.iter());
         let lists = lists.chain(buckets.map(|bucket: Bucket| bucket.actions));
-        lists.flat_map(|actions| outputs(&actions)).collect()
+        let ports = lists.flat_map(|actions| outputs(&actions));
+        ports.filter(|port_no| !port_no.is_reserved()).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Stands for ovs-bench's programs `run` and `limit`: tells records of their shape at once, and measures nothing."""
+"""Stands for ovs-bench's programs `run` and `limit`, and for its modules `bench` and `pipelines`: tells records of their
+shape at once, and measures nothing."""
 
 import argparse
 import json
@@ -11,26 +12,54 @@ def tell(kind, **record):
     print(json.dumps({"kind": kind, "switch": "Stand-in", **record}))
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--pipeline")
-parser.add_argument("--flows", type=int)
-parser.add_argument("--updates", type=int)
-parser.add_argument("--load", type=int)
-parser.add_argument("--latency", action="store_true")
-parser.add_argument("--readings", type=int)
-parser.add_argument("--core", type=int)
-parser.add_argument("--json")
-args = parser.parse_args()
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pipeline")
+    parser.add_argument("--flows", type=int)
+    parser.add_argument("--updates", type=int)
+    parser.add_argument("--load", type=int)
+    parser.add_argument("--latency", action="store_true")
+    parser.add_argument("--readings", type=int)
+    parser.add_argument("--core", type=int)
+    parser.add_argument("--json")
+    return parser.parse_args()
 
-point = {"pipeline": args.pipeline, "flows": args.flows, "mpps": 1.0, "settled": args.flows != 1}
-if Path(sys.argv[0]).name == "limit":
-    tell("limit", mode="io", **point)
-    tell("limit", mode="macswap", **point)
-elif args.load:
-    tell("load", entries=args.load, openflow_s=1.0)
-else:
+
+def flows_file(pipeline):
+    """Of ovs-bench's own pipelines."""
+    return None
+
+
+def run():
+    args = arguments()
+    point = {"pipeline": args.pipeline, "flows": args.flows, "mpps": 1.0, "settled": args.flows != 1}
+    if Path(sys.argv[0]).name == "limit":
+        tell("limit", mode="io", **{**point, "mpps": 50.0})
+        tell("limit", mode="macswap", **point)
+    elif args.load:
+        tell("load", entries=args.load, openflow_s=1.0)
+    else:
+        tell_rates(args, point)
+
+
+def tell_rates(args, point):
     # A histogram ends, and tells nothing beyond.
     bursts = {"burst_cycles_p50": 10_000, "burst_cycles_p99": None} if args.latency else {}
-    tell("rate", updates_per_s=0, **point, **bursts)
+    tell("rate", updates_per_s=0, **point, **bursts, entries=entries(args.pipeline))
     if args.updates:
         tell("rate", updates_per_s=13_000, updates_per_s_asked=args.updates, **point)
+
+
+def entries(pipeline):
+    """How many lines the flow entries have that another program has put in the place of a pipeline's."""
+    bench = sys.modules.get("bench")
+    path = bench and bench.flows_file(pipeline)
+    return path and len(Path(path).read_text().splitlines())
+
+
+def main(body):
+    body()
+
+
+if __name__ == "__main__":
+    main(run)

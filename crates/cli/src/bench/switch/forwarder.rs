@@ -3,20 +3,31 @@
 //! A form has two sides, which may live on two threads: the [`Forwarder`] on the measured core, and, where its flow
 //! entries can be changed, the [`Control`] that does so. How they share a pipeline is theirs to know.
 
-mod compiled;
+mod bare;
 mod limit;
+mod pipeline;
 mod plain;
+mod rings;
+mod shared;
+mod whole;
 
+use super::case::Case;
 use super::replay::Replay;
-use super::workload::{IN_PORT, OUT_PORT, Workload};
 use clap::ValueEnum;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use urtica_bench::Error;
-use urtica_pipeline::{Backend, Pipeline, PipelineConfig};
-use urtica_wire::{ErrorCode, FlowMod, FlowModCommand, MacAddr, Port, PortNo};
+use urtica_pipeline::Backend;
+use urtica_wire::{ErrorCode, FlowMod, PortNo};
 
 /// The port by which probes leave every other time.
 pub const PROBE_PORT: u32 = 3;
+
+/// When entries are loaded and what is done about them in quiet times is done, by the switch's clock.
+pub const SETTLED_AT: Duration = Duration::from_secs(3);
+
+/// How often a switch is told the time.
+const TICK: Duration = Duration::from_millis(100);
 
 /// The side that forwards.
 pub trait Forwarder: Send {
@@ -37,24 +48,37 @@ pub trait Control {
     /// # Errors
     /// The specification's error where it is refused.
     fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, now: Duration) -> Result<(), ErrorCode>;
+
+    /// How many packets the flow entries have matched, by cookie.
+    fn matched(&self) -> BTreeMap<u64, u64>;
 }
 
-/// How many frames of a burst were sent.
+/// What became of the frames of a burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// By [`OUT_PORT`].
+    /// Sent by any port but [`PROBE_PORT`].
     pub out: u32,
-    /// By [`PROBE_PORT`].
+    /// Sent by that one.
     pub probe: u32,
+    /// Of those taken in, how many the compiled form left to the plain one.
+    pub plain: u32,
 }
 
 impl Sent {
+    /// What was sent since `before` was read; counters go round.
+    fn since(self, before: Self) -> Self {
+        Self {
+            out: self.out.wrapping_sub(before.out),
+            probe: self.probe.wrapping_sub(before.probe),
+            plain: self.plain.wrapping_sub(before.plain),
+        }
+    }
+
     /// One more, by this port.
     fn count(&mut self, port: PortNo) {
         match port.0 {
-            OUT_PORT => self.out += 1,
             PROBE_PORT => self.probe += 1,
-            _ => {}
+            _ => self.out += 1,
         }
     }
 }
@@ -62,37 +86,66 @@ impl Sent {
 /// How packets are forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// The compiled pipeline, as machine code
-    Compiled,
-    /// The compiled pipeline's templates, gone through step by step
-    Interpreted,
-    /// Table by table and action by action, as the pipeline's reference model does
-    Plain,
-    /// No pipeline: received the same way, Ethernet addresses swapped, sent
+    /// The whole switch: frames from the receive ring of one port to the send rings of others, by way of the tables
+    Switch,
+    /// The same ports and no switch: each frame from one ring to the other
     Limit,
+    /// The compiled pipeline alone, as machine code: no ports, frames counted and not sent
+    #[value(alias = "compiled")]
+    Pipeline,
+    /// The same with the compiled pipeline's templates gone through step by step
+    Interpreted,
+    /// Table by table and action by action, as the pipeline's reference model does: no ports
+    Plain,
+    /// No pipeline and no ports: received as the pipeline alone does, Ethernet addresses swapped, counted
+    Bare,
 }
 
 impl Form {
     /// The name that it has on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Compiled => "compiled",
+            Self::Switch => "switch",
+            Self::Limit => "limit",
+            Self::Pipeline => "pipeline",
             Self::Interpreted => "interpreted",
             Self::Plain => "plain",
-            Self::Limit => "limit",
+            Self::Bare => "bare",
         }
     }
 
-    /// Both sides, with a workload's entries loaded; no control where there is nothing to change.
+    /// Both sides, with a case's entries loaded; no control where there is nothing to change.
     ///
     /// # Errors
-    /// A sentence where the pipeline does not take an entry.
-    pub fn open(self, workload: Workload) -> Result<Sides, Error> {
+    /// A sentence where an entry is refused, or the system has no memory.
+    pub fn open(self, case: &Case, loading: Loading) -> Result<Sides, Error> {
         match self {
-            Self::Compiled => compiled::open(pipeline_of(workload)?, Backend::MachineCode),
-            Self::Interpreted => compiled::open(pipeline_of(workload)?, Backend::Interpreter),
-            Self::Plain => Ok(plain::open(pipeline_of(workload)?)),
-            Self::Limit => Ok(limit::open()),
+            Self::Switch => whole::open(case, loading),
+            Self::Limit => limit::open(case),
+            Self::Pipeline => pipeline::open(case, loading, Backend::MachineCode),
+            Self::Interpreted => pipeline::open(case, loading, Backend::Interpreter),
+            Self::Plain => plain::open(case),
+            Self::Bare => bare::open(case),
+        }
+    }
+}
+
+/// How entries come into a switch before it is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Loading {
+    /// Each by a flow mod of its own, which is in effect before the next comes: as controllers do
+    #[default]
+    OneByOne,
+    /// All before the tables are compiled for the first time
+    Together,
+}
+
+impl Loading {
+    /// The name that it has on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OneByOne => "one-by-one",
+            Self::Together => "together",
         }
     }
 }
@@ -105,50 +158,48 @@ pub struct Sides {
     pub control: Option<Box<dyn Control>>,
 }
 
-/// A pipeline with a workload's entries, and the ports of all workloads.
-fn pipeline_of(workload: Workload) -> Result<Pipeline, Error> {
-    let mut pipeline = Pipeline::new(PipelineConfig::default());
-    for number in [IN_PORT, OUT_PORT, PROBE_PORT] {
-        let hw_addr = MacAddr::from_u64(0x0200_0000_ff00 | u64::from(number));
-        let name = format!("port{number}");
-        pipeline.set_port(Port::new(PortNo(number), hw_addr, &name));
-    }
-    for entry in workload.entries() {
-        let refused = |reason: String| {
-            Error::invalid(format!("the pipeline does not take '{entry}': {reason}"))
-        };
-        let flow_mod = FlowMod::parse(FlowModCommand::Add, &entry)
-            .map_err(|error| refused(error.to_string()))?;
-        pipeline
-            .flow_mod(&flow_mod, Duration::ZERO, &mut Vec::new())
-            .map_err(|error| refused(error.to_string()))?;
-    }
-    Ok(pipeline)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::replay::Cells;
-    use super::super::workload::{PROBE_ROUTE, route_entry};
+    use super::super::workload::{OUT_PORT, PROBE_ROUTE, Trace, Workload, route_entry};
     use super::*;
-    use std::sync::Arc;
+    use urtica_wire::FlowModCommand;
 
     #[test]
     fn probes_leave_by_the_port_of_their_route() {
         for workload in Workload::ALL {
-            let (Some(table), Some(probe)) = (workload.route_table(), workload.probe()) else {
+            let case = Case::of(workload, 10, Trace::Uniform).unwrap();
+            let (Some(table), Some(probe)) = (case.route_table, case.probe) else {
                 continue;
             };
-            let cells = Arc::new(Cells::new(&workload.population(10)).unwrap());
-            let sides = Form::Plain.open(workload).unwrap();
-            let (mut forwarder, mut control) = (sides.forwarder, sides.control.unwrap());
-            for (out_port, expected) in [(OUT_PORT, (32, 0)), (PROBE_PORT, (31, 1))] {
-                let entry = route_entry(PROBE_ROUTE, table, out_port);
-                let flow_mod = FlowMod::parse(FlowModCommand::Add, &entry).unwrap();
-                control.flow_mod(&flow_mod, Duration::ZERO).unwrap();
-                let mut replay = Replay::with_probe(&cells, &probe);
-                let sent = forwarder.forward(&mut replay, Duration::ZERO);
-                assert_eq!((sent.out, sent.probe), expected, "{workload}");
+            for form in [Form::Plain, Form::Switch] {
+                let sides = form.open(&case, Loading::default()).unwrap();
+                let (mut forwarder, mut control) = (sides.forwarder, sides.control.unwrap());
+                for (out_port, expected) in [(OUT_PORT, (32, 0)), (PROBE_PORT, (31, 1))] {
+                    let entry = route_entry(PROBE_ROUTE, table, out_port);
+                    let flow_mod = FlowMod::parse(FlowModCommand::Add, &entry).unwrap();
+                    control.flow_mod(&flow_mod, SETTLED_AT).unwrap();
+                    let mut replay = Replay::with_probe(&case.cells, &probe);
+                    let sent = forwarder.forward(&mut replay, SETTLED_AT);
+                    assert_eq!((sent.out, sent.probe), expected, "{workload}, {form:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn entries_that_come_together_and_one_by_one_are_all_there() {
+        let case = Case::of(Workload::Lb, 100, Trace::Uniform).unwrap();
+        for form in [Form::Switch, Form::Pipeline, Form::Interpreted] {
+            for loading in [Loading::OneByOne, Loading::Together] {
+                let mut sides = form.open(&case, loading).unwrap();
+                let sent = sides
+                    .forwarder
+                    .forward(&mut Replay::new(&case.cells), SETTLED_AT);
+                let expected = Sent {
+                    out: 32,
+                    ..Sent::default()
+                };
+                assert_eq!(sent, expected, "{form:?}, {loading:?}");
             }
         }
     }

@@ -4,6 +4,7 @@
 //! The flow mods are encoded beforehand. The time is from sending the first to having the reply to a barrier after the
 //! last: reading, decoding, checking and adding.
 
+use super::failed;
 use super::measured_core::MeasuredCore;
 use super::workload::{OUT_PORT, l2_entries};
 use crate::flows::client::{Client, ClientError};
@@ -121,8 +122,4 @@ fn delete_entries(client: &mut Client) -> Result<(), ClientError> {
         ..FlowMod::default()
     }))?;
     client.barrier().map(|_| ())
-}
-
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::invalid(format!("the loading cannot be measured: {error}"))
 }

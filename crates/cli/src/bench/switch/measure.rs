@@ -21,8 +21,10 @@ const LEAD_IN: Duration = Duration::from_millis(50);
 pub struct Reading {
     /// Packets taken in.
     pub packets: u64,
-    /// Those of them that left by the port where all are to leave.
+    /// Packets sent.
     pub sent: u64,
+    /// Those taken in that the compiled form left to the plain one.
+    pub plain: u64,
     /// How long it took.
     pub elapsed: Duration,
     /// What the cycle counter counted meanwhile, where there is one.
@@ -66,7 +68,8 @@ impl Loop<'_> {
             let now = self.epoch.elapsed();
             for _ in 0..BURSTS_PER_LOOK {
                 let sent = self.forwarder.forward(self.replay, now);
-                reading.sent += u64::from(sent.out);
+                reading.sent += u64::from(sent.out) + u64::from(sent.probe);
+                reading.plain += u64::from(sent.plain);
             }
             reading.packets += BURSTS_PER_LOOK * BURST as u64;
             reading.elapsed = start.elapsed();
@@ -135,8 +138,9 @@ mod tests {
             replay.receive(|_| {});
             self.bursts += 1;
             Sent {
-                out: 31,
+                out: 30,
                 probe: u32::from(self.bursts.is_multiple_of(4)),
+                plain: 2,
             }
         }
 
@@ -159,7 +163,8 @@ mod tests {
     #[test]
     fn a_run_counts_every_burst() {
         let (reading, bursts) = with_loop(|measured| measured.run(Duration::from_millis(2)));
-        assert_eq!((reading.packets, reading.sent), (bursts * 32, bursts * 31));
+        assert_eq!((reading.packets, reading.plain), (bursts * 32, bursts * 2));
+        assert_eq!(reading.sent, bursts * 30 + bursts / 4);
         assert!(reading.elapsed >= Duration::from_millis(2));
         assert_eq!(reading.cycles.is_some(), cfg!(target_arch = "x86_64"));
     }
@@ -184,6 +189,7 @@ mod tests {
         let reading = Reading {
             packets: 3_000_000,
             sent: 3_000_000,
+            plain: 0,
             elapsed: Duration::from_millis(1500),
             cycles: Some(600_000_000),
         };

@@ -1,15 +1,16 @@
-//! One point: a workload with a number of flows, forwarded by each form in turn.
+//! One point: a case, forwarded by each form in turn.
 
-use super::forwarder::{Form, Sides};
+use super::case::Case;
+use super::forwarder::{Form, Loading, SETTLED_AT, Sides};
 use super::measure::{Loop, Reading};
 use super::measured_core::MeasuredCore;
-use super::replay::{Cells, Replay};
+use super::replay::Replay;
 use super::report::{BurstCycles, Effects, Figures, Rate, Setting, UpdateFigures};
 use super::sample::Sample;
 use super::updates::{Exchange, Probes, Updates};
-use super::workload::Workload;
+use super::workload::Trace;
 use hdrhistogram::Histogram;
-use std::sync::Arc;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use urtica_bench::Error;
 use urtica_bench::analysis::Spread;
@@ -22,6 +23,9 @@ const RAMP: Duration = Duration::from_millis(200);
 pub struct Plan {
     pub core: MeasuredCore,
     pub forms: Vec<Form>,
+    pub loading: Loading,
+    /// Whether all frames are checked, and not the first only.
+    pub checks_all: bool,
     pub readings: u32,
     pub reading_length: Duration,
     /// Whether bursts are timed.
@@ -35,12 +39,9 @@ impl Plan {
     ///
     /// # Errors
     /// A sentence where something cannot be measured, or where packets were not forwarded that should have been.
-    pub fn measure(&self, workload: Workload, flows: u32) -> Result<Vec<Rate>, Error> {
-        let cells = Cells::new(&workload.population(flows))
-            .map_err(Error::system(format!("have the memory for {flows} frames")))?;
-        let cells = Arc::new(cells);
-        let sample = Arc::new(Sample::of(workload, &cells)?);
-        let open = |&form| Contestant::open(self, workload, flows, form, &cells, &sample);
+    pub fn measure(&self, case: &Case) -> Result<Vec<Rate>, Error> {
+        let sample = Rc::new(Sample::of(case, self.checks_all)?);
+        let open = |&form| Contestant::open(self, case, form, &sample);
         let mut contestants = self.forms.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         for contestant in &mut contestants {
             contestant.read()?;
@@ -68,12 +69,12 @@ impl Plan {
 /// A form at a point.
 struct Contestant<'a> {
     plan: &'a Plan,
-    workload: Workload,
-    flows: u32,
+    case: &'a Case,
     form: Form,
     sides: Sides,
-    cells: Arc<Cells>,
-    sample: Arc<Sample>,
+    /// How long it took to open them: entries loaded, and the quiet time after that.
+    open_s: f64,
+    sample: Rc<Sample>,
     replay: Replay,
     epoch: Instant,
     updates: Option<Updates>,
@@ -86,39 +87,35 @@ struct Contestant<'a> {
 impl<'a> Contestant<'a> {
     fn open(
         plan: &'a Plan,
-        workload: Workload,
-        flows: u32,
+        case: &'a Case,
         form: Form,
-        cells: &Arc<Cells>,
-        sample: &Arc<Sample>,
+        sample: &Rc<Sample>,
     ) -> Result<Self, Error> {
-        let mut sides = form.open(workload)?;
-        sample.check(form, &mut *sides.forwarder)?;
-        let updates = match (
-            plan.updates_per_second,
-            workload.route_table(),
-            &sides.control,
-        ) {
+        let start = Instant::now();
+        let mut sides = form.open(case, plan.loading)?;
+        let open_s = start.elapsed().as_secs_f64();
+        sample.check(form, &mut sides, SETTLED_AT)?;
+        let updates = match (plan.updates_per_second, case.route_table, &sides.control) {
             (Some(rate), Some(table), Some(_)) => Some(Updates::new(table, rate)?),
             _ => None,
         };
+        let now = Instant::now();
         Ok(Self {
             plan,
-            workload,
-            flows,
+            case,
             form,
             sides,
-            cells: Arc::clone(cells),
-            sample: Arc::clone(sample),
-            replay: Replay::new(cells),
-            epoch: Instant::now(),
+            open_s,
+            sample: Rc::clone(sample),
+            replay: Replay::new(&case.cells),
+            epoch: now.checked_sub(SETTLED_AT).unwrap_or(now),
             updates,
             quiet: Vec::new(),
             updated: Vec::new(),
         })
     }
 
-    /// Takes a reading without updates. All packets must have been sent.
+    /// Takes a reading without updates. All packets must have been sent that are to be.
     fn read(&mut self) -> Result<Reading, Error> {
         let length = self.plan.reading_length;
         let mut measured = Loop {
@@ -127,13 +124,13 @@ impl<'a> Contestant<'a> {
             epoch: self.epoch,
         };
         let (reading, ()) = self.plan.core.run(|| measured.read(length), || ())?;
-        if reading.sent != reading.packets {
+        if self.case.is_forwarded_whole() && reading.sent != reading.packets {
             return Err(Error::invalid(format!(
-                "{} of {} packets of {} left by the out port in the form {}; expected all: the form is wrong, and its \
-                 figures mean nothing",
+                "{} of {} packets of {} were sent in the form {}; expected all: the form is wrong, and its figures mean \
+                 nothing",
                 reading.sent,
                 reading.packets,
-                self.workload,
+                self.case.name,
                 self.form.name()
             )));
         }
@@ -172,9 +169,10 @@ impl<'a> Contestant<'a> {
             true => Some(self.time_bursts()?),
             false => None,
         };
-        // After millions of packets all is as it was, unless routes have been changed.
-        if self.updates.is_none() {
-            self.sample.check(self.form, &mut *self.sides.forwarder)?;
+        // After millions of packets all is as it was, unless routes have been changed, or a file's entries have expired.
+        if self.updates.is_none() && self.case.is_forwarded_whole() {
+            let now = self.epoch.elapsed();
+            self.sample.check(self.form, &mut self.sides, now)?;
         }
         let quiet = self.record(figures(&self.quiet), bursts, None);
         let Some(effects) = self.time_effects()? else {
@@ -206,8 +204,7 @@ impl<'a> Contestant<'a> {
         let (Some(updates), Some(control)) = (&mut self.updates, &mut self.sides.control) else {
             return Ok(None);
         };
-        let (Some(table), Some(probe)) = (self.workload.route_table(), self.workload.probe())
-        else {
+        let (Some(table), Some(probe)) = (self.case.route_table, self.case.probe) else {
             return Ok(None);
         };
         let (exchange, epoch) = (Exchange::default(), self.epoch);
@@ -216,7 +213,7 @@ impl<'a> Contestant<'a> {
         probes.add_route(&mut **control, epoch)?;
         let mut measured = Loop {
             forwarder: &mut *self.sides.forwarder,
-            replay: &mut Replay::with_probe(&self.cells, &probe),
+            replay: &mut Replay::with_probe(&self.case.cells, &probe),
             epoch,
         };
         let watch = || {
@@ -253,12 +250,16 @@ impl<'a> Contestant<'a> {
         bursts: Option<BurstCycles>,
         updates: Option<UpdateFigures>,
     ) -> Rate {
+        let has_entries = self.sides.control.is_some();
         Rate {
             setting: Setting::now("rate", self.plan.core),
-            pipeline: self.workload.name(),
-            flows: self.flows,
+            pipeline: self.case.name.clone(),
+            flows: self.case.flows,
+            trace: self.case.trace.map(Trace::name),
             form: self.form.name(),
-            entries: self.workload.entries().len(),
+            entries: self.case.entries.flow_count(),
+            loading: has_entries.then(|| self.plan.loading.name()),
+            open_s: has_entries.then_some(self.open_s),
             seconds: self.plan.reading_length.as_secs_f64(),
             figures,
             bursts,
@@ -281,16 +282,21 @@ fn figures(readings: &[Reading]) -> Figures {
     let mpps = readings.iter().map(Reading::mpps).collect();
     let cycles = readings.iter().map(Reading::cycles_per_packet).collect();
     let sent: u64 = readings.iter().map(|reading| reading.sent).sum();
+    let plain: u64 = readings.iter().map(|reading| reading.plain).sum();
     let packets: u64 = readings.iter().map(|reading| reading.packets).sum();
-    Figures::new(mpps, cycles, sent as f64 / packets as f64)
+    let share = |count| count as f64 / packets as f64;
+    Figures::new(mpps, cycles, share(sent), share(plain))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::forwarder::{Control, Departure, Forwarder, Sent};
     use super::super::replay::BURST;
+    use super::super::workload::Workload;
     use super::*;
     use rustix::thread::{CpuSet, sched_getaffinity};
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::Relaxed;
     use urtica_wire::{ErrorCode, FlowMod, FlowModCommand};
@@ -309,6 +315,7 @@ mod tests {
             Sent {
                 out: BURST as u32 - probe - self.lost,
                 probe,
+                plain: 0,
             }
         }
 
@@ -324,6 +331,10 @@ mod tests {
             }
             Ok(())
         }
+
+        fn matched(&self) -> BTreeMap<u64, u64> {
+            BTreeMap::new()
+        }
     }
 
     /// What is reported of a fake on the last core there is.
@@ -332,16 +343,17 @@ mod tests {
         let last = (0..CpuSet::MAX_CPU).rfind(|&core| cores.is_set(core));
         let plan = Plan {
             core: MeasuredCore::take(last.unwrap())?,
-            forms: vec![Form::Limit],
+            forms: vec![Form::Bare],
+            loading: Loading::default(),
+            checks_all: false,
             readings: 2,
             reading_length: Duration::from_millis(20),
             latency: false,
             updates_per_second: Some(1000),
         };
-        let cells = Arc::new(Cells::new(&Workload::L3.population(1)).unwrap());
-        let sample = Arc::new(Sample::of(Workload::L3, &cells)?);
-        let mut contestant =
-            Contestant::open(&plan, Workload::L3, 1, Form::Limit, &cells, &sample)?;
+        let case = Case::of(Workload::L3, 1, Trace::Uniform)?;
+        let sample = Rc::new(Sample::of(&case, false)?);
+        let mut contestant = Contestant::open(&plan, &case, Form::Bare, &sample)?;
         contestant.updates = Some(Updates::new(0, 1000)?);
         contestant.sides = Sides {
             forwarder: Box::new(fake.clone()),
@@ -379,7 +391,7 @@ mod tests {
         };
         let error = measure(lossy).unwrap_err().to_string();
         assert!(
-            error.contains("left by the out port in the form limit; expected all"),
+            error.contains("were sent in the form bare; expected all"),
             "{error}"
         );
     }

@@ -1,13 +1,13 @@
 //! Packets that come in from memory, as fast as they are asked for.
 //!
-//! **What.** Every frame lies in a cell of 64 bytes, one cell after the other, and they are handed out in order for
-//! ever. That is what a port's receive ring looks like to a switch, without device, driver and kernel.
+//! **What.** Every frame lies in a cell, 64 bytes long where that is enough for all frames, one cell after the other, and
+//! they are handed out in order for ever.
 //!
-//! **Cost.** Reading one cell; whoever receives copies it. Cells are read in order, so the processor fetches them ahead
-//! of time even where a million of them (64 MB) do not fit its caches. They lie in huge pages where the system grants
-//! them.
+//! **Cost.** Reading one cell and its length; whoever receives copies it. Cells are read in order, so the processor fetches
+//! them ahead of time even where a million of them (64 MB) do not fit its caches. They lie in huge pages where the system
+//! grants them.
 
-use super::workload::{FRAME_SIZE, Frame};
+use super::workload::Frame;
 use memmap2::{Advice, MmapMut};
 use std::io;
 use std::sync::Arc;
@@ -15,34 +15,84 @@ use std::sync::Arc;
 /// How many frames are taken in at once.
 pub const BURST: usize = 32;
 
-/// How many bytes apart frames lie.
-const CELL_SIZE: usize = 64;
+/// The cells' lengths are multiples of this.
+pub const CELL_SIZE: usize = 64;
 
-/// A frame and what fills its cell up.
-pub type Cell = [u8; CELL_SIZE];
+/// A frame that is handed out.
+#[derive(Clone, Copy)]
+pub struct Replayed<'a> {
+    cell: &'a [u8],
+    length: usize,
+}
+
+impl<'a> Replayed<'a> {
+    /// The frame.
+    #[inline]
+    pub fn bytes(self) -> &'a [u8] {
+        &self.cell[..self.length]
+    }
+
+    /// The frame, where it has just so many bytes: so that the compiler knows how many.
+    #[inline]
+    pub fn of_length<const N: usize>(self) -> Option<&'a [u8; N]> {
+        match self.length == N {
+            true => self.cell.first_chunk(),
+            false => None,
+        }
+    }
+
+    /// Copies the frame to the front of a buffer that has room for its cell, and perhaps what follows it there. Returns its
+    /// length.
+    #[inline]
+    pub fn copy_to(self, buffer: &mut [u8]) -> usize {
+        match self.cell.first_chunk::<CELL_SIZE>() {
+            // Most frames are short, and a copy of a known length takes two instructions.
+            Some(cell) if self.length <= CELL_SIZE => buffer[..CELL_SIZE].copy_from_slice(cell),
+            _ => buffer[..self.length].copy_from_slice(self.bytes()),
+        }
+        self.length
+    }
+}
 
 /// The frames of all active flows.
 pub struct Cells {
     memory: MmapMut,
-    count: usize,
+    /// How many bytes apart frames lie.
+    cell_size: usize,
+    lengths: Vec<u16>,
 }
 
 impl Cells {
-    /// Lays out frames, of which there is at least one.
+    /// Lays out frames, of which there is at least one, of at most 65,535 bytes each.
     ///
     /// # Errors
     /// What the system says where there is no memory for them.
-    pub fn new(frames: &[Frame]) -> io::Result<Self> {
-        let mut memory = MmapMut::map_anon(frames.len() * CELL_SIZE)?;
+    pub fn new(frames: &[impl AsRef<[u8]>]) -> io::Result<Self> {
+        let length = |frame: &dyn AsRef<[u8]>| frame.as_ref().len();
+        let longest = frames.iter().map(|frame| length(frame)).max().unwrap_or(0);
+        let cell_size = longest.max(1).next_multiple_of(CELL_SIZE);
+        let mut memory = MmapMut::map_anon(frames.len() * cell_size)?;
         // A hint; where it is refused, small pages cost misses of the address cache and nothing else.
         let _ = memory.advise(Advice::HugePage);
-        for (cell, frame) in memory.chunks_exact_mut(CELL_SIZE).zip(frames) {
-            cell[..FRAME_SIZE].copy_from_slice(frame);
+        for (cell, frame) in memory.chunks_exact_mut(cell_size).zip(frames) {
+            let frame = frame.as_ref();
+            cell[..frame.len()].copy_from_slice(frame);
         }
         Ok(Self {
             memory,
-            count: frames.len(),
+            cell_size,
+            lengths: frames.iter().map(|frame| length(frame) as u16).collect(),
         })
+    }
+
+    /// How many frames there are.
+    pub fn count(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// How long a buffer is that has room for any of them.
+    pub fn cell_size(&self) -> usize {
+        self.cell_size
     }
 }
 
@@ -51,7 +101,7 @@ pub struct Replay {
     cells: Arc<Cells>,
     next: usize,
     /// A frame that takes the last place of each burst.
-    probe: Option<Cell>,
+    probe: Option<Frame>,
 }
 
 impl Replay {
@@ -66,42 +116,51 @@ impl Replay {
 
     /// The same with this frame in the last place of each burst.
     pub fn with_probe(cells: &Arc<Cells>, probe: &Frame) -> Self {
-        let mut cell = [0; CELL_SIZE];
-        cell[..FRAME_SIZE].copy_from_slice(probe);
         Self {
-            probe: Some(cell),
+            probe: Some(*probe),
             ..Self::new(cells)
         }
     }
 
-    /// Hands out the next [`BURST`] frames; the first [`FRAME_SIZE`] bytes of each cell are the frame.
+    /// Hands out the next [`BURST`] frames.
     #[inline]
-    pub fn receive(&mut self, mut take: impl FnMut(&Cell)) {
+    pub fn receive(&mut self, mut take: impl FnMut(Replayed<'_>)) {
         let replayed = BURST - usize::from(self.probe.is_some());
-        let memory: &[u8] = &self.cells.memory;
+        let Cells {
+            memory,
+            cell_size,
+            lengths,
+        } = &*self.cells;
         for _ in 0..replayed {
-            let cell = memory[self.next * CELL_SIZE..].first_chunk();
-            take(cell.expect("the memory has whole cells"));
+            let at = self.next * cell_size;
+            take(Replayed {
+                cell: &memory[at..at + cell_size],
+                length: lengths[self.next].into(),
+            });
             self.next += 1;
-            if self.next == self.cells.count {
+            if self.next == lengths.len() {
                 self.next = 0;
             }
         }
         if let Some(probe) = &self.probe {
-            take(probe);
+            take(Replayed {
+                cell: probe,
+                length: probe.len(),
+            });
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::workload::FRAME_SIZE;
     use super::*;
     use proptest::prelude::*;
 
     fn bursts(replay: &mut Replay, count: usize) -> Vec<u8> {
         let mut firsts = Vec::new();
         for _ in 0..count {
-            replay.receive(|cell| firsts.push(cell[0]));
+            replay.receive(|frame| firsts.push(frame.bytes()[0]));
         }
         firsts
     }
@@ -123,5 +182,22 @@ mod tests {
         assert_eq!((firsts[31], firsts[63]), (9, 9));
         assert_eq!((firsts[0], firsts[30], firsts[32]), (1, 1, 2));
         assert_eq!(firsts.iter().filter(|&&first| first == 9).count(), 2);
+    }
+
+    #[test]
+    fn frames_keep_their_lengths() {
+        let frames: Vec<Vec<u8>> = [1, 60, 64, 65, 1514].map(|length| vec![7; length]).into();
+        let cells = Arc::new(Cells::new(&frames).unwrap());
+        assert_eq!((cells.count(), cells.cell_size()), (5, 1536));
+        let (mut lengths, mut copied) = (Vec::new(), Vec::new());
+        Replay::new(&cells).receive(|frame| {
+            let mut buffer = [0; 1536];
+            lengths.push(frame.bytes().len());
+            copied.push(frame.copy_to(&mut buffer));
+            assert_eq!(&buffer[..frame.bytes().len()], frame.bytes());
+            assert_eq!(frame.of_length::<60>().is_some(), frame.bytes().len() == 60);
+        });
+        assert_eq!(lengths[..5], [1, 60, 64, 65, 1514]);
+        assert_eq!(lengths, copied);
     }
 }

@@ -47,11 +47,23 @@ pub trait Record: Serialize {
 pub struct Rate {
     #[serde(flatten)]
     pub setting: Setting,
-    pub pipeline: &'static str,
+    pub pipeline: String,
+    /// How many packets are replayed.
     pub flows: u32,
+    /// How they were drawn; `None` where a file has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<&'static str>,
     pub form: &'static str,
     /// Flow entries.
     pub entries: usize,
+    /// How they were loaded, and in how many seconds; `None` where the form has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loading: Option<&'static str>,
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "some_thousandths"
+    )]
+    pub open_s: Option<f64>,
     /// Seconds of each reading.
     pub seconds: f64,
     #[serde(flatten)]
@@ -76,8 +88,10 @@ pub struct Figures {
     pub readings: Vec<f64>,
     #[serde(flatten)]
     pub cycles: Option<Cycles>,
-    /// Packets that left by the out port over packets taken in.
+    /// Packets sent over packets taken in.
     pub forwarded_share: f64,
+    /// Packets that the compiled form left to the plain one over packets taken in.
+    pub plain_share: f64,
 }
 
 /// Cycles per packet.
@@ -139,7 +153,12 @@ pub struct Load {
 
 impl Figures {
     /// Of so many million packets per second and cycles per packet, one of each per reading.
-    pub fn new(mpps: Vec<f64>, cycles_per_packet: Option<Vec<f64>>, forwarded_share: f64) -> Self {
+    pub fn new(
+        mpps: Vec<f64>,
+        cycles_per_packet: Option<Vec<f64>>,
+        forwarded_share: f64,
+        plain_share: f64,
+    ) -> Self {
         let spread = Spread::of(&mpps);
         Self {
             mpps: spread.median,
@@ -148,6 +167,7 @@ impl Figures {
             readings: mpps,
             cycles: cycles_per_packet.map(|cycles| Cycles::of(Spread::of(&cycles))),
             forwarded_share,
+            plain_share,
         }
     }
 }
@@ -191,6 +211,7 @@ impl Record for Rate {
         ("burst p99", 9),
         ("effect us p99", 13),
         ("sent %", 7),
+        ("plain %", 7),
     ];
 
     fn cells(&self) -> Vec<String> {
@@ -198,7 +219,7 @@ impl Record for Rate {
         let updates = self.updates;
         let effects = updates.and_then(|updates| updates.effects);
         vec![
-            self.pipeline.to_owned(),
+            self.pipeline.clone(),
             self.flows.to_string(),
             self.form.to_owned(),
             format!(
@@ -220,6 +241,7 @@ impl Record for Rate {
             ),
             or_dash(effects.map(|effects| format!("{:.1}", effects.time_to_effect_us_p99))),
             format!("{:.2}", figures.forwarded_share * 100.0),
+            format!("{:.2}", figures.plain_share * 100.0),
         ]
     }
 }
@@ -322,6 +344,10 @@ fn thousandths<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Er
     serializer.serialize_f64((value * 1000.0).round() / 1000.0)
 }
 
+fn some_thousandths<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    thousandths(&value.unwrap_or_default(), serializer)
+}
+
 fn all_thousandths<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
     let rounded = values.iter().map(|value| (value * 1000.0).round() / 1000.0);
     serializer.collect_seq(rounded)
@@ -345,12 +371,15 @@ mod tests {
     fn rate(cycles: Option<Vec<f64>>) -> Rate {
         Rate {
             setting: setting("rate"),
-            pipeline: "l3",
+            pipeline: "l3".into(),
             flows: 1000,
+            trace: None,
             form: "plain",
             entries: 10_000,
+            loading: None,
+            open_s: None,
             seconds: 1.0,
-            figures: Figures::new(vec![3.0, 1.0004, 2.0], cycles, 1.0),
+            figures: Figures::new(vec![3.0, 1.0004, 2.0], cycles, 1.0, 0.25),
             bursts: None,
             updates: None,
         }
@@ -369,6 +398,7 @@ mod tests {
         );
         assert_eq!(json["readings"], Value::from(vec![3.0, 1.0, 2.0]));
         assert_eq!(json["cycles_per_packet_max"], 300.0);
+        assert_eq!(json["plain_share"], 0.25);
         assert!(json.get("updates_per_s").is_none());
     }
 

@@ -1,84 +1,172 @@
-//! Whether what leaves is what should leave: ports and bytes of a sample of frames, held against the plain form's.
+//! Whether what leaves is what should leave: ports and bytes of frames, held against the plain form's.
 //!
-//! The plain form is the reference model of the pipeline's own differential tests. The bare loop has no pipeline; of its
-//! frames the Ethernet addresses are to be swapped.
+//! The plain form is the reference model of the pipeline's own differential tests. Where the entries were made of rules, a linear
+//! search over those says which of them each frame should have met, and the entries' counters say which it did. Forms
+//! without a pipeline send what comes in, the bare loop with its Ethernet addresses swapped.
 
-use super::forwarder::{Departure, Form, Forwarder};
-use super::replay::{Cells, Replay};
-use super::workload::{FRAME_SIZE, OUT_PORT, Workload};
+use super::case::Case;
+use super::forwarder::{Control, Departure, Form, Forwarder, Loading, SETTLED_AT, Sides};
+use super::replay::{BURST, Cells, Replay};
+use super::workload::{Header, OUT_PORT};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use urtica_bench::Error;
 use urtica_wire::PortNo;
 
-/// How many bursts are looked at.
+/// How many bursts are looked at, unless all frames are.
 const BURSTS: usize = 32;
 
-/// The first frames of a workload, and what should become of them.
+/// A frame that is shorter leaves a port with zeros behind it; where there are no ports, it does not.
+const SHORTEST: usize = 60;
+
+/// Frames of a case, and what should become of them.
 pub struct Sample {
-    workload: Workload,
+    name: String,
     cells: Arc<Cells>,
+    bursts: usize,
     expected: Vec<Departure>,
+    /// How many packets each entry's cookie should have met, by a linear search over the rules.
+    winners: Option<BTreeMap<u64, u64>>,
 }
 
 impl Sample {
-    /// What the plain form makes of a workload's frames.
+    /// What the plain form makes of a case's frames: of the first, or of all.
     ///
     /// # Errors
     /// A sentence where the pipeline does not take an entry.
-    pub fn of(workload: Workload, cells: &Arc<Cells>) -> Result<Self, Error> {
-        let mut reference = Form::Plain.open(workload)?;
+    pub fn of(case: &Case, checks_all: bool) -> Result<Self, Error> {
+        let bursts = match checks_all {
+            true => case.cells.count().div_ceil(BURST),
+            false => BURSTS,
+        };
+        let mut reference = Form::Plain.open(case, Loading::default())?;
         Ok(Self {
-            workload,
-            cells: Arc::clone(cells),
-            expected: departures(&mut *reference.forwarder, cells),
+            name: case.name.clone(),
+            cells: Arc::clone(&case.cells),
+            bursts,
+            expected: departures(&mut *reference.forwarder, &case.cells, bursts, SETTLED_AT),
+            winners: winners(case, bursts),
         })
     }
 
     /// Holds what a form makes of the frames against what it should.
     ///
     /// # Errors
-    /// A sentence on the first frame that leaves otherwise.
-    pub fn check(&self, form: Form, forwarder: &mut dyn Forwarder) -> Result<(), Error> {
-        let swapped;
-        let expected = if form == Form::Limit {
-            swapped = self.swapped();
-            &swapped
-        } else {
-            &self.expected
+    /// A sentence on the first frame that leaves otherwise, or on a rule that did not get its frames.
+    pub fn check(&self, form: Form, sides: &mut Sides, now: Duration) -> Result<(), Error> {
+        let before = sides.control.as_ref().map(|control| control.matched());
+        self.check_departures(form, &mut *sides.forwarder, now)?;
+        match (&self.winners, &sides.control, before) {
+            (Some(winners), Some(control), Some(before)) => {
+                self.check_winners(form, winners, &**control, &before)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_departures(
+        &self,
+        form: Form,
+        forwarder: &mut dyn Forwarder,
+        now: Duration,
+    ) -> Result<(), Error> {
+        let as_received;
+        let expected = match form {
+            Form::Bare | Form::Limit => {
+                as_received = self.as_received(form == Form::Bare);
+                &as_received
+            }
+            _ => &self.expected,
         };
-        let found = departures(forwarder, &self.cells);
+        let found = departures(forwarder, &self.cells, self.bursts, now);
         let frames = expected.len().max(found.len());
         let Some(first) = (0..frames).find(|&at| found.get(at) != expected.get(at)) else {
             return Ok(());
         };
         Err(Error::invalid(format!(
             "frame {first} of {} leaves the form {} as {}; expected {}: the form is wrong, and its figures mean nothing",
-            self.workload,
+            self.name,
             form.name(),
             told(found.get(first)),
             told(expected.get(first))
         )))
     }
 
-    fn swapped(&self) -> Vec<Departure> {
-        let (mut replay, mut swapped) = (Replay::new(&self.cells), Vec::new());
-        for _ in 0..BURSTS {
-            replay.receive(|cell| {
-                let frame = &cell[..FRAME_SIZE];
-                let frame = [&frame[6..12], &frame[..6], &frame[12..]].concat();
-                swapped.push((PortNo(OUT_PORT), frame));
-            });
+    fn check_winners(
+        &self,
+        form: Form,
+        winners: &BTreeMap<u64, u64>,
+        control: &dyn Control,
+        before: &BTreeMap<u64, u64>,
+    ) -> Result<(), Error> {
+        for (cookie, after) in control.matched() {
+            let matched = after - before.get(&cookie).unwrap_or(&0);
+            let expected = winners.get(&cookie).copied().unwrap_or(0);
+            if matched != expected {
+                return Err(Error::invalid(format!(
+                    "rule {cookie} of {} met {matched} frames in the form {}; a linear search expects {expected}: the form is \
+                     wrong, and its figures mean nothing",
+                    self.name,
+                    form.name()
+                )));
+            }
         }
-        swapped
+        Ok(())
+    }
+
+    /// The frames as they come in, perhaps with their Ethernet addresses swapped.
+    fn as_received(&self, swaps: bool) -> Vec<Departure> {
+        let mut frames = received(&self.cells, self.bursts);
+        if swaps {
+            for frame in &mut frames {
+                let (eth_dst, rest) = frame.split_at_mut(6);
+                eth_dst.swap_with_slice(&mut rest[..6]);
+            }
+        }
+        let padded = frames.into_iter().map(padded);
+        padded.map(|frame| (PortNo(OUT_PORT), frame)).collect()
     }
 }
 
-fn departures(forwarder: &mut dyn Forwarder, cells: &Arc<Cells>) -> Vec<Departure> {
+fn received(cells: &Arc<Cells>, bursts: usize) -> Vec<Vec<u8>> {
+    let (mut replay, mut frames) = (Replay::new(cells), Vec::new());
+    for _ in 0..bursts {
+        replay.receive(|frame| frames.push(frame.bytes().to_vec()));
+    }
+    frames
+}
+
+/// How many frames each rule wins.
+fn winners(case: &Case, bursts: usize) -> Option<BTreeMap<u64, u64>> {
+    let rules = case.rules.as_ref()?;
+    let mut winners = BTreeMap::new();
+    for frame in received(&case.cells, bursts) {
+        let winner = Header::of(&frame).and_then(|header| rules.find(&header));
+        if let Some(number) = winner {
+            *winners.entry(number as u64 + 1).or_default() += 1;
+        }
+    }
+    Some(winners)
+}
+
+fn departures(
+    forwarder: &mut dyn Forwarder,
+    cells: &Arc<Cells>,
+    bursts: usize,
+    now: Duration,
+) -> Vec<Departure> {
     let mut replay = Replay::new(cells);
-    let bursts = (0..BURSTS).flat_map(|_| forwarder.departures(&mut replay, Duration::ZERO));
-    bursts.collect()
+    let bursts = (0..bursts).flat_map(|_| forwarder.departures(&mut replay, now));
+    bursts
+        .map(|(port_no, frame)| (port_no, padded(frame)))
+        .collect()
+}
+
+fn padded(mut frame: Vec<u8>) -> Vec<u8> {
+    frame.resize(frame.len().max(SHORTEST), 0);
+    frame
 }
 
 fn told(departure: Option<&Departure>) -> String {
@@ -96,26 +184,37 @@ fn told(departure: Option<&Departure>) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::forwarder::Sent;
-    use super::super::replay::BURST;
+    use super::super::workload::{Trace, Workload};
     use super::*;
+    use urtica_wire::{ErrorCode, FlowMod};
+
+    fn case(name: &str, flows: u32) -> Case {
+        Case::of(name.parse().unwrap(), flows, Trace::Uniform).unwrap()
+    }
 
     #[test]
     fn every_form_sends_what_it_should() {
         for workload in Workload::ALL {
-            let cells = Arc::new(Cells::new(&workload.population(100)).unwrap());
-            let sample = Sample::of(workload, &cells).unwrap();
+            let case = Case::of(workload, 100, Trace::Uniform).unwrap();
+            let sample = Sample::of(&case, false).unwrap();
             assert_eq!(sample.expected.len(), BURSTS * BURST, "{workload}");
             let by_out_port = |departure: &Departure| departure.0 == PortNo(OUT_PORT);
             assert!(sample.expected.iter().all(by_out_port), "{workload}");
-            for form in [Form::Compiled, Form::Interpreted, Form::Limit] {
-                let mut sides = form.open(workload).unwrap();
-                let checked = sample.check(form, &mut *sides.forwarder);
+            for form in [
+                Form::Switch,
+                Form::Limit,
+                Form::Pipeline,
+                Form::Interpreted,
+                Form::Bare,
+            ] {
+                let mut sides = form.open(&case, Loading::default()).unwrap();
+                let checked = sample.check(form, &mut sides, SETTLED_AT);
                 assert!(checked.is_ok(), "{checked:?}");
             }
         }
     }
 
-    /// Sends all frames by the right port, as they came.
+    /// Sends all frames by the right port, as they came, and meets no entry.
     struct Unchanged;
 
     impl Forwarder for Unchanged {
@@ -125,21 +224,47 @@ mod tests {
 
         fn departures(&mut self, replay: &mut Replay, _now: Duration) -> Vec<Departure> {
             let mut departures = Vec::new();
-            replay.receive(|cell| departures.push((PortNo(OUT_PORT), cell[..FRAME_SIZE].to_vec())));
+            replay.receive(|frame| departures.push((PortNo(OUT_PORT), frame.bytes().to_vec())));
             departures
         }
     }
 
+    impl Control for Unchanged {
+        fn flow_mod(&mut self, _flow_mod: &FlowMod<'_>, _now: Duration) -> Result<(), ErrorCode> {
+            Ok(())
+        }
+
+        fn matched(&self) -> BTreeMap<u64, u64> {
+            (1..=1000).map(|cookie| (cookie, 0)).collect()
+        }
+    }
+
+    fn refusal(case: &Case) -> String {
+        let mut unchanged = Sides {
+            forwarder: Box::new(Unchanged),
+            control: Some(Box::new(Unchanged)),
+        };
+        let sample = Sample::of(case, false).unwrap();
+        let checked = sample.check(Form::Pipeline, &mut unchanged, SETTLED_AT);
+        checked.unwrap_err().to_string()
+    }
+
     #[test]
     fn a_router_that_rewrites_nothing_is_found_out() {
-        let cells = Arc::new(Cells::new(&Workload::Gateway.population(10)).unwrap());
-        let sample = Sample::of(Workload::Gateway, &cells).unwrap();
-        let error = sample.check(Form::Compiled, &mut Unchanged).unwrap_err();
-        let sentence = error.to_string();
+        let sentence = refusal(&case("gateway", 10));
         assert!(
-            sentence.starts_with("frame 0 of gateway leaves the form compiled as "),
+            sentence.starts_with("frame 0 of gateway leaves the form pipeline as "),
             "{sentence}"
         );
         assert!(sentence.contains(" by port 2; expected "), "{sentence}");
+    }
+
+    #[test]
+    fn a_classifier_that_finds_the_wrong_rules_is_found_out() {
+        let sentence = refusal(&case("ipc2-1k", 100));
+        assert!(
+            sentence.contains("met 0 frames in the form pipeline; a linear search expects"),
+            "{sentence}"
+        );
     }
 }

@@ -271,6 +271,7 @@ fn carry_out(control: &mut dyn Control, bytes: &[u8], now: Duration) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
     use urtica_wire::ErrorCode;
 
     /// What a forwarding side would do, all in one thread: it keeps the flow mods, and ends after so many.
@@ -291,6 +292,10 @@ mod tests {
                 drop(self.exchange.over_when_dropped());
             }
             Ok(())
+        }
+
+        fn matched(&self) -> BTreeMap<u64, u64> {
+            BTreeMap::new()
         }
     }
 

@@ -1,8 +1,9 @@
 //! The pipelines that are measured and the packets that are replayed, the same bytes on every machine.
 //!
-//! **What.** Seven workloads, each a list of flow entries and an endless stream of packets, of which N distinct ones
+//! **What.** Seven pipelines, each a list of flow entries and an endless stream of packets, of which N distinct ones
 //! are N active flows. They are those of `ovs-bench`, which measures Open vSwitch on them: byte for byte the files that
-//! its `pipelines.py` writes, so that figures of both may stand side by side.
+//! its `pipelines.py` writes, so that figures of both may stand side by side. Beside them, ClassBench's rule sets
+//! ([`classbench`]), of which a packet is one that a rule matches, each rule with equal chances.
 //!
 //! **How.** Every file is drawn from a generator of its own, seeded by [`SEED`] and the file's name, so that it does
 //! not depend on which others are made. The generator and its drawing rules are Python's ([`PythonRandom`]), because
@@ -10,16 +11,22 @@
 //!
 //! **Cost.** A million packets take half a second and 180 MB, two thirds of it to know which were drawn before.
 
+mod classbench;
 mod entries;
 mod files;
 mod packets;
 mod python_random;
 mod routes;
+mod trace;
+mod weighted;
 
+use classbench::ClassBench;
+pub use classbench::{Header, RuleSet};
 pub use entries::{l2 as l2_entries, route_entry};
 pub use files::{write_flows, write_pcap};
 pub use packets::{FRAME_SIZE, Frame};
 pub use routes::{PROBE_ROUTE, route_updates};
+pub use trace::Trace;
 
 use python_random::PythonRandom;
 use std::collections::HashSet;
@@ -55,10 +62,12 @@ pub enum Workload {
     Gateway,
     /// The same tables, from the network to users.
     GatewayDown,
+    /// Rules on addresses, ports and protocol.
+    Rules(ClassBench),
 }
 
 impl Workload {
-    /// All, in the order in which they are reported.
+    /// All pipelines, in the order in which they are reported.
     pub const ALL: [Self; 7] = [
         Self::Port,
         Self::L2Of1k,
@@ -68,19 +77,6 @@ impl Workload {
         Self::Gateway,
         Self::GatewayDown,
     ];
-
-    /// The name that it has on the command line and in file names.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Port => "port",
-            Self::L2Of1k => "l2-1k",
-            Self::L2Of100k => "l2-100k",
-            Self::L3 => "l3",
-            Self::Lb => "lb",
-            Self::Gateway => "gateway",
-            Self::GatewayDown => "gateway-down",
-        }
-    }
 
     /// Its flow entries, each in the text form of `ovs-ofctl add-flow`.
     pub fn entries(self) -> Vec<String> {
@@ -93,15 +89,20 @@ impl Workload {
             Self::L3 => entries::l3(),
             Self::Lb => entries::lb(),
             Self::Gateway | Self::GatewayDown => entries::gateway(),
+            Self::Rules(set) => RuleSet::new(set).entries(),
         }
     }
 
-    /// One frame for each of `flows` distinct flows, in the order in which they are replayed.
+    /// One frame for each of `flows` flows, in the order in which they are replayed: distinct ones, but for rule sets, of
+    /// whose rules some match a single packet.
     pub fn population(self, flows: u32) -> Vec<Frame> {
-        let mut random = PythonRandom::new(&format!("{SEED}/{}-{flows}", self.name()));
+        let mut random = PythonRandom::new(&format!("{SEED}/{self}-{flows}"));
+        let mut packets = self.packets();
+        if let Self::Rules(_) = self {
+            return (0..flows).map(|_| packets(&mut random)).collect();
+        }
         let mut frames = Vec::with_capacity(flows as usize);
         let mut seen = HashSet::with_capacity(flows as usize);
-        let mut packets = self.packets();
         while frames.len() < flows as usize {
             let frame = packets(&mut random);
             if seen.insert(frame) {
@@ -121,6 +122,18 @@ impl Workload {
             Self::Lb => Box::new(packets::lb),
             Self::Gateway => Box::new(packets::gateway()),
             Self::GatewayDown => Box::new(packets::gateway_down()),
+            Self::Rules(set) => {
+                let rules = RuleSet::new(set);
+                Box::new(move |random| packets::with_header(&rules.packet(random)))
+            }
+        }
+    }
+
+    /// The rules that its entries are made of, where they are.
+    pub fn rules(self) -> Option<RuleSet> {
+        match self {
+            Self::Rules(set) => Some(RuleSet::new(set)),
+            _ => None,
         }
     }
 
@@ -144,14 +157,28 @@ impl Workload {
 }
 
 impl fmt::Display for Workload {
+    /// The name that it has on the command line and in file names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(match self {
+            Self::Port => "port",
+            Self::L2Of1k => "l2-1k",
+            Self::L2Of100k => "l2-100k",
+            Self::L3 => "l3",
+            Self::Lb => "lb",
+            Self::Gateway => "gateway",
+            Self::GatewayDown => "gateway-down",
+            Self::Rules(set) => return set.fmt(f),
+        })
     }
 }
 
 /// A text that names no workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no pipeline '{text}'; expected all, or some of {}", Workload::ALL.map(Workload::name).join(","))]
+#[error(
+    "there is no pipeline '{text}'; expected all, or some of {pipelines}, and ClassBench's rule sets: acl1 to acl5, fw1 to fw5, \
+     ipc1 and ipc2 with -1k, -10k or -100k, as in acl1-10k",
+    pipelines = Workload::ALL.map(|workload| workload.to_string()).join(",")
+)]
 pub struct ParseWorkloadError {
     text: String,
 }
@@ -160,10 +187,10 @@ impl FromStr for Workload {
     type Err = ParseWorkloadError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL
-            .into_iter()
-            .find(|workload| workload.name() == text);
-        found.ok_or_else(|| ParseWorkloadError {
+        let mut pipelines = Self::ALL.into_iter();
+        let pipeline = pipelines.find(|workload| workload.to_string() == text);
+        let rules = || text.parse().map(Self::Rules).ok();
+        pipeline.or_else(rules).ok_or_else(|| ParseWorkloadError {
             text: text.to_owned(),
         })
     }

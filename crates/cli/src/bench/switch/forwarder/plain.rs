@@ -1,31 +1,39 @@
-//! The plain form: [`Pipeline::process`], one packet after the other.
+//! The plain form: [`urtica_pipeline::Pipeline::process`], one packet after the other.
 //!
 //! Both sides share the pipeline under a lock, which the forwarding side takes once for each burst.
 
-use super::{Control, Departure, Forwarder, Sent, Sides};
-use crate::bench::switch::replay::Replay;
-use crate::bench::switch::workload::{FRAME_SIZE, IN_PORT};
-use parking_lot::RwLock;
-use std::sync::Arc;
+use super::shared::{Departures, Shared, empty, load};
+use super::{Departure, Forwarder, Sent, Sides};
+use crate::bench::switch::case::Case;
+use crate::bench::switch::replay::{BURST, Replay};
+use crate::bench::switch::workload::IN_PORT;
 use std::time::Duration;
-use urtica_pipeline::{Packet, PacketInCause, Pipeline, Sink};
-use urtica_wire::{ErrorCode, FlowMod, PortNo};
+use urtica_bench::Error;
+use urtica_pipeline::{Packet, Sink};
+use urtica_wire::PortNo;
 
-/// Both sides of a pipeline.
-pub fn open(pipeline: Pipeline) -> Sides {
-    let pipeline = Shared(Arc::new(RwLock::new(pipeline)));
-    Sides {
-        forwarder: Box::new(pipeline.clone()),
+/// Both sides of a pipeline with a case's entries.
+///
+/// # Errors
+/// A sentence where an entry is refused.
+pub fn open(case: &Case) -> Result<Sides, Error> {
+    let mut pipeline = empty(case);
+    load(case, &mut pipeline)?;
+    let pipeline = Shared::new(pipeline);
+    Ok(Sides {
+        forwarder: Box::new(Plain(pipeline.clone())),
         control: Some(Box::new(pipeline)),
-    }
+    })
 }
 
-#[derive(Clone)]
-struct Shared(Arc<RwLock<Pipeline>>);
+struct Plain(Shared);
 
-impl Forwarder for Shared {
+impl Forwarder for Plain {
     fn forward(&mut self, replay: &mut Replay, now: Duration) -> Sent {
-        let mut sent = Sent::default();
+        let mut sent = Sent {
+            plain: BURST as u32,
+            ..Sent::default()
+        };
         self.process(replay, now, &mut sent);
         sent
     }
@@ -37,43 +45,12 @@ impl Forwarder for Shared {
     }
 }
 
-impl Shared {
+impl Plain {
     fn process(&self, replay: &mut Replay, now: Duration, sink: &mut impl Sink) {
         let pipeline = self.0.read();
-        replay.receive(|cell| {
-            let packet = Packet::new(PortNo(IN_PORT), &cell[..FRAME_SIZE]);
+        replay.receive(|frame| {
+            let packet = Packet::new(PortNo(IN_PORT), frame.bytes());
             pipeline.process(packet, now, sink);
         });
     }
-}
-
-impl Control for Shared {
-    fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, now: Duration) -> Result<(), ErrorCode> {
-        let mut pipeline = self.0.write();
-        pipeline.flow_mod(flow_mod, now, &mut Vec::new())
-    }
-}
-
-/// Sent packets are counted and freed; no workload has others.
-impl Sink for Sent {
-    fn transmit(&mut self, port: PortNo, _packet: &Packet) {
-        self.count(port);
-    }
-
-    fn packet_in(&mut self, _packet: &Packet, _cause: PacketInCause) {}
-
-    fn normal(&mut self, _packet: &Packet) {}
-}
-
-#[derive(Default)]
-struct Departures(Vec<Departure>);
-
-impl Sink for Departures {
-    fn transmit(&mut self, port: PortNo, packet: &Packet) {
-        self.0.push((port, packet.frame().to_vec()));
-    }
-
-    fn packet_in(&mut self, _packet: &Packet, _cause: PacketInCause) {}
-
-    fn normal(&mut self, _packet: &Packet) {}
 }

@@ -1,6 +1,6 @@
 //! Workloads as files, so that any other switch can be given the same.
 
-use super::{FRAME_SIZE, Workload};
+use super::{FRAME_SIZE, Trace, Workload};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -19,11 +19,16 @@ pub fn write_flows(workload: Workload, mut out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// The packets of so many flows as a capture, in the order in which they are replayed, all at time 0.
+/// The packets of a trace of so many flows as a capture, in the order in which they are replayed, all at time 0.
 ///
 /// # Errors
 /// What `out` refuses.
-pub fn write_pcap(workload: Workload, flows: u32, mut out: impl Write) -> io::Result<()> {
+pub fn write_pcap(
+    workload: Workload,
+    flows: u32,
+    trace: Trace,
+    mut out: impl Write,
+) -> io::Result<()> {
     // The byte order is fixed, so that the file is the same on every machine.
     let header = PcapHeader {
         version_major: 2,
@@ -36,7 +41,7 @@ pub fn write_pcap(workload: Workload, flows: u32, mut out: impl Write) -> io::Re
         endianness: Endianness::Little,
     };
     let mut capture = PcapWriter::with_header(&mut out, header).map_err(io_error)?;
-    for frame in workload.population(flows) {
+    for frame in trace.of(workload.population(flows)) {
         let packet = PcapPacket {
             timestamp: Duration::ZERO,
             orig_len: FRAME_SIZE as u32,
@@ -78,7 +83,7 @@ mod tests {
             lines.push(digest_line(&format!("{workload}.flows"), &content));
             for flows in [1, 1000] {
                 let mut content = Vec::new();
-                write_pcap(workload, flows, &mut content).unwrap();
+                write_pcap(workload, flows, Trace::Uniform, &mut content).unwrap();
                 lines.push(digest_line(&format!("{workload}-{flows}.pcap"), &content));
             }
         }

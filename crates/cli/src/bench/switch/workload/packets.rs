@@ -1,5 +1,6 @@
 //! Packets: IPv4 in Ethernet frames of 60 bytes, which are 64 with the check sequence.
 
+use super::classbench::Header;
 use super::entries::{EDGES, USERS};
 use super::python_random::PythonRandom;
 use super::routes::{PROBE_ROUTE, routes};
@@ -32,6 +33,8 @@ const ETH_TYPE_VLAN: u16 = 0x8100;
 const TTL: u8 = 64;
 const HTTP: u16 = 80;
 const IPV4_SIZE: usize = 20;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 
 /// A host's Ethernet address.
 pub fn l2_host(index: u32) -> MacAddr {
@@ -83,7 +86,7 @@ pub fn lb(random: &mut PythonRandom) -> Frame {
     let packet = Packet {
         ipv4_src,
         ipv4_dst,
-        is_tcp: true,
+        protocol: TCP,
         ..Packet::udp(client_port(random), HTTP)
     };
     packet.frame()
@@ -122,6 +125,17 @@ pub fn gateway_down() -> impl FnMut(&mut PythonRandom) -> Frame {
     }
 }
 
+/// A packet with this header.
+pub fn with_header(header: &Header) -> Frame {
+    let packet = Packet {
+        ipv4_src: header.ipv4_src,
+        ipv4_dst: header.ipv4_dst,
+        protocol: header.protocol,
+        ..Packet::udp(header.src_port, header.dst_port)
+    };
+    packet.frame()
+}
+
 /// A packet of `l3` that takes [`PROBE_ROUTE`].
 pub fn l3_probe() -> Frame {
     let packet = Packet {
@@ -154,8 +168,8 @@ struct Packet {
     vlan_vid: Option<u16>,
     ipv4_src: u32,
     ipv4_dst: u32,
-    /// TCP's ACK, instead of UDP.
-    is_tcp: bool,
+    /// TCP, which is an ACK, UDP, or what has no ports and is left zero.
+    protocol: u8,
     src_port: u16,
     dst_port: u16,
 }
@@ -169,7 +183,7 @@ impl Packet {
             vlan_vid: None,
             ipv4_src: 0,
             ipv4_dst: 0,
-            is_tcp: false,
+            protocol: UDP,
             src_port,
             dst_port,
         }
@@ -188,12 +202,12 @@ impl Packet {
         bytes.extend(self.ipv4_header(total_length as u16));
         bytes.extend(self.src_port.to_be_bytes());
         bytes.extend(self.dst_port.to_be_bytes());
-        if self.is_tcp {
+        match self.protocol {
             // Sequence numbers 0, no options, ACK, window 1024. The checksum is left 0.
-            bytes.extend([0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0x04, 0x00]);
-        } else {
+            TCP => bytes.extend([0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0x04, 0x00]),
             // A checksum of 0 means that there is none.
-            bytes.extend(((total_length - IPV4_SIZE) as u16).to_be_bytes());
+            UDP => bytes.extend(((total_length - IPV4_SIZE) as u16).to_be_bytes()),
+            _ => {}
         }
         let mut frame = [0; FRAME_SIZE];
         frame[..bytes.len()].copy_from_slice(&bytes);
@@ -205,7 +219,7 @@ impl Packet {
         header[0] = 0x45;
         header[2..4].copy_from_slice(&total_length.to_be_bytes());
         header[8] = TTL;
-        header[9] = if self.is_tcp { 6 } else { 17 };
+        header[9] = self.protocol;
         header[12..16].copy_from_slice(&self.ipv4_src.to_be_bytes());
         header[16..20].copy_from_slice(&self.ipv4_dst.to_be_bytes());
         let checksum = internet_checksum(&header);

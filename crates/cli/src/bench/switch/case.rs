@@ -1,0 +1,230 @@
+//! What is measured: entries, and the packets that meet them. Either a workload's, or those in files.
+
+use super::failed;
+use super::forwarder::PROBE_PORT;
+use super::replay::Cells;
+use super::workload::{Frame, IN_PORT, OUT_PORT, RuleSet, Trace, Workload};
+use crate::decode::packets::Packets;
+use crate::trace::load::Loader;
+use pcap_file::DataLink;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use urtica_bench::Error;
+use urtica_wire::PortNo;
+
+/// The shortest frame: an Ethernet header.
+const FRAME_MIN: usize = 14;
+
+/// The longest frame.
+const FRAME_MAX: usize = u16::MAX as usize;
+
+/// Entries and packets.
+pub struct Case {
+    /// What it is called.
+    pub name: String,
+    /// How many packets are replayed again and again.
+    pub flows: u32,
+    /// How often each flow's packet is among them; `None` where the packets are a file's.
+    pub trace: Option<Trace>,
+    pub entries: Loader,
+    pub cells: Arc<Cells>,
+    /// The table of routes, where packets pass one, and a packet for the probe's route.
+    pub route_table: Option<u8>,
+    pub probe: Option<Frame>,
+    /// The rules that the entries were made of, where they were, for a linear search.
+    pub rules: Option<RuleSet>,
+}
+
+impl Case {
+    /// A workload with a number of flows.
+    ///
+    /// # Errors
+    /// A sentence where an entry is none, or where there is no memory for the packets.
+    pub fn of(workload: Workload, flows: u32, trace: Trace) -> Result<Self, Error> {
+        let mut entries = Loader::default();
+        for entry in workload.entries() {
+            let read = entries.read_line(&entry);
+            read.map_err(|error| failed(format!("'{entry}' is no entry: {error}")))?;
+        }
+        let frames = trace.of(workload.population(flows));
+        Ok(Self {
+            name: workload.to_string(),
+            flows,
+            trace: Some(trace),
+            entries,
+            cells: cells(&frames)?,
+            route_table: workload.route_table(),
+            probe: workload.probe(),
+            rules: workload.rules(),
+        })
+    }
+
+    /// The entries in one file, and the packets in another.
+    ///
+    /// # Errors
+    /// A sentence where a file cannot be read, with the line or packet that is wrong.
+    pub fn read(flows_file: &Path, pcap: &Path) -> Result<Self, Error> {
+        let mut entries = Loader::default();
+        entries.read(flows_file).map_err(failed)?;
+        if entries.flow_count() == 0 {
+            let path = flows_file.display();
+            return Err(failed(format!(
+                "{path} has no flow entry; expected one a line"
+            )));
+        }
+        let bytes =
+            std::fs::read(pcap).map_err(Error::system(format!("read {}", pcap.display())))?;
+        let frames =
+            frames(&bytes).map_err(|error| failed(format!("{}: {error}", pcap.display())))?;
+        let stem = flows_file.file_stem().unwrap_or(flows_file.as_os_str());
+        Ok(Self {
+            name: stem.to_string_lossy().into_owned(),
+            flows: u32::try_from(frames.len()).map_err(failed)?,
+            trace: None,
+            entries,
+            cells: cells(&frames)?,
+            route_table: None,
+            probe: None,
+            rules: None,
+        })
+    }
+
+    /// All ports that there are to be.
+    pub fn ports(&self) -> BTreeSet<PortNo> {
+        let own = [IN_PORT, OUT_PORT, PROBE_PORT].map(PortNo);
+        let mentioned = self.entries.mentioned_ports();
+        own.into_iter().chain(mentioned).collect()
+    }
+
+    /// Whether every packet is to leave: they are what the entries were made for.
+    pub fn is_forwarded_whole(&self) -> bool {
+        self.trace.is_some()
+    }
+}
+
+fn cells(frames: &[impl AsRef<[u8]>]) -> Result<Arc<Cells>, Error> {
+    let cells = Cells::new(frames);
+    let count = frames.len();
+    let cells = cells.map_err(Error::system(format!("have the memory for {count} frames")))?;
+    Ok(Arc::new(cells))
+}
+
+/// The frames in a capture.
+fn frames(capture: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let mut packets = Packets::new(capture).map_err(|error| error.to_string())?;
+    let mut frames = Vec::new();
+    while let Some(packet) = packets.next().map_err(|error| error.to_string())? {
+        let (number, length) = (packets.count(), packet.data.len());
+        if packet.link != DataLink::ETHERNET {
+            let link = packet.link;
+            return Err(format!(
+                "packet {number} is of link type {link:?}; expected Ethernet frames"
+            ));
+        }
+        if !(FRAME_MIN..=FRAME_MAX).contains(&length) {
+            return Err(format!(
+                "packet {number} has {length} bytes; expected {FRAME_MIN} to {FRAME_MAX}"
+            ));
+        }
+        frames.push(packet.data.into_owned());
+    }
+    match frames.is_empty() {
+        true => Err("it has no packets; expected at least one".to_owned()),
+        false => Ok(frames),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::{write_flows, write_pcap};
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (flows, pcap) = (
+            folder.path().join("lb.flows"),
+            folder.path().join("lb.pcap"),
+        );
+        write_flows(Workload::Lb, fs::File::create(&flows).unwrap()).unwrap();
+        write_pcap(
+            Workload::Lb,
+            50,
+            Trace::Uniform,
+            fs::File::create(&pcap).unwrap(),
+        )
+        .unwrap();
+        let read = Case::read(&flows, &pcap).unwrap();
+        let drawn = Case::of(Workload::Lb, 50, Trace::Uniform).unwrap();
+        assert_eq!((&*read.name, read.flows), ("lb", 50));
+        let texts = |case: &Case| -> Vec<_> {
+            case.entries
+                .messages()
+                .map(|message| format!("{message:?}"))
+                .collect()
+        };
+        assert_eq!(texts(&read), texts(&drawn));
+        assert_eq!(read.ports(), drawn.ports());
+        assert!(!read.is_forwarded_whole() && drawn.is_forwarded_whole());
+    }
+
+    #[test]
+    fn bad_files_are_sentences() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, content: &[u8]| {
+            let path = folder.path().join(name);
+            fs::write(&path, content).unwrap();
+            path
+        };
+        let mut capture = Vec::new();
+        write_pcap(Workload::Port, 2, Trace::Uniform, &mut capture).unwrap();
+        let short = [&capture[..24], &[0; 8], &[9, 0, 0, 0, 9, 0, 0, 0], &[0; 9]].concat();
+        let mut raw = capture.clone();
+        raw[20] = 101;
+        let (flows, pcap) = (
+            file("good.flows", b"# a comment\n\nactions=output:2\n"),
+            file("good.pcap", &capture),
+        );
+        assert!(Case::read(&flows, &pcap).is_ok());
+        for (flows, pcap, expected) in [
+            (
+                file("a", b"in_port=1,actions=output:2\nactoins=drop\n"),
+                &pcap,
+                "a:2: column ",
+            ),
+            (file("b", b"# nothing\n"), &pcap, "b has no flow entry"),
+            (folder.path().join("none"), &pcap, "none: No such file"),
+            (
+                flows.clone(),
+                &folder.path().join("none"),
+                "none: No such file",
+            ),
+            (
+                flows.clone(),
+                &file("c", b"text"),
+                "expected a pcap or pcapng file",
+            ),
+            (
+                flows.clone(),
+                &file("d", &capture[..24]),
+                "d: it has no packets",
+            ),
+            (
+                flows.clone(),
+                &file("e", &capture[..90]),
+                "ends in the middle of a packet",
+            ),
+            (
+                flows.clone(),
+                &file("f", &short),
+                "packet 1 has 9 bytes; expected 14 to 65535",
+            ),
+            (flows.clone(), &file("g", &raw), "expected Ethernet frames"),
+        ] {
+            let sentence = Case::read(&flows, pcap).err().unwrap().to_string();
+            assert!(sentence.contains(expected), "{sentence}");
+        }
+    }
+}

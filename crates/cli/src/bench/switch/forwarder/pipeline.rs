@@ -1,0 +1,142 @@
+//! The compiled pipeline alone: [`Reader::process`] on the measured core, while the control side has the pipeline to itself.
+//!
+//! There are no ports: a frame is copied into the burst, and its verdict counted. The two sides share no lock, but for frames
+//! that the compiled form leaves to the plain one, which is asked under the pipeline's lock as in a whole switch.
+
+use super::shared::{Departures, Shared, empty, load, settle};
+use super::{Departure, Forwarder, Loading, Sent, Sides};
+use crate::bench::switch::case::Case;
+use crate::bench::switch::replay::Replay;
+use crate::bench::switch::workload::{FRAME_SIZE, IN_PORT};
+use std::sync::Arc;
+use std::time::Duration;
+use urtica_bench::Error;
+use urtica_pipeline::{
+    Backend, Burst, CompileConfig, Compiled, Packet, Pipeline, Reader, Sink, Verdict,
+};
+use urtica_wire::PortNo;
+
+/// Both sides of a pipeline with a case's entries.
+///
+/// # Errors
+/// A sentence where an entry is refused, or where the system has no memory for the compiled form.
+pub fn open(case: &Case, loading: Loading, backend: Backend) -> Result<Sides, Error> {
+    let mut pipeline = empty(case);
+    let compiled = match loading {
+        Loading::OneByOne => {
+            let compiled = compile(&mut pipeline, backend)?;
+            load(case, &mut pipeline)?;
+            compiled
+        }
+        Loading::Together => {
+            load(case, &mut pipeline)?;
+            compile(&mut pipeline, backend)?
+        }
+    };
+    settle(&mut pipeline);
+    let pipeline = Shared::new(pipeline);
+    let forwarder = Alone {
+        reader: compiled.reader(),
+        burst: Burst::new(),
+        pipeline: pipeline.clone(),
+    };
+    Ok(Sides {
+        forwarder: Box::new(forwarder),
+        control: Some(Box::new(pipeline)),
+    })
+}
+
+fn compile(pipeline: &mut Pipeline, backend: Backend) -> Result<Arc<Compiled>, Error> {
+    let config = CompileConfig {
+        backend,
+        ..CompileConfig::default()
+    };
+    let compiled = pipeline.compile(config);
+    // Misses are counted and dropped, as where no controller asks for them.
+    compiled
+        .inspect(|compiled| compiled.set_misses_punt(false))
+        .map_err(Error::system("have the memory for the compiled form"))
+}
+
+struct Alone {
+    reader: Reader,
+    burst: Burst,
+    pipeline: Shared,
+}
+
+impl Forwarder for Alone {
+    fn forward(&mut self, replay: &mut Replay, now: Duration) -> Sent {
+        let mut sent = Sent::default();
+        self.process(replay, now, &mut sent);
+        sent
+    }
+
+    fn departures(&mut self, replay: &mut Replay, now: Duration) -> Vec<Departure> {
+        let mut departures = Departures::default();
+        self.process(replay, now, &mut departures);
+        departures.0
+    }
+}
+
+impl Alone {
+    #[inline]
+    fn process(&mut self, replay: &mut Replay, now: Duration, outcome: &mut impl Outcome) {
+        replay.receive(|frame| {
+            let is_taken = match frame.of_length::<FRAME_SIZE>() {
+                Some(bytes) => self.burst.push(PortNo(IN_PORT), bytes),
+                None => self.burst.push(PortNo(IN_PORT), frame.bytes()),
+            };
+            if !is_taken {
+                // Those before it go before it.
+                self.finish_burst(now, outcome);
+                outcome.take_plainly();
+                let packet = Packet::new(PortNo(IN_PORT), frame.bytes());
+                self.pipeline.read().process(packet, now, outcome);
+            }
+        });
+        self.finish_burst(now, outcome);
+    }
+
+    #[inline]
+    fn finish_burst(&mut self, now: Duration, outcome: &mut impl Outcome) {
+        self.reader.process(&mut self.burst, now);
+        for frame in self.burst.iter() {
+            match frame.verdict() {
+                Verdict::Output(port) => outcome.send(port, frame.bytes()),
+                Verdict::Drop => {}
+                Verdict::Punt => {
+                    outcome.take_plainly();
+                    self.pipeline.read().resume(frame, now, outcome);
+                }
+            }
+        }
+        self.burst.clear();
+    }
+}
+
+/// Where frames go that the compiled form has forwarded, and the others as well.
+trait Outcome: Sink {
+    fn send(&mut self, port: PortNo, frame: &[u8]);
+
+    /// A frame takes the plain form.
+    fn take_plainly(&mut self);
+}
+
+impl Outcome for Sent {
+    #[inline]
+    fn send(&mut self, port: PortNo, _frame: &[u8]) {
+        self.count(port);
+    }
+
+    fn take_plainly(&mut self) {
+        self.plain += 1;
+    }
+}
+
+impl Outcome for Departures {
+    fn send(&mut self, port: PortNo, frame: &[u8]) {
+        self.0.push((port, frame.to_vec()));
+    }
+
+    fn take_plainly(&mut self) {}
+}

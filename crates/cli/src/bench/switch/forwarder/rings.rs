@@ -1,0 +1,292 @@
+//! Ports in memory, with a receive ring and a send ring each, as network cards and sockets have them.
+//!
+//! **What.** A frame that comes in is copied into a slot of the receive ring, and from there the switch takes it; a frame that the
+//! switch sends is copied into a slot of the send ring, and counted. Nobody takes it out: the slot is used again when the
+//! ring has come round.
+//!
+//! **Cost.** Two copies of each frame, and the cache lines of both rings: 256 slots, of which short frames touch one line
+//! each. No device, no descriptor, no system call.
+
+use super::shared::port_identity;
+use super::{Departure, Sent};
+use crate::bench::switch::replay::Replay;
+use crate::bench::switch::workload::IN_PORT;
+use memmap2::{Advice, MmapMut};
+use parking_lot::Mutex;
+use rustix::fd::BorrowedFd;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use urtica_bench::Error;
+use urtica_switch::PortIo;
+use urtica_wire::{MacAddr, PortNo};
+
+/// How many slots a ring has.
+const SLOTS: usize = 256;
+
+/// Bytes of a slot at the least: a frame of 1,518 and what a pipeline may push.
+const SLOT_SIZE: usize = 2048;
+
+/// What makes a slot's size no power of two, or the caches' sets would hold a few of the slots only.
+const SLOT_EXTRA: usize = 64;
+
+/// Slots one after the other.
+pub struct Ring {
+    memory: MmapMut,
+    slot_size: usize,
+}
+
+impl Ring {
+    /// So many slots, with room for `frame_size` bytes each and for what is pushed.
+    ///
+    /// # Errors
+    /// What the system says where it has no memory for them.
+    pub fn new(slots: usize, frame_size: usize) -> Result<Self, Error> {
+        let slot_size = frame_size.max(SLOT_SIZE).next_multiple_of(SLOT_SIZE) + SLOT_EXTRA;
+        let memory = MmapMut::map_anon(slots * slot_size)
+            .map_err(Error::system("have the memory for a ring"))?;
+        // A hint; where it is refused, small pages cost misses of the address cache and nothing else.
+        let _ = memory.advise(Advice::HugePage);
+        Ok(Self { memory, slot_size })
+    }
+
+    #[inline]
+    pub fn slot(&self, number: usize) -> &[u8] {
+        &self.memory[number * self.slot_size..][..self.slot_size]
+    }
+
+    #[inline]
+    pub fn slot_mut(&mut self, number: usize) -> &mut [u8] {
+        &mut self.memory[number * self.slot_size..][..self.slot_size]
+    }
+}
+
+/// Where frames come in: filled on one side, emptied by the port.
+pub struct ReceiveRing {
+    ring: Ring,
+    lengths: [usize; SLOTS],
+    /// The first slot that has a frame in it, and how many have.
+    first: usize,
+    waiting: usize,
+}
+
+impl ReceiveRing {
+    fn new(frame_size: usize) -> Result<Self, Error> {
+        Ok(Self {
+            ring: Ring::new(SLOTS, frame_size)?,
+            lengths: [0; SLOTS],
+            first: 0,
+            waiting: 0,
+        })
+    }
+
+    /// A burst arrives. Of what finds the ring full, nothing is kept.
+    #[inline]
+    pub fn fill(&mut self, replay: &mut Replay) {
+        replay.receive(|frame| {
+            if self.waiting < SLOTS {
+                let slot = (self.first + self.waiting) % SLOTS;
+                self.lengths[slot] = frame.copy_to(self.ring.slot_mut(slot));
+                self.waiting += 1;
+            }
+        });
+    }
+
+    #[inline]
+    fn take(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> usize {
+        let count = self.waiting.min(max);
+        for _ in 0..count {
+            handle(&self.ring.slot(self.first)[..self.lengths[self.first]]);
+            self.first = (self.first + 1) % SLOTS;
+        }
+        self.waiting -= count;
+        count
+    }
+}
+
+/// What has left by all ports.
+#[derive(Default)]
+pub struct Exits {
+    out: AtomicU32,
+    probe: AtomicU32,
+    is_kept: AtomicBool,
+    kept: Mutex<Vec<Departure>>,
+}
+
+impl Exits {
+    /// How many frames have left so far, modulo 2^32.
+    #[inline]
+    pub fn count(&self) -> Sent {
+        Sent {
+            out: self.out.load(Relaxed),
+            probe: self.probe.load(Relaxed),
+            plain: 0,
+        }
+    }
+
+    /// What leaves while `body` runs.
+    pub fn departures(&self, body: impl FnOnce()) -> Vec<Departure> {
+        self.is_kept.store(true, Relaxed);
+        body();
+        self.is_kept.store(false, Relaxed);
+        std::mem::take(&mut self.kept.lock())
+    }
+
+    #[inline]
+    fn note(&self, port_no: PortNo, frame: &[u8]) {
+        let counter = match port_no.0 {
+            super::PROBE_PORT => &self.probe,
+            _ => &self.out,
+        };
+        // One thread counts, another one may look.
+        counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
+        if self.is_kept.load(Relaxed) {
+            self.kept.lock().push((port_no, frame.to_vec()));
+        }
+    }
+}
+
+/// Ports of one switch that share what comes in and what leaves.
+pub struct Rings {
+    pub incoming: Arc<Mutex<ReceiveRing>>,
+    pub exits: Arc<Exits>,
+    frame_size: usize,
+}
+
+impl Rings {
+    /// Rings for frames of so many bytes.
+    ///
+    /// # Errors
+    /// What the system says where it has no memory for them.
+    pub fn new(frame_size: usize) -> Result<Self, Error> {
+        Ok(Self {
+            incoming: Arc::new(Mutex::new(ReceiveRing::new(frame_size)?)),
+            exits: Arc::default(),
+            frame_size,
+        })
+    }
+
+    /// The port with this number; frames come in by [`IN_PORT`] only.
+    ///
+    /// # Errors
+    /// What the system says where it has no memory for its ring.
+    pub fn port(&self, port_no: PortNo) -> Result<RingPort, Error> {
+        let (name, hw_addr) = port_identity(port_no);
+        Ok(RingPort {
+            port_no,
+            name,
+            hw_addr,
+            incoming: (port_no.0 == IN_PORT).then(|| Arc::clone(&self.incoming)),
+            outgoing: Ring::new(SLOTS, self.frame_size)?,
+            next: 0,
+            exits: Arc::clone(&self.exits),
+        })
+    }
+}
+
+/// One port.
+pub struct RingPort {
+    port_no: PortNo,
+    name: String,
+    hw_addr: MacAddr,
+    incoming: Option<Arc<Mutex<ReceiveRing>>>,
+    outgoing: Ring,
+    /// The slot of the send ring that is next.
+    next: usize,
+    exits: Arc<Exits>,
+}
+
+impl PortIo for RingPort {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn hw_addr(&self) -> MacAddr {
+        self.hw_addr
+    }
+
+    fn is_up(&self) -> bool {
+        true
+    }
+
+    fn speed_kbps(&self) -> u32 {
+        0
+    }
+
+    fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        let incoming = self.incoming.as_ref();
+        Ok(incoming.map_or(0, |incoming| incoming.lock().take(max, handle)))
+    }
+
+    fn send(&mut self, frame: &[u8]) -> bool {
+        let slot = self.outgoing.slot_mut(self.next);
+        let Some(room) = slot.get_mut(..frame.len()) else {
+            return false;
+        };
+        room.copy_from_slice(frame);
+        self.next = (self.next + 1) % SLOTS;
+        self.exits.note(self.port_no, frame);
+        true
+    }
+
+    fn flush(&mut self) {}
+
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PROBE_PORT;
+    use super::*;
+    use crate::bench::switch::replay::BURST;
+    use crate::bench::switch::replay::Cells;
+
+    #[test]
+    fn frames_go_through_the_rings_in_order_however_often_they_come_round() {
+        let frames: Vec<Vec<u8>> = (0..100)
+            .map(|number| vec![number; 60 + usize::from(number)])
+            .collect();
+        let cells = Arc::new(Cells::new(&frames).unwrap());
+        let rings = Rings::new(cells.cell_size()).unwrap();
+        let (mut incoming, mut outgoing) = (
+            rings.port(PortNo(IN_PORT)).unwrap(),
+            rings.port(PortNo(2)).unwrap(),
+        );
+        let mut replay = Replay::new(&cells);
+        let departures = rings.exits.departures(|| {
+            for _ in 0..50 {
+                rings.incoming.lock().fill(&mut replay);
+                let send = &mut |frame: &[u8]| assert!(outgoing.send(frame));
+                assert_eq!(incoming.receive(BURST, send).unwrap(), BURST);
+            }
+        });
+        assert_eq!(rings.exits.count().out, 50 * BURST as u32);
+        let expected = frames.iter().cycle().take(50 * BURST);
+        assert!(departures.iter().map(|(_, frame)| frame).eq(expected));
+    }
+
+    #[test]
+    fn ports_other_than_the_first_receive_nothing_and_probes_are_told_apart() {
+        let rings = Rings::new(60).unwrap();
+        let mut port = rings.port(PortNo(PROBE_PORT)).unwrap();
+        assert_eq!(port.receive(BURST, &mut |_| {}).unwrap(), 0);
+        assert!(port.send(&[0; 60]));
+        assert!(!port.send(&vec![0; 1 << 20]), "longer than a slot");
+        assert_eq!((rings.exits.count().out, rings.exits.count().probe), (0, 1));
+    }
+
+    #[test]
+    fn a_full_ring_takes_no_more() {
+        let cells = Arc::new(Cells::new(&[[1; 60]]).unwrap());
+        let rings = Rings::new(cells.cell_size()).unwrap();
+        let mut replay = Replay::new(&cells);
+        for _ in 0..10 {
+            rings.incoming.lock().fill(&mut replay);
+        }
+        let mut port = rings.port(PortNo(IN_PORT)).unwrap();
+        assert_eq!(port.receive(1000, &mut |_| {}).unwrap(), SLOTS);
+    }
+}
