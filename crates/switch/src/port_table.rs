@@ -55,6 +55,8 @@ enum Backend {
 #[derive(Debug)]
 struct PortRecord {
     added: Duration,
+    /// The number of the network interface, if it is one.
+    link_index: Option<u32>,
     /// [`PortConfig`]'s bits, as in the pipeline's description of the port.
     config: AtomicU32,
     has_link: AtomicBool,
@@ -169,7 +171,8 @@ impl SwitchPort {
     /// A port that this thread has, and its description.
     pub fn new(port_no: PortNo, io: Box<dyn PortIo>, now: Duration) -> (Self, Port) {
         let mut description = Port::new(port_no, io.hw_addr(), io.name());
-        let mut port = Self::with(port_no, Backend::Here(io), Arc::new(PortRecord::new(now)));
+        let record = PortRecord::new(now, io.link_index());
+        let mut port = Self::with(port_no, Backend::Here(io), Arc::new(record));
         port.look();
         port.describe(&mut description);
         (port, description)
@@ -305,6 +308,18 @@ impl SwitchPort {
         }
     }
 
+    /// Takes in that the system has told of the link of this network interface. Returns whether it is this port's.
+    pub fn note_link(&mut self, link_index: u32, has_link: bool) -> bool {
+        if self.record.link_index != Some(link_index) {
+            return false;
+        }
+        match &self.backend {
+            Backend::Here(_) => self.look(),
+            Backend::Elsewhere(_) => self.record.has_link.store(has_link, Relaxed),
+        }
+        true
+    }
+
     /// Brings a description up to date with what the back end last told; returns whether anything changed.
     pub fn describe(&self, port: &mut Port) -> bool {
         let before = *port;
@@ -340,9 +355,10 @@ impl SwitchPort {
 }
 
 impl PortRecord {
-    fn new(added: Duration) -> Self {
+    fn new(added: Duration, link_index: Option<u32>) -> Self {
         Self {
             added,
+            link_index,
             config: AtomicU32::default(),
             has_link: AtomicBool::default(),
             speed_kbps: AtomicU32::default(),

@@ -280,6 +280,15 @@ impl Switch {
         ended
     }
 
+    /// Takes in that the system has told of the link of a network interface ([`PortIo::link_index`]): a port that has lost its
+    /// link is not used by groups from now on, and controllers are told.
+    pub fn handle_link(&mut self, link_index: u32, has_link: bool) {
+        let is_ours = |port: &mut SwitchPort| port.note_link(link_index, has_link);
+        if self.forwarder.ports.iter_mut().any(is_ours) {
+            self.tell_of_links();
+        }
+    }
+
     /// How many packet-ins were not sent, because there were more than [`SwitchConfig::packet_ins_per_second`] or
     /// because a controller did not read them.
     pub fn packet_ins_dropped(&self) -> u64 {

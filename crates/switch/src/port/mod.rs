@@ -11,6 +11,7 @@
 pub mod af_packet;
 pub mod af_xdp;
 mod interface;
+pub(crate) mod link_watch;
 pub mod memory;
 mod offload;
 pub mod pcap;
@@ -34,6 +35,12 @@ pub trait PortIo: Send {
 
     /// Whether it has a link.
     fn is_up(&self) -> bool;
+
+    /// The number of the network interface whose link this is, by which the system tells when that changes (rtnetlink); `None`
+    /// where only asking tells.
+    fn link_index(&self) -> Option<u32> {
+        None
+    }
 
     /// Its rate in kb/s; 0 where that means nothing.
     fn speed_kbps(&self) -> u32;

@@ -49,6 +49,10 @@ impl PortIo for LinkEnd {
         !self.link().is_cut
     }
 
+    fn link_index(&self) -> Option<u32> {
+        Some(link_index(self.number))
+    }
+
     fn speed_kbps(&self) -> u32 {
         10_000_000
     }
@@ -78,6 +82,11 @@ impl PortIo for LinkEnd {
     fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
         None
     }
+}
+
+/// What the system calls a port's link.
+pub fn link_index(number: u32) -> u32 {
+    number.wrapping_add(70)
 }
 
 pub fn hw_addr(number: u32) -> MacAddr {
