@@ -129,7 +129,8 @@ pub struct Switch {
 impl Switch {
     /// A switch without ports or controllers.
     ///
-    /// Where the system has no memory for compiled tables, a warning is logged, and packets go the plain way.
+    /// Where the system allows no machine code, a warning is logged, and compiled tables are interpreted; where it has no memory
+    /// for them, packets go the plain way.
     pub fn new(config: SwitchConfig) -> Self {
         let versions = match config.versions.is_empty() {
             true => Version::ALL.to_vec(),
@@ -478,8 +479,17 @@ impl Switch {
             is_shared,
             ..CompileConfig::default()
         });
-        if let Err(error) = &compiled {
-            tracing::warn!(%error, "tables are not compiled, and packets go the plain way");
+        match &compiled {
+            Err(error) => {
+                tracing::warn!(%error, "tables are not compiled, and packets go the plain way");
+            }
+            Ok(compiled) if compiled.backend() != backend => {
+                tracing::warn!(
+                    "the system allows no machine code (SELinux's execmem, systemd's MemoryDenyWriteExecute), or there is none for this \
+                     processor; compiled tables are interpreted, which is slower"
+                );
+            }
+            Ok(_) => {}
         }
         self.compiled = compiled.ok();
         self.update_modes();
