@@ -300,11 +300,18 @@ impl SwitchPort {
 
     /// Asks the back end, if this thread has it, how it is.
     pub fn look(&mut self) {
-        if let Backend::Here(io) = &self.backend {
-            let has_link = io.is_up();
-            self.failed &= !has_link;
-            self.record.has_link.store(has_link, Relaxed);
-            self.record.speed_kbps.store(io.speed_kbps(), Relaxed);
+        let Backend::Here(io) = &mut self.backend else {
+            return;
+        };
+        let has_link = io.is_up();
+        self.failed &= !has_link;
+        self.record.has_link.store(has_link, Relaxed);
+        self.record.speed_kbps.store(io.speed_kbps(), Relaxed);
+        let dropped = io.take_dropped();
+        if dropped > 0 {
+            let port_no = self.port_no;
+            add(&self.record.counters.rx_dropped, dropped);
+            urtica_log::warn!(about: port_no, %port_no, dropped, "frames were lost: more came than were received in time");
         }
     }
 

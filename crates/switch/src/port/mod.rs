@@ -62,6 +62,11 @@ pub trait PortIo: Send {
         false
     }
 
+    /// How many frames have come in since the last call that the back end had no room for: nobody received them.
+    fn take_dropped(&mut self) -> u64 {
+        0
+    }
+
     /// What becomes readable when frames have come in; `None` where only asking tells.
     fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>>;
 }

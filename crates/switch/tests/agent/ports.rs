@@ -235,6 +235,12 @@ fn ports_count() {
     bench.receive(1, &frame(1, 2));
     assert_eq!(stats(&mut bench, controller, 1).rx_dropped, 1);
 
+    for dropped in [1000, 0, 7] {
+        bench.link(1).dropped = dropped;
+        bench.pass(Duration::from_millis(100));
+    }
+    assert_eq!(stats(&mut bench, controller, 1).rx_dropped, 1008);
+
     let of10 = bench.connect(Version::Of10);
     let told = stats(&mut bench, of10, 2);
     assert_eq!((told.tx_packets, told.duration_sec), (1, 0));

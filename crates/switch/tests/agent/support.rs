@@ -22,6 +22,8 @@ pub struct Link {
     pub from_switch: Vec<Vec<u8>>,
     pub is_cut: bool,
     pub is_full: bool,
+    /// Frames that came and found no room.
+    pub dropped: u64,
     pub is_broken: bool,
 }
 
@@ -78,6 +80,10 @@ impl PortIo for LinkEnd {
     }
 
     fn flush(&mut self) {}
+
+    fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.link().dropped)
+    }
 
     fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
         None
