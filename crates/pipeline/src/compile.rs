@@ -3,8 +3,8 @@
 
 use crate::fast::{Compiler, TableTotals};
 use crate::{
-    CompileConfig, Compiled, Explanation, Packet, Pipeline, PlainReason, Processed, RemovedEntry,
-    Sink, TemplateKind,
+    Backend, CompileConfig, Compiled, Explanation, Packet, Pipeline, PlainReason, Processed,
+    RemovedEntry, Sink, TemplateKind,
 };
 use std::io;
 use std::ops::Range;
@@ -17,10 +17,20 @@ impl Pipeline {
     ///
     /// Compiling again replaces the form there was: its readers leave every frame to the plain form from then on.
     ///
+    /// Where the system allows no machine code, as SELinux without `execmem` and systemd's `MemoryDenyWriteExecute` do not, the
+    /// interpreter carries the tables out: see [`Compiled::backend`].
+    ///
     /// # Errors
     /// The system's, if it has no memory for it; then all is as it was.
     pub fn compile(&mut self, config: CompileConfig) -> io::Result<Arc<Compiled>> {
-        let mut compiler = Compiler::new(self.tables.len(), config)?;
+        let n_tables = self.tables.len();
+        let mut compiler = match Compiler::new(n_tables, config) {
+            Err(error) if may_interpret(&error, config) => {
+                let backend = Backend::Interpreter;
+                Compiler::new(n_tables, CompileConfig { backend, ..config })?
+            }
+            outcome => outcome?,
+        };
         // Not before: where there is no memory, the form there was goes on.
         self.stop_compiling();
         compiler.begin(&mut self.tables);
@@ -103,6 +113,11 @@ impl Pipeline {
             compiler.end(&self.tables);
         }
     }
+}
+
+/// Whether what was refused is machine code, which the interpreter does without.
+fn may_interpret(error: &io::Error, config: CompileConfig) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied && config.backend == Backend::MachineCode
 }
 
 impl Drop for Pipeline {

@@ -55,6 +55,8 @@ enum Backend {
 #[derive(Debug)]
 struct PortRecord {
     added: Duration,
+    /// The number of the network interface, if it is one.
+    link_index: Option<u32>,
     /// [`PortConfig`]'s bits, as in the pipeline's description of the port.
     config: AtomicU32,
     has_link: AtomicBool,
@@ -169,7 +171,8 @@ impl SwitchPort {
     /// A port that this thread has, and its description.
     pub fn new(port_no: PortNo, io: Box<dyn PortIo>, now: Duration) -> (Self, Port) {
         let mut description = Port::new(port_no, io.hw_addr(), io.name());
-        let mut port = Self::with(port_no, Backend::Here(io), Arc::new(PortRecord::new(now)));
+        let record = PortRecord::new(now, io.link_index());
+        let mut port = Self::with(port_no, Backend::Here(io), Arc::new(record));
         port.look();
         port.describe(&mut description);
         (port, description)
@@ -297,12 +300,31 @@ impl SwitchPort {
 
     /// Asks the back end, if this thread has it, how it is.
     pub fn look(&mut self) {
-        if let Backend::Here(io) = &self.backend {
-            let has_link = io.is_up();
-            self.failed &= !has_link;
-            self.record.has_link.store(has_link, Relaxed);
-            self.record.speed_kbps.store(io.speed_kbps(), Relaxed);
+        let Backend::Here(io) = &mut self.backend else {
+            return;
+        };
+        let has_link = io.is_up();
+        self.failed &= !has_link;
+        self.record.has_link.store(has_link, Relaxed);
+        self.record.speed_kbps.store(io.speed_kbps(), Relaxed);
+        let dropped = io.take_dropped();
+        if dropped > 0 {
+            let port_no = self.port_no;
+            add(&self.record.counters.rx_dropped, dropped);
+            urtica_log::warn!(about: port_no, %port_no, dropped, "frames were lost: more came than were received in time");
         }
+    }
+
+    /// Takes in that the system has told of the link of this network interface. Returns whether it is this port's.
+    pub fn note_link(&mut self, link_index: u32, has_link: bool) -> bool {
+        if self.record.link_index != Some(link_index) {
+            return false;
+        }
+        match &self.backend {
+            Backend::Here(_) => self.look(),
+            Backend::Elsewhere(_) => self.record.has_link.store(has_link, Relaxed),
+        }
+        true
     }
 
     /// Brings a description up to date with what the back end last told; returns whether anything changed.
@@ -340,9 +362,10 @@ impl SwitchPort {
 }
 
 impl PortRecord {
-    fn new(added: Duration) -> Self {
+    fn new(added: Duration, link_index: Option<u32>) -> Self {
         Self {
             added,
+            link_index,
             config: AtomicU32::default(),
             has_link: AtomicBool::default(),
             speed_kbps: AtomicU32::default(),

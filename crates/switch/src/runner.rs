@@ -21,6 +21,7 @@ mod target;
 mod worker;
 
 use crate::mailbox::Mailbox;
+use crate::port::link_watch::LinkWatch;
 use crate::uplink::ControllerPacket;
 use crate::{ConnectionId, Switch};
 use accepting::Accepting;
@@ -122,6 +123,8 @@ pub struct Runner {
     workers: Vec<Worker>,
     /// Packets that they have for controllers.
     packets: Option<Arc<Mailbox<ControllerPacket>>>,
+    /// Where the system tells of links, where it does.
+    links: Option<LinkWatch>,
     epoll: OwnedFd,
     stop: Arc<OwnedFd>,
     started: Instant,
@@ -171,6 +174,8 @@ enum Source {
     Packets,
     /// A TLS handshake goes on.
     Handshakes,
+    /// Network interfaces have changed.
+    Links,
     Listener(usize),
     Target(usize),
     Connection(usize),
@@ -186,6 +191,7 @@ impl Source {
             Self::Connection(index) => (4, index),
             Self::Packets => (5, 0),
             Self::Handshakes => (6, 0),
+            Self::Links => (7, 0),
         };
         epoll::EventData::new_u64(kind << 32 | index as u64)
     }
@@ -199,6 +205,7 @@ impl Source {
             3 => Self::Target(index),
             5 => Self::Packets,
             6 => Self::Handshakes,
+            7 => Self::Links,
             _ => Self::Connection(index),
         }
     }
@@ -219,6 +226,7 @@ impl Runner {
             switch,
             workers: Vec::new(),
             packets: None,
+            links: watch_links(),
             epoll: epoll.map_err(RunError::io("make an epoll"))?,
             stop: Arc::new(stop),
             started: Instant::now(),
@@ -326,6 +334,7 @@ impl Runner {
                     Source::Port => {}
                     Source::Packets => self.packets.iter().for_each(|packets| packets.silence()),
                     Source::Handshakes => self.finish_handshakes(),
+                    Source::Links => self.take_links(),
                     Source::Listener(index) => self.accept(index),
                     Source::Target(index) => self.finish_connect(index),
                     Source::Connection(key) => self.read(key),
@@ -351,6 +360,9 @@ impl Runner {
         }
         if let Some(handshakes) = &self.handshakes {
             epoll::add(&self.epoll, handshakes, Source::Handshakes.to_data(), input)?;
+        }
+        if let Some(links) = &self.links {
+            epoll::add(&self.epoll, links, Source::Links.to_data(), input)?;
         }
         for (index, listener) in self.listeners.iter().enumerate() {
             let source = Source::Listener(index);
@@ -379,6 +391,22 @@ impl Runner {
             let now = self.now();
             self.switch.poll_ports(now)
         })
+    }
+
+    /// The system has told of links.
+    fn take_links(&mut self) {
+        let Some(links) = &mut self.links else {
+            return;
+        };
+        match links.changes() {
+            Ok(changes) => changes
+                .iter()
+                .for_each(|change| self.switch.handle_link(change.index, change.has_link)),
+            Err(error) => {
+                tracing::warn!(%error, "the system tells no more of links; they are looked at every {TICK:?}");
+                self.links = None;
+            }
+        }
     }
 
     fn timeout(&self, is_busy: bool) -> Duration {
@@ -608,6 +636,15 @@ fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, timeout: Duration) -> R
     }
 }
 
+/// Has the system tell of links. Where it does not, they are looked at when time passes.
+fn watch_links() -> Option<LinkWatch> {
+    let watch = LinkWatch::open();
+    if let Err(error) = &watch {
+        tracing::warn!(%error, "the system does not tell of links; they are looked at every {TICK:?}");
+    }
+    watch.ok()
+}
+
 fn look_up(address: &Address) -> Result<Target, RunError> {
     Target::new(address).map_err(|error| RunError::LookUp {
         address: address.clone(),
@@ -671,19 +708,21 @@ mod tests {
     use super::*;
     use crate::SwitchConfig;
     use crate::port::PortIo;
+    use crate::port::af_packet::AfPacketPort;
     use crate::port::memory::{self, MemoryPort};
     use crate::port::testing::{frame, receive};
     use rustix::event::{PollFd, PollFlags, poll};
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::Relaxed;
     use std::thread::JoinHandle;
     use urtica_wire::{
         Action, BufferId, CONTROLLER_NO_BUFFER, FlowMod, FlowModCommand, FlowStatsRequest,
-        Instruction, List, MacAddr, Match, Message, MultipartFlags, MultipartReplyBody,
-        MultipartRequest, MultipartRequestBody, OxmField, PacketOut, PortConfig, PortFeatures,
-        PortMod, PortNo, PortState, Version, split_frame,
+        GroupMod, GroupModCommand, Instruction, List, MacAddr, Match, Message, MultipartFlags,
+        MultipartReplyBody, MultipartRequest, MultipartRequestBody, OxmField, PacketOut,
+        PortConfig, PortFeatures, PortMod, PortNo, PortState, Version, split_frame,
     };
 
     /// The first byte of OpenFlow 1.3's messages, and the type of the first.
@@ -761,6 +800,7 @@ mod tests {
             Source::Stop,
             Source::Port,
             Source::Packets,
+            Source::Links,
             Source::Listener(1),
             Source::Target(2),
             Source::Connection(3),
@@ -864,18 +904,26 @@ mod tests {
     }
 
     /// A controller of 1.3 that has said hello.
-    struct Controller {
-        stream: TcpStream,
+    struct Controller<S = TcpStream> {
+        stream: S,
         input: Vec<u8>,
     }
 
     impl Controller {
         fn connect(address: &Address) -> Self {
-            let mut stream = TcpStream::connect(address.listen_addr().unwrap()).unwrap();
-            expect_hello(&mut stream);
+            let stream = TcpStream::connect(address.listen_addr().unwrap()).unwrap();
+            let patience = Some(Duration::from_secs(5));
+            stream.set_read_timeout(patience).unwrap();
+            Self::on(stream)
+        }
+    }
+
+    impl<S: Read + Write> Controller<S> {
+        fn on(mut stream: S) -> Self {
             stream.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]).unwrap();
-            let mut rest = [0; 14];
-            stream.read_exact(&mut rest).unwrap();
+            let mut hello = [0; 16];
+            stream.read_exact(&mut hello).unwrap();
+            assert_eq!(hello[..2], HELLO);
             Self {
                 stream,
                 input: Vec::new(),
@@ -995,6 +1043,53 @@ mod tests {
             hosts[0].flush();
             assert_eq!(receive(&mut host, 1), [frame(100, 7)]);
         }
+    }
+
+    #[test]
+    fn a_cut_link_is_left_for_the_other_bucket() {
+        use crate::port::testing::{eventually, in_namespace, ip, veth};
+        in_namespace(|| {
+            for threads in [0, 2] {
+                let mut switch = switch(crate::FailMode::Secure);
+                let mut hosts = Vec::new();
+                for number in 1..=3 {
+                    veth(&format!("p{number}"), &format!("h{number}"));
+                    let open = |name: String| AfPacketPort::open(&name).unwrap();
+                    let port = Box::new(open(format!("p{number}")));
+                    eventually(|| port.is_up());
+                    switch.add_port(PortNo(number), port, Duration::ZERO);
+                    hosts.push(open(format!("h{number}")));
+                }
+                let file = tempfile::tempdir().unwrap();
+                let path = format!("punix:{}", file.path().join("of.sock").display());
+                let (running, _) = start_with(switch, &[path.parse().unwrap()], threads);
+                let stream = UnixStream::connect(file.path().join("of.sock")).unwrap();
+                let mut controller = Controller::on(stream);
+                let failover = "group_id=1,type=fast_failover,bucket=watch_port:2,output:2,bucket=watch_port:3,output:3";
+                let group = GroupMod::parse(GroupModCommand::Add, failover).unwrap();
+                controller.say(&Message::GroupMod(group));
+                let entry = FlowMod::parse(FlowModCommand::Add, "in_port=1,actions=group:1");
+                controller.say(&Message::FlowMod(entry.unwrap()));
+                controller.say(&Message::BarrierRequest);
+                controller.hear(|message| matches!(message, Message::BarrierReply).then_some(()));
+                hosts[0].send(&frame(100, 1));
+                hosts[0].flush();
+                assert_eq!(receive(&mut hosts[1], 1), [frame(100, 1)]);
+                ip("link set h2 down");
+                let mut came = false;
+                eventually(|| {
+                    hosts[0].send(&frame(100, 2));
+                    hosts[0].flush();
+                    hosts[2]
+                        .receive(32, &mut |got| came |= got == frame(100, 2))
+                        .unwrap();
+                    came
+                });
+                drop(running);
+                drop(hosts);
+                (1..=3).for_each(|number| ip(&format!("link delete p{number}")));
+            }
+        });
     }
 
     #[test]

@@ -129,7 +129,8 @@ pub struct Switch {
 impl Switch {
     /// A switch without ports or controllers.
     ///
-    /// Where the system has no memory for compiled tables, a warning is logged, and packets go the plain way.
+    /// Where the system allows no machine code, a warning is logged, and compiled tables are interpreted; where it has no memory
+    /// for them, packets go the plain way.
     pub fn new(config: SwitchConfig) -> Self {
         let versions = match config.versions.is_empty() {
             true => Version::ALL.to_vec(),
@@ -278,6 +279,15 @@ impl Switch {
         let silent = self.agent.handle_timeout(now).into_iter();
         ended.extend(silent.map(|(connection, error)| (connection, error.to_string())));
         ended
+    }
+
+    /// Takes in that the system has told of the link of a network interface ([`PortIo::link_index`]): a port that has lost its
+    /// link is not used by groups from now on, and controllers are told.
+    pub fn handle_link(&mut self, link_index: u32, has_link: bool) {
+        let is_ours = |port: &mut SwitchPort| port.note_link(link_index, has_link);
+        if self.forwarder.ports.iter_mut().any(is_ours) {
+            self.tell_of_links();
+        }
     }
 
     /// How many packet-ins were not sent, because there were more than [`SwitchConfig::packet_ins_per_second`] or
@@ -486,8 +496,17 @@ impl Switch {
             is_shared,
             ..CompileConfig::default()
         });
-        if let Err(error) = &compiled {
-            tracing::warn!(%error, "tables are not compiled, and packets go the plain way");
+        match &compiled {
+            Err(error) => {
+                tracing::warn!(%error, "tables are not compiled, and packets go the plain way");
+            }
+            Ok(compiled) if compiled.backend() != backend => {
+                tracing::warn!(
+                    "the system allows no machine code (SELinux's execmem, systemd's MemoryDenyWriteExecute), or there is none for this \
+                     processor; compiled tables are interpreted, which is slower"
+                );
+            }
+            Ok(_) => {}
         }
         self.compiled = compiled.ok();
         self.update_modes();

@@ -61,6 +61,8 @@ pub struct AfPacketPort {
     ring: Ring,
     /// The frame that did not fit into a slot, after room for its [`Offload`].
     large: Vec<u8>,
+    /// Frames whose ends were lost, since they were last asked for.
+    cut: u64,
     segmenter: Segmenter,
     sender: Sender,
 }
@@ -81,6 +83,7 @@ impl AfPacketPort {
                 .map_err(opening.failed("listen to all of the interface"))?,
             ring: Ring::open(&interface, &opening)?,
             large: vec![0; MAX_FRAME_BYTES],
+            cut: 0,
             segmenter: Segmenter::default(),
             sender: Sender::open(&interface, &opening)?,
             interface,
@@ -96,9 +99,9 @@ impl AfPacketPort {
             Contents::Whole => slot.frame_with_room(),
             Contents::Aside => match receive_large(&self.ring.socket, &mut self.large) {
                 Some(len) => (&mut self.large[..], len),
-                None => return Some(self.ring.slots.release(0)),
+                None => return Some(self.lose_slot()),
             },
-            Contents::Cut => return Some(self.ring.slots.release(0)),
+            Contents::Cut => return Some(self.lose_slot()),
         };
         let (frame, offload) = finish(bytes, len, tag);
         if offload.is_large() {
@@ -110,6 +113,12 @@ impl AfPacketPort {
         offload.complete_checksum(frame);
         handle(frame);
         Some(self.ring.slots.release(1))
+    }
+
+    /// Passes over a frame whose end was lost.
+    fn lose_slot(&mut self) -> usize {
+        self.cut += 1;
+        self.ring.slots.release(0)
     }
 }
 
@@ -126,6 +135,10 @@ impl PortIo for AfPacketPort {
         // An interface that goes down leaves an error, with which the socket would seem readable until it is asked for.
         let _ = sockopt::socket_error(&self.ring.socket);
         self.interface.is_up()
+    }
+
+    fn link_index(&self) -> Option<u32> {
+        Some(self.interface.index)
     }
 
     fn speed_kbps(&self) -> u32 {
@@ -158,6 +171,12 @@ impl PortIo for AfPacketPort {
 
     fn has_unsent(&self) -> bool {
         !self.sender.ends.is_empty()
+    }
+
+    /// The kernel counts the frames for which the ring had no slot, from zero again each time it is asked.
+    fn take_dropped(&mut self) -> u64 {
+        let cut = std::mem::take(&mut self.cut);
+        cut + statistics(&self.ring.socket).map_or(0, |counts| counts.tp_drops.into())
     }
 
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -474,6 +493,27 @@ fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
     }
 }
 
+/// What the kernel has counted since this was last asked.
+fn statistics(socket: &OwnedFd) -> io::Result<libc::tpacket_stats> {
+    // SAFETY: two numbers, which may be zero.
+    let mut counts: libc::tpacket_stats = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes, as many as there are.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut counts).cast::<c_void>(),
+            &mut len,
+        )
+    };
+    match done {
+        0 => Ok(counts),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 fn map(socket: &OwnedFd) -> Result<NonNull<u8>, Errno> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping, where the kernel likes it.
@@ -593,6 +633,18 @@ mod tests {
                 let marks: Vec<_> = receive(&mut b, 50).iter().map(|frame| frame[20]).collect();
                 assert!(marks.iter().copied().eq((0..50).map(|mark| mark ^ round)));
             }
+        });
+    }
+
+    #[test]
+    fn frames_that_find_no_slot_are_counted() {
+        in_namespace(|| {
+            let (mut a, mut b) = link();
+            let slots = b.ring.slots.count;
+            (0..slots + 100).for_each(|_| assert!(a.send(&frame(60, 1))));
+            a.flush();
+            assert_eq!(receive(&mut b, slots).len(), slots);
+            assert_eq!((b.take_dropped(), b.take_dropped()), (100, 0));
         });
     }
 

@@ -75,6 +75,8 @@ pub struct AfXdpPort {
     free: Vec<u64>,
     /// Whether the kernel was too busy to take all frames that are to be sent.
     is_congested: bool,
+    /// How many frames the kernel had lost when it was last asked.
+    dropped_before: u64,
     socket: OwnedFd,
     memory: Memory,
 }
@@ -123,6 +125,7 @@ impl AfXdpPort {
             },
             free: (RX_FRAMES..FRAMES).map(address).collect(),
             is_congested: false,
+            dropped_before: 0,
             interface,
             socket,
             memory,
@@ -158,6 +161,10 @@ impl PortIo for AfXdpPort {
         // An interface that goes away leaves an error, with which the socket would seem readable until it is asked for.
         let _ = sockopt::socket_error(&self.socket);
         self.interface.is_up()
+    }
+
+    fn link_index(&self) -> Option<u32> {
+        Some(self.interface.index)
     }
 
     fn speed_kbps(&self) -> u32 {
@@ -221,6 +228,14 @@ impl PortIo for AfXdpPort {
 
     fn has_unsent(&self) -> bool {
         self.is_congested
+    }
+
+    fn take_dropped(&mut self) -> u64 {
+        let Ok(counts) = sockopt::xdp_statistics(&self.socket) else {
+            return 0;
+        };
+        let dropped = counts.rx_dropped + counts.rx_ring_full.unwrap_or(0);
+        dropped - std::mem::replace(&mut self.dropped_before, dropped).min(dropped)
     }
 
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -346,6 +361,19 @@ mod tests {
                 0,
                 "own frames do not come back"
             );
+        });
+    }
+
+    #[test]
+    fn frames_that_find_no_room_are_counted() {
+        in_namespace(|| {
+            let (mut a, mut b) = link();
+            for _ in 0..(RX_FRAMES + 100) / 4 {
+                (0..4).for_each(|_| assert!(a.send(&frame(60, 1))));
+                a.flush();
+            }
+            assert_eq!(receive(&mut b, RX_FRAMES).len(), RX_FRAMES);
+            assert_eq!((b.take_dropped(), b.take_dropped()), (100, 0));
         });
     }
 

@@ -11,6 +11,7 @@
 pub mod af_packet;
 pub mod af_xdp;
 mod interface;
+pub(crate) mod link_watch;
 pub mod memory;
 mod offload;
 pub mod pcap;
@@ -35,6 +36,12 @@ pub trait PortIo: Send {
     /// Whether it has a link.
     fn is_up(&self) -> bool;
 
+    /// The number of the network interface whose link this is, by which the system tells when that changes (rtnetlink); `None`
+    /// where only asking tells.
+    fn link_index(&self) -> Option<u32> {
+        None
+    }
+
     /// Its rate in kb/s; 0 where that means nothing.
     fn speed_kbps(&self) -> u32;
 
@@ -53,6 +60,11 @@ pub trait PortIo: Send {
     /// Whether the last [`PortIo::flush`] has kept frames for want of room: it should be called again soon.
     fn has_unsent(&self) -> bool {
         false
+    }
+
+    /// How many frames have come in since the last call that the back end had no room for: nobody received them.
+    fn take_dropped(&mut self) -> u64 {
+        0
     }
 
     /// What becomes readable when frames have come in; `None` where only asking tells.

@@ -74,6 +74,10 @@ impl PortIo for TapPort {
         self.interface.is_up()
     }
 
+    fn link_index(&self) -> Option<u32> {
+        Some(self.interface.index)
+    }
+
     fn speed_kbps(&self) -> u32 {
         self.interface.speed_kbps()
     }

@@ -68,7 +68,7 @@ pub fn receive(port: &mut dyn PortIo, count: usize) -> Vec<Vec<u8>> {
 }
 
 /// Waits until `condition` holds.
-pub fn eventually(condition: impl Fn() -> bool) {
+pub fn eventually(mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(

@@ -1,11 +1,12 @@
 //! Ports: what controllers are told of them, their counters, and switching without a controller.
 
-use crate::support::{Bench, body, config, frame, hw_addr, multipart, port};
+use crate::support::{Bench, body, config, frame, hw_addr, link_index, multipart, port};
 use std::time::Duration;
 use urtica_switch::{ConnectionId, FailMode, SwitchConfig};
 use urtica_wire::{
-    ErrorCode, Message, MultipartReplyBody, MultipartRequestBody, Port, PortConfig, PortFeatures,
-    PortMod, PortNo, PortReason, PortState, PortStats, PortStatus, Version,
+    ErrorCode, FlowMod, FlowModCommand, GroupMod, GroupModCommand, Message, MultipartReplyBody,
+    MultipartRequestBody, Port, PortConfig, PortFeatures, PortMod, PortNo, PortReason, PortState,
+    PortStats, PortStatus, Version,
 };
 
 fn take_status(bench: &mut Bench, controller: ConnectionId) -> PortStatus {
@@ -36,6 +37,31 @@ fn configure(bench: &mut Bench, controller: ConnectionId, number: u32, config: P
     };
     bench.tell(controller, &Message::PortMod(port_mod));
     bench.take(controller);
+}
+
+/// Without a look at all ports when time passes.
+#[test]
+fn a_link_that_the_system_tells_of_is_gone_at_once() {
+    let (mut bench, controller) = Bench::with_controller(Version::Of13);
+    let failover =
+        "group_id=1,type=fast_failover,bucket=watch_port:2,output:2,bucket=watch_port:3,output:3";
+    let group = GroupMod::parse(GroupModCommand::Add, failover).unwrap();
+    bench.tell_quietly(controller, &Message::GroupMod(group));
+    let entry = FlowMod::parse(FlowModCommand::Add, "in_port=1,actions=group:1").unwrap();
+    bench.tell_quietly(controller, &Message::FlowMod(entry));
+    for (is_cut, sender) in [(false, 2), (true, 3), (false, 2)] {
+        bench.link(2).is_cut = is_cut;
+        bench.switch.handle_link(link_index(2), !is_cut);
+        bench.switch.handle_link(link_index(9), false);
+        bench.receive(1, &frame(1, 2));
+        assert_eq!(bench.senders(), [sender]);
+    }
+    let told = bench.take(controller);
+    let is_down = told.iter().map(|sent| match sent.message() {
+        Message::PortStatus(status) => status.port.state.contains(PortState::LINK_DOWN),
+        other => panic!("expected a port's status, not {other:?}"),
+    });
+    assert!(is_down.eq([true, false]));
 }
 
 #[test]
@@ -208,6 +234,12 @@ fn ports_count() {
     configure(&mut bench, controller, 1, PortConfig::NO_RECV);
     bench.receive(1, &frame(1, 2));
     assert_eq!(stats(&mut bench, controller, 1).rx_dropped, 1);
+
+    for dropped in [1000, 0, 7] {
+        bench.link(1).dropped = dropped;
+        bench.pass(Duration::from_millis(100));
+    }
+    assert_eq!(stats(&mut bench, controller, 1).rx_dropped, 1008);
 
     let of10 = bench.connect(Version::Of10);
     let told = stats(&mut bench, of10, 2);

@@ -22,6 +22,8 @@ pub struct Link {
     pub from_switch: Vec<Vec<u8>>,
     pub is_cut: bool,
     pub is_full: bool,
+    /// Frames that came and found no room.
+    pub dropped: u64,
     pub is_broken: bool,
 }
 
@@ -47,6 +49,10 @@ impl PortIo for LinkEnd {
 
     fn is_up(&self) -> bool {
         !self.link().is_cut
+    }
+
+    fn link_index(&self) -> Option<u32> {
+        Some(link_index(self.number))
     }
 
     fn speed_kbps(&self) -> u32 {
@@ -75,9 +81,18 @@ impl PortIo for LinkEnd {
 
     fn flush(&mut self) {}
 
+    fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.link().dropped)
+    }
+
     fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
         None
     }
+}
+
+/// What the system calls a port's link.
+pub fn link_index(number: u32) -> u32 {
+    number.wrapping_add(70)
 }
 
 pub fn hw_addr(number: u32) -> MacAddr {

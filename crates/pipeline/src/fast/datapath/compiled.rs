@@ -75,6 +75,11 @@ impl TableTotals {
 }
 
 impl Compiled {
+    /// What carries it out: the interpreter also where machine code was asked for, but cannot be had.
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
     /// One in which every table is plain.
     pub(in crate::fast) fn new(
         arena_base: *mut u8,
