@@ -245,6 +245,11 @@ impl FlowEntry {
         first.map(|(_, reason)| reason)
     }
 
+    /// Whether it ever expires.
+    pub(crate) fn has_timeout(&self) -> bool {
+        self.idle_timeout != 0 || self.hard_timeout != 0
+    }
+
     /// When it is to go unless a packet comes before; `None` where it has no timeout.
     pub(crate) fn due(&self) -> Option<Duration> {
         self.first_timeout().map(|(due, _)| due)

@@ -20,6 +20,9 @@ const FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM
     .union(FlowModFlags::NO_PKT_COUNTS)
     .union(FlowModFlags::NO_BYT_COUNTS);
 
+/// How many entries one call of [`Pipeline::expire`] looks at: some hundred microseconds' work.
+const EXPIRY_STEP: usize = 1024;
+
 impl Pipeline {
     /// Carries out a flow mod, or nothing of it.
     ///
@@ -199,18 +202,27 @@ impl Pipeline {
         }
     }
 
-    /// Removes the entries whose time has come; those whose flags ask for a notification are appended to `removed`. Tables
+    /// Removes entries whose time has come; those whose flags ask for a notification are appended to `removed`. Tables
     /// that have not changed for some time are compiled anew, where they changed much before.
+    ///
+    /// It looks at 1,024 entries at most. Where more are due, [`Pipeline::next_expiry`] is not later than `now`: the
+    /// caller lets packets through, and calls again.
     pub fn expire(&mut self, now: Duration, removed: &mut Vec<RemovedEntry>) {
         self.settle_compiled(now);
         if self.next_expiry.is_none_or(|next| next > now) {
             return self.follow_changes(0..0, removed);
         }
+        let mut looks = EXPIRY_STEP;
         for table in &mut self.tables {
-            announce(table.expire(now), removed);
+            announce(table.expire(now, &mut looks), removed);
         }
         self.next_expiry = earliest_expiry(&self.tables);
         self.follow_changes(0..self.tables.len(), removed);
+    }
+
+    /// Before this no entry expires, as far as is known without a look at entries; `None` where none ever does.
+    pub fn next_expiry(&self) -> Option<Duration> {
+        self.next_expiry
     }
 
     /// The entries that a request asks for, all at once: the reference model of [`Pipeline::walk_flows`].

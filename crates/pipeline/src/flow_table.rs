@@ -9,8 +9,9 @@
 //! **Cost.** Finding a packet's entry: see [`Classifier`]. Adding an entry, and finding or removing one by strict
 //! match, takes the logarithm of the number of entries. A match that is not strict costs a look at the entries that
 //! look at all that it looks at and more; those that look at just the same bits are found by it as by a strict one. A
-//! check for overlap costs a look at the entries that look at other bits. Expiry looks at the entries only when the
-//! time of one may have come. An entry with one field and one action takes 373 bytes, of which the order takes 34 and
+//! check for overlap costs a look at the entries that look at other bits. Expiry looks at an entry only when its time may
+//! have come, at the cost of the logarithm of the number of entries that have a timeout; each of these takes 16 to 48 bytes
+//! more. An entry with one field and one action takes 373 bytes, of which the order takes 34 and
 //! the classifier 43; what the allocator adds is not counted.
 //!
 //! **Thread-safety.** Any number of threads may look up at once and count in the entries that they find; a change
@@ -19,6 +20,7 @@
 
 #[cfg(test)]
 mod tests;
+mod timers;
 
 use crate::classifier::{Classifier, Rank};
 use crate::references::References;
@@ -29,6 +31,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+use timers::Timers;
 
 /// A flow table.
 #[derive(Debug, Default)]
@@ -41,8 +44,7 @@ pub struct FlowTable {
     meter_users: References<Rank>,
     /// How many entries were ever added.
     added: u64,
-    /// Before this no entry's time has come; `None` where none has a timeout.
-    next_expiry: Option<Duration>,
+    timers: Timers,
     /// What has changed since it was last asked for; `None` where nobody asks.
     changes: Option<Vec<Change>>,
     /// Packets that were looked up.
@@ -54,8 +56,6 @@ pub struct FlowTable {
 /// Which entries of a table a change or a question may concern.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scope<'a> {
-    /// All.
-    Every,
     /// Those that this includes ([`EntryMatch::includes`]).
     Within(&'a EntryMatch),
     /// The one with this priority and this very match.
@@ -186,7 +186,7 @@ impl FlowTable {
             None => {
                 let rank = Rank::new(entry.priority, self.added);
                 self.added += 1;
-                self.expect_expiry(&entry);
+                self.timers.add(rank, &entry);
                 self.note_uses(rank, &entry);
                 self.classifier.insert(rank, entry.clone());
                 self.note(|| Change::Added(rank, entry.clone()));
@@ -223,14 +223,13 @@ impl FlowTable {
     pub(crate) fn remove_at(&mut self, places: impl Iterator<Item = Rank>) -> Vec<Arc<FlowEntry>> {
         let mut gone = Vec::new();
         for rank in places {
-            let Some(entry) = self.entries.remove(&rank) else {
+            let Some(entry) = self.entries.get(&rank).cloned() else {
                 continue;
             };
-            self.forget_uses(rank, &entry);
-            self.classifier.remove(rank, &entry.match_);
-            self.note(|| Change::Removed(rank, entry.clone()));
+            self.take_out(rank, &entry);
             gone.push(entry);
         }
+        self.tidy_timers();
         gone
     }
 
@@ -246,25 +245,32 @@ impl FlowTable {
 
     /// Before which time none of its entries expires; `None` where none ever does.
     pub(crate) fn next_expiry(&self) -> Option<Duration> {
-        self.next_expiry
+        self.timers.next()
     }
 
-    /// Takes out the entries whose time has come, and hands them over in their order.
-    pub(crate) fn expire(&mut self, now: Duration) -> Vec<RemovedEntry> {
-        if self.next_expiry.is_none_or(|next| next > now) {
-            return Vec::new();
+    /// Takes out entries whose time has come, and hands them over in their order. It looks at `looks` at most, those first
+    /// whose time came first, and takes off how many it looked at.
+    pub(crate) fn expire(&mut self, now: Duration, looks: &mut usize) -> Vec<RemovedEntry> {
+        let mut gone = Vec::new();
+        while *looks > 0 {
+            let Some(rank) = self.timers.pop(now) else {
+                break;
+            };
+            *looks -= 1;
+            let Some(entry) = self.entries.get(&rank).cloned() else {
+                continue;
+            };
+            match (entry.expired(now), entry.due()) {
+                (Some(reason), _) => {
+                    self.take_out(rank, &entry);
+                    gone.push((rank, RemovedEntry { entry, reason }));
+                }
+                (None, Some(due)) => self.timers.note(rank, due),
+                (None, None) => {}
+            }
         }
-        let gone = self.remove(Scope::Every, |entry| entry.expired(now).is_some());
-        let left = self.entries.values();
-        self.next_expiry = left.filter_map(|entry| entry.due()).min();
-        let gone = gone.into_iter();
-        gone.filter_map(|entry| {
-            Some(RemovedEntry {
-                reason: entry.expired(now)?,
-                entry,
-            })
-        })
-        .collect()
+        gone.sort_unstable_by_key(|&(rank, _)| rank);
+        gone.into_iter().map(|(_, gone)| gone).collect()
     }
 
     /// The entries of a scope for which `is_wanted` holds, and their places, in their order.
@@ -285,7 +291,7 @@ impl FlowTable {
                 let found = found.filter(|(_, entry)| match_.includes(&entry.match_));
                 found.filter(wanted).map(owned).collect()
             }
-            Scope::Within(_) | Scope::Every => {
+            Scope::Within(_) => {
                 let all = self.entries.iter().map(|(&rank, entry)| (rank, entry));
                 all.filter(wanted).map(owned).collect()
             }
@@ -296,12 +302,14 @@ impl FlowTable {
 
     /// Puts an entry in the place of the one of this rank, which has the same match.
     fn put(&mut self, rank: Rank, entry: Arc<FlowEntry>, counts: Counts) {
-        self.expect_expiry(&entry);
+        self.timers.add(rank, &entry);
         self.classifier.replace(rank, entry.clone());
         let old = self.entries.insert(rank, entry.clone());
         if let Some(old) = old {
             self.forget_uses(rank, &old);
             self.note_uses(rank, &entry);
+            self.timers.remove(&old);
+            self.tidy_timers();
             self.note(|| Change::Replaced {
                 rank,
                 old,
@@ -330,9 +338,19 @@ impl FlowTable {
         }
     }
 
-    /// Notes when an entry's time may come. Packets may put that off.
-    fn expect_expiry(&mut self, entry: &FlowEntry) {
-        let times = [self.next_expiry, entry.due()].into_iter();
-        self.next_expiry = times.flatten().min();
+    fn take_out(&mut self, rank: Rank, entry: &Arc<FlowEntry>) {
+        self.entries.remove(&rank);
+        self.forget_uses(rank, entry);
+        self.classifier.remove(rank, &entry.match_);
+        self.timers.remove(entry);
+        self.note(|| Change::Removed(rank, entry.clone()));
+    }
+
+    /// Forgets the deadlines of entries that are gone, where they are too many.
+    fn tidy_timers(&mut self) {
+        if self.timers.are_stale() {
+            let entries = self.entries.iter();
+            self.timers.renew(entries.map(|(&rank, entry)| (rank, &**entry)));
+        }
     }
 }

@@ -438,6 +438,9 @@ impl Runner {
             self.next_refresh = now + REFRESH;
             self.refresh_tls();
         }
+        if self.switch.is_behind(now) {
+            self.next_tick = now;
+        }
         for index in 0..self.targets.len() {
             if self.targets[index].is_overdue(now) {
                 self.retry_later(index, "it does not answer");

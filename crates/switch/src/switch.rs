@@ -290,6 +290,12 @@ impl Switch {
         }
     }
 
+    /// Whether more is due than one [`Switch::handle_timeout`] does: packets go first, then it is to be called again.
+    pub fn is_behind(&self, now: Duration) -> bool {
+        let next_expiry = self.shared.pipeline().next_expiry();
+        next_expiry.is_some_and(|next| next <= now)
+    }
+
     /// How many packet-ins were not sent, because there were more than [`SwitchConfig::packet_ins_per_second`] or
     /// because a controller did not read them.
     pub fn packet_ins_dropped(&self) -> u64 {

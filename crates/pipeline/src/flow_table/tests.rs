@@ -8,6 +8,7 @@ use crate::packet::testing::{ALL, hex, hostile};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use std::sync::LazyLock;
 use urtica_wire::{Field, FlowModFlags, FlowRemovedReason, Match, OxmField, PortNo};
 
 /// What the table was before it had an index.
@@ -51,9 +52,11 @@ impl PlainTable {
     }
 }
 
+/// Includes all others.
+static EVERYTHING: LazyLock<EntryMatch> = LazyLock::new(EntryMatch::default);
+
 fn is_in(scope: Scope, entry: &FlowEntry) -> bool {
     match scope {
-        Scope::Every => true,
         Scope::Within(match_) => match_.includes(&entry.match_),
         Scope::Strict(priority, match_) => entry.priority == priority && entry.match_ == *match_,
     }
@@ -274,7 +277,7 @@ impl Trial {
 
     fn pass(&mut self, time: Duration) {
         self.now += time;
-        let gone = self.table.expire(self.now);
+        let gone = self.table.expire(self.now, &mut { usize::MAX });
         let expected = self.model.remove(|entry| entry.expired(self.now).is_some());
         assert_eq!(
             cookies(gone.iter().map(|gone| &gone.entry)),
@@ -324,7 +327,7 @@ fn scope_of<'a>(scope: &'a AnyScope, strict: &'a Option<(u16, EntryMatch)>) -> S
     match (scope, strict) {
         (_, Some((priority, match_))) => Scope::Strict(*priority, match_),
         (AnyScope::Within(match_), None) => Scope::Within(match_),
-        (AnyScope::Every | AnyScope::Strict(_), None) => Scope::Every,
+        (AnyScope::Every | AnyScope::Strict(_), None) => Scope::Within(&EVERYTHING),
     }
 }
 
@@ -346,7 +349,87 @@ proptest! {
                 trial.compare(packet, &match_);
             }
         }
-        trial.table.remove(Scope::Every, |_| true);
+        trial.table.remove(Scope::Within(&EVERYTHING), |_| true);
         prop_assert!(trial.table.classifier.is_empty(), "nothing is left behind");
     }
+}
+
+/// An entry of a table in which each has an Ethernet address of its own.
+fn with_timeouts(number: u64, idle_timeout: u16, hard_timeout: u16) -> FlowEntry {
+    let match_ = Match::any().with(Field::exact(OxmField::EthDst, number.into()));
+    FlowEntry {
+        table_id: 0,
+        priority: 1,
+        match_: EntryMatch::new(&match_).expect("a good match"),
+        instructions: Instructions::default(),
+        cookie: number,
+        flags: FlowModFlags::empty(),
+        idle_timeout,
+        hard_timeout,
+        added: Duration::ZERO,
+        counters: EntryCounters::default(),
+        linked: LinkedCounters::default(),
+    }
+}
+
+#[test]
+fn expiry_looks_at_no_entry_before_its_time() {
+    let mut table = FlowTable::default();
+    for number in 0..1000 {
+        let hard_timeout = if number < 10 { 5 } else { 60 };
+        table.insert(with_timeouts(number, 0, hard_timeout), Counts::Reset);
+    }
+    let mut looks = 1000;
+    assert_eq!(table.expire(Duration::from_secs(4), &mut looks).len(), 0);
+    assert_eq!(looks, 1000);
+    assert_eq!(table.expire(Duration::from_secs(5), &mut looks).len(), 10);
+    assert_eq!(looks, 990);
+    assert_eq!(table.next_expiry(), Some(Duration::from_secs(60)));
+}
+
+#[test]
+fn an_entry_in_use_is_looked_at_once_in_its_idle_timeout() {
+    let mut table = FlowTable::default();
+    table.insert(with_timeouts(1, 5, 0), Counts::Reset);
+    let mut looks = 100;
+    for second in 1..=20 {
+        let now = Duration::from_secs(second);
+        let entry = table.entries().next().expect("it is in use");
+        entry.count(60, now);
+        assert_eq!(table.expire(now, &mut looks).len(), 0);
+    }
+    assert!(looks >= 96, "{looks}");
+    assert_eq!(table.expire(Duration::from_secs(26), &mut looks).len(), 1);
+    assert_eq!(table.next_expiry(), None);
+}
+
+#[test]
+fn many_entries_expire_in_steps() {
+    let mut table = FlowTable::default();
+    for number in 0..100 {
+        table.insert(with_timeouts(number, 0, 1), Counts::Reset);
+    }
+    let now = Duration::from_secs(1);
+    for left in [70, 40, 10, 0] {
+        let mut looks = 30;
+        table.expire(now, &mut looks);
+        assert_eq!(table.entries().len(), left);
+        assert_eq!(table.next_expiry().is_some(), left > 0);
+    }
+}
+
+/// However often entries come, go and are replaced before their time.
+#[test]
+fn deadlines_of_entries_that_are_gone_are_forgotten() {
+    let mut table = FlowTable::default();
+    for round in 0..100_000 {
+        let number = round % 50;
+        table.insert(with_timeouts(number, 60, 0), Counts::Reset);
+        if round % 3 == 0 {
+            table.remove(Scope::Within(&EVERYTHING), |entry| entry.cookie == number);
+        }
+    }
+    assert!(table.timers.len() < 2000, "{}", table.timers.len());
+    table.expire(Duration::from_secs(60), &mut 10_000);
+    assert_eq!(table.entries().len(), 0);
 }

@@ -356,3 +356,23 @@ fn a_cut_that_does_not_fit_any_more_is_given_up() {
     assert!(seen.len() > 1, "{seen:?}");
     sub_tables(&mut comparison);
 }
+
+/// A byte counts 256 of them as none.
+#[test]
+fn so_many_decrements_end_the_life_of_any_packet() {
+    for decrements in [63, 64, 65, 255, 256, 257, 300] {
+        let mut comparison = Comparison::new(ComparisonConfig::default());
+        let actions = "dec_ttl,".repeat(decrements);
+        add(
+            &mut comparison,
+            &format!("priority=1,ip,actions={actions}output:2"),
+        );
+        let frames = [1, 2, 44, 63, 64, 65, 66, 255].map(|ttl| {
+            let mut frame = frame(9);
+            frame[22] = ttl;
+            (PortNo(1), frame)
+        });
+        comparison.send(&frames);
+        comparison.compare_counters();
+    }
+}

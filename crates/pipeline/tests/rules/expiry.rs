@@ -78,3 +78,21 @@ fn a_modify_does_not_prolong_a_life() {
     bed.wait(1000);
     assert_gone(&mut bed, FlowRemovedReason::HardTimeout);
 }
+
+/// So that packets pass between the steps.
+#[test]
+fn very_many_entries_go_in_steps_and_it_is_told_that_more_are_due() {
+    let mut bed = Bed::new();
+    bed.pipeline.set_max_entries(3000);
+    for number in 0..3000 {
+        bed.add(&format!("hard_timeout=1,metadata={number},actions=2"));
+    }
+    bed.wait(1000);
+    let mut steps = 0;
+    while bed.pipeline.next_expiry().is_some_and(|next| next <= bed.now) {
+        bed.expire();
+        steps += 1;
+    }
+    assert!(bed.dump().is_empty());
+    assert_eq!(steps, 3);
+}

@@ -1,6 +1,6 @@
 //! From an entry's instructions to its action program.
 
-use crate::fast::datapath::action_program::{ActionProgram, End, MAX_PARAMS, Op};
+use crate::fast::datapath::action_program::{ActionProgram, End, MAX_OPS, MAX_PARAMS, Op};
 use crate::fast::datapath::kinds::Kinds;
 use crate::{FlowEntry, Instructions};
 use urtica_wire::{Action, Field, OxmField, PortNo};
@@ -59,7 +59,8 @@ impl BoundProgram {
             }
             (bound.program.end, bound.target) = (End::Goto, table_id.into());
         }
-        (bound.params.len() <= MAX_PARAMS).then_some(bound)
+        let fits = bound.params.len() <= MAX_PARAMS && bound.program.ops.len() <= MAX_OPS;
+        fits.then_some(bound)
     }
 
     fn output(&mut self, port: PortNo) -> Option<()> {

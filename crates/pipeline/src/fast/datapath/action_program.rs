@@ -11,6 +11,9 @@ use super::kinds::{Depth, Kinds};
 /// How many bytes of parameters a flow record has room for at most.
 pub(crate) const MAX_PARAMS: usize = 72;
 
+/// The most operations that an action program may have; longer lists are left to the plain form.
+pub(crate) const MAX_OPS: usize = 64;
+
 /// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network
 /// order unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +74,7 @@ impl ActionProgram {
     /// the controller (1.3.5 section 5.12).
     pub fn ttl_decrements(&self) -> u8 {
         let ops = self.ops.iter();
+        const { assert!(MAX_OPS <= u8::MAX as usize) };
         ops.filter(|&&op| op == Op::DecNwTtl).count() as u8
     }
 

@@ -1,5 +1,6 @@
 //! That what comes and goes leaves nothing behind, and compiling again loses nothing.
 
+use crate::fast::control::store::record_of;
 use crate::{
     BURST, Backend, Burst, CompileConfig, Pipeline, PipelineConfig, Reader, TemplateKind, Verdict,
 };
@@ -212,6 +213,76 @@ fn pieces_without_room_leave_nothing() {
         let all = flow_mod(FlowModCommand::Delete, 0, Match::any());
         carry_out(&mut pipeline, &all);
         assert_eq!(held(&pipeline).bytes, 0, "of {max_bytes}");
+    }
+}
+
+/// From networks of many lengths to others, so that entries share hash tables.
+fn between_networks(number: u64) -> (u16, Match<'static>) {
+    let prefix = |field: OxmField, len: u64| {
+        let mask = u128::from(u32::MAX << (32 - len));
+        Field::masked(field, u128::from(number << 20 | number) & mask, mask)
+    };
+    let match_ = Match::from(vec![
+        Field::exact(OxmField::EthType, 0x0800),
+        prefix(OxmField::Ipv4Src, 1 + number % 7),
+        prefix(OxmField::Ipv4Dst, 1 + number % 32),
+    ]);
+    ((1 + number % 13) as u16, match_)
+}
+
+#[test]
+fn entries_that_share_hash_tables_leave_nothing() {
+    for &backend in BACKENDS {
+        let (mut pipeline, mut reader) = compiled(backend);
+        let empty = held(&pipeline);
+        for round in 0..3 {
+            let all = flow_mod(FlowModCommand::Add, 0, Match::any());
+            carry_out(&mut pipeline, &all);
+            for number in 0..200 {
+                let (priority, match_) = between_networks(number);
+                let entry = flow_mod(FlowModCommand::Add, priority, match_);
+                carry_out(&mut pipeline, &with_actions(entry, number + round));
+            }
+            assert_eq!(pipeline.template(0), Some(TemplateKind::MergedTupleSpace));
+            send(&pipeline, &mut reader, 1);
+            for number in (0..200).rev() {
+                let (priority, match_) = between_networks(number);
+                let delete = flow_mod(FlowModCommand::DeleteStrict, priority, match_);
+                carry_out(&mut pipeline, &delete);
+            }
+            let all = flow_mod(FlowModCommand::Delete, 0, Match::any());
+            carry_out(&mut pipeline, &all);
+            assert_eq!(held(&pipeline), empty);
+        }
+    }
+}
+
+/// Only where a good part of a table changes at once is it built anew.
+#[test]
+fn changes_of_few_of_many_entries_leave_the_others_in_place() {
+    for &backend in BACKENDS {
+        let (mut pipeline, _reader) = compiled(backend);
+        for number in 0..4000 {
+            let add = FlowMod {
+                cookie: number % 40,
+                ..flow_mod(FlowModCommand::Add, 10, to_host(number))
+            };
+            carry_out(&mut pipeline, &add);
+        }
+        let record = |pipeline: &Pipeline| {
+            let mut entries = pipeline.tables()[0].entries();
+            let entry = entries.find(|entry| entry.cookie == 39).expect("it stays");
+            record_of(entry).expect("it is compiled")
+        };
+        let before = record(&pipeline);
+        let delete = |cookie| FlowMod {
+            cookie,
+            cookie_mask: u64::MAX,
+            ..flow_mod(FlowModCommand::Delete, 0, Match::any())
+        };
+        carry_out(&mut pipeline, &delete(1));
+        assert_eq!(pipeline.tables()[0].entries().len(), 3900);
+        assert_eq!(record(&pipeline), before, "100 of 4,000");
     }
 }
 
