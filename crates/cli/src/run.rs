@@ -5,7 +5,7 @@ use crate::status;
 use std::process::ExitCode;
 use urtica_apps as apps;
 use urtica_controller::{Args, Controller};
-use urtica_offload::{Kernel, LearningSwitch, Mode};
+use urtica_offload::{Kernel, LearningSwitch, Mode, Unavailable};
 
 /// Options of `urtica run`.
 #[derive(clap::Args)]
@@ -63,22 +63,38 @@ fn kernel_mode(args: &RunArgs) -> Result<Option<Mode>, String> {
     }
 }
 
-/// Adds the program with its kernel half; where this machine has no room for that, says why and adds the program alone.
+/// Adds the program with its kernel half; where there is none, says why and adds the program alone. One line either way.
 fn add_offloaded(
     controller: Controller,
     args: &RunArgs,
     mode: Mode,
 ) -> Result<Controller, Box<dyn std::error::Error>> {
-    // Also what is wrong with the options.
+    // Also what else is wrong with the options.
     apps::add_all(Controller::new(), &args.apps, &args.options)?;
     match Kernel::start() {
         Ok(kernel) => {
-            tracing::info!("the kernel half is active: l2 answers in the kernel what it can");
+            let when = when_it_answers(mode);
+            tracing::info!("the kernel half is active: l2 answers in the kernel what it can{when}");
             Ok(controller.program(LearningSwitch::new(kernel).mode(mode)))
         }
         Err(reason) => {
-            tracing::warn!("the kernel half is not active: {reason}; the program answers alone");
+            // Who has asked for it is warned.
+            match args.offload {
+                Offload::Auto => tracing::info!("{}", inactive(&reason)),
+                _ => tracing::warn!("{}", inactive(&reason)),
+            }
             Ok(apps::add_all(controller, &args.apps, &args.options)?)
         }
     }
+}
+
+fn when_it_answers(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Auto => ", while queues are short",
+        _ => "",
+    }
+}
+
+fn inactive(reason: &Unavailable) -> String {
+    format!("the kernel half is not active: {reason}; the program answers alone")
 }
