@@ -8,7 +8,7 @@ use crate::{service, status};
 use std::process::ExitCode;
 use urtica_apps as apps;
 use urtica_controller::{Args, Controller};
-use urtica_offload::{Kernel, LearningSwitch, Mode};
+use urtica_offload::{Kernel, LearningSwitch, Mode, Unavailable};
 
 /// Options of `urtica run`.
 #[derive(clap::Args)]
@@ -98,17 +98,18 @@ fn add_apps(
     Ok(controller)
 }
 
-/// Adds the program with its kernel half; where this machine has no room for that, says why and adds the program alone.
+/// Adds the program with its kernel half; where there is none, says why and adds the program alone. One line either way.
 fn add_offloaded(
     controller: Controller,
     args: &RunArgs,
     mode: Mode,
 ) -> Result<Controller, Box<dyn std::error::Error>> {
-    // Also what is wrong with the options.
+    // Also what else is wrong with the options.
     apps::add_all(Controller::new(), &args.apps, &args.options)?;
     match Kernel::start() {
         Ok(kernel) => {
-            tracing::info!("the kernel half is active: l2 answers in the kernel what it can");
+            let when = when_it_answers(mode);
+            tracing::info!("the kernel half is active: l2 answers in the kernel what it can{when}");
             let controller = controller.program(LearningSwitch::new(kernel).mode(mode));
             #[cfg(feature = "northbound")]
             let controller =
@@ -117,8 +118,23 @@ fn add_offloaded(
             Ok(controller)
         }
         Err(reason) => {
-            tracing::warn!("the kernel half is not active: {reason}; the program answers alone");
+            // Who has asked for it is warned.
+            match args.offload {
+                Offload::Auto => tracing::info!("{}", inactive(&reason)),
+                _ => tracing::warn!("{}", inactive(&reason)),
+            }
             add_apps(controller, args)
         }
     }
+}
+
+fn when_it_answers(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Auto => ", while queues are short",
+        _ => "",
+    }
+}
+
+fn inactive(reason: &Unavailable) -> String {
+    format!("the kernel half is not active: {reason}; the program answers alone")
 }

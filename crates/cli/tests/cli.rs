@@ -51,16 +51,33 @@ impl Running {
 
     /// The same with these options.
     fn start_with(programs: &str, options: &[&str]) -> (Self, String) {
-        let arguments = [
-            "run",
-            programs,
-            "--listen",
-            "ptcp:0:127.0.0.1",
-            "--shards",
-            "1",
-        ];
-        let arguments = [&arguments, options].concat();
-        let mut child = urtica(&arguments).spawn().unwrap();
+        Self::spawn(urtica(&Self::arguments(programs, options)))
+    }
+
+    /// The same without root's capabilities.
+    fn start_unprivileged(programs: &str, options: &[&str]) -> (Self, String) {
+        let plain = urtica(&Self::arguments(programs, options));
+        if !rustix::process::geteuid().is_root() {
+            return Self::spawn(plain);
+        }
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--bounding-set", "-all", "--inh-caps", "-all", "--"])
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped());
+        Self::spawn(command)
+    }
+
+    fn arguments<'a>(programs: &'a str, options: &[&'a str]) -> Vec<&'a str> {
+        let listen = ["--listen", "ptcp:0:127.0.0.1", "--shards", "1"];
+        [&["run", programs], &listen[..], options].concat()
+    }
+
+    fn spawn(mut command: Command) -> (Self, String) {
+        let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         let port = loop {
@@ -145,13 +162,37 @@ fn only_l2_alone_answers_in_the_kernel() {
 
 #[test]
 fn one_line_tells_whether_the_kernel_half_is_active() {
-    let (running, said) = Running::start_with("l2", &["--offload", "kernel"]);
-    let lines = said.matches("the kernel half is").count();
-    assert_eq!(lines, 1, "{said}");
-    running.end_by(Signal::INT);
-    let (running, said) = Running::start_with("l2", &[]);
-    assert!(!said.contains("kernel half"), "{said}");
-    running.end_by(Signal::INT);
+    let offloaded: [&[&str]; 3] = [&[], &["--offload", "auto"], &["--offload", "kernel"]];
+    for options in offloaded {
+        let (running, said) = Running::start_with("l2", options);
+        let lines = said.matches("the kernel half is").count();
+        assert_eq!(lines, 1, "{said}");
+        running.end_by(Signal::INT);
+    }
+    // Asked for or not, others have none, and need not say so.
+    for (programs, options) in [
+        ("l2", &["--offload", "none"][..]),
+        ("hub", &[]),
+        ("hub", &["--offload", "auto"]),
+    ] {
+        let (running, said) = Running::start_with(programs, options);
+        assert!(!said.contains("kernel half"), "{said}");
+        running.end_by(Signal::INT);
+    }
+}
+
+/// Without the privilege the program answers alone; only who has asked for the kernel half is warned.
+#[test]
+fn a_machine_that_allows_no_kernel_half_is_told() {
+    for (mode, level) in [("auto", " INFO "), ("kernel", " WARN ")] {
+        let (running, said) = Running::start_unprivileged("l2", &["--offload", mode]);
+        let line = said.lines().find(|line| line.contains("kernel half is"));
+        let line = line.expect("one line tells it");
+        assert!(line.contains(level), "{line}");
+        assert!(line.contains("not active"), "{line}");
+        assert!(line.ends_with("the program answers alone"), "{line}");
+        running.end_by(Signal::INT);
+    }
 }
 
 #[test]
@@ -259,7 +300,8 @@ fn bad_values_are_refused_with_what_was_expected() {
 fn a_port_in_use_is_named() {
     let other = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = format!("ptcp:{}:127.0.0.1", other.local_addr().unwrap().port());
-    let sentence = refusal(&["run", "l2", "--listen", &address]);
+    let said = refusal(&["run", "l2", "--listen", &address]);
+    let sentence = said.lines().last().expect("a reason");
     let expected = format!("urtica: cannot listen at {address}: the address is in use;");
     assert!(sentence.starts_with(&expected), "{sentence}");
 }

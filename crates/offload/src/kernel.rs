@@ -4,8 +4,10 @@ use crate::loaded::Loaded;
 use crate::session::Memory;
 use crate::waker::Waker;
 use parking_lot::{Mutex, MutexGuard};
+use rustix::thread::CapabilitySet;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 /// How many connections can have a kernel half at a time: `MAX_SESSIONS` of `bpf/learning_switch.bpf.c`.
@@ -29,14 +31,48 @@ pub enum Unavailable {
     /// The kernel would interpret programs, if it runs any.
     #[error("the kernel's JIT compiler is off: type `sysctl net.core.bpf_jit_enable=1`")]
     NoJit,
+    /// The kernel has no BPF at all.
+    #[error("the kernel was built without BPF: expected CONFIG_BPF_SYSCALL=y")]
+    NoBpf,
     /// The process may not.
     #[error(
         "the process may not load programs: expected root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON"
     )]
     NotPermitted,
+    /// The process may, and what is around it forbids it.
+    #[error(
+        "the system forbids the process to load programs, in spite of its privileges: expected no container or user namespace \
+         around it, or one that allows the system call bpf()"
+    )]
+    Confined,
     /// The kernel refuses the programs.
     #[error("the kernel refuses its programs: {0}")]
     Refused(io::Error),
+}
+
+impl Unavailable {
+    /// What an error while loading means, for a process that has the privileges that it takes or not.
+    pub(crate) fn because(error: io::Error, is_privileged: bool) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied if !is_privileged => Self::NotPermitted,
+            io::ErrorKind::PermissionDenied if is_forbidden(&error) => Self::Confined,
+            io::ErrorKind::Unsupported => Self::NoBpf,
+            _ => Self::Refused(error),
+        }
+    }
+}
+
+/// Whether loading is forbidden, and not these programs: EPERM and not EACCES. The text is all that libbpf leaves of it.
+fn is_forbidden(error: &io::Error) -> bool {
+    error.to_string().contains("os error 1)")
+}
+
+/// Whether this thread has what loading takes.
+pub(crate) fn is_privileged() -> bool {
+    let enough = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
+    rustix::thread::capabilities(None).is_ok_and(|sets| {
+        sets.effective.contains(CapabilitySet::SYS_ADMIN) || sets.effective.contains(enough)
+    })
 }
 
 /// The programs, loaded, and the tables that they share. They are in the kernel until the last copy of this is dropped or the
@@ -85,11 +121,9 @@ impl Kernel {
     /// # Errors
     /// [`Unavailable`] where there are none, or the kernel does not take them.
     pub fn start() -> Result<Self, Unavailable> {
-        check_kernel()?;
-        let loaded = Loaded::load().map_err(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied => Unavailable::NotPermitted,
-            _ => Unavailable::Refused(error),
-        })?;
+        check_kernel(Path::new("/proc/sys"))?;
+        let loaded =
+            Loaded::load().map_err(|error| Unavailable::because(error, is_privileged()))?;
         let slots = Slots {
             loaded,
             free: Vec::new(),
@@ -168,22 +202,22 @@ impl Slots {
     }
 }
 
-/// What is clear before anything is loaded.
+/// What is clear before anything is loaded, by the system's settings in this folder.
 #[cfg(not(without_programs))]
-pub(crate) fn check_kernel() -> Result<(), Unavailable> {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+pub(crate) fn check_kernel(settings: &Path) -> Result<(), Unavailable> {
+    let release = std::fs::read_to_string(settings.join("kernel/osrelease")).unwrap_or_default();
     let release = release.trim().to_owned();
     if version_of(&release).is_some_and(|version| version < OLDEST) {
         return Err(Unavailable::TooOld { found: release });
     }
-    match std::fs::read_to_string("/proc/sys/net/core/bpf_jit_enable") {
+    match std::fs::read_to_string(settings.join("net/core/bpf_jit_enable")) {
         Ok(enabled) if enabled.trim() == "0" => Err(Unavailable::NoJit),
         _ => Ok(()),
     }
 }
 
 #[cfg(without_programs)]
-pub(crate) fn check_kernel() -> Result<(), Unavailable> {
+pub(crate) fn check_kernel(_: &Path) -> Result<(), Unavailable> {
     Kernel::not_built().map_or(Ok(()), |reason| Err(Unavailable::NotBuilt(reason)))
 }
 
@@ -194,15 +228,4 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_release_begins_with_its_version() {
-        assert_eq!(version_of("6.18.44-amd64"), Some((6, 18)));
-        assert_eq!(version_of("6.6"), Some((6, 6)));
-        assert_eq!(version_of("unknown"), None);
-        assert!(version_of("5.15.0").is_some_and(|version| version < OLDEST));
-        assert!(version_of("6.10.1").is_some_and(|version| version > OLDEST));
-    }
-}
+mod tests;

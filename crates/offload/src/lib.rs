@@ -4,8 +4,8 @@
 //! what it needs of that ([`KernelHalf`](urtica_controller::KernelHalf)), and this crate implements it with eBPF. Without
 //! this crate, or where the kernel allows no eBPF, everything works as before.
 //!
-//! **What.** [`Kernel::start`] loads the programs of `bpf/`; [`LearningSwitch`] is `l2` with a kernel half. Nothing is
-//! pinned: what is in the kernel goes away with the process.
+//! **What.** [`Kernel::start`] loads the programs of `bpf/`; [`LearningSwitch`] is `l2` with a kernel half, which answers always or
+//! while queues are short ([`Mode`]). Nothing is pinned: what is in the kernel goes away with the process.
 //!
 //! ```no_run
 //! use urtica_controller::Controller;
@@ -51,6 +51,10 @@
 //!    replies at the other end (`to_switch`).
 //! 5. **Back-pressure** (`has_room`). What is redirected to a socket queues without a bound, so replies are held back
 //!    beforehand: what was sent less what the socket has taken (`write_seq`) has a bound, and so has the send queue.
+//! 6. **Stepping aside** (`mode.rs`, [`Mode::Auto`]). A verdict program costs something also where it passes everything, and large batches
+//!    are faster in the program. While a queue stays long the socket is out of the map `switches`. What was passed and not read yet
+//!    can be read in order only while it is in there, so it leaves when all was read, and goes back at once if more was
+//!    passed meanwhile (`Link::step_aside`).
 
 #![cfg_attr(
     without_programs,

@@ -4,7 +4,7 @@ use crate::kernel::Way;
 use crate::session::{Memory, SESSION_BYTES};
 use crate::waker::{Waker, ring_bytes};
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, PrintLevel};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -35,6 +35,10 @@ impl Loaded {
     }
 
     fn try_load() -> libbpf_rs::Result<Self> {
+        // What it says of programs that are refused is pages long, and goes to standard error otherwise.
+        libbpf_rs::set_print(Some((PrintLevel::Debug, |_, text| {
+            tracing::debug!("libbpf: {}", text.trim_end());
+        })));
         let mut builder = ObjectBuilder::default();
         let object = builder.open_memory(PROGRAMS)?.load()?;
         let map = |name: &str| {

@@ -8,25 +8,44 @@ use std::time::{Duration, Instant};
 use urtica_offload::{Kernel, Mode};
 use urtica_wire::Version;
 
+/// How many messages random streams have in each version and mode, if nothing else is asked for.
+const MESSAGES: u64 = 10_000;
+
+/// Sets their number: `URTICA_TEST_MESSAGES=5000000 cargo test --release -p urtica-offload random_pieces`.
+const MESSAGES_VARIABLE: &str = "URTICA_TEST_MESSAGES";
+
 #[test]
 fn a_random_stream_in_random_pieces() {
     let Some(kernel) = kernel() else { return };
-    for seed in 0..4 {
+    let messages = std::env::var(MESSAGES_VARIABLE).map_or(MESSAGES, |count| {
+        count.parse().expect("the variable is a number of messages")
+    });
+    for mode in [Mode::Kernel, Mode::Auto] {
         for version in Version::ALL {
-            let mut draw = Draw::new(seed);
-            let mut pair = Pair::new(&kernel, Mode::Kernel, version, 1 << 16);
-            for _ in 0..200 {
-                let stream = draw.stream(version, 60);
-                for piece in draw.cut(&stream) {
-                    pair.send(piece);
-                }
-                pair.compare();
+            for seed in 0..messages.div_ceil(MESSAGES_A_SEED) {
+                random_stream(&kernel, mode, version, seed);
             }
-            let answered = pair.counters().answered_in_kernel.get();
-            assert!(answered > 0, "the kernel has answered nothing");
-            pair.finish();
         }
     }
+}
+
+/// Messages on one connection.
+const MESSAGES_A_SEED: u64 = 10_000;
+
+fn random_stream(kernel: &Kernel, mode: Mode, version: Version, seed: u64) {
+    const MESSAGES_A_ROUND: u32 = 50;
+    let mut draw = Draw::new(seed);
+    let mut pair = Pair::new(kernel, mode, version, 1 << 16);
+    for _ in 0..MESSAGES_A_SEED / u64::from(MESSAGES_A_ROUND) {
+        let stream = draw.stream(version, MESSAGES_A_ROUND);
+        for piece in draw.cut(&stream) {
+            pair.send(piece);
+        }
+        pair.compare();
+    }
+    let answered = pair.counters().answered_in_kernel.get();
+    assert!(answered > 0, "seed {seed}: the kernel has answered nothing");
+    pair.finish();
 }
 
 /// Which host gives way in a full table depends on when hosts were heard, in seconds: a run that sees the clock move on is done
