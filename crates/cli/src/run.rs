@@ -5,6 +5,7 @@ use crate::status;
 use std::process::ExitCode;
 use urtica_apps as apps;
 use urtica_controller::{Args, Controller};
+use urtica_offload::ring::RingKernel;
 use urtica_offload::{Kernel, LearningSwitch};
 
 /// Options of `urtica run`.
@@ -30,6 +31,8 @@ enum Offload {
     None,
     /// The kernel what it can, the program the rest.
     Kernel,
+    /// The program, whose messages come through rings that the kernel fills (any program).
+    Ring,
 }
 
 /// Runs until SIGINT or SIGTERM.
@@ -42,9 +45,26 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
     let controller = args.controller.clone().into_controller();
     let controller = match args.offload {
         Offload::Kernel => add_offloaded(controller, &args)?,
+        Offload::Ring => apps::add_all(with_rings(controller), &args.apps, &args.options)?,
         Offload::None => apps::add_all(controller, &args.apps, &args.options)?,
     };
     Ok(controller.run_programs()?)
+}
+
+/// Has messages come through rings; where this machine has no room for that, says why.
+fn with_rings(controller: Controller) -> Controller {
+    match RingKernel::start() {
+        Ok(kernel) => {
+            tracing::info!(
+                "rings are active: the kernel puts messages there, and programs read them"
+            );
+            controller.input_rings(kernel)
+        }
+        Err(reason) => {
+            tracing::warn!("rings are not active: {reason}; messages are read from sockets");
+            controller
+        }
+    }
 }
 
 /// Adds the program with its kernel half; where this machine has no room for that, says why and adds the program alone.
