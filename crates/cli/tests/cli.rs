@@ -149,8 +149,14 @@ fn one_line_tells_whether_the_kernel_half_is_active() {
     let lines = said.matches("the kernel half is").count();
     assert_eq!(lines, 1, "{said}");
     running.end_by(Signal::INT);
+    let (running, said) = Running::start_with("discovery,l2", &["--offload", "ring"]);
+    assert_eq!(said.matches("rings are").count(), 1, "{said}");
+    running.end_by(Signal::INT);
     let (running, said) = Running::start_with("l2", &[]);
-    assert!(!said.contains("kernel half"), "{said}");
+    assert!(
+        !said.contains("kernel half") && !said.contains("rings"),
+        "{said}"
+    );
     running.end_by(Signal::INT);
 }
 
