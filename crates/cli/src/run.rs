@@ -8,6 +8,7 @@ use crate::{service, status};
 use std::process::ExitCode;
 use urtica_apps as apps;
 use urtica_controller::{Args, Controller};
+use urtica_offload::ring::RingKernel;
 use urtica_offload::{Kernel, LearningSwitch, Mode, Unavailable};
 
 /// Options of `urtica run`.
@@ -40,6 +41,8 @@ enum Offload {
     None,
     /// The kernel what it can, the program the rest.
     Kernel,
+    /// The program, whose messages come through rings that the kernel fills (any program).
+    Ring,
 }
 
 /// Runs until SIGINT or SIGTERM.
@@ -49,14 +52,16 @@ pub fn run(args: RunArgs) -> ExitCode {
 }
 
 fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
-    if args.hold.is_given() && args.offload == Offload::Kernel {
+    let takes_the_input = matches!(args.offload, Offload::Kernel | Offload::Ring);
+    if args.hold.is_given() && takes_the_input {
         return Err(
-            "--hold and --offload kernel do not work together yet; expected one of them".into(),
+            "--hold does not work with --offload kernel or ring yet; expected one of them".into(),
         );
     }
     let controller = args.controller.clone().into_controller();
     let controller = match kernel_mode(&args)? {
         Some(mode) => add_offloaded(controller, &args, mode)?,
+        None if args.offload == Offload::Ring => add_apps(with_rings(controller), &args)?,
         None => add_apps(controller, &args)?,
     };
     // Last, since an earlier program stops for it.
@@ -72,7 +77,7 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
 fn kernel_mode(args: &RunArgs) -> Result<Option<Mode>, String> {
     let has_kernel_form = args.apps == ["l2"];
     match args.offload {
-        Offload::None => Ok(None),
+        Offload::None | Offload::Ring => Ok(None),
         // A holder keeps no state of a kernel half.
         Offload::Auto if args.hold.is_given() => Ok(None),
         Offload::Auto => Ok(has_kernel_form.then_some(Mode::Auto)),
@@ -81,6 +86,22 @@ fn kernel_mode(args: &RunArgs) -> Result<Option<Mode>, String> {
             "--offload kernel: {} has no kernel form; expected l2, alone, or --offload none",
             args.apps.join(",")
         )),
+    }
+}
+
+/// Has messages come through rings; where this machine has no room for that, says why.
+fn with_rings(controller: Controller) -> Controller {
+    match RingKernel::start() {
+        Ok(kernel) => {
+            tracing::info!(
+                "rings are active: the kernel puts messages there, and programs read them"
+            );
+            controller.input_rings(kernel)
+        }
+        Err(reason) => {
+            tracing::warn!("rings are not active: {reason}; messages are read from sockets");
+            controller
+        }
     }
 }
 

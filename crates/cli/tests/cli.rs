@@ -169,6 +169,9 @@ fn one_line_tells_whether_the_kernel_half_is_active() {
         assert_eq!(lines, 1, "{said}");
         running.end_by(Signal::INT);
     }
+    let (running, said) = Running::start_with("discovery,l2", &["--offload", "ring"]);
+    assert_eq!(said.matches("rings are").count(), 1, "{said}");
+    running.end_by(Signal::INT);
     // Asked for or not, others have none, and need not say so.
     for (programs, options) in [
         ("l2", &["--offload", "none"][..]),
@@ -176,7 +179,10 @@ fn one_line_tells_whether_the_kernel_half_is_active() {
         ("hub", &["--offload", "auto"]),
     ] {
         let (running, said) = Running::start_with(programs, options);
-        assert!(!said.contains("kernel half"), "{said}");
+        assert!(
+            !said.contains("kernel half") && !said.contains("rings"),
+            "{said}"
+        );
         running.end_by(Signal::INT);
     }
 }

@@ -37,6 +37,11 @@ impl Controller {
         Self::urtica_with(room, "l2", &["--offload", "kernel"])
     }
 
+    /// The same, reading from rings.
+    pub fn urtica_l2_behind_rings(room: &Namespace) -> Self {
+        Self::urtica_with(room, "l2", &["--offload", "ring"])
+    }
+
     /// `urtica run` with these apps.
     pub fn urtica(room: &Namespace, apps: &str) -> Self {
         Self::urtica_with(room, apps, &[])
@@ -103,11 +108,24 @@ impl Controller {
     /// # Panics
     /// If it has answered nothing there, too.
     pub fn interrupt_offloaded(self) {
+        self.interrupt_and_find("answered_in_kernel=");
+    }
+
+    /// The same for a controller that reads from rings.
+    ///
+    /// # Panics
+    /// If nothing has come through them, too.
+    pub fn interrupt_behind_rings(self) {
+        self.interrupt_and_find("through_rings=");
+    }
+
+    /// Ends it, and finds that this counter is not 0.
+    fn interrupt_and_find(self, counter: &str) {
         let log = self.interrupt_and_read();
-        let answered = log.lines().any(|line| {
-            line.contains("answered_in_kernel=") && !line.contains("answered_in_kernel=0")
-        });
-        assert!(answered, "expected answers in the kernel:\n{log}");
+        let none = format!("{counter}0");
+        let mut lines = log.lines();
+        let found = lines.any(|line| line.contains(counter) && !line.contains(&none));
+        assert!(found, "expected {counter} not to be 0:\n{log}");
     }
 
     /// Ends it by this signal, and waits until it has ended, however it does.

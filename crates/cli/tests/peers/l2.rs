@@ -50,6 +50,27 @@ fn in_the_kernel(protocol: &str) {
     }
 }
 
+#[test]
+fn ovs_l2_of10_behind_rings() {
+    behind_rings("OpenFlow10");
+}
+
+#[test]
+fn ovs_l2_of13_behind_rings() {
+    behind_rings("OpenFlow13");
+}
+
+fn behind_rings(protocol: &str) {
+    if require::rings() {
+        hosts_reach_each_other(
+            protocol,
+            Controller::urtica_l2_behind_rings,
+            Host::ping,
+            Controller::interrupt_behind_rings,
+        );
+    }
+}
+
 /// The control experiment: the same under Open vSwitch's own controller.
 #[test]
 fn the_test_bed_itself_works() {

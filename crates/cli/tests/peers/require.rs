@@ -33,6 +33,14 @@ pub fn kernel_half() -> bool {
     }
 }
 
+/// Whether the kernel takes the program that fills rings. Otherwise as [`root_and`].
+pub fn rings() -> bool {
+    match urtica_offload::ring::RingKernel::start() {
+        Ok(_) => true,
+        Err(reason) => skip(&format!("rings, but {reason}")),
+    }
+}
+
 fn skip(missing: &str) -> bool {
     let skipped = format!("skipped: needs {missing} (tools/setup)");
     assert!(env::var("CI").as_deref() != Ok("true"), "{skipped}");

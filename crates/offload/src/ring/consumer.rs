@@ -3,10 +3,10 @@
 use super::link::KernelCounts;
 use super::peer::{Peer, Read};
 use super::reader::{Next, Reader};
-use super::record::{MessageType, Record};
+use super::record::{MessageType, Record, RingSwitch};
 use super::replies::Replies;
 use super::rings::{NewConnection, Registration, RingError};
-use super::sessions::{RingEvent, Sessions};
+use super::sessions::{RingEvent, Sessions, Told};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use slab::Slab;
@@ -37,7 +37,7 @@ const LISTENERS: u64 = u64::MAX - 2;
 pub struct Ready {
     /// There is input: [`Ring::next_record`] (the paper's POLLRDNORM).
     pub input: bool,
-    /// Switches have come or gone: [`Ring::next_event`] (POLLRDBAND).
+    /// Switches have come or gone: [`Ring::next_event`] (POLLRDBAND). Never without [`Ring::subscribe_events`].
     pub control: bool,
     /// All input has been handled, and there are replies to be flushed: [`Ring::flush`] (POLLOUT).
     pub output: bool,
@@ -57,6 +57,8 @@ pub struct Ring {
     reader: Reader,
     registration: Registration,
     sessions: Sessions,
+    /// Switches that have come and gone, where they are subscribed to.
+    events: Option<VecDeque<RingEvent>>,
     epoll: OwnedFd,
     /// Bit N: messages of type N are subscribed to.
     types: u64,
@@ -115,6 +117,15 @@ impl Peers {
         peer.filter(|peer| peer.number == number)
     }
 
+    /// A switch is up. Of two connections that say they are this one, it is the newer.
+    fn bring_up(&mut self, switch: RingSwitch) {
+        let peers = self.slab.iter_mut().map(|(_, peer)| peer);
+        let joined = peers.filter(|peer| peer.joined == Some(switch));
+        if let Some(peer) = joined.max_by_key(|peer| peer.number) {
+            peer.switch = Some(switch);
+        }
+    }
+
     fn remove(&mut self, number: u64) -> Option<Peer> {
         self.get_mut(number)?;
         Some(self.slab.remove(number as u32 as usize))
@@ -137,6 +148,7 @@ impl Ring {
             reader,
             registration,
             sessions,
+            events: None,
             epoll,
             types: 0,
             record: 0,
@@ -171,6 +183,11 @@ impl Ring {
             self.make_ready(number);
         }
         Ok(())
+    }
+
+    /// Has this ring tell which switches come and go: the paper's control queue.
+    pub fn subscribe_events(&mut self) {
+        self.events.get_or_insert_default();
     }
 
     /// Has replies flushed by themselves so long after the first was written, while the program polls or takes records.
@@ -223,7 +240,7 @@ impl Ring {
 
     /// The next switch that has come or gone.
     pub fn next_event(&mut self) -> Option<RingEvent> {
-        self.sessions.next_event()
+        self.events.as_mut()?.pop_front()
     }
 
     /// Sends all replies. What a switch does not take waits, and so does what it says.
@@ -463,13 +480,35 @@ impl Ring {
         let Some(peer) = self.peers.get_mut(number) else {
             return;
         };
-        let before = self.sessions.count_events();
         let result = self.sessions.handle(peer.session, bytes);
-        peer.switch = peer.switch.or(self.sessions.switch_up_since(before));
         self.sessions.take_output(peer.session, &mut peer.output);
+        self.note_told(Some(number));
         self.flush_peer(number);
         if result.is_err() {
             self.close(number);
+        }
+    }
+
+    /// Notes what the sessions have told, this one last.
+    fn note_told(&mut self, number: Option<u64>) {
+        for told in self.sessions.take_told() {
+            let event = match told {
+                Told::Joined(switch) => {
+                    let peer = number.and_then(|number| self.peers.get_mut(number));
+                    if let Some(peer) = peer {
+                        peer.joined = Some(switch);
+                    }
+                    continue;
+                }
+                Told::Up(switch) => {
+                    self.peers.bring_up(switch);
+                    RingEvent::SwitchUp(switch)
+                }
+                Told::Down(switch) => RingEvent::SwitchDown(switch),
+            };
+            if let Some(events) = &mut self.events {
+                events.push_back(event);
+            }
         }
     }
 
@@ -486,6 +525,7 @@ impl Ring {
         self.is_tick_late = false;
         self.next_tick = Instant::now() + TICK;
         let ended = self.sessions.handle_timeout();
+        self.note_told(None);
         for number in self.peers.numbers() {
             let Some(peer) = self.peers.get_mut(number) else {
                 continue;
@@ -520,6 +560,7 @@ impl Ring {
     fn close(&mut self, number: u64) {
         if let Some(peer) = self.peers.remove(number) {
             self.sessions.disconnect(peer.session);
+            self.note_told(None);
             self.reader.forget(number);
             let _ = epoll::delete(&self.epoll, peer.socket());
         }
@@ -597,7 +638,10 @@ impl Ring {
         let input = self.has_input();
         Ready {
             input,
-            control: self.sessions.count_events() > 0,
+            control: self
+                .events
+                .as_ref()
+                .is_some_and(|events| !events.is_empty()),
             output: !input && !self.unflushed.is_empty() && self.flush_interval.is_none(),
         }
     }

@@ -1,3 +1,62 @@
+//! Messages through rings: the kernel receives, cuts the stream into messages and describes them; the program reads memory.
+//!
+//! **What.** This is the *pass-through mode* of Shalimov and Ivashchenko, "In-kernel offloading of an SDN/OpenFlow controller", with an
+//! eBPF program on the controller's own sockets in place of a kernel module. There are two ways to use it:
+//!
+//! - A program written for `urtica-controller` runs unchanged: [`RingKernel`] is an argument of
+//!   [`Controller::input_rings`](urtica_controller::Controller::input_rings), and each shard then has a ring.
+//! - A program written as the paper's own loop: [`Rings`] listens, [`Ring`] is polled and read. This is the paper's example:
+//!
+//! ```no_run
+#![doc = include_str!("../../examples/ring.rs")]
+//! ```
+//!
+//! | the paper's | is here |
+//! | --- | --- |
+//! | `open("/dev/ctrl")` | [`Rings::start`] |
+//! | `ioctl` to register, `mmap` | [`Rings::register`] |
+//! | `subscribe_packet_in()` | [`Ring::subscribe`]: one consumer for each type of message; other types are handled by the session |
+//! | `poll`: POLLRDNORM, POLLRDBAND, POLLOUT | [`Ring::poll`]: [`Ready::input`], [`Ready::control`], [`Ready::output`] |
+//! | the data queue | [`Ring::next_record`]: a [`Record`] tells port, xid, buffer id, switch, and where the frame lies |
+//! | the control queue | [`Ring::next_event`] |
+//! | the output buffer, and `write` | [`Replies`], [`Ring::flush`], and [`Ring::flush_every`] |
+//! | threads in the kernel | [`RingSettings::rings`] |
+//!
+//! **Threads.** Best are as many as rings, each with its own. One thread can wait for several rings (they are
+//! [`AsFd`](std::os::fd::AsFd)), and several threads can share one behind a lock; both cost, as in the paper.
+//!
+//! # One packet-in, through a ring
+//!
+//! ```text
+//!  switch ══► socket ──► to_ring() ── the ring is full, the queue long, another type ──► the socket's queue
+//!                        bpf/ring.bpf.c                                                    │
+//!                           │ look_at_message: is all of this for the ring?                │ read(2)
+//!                           │ put_messages: records, and the messages behind them          │
+//!                           ▼                                                              ▼
+//!                         ring ══ mapped memory ══► Reader::next ──► Ring::next_record, or the session
+//!                                                   reader.rs        consumer.rs
+//!                                                      │             Shard::serve_ring of the controller
+//!                                                      ▼
+//!  switch ◄══ socket ◄── one send(2) for many ◄── Ring::flush, or the shard's batch
+//! ```
+//!
+//! 1. **`to_ring`** runs for every segment of a switch's input, on whichever processor receives it. A segment goes to the ring as a
+//!    whole or not at all. The beginning of a message at its end is kept, so that all messages in the ring are whole.
+//! 2. **Ownership** (`bpf/owner.h`). A segment that does not go to the ring is passed to the socket's queue, and all that follows it too,
+//!    until the program has read all that was passed and hands over again. The ring itself says so, behind all that was put there
+//!    before. So order is kept, whatever is passed for whatever reason.
+//! 3. **Back-pressure.** The ring has a bound; beyond that the socket's queue grows, which has one, too; then TCP stops the switch. Of a
+//!    switch that does not take its replies, the program asks for the input back, and does not read it.
+//! 4. **No copy after the kernel's.** A [`Record`] borrows the ring. What came from the socket's queue is described here in the same
+//!    way ([`Record`] cannot be told apart), from a buffer.
+//!
+//! **Cost.** Two copies in the kernel, where a read has one, and a program's run for each segment; in return no system call for each
+//! switch. That gains where many switches send little at a time. Under flood nearly all input comes in segments longer than 16 KiB, is
+//! passed and read as without rings, and the program's runs come on top: the mode loses there.
+//!
+//! **Errors.** Messages that are malformed, and streams that cannot be cut into messages, are passed, and answered by the session as
+//! without rings.
+
 mod consumer;
 mod kernel;
 mod link;
@@ -11,7 +70,6 @@ mod queue;
 mod reader;
 mod record;
 mod replies;
-
 mod rings;
 mod session;
 mod sessions;

@@ -17,6 +17,8 @@ pub(crate) struct Peer {
     pub number: u64,
     socket: OwnedFd,
     pub session: ConnectionId,
+    /// Who it is, once it has said so.
+    pub joined: Option<RingSwitch>,
     /// The switch, once it is up.
     pub switch: Option<RingSwitch>,
     pub link: Option<Link>,
@@ -55,6 +57,7 @@ impl Peer {
             number,
             socket,
             session,
+            joined: None,
             switch: None,
             link: None,
             is_refused: false,

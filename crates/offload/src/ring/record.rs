@@ -2,7 +2,9 @@
 
 use super::queue::RawRecord;
 use std::ops::Range;
-use urtica_wire::{BufferId, DatapathId, DecodeError, Header, Message, PacketIn, PortNo, Version};
+use urtica_wire::{
+    BufferId, DatapathId, DecodeError, Header, MacAddr, Message, PacketIn, PortNo, Version,
+};
 
 /// A kind of messages that a program can subscribe to: those that a switch sends unasked. Their numbers are the same in both
 /// versions.
@@ -131,6 +133,22 @@ impl<'r> Record<'r> {
     /// Of a packet-in: the packet from its Ethernet header on, as far as it was sent. Otherwise empty.
     pub fn frame(&self) -> &'r [u8] {
         self.frame
+    }
+
+    /// Of a packet-in: the Ethernet destination; all zeros where less than an Ethernet header was sent.
+    pub fn eth_dst(&self) -> MacAddr {
+        self.mac_at(0)
+    }
+
+    /// Of a packet-in: the Ethernet source; all zeros where less than an Ethernet header was sent.
+    pub fn eth_src(&self) -> MacAddr {
+        self.mac_at(6)
+    }
+
+    fn mac_at(&self, at: usize) -> MacAddr {
+        let header = self.frame.first_chunk::<14>();
+        let bytes = header.and_then(|header| header[at..].first_chunk::<6>());
+        bytes.map_or(MacAddr::ZERO, |&bytes| MacAddr::new(bytes))
     }
 
     /// Where in the message the packet is.

@@ -2,7 +2,6 @@
 
 use super::record::RingSwitch;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_controller::{
@@ -20,27 +19,35 @@ pub enum RingEvent {
     SwitchDown(RingSwitch),
 }
 
+/// What sessions tell.
+pub(crate) enum Told {
+    /// A switch has said who it is.
+    Joined(RingSwitch),
+    /// It is up.
+    Up(RingSwitch),
+    /// It has left.
+    Down(RingSwitch),
+}
+
 /// A controller without programs of its own, which only reports.
 pub(crate) struct Sessions {
     embedded: Embedded,
-    events: Events,
+    told: Reports,
     started: Instant,
 }
 
-type Events = Arc<Mutex<VecDeque<RingEvent>>>;
+type Reports = Arc<Mutex<Vec<Told>>>;
 
 /// Reports that a switch comes and goes.
-struct Reporter(Events);
+struct Reporter(Reports);
 
 impl SwitchHandler for Reporter {
     fn switch_up(&mut self, switch: &mut Switch) {
-        let event = RingEvent::SwitchUp(identity(switch.info()));
-        self.0.lock().push_back(event);
+        self.0.lock().push(Told::Up(identity(switch.info())));
     }
 
     fn switch_down(&mut self, info: &SwitchInfo) {
-        let event = RingEvent::SwitchDown(identity(info));
-        self.0.lock().push_back(event);
+        self.0.lock().push(Told::Down(identity(info)));
     }
 }
 
@@ -54,12 +61,15 @@ fn identity(info: &SwitchInfo) -> RingSwitch {
 impl Sessions {
     /// No sessions yet.
     pub fn new(config: SessionConfig) -> Result<Self, urtica_controller::Error> {
-        let events = Events::default();
-        let reporters = Arc::clone(&events);
-        let program = move |_: &SwitchInfo| Reporter(Arc::clone(&reporters));
+        let told = Reports::default();
+        let reports = Arc::clone(&told);
+        let program = move |info: &SwitchInfo| {
+            reports.lock().push(Told::Joined(identity(info)));
+            Reporter(Arc::clone(&reports))
+        };
         Ok(Self {
             embedded: Controller::new().session(config).program(program).embed()?,
-            events,
+            told,
             started: Instant::now(),
         })
     }
@@ -102,24 +112,9 @@ impl Sessions {
         self.embedded.disconnect(session, now);
     }
 
-    /// How many events there are.
-    pub fn count_events(&self) -> usize {
-        self.events.lock().len()
-    }
-
-    /// The switch that has come up after the first `before` events, if one has.
-    pub fn switch_up_since(&self, before: usize) -> Option<RingSwitch> {
-        let events = self.events.lock();
-        let mut new = events.iter().skip(before);
-        new.find_map(|event| match event {
-            RingEvent::SwitchUp(switch) => Some(*switch),
-            RingEvent::SwitchDown(_) => None,
-        })
-    }
-
-    /// The next event.
-    pub fn next_event(&mut self) -> Option<RingEvent> {
-        self.events.lock().pop_front()
+    /// Takes what was told since the last call.
+    pub fn take_told(&mut self) -> Vec<Told> {
+        std::mem::take(&mut *self.told.lock())
     }
 
     fn now(&self) -> Duration {

@@ -3,7 +3,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
-use urtica_controller::{ConnectionId, Controller, Embedded, Running, SessionConfig};
+use urtica_controller::{
+    ConnectionError, ConnectionId, Controller, Embedded, Running, SessionConfig,
+};
 use urtica_offload::{Kernel, LearningSwitch, Mode};
 use urtica_wire::{
     Capabilities, DatapathId, Features, Header, List, Message, MultipartFlags, MultipartReply,
@@ -71,6 +73,12 @@ impl InMemory {
         }
     }
 
+    /// Sends what may end the connection.
+    pub fn handle(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
+        let now = Duration::ZERO;
+        self.controller.handle_input(self.connection, bytes, now)
+    }
+
     /// All that has come.
     pub fn take(&mut self) -> Vec<u8> {
         self.controller.poll(Duration::ZERO);
@@ -79,20 +87,9 @@ impl InMemory {
     }
 }
 
-impl InMemory {
-    /// Sends what ends the connection.
-    pub fn send_last(&mut self, bytes: &[u8]) {
-        self.controller
-            .handle_input(self.connection, bytes, Duration::ZERO)
-            .unwrap_err();
-    }
-}
-
 impl Channel for InMemory {
     fn send(&mut self, bytes: &[u8]) {
-        self.controller
-            .handle_input(self.connection, bytes, Duration::ZERO)
-            .unwrap();
+        self.handle(bytes).unwrap();
     }
 
     fn receive(&mut self) -> Vec<u8> {

@@ -31,10 +31,11 @@ pub struct Application {
 
 /// Rings of this size; `None` where there can be none here.
 pub fn start(rings: usize, ring_bytes: usize) -> Option<Rings> {
-    let mut settings = RingSettings::default();
-    settings.rings = rings;
-    settings.ring_bytes = ring_bytes;
-    settings.session = quiet_sessions();
+    let settings = RingSettings {
+        rings,
+        ring_bytes,
+        session: quiet_sessions(),
+    };
     match Rings::start(&["ptcp:0:127.0.0.1".parse().unwrap()], settings) {
         Ok(rings) => Some(rings),
         Err(RingError::Unavailable(reason)) => {
@@ -114,7 +115,6 @@ pub fn serve(ring: &mut Ring, shared: &Shared) {
         answer(&record, &mut replies);
     }
     ring.flush();
-    while ring.next_event().is_some() {}
     *shared.counts.lock() = ring.counts();
 }
 

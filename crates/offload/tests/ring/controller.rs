@@ -143,7 +143,7 @@ fn a_malformed_header_is_told_as_without_rings() {
         pair.compare();
         // A length that is less than a header's.
         let broken = [version.to_wire(), 10, 0, 7, 0, 0, 0, 9];
-        pair.reference.send_last(&broken);
+        pair.reference.handle(&broken).unwrap_err();
         let expected = pair.reference.take();
         pair.real.write_all(&broken).unwrap();
         let mut said = Vec::new();
