@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -524,6 +525,27 @@ fn where_connections_cannot_be_held_one_line_says_so() {
     switch.settle();
     program.kill();
     assert!(!switch.take_frame(), "the connection ends with its program");
+}
+
+/// A holder that systemd has started tells it when programs may come, and ends with the first program that ends for good.
+#[test]
+fn a_holder_of_its_own_tells_when_it_is_ready() {
+    let room = Room::new();
+    let place = room.folder.path().join("systemd.sock");
+    let systemd = UnixDatagram::bind(&place).unwrap();
+    systemd.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut holder = Command::new(URTICA)
+        .arg("hold")
+        .arg(room.file())
+        .env("NOTIFY_SOCKET", &place)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut said = [0; 64];
+    let count = systemd.recv(&mut said).unwrap();
+    assert_eq!(&said[..count], b"READY=1");
+    room.start("first.log", &[]).interrupt(&room);
+    assert!(holder.wait().unwrap().success());
 }
 
 #[test]

@@ -4,7 +4,6 @@ use crate::backlog::Backlog;
 use crate::batch::BatchContext;
 use crate::counters::is_worth_logging;
 use crate::handler::PacketIns;
-use crate::hold::Hold;
 use crate::kernel_half::{Handover, Ownership};
 use crate::mailbox::Token;
 use crate::network::Entry;
@@ -15,6 +14,7 @@ use crate::stage::Tables;
 use crate::switch::FLUSH_BYTES;
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
+use hold::Hold;
 use parking_lot::Mutex;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -997,6 +997,7 @@ fn deliver(handler: &mut dyn SwitchHandler, switch: &mut Switch, xid: u32, messa
     }
 }
 
+mod hold;
 mod holding;
 #[cfg(test)]
 mod tests;
