@@ -175,8 +175,8 @@ fn half_a_message_costs_nothing_until_its_rest_comes() {
             .sum::<u64>()
     };
     for cut in [1, 20] {
-        switch.send_bytes(&packet[..cut]);
         let before = reads();
+        switch.send_bytes(&packet[..cut]);
         eventually("the beginning is looked at", || reads() > before);
         thread::sleep(Duration::from_millis(100));
         assert!(reads() < before + 20, "{} reads", reads() - before);
