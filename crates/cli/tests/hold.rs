@@ -4,6 +4,8 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,6 +18,8 @@ use urtica_wire::{
     MultipartFlags, MultipartReply, MultipartReplyBody, PacketIn, PacketInReason, Port, PortNo,
     Version, split_frame,
 };
+
+const URTICA: &str = env!("CARGO_BIN_EXE_urtica");
 
 /// Longer than anything takes, also where the machine is busy.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -49,9 +53,36 @@ impl Room {
 
     /// Starts a program that floods each packet, and waits until it listens.
     fn start(&self, name: &str, options: &[&str]) -> Program {
+        let mut program = self.spawn(Command::new(URTICA), name, options);
+        eventually("the program listens", || {
+            let ended = program.child.try_wait().unwrap();
+            assert!(ended.is_none(), "{}", program.log());
+            program.port().is_some()
+        });
+        program
+    }
+
+    /// The same for a program that is killed before one of its threads makes its `nth` call of these.
+    fn start_traced(&self, name: &str, calls: &str, nth: usize) -> Program {
+        let mut strace = Command::new("strace");
+        let kill = format!("inject={calls}:signal=SIGKILL:when={nth}");
+        strace.args([
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            &format!("trace={calls}"),
+            "-e",
+        ]);
+        strace.args([&kill, URTICA]);
+        self.spawn(strace, name, &[])
+    }
+
+    fn spawn(&self, mut program: Command, name: &str, options: &[&str]) -> Program {
         let log = self.folder.path().join(name);
         let output = File::create(&log).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_urtica"))
+        let child = program
             .args([
                 "run",
                 "hub",
@@ -68,13 +99,7 @@ impl Room {
             .stderr(output)
             .spawn()
             .unwrap();
-        let mut program = Program { child, log };
-        eventually("the program listens", || {
-            let ended = program.child.try_wait().unwrap();
-            assert!(ended.is_none(), "{}", program.log());
-            program.port().is_some()
-        });
-        program
+        Program { child, log }
     }
 }
 
@@ -348,6 +373,37 @@ fn a_program_that_is_killed_at_any_moment_loses_nothing() {
     });
 }
 
+/// Whether a program is killed before it has looked at input, noted the replies, discarded the input, or sent: it loses nothing, and
+/// sends nothing twice.
+#[test]
+fn a_program_that_is_killed_at_any_system_call_loses_nothing() {
+    if !has_strace() {
+        return;
+    }
+    let room = Room::new();
+    under_load(&room, |program, _| {
+        program.kill();
+        for calls in ["recvfrom", "pwrite64,pwritev", "sendto"] {
+            for nth in 1..=12 {
+                let mut traced = room.start_traced(&format!("{calls}-{nth}.log"), calls, nth);
+                assert_eq!(traced.wait().signal(), Some(9), "{}", traced.log());
+            }
+        }
+        room.start("last.log", &[])
+    });
+}
+
+/// Prints one line where there is none, and fails where `CI=true` is set.
+fn has_strace() -> bool {
+    if Command::new("strace").arg("-V").output().is_ok() {
+        return true;
+    }
+    let skipped = "skipped: needs strace (tools/setup)";
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "{skipped}");
+    let _ = writeln!(std::io::stderr(), "{skipped}");
+    false
+}
+
 #[test]
 fn a_program_that_is_stopped_loses_nothing() {
     let room = Room::new();
@@ -471,13 +527,31 @@ fn where_connections_cannot_be_held_one_line_says_so() {
     assert!(!switch.take_frame(), "the connection ends with its program");
 }
 
+/// A holder that systemd has started tells it when programs may come, and ends with the first program that ends for good.
+#[test]
+fn a_holder_of_its_own_tells_when_it_is_ready() {
+    let room = Room::new();
+    let place = room.folder.path().join("systemd.sock");
+    let systemd = UnixDatagram::bind(&place).unwrap();
+    systemd.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut holder = Command::new(URTICA)
+        .arg("hold")
+        .arg(room.file())
+        .env("NOTIFY_SOCKET", &place)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut said = [0; 64];
+    let count = systemd.recv(&mut said).unwrap();
+    assert_eq!(&said[..count], b"READY=1");
+    room.start("first.log", &[]).interrupt(&room);
+    assert!(holder.wait().unwrap().success());
+}
+
 #[test]
 fn what_makes_no_sense_is_refused() {
     let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_urtica"))
-            .args(arguments)
-            .output()
-            .unwrap();
+        let output = Command::new(URTICA).args(arguments).output().unwrap();
         assert!(!output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };

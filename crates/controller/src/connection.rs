@@ -4,7 +4,6 @@ use crate::backlog::Backlog;
 use crate::batch::BatchContext;
 use crate::counters::is_worth_logging;
 use crate::handler::PacketIns;
-use crate::hold::Hold;
 use crate::input_ring::{InputRing, RingState};
 use crate::kernel_half::{Handover, Ownership, Taken};
 use crate::mailbox::Token;
@@ -16,6 +15,7 @@ use crate::stage::Tables;
 use crate::switch::FLUSH_BYTES;
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
+use hold::Hold;
 use parking_lot::Mutex;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
@@ -1179,6 +1179,7 @@ fn deliver(handler: &mut dyn SwitchHandler, switch: &mut Switch, xid: u32, messa
     }
 }
 
+mod hold;
 mod holding;
 #[cfg(test)]
 mod tests;

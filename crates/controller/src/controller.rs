@@ -116,14 +116,14 @@ impl Controller {
     }
 
     /// Has listeners and connections outlive this program: a holder keeps them when it is killed or [leaves](Running::leave), and
-    /// the next program that is given the same holder takes them over. `held` is what [`attach`](crate::attach) returns.
+    /// the next program that is given the same holder takes them over. `held` is what [`attach`](crate::hold::attach) returns.
     ///
-    /// A connection that is taken over says no hello. Handlers are made anew, and their [`switch_up`](crate::SwitchHandler::switch_up) is
-    /// called once the switch has told its ports; packet-ins may come before. What the handlers before had answered, the
-    /// switch gets, once; what they had not, the new ones are asked. What a program sends through a
-    /// [`Network`] may be lost or, where handlers are asked again, be sent twice.
+    /// A connection that is taken over says no hello. Handlers are made anew, and their [`switch_up`](crate::SwitchHandler::switch_up)
+    /// is called once the switch has told its ports; packet-ins may come before. What the handlers before have answered, the
+    /// switch gets, once; what they have not, the new ones are asked. What a program sends through a [`Network`] may be lost,
+    /// or be sent twice where a handler is asked again.
     ///
-    /// Only connections over TCP are kept. Handlers' kernel halves are not started for them.
+    /// Only connections over TCP are held. Kernel halves of handlers are not started for them.
     pub fn hold(mut self, held: Held) -> Self {
         self.held = Some(held);
         self

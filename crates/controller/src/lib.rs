@@ -9,6 +9,7 @@
 //! - [`Background`] starts programs beside the handlers, with timers and requests that are awaited.
 //! - [`Controller`] sets up and starts shards and listeners; [`Running`] stops them in order.
 //! - [`Embedded`] is a controller without threads, sockets and clock, for a network in one process.
+//! - [`hold`] has connections outlive the program: [`Controller::hold`].
 //! - [`session`] is the protocol without sockets and clock, for whoever brings their own.
 //!
 //! It is a crate of its own so that it depends on the protocol (`urtica-wire`) and on nothing above it: services, bundled
@@ -83,7 +84,6 @@ mod error;
 mod events;
 mod flooding;
 mod handler;
-mod hold;
 mod input_ring;
 mod kernel_half;
 mod mailbox;
@@ -131,6 +131,6 @@ pub use stage::Stage;
 pub use statistics::{Description, Row, Rows};
 pub use switch::{IDLE_5S, Switch};
 pub use switch_info::SwitchInfo;
-pub use urtica_hold::{Held, HoldError, attach};
+pub use urtica_hold as hold;
 pub use urtica_socket::{Address, AddressError, ListenError, TlsConfig, TlsError};
 pub use urtica_wire::EntryOptions;

@@ -2,9 +2,9 @@
 //!
 //! What a handler's reply is to a message, the journal has before the message counts as handled: see [`urtica_hold`].
 
+use super::hold::Hold;
 use super::{Channel, Close, Connection};
 use crate::batch::BatchContext;
-use crate::hold::Hold;
 use crate::mailbox::Token;
 use crate::session::{Session, SessionConfig, Unusable};
 use rustix::fd::AsFd;

@@ -5,8 +5,8 @@ use socket2::Socket;
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use urtica_controller::hold::{Held, Holder};
 use urtica_controller::{Address, Controller, NetworkEvent, Running, SessionConfig, SwitchInfo};
-use urtica_hold::{Held, Holder};
 use urtica_wire::{DatapathId, EntryOptions, Experimenter, Match, Message, Version};
 
 const LONG: Duration = Duration::from_secs(600);
@@ -28,7 +28,7 @@ impl Room {
     }
 
     fn attach(&self) -> Held {
-        urtica_controller::attach(&self.folder.path().join("hold.sock"), LONG).unwrap()
+        urtica_controller::hold::attach(&self.folder.path().join("hold.sock"), LONG).unwrap()
     }
 
     fn controller(&self) -> Controller {
@@ -175,8 +175,8 @@ fn half_a_message_costs_nothing_until_its_rest_comes() {
             .sum::<u64>()
     };
     for cut in [1, 20] {
-        switch.send_bytes(&packet[..cut]);
         let before = reads();
+        switch.send_bytes(&packet[..cut]);
         eventually("the beginning is looked at", || reads() > before);
         thread::sleep(Duration::from_millis(100));
         assert!(reads() < before + 20, "{} reads", reads() - before);
