@@ -33,6 +33,7 @@
 //! | `net` | a whole network in the program's own process, to test with | |
 //! | `switch` | the software switch, with its pipeline | |
 //! | `bench` | emulated switches, and what they measure | |
+//! | `tls` | TLS on `ssl:` and `pssl:`; to build it takes a C compiler | |
 //! | `kernel-half` | what answers packet-ins in the kernel; to build it takes clang, libelf and zlib | |
 
 #![forbid(unsafe_code)]

@@ -10,6 +10,8 @@ mod handlers;
 mod in_memory;
 mod listening;
 mod network;
+#[path = "../../../socket/tests/pki/mod.rs"]
+mod pki;
 mod ports;
 mod settings;
 mod simulated;
