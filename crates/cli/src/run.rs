@@ -1,7 +1,7 @@
 //! `urtica run`: a controller with bundled programs.
 
 use crate::log::log_to_stderr;
-use crate::status;
+use crate::{service, status};
 use std::process::ExitCode;
 use urtica_apps as apps;
 use urtica_controller::{Args, Controller};
@@ -44,7 +44,8 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
         Offload::Kernel => add_offloaded(controller, &args)?,
         Offload::None => apps::add_all(controller, &args.apps, &args.options)?,
     };
-    Ok(controller.run_programs()?)
+    controller.when_ready(service::ready).run_programs()?;
+    Ok(())
 }
 
 /// Adds the program with its kernel half; where this machine has no room for that, says why and adds the program alone.

@@ -50,6 +50,7 @@ pub struct Controller {
     datapath_ids: Option<PathBuf>,
     drain_timeout: Duration,
     programs: Vec<Arc<dyn Program>>,
+    when_ready: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Default for Controller {
@@ -63,6 +64,7 @@ impl Default for Controller {
             datapath_ids: None,
             drain_timeout: DRAIN_TIMEOUT,
             programs: Vec::new(),
+            when_ready: None,
         }
     }
 }
@@ -126,6 +128,13 @@ impl Controller {
         self
     }
 
+    /// Calls this once the controller listens and its programs have started, for instance to notify a service manager. Not
+    /// called for an [`Embedded`] controller.
+    pub fn when_ready(mut self, callback: impl FnOnce() + Send + 'static) -> Self {
+        self.when_ready = Some(Box::new(callback));
+        self
+    }
+
     /// Runs the programs given so far and this one until SIGINT or SIGTERM, then stops in order.
     ///
     /// # Errors
@@ -155,7 +164,8 @@ impl Controller {
     ///
     /// # Errors
     /// [`Error`] where it cannot.
-    pub fn start(self) -> Result<Running, Error> {
+    pub fn start(mut self) -> Result<Running, Error> {
+        let when_ready = self.when_ready.take();
         let programs = self.programs_in_order()?;
         self.check(&programs)?;
         raise_open_files();
@@ -168,7 +178,7 @@ impl Controller {
         };
         let tables = tables_of(&programs);
         let datapath_ids = self.datapath_ids.as_deref();
-        Running::start(Plan {
+        let running = Running::start(Plan {
             tls: self.load_tls()?,
             datapath_ids: datapath_ids.map(DatapathIds::read).transpose()?,
             listeners: self.bind()?,
@@ -177,7 +187,11 @@ impl Controller {
             drain_timeout: self.drain_timeout,
             tables,
             programs,
-        })
+        })?;
+        if let Some(callback) = when_ready {
+            callback();
+        }
+        Ok(running)
     }
 
     /// A controller without threads, sockets and clock, driven by its caller: see [`Embedded`]. It has one shard, and ignores
