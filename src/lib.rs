@@ -34,6 +34,7 @@
 //! | `northbound` | the HTTP interface of a controller | |
 //! | `switch` | the software switch, with its pipeline | |
 //! | `bench` | emulated switches, and what they measure | |
+//! | `tls` | TLS on `ssl:` and `pssl:`; to build it takes a C compiler | |
 //! | `kernel-half` | what answers packet-ins in the kernel; to build it takes clang, libelf and zlib | |
 
 #![forbid(unsafe_code)]

@@ -8,6 +8,7 @@ pub static LONG: LazyLock<String> = LazyLock::new(|| {
     [
         env!("CARGO_PKG_VERSION").to_owned(),
         "OpenFlow: 1.0, 1.3".to_owned(),
+        format!("TLS: {}", if cfg!(feature = "tls") { "yes" } else { "no" }),
         format!("kernel half: {}", kernel_half()),
         format!("switch: {}", machine_code()),
         format!(

@@ -34,7 +34,13 @@ fn the_long_version_says_what_is_compiled_in() {
     assert_eq!(stdout(&["-V"]), format!("urtica {version}\n"));
     let long = stdout(&["--version"]);
     assert!(long.starts_with(&format!("urtica {version}\n")), "{long}");
-    for line in ["OpenFlow: ", "kernel half: ", "switch: ", "built for "] {
+    for line in [
+        "OpenFlow: ",
+        "TLS: yes",
+        "kernel half: ",
+        "switch: ",
+        "built for ",
+    ] {
         assert!(long.contains(&format!("\n{line}")), "no '{line}' in {long}");
     }
 }

@@ -11,6 +11,8 @@ mod holding;
 mod in_memory;
 mod listening;
 mod network;
+#[path = "../../../socket/tests/pki/mod.rs"]
+mod pki;
 mod ports;
 mod settings;
 mod simulated;

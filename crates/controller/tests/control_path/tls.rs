@@ -1,76 +1,23 @@
 //! Switches that connect by TLS, and what else comes to a port that speaks it.
 
+use crate::pki::Pki;
 use crate::support::*;
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
-};
 use rustix::fd::OwnedFd;
 use std::io::{ErrorKind, Read, Write};
-use std::path::PathBuf;
 use std::time::Duration;
-use tempfile::TempDir;
-use urtica_controller::{Controller, Running, SwitchInfo, TlsConfig};
+use urtica_controller::{Controller, Running, SwitchInfo};
 use urtica_socket::{Stream, Tls};
 use urtica_wire::{Capabilities, DatapathId, Features, List, Message, Version, split_frame};
 
-/// Certificates in a folder.
-struct Pki {
-    folder: TempDir,
-    authority: Issuer<'static, KeyPair>,
-}
-
-impl Pki {
-    fn new() -> Self {
-        let mut params = named("ca");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let own = params.self_signed(&key).unwrap().pem();
-        std::fs::write(folder.path().join("ca.pem"), own).unwrap();
-        let authority = Issuer::new(params, key);
-        Self { folder, authority }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// Makes a key and a certificate for `name`, in the files of `holder`.
-    fn sign(&self, holder: &str, name: &str) -> TlsConfig {
-        let key = KeyPair::generate().unwrap();
-        let certificate = named(name).signed_by(&key, &self.authority).unwrap();
-        let config = TlsConfig {
-            private_key: self.path(&format!("{holder}-key.pem")),
-            certificate: self.path(&format!("{holder}-cert.pem")),
-            ca_cert: self.path("ca.pem"),
-            peer_name: None,
-        };
-        std::fs::write(&config.private_key, key.serialize_pem()).unwrap();
-        std::fs::write(&config.certificate, certificate.pem()).unwrap();
-        config
-    }
-
-    fn switch(&self, name: &str) -> Tls {
-        Tls::load(self.sign(name, name)).unwrap()
-    }
-
-    fn start(&self, change: impl FnOnce(Controller) -> Controller) -> Running {
-        let controller = Controller::new()
-            .shards(2)
-            .pin(false)
-            .tls(self.sign("ctl", "ctl"))
-            .listen("pssl:0:127.0.0.1".parse().unwrap())
-            .listen("ptcp:0:127.0.0.1".parse().unwrap())
-            .program(|_: &SwitchInfo| Hub);
-        change(controller).start().unwrap()
-    }
-}
-
-fn named(name: &str) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params
+fn start(pki: &Pki, change: impl FnOnce(Controller) -> Controller) -> Running {
+    let controller = Controller::new()
+        .shards(2)
+        .pin(false)
+        .tls(pki.sign("ctl", "ctl"))
+        .listen("pssl:0:127.0.0.1".parse().unwrap())
+        .listen("ptcp:0:127.0.0.1".parse().unwrap())
+        .program(|_: &SwitchInfo| Hub);
+    change(controller).start().unwrap()
 }
 
 /// A 1.0 switch that speaks TLS.
@@ -143,9 +90,9 @@ impl TlsSwitch {
 #[test]
 fn switches_are_served_over_tls_and_beside_it() {
     let pki = Pki::new();
-    let running = pki.start(|controller| controller);
+    let running = start(&pki, |controller| controller);
     let mut switches: Vec<_> = (1..=5)
-        .map(|id| TlsSwitch::join(&running, &pki.switch(&format!("s{id}")), id))
+        .map(|id| TlsSwitch::join(&running, &pki.tls(&format!("s{id}")), id))
         .collect();
     let plain = connect_to(&running.addresses()[1]);
     let mut plain = FakeSwitch::start(plain, Version::Of10, 9);
@@ -167,9 +114,9 @@ fn switches_are_served_over_tls_and_beside_it() {
 #[test]
 fn a_switch_that_does_not_read_stalls_alone() {
     let pki = Pki::new();
-    let running = pki.start(|controller| controller.shards(1));
-    let mut stalled = TlsSwitch::join(&running, &pki.switch("s1"), 1);
-    let mut other = TlsSwitch::join(&running, &pki.switch("s2"), 2);
+    let running = start(&pki, |controller| controller.shards(1));
+    let mut stalled = TlsSwitch::join(&running, &pki.tls("s1"), 1);
+    let mut other = TlsSwitch::join(&running, &pki.tls("s2"), 2);
     assert!(stalled.is_served() && other.is_served());
     // Until the controller takes no more, since its answers are not read.
     rustix::io::ioctl_fionbio(&stalled.stream, true).unwrap();
@@ -212,13 +159,13 @@ fn a_certificate_takes_no_other_place_than_its_own() {
     let pki = Pki::new();
     let ids = pki.path("ids");
     std::fs::write(&ids, "1 s1\n2,3 s2\n").unwrap();
-    let running = pki.start(|controller| controller.datapath_ids(ids));
-    let (s1, s2) = (pki.switch("s1"), pki.switch("s2"));
+    let running = start(&pki, |controller| controller.datapath_ids(ids));
+    let (s1, s2) = (pki.tls("s1"), pki.tls("s2"));
     let mut rightful = TlsSwitch::join(&running, &s1, 1);
     assert!(rightful.is_served());
     // Another's certificate, a certificate that no line has, and none at all.
     assert!(!TlsSwitch::join(&running, &s2, 1).is_served());
-    assert!(!TlsSwitch::join(&running, &pki.switch("s3"), 3).is_served());
+    assert!(!TlsSwitch::join(&running, &pki.tls("s3"), 3).is_served());
     let mut plain = connect_to(&running.addresses()[1]);
     let mut said = vec![1, 0, 0, 8, 0, 0, 0, 0];
     let features = Features {
@@ -239,15 +186,16 @@ fn a_certificate_takes_no_other_place_than_its_own() {
         closed.is_ok() || closed.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
     );
     assert!(rightful.is_served(), "it is not disturbed");
-    assert!(TlsSwitch::join(&running, &s2, 3).is_served());
+    let mut second = TlsSwitch::join(&running, &s2, 3);
+    assert!(second.is_served());
     assert_eq!(running.network().switches(), [1, 3].map(DatapathId));
 }
 
 #[test]
 fn mute_and_plain_peers_cost_switches_nothing() {
     let pki = Pki::new();
-    let running = pki.start(|controller| controller);
-    let tls = pki.switch("s1");
+    let running = start(&pki, |controller| controller);
+    let tls = pki.tls("s1");
     let mut before = TlsSwitch::join(&running, &tls, 1);
     let mute: Vec<_> = (0..200)
         .map(|_| connect_to(&running.addresses()[0]))
@@ -273,8 +221,8 @@ fn mute_and_plain_peers_cost_switches_nothing() {
 #[test]
 fn new_certificates_are_used_from_the_next_connection_on() {
     let pki = Pki::new();
-    let running = pki.start(|controller| controller);
-    let tls = pki.switch("s1");
+    let running = start(&pki, |controller| controller);
+    let tls = pki.tls("s1");
     let mut before = TlsSwitch::join(&running, &tls, 1);
     assert!(before.is_served());
     pki.sign("ctl", "renewed");

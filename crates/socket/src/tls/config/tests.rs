@@ -6,8 +6,7 @@ use rcgen::DnType;
 
 fn refusal(files: &Files) -> String {
     Tls::load(files.config())
-        .err()
-        .expect("it is refused")
+        .expect_err("it is refused")
         .to_string()
 }
 
