@@ -79,7 +79,7 @@ fn errors_name_the_field_and_show_a_valid_example() {
     let lab = Lab::new("single,2", Version::Of13, &["hub"]);
     for (path, body, status, field, expected) in [
         ("switches/1/flows", "{}", 400, "flow", "flow is missing"),
-        ("switches/1/flows", "{\"flow\": \"tpc,actions=output:1\"}", 400, "flow", "did you mean"),
+        ("switches/1/flows", "{\"flow\": \"tpc,actions=output:1\"}", 400, "flow", "column 1"),
         ("switches/1/flows", "{\"flow\": 5}", 400, "flow", "flow is 5"),
         ("switches/1/flows", "{\"command\": \"put\", \"flow\": \"\"}", 400, "command", "expected one of add"),
         ("switches/1/groups", "{\"group\": \"group_id=x\"}", 400, "group", "column 10"),

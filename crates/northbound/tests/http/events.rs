@@ -1,6 +1,6 @@
 //! Clients that watch: Ryu's WebSocket, and server-sent events.
 
-use crate::lab::{BOUND, Lab, config};
+use crate::lab::{BOUND, Lab, config, wait};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -33,20 +33,26 @@ fn calls(socket: &mut WebSocket<TcpStream>, mut methods: Vec<&str>) -> Vec<Value
 #[test]
 fn the_websocket_calls_as_ryus_did() {
     let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
+    let count = |what: &str| lab.json(&format!("/v1.0/topology/{what}")).as_array().unwrap().len();
+    wait("all is found", || (count("links"), count("hosts")) == (2, 2));
     let mut watcher = connect(&lab);
-    // Port 1 leads to a host; port 2 to the other switch.
-    let port = |config: u8| {
-        let body = format!("{{\"dpid\": 1, \"port_no\": 2, \"config\": {config}, \"mask\": 1}}");
+    // Port 1 leads to a host, port 2 to the other switch.
+    let set = |port: u8, config: u8| {
+        let body = format!("{{\"dpid\": 1, \"port_no\": {port}, \"config\": {config}, \"mask\": 1}}");
         assert_eq!(lab.post("/stats/portdesc/modify", &body).status, 200);
     };
-    calls(&mut watcher, vec!["event_link_add", "event_host_add"]);
-    port(1);
+    set(2, 1);
     let gone = calls(&mut watcher, vec!["event_link_delete"]);
-    let link = &gone.last().unwrap()["params"][0];
+    let link = &gone[0]["params"][0];
     assert!(link["src"]["dpid"].is_string() && link["dst"]["port_no"].is_string(), "{link}");
-    port(0);
+    set(2, 0);
     let added = calls(&mut watcher, vec!["event_link_add"]);
     assert_eq!(added[0]["jsonrpc"], "2.0");
+    set(1, 1);
+    wait("a host is gone", || count("hosts") == 1);
+    set(1, 0);
+    let found = calls(&mut watcher, vec!["event_host_add"]);
+    assert!(found.last().unwrap()["params"][0]["mac"].is_string());
 }
 
 #[test]
@@ -92,7 +98,7 @@ fn watchers_are_bounded_and_need_a_handshake() {
     let first = connect(&lab);
     assert_eq!(lab.get("/api/v1/events").status, 503);
     drop(first);
-    crate::lab::wait("there is room again", || {
+    wait("there is room again", || {
         let socket = TcpStream::connect(lab.address).unwrap();
         let url = format!("ws://{}/v1.0/topology/ws", lab.address);
         tungstenite::client(url, socket).is_ok()
