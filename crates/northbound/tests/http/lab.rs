@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use urtica_apps::{Options, add_all_with_services};
-use urtica_controller::{Controller, Network, Running};
+use urtica_controller::{Address, Controller, Network, Running};
 use urtica_net::{Net, NetConfig};
 use urtica_northbound::{Northbound, NorthboundConfig};
 use urtica_topology::spec::TopologySpec;
@@ -24,6 +24,8 @@ const ANNOUNCED_EVERY: Duration = Duration::from_secs(1);
 pub struct Lab {
     running: Option<Running>,
     pub address: SocketAddr,
+    /// Where switches connect.
+    pub switches: SocketAddr,
     stop: Arc<AtomicBool>,
     net: Option<JoinHandle<()>>,
 }
@@ -66,15 +68,16 @@ impl Lab {
         let running = set_up(northbound).add_to(controller).start().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let plan = plan.parse::<TopologySpec>().unwrap().plan().unwrap();
-        let switches = plan.switches.len();
-        let to = running.addresses()[0].to_string();
+        let count = plan.switches.len();
+        let Address::PassiveTcp { port, .. } = running.addresses()[0] else {
+            panic!("expected a TCP port");
+        };
         let net = thread::spawn({
             let stop = Arc::clone(&stop);
             move || {
                 let mut config = NetConfig::default();
                 config.switch.versions = vec![version];
                 let mut net = Net::new(&plan, config).unwrap();
-                let port = to.split(':').nth(1).unwrap();
                 net.connect_to(&format!("tcp:127.0.0.1:{port}").parse().unwrap()).unwrap();
                 // Again and again: the controller learns of hosts once it has switches.
                 while !net.run_until(|_| stop.load(Ordering::Relaxed), ANNOUNCED_EVERY) {
@@ -85,10 +88,11 @@ impl Lab {
         let lab = Self {
             running: Some(running),
             address,
+            switches: SocketAddr::from(([127, 0, 0, 1], port)),
             stop,
             net: Some(net),
         };
-        wait("all switches are up", || lab.up() == switches);
+        wait("all switches are up", || lab.up() == count);
         lab
     }
 
