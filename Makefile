@@ -86,7 +86,7 @@ figure-16: ## McNettle's Figure 16 redrawn: fairness by the number of switches
 figure-20: ## McNettle's Figure 20 redrawn: what sharing state costs
 	python3 tools/network-figures --rows figure-20
 
-switch-figures: ## The switch beside Open vSwitch: docs/switch-figures.md; root, ovs-bench (OVS_BENCH=DIR), half an hour
+switch-figures: ## The switch beside Open vSwitch: docs/switch-figures.md; root, ovs-bench (OVS_BENCH=DIR), an hour and a half
 	OVS_BENCH='$(OVS_BENCH)' python3 tools/switch-figures
 
 msrv: ## Whether all packages build with the oldest Rust that Cargo.toml promises (Debian 12)

@@ -95,7 +95,7 @@ def document(lines, failures, sitting):
         + (" THIS WAS A QUICK SITTING: ITS FIGURES MEAN NOTHING." if sitting.settings.quick else "")
         + "\n",
         introduction(sitting),
-        *(section(number, lines, failures, sitting) for number in ROWS),
+        *filter(None, (section(number, lines, failures, sitting) for number in ROWS)),
         PLOTS,
         model.section(sitting),
         REST,

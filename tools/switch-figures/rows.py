@@ -449,8 +449,8 @@ ROWS = {
     "12": Row(
         "Under route updates",
         f"`gateway` with {UPDATED_FLOWS:,} flows while routes are withdrawn and announced again, over the rate just "
-        "before, in the same run. The pipeline alone is changed by another thread; the switch forwards nothing while it carries a "
-        "flow mod out. A line whose updates were not all applied has missed its target.",
+        "before, in the same run. The pipeline alone is changed by another thread; the switch carries flow mods out between "
+        "bursts. A line whose updates were not all applied has missed its target.",
         under_updates,
     ),
     "13": Row(

@@ -242,6 +242,45 @@ fn what_a_popped_tag_leaves_short_is_padded() {
 }
 
 #[test]
+fn packets_that_go_the_plain_way_are_counted() {
+    for way in ways() {
+        let (mut bench, controller) = bench(way, Version::Of13);
+        add(&mut bench, controller, 2, &[Action::output(PortNo(2))]);
+        add(&mut bench, controller, 7, &[Action::output(PortNo::NORMAL)]);
+        bench.receive(1, &frame(1, 2));
+        bench.receive(1, &frame(1, 7));
+        let expected = if way == Forwarding::Plain { 2 } else { 1 };
+        assert_eq!(bench.switch.plain_packets(), expected, "{way:?}");
+    }
+}
+
+#[test]
+fn the_way_may_change_and_entries_stay() {
+    let (mut bench, controller) = bench(Forwarding::Plain, Version::Of13);
+    add(&mut bench, controller, 2, &[Action::output(PortNo(2))]);
+    for (number, way) in (1..).zip([ways(), ways()].concat()) {
+        bench.switch.set_forwarding(way);
+        add(&mut bench, controller, 20, &[Action::output(PortNo(3))]);
+        let plain_before = bench.switch.plain_packets();
+        bench.link(1).to_switch.extend([frame(1, 2), frame(1, 20)]);
+        bench.switch.poll_ports(bench.now);
+        assert_eq!(bench.senders(), [2, 3], "{way:?}");
+        let plain = bench.switch.plain_packets() - plain_before;
+        assert_eq!(
+            plain,
+            if way == Forwarding::Plain { 2 } else { 0 },
+            "{way:?}"
+        );
+        let answer = bench.ask(controller, &multipart(MultipartRequestBody::Table));
+        let MultipartReplyBody::Table(rows) = body(&answer) else {
+            panic!("expected tables");
+        };
+        let matched = rows.iter().next().unwrap().matched_count;
+        assert_eq!(matched, 2 * number, "{way:?}");
+    }
+}
+
+#[test]
 fn ports_may_be_switched_off_and_on() {
     for way in ways() {
         let (mut bench, controller) = bench(way, Version::Of13);

@@ -5,8 +5,9 @@
 //! of a second after the other it is told the time, and entries expire. Entries come from a controller over OpenFlow, in
 //! messages that are encoded, decoded and checked.
 //!
-//! **Threads.** One thread carries packets and changes entries, as in a switch without threads of its own for packets: while a flow
-//! mod is carried out, no packet is forwarded. Where the control side lives on another thread, a lock stands for that.
+//! **Threads.** One thread carries packets and changes entries, as in a switch without threads of its own for packets: what the
+//! control side sends waits in an inbox, as in a socket, until the burst under way is done. While a flow mod is carried out, no
+//! packet is forwarded.
 
 use super::rings::{Exits, Rings};
 use super::shared::matched;
@@ -14,13 +15,19 @@ use super::{Control, Departure, Forwarder, Loading, SETTLED_AT, Sent, Sides, TIC
 use crate::bench::switch::case::Case;
 use crate::bench::switch::failed;
 use crate::bench::switch::replay::Replay;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::thread::yield_now;
+use std::time::{Duration, Instant};
 use urtica_bench::Error;
 use urtica_switch::{ConnectionId, Forwarding, Switch, SwitchConfig};
 use urtica_wire::{ErrorCode, FlowMod, FlowStatsRequest, Hello, Message, Version, split_frame};
+
+/// How long the control side waits for the forwarding side, before it sees for itself whether that is at work.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Both sides of a switch with a case's entries.
 ///
@@ -30,15 +37,25 @@ pub fn open(case: &Case, loading: Loading) -> Result<Sides, Error> {
     let rings = Rings::new(case.cells.cell_size())?;
     let mut whole = Whole::new(case, &rings, loading)?;
     whole.load(case, loading)?;
+    let inbox = Arc::clone(&whole.inbox);
     let whole = Arc::new(Mutex::new(whole));
-    let forwarder = Side {
+    let forwarder = ForwardingSide {
         whole: Arc::clone(&whole),
         rings,
     };
     Ok(Sides {
         forwarder: Box::new(forwarder),
-        control: Some(Box::new(ControlSide(whole))),
+        control: Some(Box::new(ControlSide { whole, inbox })),
     })
+}
+
+/// What the controller has sent and the switch has not read yet.
+#[derive(Default)]
+struct Inbox {
+    bytes: Mutex<Vec<u8>>,
+    has_bytes: AtomicBool,
+    /// Why the switch refused what it read, if it did.
+    refused: Mutex<Option<ErrorCode>>,
 }
 
 /// A switch and its controller.
@@ -48,6 +65,7 @@ struct Whole {
     last_xid: u32,
     /// What the switch refused: the messages' xids and why.
     refusals: Vec<(u32, ErrorCode)>,
+    inbox: Arc<Inbox>,
     next_tick: Duration,
 }
 
@@ -70,6 +88,7 @@ impl Whole {
             connection,
             last_xid: 0,
             refusals: Vec::new(),
+            inbox: Arc::default(),
             next_tick: TICK,
         };
         let mut hello = Vec::new();
@@ -141,6 +160,25 @@ impl Whole {
             let _ = self.tick(now);
         }
         self.switch.poll_ports(now);
+        self.read_inbox(now);
+    }
+
+    #[inline]
+    fn read_inbox(&mut self, now: Duration) {
+        if self.inbox.has_bytes.load(Acquire) {
+            self.hear_inbox(now);
+        }
+    }
+
+    #[cold]
+    fn hear_inbox(&mut self, now: Duration) {
+        let bytes = std::mem::take(&mut *self.inbox.bytes.lock());
+        let heard = self.hear(&bytes, now);
+        let refusal = self.refusals.pop().map(|(_, code)| code);
+        // A connection that is lost carries nothing out.
+        let lost = heard.err().map(|_| ErrorCode::BadRequestEperm);
+        *self.inbox.refused.lock() = refusal.or(lost);
+        self.inbox.has_bytes.store(false, Release);
     }
 
     #[cold]
@@ -161,12 +199,12 @@ fn told(message: &Message) -> String {
     }
 }
 
-struct Side {
+struct ForwardingSide {
     whole: Arc<Mutex<Whole>>,
     rings: Rings,
 }
 
-impl Forwarder for Side {
+impl Forwarder for ForwardingSide {
     fn forward(&mut self, replay: &mut Replay, now: Duration) -> Sent {
         let before = self.rings.exits.count();
         let mut whole = self.whole.lock();
@@ -174,8 +212,6 @@ impl Forwarder for Side {
         self.rings.incoming.lock().fill(replay);
         whole.poll(now);
         let plain = whole.switch.plain_packets() - plain_before;
-        // The control side does not wait for longer than a burst.
-        MutexGuard::unlock_fair(whole);
         Sent {
             plain: plain as u32,
             ..self.rings.exits.count().since(before)
@@ -190,24 +226,101 @@ impl Forwarder for Side {
     }
 }
 
-struct ControlSide(Arc<Mutex<Whole>>);
+struct ControlSide {
+    whole: Arc<Mutex<Whole>>,
+    inbox: Arc<Inbox>,
+}
 
 impl Control for ControlSide {
     fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, now: Duration) -> Result<(), ErrorCode> {
-        let mut whole = self.0.lock();
-        let said = whole.say(&Message::FlowMod(flow_mod.clone()), now);
-        match whole.refusals.pop() {
-            Some((_, code)) => Err(code),
-            None => said.map_err(|_| ErrorCode::BadRequestEperm),
+        let mut bytes = Vec::new();
+        let message = Message::FlowMod(flow_mod.clone());
+        let encoded = message.encode(Version::Of13, 0, &mut bytes);
+        encoded.map_err(|_| ErrorCode::BadRequestBadLen)?;
+        *self.inbox.bytes.lock() = bytes;
+        self.inbox.has_bytes.store(true, Release);
+        let sent = Instant::now();
+        while self.inbox.has_bytes.load(Acquire) {
+            yield_now();
+            if sent.elapsed() > PATIENCE {
+                // Nobody forwards at the moment, or the burst is a slow one.
+                if let Some(mut whole) = self.whole.try_lock() {
+                    whole.read_inbox(now);
+                }
+            }
+        }
+        match self.inbox.refused.lock().take() {
+            Some(code) => Err(code),
+            None => Ok(()),
         }
     }
 
     fn matched(&self) -> BTreeMap<u64, u64> {
-        let whole = self.0.lock();
+        let whole = self.whole.lock();
+        let all = FlowStatsRequest::default();
         let stats = whole
             .switch
-            .flow_stats(&FlowStatsRequest::default(), SETTLED_AT);
-        let stats = stats.unwrap_or_default();
+            .flow_stats(&all, SETTLED_AT)
+            .unwrap_or_default();
         matched(stats.iter().map(|entry| (entry.cookie, entry.packet_count)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::switch::workload::{Trace, Workload};
+    use std::time::Duration;
+    use urtica_wire::FlowModCommand;
+
+    fn sides(loading: Loading) -> (Sides, Replay) {
+        let case = Case::of(Workload::L3, 40, Trace::Uniform).unwrap();
+        (open(&case, loading).unwrap(), Replay::new(&case.cells))
+    }
+
+    #[test]
+    fn flow_mods_are_carried_out_while_packets_are_forwarded_and_while_none_are() {
+        let (sides, mut replay) = sides(Loading::OneByOne);
+        let (mut forwarder, mut control) = (sides.forwarder, sides.control.unwrap());
+        let drop_all = FlowMod::parse(FlowModCommand::Add, "priority=200,actions=drop").unwrap();
+        let mut none_left = drop_all.clone();
+        none_left.command = FlowModCommand::DeleteStrict;
+        std::thread::scope(|scope| {
+            let forwarding = scope.spawn(move || {
+                let mut now = SETTLED_AT;
+                while forwarder.forward(&mut replay, now).out > 0 {
+                    now += Duration::from_micros(10);
+                }
+                (forwarder, replay)
+            });
+            control.flow_mod(&drop_all, SETTLED_AT).unwrap();
+            let (mut forwarder, mut replay) = forwarding.join().unwrap();
+            control.flow_mod(&none_left, SETTLED_AT).unwrap();
+            assert_eq!(forwarder.forward(&mut replay, SETTLED_AT).out, 32);
+        });
+    }
+
+    #[test]
+    fn what_the_switch_refuses_is_told() {
+        let (sides, _) = sides(Loading::Together);
+        let mut control = sides.control.unwrap();
+        let absent = FlowMod::parse(FlowModCommand::Add, "actions=group:7").unwrap();
+        let refused = control.flow_mod(&absent, SETTLED_AT);
+        assert_eq!(refused, Err(ErrorCode::BadActionBadOutGroup));
+        let present = FlowMod::parse(FlowModCommand::Add, "actions=drop").unwrap();
+        assert_eq!(control.flow_mod(&present, SETTLED_AT), Ok(()));
+    }
+
+    #[test]
+    fn a_controller_that_answers_is_not_taken_for_dead() {
+        let (sides, mut replay) = sides(Loading::OneByOne);
+        let (mut forwarder, mut control) = (sides.forwarder, sides.control.unwrap());
+        let mut now = SETTLED_AT;
+        for _ in 0..600 {
+            now += TICK;
+            forwarder.forward(&mut replay, now);
+        }
+        let drop_all = FlowMod::parse(FlowModCommand::Add, "priority=200,actions=drop").unwrap();
+        assert_eq!(control.flow_mod(&drop_all, now), Ok(()));
     }
 }
