@@ -16,6 +16,7 @@ mod generator;
 #[cfg(target_arch = "x86_64")]
 mod machine;
 mod match_key;
+pub(crate) mod perf_map;
 mod plan;
 mod planned;
 mod route;
