@@ -56,6 +56,9 @@ pub struct SwitchArgs {
     /// How packets are carried through the flow tables; what comes of them is the same.
     #[arg(long, value_enum, default_value = "compiled")]
     forwarding: ForwardingArg,
+    /// List the machine code of compiled tables in /tmp/perf-PID.map, so that perf(1) can name it.
+    #[arg(long)]
+    perf_map: bool,
     /// How many threads carry packets, each those of some of the ports; 0 for the one that talks to controllers.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=256))]
     threads: u16,
@@ -145,6 +148,9 @@ pub fn run(args: SwitchArgs) -> ExitCode {
 }
 
 fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
+    if args.perf_map {
+        urtica_pipeline::write_perf_map()?;
+    }
     let mut ports = Vec::new();
     for (number, spec) in args.numbered_ports()? {
         ports.push((number, spec.open()?));

@@ -78,7 +78,7 @@ pub use entry::{EntryMatch, FlowEntry, Instructions};
 pub use fast::{
     BURST, Backend, Burst, CompileConfig, Compiled, ExplainedActions, ExplainedCut, ExplainedPart,
     ExplainedSubTables, ExplainedTable, Explanation, MAX_FRAME, PlainReason, Processed, Reader,
-    TemplateKind, Verdict,
+    TemplateKind, Verdict, write_perf_map,
 };
 pub use features::TableFeatureIds;
 pub use flow_table::FlowTable;

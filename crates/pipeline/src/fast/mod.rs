@@ -26,6 +26,7 @@ pub use control::explain::{
     ExplainedActions, ExplainedCut, ExplainedPart, ExplainedSubTables, ExplainedTable, Explanation,
     PlainReason, TemplateKind,
 };
+pub use control::perf_map::write_perf_map;
 pub use datapath::backend::Backend;
 pub(crate) use datapath::compiled::TableTotals;
 pub use datapath::compiled::{Compiled, Reader};

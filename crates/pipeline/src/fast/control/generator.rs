@@ -2,6 +2,8 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::machine::{Assembler, Code, CodeCache, CodeError, CodeKey};
+#[cfg(target_arch = "x86_64")]
+use super::perf_map;
 use crate::fast::datapath::action_program::ActionProgram;
 use crate::fast::datapath::backend::Backend;
 use crate::fast::datapath::table::Template;
@@ -89,7 +91,9 @@ impl Generator {
             #[cfg(target_arch = "x86_64")]
             Self::Machine { assembler, cache } => {
                 let code = cache.get(assembler, &CodeKey::Actions(program.clone()));
-                code.map(Executor::Code).map_err(refused)
+                finish(code, || {
+                    format!("actions {:?} {:?}", program.ops, program.end)
+                })
             }
         }
     }
@@ -121,9 +125,36 @@ impl Generator {
                     Template::Merged(_) => cache.get(assembler, &CodeKey::Merged),
                     Template::Plain => cache.get(assembler, &CodeKey::Plain),
                 };
-                code.map(Executor::Code).map_err(refused)
+                finish(code, || kind(template).to_owned())
             }
         }
+    }
+}
+
+/// Notes code that was made just now under its name, for `perf`.
+#[cfg(target_arch = "x86_64")]
+fn finish(
+    code: Result<Arc<Code>, CodeError>,
+    name: impl FnOnce() -> String,
+) -> io::Result<Executor> {
+    let code = code.map_err(refused)?;
+    // What others have, too, was noted when they got it.
+    if Arc::strong_count(&code) == 1 {
+        perf_map::note(code.bytes(), name);
+    }
+    Ok(Executor::Code(code))
+}
+
+/// What `perf` calls the code of a table.
+#[cfg(target_arch = "x86_64")]
+fn kind(template: &Template) -> &'static str {
+    match template {
+        Template::Direct(_) => "direct code",
+        Template::Hash(parts) if parts.len() == 1 => "compound hash",
+        Template::Hash(_) => "tuple space",
+        Template::Lpm(_) => "longest prefix match",
+        Template::Cut(_) => "decomposition",
+        Template::Plain => "plain form",
     }
 }
 

@@ -19,6 +19,7 @@ mod generator;
 mod machine;
 mod match_key;
 mod merge;
+pub(crate) mod perf_map;
 mod plan;
 mod planned;
 mod record_place;

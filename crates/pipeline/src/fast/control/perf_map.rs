@@ -1,0 +1,66 @@
+//! Names of machine code for `perf`, which else counts it as unknown.
+//!
+//! **What.** `/tmp/perf-PID.map`, which `perf report` looks for: a line for each piece of code with where it begins, how long it is, and
+//! what it is, all that the process makes from [`write_perf_map`] on.
+//!
+//! **Limits.** Code that goes is not taken out: where other code takes its place, `perf` cannot tell which of them a sample is of.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+#[cfg(target_arch = "x86_64")]
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+#[cfg(target_arch = "x86_64")]
+use std::sync::PoisonError;
+use std::sync::{Mutex, OnceLock};
+
+/// `O_NOFOLLOW`: what somebody else has put in the file's place is not written to.
+const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+
+static MAP: OnceLock<Mutex<File>> = OnceLock::new();
+
+/// Has the process list the machine code that it makes from now on in `/tmp/perf-PID.map`, for `perf` to name it. To be called before
+/// anything is compiled.
+///
+/// # Errors
+/// Where the file cannot be made: a sentence with its name.
+pub fn write_perf_map() -> io::Result<()> {
+    let path = format!("/tmp/perf-{}.map", std::process::id());
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(NO_FOLLOW)
+        .open(&path)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot write {path}: {error}")))?;
+    // Once is enough: there is one such file for a process.
+    let _ = MAP.set(Mutex::new(file));
+    Ok(())
+}
+
+/// Notes a piece of code, if that is wanted.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn note(code: &[u8], name: impl FnOnce() -> String) {
+    if let Some(map) = MAP.get() {
+        let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
+        // A full disk is no reason not to forward: the code stays without a name.
+        let _ = map.write_all(line(code.as_ptr().addr(), code.len(), &name()).as_bytes());
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn line(start: usize, len: usize, name: &str) -> String {
+    format!("{start:x} {len:x} urtica {name}\n")
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_as_perf_reads_them() {
+        let line = line(0x7f00_1000, 26, "tuple space");
+        assert_eq!(line, "7f001000 1a urtica tuple space\n");
+    }
+}
