@@ -183,7 +183,9 @@ fn entries_that_look_at_many_sets_of_bits_share_hash_tables() {
     let table = &explained(&pipeline(&masks)).tables[0];
     assert_eq!(table.template, TemplateKind::MergedTupleSpace);
     assert!(
-        table.why.contains("32 different sets of bits, more than the 31")
+        table
+            .why
+            .contains("32 different sets of bits, more than the 31")
             && table.why.contains("they share 4"),
         "{}",
         table.why
