@@ -124,10 +124,13 @@ impl Shape {
 
     /// With prefixes shortened, and without some fields.
     fn relaxed(&self, step: u32, leaves_out: &[OxmField], leaves_out_transport: bool) -> Self {
-        let is_kept = |field: OxmField| {
-            !leaves_out.contains(&field) && !(leaves_out_transport && is_of_transport(field))
+        let is_left_out = |field: OxmField| {
+            leaves_out.contains(&field) || leaves_out_transport && is_of_transport(field)
         };
-        let fields = self.fields.iter().filter(|&&(field, _)| is_kept(field));
+        let fields = self
+            .fields
+            .iter()
+            .filter(|&&(field, _)| !is_left_out(field));
         let fields = fields.map(|&(field, mask)| (field, shortened(field, mask, step)));
         Self {
             require: match leaves_out_transport {

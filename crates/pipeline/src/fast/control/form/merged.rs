@@ -82,7 +82,7 @@ impl MergedTuples {
         }
         // No packet has seen those without order.
         let count = self.tuples.len();
-        self.shown = Box::new(self.shown_tuples(count, count));
+        *self.shown = self.shown_tuples(count, count);
         Ok(())
     }
 
