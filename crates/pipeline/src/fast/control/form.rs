@@ -175,7 +175,7 @@ impl TableForm {
             Some((changes, since)) if changes == self.changes => {
                 if now >= (since + QUIET).max(self.rests_until) {
                     self.until_plan = 0;
-                    self.planned_entries = table.entries().len();
+                    (self.planned_entries, self.patience) = (table.entries().len(), 0);
                     self.rests_until = now + REST_OF_ENTRY * table.entries().len() as u32;
                     self.rebuild(store, table, &[]);
                 }

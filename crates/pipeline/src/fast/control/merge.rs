@@ -231,10 +231,16 @@ impl<'a> Groups<'a> {
         let mut order: Vec<_> = (0..counts.len())
             .filter(|&group| counts[group] > 0)
             .collect();
-        order.sort_by_key(|&group| Reverse(counts[group]));
+        let rank = |&group: &usize| (Reverse(counts[group]), group);
+        if order.len() > GROUPS_MAX {
+            order.select_nth_unstable_by_key(GROUPS_MAX, rank);
+            order.truncate(GROUPS_MAX);
+        }
+        order.sort_unstable_by_key(rank);
         let mut known = HashSet::new();
-        let groups = order.into_iter().take(GROUPS_MAX);
-        let variants = groups.flat_map(|group| self.shapes[group].variants());
+        let variants = order
+            .into_iter()
+            .flat_map(|group| self.shapes[group].variants());
         variants
             .filter(|shape| known.insert(shape.clone()))
             .collect()
@@ -255,11 +261,9 @@ impl<'a> Groups<'a> {
 
     /// How well a shape fits entries: those at the end of a chain count half of those at its begin.
     fn score(&self, shape: &Shape, sample: &[usize], chain_max: usize) -> usize {
-        let fits = self.fits(shape);
         let mut chains: HashMap<u64, usize> = HashMap::new();
-        let fitting = sample
-            .iter()
-            .filter(|&&index| fits[self.group_of[index]] != Fit::Not);
+        let fits = |&&index: &&usize| shape.is_within(&self.shapes[self.group_of[index]]);
+        let fitting = sample.iter().filter(fits);
         let scores = fitting.map(|&index| {
             let chain = chains
                 .entry(shape.hash(&self.entries[index].entry.match_))
