@@ -203,10 +203,12 @@ impl Pipeline {
 
 /// The actions that instructions apply.
 fn applied<'a>(instructions: &List<'a, Instruction<'a>>) -> impl Iterator<Item = Action<'a>> {
-    instructions.iter().flat_map(|instruction| match instruction {
-        Instruction::ApplyActions(actions) => actions.iter().collect::<Vec<_>>(),
-        _ => Vec::new(),
-    })
+    instructions
+        .iter()
+        .flat_map(|instruction| match instruction {
+            Instruction::ApplyActions(actions) => actions.iter().collect::<Vec<_>>(),
+            _ => Vec::new(),
+        })
 }
 
 /// Puts a value where none is yet; `false` where one was.

@@ -350,7 +350,8 @@ impl FlowTable {
     fn tidy_timers(&mut self) {
         if self.timers.are_stale() {
             let entries = self.entries.iter();
-            self.timers.renew(entries.map(|(&rank, entry)| (rank, &**entry)));
+            self.timers
+                .renew(entries.map(|(&rank, entry)| (rank, &**entry)));
         }
     }
 }

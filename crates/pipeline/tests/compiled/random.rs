@@ -66,6 +66,20 @@ fn so_it_does_with_tables_in_sub_tables() {
     assert!(looked_up.iter().any(is_cut_again));
 }
 
+#[test]
+fn so_it_does_with_any_number_of_masks() {
+    let mut looked_up = BTreeSet::new();
+    for seed in 0..8 {
+        let mut trial = Trial::of_many_masks(seed);
+        trial.run(100);
+        looked_up.extend(trial.comparison.looked_up.into_keys());
+    }
+    assert!(looked_up.contains(&vec![TemplateKind::MergedTupleSpace]));
+    let is_sub_table =
+        |way: &Vec<_>| way.len() > 1 && way.ends_with(&[TemplateKind::MergedTupleSpace]);
+    assert!(looked_up.iter().any(is_sub_table), "{looked_up:?}");
+}
+
 /// Packets of any bytes; fuzzing goes on with these tables where this ends.
 #[test]
 fn so_it_does_with_hostile_packets() {

@@ -62,7 +62,9 @@ fn entries_that_come_one_by_one_are_compiled_as_those_that_come_together() {
         assert_ne!(together.template(0), Some(TemplateKind::PlainForm));
         for seed in 0..10 {
             let mut one_by_one = pipeline();
-            one_by_one.compile(CompileConfig::default()).expect("memory");
+            one_by_one
+                .compile(CompileConfig::default())
+                .expect("memory");
             add(&mut one_by_one, &shuffled(&entries, seed));
             rest(&mut one_by_one, Duration::from_secs(1));
             assert_eq!(explained(&one_by_one), expected, "order {seed}");

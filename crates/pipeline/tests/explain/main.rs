@@ -176,6 +176,11 @@ fn tables_that_are_left_to_the_plain_form_say_why() {
 }
 
 #[test]
+fn a_list_between_networks_is_a_merged_tuple_space() {
+    assert_blessed("networks.txt");
+}
+
+#[test]
 fn entries_that_look_at_many_sets_of_bits_share_hash_tables() {
     let masks = lines(32, |bits| {
         format!("priority={bits},ip,nw_src=10.0.0.0/{bits},nw_dst=10.0.0.0/{bits} actions=drop")
@@ -183,7 +188,9 @@ fn entries_that_look_at_many_sets_of_bits_share_hash_tables() {
     let table = &explained(&pipeline(&masks)).tables[0];
     assert_eq!(table.template, TemplateKind::MergedTupleSpace);
     assert!(
-        table.why.contains("32 different sets of bits, more than the 31")
+        table
+            .why
+            .contains("32 different sets of bits, more than the 31")
             && table.why.contains("they share 4"),
         "{}",
         table.why

@@ -89,7 +89,11 @@ fn very_many_entries_go_in_steps_and_it_is_told_that_more_are_due() {
     }
     bed.wait(1000);
     let mut steps = 0;
-    while bed.pipeline.next_expiry().is_some_and(|next| next <= bed.now) {
+    while bed
+        .pipeline
+        .next_expiry()
+        .is_some_and(|next| next <= bed.now)
+    {
         bed.expire();
         steps += 1;
     }

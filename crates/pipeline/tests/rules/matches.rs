@@ -184,8 +184,16 @@ fn ports_and_the_target_of_neighbour_discovery_may_be_masked() {
         "priority=1,tcp,tp_src=0x1000/0xf000,actions=2",
         "priority=1,icmp6,icmp_type=135,nd_target=fe80::/10,actions=4",
     ]);
-    assert!(bed.dump().iter().any(|line| line.contains("tp_dst=0x40/0xffe0")));
-    assert!(bed.dump().iter().any(|line| line.contains("nd_target=fe80::/10")));
+    assert!(
+        bed.dump()
+            .iter()
+            .any(|line| line.contains("tp_dst=0x40/0xffe0"))
+    );
+    assert!(
+        bed.dump()
+            .iter()
+            .any(|line| line.contains("nd_target=fe80::/10"))
+    );
     let to = |tcp_src, tcp_dst| {
         let tcp = Tcp {
             tcp_src,

@@ -487,6 +487,9 @@ fn a_queue_of_1_0_is_refused_as_there_are_none() {
     }];
     let data = frame(1, 2);
     let out = packet_out(BufferId::NONE, &actions, &data);
-    assert_eq!(bench.refused(controller, &out), ErrorCode::BadActionBadQueue);
+    assert_eq!(
+        bench.refused(controller, &out),
+        ErrorCode::BadActionBadQueue
+    );
     assert!(bench.senders().is_empty());
 }

@@ -105,7 +105,12 @@ impl Chains {
     }
 
     /// Takes out the candidate that leads to a flow record; `None` where there is none.
-    pub fn remove(&mut self, arena: &Arena, key: &Key, record: RecordPlace) -> Option<OldCandidate> {
+    pub fn remove(
+        &mut self,
+        arena: &Arena,
+        key: &Key,
+        record: RecordPlace,
+    ) -> Option<OldCandidate> {
         let (place, found) = self.find(arena, key, record)?;
         match (place.before, self.next(arena, found)) {
             (Some(before), next) => self.set_next(arena, before, next),
@@ -201,7 +206,9 @@ fn make_candidate(
     record: RecordPlace,
 ) -> Result<Ref, Full> {
     let (words, values) = (key.values.len(), &planned.key.values);
-    let block = arena.allocate(candidate_units(words, values.len())).ok_or(Full)?;
+    let block = arena
+        .allocate(candidate_units(words, values.len()))
+        .ok_or(Full)?;
     let record = record_bits(arena, record);
     // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
     unsafe {

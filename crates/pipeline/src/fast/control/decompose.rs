@@ -272,7 +272,10 @@ impl<'a> Subject<'a> {
             .unwrap_or(sub_table.len());
         let sub_table = &sub_table[..reached];
         let places = sub_table.len() as u64;
-        let routes = || RouteTable::of(sub_table.iter().map(|&index| self.entries[index]), cuts);
+        let routes = || {
+            let entries = sub_table.iter().map(|&index| self.entries[index]);
+            RouteTable::of_compact(entries, cuts)
+        };
         if sub_table.len() >= ROUTES_MIN && routes().is_some() {
             return Search {
                 way: Way::Lpm,

@@ -16,7 +16,7 @@ mod part;
 mod routes;
 mod sub_tables;
 
-use super::decompose::{DIRECT_MAX, PARTS_MIN};
+use super::decompose::DIRECT_MAX;
 use super::match_key::Key;
 use super::plan::Plan;
 use super::planned::Planned;
@@ -29,8 +29,8 @@ use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use crate::flow_table::Change;
 use crate::{FlowEntry, FlowTable};
 use build::build;
-use part::{Part, hash_template, part_index};
 pub(super) use merged::MergedTuples;
+use part::{Part, hash_template, part_index};
 use routes::Routes;
 use std::cmp::Reverse;
 use std::mem;
@@ -168,14 +168,14 @@ impl TableForm {
 
     /// Looks at all of the table again, once changes have ended, to search it as if they had come together.
     pub fn settle(&mut self, store: &mut Store, table: &FlowTable, now: Duration) {
-        if self.changes == 0 || !self.may_be_better(store) {
+        if self.changes == 0 || !self.may_be_better() {
             return;
         }
         match self.quiet {
             Some((changes, since)) if changes == self.changes => {
                 if now >= (since + QUIET).max(self.rests_until) {
                     self.until_plan = 0;
-                    self.planned_entries = table.entries().len();
+                    (self.planned_entries, self.patience) = (table.entries().len(), 0);
                     self.rests_until = now + REST_OF_ENTRY * table.entries().len() as u32;
                     self.rebuild(store, table, &[]);
                 }
@@ -212,7 +212,7 @@ impl TableForm {
         match &self.form {
             Form::Direct => return Err(NeedsRebuild),
             Form::Plain(_) => return self.stay_plain(table),
-            Form::Hash(_) | Form::Lpm(_) | Form::Cut(_) | Form::Merged(_) => self.stay(store)?,
+            Form::Hash(_) | Form::Lpm(_) | Form::Cut(_) | Form::Merged(_) => self.stay()?,
         }
         let (Change::Added(rank, entry)
         | Change::Replaced {
@@ -255,17 +255,17 @@ impl TableForm {
     }
 
     /// Goes on as it is, unless it is time to look whether there is a better cut.
-    fn stay(&self, store: &Store) -> Result<(), NeedsRebuild> {
-        match self.may_be_better(store) && self.until_plan == 0 {
+    fn stay(&self) -> Result<(), NeedsRebuild> {
+        match self.may_be_better() && self.until_plan == 0 {
             true => Err(NeedsRebuild),
             false => Ok(()),
         }
     }
 
     /// Whether another form may be better after changes that this one has followed.
-    fn may_be_better(&self, store: &Store) -> bool {
+    fn may_be_better(&self) -> bool {
         match &self.form {
-            Form::Hash(parts) => store.decomposes && parts.len() >= PARTS_MIN,
+            Form::Hash(parts) => parts.len() > 1,
             Form::Cut(_) | Form::Merged(_) | Form::Plain(_) => true,
             Form::Direct | Form::Lpm(_) => false,
         }
@@ -424,7 +424,11 @@ impl TableForm {
         }
         if self.until_plan == 0 && is_planned {
             let has_grown = table.entries().len() >= 2 * self.planned_entries;
-            let twice = if is_known && !has_grown { 2 * self.patience } else { 0 };
+            let twice = if is_known && !has_grown {
+                2 * self.patience
+            } else {
+                0
+            };
             (self.planned_entries, self.changes) = (table.entries().len(), 0);
             self.quiet = None;
             self.patience = twice.max(table.entries().len() / 2);

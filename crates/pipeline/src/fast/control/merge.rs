@@ -112,17 +112,25 @@ impl Shape {
 
     /// The same hash for entries of one key, and hardly ever for others.
     fn hash(&self, match_: &EntryMatch) -> u64 {
-        self.values(match_).fold(0x9e37_79b9, |before, (_, value, _)| {
-            hash(&[value as u64, (value >> 64) as u64], before, 0x2545_f491_4f6c_dd1d)
-        })
+        self.values(match_)
+            .fold(0x9e37_79b9, |before, (_, value, _)| {
+                hash(
+                    &[value as u64, (value >> 64) as u64],
+                    before,
+                    0x2545_f491_4f6c_dd1d,
+                )
+            })
     }
 
     /// With prefixes shortened, and without some fields.
     fn relaxed(&self, step: u32, leaves_out: &[OxmField], leaves_out_transport: bool) -> Self {
-        let is_kept = |field: OxmField| {
-            !leaves_out.contains(&field) && !(leaves_out_transport && is_of_transport(field))
+        let is_left_out = |field: OxmField| {
+            leaves_out.contains(&field) || leaves_out_transport && is_of_transport(field)
         };
-        let fields = self.fields.iter().filter(|&&(field, _)| is_kept(field));
+        let fields = self
+            .fields
+            .iter()
+            .filter(|&&(field, _)| !is_left_out(field));
         let fields = fields.map(|&(field, mask)| (field, shortened(field, mask, step)));
         Self {
             require: match leaves_out_transport {
@@ -139,10 +147,12 @@ impl Shape {
         const SOURCES: &[OxmField] = &[Ipv4Src, Ipv6Src, EthSrc, ArpSpa];
         const DESTINATIONS: &[OxmField] = &[Ipv4Dst, Ipv6Dst, EthDst, ArpTpa];
         STEPS.into_iter().flat_map(move |step| {
-            [&[], SOURCES, DESTINATIONS].into_iter().flat_map(move |leaves_out| {
-                let transport = [false, true].into_iter();
-                transport.map(move |without| self.relaxed(step, leaves_out, without))
-            })
+            [&[], SOURCES, DESTINATIONS]
+                .into_iter()
+                .flat_map(move |leaves_out| {
+                    let transport = [false, true].into_iter();
+                    transport.map(move |without| self.relaxed(step, leaves_out, without))
+                })
         })
     }
 }
@@ -151,8 +161,17 @@ fn is_of_transport(field: OxmField) -> bool {
     use OxmField::*;
     matches!(
         field,
-        IpProto | TcpSrc | TcpDst | UdpSrc | UdpDst | SctpSrc | SctpDst
-            | Icmpv4Type | Icmpv4Code | Icmpv6Type | Icmpv6Code
+        IpProto
+            | TcpSrc
+            | TcpDst
+            | UdpSrc
+            | UdpDst
+            | SctpSrc
+            | SctpDst
+            | Icmpv4Type
+            | Icmpv4Code
+            | Icmpv6Type
+            | Icmpv6Code
     )
 }
 
@@ -199,19 +218,32 @@ impl<'a> Groups<'a> {
         let finalists = self.ranked(candidates, left, SAMPLES.0);
         let finalists = finalists.into_iter().take(FINALISTS).collect();
         let mut ranked = self.ranked(finalists, left, SAMPLES.1).into_iter();
-        ranked.next().expect("there are entries, so there are shapes")
+        ranked
+            .next()
+            .expect("there are entries, so there are shapes")
     }
 
     /// Shapes from which to choose, derived from those of most entries.
     fn candidates(&self, left: &[usize]) -> Vec<Shape> {
         let mut counts = vec![0_usize; self.shapes.len()];
-        left.iter().for_each(|&index| counts[self.group_of[index]] += 1);
-        let mut order: Vec<_> = (0..counts.len()).filter(|&group| counts[group] > 0).collect();
-        order.sort_by_key(|&group| Reverse(counts[group]));
+        left.iter()
+            .for_each(|&index| counts[self.group_of[index]] += 1);
+        let mut order: Vec<_> = (0..counts.len())
+            .filter(|&group| counts[group] > 0)
+            .collect();
+        let rank = |&group: &usize| (Reverse(counts[group]), group);
+        if order.len() > GROUPS_MAX {
+            order.select_nth_unstable_by_key(GROUPS_MAX, rank);
+            order.truncate(GROUPS_MAX);
+        }
+        order.sort_unstable_by_key(rank);
         let mut known = HashSet::new();
-        let groups = order.into_iter().take(GROUPS_MAX);
-        let variants = groups.flat_map(|group| self.shapes[group].variants());
-        variants.filter(|shape| known.insert(shape.clone())).collect()
+        let variants = order
+            .into_iter()
+            .flat_map(|group| self.shapes[group].variants());
+        variants
+            .filter(|shape| known.insert(shape.clone()))
+            .collect()
     }
 
     /// Shapes from the best on, as far as so many of the entries tell.
@@ -229,11 +261,13 @@ impl<'a> Groups<'a> {
 
     /// How well a shape fits entries: those at the end of a chain count half of those at its begin.
     fn score(&self, shape: &Shape, sample: &[usize], chain_max: usize) -> usize {
-        let fits = self.fits(shape);
         let mut chains: HashMap<u64, usize> = HashMap::new();
-        let fitting = sample.iter().filter(|&&index| fits[self.group_of[index]] != Fit::Not);
+        let fits = |&&index: &&usize| shape.is_within(&self.shapes[self.group_of[index]]);
+        let fitting = sample.iter().filter(fits);
         let scores = fitting.map(|&index| {
-            let chain = chains.entry(shape.hash(&self.entries[index].entry.match_)).or_default();
+            let chain = chains
+                .entry(shape.hash(&self.entries[index].entry.match_))
+                .or_default();
             *chain += 1;
             (2 * chain_max + 1).saturating_sub(*chain) * usize::from(*chain <= chain_max)
         });
@@ -250,7 +284,9 @@ impl<'a> Groups<'a> {
             if fit == Fit::Not {
                 return true;
             }
-            let chain = chains.entry(shape.hash(&self.entries[index].entry.match_)).or_default();
+            let chain = chains
+                .entry(shape.hash(&self.entries[index].entry.match_))
+                .or_default();
             // Of those that look at nothing more, a search looks at the first alone.
             if *chain == CHAIN_MAX && fit == Fit::Partly {
                 return true;

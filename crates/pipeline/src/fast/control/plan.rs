@@ -62,7 +62,10 @@ impl Plan {
 
     /// Whether the entries are such that a look for a cut makes a difference.
     pub fn is_planned(&self) -> bool {
-        matches!(self, Self::Hash(..) | Self::Cut(..) | Self::Merged(..) | Self::Plain(_))
+        matches!(
+            self,
+            Self::Hash(..) | Self::Cut(..) | Self::Merged(..) | Self::Plain(_)
+        )
     }
 
     /// How many words there are to be before each flow record; `None` for those of its key.
@@ -86,7 +89,7 @@ impl Plan {
             Some(last) if last.key.mask.is_everything() => entries.pop(),
             _ => None,
         };
-        if RouteTable::of(&entries, &[]).is_some() {
+        if RouteTable::of_compact(entries.iter(), &[]).is_some() {
             return Self::Lpm(entries, default);
         }
         let masks: HashSet<_> = entries.iter().map(|planned| &planned.key.mask).collect();

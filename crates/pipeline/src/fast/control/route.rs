@@ -6,7 +6,7 @@ use crate::EntryMatch;
 use crate::fast::datapath::key::{Base, Word};
 use crate::fast::datapath::kinds::{Depth, Kinds};
 use crate::fast::datapath::table::LpmPart;
-use crate::fast::memory::lpm::Prefix;
+use crate::fast::memory::lpm::{NODES_SPARE, Prefix};
 use std::collections::{BTreeMap, HashSet};
 use urtica_wire::OxmField;
 
@@ -93,6 +93,26 @@ impl RouteTable {
             }
         }
         (table.field.is_some() && table.lengths.len() > 1).then_some(table)
+    }
+
+    /// The same where a trie of them takes at most two nodes for each, and some besides; one of whole addresses of IPv6
+    /// may take 14.
+    pub fn of_compact<'a>(
+        entries: impl Iterator<Item = &'a Planned> + Clone,
+        cuts: &[Cut],
+    ) -> Option<Self> {
+        let table = Self::of(entries.clone(), cuts)?;
+        let nodes_max = NODES_SPARE + 2 * entries.clone().count();
+        let mut nodes = HashSet::new();
+        for planned in entries {
+            let require = planned.key.mask.require;
+            let route = Route::within(&planned.entry.match_, require, cuts)?;
+            nodes.extend(route.prefix().nodes());
+            if nodes.len() > nodes_max {
+                return None;
+            }
+        }
+        Some(table)
     }
 
     /// Adds a route, or returns `false` where the longest prefix would not be that of the highest priority any more.

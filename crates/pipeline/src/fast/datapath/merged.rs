@@ -127,11 +127,7 @@ pub(crate) fn candidate_units(words: usize, values: usize) -> usize {
 /// # Safety
 /// `block` is one of the arena at `arena`, of a tuple whose keys have so many words.
 #[inline]
-pub(crate) unsafe fn candidate_at(
-    arena: *const u8,
-    block: Ref,
-    words: usize,
-) -> *const Candidate {
+pub(crate) unsafe fn candidate_at(arena: *const u8, block: Ref, words: usize) -> *const Candidate {
     // SAFETY: the block is in the arena, and the candidate begins behind so many words.
     unsafe { arena.add(block.offset() + 8 * words).cast() }
 }
@@ -170,9 +166,8 @@ impl Bases {
         unsafe {
             let mask = &*(*candidate).mask;
             let values = (&raw const (*candidate).values).cast::<u64>();
-            kinds.contains(mask.require)
-                && { mask.words.iter().enumerate() }
-                    .all(|(index, word)| self.read(word) == *values.add(index))
+            kinds.contains(mask.require) && { mask.words.iter().enumerate() }
+                .all(|(index, word)| self.read(word) == *values.add(index))
         }
     }
 }

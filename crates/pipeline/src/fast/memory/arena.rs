@@ -9,11 +9,13 @@
 //! hence nothing ever moves, and a reader that knows the base needs nothing else from here. The first step is the last
 //! 64 KiB before the border of a huge page, in small pages, so that a thousand small switches in one process do not take
 //! a huge page each; from the border on, steps are huge pages. Blocks that were
-//! freed are chained, by size, through their own first bytes, and are given out again before memory that never was.
-//! What was given out once in one size stays in that size.
+//! freed are chained, by huge page and size, through their own first bytes, and are given out again before memory that
+//! never was. No block goes over the border of a huge page; one in which no block is left goes back to the system, and is
+//! taken for blocks of any size later.
 //!
-//! **Cost.** A few ns to allocate, and what zeroing takes; each step one system call, and as many zeros from the
-//! kernel. No memory beside the blocks themselves. Reserved addresses take none.
+//! **Cost.** A few ns to allocate, and what zeroing takes; each step, and each huge page that is given back, one system call,
+//! and as many zeros from the kernel. 32 bytes for each huge page beside the blocks themselves. Reserved addresses take
+//! none.
 //!
 //! **Thread-safety.** One writer, as `&mut self` sees to. Readers hold the base and numbers that they found in memory.
 //! That these still name something is the writer's business: it frees a block only when no reader can see it any more
@@ -47,6 +49,9 @@ const RESERVED_BYTES_MAX: usize = REFS as usize * UNIT_BYTES;
 
 /// The first step, which ends where the first huge page but one begins. Enough for a few hundred flow records.
 const FIRST_STEP_BYTES: usize = 64 << 10;
+
+/// How many units a huge page has.
+const PAGE_UNITS: usize = HUGE_PAGE_BYTES / UNIT_BYTES;
 
 /// Where the first block lies.
 const START_BYTES: usize = HUGE_PAGE_BYTES - FIRST_STEP_BYTES;
@@ -91,9 +96,22 @@ pub(crate) struct Arena {
     limit_bytes: usize,
     /// From [`START_BYTES`] after the base up to here is memory.
     committed_bytes: usize,
-    /// The first unit that never was in a block.
+    /// The first unit from which on blocks are made, up to the end of its page.
     fresh_unit: usize,
+    /// No unit from here on ever was in a block.
+    end_unit: usize,
     used_units: usize,
+    pages: Vec<Page>,
+    /// For each of `SIZES` the numbers of pages that have freed blocks.
+    with_freed: [Vec<u32>; SIZES.len()],
+    /// The numbers of pages that were given back.
+    empty: Vec<u32>,
+}
+
+/// What is known of a huge page.
+#[derive(Clone, Copy, Debug, Default)]
+struct Page {
+    used_units: u32,
     /// For each of `SIZES` the first of the freed blocks; each begins with the next one's number.
     freed: [Option<Ref>; SIZES.len()],
 }
@@ -137,8 +155,11 @@ impl Arena {
             limit_bytes: limit_bytes.min(reserved),
             committed_bytes: START_BYTES,
             fresh_unit: START_BYTES / UNIT_BYTES,
+            end_unit: START_BYTES / UNIT_BYTES,
             used_units: 0,
-            freed: [None; SIZES.len()],
+            pages: vec![Page::default()],
+            with_freed: Default::default(),
+            empty: Vec::new(),
         }
     }
 
@@ -148,25 +169,35 @@ impl Arena {
     /// # Panics
     /// If there is no such size.
     pub fn allocate(&mut self, units: usize) -> Option<Ref> {
-        let block = match self.freed[size_class(units)] {
-            Some(block) => self.reuse(block, units),
+        let class = size_class(units);
+        let block = match self.with_freed[class].last() {
+            Some(&page) => self.reuse(page, class)?,
             None => self.allocate_fresh(units)?,
         };
         self.used_units += units;
+        self.pages[page_of(block)].used_units += units as u32;
         Some(block)
     }
 
-    fn reuse(&mut self, block: Ref, units: usize) -> Ref {
+    fn reuse(&mut self, page: u32, class: usize) -> Option<Ref> {
+        let block = self.pages[page as usize].freed[class]?;
         let pointer = self.pointer(block);
         // SAFETY: the block was freed, so it is ours alone; it is aligned to 64 bytes and begins with what `free` wrote.
         let next = unsafe { pointer.cast::<u32>().read() };
         // SAFETY: the same; `free` was told the size.
-        unsafe { pointer.write_bytes(0, units * UNIT_BYTES) };
-        self.freed[size_class(units)] = Ref::from_bits(next);
-        block
+        unsafe { pointer.write_bytes(0, SIZES[class] * UNIT_BYTES) };
+        self.pages[page as usize].freed[class] = Ref::from_bits(next);
+        if next == 0 {
+            self.with_freed[class].pop();
+        }
+        Some(block)
     }
 
     fn allocate_fresh(&mut self, units: usize) -> Option<Ref> {
+        let left = self.fresh_unit.next_multiple_of(PAGE_UNITS) - self.fresh_unit;
+        if left < units {
+            self.begin_page();
+        }
         let end_bytes = (self.fresh_unit + units) * UNIT_BYTES;
         if end_bytes > self.limit_bytes {
             return None;
@@ -176,7 +207,20 @@ impl Arena {
         }
         let block = Ref::from_bits(self.fresh_unit as u32);
         self.fresh_unit += units;
+        self.end_unit = self.end_unit.max(self.fresh_unit);
+        if self.pages.len() * PAGE_UNITS < self.fresh_unit {
+            self.pages.push(Page::default());
+        }
         block
+    }
+
+    /// Goes on in a page that was given back, or behind the last one.
+    fn begin_page(&mut self) {
+        self.fresh_unit = match self.empty.pop() {
+            Some(0) => START_BYTES / UNIT_BYTES,
+            Some(page) => page as usize * PAGE_UNITS,
+            None => self.end_unit.next_multiple_of(PAGE_UNITS),
+        };
     }
 
     /// Makes the next step memory: up to the next border of a huge page. No block is larger, and what is reserved ends at
@@ -203,11 +247,38 @@ impl Arena {
     /// If there is no such size, or no such block ever was.
     pub fn free(&mut self, block: Ref, units: usize) {
         self.check(block, units);
-        let first = &mut self.freed[size_class(units)];
-        let next = first.replace(block).map_or(0, Ref::bits);
+        let (number, class) = (page_of(block), size_class(units));
+        let page = &mut self.pages[number];
+        page.used_units -= units as u32;
+        let next = page.freed[class].replace(block).map_or(0, Ref::bits);
+        let is_empty = page.used_units == 0;
+        if next == 0 {
+            self.with_freed[class].push(number as u32);
+        }
         // SAFETY: within committed memory, as just checked; the block was given back, so it is ours alone.
         unsafe { self.pointer(block).cast::<u32>().write(next) };
         self.used_units -= units;
+        if is_empty && number != (self.fresh_unit - 1) / PAGE_UNITS {
+            self.give_back(number);
+        }
+    }
+
+    /// Gives a page without blocks back to the system, until it is needed again.
+    fn give_back(&mut self, number: usize) {
+        let start = (number * HUGE_PAGE_BYTES).max(START_BYTES);
+        let bytes = (number + 1) * HUGE_PAGE_BYTES - start;
+        // SAFETY: committed memory of our own, without blocks; it stays mapped, and reads as zeros from then on.
+        let given = unsafe {
+            let start = self.base.add(start).as_ptr();
+            madvise(start.cast(), bytes, Advice::LinuxDontNeed)
+        };
+        // Where the system refuses, blocks stay in their sizes.
+        if given.is_ok() {
+            self.pages[number] = Page::default();
+            let pages = self.with_freed.iter_mut();
+            pages.for_each(|pages| pages.retain(|&page| page as usize != number));
+            self.empty.push(number as u32);
+        }
     }
 
     /// How much is in blocks that were not freed.
@@ -255,7 +326,7 @@ impl Arena {
     fn check(&self, block: Ref, units: usize) {
         let end = block.bits() as usize + units;
         assert!(
-            end <= self.fresh_unit,
+            end <= self.end_unit,
             "no block of {units} units at {block:?}"
         );
     }
@@ -275,6 +346,10 @@ fn reserve(bytes: usize) -> Result<NonNull<u8>, Errno> {
     // SAFETY: the system chooses where, so nothing of ours is mapped over.
     let mapping = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), flags)? };
     NonNull::new(mapping.cast()).ok_or(Errno::NOMEM)
+}
+
+fn page_of(block: Ref) -> usize {
+    block.bits() as usize / PAGE_UNITS
 }
 
 fn size_class(units: usize) -> usize {
@@ -331,6 +406,28 @@ mod tests {
         arena.free(block, 4);
         assert_eq!(arena.allocate(4), Some(block));
         assert_eq!(Arena::new(0).unwrap().allocate(1), None);
+    }
+
+    #[test]
+    fn pages_without_blocks_are_given_back_and_taken_for_other_sizes() {
+        let mut arena = Arena::new(usize::MAX).unwrap();
+        let nodes: Vec<_> = (0..5000)
+            .map(|_| arena.allocate(NODE_UNITS).unwrap())
+            .collect();
+        let committed = arena.committed_bytes;
+        let (kept, freed) = nodes.split_first().unwrap();
+        content(&mut arena, freed[1000], NODE_UNITS).fill(0xff);
+        freed.iter().for_each(|&node| arena.free(node, NODE_UNITS));
+        assert_eq!(arena.empty.len(), 2, "not the first, and not the last");
+        assert_eq!(arena.used_bytes(), NODE_UNITS * UNIT_BYTES);
+        let blocks: Vec<_> = (0..50_000).map(|_| arena.allocate(1).unwrap()).collect();
+        for &block in &blocks {
+            assert!(content(&mut arena, block, 1).iter().all(|&byte| byte == 0));
+        }
+        assert_eq!(arena.committed_bytes, committed);
+        blocks.iter().for_each(|&block| arena.free(block, 1));
+        arena.free(*kept, NODE_UNITS);
+        assert_eq!(arena.used_bytes(), 0);
     }
 
     #[test]

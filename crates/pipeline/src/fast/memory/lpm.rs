@@ -50,6 +50,9 @@ pub(crate) const NODE: u32 = 1 << 31;
 /// How many bits of a key a node looks at.
 const NODE_BITS: u32 = 8;
 
+/// So many nodes are no reason to do without a trie.
+pub(crate) const NODES_SPARE: usize = 4096;
+
 /// The most nodes on a way: a root of two bytes, and a node for each that is left.
 const DEPTH_MAX: usize = KEY_BYTES_MAX - 2;
 
@@ -72,6 +75,12 @@ impl Prefix {
             "a prefix is no longer than its key"
         );
         Self::of_bits(bits_of(key), len)
+    }
+
+    /// The nodes on its way, behind a root of 16 bits: those of two prefixes are the same where these are.
+    pub fn nodes(self) -> impl Iterator<Item = Self> {
+        let levels = (16..self.len).step_by(NODE_BITS as usize);
+        levels.map(move |level| self.shortened(level))
     }
 
     fn of_bits(bits: u128, len: u32) -> Self {
@@ -345,6 +354,11 @@ impl Trie {
     /// How many prefixes there are.
     pub fn len(&self) -> usize {
         self.prefixes.known.len()
+    }
+
+    /// Whether it has at most two nodes for each prefix, and some besides.
+    pub fn is_compact(&self) -> bool {
+        self.nodes <= NODES_SPARE + 2 * self.len()
     }
 
     /// How much memory searches look at: root and nodes.

@@ -35,7 +35,11 @@ pub(super) unsafe fn mprotect(_: *mut c_void, _: usize, _: MprotectFlags) -> Res
     Ok(())
 }
 
-pub(super) unsafe fn madvise(_: *mut c_void, _: usize, _: Advice) -> Result<()> {
+pub(super) unsafe fn madvise(start: *mut c_void, bytes: usize, advice: Advice) -> Result<()> {
+    if advice as i32 == Advice::LinuxDontNeed as i32 {
+        // SAFETY: the caller gives up what is there, in memory of its own.
+        unsafe { start.write_bytes(0, bytes) };
+    }
     Ok(())
 }
 

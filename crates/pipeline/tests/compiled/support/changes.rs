@@ -30,11 +30,13 @@ pub enum Profile {
     PortLists,
     /// What each of some addresses lets in, from where: sub-tables of several hash tables, or cut again.
     Services,
+    /// Any bits of addresses and ports: tuples that are merged.
+    Masks,
     /// Any fields, also those that only the plain form knows.
     Anything,
 }
 
-const PROFILES: [Profile; 9] = [
+const PROFILES: [Profile; 10] = [
     Profile::Hosts,
     Profile::Lists,
     Profile::Flows,
@@ -43,6 +45,7 @@ const PROFILES: [Profile; 9] = [
     Profile::MixedRoutes,
     Profile::PortLists,
     Profile::Services,
+    Profile::Masks,
     Profile::Anything,
 ];
 
@@ -79,6 +82,7 @@ impl Profile {
             }
             Self::PortLists => port_list(choices),
             Self::Services => service(choices),
+            Self::Masks => masks(choices),
             Self::Anything => (choices.below(4) as u16, anything(choices)),
         }
     }
@@ -184,6 +188,44 @@ fn service(choices: &mut Choices) -> Chosen {
         }
     }
     (choices.below(6) as u16, fields)
+}
+
+/// Bits of both addresses, ports and more, of which hardly two entries have the same.
+fn masks(choices: &mut Choices) -> Chosen {
+    use OxmField::*;
+    let is_v6 = choices.is_in(15);
+    let (number, [source, destination]) = match is_v6 {
+        true => (0x86dd, [Ipv6Src, Ipv6Dst]),
+        false => (0x0800, [Ipv4Src, Ipv4Dst]),
+    };
+    let mut fields = vec![eth_type(number)];
+    for field in [source, destination] {
+        let value = value_of(field, choices);
+        let len = choices.below(field.bits() as usize + 1) as u32;
+        let prefix = u128::MAX.checked_shl(field.bits() - len).unwrap_or(0);
+        let mask = match choices.below(4) {
+            0 => 0,
+            1 => field.full_mask() & !0xff00,
+            _ => prefix & field.full_mask(),
+        };
+        if mask != 0 {
+            fields.push(masked(field, value, mask));
+        }
+    }
+    let (proto, ports) = choices.pick(&[(6_u8, [TcpSrc, TcpDst]), (17, [UdpSrc, UdpDst])]);
+    if choices.is_in(60) {
+        fields.push(exact(IpProto, proto));
+        for field in ports {
+            let mask = choices.pick(&[0, 0, 0xffff, 0xfff0, 0xff00, 1]);
+            if mask != 0 {
+                fields.push(masked(field, value_of(field, choices), mask));
+            }
+        }
+    }
+    if choices.is_in(20) {
+        fields.push(exact(InPort, choices.below(4) as u32));
+    }
+    (choices.below(8) as u16, fields)
 }
 
 fn vlan_vid(choices: &mut Choices) -> Field<'static> {

@@ -51,12 +51,18 @@ pub fn rule_set(shapes: &[Shape], rules: usize, seed: u64) -> Vec<FlowMod<'stati
             *sum += shape.0;
             Some((*sum, shape))
         });
-        let found = sums.find(|&(sum, _)| at < sum).expect("it is below the sum");
+        let found = sums
+            .find(|&(sum, _)| at < sum)
+            .expect("it is below the sum");
         add_rule(found.1, &mut choices, &mut lines);
     }
     let count = lines.len();
     let entries = lines.into_iter().enumerate().map(|(index, line)| {
-        let line = format!("priority={},{line},actions=output:{}", 60000 - index, 1 + index % 4);
+        let line = format!(
+            "priority={},{line},actions=output:{}",
+            60000 - index,
+            1 + index % 4
+        );
         FlowMod::parse(FlowModCommand::Add, &line).expect("an entry")
     });
     assert!(count < 60000, "a priority for each");

@@ -85,6 +85,7 @@ impl<'a> Trial<'a> {
             Profile::Hosts,
             Profile::PortLists,
             Profile::Services,
+            Profile::Masks,
         ];
         Self::filled_with(seed, &profiles)
     }
@@ -92,6 +93,11 @@ impl<'a> Trial<'a> {
     /// One whose tables are such as are cut into sub-tables.
     pub fn in_sub_tables(seed: u64) -> Trial<'static> {
         Self::filled_with(seed, &[Profile::PortLists, Profile::Services])
+    }
+
+    /// One whose tables have tuples that are merged.
+    pub fn of_many_masks(seed: u64) -> Trial<'static> {
+        Self::filled_with(seed, &[Profile::Masks])
     }
 
     fn filled_with(seed: u64, profiles: &[Profile]) -> Trial<'static> {

@@ -82,7 +82,7 @@ impl MergedTuples {
         }
         // No packet has seen those without order.
         let count = self.tuples.len();
-        self.shown = Box::new(self.shown_tuples(count, count));
+        *self.shown = self.shown_tuples(count, count);
         Ok(())
     }
 
@@ -136,7 +136,11 @@ impl MergedTuples {
     }
 
     /// Has packets no longer find an entry.
-    pub(super) fn remove(&mut self, store: &mut Store, member: &Member) -> Result<(), NeedsRebuild> {
+    pub(super) fn remove(
+        &mut self,
+        store: &mut Store,
+        member: &Member,
+    ) -> Result<(), NeedsRebuild> {
         let planned = member.planned;
         let homes = self.homes.get(&planned.key.mask).ok_or(NeedsRebuild)?;
         for &at in homes {
@@ -219,7 +223,11 @@ impl MergedTuples {
 
     /// What packets are to see of the tuples, the first of which are in order, with room for so many.
     fn shown_tuples(&self, ordered: usize, room: usize) -> Tuples {
-        let tuples: Vec<_> = self.tuples.iter().map(|tuple| tuple.shown.clone()).collect();
+        let tuples: Vec<_> = self
+            .tuples
+            .iter()
+            .map(|tuple| tuple.shown.clone())
+            .collect();
         Tuples::new(&tuples, ordered, room)
     }
 

@@ -3,7 +3,7 @@
 use super::{Member, NeedsRebuild, Next};
 use crate::classifier::Rank;
 use crate::fast::control::record_place::RecordPlace;
-use crate::fast::control::store::{Store};
+use crate::fast::control::store::Store;
 use crate::fast::datapath::key::KeyMask;
 use crate::fast::datapath::table::{HashPart, MAX_PARTS, Template};
 use crate::fast::memory::arena::UNIT_BYTES;

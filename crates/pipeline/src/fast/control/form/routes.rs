@@ -61,7 +61,11 @@ impl Routes {
         if !is_new || !self.table.add(&route, member.planned.rank.priority()) {
             return Err(NeedsRebuild);
         }
-        self.insert(store, member)
+        self.insert(store, member)?;
+        match self.trie.is_compact() {
+            true => Ok(()),
+            false => Err(NeedsRebuild),
+        }
     }
 
     fn insert(&mut self, store: &mut Store, member: &Member) -> Result<(), NeedsRebuild> {

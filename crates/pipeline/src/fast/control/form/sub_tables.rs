@@ -12,7 +12,9 @@
 
 use super::part::{Part, hash_parts};
 use super::routes::Routes;
-use super::{BULK, Form, Member, MergedTuples, NEAR_BYTES, NO_ROOM, NeedsRebuild, Next, show_slots};
+use super::{
+    BULK, Form, Member, MergedTuples, NEAR_BYTES, NO_ROOM, NeedsRebuild, Next, show_slots,
+};
 use crate::FlowEntry;
 use crate::classifier::Rank;
 use crate::fast::control::cut::{Cut, Side, is_everything};
