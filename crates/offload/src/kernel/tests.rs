@@ -74,10 +74,7 @@ fn privileges_are_asked_for_and_suffice() {
         thread.join().expect("no panic")
     };
     let asked = Kernel::start().map(drop);
-    if matches!(
-        Kernel::start(),
-        Err(Unavailable::TooOld { .. } | Unavailable::NoJit)
-    ) {
+    if matches!(asked, Err(Unavailable::TooOld { .. } | Unavailable::NoJit)) {
         return;
     }
     let refused = start_with(CapabilitySet::empty());
