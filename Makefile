@@ -9,7 +9,7 @@ SHARD ?= 0/8
 PUBLIC_API = $(CARGO) run --quiet --locked --manifest-path tools/public-api/Cargo.toml --target-dir target/public-api --
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick mutants bench figures network-figures figure-16 figure-20 switch-figures msrv publish-check public-api public-api-bless miri ci
+.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick mutants bench figures network-figures figure-16 figure-20 switch-figures msrv publish-check public-api public-api-bless deb package-test miri ci
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -100,6 +100,13 @@ public-api: ## Whether the libraries' public interface is as recorded in public-
 
 public-api-bless: ## Record the libraries' public interface as it is
 	$(PUBLIC_API) --bless
+
+deb: ## A Debian package of the program, in target/debian
+	tools/debian-package
+
+package-test: ## Whether a package of the debug build works on a fresh Debian 12, in namespaces; root and debootstrap
+	$(CARGO) build
+	tools/package-test "$$(tools/debian-package --program target/debug/urtica)"
 
 miri: ## The unsafe code of state and pipeline under Miri; skipped where that is not installed
 	tools/miri

@@ -1,25 +1,24 @@
-//! Bandwidth on demand (McNettle section 4.4 and Figure 6): flows get the bandwidth that they ask for on each link of
-//! their path, or they are not let in.
+//! Bandwidth on demand (McNettle section 4.4 and Figure 6): a flow gets the bandwidth that it requests on each link of its
+//! path, or is not admitted.
 //!
-//! **What.** Rules say which flows ask for how much ([`Demand`]); a program may ask, too, for all that one host sends
-//! to another ([`Bandwidth::reserve`]). The shortest path that has the room is taken, of several alternatives. A flow
-//! for which none has is dropped, or sent on without a promise where [`BandwidthConfig::best_effort`] says so. All
-//! other packets are left to the programs that come after.
+//! **What.** Rules say which flows request how much ([`Demand`]); a program may also reserve for all traffic from one host
+//! to another ([`Bandwidth::reserve`]). The shortest path with enough free bandwidth is taken, out of several alternatives.
+//! If none has enough, the flow is dropped, or forwarded without a guarantee if [`BandwidthConfig::best_effort`] is set. All
+//! other packets are left to later programs.
 //!
-//! **How.** What is free on each link is a transactional variable. A reservation is one transaction over the variables
-//! of a path, with the other paths as alternatives (`or_else`): no lock, and nothing to take back where it fails. What
-//! is reserved is what the [`Provisioner`] then sets up; the first packet waits for that. It is given back when the
-//! entries are gone: half a minute after the last packet, when it is released, or when a link or switch on the path
-//! goes.
+//! **How.** The free bandwidth of each link is a transactional variable. A reservation is one transaction over the variables
+//! of a path, with the other paths as alternatives (`or_else`): no lock, and nothing to roll back when it fails. The
+//! [`Provisioner`] then sets up the path; the first packet waits for that. Bandwidth is released when the entries are gone:
+//! half a minute after the last packet, when it is released explicitly, or when a link or switch of the path goes down.
 //!
-//! **What is not promised.** Nothing polices flows that send more than they have reserved, and packets without a
-//! reservation share the links. A path counts the links out of each of its switches, the one to the destination host included;
-//! what the source host sends to its switch is not counted.
+//! **What is not guaranteed.** Flows that send more than they reserved are not policed, and packets without a reservation
+//! share the links. A path counts the links out of each of its switches, including the one to the destination host, but not
+//! the link from the source host to its switch.
 //!
-//! **Cost.** The first packet of a flow: a search for each alternative, a transaction, a round trip a hop. Twice a
-//! second a look at each reservation.
+//! **Cost.** The first packet of a flow: a search per alternative, a transaction, a round trip per hop. Twice a second a
+//! look at each reservation.
 //!
-//! **Thread-safety.** Reservations of different switches run at the same time and meet only in links that they share.
+//! **Thread-safety.** Reservations of different switches run concurrently and conflict only on links that they share.
 
 mod book;
 mod demand;
@@ -44,29 +43,29 @@ use urtica_wire::{
     Action, FlowMod, MacAddr, Message, PacketIn, Port, PortConfig, PortFeatures, PortState, Version,
 };
 
-/// What marks the entries that send flows with a demand to the controller: `ubandwd` in ASCII.
+/// Marks the entries that send flows with a demand to the controller: `ubandwd` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0ubandwd");
 const _: () = assert!(!is_provisioned(COOKIE));
 
-/// Of entries for all that one host sends to another: above those of programs that just forward.
+/// The priority of entries for all traffic between two hosts: above programs that just forward.
 const PAIR_PRIORITY: u16 = 0x9000;
 
-/// Of entries that send flows with a demand to the controller.
+/// The priority of entries that send flows with a demand to the controller.
 const DEMAND_PRIORITY: u16 = 0x9100;
 
-/// Of entries for flows.
+/// The priority of entries for flows.
 const FLOW_PRIORITY: u16 = 0x9200;
 
-/// After how many seconds without a packet a flow's bandwidth is free again.
+/// The seconds without a packet after which a flow's bandwidth is released.
 const IDLE_TIMEOUT_S: u16 = 30;
 
-/// How long a flow that was refused is dropped before it is looked at again.
+/// How long a refused flow is dropped before it is tried again.
 const REFUSED_S: u16 = 1;
 
-/// How long a flow goes without a promise before it is tried again.
+/// How long a flow is forwarded without a guarantee before it is tried again.
 const BEST_EFFORT_S: u16 = 10;
 
-/// How often entries are looked at.
+/// The interval at which reservations are checked.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Options of the program.
@@ -87,18 +86,18 @@ pub struct BandwidthArgs {
     pub bandwidth_capacity: Option<u64>,
 }
 
-/// How [`Bandwidth`] goes about it.
+/// Settings of [`Bandwidth`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BandwidthConfig {
-    /// Which flows ask for bandwidth; the first that matches a packet counts. None.
+    /// Which flows request bandwidth; the first that matches a packet applies. Empty.
     pub demands: Vec<Demand>,
-    /// Whether a flow that cannot get what it asks for is sent on all the same. No.
+    /// Whether a flow that does not get its bandwidth is forwarded without a guarantee. No.
     pub best_effort: bool,
-    /// How many paths are tried. 4.
+    /// The number of paths to try. 4.
     pub paths: usize,
-    /// Bits per second of a link whose port does not say. 1 Gb/s.
+    /// The bandwidth of a link whose port does not state it, in bits per second. 1 Gb/s.
     pub default_capacity_bps: u64,
-    /// How many reservations there may be. 65,536.
+    /// The maximum number of reservations. 65,536.
     pub max_reservations: usize,
 }
 
@@ -120,19 +119,19 @@ impl From<&BandwidthArgs> for BandwidthConfig {
     }
 }
 
-/// Why nothing was reserved, or released.
+/// Why a reservation or release failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BandwidthError {
     /// A host is not known.
     #[error("the host {mac} is not known; expected one that has sent something")]
     UnknownHost {
-        /// Which.
+        /// The host.
         mac: MacAddr,
     },
     /// A host needs no bandwidth to itself.
     #[error("the host {mac} was named as both ends; expected two hosts")]
     SameHost {
-        /// Which.
+        /// The host.
         mac: MacAddr,
     },
     /// The two hosts are in different VLANs.
@@ -143,29 +142,29 @@ pub enum BandwidthError {
         /// The destination host.
         to: MacAddr,
     },
-    /// Nothing was asked for.
+    /// The requested bandwidth is zero.
     #[error("0 b/s were asked for; expected at least 1")]
     Nothing,
-    /// No links lead there.
+    /// No links lead to the destination.
     #[error("no links lead from port {from} to port {to}")]
     NoPath {
-        /// Where the source host is.
+        /// The source host's port.
         from: PortId,
-        /// Where the destination host is.
+        /// The destination host's port.
         to: PortId,
     },
-    /// The links carry less, or too much is reserved on them.
+    /// No path has enough free bandwidth.
     #[error("{bps} b/s are not free on all links of any of the {paths} paths that were tried")]
     NoRoom {
-        /// What was asked for.
+        /// The requested bandwidth in bits per second.
         bps: u64,
-        /// How many paths.
+        /// The number of paths tried.
         paths: usize,
     },
-    /// It is there.
+    /// There already is such a reservation.
     #[error("there is a reservation already; release that first")]
     ReservedAlready,
-    /// It is not there.
+    /// There is no such reservation.
     #[error("nothing is reserved from {from} to {to}")]
     NotReserved {
         /// The source host.
@@ -173,20 +172,20 @@ pub enum BandwidthError {
         /// The destination host.
         to: MacAddr,
     },
-    /// There are too many.
+    /// There are too many reservations.
     #[error(
         "there are {max} reservations already; release some, or allow for more in BandwidthConfig::max_reservations"
     )]
     TooMany {
-        /// How many there may be.
+        /// The limit.
         max: usize,
     },
-    /// The network was changing, or many others reserved at the same time.
+    /// The network was changing, or many others were reserving at the same time.
     #[error("links changed, or others reserved on them, again and again meanwhile; try again")]
     Busy,
 }
 
-/// The program, and the way to reserve: cheap to clone.
+/// The program, and a handle to reserve with: cheap to clone.
 #[derive(Clone)]
 pub struct Bandwidth(Arc<Shared>);
 
@@ -195,7 +194,7 @@ struct Shared {
     discovery: Discovery,
     hosts: Hosts,
     book: Book,
-    /// The table of the entries, the same on all switches: another where a program filters.
+    /// The table of the entries, the same on all switches: another one if a program filters.
     table_id: AtomicU8,
 }
 
@@ -216,11 +215,11 @@ impl Bandwidth {
         }))
     }
 
-    /// Reserves for all that one host sends to another that has no demand of its own; the way back is another
-    /// reservation. It lasts until it is released, a link on its path goes, or one of the hosts moves.
+    /// Reserves for all traffic from one host to another that has no demand of its own; the reverse direction is another
+    /// reservation. It lasts until it is released, a link of its path goes down, or one of the hosts moves.
     ///
-    /// The bandwidth is reserved when this returns, and the path on its way: [`Bandwidth::find`] tells when it is
-    /// there. Where a switch refuses it, the reservation goes.
+    /// When this returns, the bandwidth is reserved and the path is being set up: [`Bandwidth::find`] says when it is
+    /// complete. If a switch refuses it, the reservation is released.
     ///
     /// # Errors
     /// [`BandwidthError`], and nothing is reserved.
@@ -243,7 +242,7 @@ impl Bandwidth {
             .reserve(key, bps, (near.attached, far.attached), None)
     }
 
-    /// Gives back what [`Bandwidth::reserve`] reserved. Its entries go soon.
+    /// Releases what [`Bandwidth::reserve`] reserved. Its entries are removed soon after.
     ///
     /// # Errors
     /// [`BandwidthError::NotReserved`].
@@ -255,23 +254,22 @@ impl Bandwidth {
         }
     }
 
-    /// What [`Bandwidth::reserve`] reserved, while it is there.
+    /// The reservation made by [`Bandwidth::reserve`], while it exists.
     pub fn find(&self, from: MacAddr, to: MacAddr) -> Option<Reserved> {
         self.0.book.find(&self.0.book.key_of_pair(from, to)?)
     }
 
-    /// How many reservations there are, those of flows included.
+    /// The number of reservations, including those of flows.
     pub fn count(&self) -> usize {
         self.0.book.count()
     }
 
-    /// How much nobody has reserved yet of what a port sends into its link; `None` while it is down.
+    /// The free bandwidth of the link at a port, in bits per second; `None` while it is down.
     pub fn free_bps(&self, port: PortId) -> Option<u64> {
         self.0.book.free_bps(port)
     }
 
-    /// Whether no more is reserved on any link than it carries, and nothing was lost on the way. For tests: exact while
-    /// nobody reserves.
+    /// Checks that no link is overbooked and nothing was lost. For tests: exact while nobody reserves.
     ///
     /// # Errors
     /// A sentence that names the port.
@@ -312,7 +310,7 @@ impl Program for Bandwidth {
     }
 }
 
-/// One switch's part.
+/// The handler of one switch.
 struct BandwidthHandler(Arc<Shared>);
 
 impl SwitchHandler for BandwidthHandler {
@@ -330,9 +328,9 @@ impl SwitchHandler for BandwidthHandler {
 }
 
 impl Shared {
-    /// Has flows with a demand come here, whatever entries other programs have for them.
+    /// Sends flows with a demand to the controller, whatever entries other programs have for them.
     fn send_demands(&self, switch: &mut Switch) {
-        // OpenFlow 1.0 cannot say whose entries to delete.
+        // OpenFlow 1.0 cannot delete by owner.
         if switch.info().version != Version::Of10 {
             let _ = switch.send(&Message::FlowMod(FlowMod::delete_by_cookie(COOKIE)));
             let _ = switch.send(&Message::BarrierRequest);
@@ -349,7 +347,7 @@ impl Shared {
         }
     }
 
-    /// A packet of a flow with a demand.
+    /// Handles a packet of a flow with a demand.
     fn admit(&self, switch: &mut Switch, packet: &PacketIn, demand: &Demand) {
         let key = FlowKey::of(packet);
         let at = PortId::new(switch.datapath_id(), packet.in_port);
@@ -360,7 +358,7 @@ impl Shared {
         if let Some(reserved) = self.book.find(&key) {
             return forward_along(&reserved.path, switch, packet, at);
         }
-        // In the middle of the network, it comes from somebody who was not asked.
+        // Not at its edge port: this sender was never admitted.
         if ends.0 != at {
             return;
         }
@@ -370,15 +368,15 @@ impl Shared {
         }
     }
 
-    /// A flow whose hosts are not both known. This packet is left to whoever comes next, who may find them so; those that
-    /// follow are dropped for a while.
+    /// A flow whose hosts are not both known. This packet is left to later programs, which may thereby find them; the
+    /// following ones are dropped for a while.
     fn keep_out(&self, switch: &mut Switch, key: FlowKey) {
         if !self.config.best_effort {
             drop_for_a_while(switch, key);
         }
     }
 
-    /// Where the flow's hosts are, if both are known.
+    /// The ports of the flow's hosts, if both are known.
     fn ends(&self, key: &FlowKey) -> Option<(PortId, PortId)> {
         let port_of = |mac| Some(self.hosts.find_in(key.vlan(), mac)?.attached);
         Some((port_of(key.eth_src)?, port_of(key.eth_dst)?))
@@ -431,7 +429,7 @@ impl Shared {
         }
     }
 
-    /// Drops a flow for a while, or lets it go without a promise.
+    /// Drops a flow for a while, or forwards it without a guarantee.
     fn refuse(
         &self,
         switch: &mut Switch,
@@ -451,7 +449,7 @@ impl Shared {
         }
     }
 
-    /// Whenever links come or go, and twice a second in any case, sees what of it concerns reservations.
+    /// Whenever links go up or down, and twice a second in any case, checks the reservations.
     async fn follow_topology(self: Arc<Self>, background: Background) {
         let mut seen = 0;
         loop {
@@ -464,7 +462,7 @@ impl Shared {
         }
     }
 
-    /// Does so whenever ports do.
+    /// Does so whenever ports change.
     async fn follow_ports(self: Arc<Self>, network: Network) {
         let mut events = network.events();
         while events.next().await.is_some() {
@@ -472,8 +470,7 @@ impl Shared {
         }
     }
 
-    /// Whenever a host is elsewhere, gives up the paths that lead to where it was, or from there. Its next packet with a
-    /// demand gets another.
+    /// Whenever a host moves, gives up the paths from and to its old port. Its next packet with a demand gets another.
     async fn follow_hosts(self: Arc<Self>) {
         let mut events = self.hosts.events();
         while let Some(event) = events.next().await {
@@ -496,7 +493,7 @@ impl Shared {
         }
     }
 
-    /// Whether one of the hosts is known to be where the path does not begin, or end.
+    /// Whether one of the hosts is known to be elsewhere than the path begins or ends.
     fn leads_elsewhere(&self, key: &FlowKey, path: &Path) -> bool {
         let attached = |mac| Some(self.hosts.find_in(key.vlan(), mac)?.attached);
         let ends = [
@@ -521,7 +518,7 @@ impl Shared {
     }
 }
 
-/// An entry of a flow that goes after so many seconds.
+/// An entry of a flow, with this idle time-out in seconds.
 fn for_seconds(hard_timeout: u16) -> EntryOptions {
     EntryOptions {
         hard_timeout,
@@ -529,7 +526,7 @@ fn for_seconds(hard_timeout: u16) -> EntryOptions {
     }
 }
 
-/// Drops a flow until it is looked at again.
+/// Drops a flow until it is tried again.
 fn drop_for_a_while(switch: &mut Switch, key: FlowKey) {
     let options = EntryOptions {
         cookie: COOKIE,
@@ -538,7 +535,7 @@ fn drop_for_a_while(switch: &mut Switch, key: FlowKey) {
     let _ = switch.install(key.match_(), &[], options);
 }
 
-/// Sends a packet on that was faster than its entries.
+/// Forwards a packet that overtook its entries.
 fn forward_along(path: &Path, switch: &mut Switch, packet: &PacketIn, at: PortId) {
     if let Some(hop) = path.hops.iter().find(|hop| hop.comes_in() == at) {
         switch.forward(packet, hop.out_port);
@@ -566,7 +563,7 @@ fn is_up(port: &Port) -> bool {
         && !port.state.contains(PortState::LINK_DOWN)
 }
 
-/// What a port says that it can send.
+/// A port's bandwidth as it states it.
 fn capacity_bps(port: &Port) -> Option<u64> {
     let by_feature = [
         (PortFeatures::FD_1TB, 1_000_000_000_000),

@@ -1,34 +1,34 @@
-//! Learning where links are known: what `l2` and `global` do beside a [`Discovery`].
+//! Learning in networks with known links: what `l2` and `global` do when [`Discovery`] runs.
 //!
-//! **What.** A host is where an edge port hears it, for all switches at once. A packet to a known host gets an entry
-//! towards it and goes to the next hop: along the spanning tree ([`EdgeLearning::along_tree`]), or by a shortest path
-//! ([`EdgeLearning::by_shortest_paths`]). A packet to any other is flooded: along the spanning tree as well, or without
-//! taking a link. (Where the ways of known hosts leave the tree, a copy that is on its way along it when its host is heard
-//! would leave it, too, and come twice.)
+//! **What.** A host is at the edge port where it was last heard, for all switches at once. A packet to a known host gets an
+//! entry towards it and goes to the next hop: along the spanning tree ([`EdgeLearning::along_tree`]), or by a shortest path
+//! ([`EdgeLearning::by_shortest_paths`]). A packet to any other host is flooded: along the spanning tree as well, or without
+//! using a link. (If the paths of known hosts leave the tree, a flooded copy that is in flight when its host is heard would
+//! leave the tree, too, and arrive twice.)
 //!
-//! **Why not learn from every port.** What comes in by a link says where a host is only as long as packets take the same
-//! links. When the tree changes, frames that are under way along the old one teach what is wrong by then, and a packet
-//! that is sent again and again keeps the wrong entry alive. An edge port is never wrong about its own hosts.
+//! **Why not learn from every port.** A packet that arrives on a link shows where a host is only as long as packets keep
+//! using the same links. When the tree changes, frames in flight along the old one teach something wrong, and a packet that
+//! is sent again and again keeps the wrong entry alive. An edge port is never wrong about its own hosts.
 //!
-//! **When the network changes.** As 802.1D does after a topology change, all that was concluded is given up: where the
-//! way to any switch may be another, all switches lose this program's entries. A host whose port goes down, or turns out
-//! to lead to a switch, is forgotten together with the entries from and to it; so it is flooded for until it is heard
-//! again. A switch that joins loses the entries of its earlier life.
+//! **When the network changes.** As in 802.1D after a topology change, everything derived is discarded: if the path to any
+//! switch may have changed, all switches lose this program's entries. A host whose port goes down, or turns out to lead to a
+//! switch, is forgotten together with the entries from and to it; packets to it are flooded until it is heard again. A
+//! switch that joins loses the entries of its earlier connection.
 //!
-//! A switch that refuses a deletion is swept until it has confirmed that nothing of this program is left.
+//! A switch that refuses a deletion is swept until it has confirmed that none of this program's entries are left.
 //!
-//! **Why no entry stays that is wrong.** An entry follows from what was known when its packet was handled. First what is
-//! known changes, then deletions are sent, and a switch's shard sends them after the answers to the packets that it has
-//! handled by then. So whatever was concluded from the old is deleted after it was added.
+//! **Why no wrong entry stays.** An entry follows from what was known when its packet was handled. First the knowledge
+//! changes, then deletions are sent, and a switch's shard sends them after the replies to the packets that it has handled by
+//! then. So whatever was derived from old knowledge is deleted after it was added.
 //!
-//! **Bounds.** [`MAX_HOSTS_PER_PORT`] at a port; beyond that, packets to new ones are flooded, and that is counted
-//! ([`EdgeLearning::refused`]). A port whose hosts were learnt long ago ([`FULL_PORT_KEPT_FOR`]) begins anew then.
+//! **Bounds.** [`MAX_HOSTS_PER_PORT`]; beyond it, packets to new hosts are flooded, and counted ([`EdgeLearning::refused`]).
+//! A full port is cleared once its hosts have been there for [`FULL_PORT_KEPT_FOR`].
 //!
-//! **Cost.** A packet from a known host: a look at the flood tree, and two into the table of hosts. A host that is new or
-//! moves: a lock, and for one that moves two flow mods a switch.
+//! **Cost.** A packet from a known host: one look-up in the flood tree, and two in the table of hosts. A host that is new or
+//! has moved: a lock, and if it moved two flow mods per switch.
 //!
-//! **Thread-safety.** Tables of hosts are read without a lock of ours. Whatever changes them but for a host's first
-//! frame does so under one lock, under which nothing is sent.
+//! **Thread-safety.** The tables of hosts are read without a lock of ours. All changes but a host's first frame happen under
+//! one lock, under which nothing is sent.
 
 mod sweeper;
 
@@ -47,27 +47,26 @@ use urtica_state::Snapshot;
 use urtica_topology::{NextHops, PortId, Topology};
 use urtica_wire::{DatapathId, ErrorMessage, MacAddr, Match, PacketIn, PortNo};
 
-/// What marks the program's entries: `ulearns` in ASCII.
+/// Marks the program's entries: `ulearns` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0ulearns");
 const _: () = assert!(!is_provisioned(COOKIE));
 
-/// Goes when no packet came for five seconds.
+/// Expires after five seconds without a packet.
 const ENTRY: EntryOptions = EntryOptions {
     cookie: COOKIE,
     ..IDLE_5S
 };
 
-/// How many hosts [`EdgeLearning`] learns at a port.
+/// The maximum number of hosts learnt per port.
 pub const MAX_HOSTS_PER_PORT: usize = 4096;
 
-/// How long after the first host at a port [`EdgeLearning`] forgets them all if it is full: those that are there will be
-/// heard again.
+/// How long after its first host a full port is cleared: the hosts that are still there will be heard again.
 pub const FULL_PORT_KEPT_FOR: Duration = Duration::from_secs(300);
 
-/// Of so many hosts the entries are deleted one by one; where more are lost at once, all entries are.
+/// Up to so many hosts, their entries are deleted one by one; if more are lost at once, all entries are.
 const FEW: usize = 64;
 
-/// Learning at edge ports: a program, and a handle to what it counts. Cheap to clone. See the module.
+/// Learning at edge ports: a program, and a handle to its counters. Cheap to clone. See the module's documentation.
 pub struct EdgeLearning<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
@@ -111,8 +110,7 @@ impl<T> Clone for EdgeLearning<T> {
 }
 
 impl<T: HostTable> EdgeLearning<T> {
-    /// Packets to known hosts go along the spanning tree, as flooded ones do. The service must run in the same
-    /// controller.
+    /// Packets to known hosts follow the spanning tree, as flooded ones do. The service must run in the same controller.
     pub fn along_tree(discovery: &Discovery) -> Self {
         Self::new(
             discovery,
@@ -137,7 +135,7 @@ impl<T: HostTable> EdgeLearning<T> {
         }))
     }
 
-    /// How many packets came from hosts that were not learnt, since too many are at their port.
+    /// How many packets came from hosts that were not learnt, because their port has too many.
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
     }
@@ -169,7 +167,7 @@ impl<T: HostTable> Program for EdgeLearning<T> {
     }
 }
 
-/// One switch's part.
+/// The handler of one switch.
 struct EdgeHandler<T> {
     number: u32,
     shared: Arc<Shared<T>>,
@@ -205,13 +203,13 @@ impl<T: HostTable> SwitchHandler for EdgeHandler<T> {
     }
 
     fn refused(&mut self, switch: &mut Switch, _: &ErrorMessage) {
-        // Nothing but deletions is sent beside the handlers: what was to go is still there.
+        // Only deletions are sent outside the handlers: the entries to delete are still there.
         self.shared.sweeper.sweep([switch.datapath_id()]);
     }
 }
 
 impl<T: HostTable> EdgeHandler<T> {
-    /// A host is heard at an edge port. Whether it is known to be there.
+    /// A host is heard at an edge port. Returns whether it is known to be there.
     fn hear(&self, switch: &Switch, src: MacAddr, at: PortId) -> bool {
         let here = Place {
             switch: self.number,
@@ -221,7 +219,7 @@ impl<T: HostTable> EdgeHandler<T> {
         self.shared.hosts.find(host) == Some(here) || self.shared.settle(switch, host, here, at)
     }
 
-    /// The port that leads to a place, if that is known.
+    /// The port towards a place, if that is known.
     fn port_towards(&self, here: DatapathId, place: Place) -> Option<PortNo> {
         if place.switch == self.number {
             return Some(place.port);
@@ -234,7 +232,7 @@ impl<T: HostTable> EdgeHandler<T> {
 }
 
 impl<T: HostTable> Shared<T> {
-    /// A host is heard where it was not before. Whether it is known to be there from now on.
+    /// A host is heard at a new place. Returns whether it is known to be there from now on.
     #[cold]
     fn settle(&self, switch: &Switch, host: Host, here: Place, at: PortId) -> bool {
         let mut edges = self.edges();
@@ -244,7 +242,7 @@ impl<T: HostTable> Shared<T> {
             *edge = Edge::new(switch.now());
             self.sweeper.sweep(switch.network().switches());
         }
-        // The port may have gone since it was looked at, and its hosts with it.
+        // The port may have gone down since it was looked up, and its hosts with it.
         let may_stay = !edge.is_full() && self.discovery.is_host_port(at);
         let was = self.hosts.find(host);
         if !may_stay || !self.hosts.put(host, here) {
@@ -257,7 +255,7 @@ impl<T: HostTable> Shared<T> {
                 edge.hosts.remove(&host);
             }
             drop(edges);
-            // What it sends may loop over a link that was not known.
+            // Its frames may be looping over a link that was not known.
             self.discovery.doubt(at);
             self.delete_entries_of(switch.network(), host);
         }
@@ -275,7 +273,7 @@ impl<T: HostTable> Shared<T> {
                 self.discovery
                     .flood(switch.network(), at, packet.data, reaches);
             }
-            // Of a packet that the switch keeps, only the switch has all.
+            // Only the switch has the whole of a packet that it buffers.
             _ => switch.forward(packet, PortNo::FLOOD),
         }
     }
@@ -284,7 +282,7 @@ impl<T: HostTable> Shared<T> {
         edge.hosts.iter().for_each(|host| self.hosts.remove(*host));
     }
 
-    /// Whenever discovery knows more of ports and links, gives up what follows from less.
+    /// Whenever discovery learns more about ports and links, discards what was derived from less.
     async fn follow_tree(self: Arc<Self>, network: Network) {
         let mut seen = 0;
         loop {
@@ -301,7 +299,7 @@ impl<T: HostTable> Shared<T> {
         }
     }
 
-    /// Whenever there are other shortest paths, gives up the entries along those before.
+    /// Whenever shortest paths change, discards the entries along the old ones.
     async fn follow_routes(self: Arc<Self>, routes: Routes, network: Network) {
         let mut seen = 0;
         loop {
@@ -310,7 +308,7 @@ impl<T: HostTable> Shared<T> {
         }
     }
 
-    /// Forgets the hosts at ports that are no edge ports any more.
+    /// Forgets the hosts at ports that are no longer edge ports.
     fn forget_lost(&self, tree: &FloodTree, network: &Network) {
         let mut lost = Vec::new();
         self.edges().retain(|port, edge| {
@@ -329,8 +327,8 @@ impl<T: HostTable> Shared<T> {
         }
     }
 
-    /// A host is somewhere else, or nobody knows where. Entries towards where it was would live on for as long as they are
-    /// used, and entries for what it sends would keep it from being heard.
+    /// A host is somewhere else, or nobody knows where. Entries towards its old place would live as long as they are used,
+    /// and entries for what it sends would keep it from being heard.
     fn delete_entries_of(&self, network: &Network, host: Host) {
         let mac = host.mac();
         for switch in network.switches() {

@@ -1,23 +1,20 @@
-//! Elephants to where there is room: large flows that share a link by bad luck are put on other paths (Hedera:
-//! Al-Fares, Radhakrishnan, Raghavan, Huang and Vahdat, NSDI 2010, "global first fit").
+//! Moves elephants to paths with room: large flows that share a link by bad luck get other paths (Hedera: Al-Fares,
+//! Radhakrishnan, Raghavan, Huang and Vahdat, NSDI 2010, "global first fit").
 //!
-//! **What.** Routing spreads flows over equal paths by their hash, whatever their size. This program looks at what
-//! flows carry, takes those above a share of their host's bandwidth for *elephants*, estimates how much each would send
-//! if only hosts held it back, and gives each a path whose links have that much left. Where none has, it gets the one
-//! that is least overloaded.
+//! **What.** Routing spreads flows over equal paths by their hash, whatever their size. This program measures flows, treats
+//! those above a share of their host's bandwidth as *elephants*, estimates how much each would send if only the hosts
+//! limited it, and gives each a path whose links have that much left. If none has, it gets the least overloaded one.
 //!
-//! **How.** Every few seconds, switches at the edge are asked for the counters of their entries for pairs of hosts. An
-//! elephant stays where it is if it fits. One that is moved gets entries above those of routing, set up by the
-//! [`Provisioner`]; they go when it is small again, or silent.
+//! **How.** Every few seconds, edge switches are asked for the counters of their entries for pairs of hosts. An elephant
+//! stays where it is if it fits. One that is moved gets entries above those of routing, set up by the [`Provisioner`]; they
+//! are removed when it becomes small or silent.
 //!
-//! **What may go wrong.** A switch that does not answer in time, leaves, or answers nonsense is left out of that round:
+//! **What may go wrong.** A switch that does not answer in time, disconnects, or reports nonsense is left out of that round:
 //! its flows stay as they are.
 //!
-//! **Cost.** A request for each switch with hosts, and for each elephant a search for the equal paths. Nothing for
-//! packets.
+//! **Cost.** One request per switch with hosts, and per elephant a search of the equal paths. Packets cost nothing.
 //!
-//! **Thread-safety.** What is known belongs to the background program; a lock guards the paths, for those who ask how
-//! many there are.
+//! **Thread-safety.** The background program owns its state; a lock guards the paths, so that others can count them.
 
 mod demand;
 
@@ -39,16 +36,16 @@ use urtica_services::{Flow, Hosts, Provisioner, Routes};
 use urtica_topology::{Path, PortId, k_shortest};
 use urtica_wire::{DatapathId, FlowStats, FlowStatsRequest};
 
-/// Of entries: above those of routing.
+/// The priority of entries: above those of routing.
 const PRIORITY: u16 = 0x8400;
 
-/// After how many seconds without a packet an elephant's entries go.
+/// The seconds without a packet after which an elephant's entries expire.
 const IDLE_TIMEOUT_S: u16 = 30;
 
 /// How long a switch has to answer.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How many equal paths are looked at.
+/// How many equal paths are considered.
 const MAX_PATHS: usize = 64;
 
 /// Options of the program.
@@ -62,14 +59,14 @@ pub struct ElephantsArgs {
     pub elephants_interval: Option<u16>,
 }
 
-/// What [`Elephants`] takes for one, and how often it looks.
+/// Settings of [`Elephants`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElephantsConfig {
-    /// The share of its host's bandwidth from which on a flow is an elephant, in percent. 10.
+    /// The percentage of its host's bandwidth from which a flow is an elephant. 10.
     pub share_percent: u8,
-    /// How often flows are looked at. 5 s.
+    /// The interval at which flows are measured. 5 s.
     pub interval: Duration,
-    /// Bits per second of a link whose port does not say. 1 Gb/s.
+    /// The bandwidth of a link whose port does not state it, in bits per second. 1 Gb/s.
     pub default_capacity_bps: u64,
 }
 
@@ -97,13 +94,13 @@ struct Shared {
     config: ElephantsConfig,
     hosts: Hosts,
     routes: Routes,
-    /// Of elephants that were moved.
+    /// The paths of elephants that were moved.
     paths: Mutex<Paths<Pair>>,
-    /// The table of the entries, the same on all switches: another where a program filters.
+    /// The table of the entries, the same on all switches: another one if a program filters.
     table_id: AtomicU8,
 }
 
-/// A large flow, and what is to be known of it to find it a path.
+/// A large flow, and what is needed to find a path for it.
 struct Elephant {
     pair: Pair,
     from: PortId,
@@ -111,14 +108,14 @@ struct Elephant {
     demand_bps: u64,
 }
 
-/// What a pair of hosts had sent, and when.
+/// What a pair of hosts had sent at a time.
 #[derive(Clone, Copy)]
 struct Sample {
     bytes: u64,
     at: Instant,
 }
 
-/// What the background program has seen.
+/// What the background program has measured.
 #[derive(Default)]
 struct Samples(BTreeMap<Pair, Sample>);
 
@@ -126,8 +123,8 @@ struct Samples(BTreeMap<Pair, Sample>);
 type Rates = BTreeMap<Pair, u64>;
 
 impl Elephants {
-    /// Moves flows between these hosts that a [`Routing`](crate::Routing) with these routes has spread. All must run in
-    /// the same controller.
+    /// Moves flows between these hosts that a [`Routing`](crate::Routing) with these routes has spread. All must run in the
+    /// same controller.
     pub fn new(
         hosts: &Hosts,
         routes: &Routes,
@@ -143,7 +140,7 @@ impl Elephants {
         }))
     }
 
-    /// How many flows have been moved and not back again.
+    /// The number of flows that are off their hashed path.
     pub fn moved(&self) -> usize {
         self.0.paths().len()
     }
@@ -172,7 +169,7 @@ impl Program for Elephants {
     }
 }
 
-/// One switch's part: notes which table entries go to.
+/// The handler of one switch: notes which table entries go to.
 struct ElephantsHandler(Arc<Shared>);
 
 impl SwitchHandler for ElephantsHandler {
@@ -231,7 +228,7 @@ impl Shared {
     ) -> BTreeMap<Pair, u64> {
         let mut sent: BTreeMap<Pair, u64> = BTreeMap::new();
         for entry in entries.iter() {
-            // Entries that look at more are for a part of what the pair sends, and somebody else's.
+            // Entries with more fields cover a part of the pair's traffic, and belong to another program.
             let is_of_pair = entry.match_.fields().count() == 3;
             let pair = Pair::of_entry(&entry.match_).filter(|_| is_of_pair);
             if let Some(pair) = pair.filter(|pair| self.is_at(pair, switch)) {
@@ -248,7 +245,7 @@ impl Shared {
         host.is_some_and(|host| host.attached.switch == switch)
     }
 
-    /// Those that are large, the one that asks for most first.
+    /// The large flows, largest demand first.
     fn elephants(&self, rates: &Rates, network: &Network) -> Vec<Elephant> {
         let capacities = capacities(network, self.config.default_capacity_bps);
         let mut elephants = Vec::new();
@@ -285,7 +282,7 @@ impl Shared {
         share_of(capacity_bps, self.config.share_percent.into(), 100)
     }
 
-    /// Finds each elephant a path that has room beside those before it.
+    /// Finds each elephant a path with room beside those before it.
     fn place(&self, elephants: Vec<Elephant>, network: &Network) {
         let mut loads = Loads {
             capacities: capacities(network, self.config.default_capacity_bps),
@@ -320,8 +317,8 @@ impl Shared {
             .table(self.table_id.load(Ordering::Relaxed))
     }
 
-    /// Where there is no room on the current path: the first of the equal paths that has it, or the one that is least
-    /// overloaded, if it is less so.
+    /// If the current path has no room: the first of the equal paths that has, or else the least overloaded one, if it is
+    /// better.
     fn better_path(&self, loads: &Loads, elephant: &Elephant, current: &Path) -> Option<Path> {
         let overload = loads.overload(current, elephant.demand_bps);
         if overload == 0 {
@@ -337,8 +334,7 @@ impl Shared {
             .filter(|path| loads.overload(path, elephant.demand_bps) < overload)
     }
 
-    /// Those that were moved go where their hash says again, if they are small now, or their path is not right any
-    /// more.
+    /// Flows that were moved return to their hashed path if they are small now, or their path is no longer valid.
     fn give_up(&self, rates: &Rates, network: &Network) {
         let capacities = capacities(network, self.config.default_capacity_bps);
         let next_hops = self.routes.next_hops().load();
@@ -348,7 +344,7 @@ impl Shared {
             let (begins, ends) = (path.begin(), path.end());
             let port_of = |mac| Some(self.hosts.find_in(pair.vlan(), mac)?.attached);
             let capacity = begins.and_then(|port| capacities.get(&port));
-            // Half of what makes an elephant: one on the verge does not go to and fro.
+            // Half of the threshold, so that a flow near it does not go back and forth.
             let is_small = rates
                 .get(pair)
                 .zip(capacity)
@@ -373,7 +369,7 @@ impl Shared {
 }
 
 impl Samples {
-    /// Takes in what pairs have sent by now. Returns what they send, those excepted that are new or were counted anew.
+    /// Updates what pairs have sent. Returns their rates, except of those that are new or whose counters were reset.
     fn update(&mut self, sent: BTreeMap<Pair, u64>, now: Instant) -> Rates {
         let mut rates = Rates::new();
         for (pair, bytes) in sent {
@@ -388,22 +384,21 @@ impl Samples {
         rates
     }
 
-    /// Forgets pairs that were not heard of for so long.
+    /// Forgets pairs that were not reported for so long.
     fn forget(&mut self, now: Instant, age: Duration) {
         self.0
             .retain(|_, sample| now.saturating_duration_since(sample.at) < age);
     }
 }
 
-/// What elephants that have a place send over links, by the port that sends.
+/// The load of links from elephants that have a path, by sending port.
 struct Loads {
     capacities: BTreeMap<PortId, u64>,
     load_bps: BTreeMap<PortId, u64>,
 }
 
 impl Loads {
-    /// By how much the worst link between switches would be overloaded, in thousandths of what it carries: 0 where
-    /// there is room.
+    /// How much the worst link between switches would be overloaded, in thousandths of its bandwidth: 0 if there is room.
     fn overload(&self, path: &Path, demand_bps: u64) -> u64 {
         let links = path.directed_links().map(|link| {
             let load = self.load_bps.get(&link.from).copied().unwrap_or(0) + demand_bps;

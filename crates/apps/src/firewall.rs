@@ -1,18 +1,18 @@
 //! A firewall: rules from a file decide which packets pass (stage [`Filter`](Stage::Filter)).
 //!
-//! **What.** The first rule that matches a packet allows or denies it. What is allowed goes on to the programs that
-//! forward; what is denied is dropped. The rules know nothing of connections: the way back needs a rule of its own.
+//! **What.** The first rule that matches a packet allows or denies it. Allowed packets go on to the programs that forward;
+//! denied ones are dropped. The rules are stateless: the reverse direction needs a rule of its own.
 //!
-//! **How.** The rules are entries of table 0, the first with the highest priority. Those that allow lead to table 1,
-//! where forwarding programs have their entries: so an entry of theirs, be it as wide as it may, forwards nothing that
-//! is denied. Until a switch has confirmed all rules, where it refuses one, and on switches of OpenFlow 1.0, which have
-//! one table, packets come to the controller and are checked there against the same rules (`install.rs`).
+//! **How.** The rules are entries of table 0, the first with the highest priority. Those that allow lead to table 1, where
+//! forwarding programs have their entries, so that none of those entries, however broad, forwards anything that is denied.
+//! Until a switch has confirmed all rules, if it refuses one, and on switches of OpenFlow 1.0, which have one table, packets
+//! come to the controller and are checked there against the same rules (`install.rs`).
 //!
-//! **Fragments.** A rule that looks at ports would be passed by fragmenting where a switch does not see the ports of
-//! fragments, so switches are configured how to treat these (`fragments.rs`).
+//! **Fragments.** If a switch does not see the ports of fragments, fragmenting would bypass a rule about ports; so switches
+//! are configured how to treat fragments (`fragments.rs`).
 //!
-//! **New rules.** A file is looked at once a second. One that has changed takes effect as a whole; one with an error
-//! changes nothing, and the log says where the error is.
+//! **New rules.** The file is checked once a second. A changed file takes effect as a whole; one with an error changes
+//! nothing, and the log says where the error is.
 //!
 //! **Thread-safety.** Handlers and background programs share the rules as a snapshot.
 
@@ -34,7 +34,7 @@ use urtica_controller::{Background, Program, Stage, Switch, SwitchHandler, Switc
 use urtica_state::Snapshot;
 use urtica_wire::{ErrorMessage, PacketIn, Version};
 
-/// How often the file is looked at.
+/// The interval at which the file is checked.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Options of the firewall.
@@ -54,10 +54,10 @@ pub enum FirewallError {
     Read {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// The file holds something else.
+    /// The file is not a valid set of rules.
     #[error("{}: {error}", file.display())]
     Rules {
         /// The file.
@@ -75,7 +75,7 @@ pub struct Firewall {
 }
 
 impl Firewall {
-    /// With rules that stay as they are.
+    /// With fixed rules.
     pub fn new(rules: FirewallRules) -> Self {
         Self {
             rules: Arc::new(Snapshot::new(rules)),
@@ -136,7 +136,7 @@ impl Program for Firewall {
     }
 }
 
-/// One switch's part.
+/// The handler of one switch.
 struct FirewallHandler {
     rules: Arc<Snapshot<FirewallRules>>,
 }
@@ -166,13 +166,13 @@ impl SwitchHandler for FirewallHandler {
     }
 }
 
-/// Whether the switch has a table for those that forward beside that of the rules. Where it has not, every packet comes
-/// to the controller, and the log says so.
+/// Whether the switch has a table for programs that forward beside that of the rules. If not, every packet comes to the
+/// controller, and the log says so.
 fn takes_entries(info: &SwitchInfo) -> bool {
     info.version != Version::Of10 && info.n_tables > 1
 }
 
-/// Takes in the file's rules whenever they change.
+/// Loads the file's rules whenever they change.
 async fn watch(file: PathBuf, rules: Arc<Snapshot<FirewallRules>>, background: Background) {
     let mut told = String::new();
     loop {

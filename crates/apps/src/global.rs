@@ -1,17 +1,18 @@
-//! Global learning (McNettle section 4.2): one table says where all hosts are, and every switch reads and writes it.
+//! Global learning (McNettle section 4.2): one table of all hosts, which every switch reads and writes.
 //!
-//! **What.** What one switch has learnt, all know. A packet to a host behind the same switch gets an entry. A packet to
-//! a host behind another switch takes the port by which this switch has heard that host, as its entry does; where it never
-//! has, the packet is flooded. Where a topology is known ([`Global::with_topology`]), it goes to the next hop instead.
+//! **What.** What one switch has learnt, all know. A packet to a host behind the same switch gets an entry. A packet to a
+//! host behind another switch leaves by the port where this switch has heard that host, and gets an entry as well; if it has
+//! never heard it, the packet is flooded. If a topology is known ([`Global::with_topology`]), the packet goes to the next
+//! hop instead.
 //!
-//! **Which switch a host is behind** nothing tells without a topology. The first that hears it counts: a frame comes up at
-//! its sender's own switch first. The others keep their own port for the host in the same table, so what they know
+//! **Which switch a host is behind** cannot be known without a topology. The first switch that hears it counts, because a
+//! frame reaches its sender's own switch first. The others keep their own port for the host in the same table, so that it
 //! outlives their connections.
 //!
 //! **How.** The program is written once, for any [`HostTable`]; there are three.
 //!
-//! **Cost.** Nearly all packets come from hosts that are where they were, so the table is read twice and not written.
-//! Nothing is forgotten: a host stays where it was heard last.
+//! **Cost.** Nearly all packets come from hosts that have not moved, so the table is read twice and not written. Nothing is
+//! forgotten: a host stays where it was heard last.
 //!
 //! **Thread-safety.** A handler has no state of its own but its switch's number.
 
@@ -32,7 +33,7 @@ enum Kind<T> {
     WithTopology(EdgeLearning<T>),
 }
 
-/// What the handlers of all switches have in common.
+/// What the handlers of all switches share.
 #[derive(Default)]
 struct Shared<T> {
     hosts: T,
@@ -45,8 +46,8 @@ impl<T: HostTable> Global<T> {
         Self(Kind::Alone(Arc::default()))
     }
 
-    /// The same for networks whose topology is known: hosts are where edge ports are, and packets to hosts behind other
-    /// switches go to the next hop.
+    /// The same for networks with a known topology: hosts are at edge ports, and packets to hosts behind other switches go
+    /// to the next hop.
     pub fn with_topology(discovery: &Discovery, routes: &Routes) -> Self {
         let learning = EdgeLearning::by_shortest_paths(discovery, routes);
         Self(Kind::WithTopology(learning))
@@ -68,7 +69,7 @@ pub struct GlobalArgs {
     pub global_write_each: bool,
 }
 
-/// How `urtica run` adds it: with a topology where one is asked for.
+/// How `urtica run` adds it: with a topology if one was requested.
 pub(crate) fn add<T: HostTable>(setup: &mut Setup) -> Result<(), String> {
     let writes_each = setup.options.global.global_write_each;
     if !setup.is_named("discovery") {
@@ -107,7 +108,7 @@ impl<T: HostTable> Program for Global<T> {
     }
 }
 
-/// One switch's part of the program.
+/// The handler of one switch.
 struct GlobalHandler<T> {
     number: u32,
     shared: Arc<Shared<T>>,
@@ -147,8 +148,8 @@ impl<T: HostTable> SwitchHandler for GlobalHandler<T> {
 }
 
 impl<T: HostTable> GlobalHandler<T> {
-    /// A host is heard here that was heard first at another switch, or at another port of this one. Where it is behind
-    /// another port than it was for this switch, it has moved.
+    /// A host is heard here that was first heard at another switch, or at another port of this one. If this switch heard it
+    /// at another port before, it has moved.
     #[cold]
     fn note(&self, switch: &mut Switch, src: MacAddr, here: Place, first: Place) {
         let hosts = &self.shared.hosts;
@@ -168,7 +169,7 @@ impl<T: HostTable> GlobalHandler<T> {
         }
     }
 
-    /// The port by which this switch has heard a host that is behind another.
+    /// The port where this switch has heard a host that is behind another switch.
     #[inline(never)] // out of the way of packets that stay at one switch
     fn own_port(&self, dst: MacAddr) -> Option<PortNo> {
         let host = Host::new(dst).at(self.number)?;

@@ -1,13 +1,13 @@
-//! Tables of hosts that all switches share: where each is.
+//! Tables of hosts that all switches share.
 //!
-//! **What.** The paper compares three ways to share such a table (its section 6.7 and Figure 20), and here they are behind
-//! one trait, [`HostTable`]: without locks ([`LockFree`]), with a mutex around each part ([`Locked`]), and with a
-//! transactional variable for each part ([`Transactional`]).
+//! **What.** The paper compares three ways to share such a table (section 6.7 and Figure 20). Here they are behind one
+//! trait, [`HostTable`]: without locks ([`LockFree`]), with a mutex per list ([`Locked`]), and with a transactional variable
+//! per list ([`Transactional`]).
 //!
-//! **Cost.** 16 bytes a host, lock-free. Nothing is forgotten but what is removed.
+//! **Cost.** 16 bytes per host, lock-free. Nothing is forgotten but what is removed.
 //!
-//! **Thread-safety.** The tables may be used by any number of threads. Of two switches that hear one host at the same
-//! time, either may be believed.
+//! **Thread-safety.** Any number of threads may use the tables. If two switches hear one host at the same time, either may
+//! win.
 
 use crate::mac_table::prefetch;
 use parking_lot::{Mutex, MutexGuard};
@@ -17,7 +17,7 @@ use urtica_state::{
 };
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
-/// Where a host is: behind this port of the switch with this number.
+/// The place of a host: behind this port of the switch with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The switch's number: 0 for the first that ever joined, 1 for the second.
@@ -26,39 +26,39 @@ pub struct Place {
     pub port: PortNo,
 }
 
-/// What a table says when a packet comes by.
+/// What a table returns for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// Where the packet's source is known to be, if that is somewhere else.
+    /// The known place of the packet's source, if it is another one.
     pub elsewhere: Option<Place>,
-    /// Where its destination is.
+    /// The place of its destination.
     pub dst: Option<Place>,
 }
 
-/// Where all hosts are.
+/// The places of all hosts.
 pub trait HostTable: Default + Send + Sync + 'static {
-    /// Notes that `src` is at `place` unless it is known to be elsewhere, and looks `dst` up.
+    /// Records that `src` is at `place` unless it is known to be elsewhere, and looks `dst` up.
     fn hear(&self, src: Host, place: Place, dst: Host) -> Heard;
 
-    /// Notes that `src` is at `place`, wherever it was, with a write also where it was there already, and looks `dst` up.
+    /// Records that `src` is at `place`, wherever it was, writing even if nothing changes, and looks `dst` up.
     fn write_and_find(&self, src: Host, place: Place, dst: Host) -> Heard;
 
     /// Looks a host up.
     fn find(&self, host: Host) -> Option<Place>;
 
-    /// Notes that a host is at `place`, wherever it was. Whether it is now: a table may be full, and not every address is
-    /// one that a host can have.
+    /// Records that a host is at `place`, wherever it was. Returns whether that is recorded: a table may be full, and not
+    /// every address is one that a host can have.
     fn put(&self, host: Host, place: Place) -> bool;
 
     /// Forgets a host.
     fn remove(&self, host: Host);
 
-    /// Has a host's entry fetched from memory, for a look that comes soon.
+    /// Prefetches a host's entry for a look-up that comes soon.
     fn prefetch(&self, _host: Host) {}
 }
 
-/// A table that is written for each packet, whether its source is known or not, as the program of McNettle's Figure 5 does
-/// it: to measure what writes cost.
+/// A table that is written for each packet, whether its source is known or not, as in McNettle's Figure 5: to measure what
+/// writes cost.
 #[derive(Default)]
 pub struct WrittenEachTime<T>(T);
 
@@ -96,7 +96,7 @@ impl<T: HostTable> HostTable for WrittenEachTime<T> {
 #[derive(Default)]
 pub(crate) struct Numbers {
     numbers: BTreeMap<DatapathId, u32>,
-    /// The other way round.
+    /// The reverse map.
     switches: Vec<DatapathId>,
 }
 
@@ -125,13 +125,13 @@ pub struct Host(u64);
 const MAC_BITS: u32 = 48;
 
 impl Host {
-    /// The host with this address, if one can have it.
+    /// The host with this address, if a host can have it.
     #[inline]
     pub fn new(mac: MacAddr) -> Self {
         Self(mac.to_u64())
     }
 
-    /// The same as the switch with this number sees it, with a place of its own; `None` for numbers beyond 16 bits.
+    /// The host as the switch with this number sees it, with a place of its own; `None` for numbers beyond 16 bits.
     #[inline]
     pub fn at(self, switch: u32) -> Option<Self> {
         let number = u16::try_from(switch.checked_add(1)?).ok()?;
@@ -144,7 +144,7 @@ impl Host {
         MacAddr::from_u64(self.0 & ((1 << MAC_BITS) - 1))
     }
 
-    /// Whether a host can have the address: not a group's, and not all zeros.
+    /// Whether a host can have the address: not a group address, and not all zeros.
     #[inline]
     fn is_one(self) -> bool {
         let mac = self.mac();
@@ -163,11 +163,11 @@ impl Word for Host {
         Self(word)
     }
 
-    /// Runs of addresses are neighbours. Those that virtual hosts have, which are locally administered (IEEE 802's U/L
-    /// bit), count up in the last byte; of the others, those of benchmarks do in the second.
+    /// Consecutive addresses are neighbours. Those of virtual hosts, which are locally administered (IEEE 802's U/L bit),
+    /// count up in the last byte; those of benchmarks in the second.
     ///
-    /// [`MacTable`](crate::MacTable) takes either for either. One table for all switches cannot: cbench's addresses have
-    /// the switch's number in the last byte, and all switches would be crowded together.
+    /// [`MacTable`](crate::MacTable) treats both alike. One table for all switches cannot: cbench's addresses have the
+    /// switch's number in the last byte, so all switches would share the same neighbourhoods.
     #[inline]
     fn first_slot(word: u64) -> u64 {
         const LOCAL: u64 = 0x0200_0000_0000;
@@ -243,26 +243,25 @@ impl HostTable for LockFree {
 }
 
 impl LockFree {
-    /// Where a host is that is not at this place, or nothing, and it is put there.
+    /// Puts a host at this place and returns its previous place, if that was another.
     #[inline(never)]
     fn find_or_put(&self, host: Host, place: Place) -> Option<Place> {
         let elsewhere = self.find(host);
         if elsewhere.is_none() {
-            // Where the table is full, the host stays unknown, and packets to it are flooded.
+            // If the table is full, the host stays unknown, and packets to it are flooded.
             self.put(host, place);
         }
         elsewhere
     }
 }
 
-/// How many lists the two tables below consist of; few in tests, so that hosts share them.
+/// The number of lists in the two tables below; few in tests, so that hosts share them.
 const LISTS: usize = if cfg!(test) { 1 << 3 } else { 1 << 16 };
 
-/// How many hosts a list may have; four million in all, as in a [`Table`].
+/// The maximum length of a list; four million hosts in total, as in a [`Table`].
 const MAX_LIST: usize = 64;
 
-/// The hosts of a list, in the order in which they were heard first. Most lists have no more than one, beside which
-/// there is nothing to look at.
+/// The hosts of a list, in the order in which they were first heard. Most lists have no more than one.
 #[derive(Clone, Default)]
 struct List {
     first: Option<(Host, Place)>,
@@ -284,7 +283,7 @@ impl List {
         entry.map(|(_, place)| *place)
     }
 
-    /// Moves a host, or adds it unless the list is full. Whether it is there now.
+    /// Moves a host, or adds it unless the list is full. Returns whether it is there now.
     fn put(&mut self, host: Host, place: Place) -> bool {
         let mut entries = self.first.iter_mut().chain(&mut self.others);
         if let Some((_, known)) = entries.find(|(known, _)| *known == host) {
@@ -307,13 +306,13 @@ impl List {
     }
 }
 
-/// Which list a host is in.
+/// The list that a host is in.
 #[inline]
 fn list_of(host: Host) -> usize {
     Host::first_slot(host.0) as usize % LISTS
 }
 
-/// Shared with mutexes: one for each list of a hash table, taken for reading and writing alike (the paper's `MVar`s).
+/// Shared with mutexes: one per list of a hash table, taken for reading and writing alike (the paper's `MVar`s).
 pub struct Locked(Box<[Mutex<List>]>);
 
 impl Default for Locked {
@@ -383,8 +382,8 @@ impl Locked {
     }
 }
 
-/// Shared by transactions: each list of a hash table is a transactional variable. What a packet notes and finds is of
-/// one moment.
+/// Shared by transactions: each list of a hash table is a transactional variable. What a packet records and finds is
+/// consistent.
 pub struct Transactional(Box<[TVar<List>]>);
 
 impl Default for Transactional {
@@ -425,7 +424,7 @@ impl HostTable for Transactional {
 }
 
 impl Transactional {
-    /// Looks both up, and notes where the source is if `is_written` says so, by what is known.
+    /// Looks both up, and records the place of the source if `is_written` says so, given what is known.
     #[inline]
     fn hear_where(
         &self,
@@ -443,7 +442,7 @@ impl Transactional {
             let elsewhere = is.filter(|is| *is != place);
             Ok(Heard { elsewhere, dst })
         });
-        // Where others get in the way again and again: as if nothing were known, which floods.
+        // After repeated conflicts: as if nothing were known, which floods.
         heard.unwrap_or(Heard {
             elsewhere: None,
             dst: None,

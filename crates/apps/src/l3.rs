@@ -1,22 +1,22 @@
-//! A router: hosts of different subnets reach each other through gateways that are in no box, but in every switch.
+//! A router: hosts of different subnets reach each other through virtual gateways, which every switch provides.
 //!
-//! **What.** A file names subnets and the gateways' addresses ([`L3Config`]). The program answers ARP and pings for the
-//! gateways, and sends packets that hosts hand to them to the next hop: a host in another subnet, or another router.
-//! Each packet has one hop less to live afterwards. What has none left, or nowhere to go, is answered with ICMP (RFC
-//! 792, RFC 1812). What hosts of one subnet send each other is left to the programs that come after.
+//! **What.** A file lists subnets and the gateways' addresses ([`L3Config`]). The program answers ARP requests and pings for
+//! the gateways, and forwards packets that hosts send through them to the next hop: a host in another subnet, or another
+//! router. The TTL of each packet is decremented. A packet whose TTL expires, or that has no route, is answered with ICMP
+//! (RFC 792, RFC 1812). Packets within one subnet are left to later programs.
 //!
-//! **How.** The first packet of a flow (from a host, by a gateway, to an address) is sent on by the controller itself.
-//! Meanwhile the [`Provisioner`] sets up a shortest path for those that follow; its last switch changes the addresses
-//! and counts the hop. Next hops are found by ARP at all ports of hosts; packets wait for a second, and are sent or
-//! answered with ICMP then.
+//! **How.** The controller itself forwards the first packet of a flow (from a host, through a gateway, to an address).
+//! Meanwhile the [`Provisioner`] sets up a shortest path for the following ones; its last switch rewrites the addresses and
+//! decrements the TTL. Next hops are found by ARP at all host ports; packets wait for one second, and are then forwarded, or
+//! answered with ICMP.
 //!
-//! **OpenFlow 1.0** cannot count hops. Where a switch of a path speaks it, the controller sends every packet on.
+//! **OpenFlow 1.0** cannot decrement a TTL. If a switch of a path speaks it, the controller forwards every packet.
 //!
-//! **Bounds.** Packets wait for at most 1,024 next hops, 32 for each; a switch's hosts get at most 100 ICMP errors a
+//! **Bounds.** Packets wait for at most 1,024 next hops, 32 for each; a switch's hosts get at most 100 ICMP errors per
 //! second.
 //!
-//! **Cost.** The first packet of a flow: a look at each interface and route, a search in the next hops, two messages.
-//! Twice a second a look at each flow.
+//! **Cost.** The first packet of a flow: a look at each interface and route, a look-up of the next hop, two messages. Twice
+//! a second a look at each flow.
 //!
 //! **Thread-safety.** One lock guards flows and waiting packets. It is taken before those of the services and of
 //! [`Network`].
@@ -49,33 +49,33 @@ use urtica_wire::{
     PortNo, Version,
 };
 
-/// Of entries: above those of programs that just forward.
+/// The priority of entries: above programs that just forward.
 const PRIORITY: u16 = 0x8800;
 
-/// After how many seconds without a packet a flow's entries go.
+/// The seconds without a packet after which a flow's entries expire.
 const IDLE_TIMEOUT_S: u16 = 60;
 
-/// How often waiting packets are looked at where nothing happens.
+/// The interval at which waiting packets are checked.
 const WAIT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often flows are looked at.
+/// The interval at which flows are checked.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How often a next hop is asked for, and how long it has to answer each time.
+/// How many times a next hop is requested, and how long it has to answer each time.
 const ARP_ATTEMPTS: u32 = 3;
 const ARP_TIMEOUT: Duration = Duration::from_millis(333);
 
-/// For how many next hops packets wait, and how many for each.
+/// How many next hops packets wait for, and how many packets for each.
 const MAX_UNRESOLVED: usize = 1024;
 const MAX_WAITING: usize = 32;
 
-/// How many ICMP errors a switch's hosts get in a second (RFC 1812 section 4.3.2.8).
+/// The limit of ICMP errors per second to a switch's hosts (RFC 1812 section 4.3.2.8).
 const MAX_ERRORS_PER_S: u32 = 100;
 
-/// How many flows have entries; more are sent on by the controller.
+/// The maximum number of flows with entries; the controller forwards the packets of others.
 const MAX_FLOWS: usize = 1 << 17;
 
-/// All that switches tell anyway (1.3.5 section 7.3.10), and packets that have no hop left.
+/// All events that switches report by default (1.3.5 section 7.3.10), and packets whose TTL expired.
 const ALL_AND_EXPIRED: AsyncConfig = AsyncConfig {
     packet_in_mask: [0b111, 0],
     port_status_mask: [0b111, 0b111],
@@ -98,10 +98,10 @@ pub enum L3Error {
     Read {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// The file holds something else.
+    /// The file is not a valid configuration.
     #[error("{}: {error}", file.display())]
     Config {
         /// The file.
@@ -128,7 +128,7 @@ impl L3Config {
     }
 }
 
-/// What a host sends by a gateway to an address.
+/// What a host sends through a gateway to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FlowKey {
     src: MacAddr,
@@ -146,13 +146,13 @@ impl FlowKey {
             .ipv4_dst(self.dst)
     }
 
-    /// By which flows spread over paths.
+    /// The hash by which flows spread over paths.
     fn hash(&self) -> u64 {
         self.src.to_u64().rotate_left(16) ^ u64::from(self.dst.to_bits())
     }
 }
 
-/// A packet that was handed to a gateway.
+/// A packet sent to a gateway for forwarding.
 struct Handed<'a> {
     gateway: &'a Interface,
     src: MacAddr,
@@ -161,7 +161,7 @@ struct Handed<'a> {
     bytes: &'a [u8],
 }
 
-/// A packet that waits for its next hop to be found.
+/// A packet whose next hop is being resolved.
 struct Waiting {
     gateway: Interface,
     src: MacAddr,
@@ -180,7 +180,7 @@ impl Waiting {
     }
 }
 
-/// A next hop that is asked for.
+/// A next hop that is being resolved.
 struct Unresolved {
     attempts: u32,
     ask_again: Instant,
@@ -197,7 +197,7 @@ struct Shared {
     hosts: Hosts,
     routes: Routes,
     state: Mutex<State>,
-    /// The table of the entries, the same on all switches: another where a program filters.
+    /// The table of the entries, the same on all switches: another one if a program filters.
     table_id: AtomicU8,
 }
 
@@ -228,7 +228,7 @@ impl L3 {
         }))
     }
 
-    /// How many flows have entries, or will have.
+    /// The number of flows that have entries, or will have.
     pub fn flows(&self) -> usize {
         self.0.state().paths.len()
     }
@@ -269,10 +269,10 @@ impl Program for L3 {
     }
 }
 
-/// One switch's part.
+/// The handler of one switch.
 struct L3Handler {
     shared: Arc<Shared>,
-    /// A second, and how many ICMP errors were sent in it.
+    /// The current second, and how many ICMP errors were sent in it.
     errors: (u32, u32),
 }
 
@@ -281,7 +281,7 @@ impl SwitchHandler for L3Handler {
         self.shared
             .table_id
             .store(switch.table(), Ordering::Relaxed);
-        // OpenFlow 1.0 cannot say this, and does not count hops.
+        // OpenFlow 1.0 cannot configure this, and does not decrement TTLs.
         if switch.info().version != Version::Of10 {
             let _ = switch.send(&Message::SetAsync(ALL_AND_EXPIRED));
         }
@@ -318,7 +318,7 @@ impl SwitchHandler for L3Handler {
 }
 
 impl L3Handler {
-    /// Takes in what was handed to a gateway.
+    /// Handles a packet sent to a gateway.
     fn take(&mut self, switch: &Switch, handed: &Handed) {
         let Ok(packet) = Ipv4View::new(handed.bytes) else {
             return;
@@ -336,7 +336,7 @@ impl L3Handler {
         }
     }
 
-    /// Whether there have not been too many ICMP errors in this second.
+    /// Whether the limit of ICMP errors in this second leaves room for one.
     fn may_tell(&mut self, now_s: u32) -> bool {
         if self.errors.0 != now_s {
             self.errors = (now_s, 0);
@@ -347,7 +347,7 @@ impl L3Handler {
 }
 
 impl Shared {
-    /// Answers who asks for a gateway.
+    /// Answers ARP requests for a gateway.
     fn answer(&self, switch: &mut Switch, packet: &PacketIn, asked: &Arp) {
         let at = PortId::new(switch.datapath_id(), packet.in_port);
         if asked.op != arp::REQUEST || asked.spa == asked.tpa || self.discovery.is_link_port(at) {
@@ -360,7 +360,7 @@ impl Shared {
         }
     }
 
-    /// The interface that has the address that is asked for, or leads there and may say so.
+    /// The interface that has the requested address, or that leads there and may answer for it.
     fn interface_for(&self, asked: &Arp) -> Option<&Interface> {
         if let Some(interface) = self.config.by_address(asked.tpa) {
             return Some(interface);
@@ -373,7 +373,7 @@ impl Shared {
         (hop.interface != near).then_some(near)
     }
 
-    /// Delivers a packet or sends it on; where neither is possible, says why.
+    /// Delivers or forwards a packet; if neither is possible, returns the reason.
     fn take(
         &self,
         network: &Network,
@@ -398,7 +398,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A packet for a gateway itself.
+    /// A packet to a gateway itself.
     fn deliver(
         &self,
         network: &Network,
@@ -414,7 +414,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells a packet's sender why it came no further.
+    /// Sends the reason to the packet's sender.
     fn tell(&self, network: &Network, handed: &Handed, packet: &Ipv4View, failure: Failure) {
         let error = frames::icmp_error(handed.gateway, handed.src, failure, packet, handed.bytes);
         if let Some(error) = error {
@@ -422,14 +422,13 @@ impl Shared {
         }
     }
 
-    /// Sends a frame to the sender of a packet. A packet that ran out of hops may have come from somewhere in the
-    /// middle.
+    /// Sends a frame to the sender of a packet. A packet whose TTL expired may have come from inside the network.
     fn send_back(&self, network: &Network, handed: &Handed, frame: &[u8]) {
         let host = self.hosts.find_in(None, handed.src);
         send_frame(network, host.map_or(handed.at, |host| host.attached), frame);
     }
 
-    /// Sends a packet to its next hop, and has those that follow go there by themselves.
+    /// Forwards a packet to its next hop, and sets up entries for the following ones.
     fn send_on(
         &self,
         network: &Network,
@@ -462,7 +461,7 @@ impl Shared {
         }
     }
 
-    /// What a flow's entries are like: the last switch makes of its packets what [`frames::forwarded`] does.
+    /// The entries of a flow: the last switch rewrites its packets as [`frames::forwarded`] does.
     fn flow(&self, key: FlowKey, path: &Path, interface: &Interface, next: MacAddr) -> Flow {
         let rewrite = vec![
             Action::DecNwTtl,
@@ -475,7 +474,7 @@ impl Shared {
             .at_egress(rewrite)
     }
 
-    /// Keeps a packet until its next hop is found. What is too much is lost, as in any queue.
+    /// Keeps a packet until its next hop is resolved. Excess packets are dropped, as in any queue.
     fn wait(&self, network: &Network, now: Instant, handed: &Handed, hop: NextHop) {
         let mut state = self.state();
         let is_full = state.unresolved.len() >= MAX_UNRESOLVED;
@@ -501,7 +500,7 @@ impl Shared {
         }
     }
 
-    /// Asks for a next hop at all ports that hosts may be at.
+    /// Requests a next hop at all host ports.
     fn ask(&self, network: &Network, hop: NextHop) {
         let request = frames::arp_request(hop.interface, hop.address);
         let tree = self.discovery.flood_tree().load();
@@ -520,8 +519,7 @@ impl Shared {
         }
     }
 
-    /// A background program: sends waiting packets on whose next hop was found, asks again for others, and gives them
-    /// up.
+    /// A background program: forwards waiting packets whose next hop was resolved, repeats requests, and gives up.
     async fn resolve(self: Arc<Self>, background: Background) {
         let mut events = self.hosts.events();
         loop {
@@ -553,7 +551,7 @@ impl Shared {
         }
     }
 
-    /// Whether it is time to ask again; `Some(false)` where that was done often enough.
+    /// Whether it is time to request again; `Some(false)` if that was done often enough.
     fn is_still_asked(&self, address: Ipv4Addr, now: Instant) -> Option<bool> {
         let mut state = self.state();
         let unresolved = state.unresolved.get_mut(&address)?;
@@ -575,7 +573,7 @@ impl Shared {
         }
     }
 
-    /// A background program: removes paths that are not right any more. The next packet gets another.
+    /// A background program: removes paths that are no longer valid. The next packet gets another.
     async fn keep_paths(self: Arc<Self>, background: Background) {
         let mut seen = 0;
         loop {
@@ -596,7 +594,7 @@ impl Shared {
         }
     }
 
-    /// Whether a path's links are there, and its hosts where it begins and ends.
+    /// Whether a path's links exist, and its hosts are where it begins and ends.
     fn is_right(&self, key: &FlowKey, path: &Path) -> bool {
         let near = self.hosts.find_in(None, key.src).map(|host| host.attached);
         let hop = self.config.next_hop(key.dst);
@@ -609,7 +607,7 @@ impl Shared {
     }
 }
 
-/// Whether all switches of a path can count hops.
+/// Whether all switches of a path can decrement TTLs.
 fn counts_hops(network: &Network, path: &Path) -> bool {
     path.hops.iter().all(|hop| {
         let info = network.info(hop.switch);

@@ -1,7 +1,7 @@
 //! The control programs that come with Urtica: learning switches, routing, a firewall, L3 forwarding and others.
 //!
-//! **Why it exists apart.** The programs use nothing that a program of your own could not use; each is one file, to read
-//! and to copy. `docs/apps.md` says what each does and does not do.
+//! **Why it exists apart.** The programs use nothing that a program of your own could not use; each is one file, to read and
+//! to copy. `docs/apps.md` describes each of them and its limits.
 //!
 //! [`add_all`] adds programs to a controller by name, with the services that they need, as `urtica run` does:
 //!

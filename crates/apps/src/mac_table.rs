@@ -1,62 +1,62 @@
-//! Which port a host is behind: the table of a learning switch.
+//! A learning switch's table: which port a host is behind.
 //!
-//! **What.** A map from MAC address to port that is bounded, forgets hosts that were silent for long, and never
-//! stalls: an insert moves nothing, looks at no more than [`PROBES`] cache lines, and allocates only while the table
-//! grows to its bound.
+//! **What.** A map from MAC address to port that is bounded, forgets hosts that were silent for long, and never stalls: an
+//! insert moves nothing, looks at no more than [`PROBES`] cache lines, and allocates only while the table grows to its
+//! bound.
 //!
-//! **How.** Open addressing in buckets of four entries, one cache line each. An address's first place is in the
-//! neighbourhood that it shares with sixty-four addresses which differ only in the last bits of their last byte, or
-//! of their second: the runs of addresses that virtual hosts (counting up from the end) and benchmarks (from the
-//! front) have are so read like an array; the processor fetches ahead, and one address translation serves them all.
-//! Where that bucket is full, the next lies in another neighbourhood, and so on for a few. Nothing is ever removed, only
-//! overwritten, so a search may end at the first bucket with a free place.
+//! **How.** Open addressing in buckets of four entries, one cache line each. The first bucket of an address is in the
+//! neighbourhood that it shares with sixty-four addresses which differ only in the last bits of their last byte, or of their
+//! second. Consecutive addresses, as virtual hosts (counting up in the last byte) and benchmarks (in the second) have them,
+//! are therefore read like an array: the processor prefetches, and one address translation serves them all. If that bucket
+//! is full, the next is in another neighbourhood, and so on for a few. Entries are never removed, only overwritten, so a
+//! search may end at the first bucket with a free place.
 //!
-//! **When it is full.** Of the places that a new address may have, the one gives way that was silent longest and that
-//! nobody sent to recently: a host that makes up source addresses does not push out those that others talk to.
+//! **When it is full.** Among the places that a new address may have, it replaces the host that was silent longest and was
+//! not a destination recently: a host that forges source addresses does not push out hosts that others talk to.
 //!
-//! **Cost.** 16 bytes an entry; at most half of the places are taken while the table can grow.
+//! **Cost.** 16 bytes per entry; at most half of the places are used while the table can grow.
 
 use std::ops::DerefMut;
 use urtica_wire::{MacAddr, PortNo};
 
-/// How many buckets an address may be in.
+/// The number of buckets that an address may be in.
 const PROBES: usize = 3;
 
-/// Places in a bucket: a cache line of them.
+/// Places per bucket: a cache line.
 const BUCKET: usize = 4;
 
-/// How many places a table begins with: one neighbourhood.
+/// The initial number of places: one neighbourhood.
 const FIRST_PLACES: usize = 64;
 
-/// Up to how many places (64 KiB) the processor's near caches can be trusted to have a table that is in use.
+/// The largest table (64 KiB) that can be expected to stay in the near caches while it is used.
 const NEAR_PLACES: usize = 1 << 12;
 
-/// How much a full table grows.
+/// The growth factor of a full table.
 const GROWTH: usize = 2;
 
-/// How many entries the table of a switch can hold unless configured otherwise.
+/// The default bound of a switch's table.
 const DEFAULT_MAX_ENTRIES: usize = 1 << 19;
 
-/// After how long a silence a host is forgotten unless the table is configured otherwise: IEEE 802.1Q's default.
+/// The default time of silence after which a host is forgotten: IEEE 802.1Q's.
 const DEFAULT_MAX_AGE_S: u32 = 300;
 
-/// What [`MacTable::learn`] found.
+/// The result of [`MacTable::learn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learned {
-    /// The host was not known, or is heard where it was before it was forgotten.
+    /// The host was unknown, or is where it was before it was forgotten.
     New,
-    /// The host is where it was.
+    /// The host has not moved.
     Known,
-    /// The host was behind another port when it was heard last, be it so long ago that it was forgotten: somebody may have
-    /// been sending to it all that time.
+    /// The host was behind another port when it was last heard, even if that was so long ago that it was forgotten: others
+    /// may have been sending to it all that time.
     Moved,
-    /// Not an address that a host can have: a group's, or all zeros.
+    /// Not an address that a host can have: a group address, or all zeros.
     Ignored,
 }
 
-/// Which port each host is behind. Times are in seconds of one clock of the caller's, which never goes back.
+/// Which port each host is behind. Times are in seconds of a clock of the caller's, which never goes back.
 ///
-/// Its places lie on the heap, or wherever `P` has them.
+/// Its places are on the heap, or wherever `P` puts them.
 #[derive(Clone, Debug)]
 pub struct MacTable<P = Vec<MacEntry>> {
     /// A power of two of them; empty until the first address is learnt.
@@ -66,9 +66,9 @@ pub struct MacTable<P = Vec<MacEntry>> {
     max_age_s: u32,
 }
 
-/// Where a table's places lie.
+/// The memory of a table's places.
 pub trait Places: DerefMut<Target = [MacEntry]> {
-    /// Has so many free places instead of those that there were, which it returns.
+    /// Provides so many free places instead of the previous ones, which it returns.
     fn renew(&mut self, places: usize) -> Vec<MacEntry>;
 }
 
@@ -85,27 +85,26 @@ pub struct MacEntry {
     /// The address as a number; [`NO_MAC`] marks a free place.
     mac: u64,
     port: u32,
-    /// When the host last sent something; in the top bit, whether somebody looked it up since places were last short.
+    /// When the host last sent something; the top bit says whether it was looked up since places were last short.
     seen: u32,
 }
 
 const LOOKED_UP: u32 = 1 << 31;
 
-/// More than 48 bits: what no address is, not even one that no host can have.
+/// More than 48 bits, so not an address.
 const NO_MAC: u64 = u64::MAX;
 
-/// What a look at all places of an address brought.
+/// The result of a search through all places of an address.
 enum Search {
     /// The address is here.
     Found(usize),
-    /// It is not there; this place is the best that it can have.
+    /// Not found; this place is the best for it.
     Free(usize),
-    /// It is not there, and neither is a free place.
+    /// Not found, and no place is free.
     Full(Victim),
 }
 
-/// The entry that should give way to a new one: that which was silent longest, of those that nobody looked up if there
-/// are such.
+/// The entry to replace: the one silent longest, preferably among those that were not looked up.
 struct Victim {
     seen: u32,
     place: usize,
@@ -120,7 +119,7 @@ impl Default for MacTable<Vec<MacEntry>> {
 }
 
 impl MacTable<Vec<MacEntry>> {
-    /// A table with 524,288 places (8 MiB when it has grown to that) that forgets a host after 300 seconds of silence.
+    /// A table with up to 524,288 places (8 MiB) that forgets a host after 300 seconds of silence.
     pub fn new() -> Self {
         Self::with_limits(DEFAULT_MAX_ENTRIES, DEFAULT_MAX_AGE_S)
     }
@@ -150,7 +149,7 @@ impl<P: Places> MacTable<P> {
         }
     }
 
-    /// How many places are taken, those of hosts that are forgotten but not yet overwritten included.
+    /// The number of used places, including those of forgotten hosts that are not overwritten yet.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -160,7 +159,7 @@ impl<P: Places> MacTable<P> {
         self.len == 0
     }
 
-    /// Notes that `mac` is behind `port` at `now_s`.
+    /// Records that `mac` is behind `port` at `now_s`.
     #[inline]
     pub fn learn(&mut self, mac: MacAddr, port: PortNo, now_s: u32) -> Learned {
         let max_age_s = self.max_age_s;
@@ -170,7 +169,7 @@ impl<P: Places> MacTable<P> {
         }
     }
 
-    /// The port that `mac` is behind, unless it is not known at `now_s`.
+    /// The port that `mac` is behind; `None` if it is unknown at `now_s`.
     #[inline]
     pub fn port_of(&mut self, mac: MacAddr, now_s: u32) -> Option<PortNo> {
         let max_age_s = self.max_age_s;
@@ -186,8 +185,8 @@ impl<P: Places> MacTable<P> {
         self.places.len() > NEAR_PLACES
     }
 
-    /// Has the places where `mac`'s entry may be fetched from memory, for a look that comes soon: the first alone, unless
-    /// the table is so full that the others will be looked at as well.
+    /// Prefetches the places where `mac`'s entry may be, for a look-up that comes soon: only the first, unless the table is
+    /// so full that the others are likely to be searched.
     #[inline]
     pub fn prefetch(&self, mac: MacAddr) {
         self.prefetch_place(first_place(mac.to_u64()));
@@ -210,7 +209,7 @@ impl<P: Places> MacTable<P> {
         }
     }
 
-    /// The address's entry, if it is where nearly all are: in the first place of its wishes.
+    /// The address's entry, if it is in its first choice, as nearly all are.
     #[inline]
     fn near(&mut self, mac: u64) -> Option<&mut MacEntry> {
         let place = first_place(mac) & self.mask();
@@ -225,7 +224,7 @@ impl<P: Places> MacTable<P> {
         }
     }
 
-    /// Looks at all places that an address may have, in one pass.
+    /// Searches all places that an address may have, in one pass.
     fn search(&self, mac: u64) -> Search {
         let mut victim = Victim {
             seen: u32::MAX,
@@ -256,8 +255,7 @@ impl<P: Places> MacTable<P> {
         Search::Full(victim)
     }
 
-    /// The places that an address would like to have, dearest first; any other of the same bucket will do. Not for an
-    /// empty table.
+    /// The places of an address in order of preference; any other in the same bucket will do. Not for an empty table.
     fn wishes(&self, mac: u64) -> [usize; PROBES] {
         let mut place = first_place(mac);
         std::array::from_fn(|_| {
@@ -267,7 +265,7 @@ impl<P: Places> MacTable<P> {
         })
     }
 
-    /// Turns a hash into a place.
+    /// Maps a hash to a place.
     #[inline]
     fn mask(&self) -> usize {
         self.places.len().wrapping_sub(1)
@@ -300,10 +298,10 @@ impl<P: Places> MacTable<P> {
         }
     }
 
-    /// Puts in an address that a search did not find.
+    /// Inserts an address that a search did not find.
     ///
-    /// Where it displaces another, it is forgotten that the others which it might have displaced were looked up: they
-    /// must be looked up again before places are short the next time.
+    /// If it replaces another, the look-up marks of the other candidates are cleared: they must be looked up again before
+    /// places are short the next time.
     fn put(&mut self, search: Search, new: MacEntry) {
         match search {
             Search::Found(place) => self.places[place] = new,
@@ -327,7 +325,7 @@ impl<P: Places> MacTable<P> {
         self.places.len() < self.max_places
     }
 
-    /// Makes room, as much as it takes for no entry to displace another.
+    /// Makes room, as much as needed for no entry to displace another.
     fn grow(&mut self) {
         let mut places = (self.places.len() * GROWTH).clamp(FIRST_PLACES, self.max_places);
         let old = self.places.renew(places);
@@ -337,7 +335,7 @@ impl<P: Places> MacTable<P> {
         }
     }
 
-    /// Puts what was there before into places that are all free. Whether all of it has found one.
+    /// Moves the previous entries into free places. Returns whether all of them found one.
     fn fill(&mut self, old: &[MacEntry]) -> bool {
         self.len = 0;
         let mut entries = old.iter().filter(|entry| entry.mac != NO_MAC);
@@ -351,7 +349,7 @@ impl<P: Places> MacTable<P> {
     }
 }
 
-/// Has the cache line that begins here, or lies around it, fetched from memory.
+/// Prefetches the cache line at this address.
 #[inline]
 pub(crate) fn prefetch<T>(at: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -364,14 +362,14 @@ pub(crate) fn prefetch<T>(at: &T) {
     let _ = at;
 }
 
-/// The places of the bucket that a place is in.
+/// The bucket that a place is in.
 fn bucket(place: usize) -> std::ops::Range<usize> {
     let start = place & !(BUCKET - 1);
     start..start + BUCKET
 }
 
-/// Where an address would like to be, among as many places as there are numbers. Neighbours, which differ only in six
-/// bits of the last byte or the second, have sixty-four places of their own.
+/// The first choice of an address, as a number to be reduced to a place. Neighbours, which differ only in six bits of the
+/// last byte or the second, have sixty-four places of their own.
 #[inline]
 fn first_place(mac: u64) -> usize {
     const LAST_BITS: u64 = 0x0000_0000_003f;
@@ -380,7 +378,7 @@ fn first_place(mac: u64) -> usize {
     (neighbourhood ^ (mac ^ mac >> 32) & LAST_BITS) as usize
 }
 
-/// Where an address would like to be when the place before is taken: with its neighbours, elsewhere.
+/// The next choice: together with its neighbours, elsewhere.
 #[inline]
 fn next_place(mac: u64, place: usize) -> usize {
     const NEIGHBOURS: u64 = 0x3f;
@@ -407,17 +405,17 @@ impl MacEntry {
         (self.mac != NO_MAC).then_some(PortNo(self.port))
     }
 
-    /// Notes that the host was heard.
+    /// Records that the host was heard.
     #[inline]
     fn refresh(&mut self, port: PortNo, now_s: u32, max_age_s: u32) -> Learned {
         if self.seen_s() == now_s && self.port == port.0 {
-            // Most packets come from hosts that were heard this very second: don't dirty their cache lines.
+            // Most packets come from hosts that were heard this very second: do not dirty their cache lines.
             return Learned::Known;
         }
         self.renew(port, now_s, max_age_s)
     }
 
-    /// Notes that the host was heard at another time, or behind another port.
+    /// Records that the host was heard at another time, or behind another port.
     #[cold]
     #[inline(never)] // one jump out of the way of hosts that were
     fn renew(&mut self, port: PortNo, now_s: u32, max_age_s: u32) -> Learned {
@@ -433,7 +431,7 @@ impl MacEntry {
         }
     }
 
-    /// Notes that somebody asked for the host, and answers.
+    /// Records that the host was looked up, and returns its port.
     #[inline]
     fn look_up(&mut self, now_s: u32, max_age_s: u32) -> Option<PortNo> {
         if self.seen & LOOKED_UP == 0 {

@@ -1,7 +1,7 @@
-//! Provisioned paths by what they are for, as programs keep them.
+//! Provisioned paths by key, for programs.
 //!
-//! A [`Provisioner`] tells what becomes of a path to whoever waits for it, and handlers must not wait. So the outcomes
-//! are kept here, and looked at when [`Paths::settle`] is called, now and then.
+//! A [`Provisioner`] reports a path's outcome to whoever waits for it, and handlers must not wait. So the outcomes are kept
+//! here, and checked when [`Paths::settle`] is called.
 //!
 //! Thread-safety: none of its own. It takes the locks of the provisioner.
 
@@ -14,7 +14,7 @@ use urtica_topology::{Path, Topology};
 pub(crate) struct Paths<K> {
     provisioner: Provisioner,
     by_key: BTreeMap<K, (Path, Entries)>,
-    /// Those that were given up before they were there.
+    /// Paths that were given up before they were complete.
     unwanted: Vec<Provisioning>,
 }
 
@@ -33,7 +33,7 @@ impl<K: Ord + Copy> Paths<K> {
         }
     }
 
-    /// Has a path provisioned, in place of one with the same key.
+    /// Has a path provisioned, replacing one with the same key.
     pub fn insert(&mut self, key: K, path: Path, flow: Flow) {
         let entries = match self.by_key.remove(&key) {
             Some((_, Entries::There(old))) => self.provisioner.replace(&old, flow),
@@ -47,11 +47,11 @@ impl<K: Ord + Copy> Paths<K> {
             .insert(key, (path, Entries::OnTheirWay(entries)));
     }
 
-    /// Has a path removed. Whether there was one.
+    /// Removes a path. Returns whether there was one.
     pub fn remove(&mut self, key: &K) -> bool {
         match self.by_key.remove(key) {
             Some((_, Entries::OnTheirWay(entries))) => self.unwanted.push(entries),
-            // Nobody waits for it; switches that are not there get the message when they return.
+            // Nobody waits for it; disconnected switches get the message when they return.
             Some((_, Entries::There(entries))) => drop(self.provisioner.remove(&entries)),
             None => return false,
         }
@@ -75,7 +75,7 @@ impl<K: Ord + Copy> Paths<K> {
         self.by_key.len()
     }
 
-    /// Sees what has become of the entries. Returns what the paths were for that are gone, or could not be provisioned.
+    /// Checks the state of the entries. Returns the keys of paths that are gone, or could not be provisioned.
     pub fn settle(&mut self) -> Vec<K> {
         let mut gone = Vec::new();
         for (key, (_, entries)) in &mut self.by_key {
@@ -101,7 +101,7 @@ impl<K: Ord + Copy> Paths<K> {
     }
 }
 
-/// Whether the entries are there, or may be still.
+/// Whether the entries are installed, or may still be.
 fn settle(entries: &mut Entries, provisioner: &Provisioner) -> bool {
     match entries {
         Entries::There(entries) => provisioner.is_live(entries),

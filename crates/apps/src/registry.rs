@@ -1,11 +1,11 @@
 //! Programs by name, as `urtica run` takes them.
 //!
-//! **What.** [`add_all`] puts programs into a controller by name. A program that needs a service which was not named
-//! brings it along, before itself, and the log says so.
+//! **What.** [`add_all`] adds programs to a controller by name. A program that needs a service which was not named adds it
+//! before itself, and the log says so.
 //!
-//! **How.** Each program has a row in [`ROWS`]: its name, a line about it, and how it joins a [`Setup`]. It asks the
-//! set-up for the services that it needs, which are made when they are asked for first; so what depends on what is
-//! nowhere written twice. To add a program: its file, its row, and a field in [`Options`] if it has options.
+//! **How.** Each program has a row in [`ROWS`]: its name, a one-line description, and how it joins a [`Setup`]. It asks the
+//! set-up for the services that it needs, which are created on first use, so dependencies are written down nowhere else. To
+//! add a program: its file, its row, and a field in [`Options`] if it has options.
 
 use crate::bandwidth::{self, BandwidthArgs};
 use crate::elephants::{self, ElephantsArgs};
@@ -50,7 +50,7 @@ pub struct Options {
     pub hosts: HostsConfig,
 }
 
-/// What can be run by name.
+/// A program that can be run by name.
 struct Row {
     name: &'static str,
     about: &'static str,
@@ -58,13 +58,13 @@ struct Row {
     add: fn(&mut Setup) -> Result<(), String>,
 }
 
-/// What a program sends on.
+/// What a program forwards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Forwards {
     Nothing,
-    /// These packets, and leaves others to those after it.
+    /// These packets; others are left to later programs.
     Only(&'static str),
-    /// Whatever comes: to those after it, no packet is new.
+    /// Everything: later programs see no packet-in.
     All,
 }
 
@@ -234,7 +234,7 @@ pub fn add_all(
         tracing::warn!("{warning}");
     }
     let mut setup = Setup::new(controller, &rows, options);
-    // What it has to see must not be answered before: in front of all that others bring along.
+    // It must see everything unanswered: before all that others add.
     rows.sort_by_key(|row| row.name != "security");
     for row in &rows {
         setup.current = row.name;
@@ -278,7 +278,7 @@ fn find_row(name: &str) -> Result<&'static Row, SetupError> {
 }
 
 impl Options {
-    /// Refuses options that would do nothing.
+    /// Refuses options without effect.
     fn check_used_by(&self, rows: &[&Row]) -> Result<(), SetupError> {
         let is_given = [
             ("bandwidth", self.bandwidth != BandwidthArgs::default()),
@@ -288,7 +288,7 @@ impl Options {
             ("l3", self.l3 != L3Args::default()),
             ("security", self.security != SecurityArgs::default()),
         ];
-        // A program's forms have its name before theirs.
+        // Variants of a program begin with its name.
         let is_form = |row: &str, name: &str| {
             let form = row.strip_prefix(name);
             form.is_some_and(|form| form.is_empty() || form.starts_with('-'))
@@ -301,7 +301,7 @@ impl Options {
     }
 }
 
-/// What to tell where packets come to programs of which none sends all of them on.
+/// The warning if no program forwards everything.
 fn warn_of_no_forwarder(rows: &[&Row]) -> Option<String> {
     if rows.is_empty() || rows.iter().any(|row| row.forwards == Forwards::All) {
         return None;
@@ -323,7 +323,7 @@ fn warn_of_no_forwarder(rows: &[&Row]) -> Option<String> {
     ))
 }
 
-/// The programs that forward whatever comes.
+/// The programs that forward everything.
 fn forwarders() -> impl Iterator<Item = &'static str> {
     let all = ROWS.iter().filter(|row| row.forwards == Forwards::All);
     all.map(|row| row.name)
@@ -334,7 +334,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ROWS.iter().map(|row| row.name)
 }
 
-/// The bundled programs, a line each: name and what it does.
+/// The bundled programs: name and description.
 pub fn overview() -> String {
     let lines: Vec<_> = ROWS
         .iter()
@@ -343,12 +343,12 @@ pub fn overview() -> String {
     lines.join("\n")
 }
 
-/// A controller in the making, and the services that it has so far.
+/// A controller being set up, and its services so far.
 pub(crate) struct Setup<'a> {
     controller: Controller,
-    /// What the user asked for.
+    /// What the user requested.
     named: Vec<&'static str>,
-    /// The program whose turn it is.
+    /// The program being added.
     current: &'static str,
     services: Services,
     /// What the user said about programs.
@@ -381,19 +381,19 @@ impl<'a> Setup<'a> {
         self.controller = controller.program(program);
     }
 
-    /// Whether the user asked for this program, be it before or after the one whose turn it is.
+    /// Whether the user requested this program, before or after the one being added.
     pub fn is_named(&self, name: &str) -> bool {
         self.named.contains(&name)
     }
 
-    /// A program that forwards whatever comes, and that the user named before the one whose turn it is.
+    /// A program that forwards everything, which the user named before the one being added.
     pub fn forwarder_before(&self) -> Option<&'static str> {
         let earlier = self.named.iter().take_while(|name| **name != self.current);
         let mut earlier = earlier.copied();
         earlier.find(|name| forwarders().any(|forwarder| forwarder == *name))
     }
 
-    /// Only one program may forward whatever comes.
+    /// Only one program may forward everything.
     fn check_forwarders(&self) -> Result<(), String> {
         match self.forwarder_before() {
             Some(earlier) if forwarders().any(|name| name == self.current) => Err(format!(
@@ -403,7 +403,7 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Links between switches, and flooding that no loop multiplies.
+    /// Link discovery and safe flooding.
     pub fn discovery(&mut self) -> Discovery {
         if let Some(discovery) = &self.services.discovery {
             return discovery.clone();
@@ -413,7 +413,7 @@ impl<'a> Setup<'a> {
         self.services.discovery.insert(discovery).clone()
     }
 
-    /// Where hosts are.
+    /// Host tracking.
     pub fn hosts(&mut self) -> Hosts {
         if let Some(hosts) = &self.services.hosts {
             return hosts.clone();
@@ -423,7 +423,7 @@ impl<'a> Setup<'a> {
         self.services.hosts.insert(hosts).clone()
     }
 
-    /// Answers to those who ask for a host's address.
+    /// Answers to ARP requests and neighbour solicitations.
     pub fn neighbour_proxy(&mut self) -> NeighbourProxy {
         if let Some(proxy) = &self.services.neighbour_proxy {
             return proxy.clone();
@@ -433,8 +433,8 @@ impl<'a> Setup<'a> {
         self.services.neighbour_proxy.insert(proxy).clone()
     }
 
-    /// The same, unless `l3` was named: hosts ask for its gateways then, which the proxy does not know, and are not to find those
-    /// of other subnets.
+    /// The same, unless `l3` was named: then hosts send requests for its gateways, which the proxy does not know, and must
+    /// not resolve hosts of other subnets.
     pub fn answer_for_hosts(&mut self) {
         if !self.is_named("l3") {
             self.neighbour_proxy();
@@ -451,7 +451,7 @@ impl<'a> Setup<'a> {
         self.services.routes.insert(routes).clone()
     }
 
-    /// Paths that are there before their first packet, or not at all.
+    /// Paths that are installed before their first packet, or not at all.
     pub fn provisioner(&mut self) -> Provisioner {
         if let Some(provisioner) = &self.services.provisioner {
             return provisioner.clone();
@@ -461,7 +461,7 @@ impl<'a> Setup<'a> {
         self.services.provisioner.insert(provisioner).clone()
     }
 
-    /// Adds a service, and says so where nobody has asked for it.
+    /// Adds a service, and logs it if the user did not name it.
     fn bring(&mut self, name: &'static str, service: impl Program + 'static) {
         if !self.is_named(name) {
             tracing::info!("{} brings {name} along", self.current);

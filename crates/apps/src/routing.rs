@@ -1,36 +1,35 @@
 //! Shortest-path routing (McNettle section 4.3): packets between known hosts take a shortest path, whatever loops the
 //! network has.
 //!
-//! **What.** A *flow* is what one host sends to another in one VLAN. Its first packet puts an entry into each switch of
-//! a shortest path; of several paths one is taken by the flow's hash, so that flows spread (equal-cost multipath).
-//! Packets to unknown hosts and to groups are flooded without taking a link: they leave by the ports of all hosts that the
-//! sender can reach. Along a spanning tree, a copy could meet the entries of a path that its flow has been given meanwhile,
-//! leave the tree, and come a second time.
+//! **What.** A *flow* is what one host sends to another in one VLAN. Its first packet installs an entry in each switch of a
+//! shortest path; among several paths, the flow's hash selects one, so that flows spread (equal-cost multipath). Packets to
+//! unknown hosts and to groups are flooded without using links: they leave by the ports of all hosts that the sender can
+//! reach. (Along a spanning tree, a copy could meet the entries of a path that its flow has been given meanwhile, leave the
+//! tree, and arrive twice.)
 //!
-//! **When the network changes.** A flow whose path is broken, or is not shortest any more, gets another at once: its
-//! entries are rewritten, not waited for. So does a flow whose destination moves; where its source moves or a host
-//! leaves, its entries go.
+//! **When the network changes.** A flow whose path is broken, or no longer shortest, gets another at once: its entries are
+//! rewritten, not left to expire. So does a flow whose destination moves; if its source moves or a host leaves, its entries
+//! are deleted.
 //!
 //! **When the controller is away.** Switches go on forwarding by their entries. So a flow over a switch that loses its
-//! connection, and has no other way, keeps its path for a while ([`absence`]). A switch that joins is asked for its
-//! entries and told only what is another, is missing, or belongs to no path. Those that an earlier run of the controller
-//! has left stay while nothing speaks against them ([`inherited`]).
+//! connection, and that has no other path, keeps its path for a while ([`absence`]). A switch that joins is asked for its
+//! entries and is sent only what is missing, different, or belongs to no path. Entries of an earlier run of the controller
+//! stay while nothing contradicts them ([`inherited`]).
 //!
-//! **When a switch does not keep up, or refuses.** What it cannot be told now is not lost: as soon as it can take more, and
-//! again and again where it refuses, it is asked for its entries as one that joins ([`late`]).
+//! **When a switch does not keep up, or refuses.** Nothing that cannot be sent now is lost: as soon as the switch can take
+//! more, and repeatedly if it refuses, it is asked for its entries as if it had just joined ([`late`]).
 //!
-//! **How.** Entries are for a flow, and not for a destination, since then a path is one decision: flows of one
-//! destination can take different ways and are repaired one by one. The price is an entry for each pair of hosts that
-//! talk. Entries are sent from the egress switch to the ingress switch, and none is waited for: a packet that is faster than they
-//! are comes to the controller, which sends it on along the path. (A path that must be there before its first packet is
-//! a matter for [`Provisioner`](urtica_services::Provisioner).)
+//! **How.** Entries are per flow, not per destination, because a path is then one decision: flows to one destination can
+//! take different paths and are repaired one by one. The price is an entry for each pair of hosts that talk. Entries are
+//! sent from the egress switch to the ingress switch without waiting: a packet that overtakes them comes to the controller,
+//! which forwards it along the path. (For a path that must exist before its first packet, use
+//! [`Provisioner`](urtica_services::Provisioner).)
 //!
-//! **Cost.** The first packet of a flow: a lock, two hosts looked up, one flow mod a hop. A change of the network: a
-//! look at each hop of each flow, and a flow mod for each entry that becomes another; first packets of flows wait
-//! meanwhile.
+//! **Cost.** The first packet of a flow: a lock, two host look-ups, one flow mod per hop. A change of the network: a look at
+//! each hop of each flow, and a flow mod for each entry that changes; first packets of flows wait meanwhile.
 //!
-//! **Thread-safety.** One lock guards the flows and is held while their entries are sent, so that the last that a
-//! switch gets is the last that was decided. It is taken before those of the services and of [`Network`].
+//! **Thread-safety.** One lock guards the flows and is held while their entries are sent, so that the last message to a
+//! switch is the last decision. It is taken before those of the services and of [`Network`].
 
 mod absence;
 mod entry;
@@ -66,12 +65,12 @@ use urtica_wire::{
     PacketOut, PortNo, PortStatus, VLAN_PRESENT,
 };
 
-/// What marks the program's entries: `routing` in ASCII.
+/// Marks the program's entries: `routing` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0routing");
 const _: () = assert!(!is_provisioned(COOKIE));
 
-/// What the cookie of a path's first entry has besides. Its switch tells when it is gone, and a 1.0 switch says which cookie an
-/// entry has, but not whether it tells of it.
+/// Added to the cookie of a path's first entry, whose switch reports when it is removed; a 1.0 switch reports an entry's
+/// cookie, but not whether it has that flag.
 const FIRST: u64 = 1 << 55;
 
 /// Whether an entry with this cookie is the program's.
@@ -79,19 +78,19 @@ fn is_ours(cookie: u64) -> bool {
     cookie & OWN_COOKIE_BITS & !FIRST == COOKIE
 }
 
-/// How long a switch that has caught up may take to report its entries, before it is sent all.
+/// How long a switch that has caught up may take to report its entries, before it is sent everything.
 const TELLS_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long until a switch that has refused something is asked for its entries; each time twice as long.
+/// The pause before a switch that has refused something is asked for its entries; doubled each time.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// No such pause is longer.
+/// The longest pause.
 const LONGEST_REFUSAL_PAUSE: Duration = Duration::from_secs(4);
 
-/// How long until flows are looked at again for ports that have gone down: many may do so at once, or one again and again.
+/// The pause before flows are checked again for ports that went down: many may do so at once, or one repeatedly.
 const PORTS_PAUSE: Duration = Duration::from_millis(100);
 
-/// Goes when no packet came for a minute.
+/// Expires after a minute without a packet.
 const ENTRY: EntryOptions = EntryOptions {
     cookie: COOKIE,
     ..EntryOptions::idle(60)
@@ -100,7 +99,7 @@ const ENTRY: EntryOptions = EntryOptions {
 /// What one host sends to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Flow {
-    /// The id in the outermost tag, which entries match: 0 in a tag that tells a priority alone.
+    /// The id in the outermost tag, which entries match: 0 in a priority tag.
     tag: Option<u16>,
     pub src: MacAddr,
     pub dst: MacAddr,
@@ -115,7 +114,7 @@ impl Flow {
         }
     }
 
-    /// The flow of an entry of ours.
+    /// The flow of one of our entries.
     pub fn of_entry(match_: &Match) -> Option<Self> {
         let value = |field| match_.get(field).map(|(value, _)| value as u64);
         let vlan_vid = value(OxmField::VlanVid)? as u16;
@@ -134,12 +133,12 @@ impl Flow {
             .with_exact(OxmField::VlanVid, vlan_vid)
     }
 
-    /// The VLAN that the hosts are in. Packets with a priority tag are for the same hosts as those without a tag.
+    /// The VLAN of the hosts. Packets with a priority tag are for the same hosts as untagged ones.
     pub fn vlan(&self) -> Option<u16> {
         self.tag.filter(|&vid| vid != 0)
     }
 
-    /// By which flows spread over paths. [`NextHops::path`] mixes it.
+    /// The hash by which flows spread over paths. [`NextHops::path`] mixes it.
     pub fn hash(&self) -> u64 {
         let vlan = u64::from(self.tag.unwrap_or(0));
         self.src.to_u64().rotate_left(16) ^ self.dst.to_u64() ^ vlan << 48
@@ -160,33 +159,33 @@ struct Shared {
     flows: Mutex<Flows>,
     /// From the start on.
     background: OnceLock<Background>,
-    /// When the controller began to work.
+    /// When the controller started.
     started: OnceLock<Instant>,
     /// When the first switch joined: all entries of this run are younger.
     first_join: OnceLock<Instant>,
-    /// The table that entries go to.
+    /// The table of the entries.
     table_id: AtomicU8,
-    /// Another with each port that has gone down.
+    /// Incremented whenever a port goes down.
     ports_down: Snapshot<()>,
 }
 
-/// What switches have been told, and what they are known to have.
+/// What switches were sent, and what they are known to have.
 #[derive(Default)]
 struct Flows {
     /// Each flow and the path that its entries are on.
     paths: BTreeMap<Flow, Path>,
     inherited: Inherited,
     absences: Absences,
-    /// The switches that have told of all their entries since they joined.
+    /// The switches that have reported all their entries since they joined.
     reported: BTreeSet<DatapathId>,
     late: Late,
 }
 
-/// A switch that reports its entries.
+/// A switch that is reporting its entries.
 struct Asked<'a> {
     network: &'a Network,
     switch: DatapathId,
-    /// The table that entries are in.
+    /// The table of the entries.
     table_id: u8,
     now: Instant,
 }
@@ -217,14 +216,13 @@ impl Routing {
         }))
     }
 
-    /// How many flows have a path.
+    /// The number of flows with a path.
     pub fn flows(&self) -> usize {
         self.0.flows().paths.len()
     }
 }
 
-/// How `urtica run` adds it. Hosts that are asked for by their address need not be flooded for, so the proxy comes
-/// along.
+/// How `urtica run` adds it. With the proxy, requests for the addresses of known hosts are not flooded.
 pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
     setup.answer_for_hosts();
     let (hosts, routes) = (setup.hosts(), setup.routes());
@@ -257,18 +255,18 @@ impl Program for Routing {
     }
 }
 
-/// One switch's part.
+/// The handler of one switch.
 struct RoutingHandler {
     shared: Arc<Shared>,
     /// Begins when the switch is up, and ends with the last part of its reply.
     comparison: Option<Comparison>,
 }
 
-/// What a switch has is being compared with what it should have.
+/// A comparison of a switch's entries with those that it should have.
 struct Comparison {
-    /// Of the request for its entries.
+    /// The id of the request for its entries.
     xid: u32,
-    /// The flows whose entries are there and right: no more than have paths.
+    /// The flows whose entries are installed and right: no more than have paths.
     right: BTreeSet<Flow>,
 }
 
@@ -327,7 +325,7 @@ impl SwitchHandler for RoutingHandler {
     }
 
     fn error(&mut self, switch: &mut Switch, xid: u32, _: &ErrorMessage) {
-        // It does not report its entries, so it is sent all.
+        // It does not report its entries, so it is sent everything.
         if let Some(comparison) = self.comparison.take_if(|comparison| comparison.xid == xid) {
             self.shared
                 .finish_comparison(&(&*switch).into(), &comparison.right);
@@ -335,7 +333,7 @@ impl SwitchHandler for RoutingHandler {
     }
 
     fn refused(&mut self, switch: &mut Switch, error: &ErrorMessage) {
-        // Where there is no room for an entry, its packets come here, and it is added again with each.
+        // If an entry does not fit, its packets come here, and it is added again with each.
         if error.code != ErrorCode::FlowModFailedTableFull {
             let late = &self.shared.flows().late;
             late.note_refusal(switch.datapath_id());
@@ -361,28 +359,28 @@ impl SwitchHandler for RoutingHandler {
     }
 }
 
-/// Where a packet goes from the switch that it has come to.
+/// Where a packet goes from the switch that it has reached.
 enum Way {
     Out(PortNo),
-    /// To its host at this port, over no link.
+    /// To its host at this port, without using a link.
     Straight(PortId),
     Flood,
 }
 
 impl Shared {
-    /// Where a packet of this flow goes. A flow that has no path gets one.
+    /// Where a packet of this flow goes. A flow without a path gets one.
     fn find_way(&self, network: &Network, at: PortId, flow: Flow) -> Way {
         let mut flows = self.flows();
         if let Some(path) = flows.paths.get(&flow) {
             if let Some(index) = path.hops.iter().position(|hop| hop.comes_in() == at) {
-                // The packet was faster than the entry, or the switch has lost it.
+                // The packet overtook the entry, or the switch has lost it.
                 let out_port = path.hops[index].out_port;
                 let tells = index == 0;
                 Entry { out_port, tells }.add(network, &flows.late, &flow, at.switch);
                 return Way::Out(out_port);
             }
-            // An entry of a path that the flow has left has led the packet here. Sent on along a path, it might meet such
-            // entries again.
+            // An entry of the flow's previous path led the packet here. Forwarded along a path, it might meet such entries
+            // again.
             if !self.hosts.is_host_port(at) {
                 if let Some(to) = self.place(flow.vlan(), flow.dst).or(path.end()) {
                     return Way::Straight(to);
@@ -390,7 +388,7 @@ impl Shared {
             }
         }
         let Some((from, to)) = self.ends(&flow) else {
-            // What is left of an earlier run does not lead it all the way.
+            // The entries of an earlier run do not lead it all the way.
             if flows.inherited.contains(&flow) {
                 flows.set_path(network, flow, None);
             }
@@ -399,7 +397,7 @@ impl Shared {
         let next_hops = self.routes.next_hops().load();
         let strays = from != at && next_hops.topology().is_link_port(at);
         if from != at && !strays {
-            // Somebody else sends in its name.
+            // The source address is used by another sender.
             return Way::Flood;
         }
         if from == to {
@@ -410,7 +408,7 @@ impl Shared {
         };
         flows.set_path(network, flow, Some(path));
         if strays {
-            // Entries of an earlier run of the controller have led it here, which the new ones overwrite.
+            // Entries of an earlier run of the controller have led it here; the new ones overwrite them.
             return Way::Straight(to);
         }
         let way_on = next_hops.path(at, to, flow.hash());
@@ -420,7 +418,7 @@ impl Shared {
 
     /// Sends a packet to all hosts that its sender can reach.
     fn flood(&self, switch: &Switch, at: PortId, packet: &PacketIn) {
-        // A switch that keeps packets back, whatever it was asked for, has its hosts ask again.
+        // If a switch buffers packets against its configuration, its hosts have to repeat the request.
         if packet.data.len() < usize::from(packet.total_len) {
             return;
         }
@@ -430,7 +428,7 @@ impl Shared {
         self.hosts.flood(network, at, packet.data, now, reaches);
     }
 
-    /// Where the flow's hosts are, if both are known.
+    /// The ports of the flow's hosts, if both are known.
     fn ends(&self, flow: &Flow) -> Option<(PortId, PortId)> {
         Some((
             self.place(flow.vlan(), flow.src)?,
@@ -442,8 +440,8 @@ impl Shared {
         Some(self.hosts.find_in(vlan, host)?.attached)
     }
 
-    /// Whenever there are new next hops, or a switch has had its time to come back, gives new paths to the flows whose
-    /// paths are not right any more.
+    /// Whenever there are new next hops, or a switch's time to come back has passed, gives new paths to the flows whose
+    /// paths are no longer valid.
     async fn follow_routes(self: Arc<Self>, background: Background) {
         self.started.get_or_init(|| background.now());
         let mut seen = 0;
@@ -472,17 +470,17 @@ impl Shared {
         timeouts.into_iter().flatten().min()
     }
 
-    /// When the switches of an earlier run of the controller have connected, as far as they will.
+    /// When all switches of an earlier run of the controller that will connect again have done so.
     fn all_back_at(&self) -> Option<Instant> {
         self.started.get().map(|started| *started + BACK_WITHIN)
     }
 
-    /// Whenever a host comes, moves or leaves, does so for its flows.
+    /// Whenever a host appears, moves or leaves, updates its flows.
     async fn follow_hosts(self: Arc<Self>, background: Background) {
         let mut events = self.hosts.events();
         while let Some(event) = events.next().await {
             match event {
-                // It is where its switch is, as far as its entries are concerned.
+                // It is at its switch, as far as its entries are concerned.
                 HostEvent::Left {
                     reason: LeftReason::SwitchLeft,
                     ..
@@ -494,7 +492,7 @@ impl Shared {
                     let (network, now) = (background.network(), background.now());
                     self.repair(network, now, |flow| flow.has(host.vlan, host.mac));
                 }
-                // Some of the events that were lost may have been such.
+                // Lost events may have been about such hosts.
                 HostEvent::Missed(_) => {
                     self.repair(background.network(), background.now(), |_| true);
                 }
@@ -503,8 +501,8 @@ impl Shared {
         }
     }
 
-    /// Whenever ports have gone down, takes away the entries of flows that began or ended there. Of hosts that are known it is
-    /// told, but one is unknown after its switch was away, for as long as entries keep what it sends from the controller.
+    /// Whenever ports have gone down, deletes the entries of flows that began or ended there. For known hosts there are
+    /// events, but a host is unknown after its switch was away, for as long as entries keep its packets from the controller.
     async fn follow_ports(self: Arc<Self>, background: Background) {
         let mut seen = 0;
         loop {
@@ -514,7 +512,7 @@ impl Shared {
         }
     }
 
-    /// Has each switch catch up that did not keep up, or refused something.
+    /// Starts catching up with each switch that did not keep up, or refused something.
     async fn follow_late(self: Arc<Self>, background: Background) {
         let late = self.flows().late.clone();
         let mut running = BTreeSet::new();
@@ -554,7 +552,7 @@ impl Shared {
                 pause = LONGEST_REFUSAL_PAUSE.min(2 * pause);
             }
             let ready = background.network().ready(switch).await;
-            // Whatever it cannot be told from here on is for another time.
+            // Messages that cannot be sent from here on are for another time.
             late.remove(switch);
             let caught_up = match ready {
                 Ok(()) => self.compare_anew(switch, background).await,
@@ -600,7 +598,7 @@ impl Shared {
             Err(error @ (RequestError::Disconnected | RequestError::UnknownSwitch(_))) => {
                 Err(error)
             }
-            // One that does not report its entries is sent all.
+            // One that does not report its entries is sent everything.
             _ => {
                 self.finish_comparison(&asked, &right);
                 self.wait_for_refusals(switch, background).await
@@ -608,7 +606,7 @@ impl Shared {
         }
     }
 
-    /// Waits until a switch has dealt with all that it was told: what it refuses is known by then.
+    /// Waits until a switch has processed all that it was sent: by then its refusals are known.
     async fn wait_for_refusals(
         &self,
         switch: DatapathId,
@@ -618,7 +616,7 @@ impl Shared {
         let barrier = network
             .when_ready(switch, || network.barrier(switch))
             .await?;
-        // One that says nothing has refused nothing, as far as is known.
+        // A switch that does not answer has refused nothing, as far as is known.
         let _ = background.timeout(TELLS_WITHIN, barrier).await;
         Ok(())
     }
@@ -633,7 +631,7 @@ impl Shared {
         }
     }
 
-    /// Of these flows, those whose path is not right get one that is, or lose their entries where there is none.
+    /// Gives those of these flows whose path is not valid a valid one, or deletes their entries if there is none.
     fn repair(&self, network: &Network, now: Instant, concerns: impl Fn(&Flow) -> bool) {
         let next_hops = self.routes.next_hops().load();
         let mut flows = self.flows();
@@ -682,9 +680,9 @@ impl Shared {
         }
     }
 
-    /// Whether a path leads from end to end, all its links are there, and no other path is shorter. Where a host is not
-    /// known, since its switch was away, it is where the path says. A path of which switches are away is right while they
-    /// are believed to be there, if there is no other way.
+    /// Whether a path leads from end to end, all its links are up, and no other path is shorter. A host that is unknown
+    /// because its switch was away is where the path says. A path over switches that are away is valid while they are
+    /// believed to forward, if there is no other path.
     fn is_right(&self, flow: &Flow, path: &Path, known: &Known) -> bool {
         let (Some(from), Some(to)) = (path.begin(), path.end()) else {
             return false;
@@ -701,7 +699,7 @@ impl Shared {
         is_shortest && [(flow.src, from), (flow.dst, to)].into_iter().all(holds)
     }
 
-    /// A switch has said who it is.
+    /// A switch has identified itself.
     fn note_back(&self, switch: DatapathId) {
         if let Some(background) = self.background.get() {
             self.first_join.get_or_init(|| background.now());
@@ -716,7 +714,7 @@ impl Shared {
         flows.inherited.forget_switch(here);
     }
 
-    /// Takes in what a switch says that it has: deletes what belongs to no path, and notes what is right.
+    /// Handles a switch's report of its entries: deletes those that belong to no path, and notes those that are right.
     fn compare<'a>(
         &self,
         asked: &Asked,
@@ -732,7 +730,7 @@ impl Shared {
             let found = Entry::told(&told, asked.table_id);
             let is_kept = match (flows.paths.get(&flow), found) {
                 (Some(path), found) => match entry::of_path(path).get(&here) {
-                    // What is another is overwritten.
+                    // A different entry is overwritten.
                     Some(entry) if told.priority == ENTRY.priority => {
                         if found == Some(*entry) {
                             right.insert(flow);
@@ -753,8 +751,7 @@ impl Shared {
         }
     }
 
-    /// Whether an entry is older than this run of the controller. One that is not was this program's own, and its path is
-    /// gone.
+    /// Whether an entry is older than this run of the controller. If not, it was this program's own, and its path is gone.
     fn is_inherited(&self, told: &FlowStats, now: Instant) -> bool {
         let age = Duration::from_secs(told.duration_sec.into())
             + Duration::from_nanos(told.duration_nsec.into());
@@ -762,7 +759,7 @@ impl Shared {
         first_join.is_some_and(|first| age > now.saturating_duration_since(*first))
     }
 
-    /// A switch has told of all that it has: sends it what is missing, or another.
+    /// A switch has reported all its entries: sends it those that are missing or different.
     fn finish_comparison(&self, asked: &Asked, right: &BTreeSet<Flow>) {
         let (network, here) = (asked.network, asked.switch);
         let mut flows = self.flows();
@@ -774,7 +771,7 @@ impl Shared {
         }
     }
 
-    /// Where an entry of the flow's first switch was not used any more, its other entries go, too.
+    /// If an entry of the flow's first switch expired, its other entries are deleted, too.
     fn forget(&self, switch: &Switch, removed: &FlowRemoved) {
         let mut flows = self.flows();
         let flow = Flow::of_entry(&removed.match_)
@@ -797,7 +794,7 @@ impl Shared {
 
 /// Sends a packet to its host, whichever switch that is at.
 fn send_straight(network: &Network, to: PortId, packet: &PacketIn) {
-    // A switch that keeps packets back, whatever it was asked for, has its hosts send again.
+    // If a switch buffers packets against its configuration, its hosts have to send again.
     if packet.data.len() < usize::from(packet.total_len) {
         return;
     }
@@ -807,12 +804,12 @@ fn send_straight(network: &Network, to: PortId, packet: &PacketIn) {
         actions: vec![Action::output(to.port_no)].into(),
         data: packet.data,
     });
-    // A switch that has left, or does not keep up, has no host that hears it.
+    // A switch that has disconnected, or does not keep up: its hosts miss the frame.
     let _ = network.send(to.switch, &packet_out);
 }
 
 impl Flows {
-    /// Gives a flow a path, in place of that which it has, or of what it has inherited.
+    /// Gives a flow a path, replacing the one that it has or inherited.
     fn set_path(&mut self, network: &Network, flow: Flow, path: Option<Path>) {
         let old = self.paths.remove(&flow).map(|path| entry::of_path(&path));
         let old = old.or_else(|| self.inherited.take(&flow));

@@ -1,33 +1,33 @@
-//! A watch for scans and floods, which has switches drop those who do them (McNettle Figure 2, "Security": external
-//! triggers, background threads with access to shared state and switch commands).
+//! Detects scans and floods, and has switches drop their sources (McNettle Figure 2, "Security": external triggers,
+//! background threads with access to shared state and switch commands).
 //!
-//! **What.** Who tries many ports (a port scan), tries or asks for many addresses (a sweep), or begins many flows (a
-//! flood of SYNs, for instance) within a window of time is dropped at its own port for a while. Where one port has so
-//! many senders that their addresses must be forged, the port is.
+//! **What.** A source that tries many ports (a port scan), tries or asks for many addresses (a sweep), or begins many flows
+//! (a flood of SYNs, for instance) within a window of time is dropped at its own port for a while. If a port has so many
+//! sources that their addresses must be forged, the whole port is dropped.
 //!
-//! **How.** It is a filter ([`Stage::Filter`]): the first packet of each flow comes to the controller from the switch
-//! at whose edge it comes in, is noted, and gets an entry that lets its flow pass to the programs that forward. What
-//! comes by a link between switches has passed a filter already. Answers are not noted, so nobody is guilty of being
-//! asked. Handlers only take notes; a background program goes through them ten times a second, tells switches to drop,
-//! and publishes who is dropped, so that packets under way are dropped as well. Questions for addresses are noted by a
-//! program of their own ([`Security::questions`]), which comes before whatever answers them.
+//! **How.** It is a filter ([`Stage::Filter`]): the first packet of each flow comes to the controller from its edge switch,
+//! is recorded, and gets an entry that lets its flow pass to the programs that forward. Packets that arrive on a link
+//! between switches have passed a filter already. Replies are not recorded, so that nobody is blamed for being contacted.
+//! Handlers only record; a background program evaluates the records ten times a second, tells switches to drop, and
+//! publishes the blocked sources, so that packets in flight are dropped as well. Address resolution requests are recorded by
+//! a separate program ([`Security::questions`]), which must come before whatever answers them.
 //!
-//! **Edge or trunk.** A port that leads to another switch looks like any other until that switch is connected, and
-//! everybody behind it would seem to be there. So whether a port is one of the edge is decided when something would be
-//! dropped (`ports.rs`): only at ports that discovery has found to be host ports, and whole ports only once switches have had the
-//! time to come back after a start of the controller. What turns out to have been a link is let in again at once.
+//! **Edge or link.** A port that leads to another switch looks like any other until that switch is connected, and everybody
+//! behind it would seem to be there. So whether a port is an edge port is decided when something would be dropped
+//! (`ports.rs`): only at ports that discovery has classified as host ports, and whole ports only once switches have had the
+//! time to connect after a start of the controller. What turns out to have been a link is unblocked at once.
 //!
-//! **Windows.** Notes are kept for the half of the window that passes and the half before. So a limit is for a time
-//! between half the window and the whole.
+//! **Windows.** Records cover the current half of the window and the previous one. So a limit applies to a time between half
+//! the window and the whole.
 //!
-//! **Bounds.** A port has a bounded number of notes, whatever is sent into it: some 10,000 by default, about 400 KB,
-//! before it is dropped.
+//! **Bounds.** The records of a port are bounded, whatever is sent into it: about 10,000 by default, 400 KB, before it is
+//! dropped.
 //!
-//! **Cost.** A packet-in and an entry at the edge for each flow, whose fields are matched exactly: it is the price of
-//! seeing scans, which entries for pairs of hosts would hide.
+//! **Cost.** A packet-in and an exact-match entry at the edge for each flow: the price of seeing scans, which entries for
+//! pairs of hosts would hide.
 //!
-//! **Thread-safety.** Each switch's notes have a lock, held for one note or one look. One more guards which flows were
-//! begun.
+//! **Thread-safety.** Each switch's records have a lock, held for one record or one evaluation. One more guards which flows
+//! were begun.
 
 mod ports;
 mod record;
@@ -54,67 +54,67 @@ use urtica_wire::{
     Version,
 };
 
-/// What marks the program's entries: `usecure` in ASCII.
+/// Marks the program's entries: `usecure` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0usecure");
 const _: () = assert!(!is_provisioned(COOKIE));
 
-/// Of entries that drop.
+/// The priority of entries that drop.
 const DROP_PRIORITY: u16 = 0xff00;
 
-/// How often notes are gone through.
+/// The interval at which records are evaluated.
 const TICK: Duration = Duration::from_millis(100);
 
-/// After how long without a packet a flow is looked at again.
+/// The time without a packet after which a flow is examined again.
 const FLOW_IDLE_S: u16 = 10;
 
-/// How long all that comes by a link passes, before it is looked at whether it is one still.
+/// How long everything from a link passes, before it is checked whether it still is one.
 const LINK_PASS_S: u16 = 10;
 
-/// How many flows are remembered as begun, in the whole network.
+/// How many begun flows are remembered, in the whole network.
 const MAX_BEGUN: usize = 1 << 18;
 
 /// Options of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct SecurityArgs {
-    /// A host that may do as it likes, by its MAC address. Repeatable.
+    /// A host that is never blocked, by its MAC address. Repeatable.
     #[arg(long, value_name = "MAC")]
     pub security_allow: Vec<MacAddr>,
-    /// So many ports tried are a scan [default: 100].
+    /// How many ports tried are a scan [default: 100].
     #[arg(long, value_name = "N")]
     pub security_ports: Option<usize>,
-    /// So many addresses tried are a sweep [default: 128].
+    /// How many addresses tried are a sweep [default: 128].
     #[arg(long, value_name = "N")]
     pub security_destinations: Option<usize>,
-    /// So many flows begun are a flood [default: 1000].
+    /// How many flows begun are a flood [default: 1000].
     #[arg(long, value_name = "N")]
     pub security_flows: Option<usize>,
-    /// More senders than this at one port are forged [default: 256].
+    /// More sources than this at one port are forged [default: 256].
     #[arg(long, value_name = "N")]
     pub security_sources: Option<usize>,
-    /// Within which time [default: 10].
+    /// The window of time in seconds for these limits [default: 10].
     #[arg(long, value_name = "SECONDS")]
     pub security_window: Option<u16>,
-    /// For how long packets are dropped [default: 60].
+    /// How many seconds packets are dropped [default: 60].
     #[arg(long, value_name = "SECONDS")]
     pub security_drop: Option<u16>,
 }
 
-/// What [`Security`] takes for what.
+/// Settings of [`Security`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecurityConfig {
-    /// Who may do as they like. Nobody.
+    /// Hosts that are never blocked. None.
     pub allowed: BTreeSet<MacAddr>,
-    /// So many ports tried are a scan. 100.
+    /// How many ports tried are a scan. 100.
     pub max_ports: usize,
-    /// So many addresses tried are a sweep. 128.
+    /// How many addresses tried are a sweep. 128.
     pub max_destinations: usize,
-    /// So many flows begun are a flood. 1,000.
+    /// How many flows begun are a flood. 1,000.
     pub max_flows: usize,
-    /// More senders at one port are forged. 256.
+    /// More sources than this at one port are forged. 256.
     pub max_sources: usize,
-    /// The window of time for all that. 10 s.
+    /// The window of time for these limits. 10 s.
     pub window: Duration,
-    /// For how many seconds packets are dropped. 60.
+    /// How many seconds packets are dropped. 60.
     pub drop_s: u16,
 }
 
@@ -161,7 +161,7 @@ impl SecurityConfig {
         }
     }
 
-    /// How many notes there may be of one port, before it must be more than hosts do.
+    /// The maximum number of records of one port, before its sources must be forged.
     fn max_notes_per_port(&self) -> usize {
         let limits = [self.max_ports, self.max_destinations, self.max_flows];
         limits
@@ -171,28 +171,28 @@ impl SecurityConfig {
     }
 }
 
-/// Somebody whose packets are dropped.
+/// A blocked source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Where.
+    /// Its port.
     pub port: PortId,
-    /// Whose; `None` for all that come in there.
+    /// Its address; `None` for all packets from the port.
     pub source: Option<MacAddr>,
-    /// Why.
+    /// The reason.
     pub offence: Offence,
-    /// Until when.
+    /// When the block ends.
     pub until: Instant,
 }
 
 impl Dropped {
-    /// For how long, in whole seconds and one at least.
+    /// The remaining time in whole seconds, at least one.
     fn seconds_left(&self, now: Instant) -> u16 {
         let left = self.until.saturating_duration_since(now).as_secs();
         u16::try_from(left).unwrap_or(u16::MAX).max(1)
     }
 }
 
-/// Who is dropped where.
+/// Who is blocked where.
 type DropList = BTreeMap<(PortId, Option<MacAddr>), Dropped>;
 
 /// The program: cheap to clone.
@@ -203,18 +203,18 @@ struct Shared {
     config: SecurityConfig,
     ports: Ports,
     dropped: Snapshot<DropList>,
-    /// Those whose switch could not be told yet, since it does not keep up with what it is sent.
+    /// Blocks that could not be sent yet, because their switch does not keep up.
     untold: Mutex<BTreeSet<(PortId, Option<MacAddr>)>>,
-    /// Those of switches that have handlers, which own them.
+    /// The records of switches that have handlers, which own them.
     records: Mutex<BTreeMap<DatapathId, Weak<Mutex<SwitchRecord>>>>,
     begun: Mutex<Begun>,
 }
 
 impl Security {
-    /// Watches hosts; where there are links, `discovery` knows, which must run in the same controller.
+    /// Watches hosts; `discovery`, in the same controller, knows where links are.
     ///
-    /// Where something answers questions for addresses, such as a
-    /// [`NeighbourProxy`](urtica_services::NeighbourProxy), [`Security::questions`] must be added before it.
+    /// If a program answers address resolution requests, such as a [`NeighbourProxy`](urtica_services::NeighbourProxy),
+    /// [`Security::questions`] must be added before it.
     pub fn new(discovery: &Discovery, config: SecurityConfig) -> Self {
         Self(Arc::new(Shared {
             config,
@@ -226,17 +226,17 @@ impl Security {
         }))
     }
 
-    /// A program that notes questions for addresses (ARP, neighbour discovery), to be added before whatever answers them.
+    /// A program that records address resolution requests, to be added before whatever answers them.
     pub fn questions(&self) -> impl Program + use<> {
         Questions(Arc::clone(&self.0))
     }
 
-    /// Whose packets are dropped, by port.
+    /// The blocked sources, by port.
     pub fn dropped(&self) -> Vec<Dropped> {
         self.0.dropped.load().values().copied().collect()
     }
 
-    /// How many notes are kept.
+    /// The number of records.
     pub fn notes(&self) -> usize {
         let of_switches = self.0.live_records();
         let of_switches = of_switches.iter().map(|(_, record)| record.lock().len());
@@ -277,7 +277,7 @@ impl Program for Security {
     }
 }
 
-/// Notes questions for addresses.
+/// Records address resolution requests.
 struct Questions(Arc<Shared>);
 
 impl Program for Questions {
@@ -311,7 +311,7 @@ impl SwitchHandler for QuestionsHandler {
     }
 }
 
-/// One switch's part: takes notes.
+/// The handler of one switch: records.
 struct SecurityHandler {
     shared: Arc<Shared>,
     record: Arc<Mutex<SwitchRecord>>,
@@ -319,7 +319,7 @@ struct SecurityHandler {
 
 impl SwitchHandler for SecurityHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
-        // OpenFlow 1.0 cannot say whose entries to delete.
+        // OpenFlow 1.0 cannot delete by owner.
         if switch.info().version != Version::Of10 {
             let _ = switch.send(&Message::FlowMod(FlowMod::delete_by_cookie(COOKIE)));
             let _ = switch.send(&Message::BarrierRequest);
@@ -338,7 +338,7 @@ impl SwitchHandler for SecurityHandler {
     }
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        // What comes from the table of forwarding programs has been let pass by an entry.
+        // Packets from the forwarding programs' table were let pass by an entry.
         if packet.table_id != 0 || packet.eth_dst().is_link_local() {
             return;
         }
@@ -381,7 +381,7 @@ impl SecurityHandler {
 }
 
 impl Shared {
-    /// What is noted of a switch: the same for all its handlers, also those of a connection that takes another's place.
+    /// The records of a switch: shared by its handlers, including that of a connection which replaces another.
     fn record(&self, switch: DatapathId) -> Arc<Mutex<SwitchRecord>> {
         let mut records = self.records.lock();
         let known = records.get(&switch).and_then(Weak::upgrade);
@@ -392,7 +392,7 @@ impl Shared {
         })
     }
 
-    /// The records of switches that are there; those of others are forgotten.
+    /// The records of connected switches; those of others are dropped.
     fn live_records(&self) -> Vec<(DatapathId, Arc<Mutex<SwitchRecord>>)> {
         let mut live = Vec::new();
         self.records.lock().retain(|switch, record| {
@@ -409,7 +409,7 @@ impl Shared {
         dropped.contains_key(&(port, Some(source))) || dropped.contains_key(&(port, None))
     }
 
-    /// The background program: goes through the notes.
+    /// The background program: evaluates the records.
     async fn evaluate(self: Arc<Self>, background: Background) {
         let started = background.now();
         let mut turned = started;
@@ -475,7 +475,7 @@ impl Shared {
         self.tell(network, &dropped, now);
     }
 
-    /// Has a switch drop packets; one that does not keep up gets the entry with the next tick.
+    /// Makes a switch drop packets; one that does not keep up gets the entry at the next tick.
     fn tell(&self, network: &Network, dropped: &Dropped, now: Instant) {
         let port = dropped.port;
         let (match_, options) = drop_entry(dropped, dropped.seconds_left(now));
@@ -516,7 +516,7 @@ impl Shared {
         }
     }
 
-    /// Lets in what was dropped at ports that have turned out to lead to other switches.
+    /// Unblocks ports that have turned out to be link ports.
     fn let_in_trunks(&self, network: &Network) {
         let dropped = self.dropped.load();
         let trunks = dropped.values();
@@ -551,8 +551,8 @@ impl Shared {
     }
 }
 
-/// Whether a packet is of a flow that an entry can tell from others: without its ports, as in fragments, an entry would let
-/// whatever the two hosts send each other pass unseen.
+/// Whether an entry can tell a packet's flow from others: without ports, as in fragments, an entry would let everything
+/// between the two hosts pass unseen.
 fn may_get_entry(headers: &Headers) -> bool {
     let is_ip = matches!(headers.eth_type, Some(ether_type::IPV4 | ether_type::IPV6));
     let has_ports = matches!(
@@ -562,7 +562,7 @@ fn may_get_entry(headers: &Headers) -> bool {
     is_ip && headers.ip_proto.is_some() && (!has_ports || headers.dst_port.is_some())
 }
 
-/// What came by a link has been looked at where it came into the network.
+/// Packets from a link were examined where they entered the network.
 fn let_link_pass(switch: &mut Switch, port_no: PortNo) {
     let (match_, options) = link_entry(port_no);
     let _ = switch.let_pass(match_, options);

@@ -34,7 +34,7 @@ pub struct DecodeArgs {
     verbose: bool,
 }
 
-/// Prints every message that can be read, and a sentence for what cannot; the status is 1 if there was any such.
+/// Prints every message that can be decoded, and an error for everything else; the exit status is 1 if there was any error.
 pub fn run(args: DecodeArgs) -> ExitCode {
     let status = decode(&args, &mut io::stdout().lock()).map(|outcome| match outcome {
         Outcome::AllRead => ExitCode::SUCCESS,
@@ -46,7 +46,7 @@ pub fn run(args: DecodeArgs) -> ExitCode {
     })
 }
 
-/// Why the input could not be read at all, or nothing printed.
+/// Why the input could not be read, or the output not written.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("{path}: {error}")]
@@ -74,7 +74,7 @@ fn decode(args: &DecodeArgs, out: &mut dyn Write) -> Result<Outcome, Error> {
     Ok(messages.outcome())
 }
 
-/// The bytes of a file or of standard input, or the arguments themselves where they are hex digits.
+/// The contents of a file or of standard input, or the arguments themselves if they are hex digits.
 fn read_input(arguments: &[String]) -> Result<Vec<u8>, Error> {
     match arguments {
         [] => read_stdin(),

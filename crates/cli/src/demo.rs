@@ -1,8 +1,8 @@
-//! `urtica demo`: a network with loops, and a controller that masters it, in one process and before one's eyes.
+//! `urtica demo`: a network with loops and its controller, live in one process.
 //!
-//! [`lab`] has the network: hosts send [`traffic`] and [`pings`], a [`meter`] looks on, and [`names`] make words of it. [`story`] says
-//! what happens when. [`plain`] tells it line by line; [`live`] shows it: what [`view`] draws, on the [`map`] of the network, and
-//! [`keys`] change.
+//! [`lab`] has the network: hosts send [`traffic`] and [`pings`], a [`meter`] measures, and [`names`] describes events.
+//! [`story`] decides what happens when. [`plain`] prints it line by line; [`live`] shows it: [`view`] draws, on the [`map`]
+//! of the network, and [`keys`] control it.
 
 mod keys;
 mod lab;
@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicBool;
 use throughput::ThroughputArgs;
 use urtica_topology::spec::TopologySpec;
 
-/// In lines that fit into every terminal.
+/// Short enough for any terminal.
 const WHAT_NEXT: &str = "
 What to try next:
    urtica net torus,3,3 --apps routing --ping-all
@@ -85,7 +85,7 @@ struct ShowArgs {
     seed: u64,
 }
 
-/// Shows it. The exit status is 0 only if every ping was answered, and the cut was healed.
+/// Runs the demonstration. The exit status is 0 only if every ping was answered, and the cut was healed.
 pub fn run(args: DemoArgs) -> ExitCode {
     match args.command {
         Some(DemoCommand::Throughput(args)) => throughput::run(args),

@@ -22,8 +22,8 @@ use urtica_wire::{
     Message, MeterMod, MeterModCommand, MultipartReplyBody, MultipartRequestBody, PortNo, Version,
 };
 
-/// How many changes are sent before the switch is asked whether it keeps up: what it refuses of them must fit into
-/// the sockets' buffers, or both sides would wait for each other.
+/// How many changes are sent before waiting for the switch: its error messages for them must fit into the sockets' buffers,
+/// or both sides would wait for each other.
 const CHANGES_PER_BARRIER: usize = 1000;
 
 /// Options of `urtica flows`.
@@ -117,7 +117,7 @@ struct EntryChanges {
     strict: bool,
 }
 
-/// Why not everything was done.
+/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -146,7 +146,7 @@ enum Error {
     Output(#[from] io::Error),
 }
 
-/// The first refusals in full, and how many more there were.
+/// The first errors in full, and how many more there were.
 fn refusals(all: &[(String, Refusal)]) -> String {
     const TOLD: usize = 10;
     let told = all.iter().take(TOLD);
@@ -159,7 +159,7 @@ fn refusals(all: &[(String, Refusal)]) -> String {
     lines.join("\n")
 }
 
-/// Does what the verb says; the status is 1 where any of it was refused.
+/// Runs the sub-command; the exit status is 1 if the switch refused anything.
 pub fn run(args: FlowsArgs) -> ExitCode {
     let done = args.execute(&mut io::stdout().lock());
     status::of_printed(done.map(|()| ExitCode::SUCCESS), |error| match error {
@@ -247,7 +247,7 @@ impl FlowsArgs {
         Client::connect(target.switch.address(), &self.openflow, timeout)
     }
 
-    /// Prints what the switch answers to each of these questions.
+    /// Prints the switch's reply to each of these requests.
     fn print<const N: usize>(
         &self,
         target: &Target,
@@ -271,7 +271,7 @@ impl FlowsArgs {
         send_all(&mut client, &messages)
     }
 
-    /// The same where no text at all means `all`.
+    /// The same, where no argument means `all`.
     fn change_or_all(
         &self,
         changes: &Changes,
@@ -286,7 +286,7 @@ impl FlowsArgs {
         send_all(&mut client, &messages)
     }
 
-    /// What texts say, each with its text; and a connection, which is made before only where a port's name is among them.
+    /// The parsed arguments, each with its text; and a connection, made early only if a port's name is among them.
     fn parse_all<T>(
         &self,
         target: &Target,
@@ -326,7 +326,7 @@ impl FlowsArgs {
 }
 
 impl Changes {
-    /// What is to be changed, each with where it stands.
+    /// The changes, each with its position in the input.
     fn all_texts(&self) -> Result<Vec<(String, String)>, Error> {
         let mut texts: Vec<_> = self
             .texts
@@ -391,7 +391,7 @@ fn send_all(client: &mut Client, changes: &[(String, Message)]) -> Result<(), Er
 fn show(client: &mut Client, out: &mut dyn Write) -> Result<(), Error> {
     let features = client.request(&Message::FeaturesRequest)?;
     print_frame(&features, out)?;
-    // 1.0 tells its ports with the features.
+    // 1.0 describes its ports in the features reply.
     if client.version() == Version::Of13 {
         for frame in client.multipart(MultipartRequestBody::PortDesc)? {
             print_frame(&frame, out)?;
@@ -401,7 +401,7 @@ fn show(client: &mut Client, out: &mut dyn Write) -> Result<(), Error> {
     print_frame(&config, out)
 }
 
-/// Parses a text that may have ports' names in it.
+/// Parses a text that may contain port names.
 fn parse_named<T>(
     names: Option<&PortNames>,
     place: String,
@@ -412,7 +412,7 @@ fn parse_named<T>(
         Some(names) => names.parse(text, parse),
         None => (text.to_owned(), parse(text)),
     };
-    // Columns count in what was parsed.
+    // Columns refer to the text after substitution.
     let place = match numbered == text {
         true => place,
         false => format!("{place}, which is '{numbered}'"),
@@ -431,7 +431,7 @@ fn port_of(client: &mut Client, name: &str) -> Result<PortNo, Error> {
         .ok_or_else(|| Error::NoPort(name.to_owned()))
 }
 
-/// Prints what the switch answers to each of these questions.
+/// Prints the switch's reply to each of these requests.
 fn print_all<const N: usize>(
     client: &mut Client,
     questions: [MultipartRequestBody; N],
@@ -445,7 +445,7 @@ fn print_all<const N: usize>(
     Ok(())
 }
 
-/// Which entries a text asks for: a flow without actions.
+/// The entries that a text requests: a flow without actions.
 fn flow_stats_request(text: &str) -> Result<FlowStatsRequest<'static>, ParseError> {
     let flow = FlowMod::parse(FlowModCommand::Delete, text)?;
     Ok(FlowStatsRequest {

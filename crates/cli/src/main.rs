@@ -4,20 +4,23 @@ mod bench;
 mod decode;
 mod demo;
 mod flows;
+mod generate;
 mod log;
 mod net;
 mod run;
 mod say;
+mod service;
 mod status;
 mod switch;
 mod trace;
+mod version;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 /// An OpenFlow stack: controller framework, switch and benchmark.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(name = "urtica", version, long_version = version::LONG.as_str(), arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -41,6 +44,10 @@ enum Command {
     Decode(decode::DecodeArgs),
     /// Load an OpenFlow controller from emulated switches, and measure it.
     Bench(Box<bench::BenchArgs>),
+    /// Print a completion script for a shell.
+    Completions(generate::CompletionsArgs),
+    /// Write the manual pages.
+    Man(generate::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -53,5 +60,7 @@ fn main() -> ExitCode {
         Command::Net(args) => net::run(*args),
         Command::Decode(args) => decode::run(args),
         Command::Bench(args) => bench::run(*args),
+        Command::Completions(args) => generate::completions::<Cli>(&args),
+        Command::Man(args) => generate::man::<Cli>(&args),
     }
 }

@@ -34,17 +34,17 @@ Without --ping-all and --seconds it takes Mininet's commands: at a prompt, or fr
 Topologies: single,N linear,N[,HOSTS] tree,depth=D,fanout=F torus,X,Y fattree,K ring,N mesh,N file:PATH. \
 Hosts are h1, h2, … with the addresses 10.0.0.1, 10.0.0.2, …";
 
-/// How long switches may take to find their controller.
+/// How long switches may take to connect.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a controller may take to tell switches what it tells them at first.
+/// How long a controller may take to configure the switches.
 const TOLD_WITHIN: Duration = Duration::from_millis(300);
 
-/// What is said where a network has loops and hosts do not reach each other.
+/// The hint if a network has loops and hosts do not reach each other.
 const LOOPS: &str =
     "this topology has loops, in which floods circulate; l2 and learning switches need one without";
 
-/// How often it is looked at whether somebody wants to end.
+/// How often to check whether to end.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Options of `urtica net`.
@@ -117,7 +117,7 @@ fn parse_capture(text: &str) -> Result<(String, String, PathBuf), String> {
     })
 }
 
-/// Runs until everything that was asked for is done, or SIGINT or SIGTERM.
+/// Runs until everything requested is done, or SIGINT or SIGTERM.
 pub fn run(args: NetArgs) -> ExitCode {
     let ended = match args.command {
         Some(NetCommand::Simulate(args)) => simulate::run(args),
@@ -155,7 +155,7 @@ fn show(args: &ShowArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     })
 }
 
-/// Has each host ping each, and tells of it; whether all were reached.
+/// Makes each host ping each other, and prints the results; returns whether all were reached.
 fn ping_all(net: &mut Net, hint: Option<&str>, signals: &Signals) -> Result<bool, NetError> {
     let report = net.ping_all()?;
     tell_pings(net, &report)?;
@@ -196,13 +196,13 @@ impl ShowArgs {
         Ok(net)
     }
 
-    /// What is said where hosts do not reach each other.
+    /// The hint if hosts do not reach each other.
     fn hint(&self) -> Result<Option<&'static str>, SpecError> {
         let plan = self.topology.as_ref().map(TopologySpec::plan).transpose()?;
         Ok(plan.is_some_and(|plan| has_loops(&plan)).then_some(LOOPS))
     }
 
-    /// Has the network leave off at a signal, and when `--seconds` are over on the wall: one that has more to do than it can is late.
+    /// Interrupts the network at a signal, and when `--seconds` have passed in real time: an overloaded network is late.
     fn end_in_time(&self, net: &mut Net, signals: &Signals) {
         let signals = signals.clone();
         let follows_the_clock = self.seconds.is_some() && net.follows_the_clock();
@@ -233,7 +233,7 @@ impl ShowArgs {
         CONNECTED_WITHIN.min(self.end_of_time())
     }
 
-    /// When to end, by the network's time.
+    /// When to end, in the network's time.
     fn end(&self, net: &Net) -> Duration {
         match self.seconds {
             None if self.ping_all => net.now(),
@@ -246,12 +246,12 @@ impl ShowArgs {
     }
 }
 
-/// Whether there are more links than a tree of the switches has.
+/// Whether there are more links than in a tree of the switches.
 fn has_loops(plan: &Plan) -> bool {
     plan.links.len() >= plan.switches.len()
 }
 
-/// Adds these programs to a controller, so that nothing in it is drawn anew for each run.
+/// Adds these programs to a controller with fixed keys, so that runs are reproducible.
 fn with_apps(
     controller: Controller,
     names: &[String],
@@ -296,7 +296,7 @@ fn tell_pings(net: &Net, report: &PingAllReport) -> Result<(), urtica_net::NetEr
         "{report}, longest {:.3} ms",
         report.rtt_max.as_secs_f64() * 1e3
     ));
-    // Of one that was interrupted, many have had no time.
+    // Of an interrupted round, many had no time.
     let failed = report.failed.iter().filter(|_| !report.is_interrupted);
     for &(from, to) in failed {
         say(format!(

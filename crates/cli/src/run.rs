@@ -1,7 +1,7 @@
 //! `urtica run`: a controller with bundled programs.
 
 use crate::log::log_to_stderr;
-use crate::status;
+use crate::{service, status};
 use std::process::ExitCode;
 use urtica_apps as apps;
 use urtica_controller::{Args, Controller};
@@ -46,7 +46,8 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
         Some(mode) => add_offloaded(controller, &args, mode)?,
         None => apps::add_all(controller, &args.apps, &args.options)?,
     };
-    Ok(controller.run_programs()?)
+    controller.when_ready(service::ready).run_programs()?;
+    Ok(())
 }
 
 /// How the kernel is to answer, if it is.

@@ -3,18 +3,18 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
-/// Writes a line. Where the reader has gone away, as in `| head`, the program ends: see [`end_unread`].
+/// Writes a line. If the reader has gone away, as in `| head`, the program ends: see [`end_unread`].
 pub fn say(line: impl Display) {
     say_bare(format_args!("{line}\n"));
 }
 
-/// The same without the end of a line.
+/// The same without the end of line.
 pub fn say_bare(text: impl Display) {
-    // What else can go wrong, such as a full disk, is not the business of what tells something.
+    // Other errors, such as a full disk, are ignored here.
     let _ = write!(Told, "{text}").and_then(|()| Told.flush());
 }
 
-/// Standard output for what would go on writing: with its reader, the program ends.
+/// Standard output for long output: when its reader goes away, the program ends.
 pub struct Told;
 
 impl Write for Told {
@@ -33,16 +33,16 @@ fn end_if_unread(error: &io::Error) {
     }
 }
 
-/// Writes a line to standard error, where that can be read: what cannot be told is no reason to end.
+/// Writes a line to standard error if possible: failing to report something is no reason to end.
 pub fn complain(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Ends the program as SIGPIPE does, in silence: nobody reads what it says. That is how tools of Unix end; the signal itself
-/// is ignored, so that the end of a connection is no reason to.
+/// Ends the program as SIGPIPE does, silently: nobody reads its output. Unix tools end like this; the signal itself is
+/// ignored, so that a closed connection does not end the program.
 pub fn end_unread() -> ! {
     use signal_hook::consts::SIGPIPE;
     let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
-    // Not reached while signals do what they are for.
+    // Not reached unless signals are blocked.
     std::process::exit(128 + SIGPIPE)
 }

@@ -1,4 +1,4 @@
-//! How commands end: the exit status, and a sentence on standard error where they failed.
+//! The exit status of commands, and a sentence on standard error if they failed.
 
 use crate::say::{complain, end_unread};
 use std::fmt::Display;
@@ -10,8 +10,8 @@ pub fn of(result: Result<(), impl Display>) -> ExitCode {
     of_printed(result.map(|()| ExitCode::SUCCESS), |_| None)
 }
 
-/// The same for a command whose output others read, which `of_output` tells from its other errors: where the reader has
-/// seen enough, it ends in silence.
+/// The same for a command whose output is read by others; `of_output` recognises an output error: if the reader has seen
+/// enough, the command ends silently.
 pub fn of_printed<E: Display>(
     result: Result<ExitCode, E>,
     of_output: impl FnOnce(&E) -> Option<&io::Error>,

@@ -3,7 +3,7 @@
 mod explain;
 
 use crate::log::log_to_stderr;
-use crate::status;
+use crate::{service, status};
 use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -160,6 +160,7 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
     }
     stop_on_signal(runner.stop_handle())?;
     tracing::info!(dp_id = %datapath_id, "switching");
+    service::ready();
     Ok(runner.run()?)
 }
 

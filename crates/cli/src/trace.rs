@@ -1,9 +1,9 @@
 //! `urtica trace`: what happens to a packet in a switch, table by table.
 //!
-//! The switch's entries are taken from it, or from files, into a pipeline of our own, which then tells each step. So it
-//! works for any switch that can be asked, sends nothing through it, and changes none of its counters.
+//! The switch's entries are taken from it, or from files, into a pipeline of our own, which then reports each step. So it
+//! works for any switch that can be queried, sends nothing through it, and changes none of its counters.
 //!
-//! The steps are those of the pipeline's plain form. The packet goes through the compiled form, too, in a pipeline of its
+//! The steps are those of the pipeline's plain form. The packet also goes through the compiled form, in a pipeline of its
 //! own: the template that finds its entry in each table is printed, and so is any difference between the two forms.
 
 mod compiled;
@@ -66,7 +66,7 @@ enum Error {
     Output(#[from] io::Error),
 }
 
-/// Holds what the compiled form has done against what the plain form has.
+/// Compares the compiled form's result with the plain form's.
 fn compare(plain: Outcome, compiled: Option<Outcome>) -> Result<(), Error> {
     match compiled {
         Some(compiled) if compiled != plain => Err(Error::Differing { plain, compiled }),
@@ -81,7 +81,7 @@ fn differing(plain: &Outcome, compiled: &Outcome) -> String {
     )
 }
 
-/// Tells what happens; the status is 1 where that could not be found out.
+/// Prints what happens; the exit status is 1 if that could not be found out.
 pub fn run(args: TraceArgs) -> ExitCode {
     let done = args.execute(&mut io::stdout().lock());
     status::of_printed(done.map(|()| ExitCode::SUCCESS), |error| match error {
@@ -95,7 +95,7 @@ impl TraceArgs {
         let packet = self.packet()?;
         let loader = self.loader()?;
         let pipeline = loader.clone().finish(Some(packet.in_port))?;
-        // A pipeline of its own, so that no meter sees the packet twice.
+        // A pipeline of its own, so that no meter counts the packet twice.
         let to_compile = loader.finish(Some(packet.in_port))?;
         let (passage, compiled) = Passage::new(to_compile, &packet).map_err(Error::Compile)?;
         let mut teller = Teller::new(&passage);
@@ -104,7 +104,7 @@ impl TraceArgs {
         for line in &teller.lines {
             writeln!(out, "{line}")?;
         }
-        // Where there are no lines, the port is down or does not receive: no form sees the packet.
+        // Without lines, the port is down or does not receive: neither form sees the packet.
         compare(
             teller.outcome,
             compiled.filter(|_| !teller.lines.is_empty()),
@@ -143,7 +143,7 @@ impl TraceArgs {
     }
 }
 
-/// A packet of these bytes, and with what is not in its bytes from the fields.
+/// A packet with these bytes, and metadata from the fields.
 fn with_pipeline_fields(frame: &[u8], fields: &Match) -> Packet {
     let get = |field| fields.get(field).map_or(0, |(value, _)| value);
     let in_port = fields

@@ -46,6 +46,7 @@ pub struct Controller {
     session: SessionConfig,
     drain_timeout: Duration,
     programs: Vec<Arc<dyn Program>>,
+    when_ready: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Default for Controller {
@@ -57,6 +58,7 @@ impl Default for Controller {
             session: SessionConfig::default(),
             drain_timeout: DRAIN_TIMEOUT,
             programs: Vec::new(),
+            when_ready: None,
         }
     }
 }
@@ -104,6 +106,13 @@ impl Controller {
         self
     }
 
+    /// Calls this once the controller listens and its programs have started, for instance to notify a service manager. Not
+    /// called for an [`Embedded`] controller.
+    pub fn when_ready(mut self, callback: impl FnOnce() + Send + 'static) -> Self {
+        self.when_ready = Some(Box::new(callback));
+        self
+    }
+
     /// Runs the programs given so far and this one until SIGINT or SIGTERM, then stops in order.
     ///
     /// # Errors
@@ -133,7 +142,8 @@ impl Controller {
     ///
     /// # Errors
     /// [`Error`] where it cannot.
-    pub fn start(self) -> Result<Running, Error> {
+    pub fn start(mut self) -> Result<Running, Error> {
+        let when_ready = self.when_ready.take();
         let programs = self.programs_in_order()?;
         self.check(&programs)?;
         raise_open_files();
@@ -145,14 +155,18 @@ impl Controller {
             core.filter(|_| pin)
         };
         let tables = tables_of(&programs);
-        Running::start(Plan {
+        let running = Running::start(Plan {
             listeners: self.bind()?,
             cores: (0..shards).map(core).collect(),
             session: self.session.for_tables(tables),
             drain_timeout: self.drain_timeout,
             tables,
             programs,
-        })
+        })?;
+        if let Some(callback) = when_ready {
+            callback();
+        }
+        Ok(running)
     }
 
     /// A controller without threads, sockets and clock, driven by its caller: see [`Embedded`]. It has one shard, and ignores

@@ -1,15 +1,15 @@
-//! What is to happen, in order.
+//! The event queue.
 //!
-//! **What.** A heap of things that are due, by time and, for the same time, in the order in which they were put down. Nothing is ever
-//! taken off before its time: who put it down looks, when it is due, whether it still matters.
+//! **What.** A heap of events, ordered by time and, for the same time, by insertion. Events are never removed early: whoever
+//! scheduled one checks, when it is due, whether it still matters.
 //!
-//! **Why a heap.** It holds one thing for each pipe, switch and host that has something before it, not one for each frame: a few
-//! hundred of 24 bytes, which the nearest cache holds.
+//! **Why a heap.** It holds one event for each pipe, switch and host with work ahead, not one per frame: a few hundred of 24
+//! bytes, which fit into the nearest cache.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Things of one kind that are to happen, each at a time in nanoseconds.
+/// Events of one kind, each at a time in nanoseconds.
 pub(crate) struct Agenda<T> {
     heap: BinaryHeap<Item<T>>,
     put_down: u64,
@@ -22,7 +22,7 @@ struct Item<T> {
 }
 
 impl<T> Agenda<T> {
-    /// With nothing on it.
+    /// An empty queue.
     pub fn new() -> Self {
         Self {
             heap: BinaryHeap::new(),
@@ -30,7 +30,7 @@ impl<T> Agenda<T> {
         }
     }
 
-    /// Puts something down.
+    /// Schedules an event.
     pub fn put(&mut self, at_ns: u64, thing: T) {
         let number = self.put_down;
         self.put_down += 1;
@@ -41,12 +41,12 @@ impl<T> Agenda<T> {
         });
     }
 
-    /// When the next thing is due.
+    /// The time of the next event.
     pub fn next_ns(&self) -> Option<u64> {
         self.heap.peek().map(|item| item.at_ns)
     }
 
-    /// The next thing that is due at this time or before.
+    /// Takes the next event that is due at this time or before.
     pub fn take_due(&mut self, until_ns: u64) -> Option<(u64, T)> {
         self.next_ns().filter(|&at_ns| at_ns <= until_ns)?;
         self.heap.pop().map(|item| (item.at_ns, item.thing))

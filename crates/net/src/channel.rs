@@ -1,10 +1,11 @@
 //! The control channel between a switch and the controller, in memory.
 //!
-//! **What.** What TCP would be: bytes come out in order, after a drawn delay, in drawn pieces. A side that leaves bytes unread is not sent
-//! more than a window of them. A connection that ends tells the other side so behind its last bytes; one that is cut loses what is under
-//! way. A channel that stalls delivers nothing for a while, and then all of it.
+//! **What.** It behaves like TCP: bytes arrive in order, after a drawn delay, in drawn segments. A side that does not read
+//! is sent at most a window of bytes. A connection that is closed says so to the other side after its last bytes; one that
+//! breaks loses what is in flight. A stalled channel delivers nothing for a while, and then everything.
 //!
-//! **How.** A connection has a number, and so has everything under way: what is left of an old connection means nothing to the next.
+//! **How.** Connections are numbered, and so is everything in flight: leftovers of an old connection are ignored by the
+//! next.
 
 use crate::Draw;
 use crate::kernel::{Way, to_ns};
@@ -12,29 +13,29 @@ use crate::pipe::Pipe;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How many bytes may be under way in each direction.
+/// The window: how many bytes may be in flight in each direction.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// The most pieces that bytes are cut into which are sent at once.
+/// The maximum number of segments that bytes sent at once are cut into.
 const MAX_PIECES: u64 = 4;
 
-/// Delays between attempts to connect: the shortest and the longest, as a real switch has them.
+/// The shortest and longest back-off between attempts to connect, as a real switch has them.
 const SHORTEST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(8);
 
-/// How control channels behave.
+/// Settings of control channels.
 #[derive(Clone, Debug)]
 pub struct ChannelConfig {
-    /// How long bytes are under way; drawn for each piece.
+    /// The latency; drawn for each segment.
     pub delay: RangeInclusive<Duration>,
-    /// Whether what is sent at once arrives in drawn pieces.
+    /// Whether bytes sent at once arrive in drawn segments.
     pub splits: bool,
-    /// Within which time switches connect at first.
+    /// The time within which switches first connect.
     pub connect_within: Duration,
 }
 
 impl Default for ChannelConfig {
-    /// A millisecond, more or less; in one piece; within a tenth of a second.
+    /// About a millisecond; in one segment; within a tenth of a second.
     fn default() -> Self {
         Self {
             delay: Duration::from_micros(500)..=Duration::from_micros(1_500),
@@ -44,7 +45,7 @@ impl Default for ChannelConfig {
     }
 }
 
-/// Both sides of one switch's channel, and what is under way.
+/// Both sides of one switch's channel, and what is in flight.
 pub(crate) struct Channel {
     pub switch_side: Option<Side<urtica_switch::ConnectionId>>,
     pub controller_side: Option<Side<urtica_controller::ConnectionId>>,
@@ -53,17 +54,17 @@ pub(crate) struct Channel {
     connections: u64,
     /// Until when nothing is delivered.
     pub stalled_until_ns: u64,
-    /// How many bytes the switch reads in a second; as fast as they come where it is `None`.
+    /// How many bytes per second the switch reads; unlimited if `None`.
     pub read_rate: Option<u64>,
-    /// When it has taken in what it read last.
+    /// When it has processed what it read last.
     reads_from_ns: u64,
-    /// The controller's ends of connections that the switch has no end of any more, and of which nobody has told the controller.
+    /// The controller's ends of connections whose other end is lost, which the controller does not know yet.
     pub half_open: Vec<urtica_controller::ConnectionId>,
-    /// When the switch tries to connect; what the agenda says of other times is stale.
+    /// When the switch tries to connect; events for other times are stale.
     pub next_attempt_ns: u64,
     failures: u32,
     connected_at: Duration,
-    /// When the switch connects is drawn from this.
+    /// Times of connection attempts are drawn from this.
     pub draw: Draw,
 }
 
@@ -74,7 +75,7 @@ pub(crate) struct Side<Id> {
     pub id: Id,
 }
 
-/// Something under way, of the connection with this number.
+/// Data or an event in flight, of the connection with this number.
 pub(crate) struct Segment {
     pub number: u64,
     pub content: Content,
@@ -94,7 +95,7 @@ pub(crate) struct Direction {
 }
 
 impl Channel {
-    /// A channel without a connection: when it is opened, and when and in which pieces bytes arrive, is drawn from these.
+    /// A channel without a connection: connection times, delays and segments are drawn from these.
     pub fn new(draw: Draw, to_switch: Draw, to_controller: Draw) -> Self {
         Self {
             switch_side: None,
@@ -121,7 +122,7 @@ impl Channel {
         }
     }
 
-    /// The switch has connected: the number of the connection.
+    /// The switch has connected. Returns the number of the connection.
     pub fn open(&mut self, id: urtica_switch::ConnectionId, now: Duration) -> u64 {
         self.connections += 1;
         self.connected_at = now;
@@ -130,7 +131,7 @@ impl Channel {
         number
     }
 
-    /// The switch has begun to read so many bytes.
+    /// The switch has started to read so many bytes.
     pub fn note_read(&mut self, bytes: usize, now_ns: u64) {
         if let Some(rate) = self.read_rate {
             let time_ns = (bytes as u64).saturating_mul(1_000_000_000) / rate.max(1);
@@ -138,12 +139,12 @@ impl Channel {
         }
     }
 
-    /// Whether the switch has taken in what it read before.
+    /// Whether the switch has processed what it read before.
     pub fn is_read(&self, now_ns: u64) -> bool {
         self.read_rate.is_none() || self.reads_from_ns <= now_ns
     }
 
-    /// How long to wait before the switch connects again. One that held for long was no failure.
+    /// The back-off before the switch connects again. A connection that lasted long does not count as a failure.
     pub fn next_delay(&mut self, now: Duration) -> Duration {
         if now >= self.connected_at + LONGEST_BACKOFF && self.connected_at > Duration::ZERO {
             self.failures = 0;
@@ -155,13 +156,13 @@ impl Channel {
         self.draw.duration(4 * fifth..=6 * fifth)
     }
 
-    /// Loses everything that is under way.
+    /// Loses everything in flight.
     pub fn clear(&mut self) {
         self.to_switch.clear();
         self.to_controller.clear();
     }
 
-    /// How many bytes are under way, both ways.
+    /// The number of bytes in flight in both directions.
     pub fn under_way_bytes(&self) -> usize {
         self.to_switch.bytes + self.to_controller.bytes
     }
@@ -176,7 +177,8 @@ impl Direction {
         }
     }
 
-    /// Sends from the front of `output` as much as the window takes, in pieces; returns for when to put the direction on the agenda.
+    /// Sends as much from the front of `output` as fits into the window, in segments; returns when to schedule the
+    /// direction.
     pub fn send(&mut self, number: u64, output: &mut Vec<u8>, delays: Delays<'_>) -> Option<u64> {
         let room = WINDOW_BYTES.saturating_sub(self.bytes).min(output.len());
         let mut due = None;
@@ -197,14 +199,14 @@ impl Direction {
         due
     }
 
-    /// Sends something; returns for when to put the direction on the agenda.
+    /// Sends something; returns when to schedule the direction.
     pub fn put(&mut self, number: u64, content: Content, delays: Delays<'_>) -> Option<u64> {
         let delay = self.draw.duration(delays.config.delay.clone());
         let at_ns = (delays.now_ns + to_ns(delay)).max(delays.stalled_until_ns);
         self.under_way.put(at_ns, Segment { number, content })
     }
 
-    /// The next thing that has come out by now.
+    /// The next item that has arrived.
     pub fn take_due(&mut self, now_ns: u64) -> Option<Segment> {
         let segment = self.under_way.take_due(now_ns)?;
         if let Content::Bytes(bytes) = &segment.content {
@@ -226,7 +228,7 @@ impl Direction {
     }
 }
 
-/// What decides when something arrives that is sent now.
+/// The arrival time of something sent now.
 #[derive(Clone, Copy)]
 pub(crate) struct Delays<'a> {
     pub config: &'a ChannelConfig,

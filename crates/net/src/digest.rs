@@ -1,13 +1,13 @@
-//! A hash over everything that happens in a run: two runs that are the same have the same.
+//! A hash over everything that happens in a run, to compare runs.
 //!
-//! It tells runs apart that differ by accident. Who wants them to agree finds ones that do.
+//! It detects accidental differences. It is not cryptographic: collisions can be constructed.
 
 use crate::watch::{Event, Watcher};
 use crate::{End, LinkId, SwitchId};
 use std::fmt;
 use std::time::Duration;
 
-/// Hashes all that it sees, times and bytes included.
+/// Hashes all events, with their times and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
     hash: u64,
@@ -15,12 +15,12 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Of nothing yet.
+    /// The digest of nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How much it has seen.
+    /// How much it has hashed.
     pub fn events(&self) -> u64 {
         self.events
     }

@@ -1,17 +1,17 @@
-//! What is drawn from a seed.
+//! Random draws from a seed.
 //!
 //! **What.** Numbers, chances and choices from SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
 //! OOPSLA 2014), with integer arithmetic: the same seed gives the same draws on every platform and in every version.
 //!
-//! **One stream for each entity.** [`Draw::of`] takes a name beside the seed. Who draws from a stream of its own draws the same, however
-//! much others draw, and whether there are others at all.
+//! **One stream per entity.** [`Draw::of`] takes a name besides the seed. An entity with a stream of its own draws the same
+//! numbers, however much others draw, and whether there are others at all.
 //!
-//! **Cost.** A nanosecond or two for a draw; 8 bytes of state, so that each link of a large network can have its own.
+//! **Cost.** A nanosecond or two per draw; 8 bytes of state, so that each link of a large network can have its own.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// What is added from one number to the next: 2^64 over the golden ratio.
+/// The increment from one state to the next: 2^64 over the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// One stream of draws.
@@ -19,12 +19,12 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Draw(u64);
 
 impl Draw {
-    /// The draws of this seed.
+    /// The stream of this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The draws of what has this name, in what is drawn from this seed. Streams of different names have nothing to do with each other.
+    /// The stream with this name under this seed. Streams of different names are independent.
     pub fn of(seed: u64, name: &str) -> Self {
         let key = mixed(seed.wrapping_add(STEP));
         let chunks = name.as_bytes().chunks(size_of::<u64>());
@@ -44,16 +44,16 @@ impl Draw {
 
     /// A number below `bound`; 0 where the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // The upper half of the product: as good as even for bounds far below 2^64.
+        // The upper half of the product: nearly uniform for bounds far below 2^64.
         ((u128::from(self.number()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// The place of something in a sequence of this length; 0 where it is empty.
+    /// An index into a sequence of this length; 0 if it is empty.
     pub fn place(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// A number in the range; its start where it is empty.
+    /// A number in the range; its start if it is empty.
     pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         let width = range.end().saturating_sub(*range.start());
         range.start() + self.below(width.saturating_add(1))
@@ -65,7 +65,7 @@ impl Draw {
         Duration::from_nanos(self.within(start..=end))
     }
 
-    /// Whether something happens that does so with this probability. Where it never or always does, nothing is drawn.
+    /// `true` with this probability. Draws nothing if the probability is 0 or 1.
     pub fn happens(&mut self, probability: f64) -> bool {
         if probability <= 0.0 || probability >= 1.0 {
             return probability >= 1.0;
@@ -74,13 +74,13 @@ impl Draw {
         unit < probability
     }
 
-    /// One of these; `None` where there are none.
+    /// One of these; `None` if there are none.
     pub fn choose<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.place(from.len()))
     }
 }
 
-/// A number in which each bit depends on all bits of this one; no two have the same.
+/// A hash of a number in which each bit depends on all input bits; a bijection.
 fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

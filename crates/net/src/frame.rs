@@ -1,22 +1,22 @@
-//! Frames under way: buffers that are used again, and the tags by which checks follow them.
+//! Frames in flight: reusable buffers, and the tags by which checks follow them.
 //!
-//! A host ends each frame that it sends with a *trailer* behind the packet, where Ethernet allows padding: four bytes that nothing
-//! else ends with, and the frame's tag. Switches carry it along whatever they rewrite, copies of the frame keep it, and no checksum
-//! covers it. Frames that a controller makes up have none.
+//! A host appends a *trailer* to each frame that it sends, where Ethernet allows padding: four magic bytes, and the frame's
+//! tag. Switches forward it whatever they rewrite, copies of the frame keep it, and no checksum covers it. Frames made by a
+//! controller have none.
 
 use std::fmt;
 use urtica_wire::packet::ethernet::MIN_FRAME_LEN;
 
-/// A frame under way.
+/// A frame in flight.
 pub(crate) type Frame = Vec<u8>;
 
-/// What a trailer begins with.
+/// The magic bytes of a trailer.
 const MARK: [u8; 4] = [0xf4, 0x0d, 0x75, 0x72];
 
-/// How long the trailer is.
+/// The length of the trailer.
 pub(crate) const TRAILER_LEN: usize = MARK.len() + size_of::<u64>();
 
-/// Names a frame that a host sent, and all copies of it: a number that no other has in the same network.
+/// Identifies a frame that a host sent, and all copies of it; unique within a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
@@ -35,7 +35,7 @@ impl fmt::Display for Tag {
     }
 }
 
-/// Ends a frame with its trailer; with it, it is as long as Ethernet wants.
+/// Appends the trailer to a frame; with it, the frame has Ethernet's minimum length.
 pub(crate) fn seal(frame: &mut Frame, tag: Tag) {
     let length = frame.len().max(MIN_FRAME_LEN - TRAILER_LEN);
     frame.resize(length, 0);
@@ -43,10 +43,11 @@ pub(crate) fn seal(frame: &mut Frame, tag: Tag) {
     frame.extend_from_slice(&tag.0.to_be_bytes());
 }
 
-/// How many buffers are kept for later: what a few floods of a large switch take. Each flood of a larger one would leave more behind.
+/// How many buffers are kept: as many as a few floods of a large switch need. Without a limit, each larger flood would leave
+/// more behind.
 const MOST_SPARE: usize = 4096;
 
-/// Buffers that frames were in, up to a bound.
+/// A pool of frame buffers, up to a limit.
 #[derive(Default)]
 pub(crate) struct Spare(Vec<Frame>);
 
@@ -67,7 +68,7 @@ impl Spare {
         frame
     }
 
-    /// Keeps a buffer for later.
+    /// Returns a buffer to the pool.
     #[inline]
     pub fn put(&mut self, frame: Frame) {
         if self.0.len() < MOST_SPARE {
@@ -75,8 +76,8 @@ impl Spare {
         }
     }
 
-    /// Gives `other` what is beyond `count`, or takes from it what is lacking. Frames go through a switch by buffers of its own;
-    /// only where it sends more than it receives, or less, have these to be made up for.
+    /// Moves buffers to `other` if it has fewer than `count`, or from it if it has more. Switches use buffers of their own,
+    /// which run short or pile up only if a switch sends more or fewer frames than it receives.
     pub fn level(&mut self, other: &mut Self, count: usize) {
         if self.0.len() > count {
             let room = MOST_SPARE.saturating_sub(other.0.len());
@@ -88,7 +89,7 @@ impl Spare {
         }
     }
 
-    /// Keeps all of these for later.
+    /// Returns all of these to the pool.
     pub fn append(&mut self, frames: &mut Vec<Frame>) {
         let room = MOST_SPARE.saturating_sub(self.0.len());
         self.0.extend(frames.drain(..).take(room));

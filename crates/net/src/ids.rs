@@ -1,20 +1,20 @@
-//! What names the parts of a network.
+//! Ids of the parts of a network.
 
 use urtica_wire::PortNo;
 
-/// A switch, by its place in the plan.
+/// A switch, by its index in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SwitchId(pub(crate) u32);
 
-/// A host, by its place in the plan.
+/// A host, by its index in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub(crate) u32);
 
-/// A full-duplex link: first those between switches by their place in the plan, then each host's.
+/// A full-duplex link: first those between switches by their index in the plan, then each host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub(crate) u32);
 
-/// What a link is plugged into.
+/// What a link is connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum End {
     /// A switch's port.

@@ -1,4 +1,4 @@
-//! What all parts of a network share: time, agenda, the seed, and who looks on.
+//! What all parts of a network share: time, the event queue, the seed, and watchers.
 
 use crate::agenda::Agenda;
 use crate::frame::Spare;
@@ -6,51 +6,51 @@ use crate::watch::{Event, Watcher};
 use crate::{Draw, HostId, LinkId, SwitchId};
 use std::time::Duration;
 
-/// Whom bytes of a control channel are for.
+/// The receiver of bytes on a control channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     ToSwitch,
     ToController,
 }
 
-/// What can be due.
+/// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Frames come out of a link, at its first or its second end.
+    /// Frames arrive at the first or the second end of a link.
     Link(LinkId, u8),
-    /// A switch takes in what has come.
+    /// A switch processes the frames that have arrived.
     Poll(SwitchId),
-    /// A switch is given the time, if it is still in this life.
+    /// A switch's tick, if it has not been restarted since.
     Tick(SwitchId, u16),
-    /// A switch notices which of its ports have links, if it is still in this life.
+    /// A switch notices which of its ports have links, if it has not been restarted since.
     Carrier(SwitchId, u16),
     /// A host has something to do.
     Host(HostId),
-    /// Something comes out of a control channel.
+    /// Something arrives on a control channel.
     Channel(SwitchId, Way),
     /// A switch tries to connect.
     Connect(SwitchId),
-    /// The controller goes on with what has come to it.
+    /// The controller processes what has arrived.
     Controller,
-    /// The controller is given the time.
+    /// The controller's tick.
     ControllerTick,
 }
 
-/// Why a network has stopped: a watcher has seen what must not be.
+/// Why a network has stopped: a watcher has seen a violation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at {at:?}: {sentence}")]
 pub struct Broken {
     /// When it was seen.
     pub at: Duration,
-    /// What the watcher says.
+    /// The watcher's message.
     pub sentence: String,
 }
 
-/// Time, agenda, seed, watchers, and buffers.
+/// Time, event queue, seed, watchers, and buffers.
 pub(crate) struct Kernel {
     pub now_ns: u64,
     pub agenda: Agenda<Due>,
-    /// What all streams of draws follow from.
+    /// The seed of all streams of draws.
     seed: u64,
     pub spare: Spare,
     watchers: Vec<Box<dyn Watcher>>,
@@ -70,7 +70,7 @@ impl Kernel {
         }
     }
 
-    /// The draws of a part of the network, by its kind and name.
+    /// The stream of draws for a part of the network, by its kind and name.
     pub fn draw_of(&self, kind: &str, name: &str) -> Draw {
         Draw::of(self.seed, &format!("{kind} {name}"))
     }
@@ -80,12 +80,12 @@ impl Kernel {
         Duration::from_nanos(self.now_ns)
     }
 
-    /// Puts something on the agenda.
+    /// Schedules an event at a time.
     pub fn put(&mut self, at_ns: u64, due: Due) {
         self.agenda.put(at_ns, due);
     }
 
-    /// Puts something on the agenda that is due after this long.
+    /// Schedules an event after a delay.
     pub fn put_in(&mut self, delay: Duration, due: Due) {
         self.put(self.now_ns + to_ns(delay), due);
     }
@@ -95,7 +95,7 @@ impl Kernel {
         self.watchers.push(watcher);
     }
 
-    /// Tells those who look on.
+    /// Notifies the watchers.
     #[inline]
     pub fn tell(&mut self, event: Event<'_>) {
         if !self.watchers.is_empty() {
@@ -116,7 +116,7 @@ impl Kernel {
     }
 }
 
-/// In nanoseconds; what is longer than 584 years is as long as that.
+/// In nanoseconds; saturates at 584 years.
 pub(crate) fn to_ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

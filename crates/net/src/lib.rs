@@ -1,4 +1,4 @@
-//! A whole network in one process, to try things in, to teach with, and to test with: without root, and without waiting.
+//! A whole network in one process, for experiments, teaching and tests: without root, and without waiting.
 //!
 //! ```
 //! use urtica_controller::Controller;
@@ -20,17 +20,17 @@
 //! # }
 //! ```
 //!
-//! **What.** [`Net`] is built from a plan of `urtica-topology`. Its switches are `urtica-switch`'s, its controller is
-//! `urtica-controller`'s, both to the byte what runs on a real network. Ours are the links, the hosts, the control channels, and time.
+//! **What.** [`Net`] is built from a plan of `urtica-topology`. Its switches are `urtica-switch`'s and its controller is
+//! `urtica-controller`'s, both exactly as on a real network. Only the links, hosts, control channels and time are simulated.
 //!
-//! **How.** One thread takes the next thing that is due off an agenda and lets it happen ([`Net::run_for`]); time jumps from one to the
-//! next. What is left to chance is drawn from one seed ([`Draw`]), and nothing looks at a clock or at an order that another run would not
-//! have: a run can be repeated exactly. Who wants to see what happens puts on a [`Watcher`](watch::Watcher).
+//! **How.** One thread takes the next event from a queue and executes it ([`Net::run_for`]); time jumps from one event to
+//! the next. All randomness is drawn from one seed ([`Draw`]), and nothing depends on a clock or on an order that another
+//! run would not have: a run can be repeated exactly. To observe events, add a [`Watcher`](watch::Watcher).
 //!
-//! **Cost.** Frames that come to a switch within its [delay](NetConfig::switch_delay) go through it in one burst, and those of one link that
-//! arrive at the same time are one item on the agenda.
+//! **Cost.** Frames that reach a switch within its [delay](NetConfig::switch_delay) are processed in one burst, and those of
+//! one link that arrive at the same time are one event.
 //!
-//! **Thread-safety.** A network belongs to one thread. Several may run side by side, and know nothing of each other.
+//! **Thread-safety.** A network belongs to one thread. Several may run side by side, independently.
 
 #![forbid(unsafe_code)]
 

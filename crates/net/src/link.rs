@@ -1,10 +1,10 @@
 //! Full-duplex links, with delay, bandwidth, loss, and cuts.
 //!
-//! **How.** A frame is sent when all before it have left the sender, which takes as long as its bytes do at the bandwidth of that direction. What
-//! would wait for longer than the queue has room is dropped. Then it is on its way for the delay, a little more or less where the
-//! link has jitter. Frames of one direction never overtake each other.
+//! **How.** A frame is sent when all earlier ones have left the sender, which takes as long as their bytes do at the
+//! bandwidth of that direction. Frames that do not fit into the queue are dropped. Then the frame is in flight for the
+//! delay, a little more or less if the link has jitter. Frames of one direction never overtake each other.
 //!
-//! **What not.** The time for preamble and gap of a frame, which are 20 bytes.
+//! **What not.** Preamble and inter-frame gap, which are 20 bytes per frame.
 
 use crate::frame::Frame;
 use crate::kernel::{Due, Kernel, to_ns};
@@ -13,22 +13,22 @@ use crate::watch::{Event, Loss};
 use crate::{Draw, End, LinkId};
 use urtica_topology::spec::LinkProperties;
 
-/// What went through a link in one direction.
+/// The counters of one direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// Frames that were sent into it.
+    /// Frames sent into it.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes sent into it.
     pub sent_bytes: u64,
-    /// Those that arrived.
+    /// Frames that arrived.
     pub arrived: u64,
-    /// Those that the link lost by its nature.
+    /// Frames lost at random.
     pub lost_drawn: u64,
-    /// Those that were lost because it was cut, or an end switched off.
+    /// Frames lost because it was cut, or one end was switched off.
     pub lost_cut: u64,
-    /// Those that found its queue full.
+    /// Frames dropped because its queue was full.
     pub lost_queue_full: u64,
-    /// Those that the switch at the end did not take in.
+    /// Frames that the switch at the end did not accept.
     pub lost_switch_busy: u64,
 }
 
@@ -36,13 +36,13 @@ pub struct LinkCounters {
 pub(crate) struct Link {
     id: LinkId,
     pub ends: [End; 2],
-    /// Each end's place among the ports of its switch.
+    /// The index of each end among the ports of its switch.
     pub slots: [usize; 2],
     directions: [Direction; 2],
     pub is_cut: bool,
     /// Whether it is not cut and both ends are switched on.
     pub has_carrier: bool,
-    /// The probabilities that a frame is lost which was sent at each end.
+    /// The loss probability of frames sent at each end.
     pub loss: [f64; 2],
     delay_ns: u64,
     jitter_ns: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Link {
     queue_bytes: u64,
 }
 
-/// One direction of a link, named by the end at which frames are sent.
+/// One direction of a link, identified by its sending end.
 struct Direction {
     under_way: Pipe<Frame>,
     /// When the last frame will have left the sender.
@@ -83,12 +83,12 @@ impl Link {
         }
     }
 
-    /// The counters of the frames that are sent at this end.
+    /// The counters of the frames sent at this end.
     pub fn counters(&self, from: usize) -> LinkCounters {
         self.directions[from].counters
     }
 
-    /// How many frames are under way, both ways.
+    /// The number of frames in flight in both directions.
     pub fn under_way(&self) -> usize {
         self.directions
             .iter()
@@ -96,7 +96,7 @@ impl Link {
             .sum()
     }
 
-    /// Its bandwidth in kb/s, as ports tell it; 0 where it has no limit.
+    /// Its bandwidth in kb/s, as ports report it; 0 if unlimited.
     pub fn speed_kbps(&self) -> u32 {
         let kbps = self.bandwidth_bps.unwrap_or(0) / 1_000;
         u32::try_from(kbps).unwrap_or(u32::MAX)
@@ -123,7 +123,7 @@ impl Link {
         }
     }
 
-    /// The next frame that has come out, of those that were sent at this end.
+    /// The next frame that has arrived, of those sent at this end.
     #[inline]
     pub fn take_arrived(&mut self, from: usize, kernel: &mut Kernel) -> Option<Frame> {
         let direction = &mut self.directions[from];
@@ -133,12 +133,12 @@ impl Link {
         Some(frame)
     }
 
-    /// The agenda's item was due.
+    /// The link's event was due.
     pub fn leave_agenda(&mut self, from: usize) {
         self.directions[from].under_way.leave_agenda();
     }
 
-    /// Goes on the agenda again for what is still under way.
+    /// Schedules the arrival of what is still in flight.
     pub fn enter_agenda(&mut self, from: usize, kernel: &mut Kernel) {
         if let Some(at_ns) = self.directions[from].under_way.next_on_agenda() {
             kernel.put(at_ns, Due::Link(self.id, from as u8));
@@ -159,7 +159,7 @@ impl Link {
         kernel.spare.put(frame);
     }
 
-    /// Loses everything that is under way.
+    /// Loses everything in flight.
     pub fn lose_all(&mut self, kernel: &mut Kernel) {
         for from in 0..2 {
             self.directions[from].busy_until_ns = 0;
@@ -170,7 +170,7 @@ impl Link {
         }
     }
 
-    /// When a frame of this length will have left the sender; `None` where there is no room for it to wait.
+    /// When a frame of this length will have left the sender; `None` if the queue has no room.
     fn queue(&mut self, from: usize, length: usize, now_ns: u64) -> Option<u64> {
         let Some(bandwidth_bps) = self.bandwidth_bps else {
             return Some(now_ns);
@@ -206,7 +206,7 @@ impl Direction {
     }
 }
 
-/// How long so many bytes take.
+/// The transmission time of so many bytes.
 fn time_ns(bytes: u64, bandwidth_bps: u64) -> u64 {
     const NS_PER_S: u64 = 1_000_000_000;
     bytes.saturating_mul(8 * NS_PER_S) / bandwidth_bps.max(1)

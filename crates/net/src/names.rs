@@ -1,8 +1,8 @@
-//! What people call the parts of a network.
+//! The names of the parts of a network.
 
 use crate::{End, HostId, LinkId, Net, SwitchId};
 
-/// The names of one network's parts, for those who tell of it while it changes. What another network has is `?`.
+/// The names of one network's parts, for displays while it changes. What belongs to another network is `?`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     switches: Vec<String>,
@@ -24,7 +24,7 @@ impl Names {
         }
     }
 
-    /// A host's link is in another port now.
+    /// A host's link is connected to another port now.
     pub fn move_host(&mut self, link: LinkId, to: End) {
         if let Some([_, switch_end]) = self.links.get_mut(link.place()) {
             *switch_end = to;

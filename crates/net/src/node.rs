@@ -12,16 +12,16 @@ pub(crate) struct Node {
     pub name: String,
     pub datapath_id: DatapathId,
     pub ports: Vec<Port>,
-    /// While it is switched on.
+    /// Present while it is on.
     pub powered: Option<Powered>,
-    /// How often it has been switched on; what the agenda says of earlier lives is stale.
+    /// How many times it has been started; events of earlier starts are stale.
     pub lives: u16,
-    /// By how much its clock is ahead of the network's.
+    /// The offset of its clock from the network's.
     pub ahead: Duration,
     pub draw: Draw,
 }
 
-/// A port, and what is plugged in.
+/// A port, and the link connected to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     pub port_no: PortNo,
@@ -29,18 +29,18 @@ pub(crate) struct Port {
     pub speed_kbps: u32,
 }
 
-/// The link in a port, and which end of it.
+/// The link of a port, and which end of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plug {
     pub link: LinkId,
     pub end: usize,
 }
 
-/// A switch that is switched on.
+/// A switch that is on.
 pub(crate) struct Powered {
     pub switch: Switch,
     pub side: SwitchSide,
-    /// Whether the agenda has an item for it to take in what has come.
+    /// Whether its processing is scheduled.
     pub is_woken: bool,
 }
 
@@ -82,7 +82,7 @@ impl Node {
         });
     }
 
-    /// Adds a port without a link, be it switched on or off. Returns its place.
+    /// Adds a port without a link, whether it is on or off. Returns its index.
     pub fn add_port(&mut self, port: Port, now: Duration) -> usize {
         let spec = self.spec(&port);
         if let Some(powered) = &mut self.powered {
@@ -101,7 +101,7 @@ impl Node {
         }
     }
 
-    /// A local address, of which no other port of the network has the same while datapath ids differ in the lower three bytes.
+    /// A locally administered address, unique in the network as long as datapath ids differ in the lower three bytes.
     fn hw_addr(&self, port_no: PortNo) -> MacAddr {
         let [.., a, b, c] = self.datapath_id.0.to_be_bytes();
         let [.., d, e] = port_no.0.to_be_bytes();
@@ -110,13 +110,13 @@ impl Node {
 }
 
 impl Powered {
-    /// Takes in all that has come.
+    /// Processes all that has arrived.
     pub fn poll(&mut self, now: Duration) {
         self.is_woken = false;
         while self.switch.poll_ports(now) {}
     }
 
-    /// Takes out what was sent since the last time: each port's place, and the frame.
+    /// Takes the frames sent since the last call, with each port's index.
     pub fn take_sent(&mut self, frames: &mut Vec<(u32, Frame)>, spare: &mut Spare) {
         self.side.exchange(frames, spare);
     }

@@ -1,4 +1,4 @@
-//! Captures: what goes through a link, for Wireshark.
+//! Captures of a link, for Wireshark.
 
 use crate::LinkId;
 use crate::watch::{Event, Watcher};
@@ -7,10 +7,10 @@ use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 use std::io::Write;
 use std::time::Duration;
 
-/// Frames longer than this would be cut in files; none is.
+/// The snapshot length: no frame is longer.
 const SNAP_LEN: u32 = 256 << 10;
 
-/// Records all frames that are sent into one link, those that are lost in it included, with the network's time.
+/// Records all frames that are sent into one link, including lost ones, with the network's time.
 pub struct Capture<W: Write> {
     link: LinkId,
     writer: PcapWriter<W>,
@@ -20,7 +20,7 @@ impl<W: Write> Capture<W> {
     /// A capture of this link.
     ///
     /// # Errors
-    /// Where the file's header cannot be written.
+    /// If the file's header cannot be written.
     pub fn new(link: LinkId, out: W) -> Result<Self, PcapError> {
         let header = PcapHeader {
             snaplen: SNAP_LEN,
@@ -36,7 +36,7 @@ impl<W: Write> Capture<W> {
 
 impl<W: Write> Watcher for Capture<W> {
     /// # Errors
-    /// Where a frame cannot be written.
+    /// If a frame cannot be written.
     fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
         let Event::Sent(link, _, frame) = *event else {
             return Ok(());

@@ -1,15 +1,15 @@
-//! One way from one place to another: what is put in comes out later, in order.
+//! A one-way queue with delays: items come out later, in order.
 //!
-//! Links and control channels are made of these. The agenda needs to know of a pipe only when its first thing comes out.
+//! Links and control channels consist of these. Only the first item of a pipe is scheduled as an event.
 
 use std::collections::VecDeque;
 
-/// Things under way.
+/// Items in flight.
 pub(crate) struct Pipe<T> {
     under_way: VecDeque<(u64, T)>,
-    /// When the last thing that was put in comes out: nothing overtakes it.
+    /// When the last item comes out: nothing overtakes it.
     last_ns: u64,
-    /// Whether the agenda has an item for this pipe.
+    /// Whether this pipe is scheduled.
     is_on_agenda: bool,
 }
 
@@ -23,8 +23,8 @@ impl<T> Pipe<T> {
         }
     }
 
-    /// Puts something in that comes out then, or when all before it has. Returns for when the pipe is to be put on the agenda, if
-    /// it is not there.
+    /// Adds an item that comes out at this time, or after all earlier ones. Returns when to schedule the pipe, if it is not
+    /// scheduled.
     #[must_use]
     pub fn put(&mut self, at_ns: u64, thing: T) -> Option<u64> {
         self.last_ns = self.last_ns.max(at_ns);
@@ -32,12 +32,12 @@ impl<T> Pipe<T> {
         self.next_on_agenda()
     }
 
-    /// The agenda's item was due: what follows are [`Pipe::take_due`] until it is `None`, and [`Pipe::next_on_agenda`].
+    /// The pipe's event was due: call [`Pipe::take_due`] until it returns `None`, then [`Pipe::next_on_agenda`].
     pub fn leave_agenda(&mut self) {
         self.is_on_agenda = false;
     }
 
-    /// The next thing that has come out by now.
+    /// The next item that has come out.
     #[inline]
     pub fn take_due(&mut self, now_ns: u64) -> Option<T> {
         self.under_way
@@ -46,7 +46,7 @@ impl<T> Pipe<T> {
         self.under_way.pop_front().map(|(_, thing)| thing)
     }
 
-    /// For when the pipe is to be put on the agenda, if it is not there and has to be.
+    /// When to schedule the pipe, if it is not scheduled and not empty.
     #[must_use]
     pub fn next_on_agenda(&mut self) -> Option<u64> {
         if self.is_on_agenda {
@@ -57,12 +57,12 @@ impl<T> Pipe<T> {
         Some(*at_ns)
     }
 
-    /// How many things are under way.
+    /// The number of items in flight.
     pub fn len(&self) -> usize {
         self.under_way.len()
     }
 
-    /// Takes everything out that is under way.
+    /// Takes out everything in flight.
     pub fn clear(&mut self) -> impl Iterator<Item = T> {
         self.under_way.drain(..).map(|(_, thing)| thing)
     }

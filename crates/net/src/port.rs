@@ -1,16 +1,15 @@
 //! A switch's ports in this network.
 //!
-//! **What.** [`SwitchSide`] is what the network has of a switch's ports: frames go in by [`SwitchSide::push`], and what the switch
-//! sent comes out by [`SwitchSide::exchange`], all ports' frames in the order in which they were sent. [`NetPort`] is the back end
-//! that the switch has.
+//! **What.** [`SwitchSide`] is the network's side of a switch's ports: frames go in by [`SwitchSide::push`], and what the
+//! switch sent comes out by [`SwitchSide::exchange`], the frames of all ports in the order in which they were sent.
+//! [`NetPort`] is the switch's back end.
 //!
-//! **Why not [`urtica_switch::port::memory`].** That one has a queue and a lock for each direction of each link; here the network looks
-//! at everything that a switch has sent at once, and buffers go round.
+//! **Why not [`urtica_switch::port::memory`].** That one has a queue and a lock for each direction of each link; here the
+//! network takes everything that a switch has sent at once, and buffers are reused.
 //!
-//! **Cost.** A lock that nobody else wants for a burst received, one for each frame sent and one for each exchange; a copy of each
-//! frame sent.
+//! **Cost.** An uncontended lock per received burst, per sent frame and per exchange; a copy of each sent frame.
 //!
-//! **Thread-safety.** A back end has to be `Send`; network and switch are on one thread, and the locks are never waited for.
+//! **Thread-safety.** A back end must be `Send`; network and switch are on one thread, so the locks are never contended.
 
 use crate::frame::{Frame, Spare};
 use parking_lot::Mutex;
@@ -23,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use urtica_switch::PortIo;
 use urtica_wire::MacAddr;
 
-/// How many frames can wait for a switch at one port; more are lost.
+/// How many frames can wait for a switch at one port; excess ones are dropped.
 const QUEUE_FRAMES: usize = 1024;
 
 /// How many buffers a switch has for frames that it sends.
@@ -43,7 +42,7 @@ pub(crate) struct SwitchSide {
     sent: Arc<Mutex<Sent>>,
 }
 
-/// Where a link is plugged in.
+/// The connection point of a link.
 #[derive(Default)]
 struct Socket {
     has_carrier: AtomicBool,
@@ -52,7 +51,7 @@ struct Socket {
     queue: Mutex<VecDeque<Frame>>,
 }
 
-/// What a switch has sent: the port's place, and the frame.
+/// A sent frame, and its port's index.
 #[derive(Default)]
 struct Sent {
     frames: Vec<(u32, Frame)>,
@@ -65,7 +64,7 @@ struct NetPort {
     place: u32,
     socket: Arc<Socket>,
     sent: Arc<Mutex<Sent>>,
-    /// Frames that were handed over, whose buffers are free.
+    /// Frames that were delivered, whose buffers are free.
     burst: Vec<Frame>,
 }
 
@@ -80,7 +79,7 @@ impl SwitchSide {
         (side, back_ends)
     }
 
-    /// One more port, without a link; returns its back end.
+    /// Adds a port, without a link; returns its back end.
     pub fn add(&mut self, spec: &PortSpec) -> Box<dyn PortIo> {
         let socket = Arc::<Socket>::default();
         let port = NetPort {
@@ -94,12 +93,12 @@ impl SwitchSide {
         Box::new(port)
     }
 
-    /// Says whether a port has a link.
+    /// Sets whether a port has carrier.
     pub fn set_carrier(&self, place: usize, has_carrier: bool) {
         self.ports[place].has_carrier.store(has_carrier, Relaxed);
     }
 
-    /// A frame has come in by a port. Gives it back where there is no room.
+    /// A frame has arrived at a port. Returns it if there is no room.
     pub fn push(&self, place: usize, frame: Frame) -> Result<(), Frame> {
         let socket = &self.ports[place];
         let waiting = socket.waiting.load(Relaxed);
@@ -111,21 +110,21 @@ impl SwitchSide {
         Ok(())
     }
 
-    /// Exchanges the frames that were sent since the last time, in order, for buffers to use for the next ones.
+    /// Exchanges the frames sent since the last call, in order, for buffers for the next ones.
     pub fn exchange(&self, frames: &mut Vec<(u32, Frame)>, spare: &mut Spare) {
         let mut sent = self.sent.lock();
         std::mem::swap(&mut sent.frames, frames);
         sent.spare.level(spare, RESERVE_FRAMES);
     }
 
-    /// How many frames wait for the switch.
+    /// The number of frames that wait for the switch.
     pub fn waiting(&self) -> usize {
         (0..self.ports.len())
             .map(|place| self.waiting_at(place))
             .sum()
     }
 
-    /// How many of them have come in by this port.
+    /// How many of them arrived at this port.
     pub fn waiting_at(&self, place: usize) -> usize {
         self.ports[place].waiting.load(Relaxed)
     }

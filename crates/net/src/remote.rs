@@ -1,7 +1,7 @@
 //! Switches' connections to a controller elsewhere, over TCP or a Unix socket.
 //!
-//! **What.** What the switch's own runner does for one switch, for all switches of a network on its one thread: connecting again and
-//! again, and moving bytes. It is `poll`ed between two things that happen in the network.
+//! **What.** What the switch's own runner does for one switch, for all switches of a network on its one thread:
+//! reconnecting, and moving bytes. It is polled between two events of the network.
 //!
 //! **Limits.** Each poll names all sockets: this is for dozens of switches, not for thousands.
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 use urtica_socket::Address;
 use urtica_switch::{ConnectionId, Switch, Target};
 
-/// The most that is read from one socket in one turn.
+/// The most that is read from one socket at a time.
 const READ_BYTES: usize = 64 << 10;
 
 /// All switches' connections.
@@ -38,7 +38,7 @@ struct Connection {
 /// What a socket is ready for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ready {
-    /// It is decided whether it is connected.
+    /// The connection attempt has an outcome.
     Decided(SwitchId),
     /// It can be read from.
     Readable(SwitchId),
@@ -47,10 +47,10 @@ pub(crate) enum Ready {
 }
 
 impl Remotes {
-    /// Connections of so many switches to a controller, which they are to begin.
+    /// Connections of so many switches to a controller, still to be made.
     ///
     /// # Errors
-    /// Where the address's name stands for nothing.
+    /// If the address cannot be resolved.
     pub fn new(address: &Address, switches: usize) -> io::Result<Self> {
         let remote = || {
             Ok(Remote {
@@ -64,7 +64,7 @@ impl Remotes {
         })
     }
 
-    /// Begins to connect where it is time to, and gives up what has taken too long. To be called for a switch that is on.
+    /// Starts connection attempts that are due, and gives up those that take too long. For switches that are on.
     pub fn tick(&mut self, switch: SwitchId, now: Duration) {
         let target = &mut self.remotes[switch.place()].target;
         if target.is_overdue(now) {
@@ -75,7 +75,7 @@ impl Remotes {
         }
     }
 
-    /// Waits until sockets are ready, at most for so long; which are.
+    /// Waits until sockets are ready, at most for so long; returns which.
     ///
     /// # Errors
     /// Where the system refuses.
@@ -110,7 +110,7 @@ impl Remotes {
             .collect())
     }
 
-    /// It is decided whether a switch is connected: says so to the switch.
+    /// A connection attempt has an outcome: tells the switch.
     pub fn finish(&mut self, switch: SwitchId, device: &mut Switch, now: Duration) {
         let remote = &mut self.remotes[switch.place()];
         match remote.target.finish(now) {
@@ -140,7 +140,7 @@ impl Remotes {
         }
     }
 
-    /// Sends what a switch has for its controller, as much as the socket takes.
+    /// Sends as much of a switch's output as the socket takes.
     pub fn write(&mut self, switch: SwitchId, device: &mut Switch, now: Duration) {
         let Some(connection) = &self.remotes[switch.place()].connection else {
             return;
@@ -155,13 +155,13 @@ impl Remotes {
         }
     }
 
-    /// Ends a switch's connection, if it has one; it is made again later.
+    /// Closes a switch's connection, if it has one; it reconnects later.
     pub fn close(&mut self, switch: SwitchId, device: &mut Switch, reason: &str, now: Duration) {
         let remote = &mut self.remotes[switch.place()];
         let Some(connection) = remote.connection.take() else {
             return;
         };
-        // The last words, such as an OFPT_ERROR, where the socket takes them.
+        // The last message, such as an OFPT_ERROR, if the socket takes it.
         let _ = send_some(device, &connection);
         device.disconnect(connection.id, now);
         remote.target.fail(now);
@@ -206,7 +206,7 @@ impl Watched {
                 (is_decided.then_some(Ready::Decided(switch)), None)
             }
             Self::Connection(switch) => {
-                // What has ended is read from, which tells why.
+                // A closed connection is read from, which returns the reason.
                 let is_readable = has_ended || flags.contains(PollFlags::IN);
                 let is_writable = flags.contains(PollFlags::OUT);
                 (

@@ -111,6 +111,11 @@ pub(crate) struct Opened {
 }
 
 impl Kernel {
+    /// Why the programs were left out of this build; `None` if it has them.
+    pub fn not_built() -> Option<&'static str> {
+        option_env!("URTICA_WITHOUT_PROGRAMS")
+    }
+
     /// Loads the programs.
     ///
     /// # Errors
@@ -213,7 +218,7 @@ fn check_kernel(settings: &Path) -> Result<(), Unavailable> {
 
 #[cfg(without_programs)]
 fn check_kernel(_: &Path) -> Result<(), Unavailable> {
-    Err(Unavailable::NotBuilt(env!("URTICA_WITHOUT_PROGRAMS")))
+    Kernel::not_built().map_or(Ok(()), |reason| Err(Unavailable::NotBuilt(reason)))
 }
 
 /// The first two numbers of a release such as `6.18.44-amd64`.

@@ -1,10 +1,10 @@
-//! How much may pass in how much time: token buckets. Time is an argument.
+//! Token buckets: rate limits with bursts. Time is an argument.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 use urtica_wire::PortNo;
 
-/// Lets `burst` pass at once, and `rate` a second in the long run.
+/// Lets `burst` through at once, and `rate` per second on average.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bucket {
     tokens: f64,
@@ -12,7 +12,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// A full one.
+    /// A full bucket.
     pub fn new(burst: u32, now: Instant) -> Self {
         Self {
             tokens: burst.into(),
@@ -20,7 +20,7 @@ impl Bucket {
         }
     }
 
-    /// Takes one token out, if there is one.
+    /// Takes one token, if there is one.
     pub fn take(&mut self, rate: u32, burst: u32, now: Instant) -> bool {
         let elapsed = now.saturating_duration_since(self.since).as_secs_f64();
         self.tokens = (self.tokens + elapsed * f64::from(rate)).min(burst.into());
@@ -33,8 +33,8 @@ impl Bucket {
     }
 }
 
-/// A bucket for each port of a switch. They belong to the switch's handler, so that whoever exceeds what is allowed is
-/// turned away before anything is touched that other ports share.
+/// One bucket per port of a switch. They belong to the switch's handler, so that a sender above its limit is refused before
+/// anything is touched that other ports share.
 #[derive(Debug)]
 pub(crate) struct PortBuckets {
     rate: u32,
@@ -43,7 +43,7 @@ pub(crate) struct PortBuckets {
 }
 
 impl PortBuckets {
-    /// From each port, `burst` at once and `rate` a second.
+    /// Each port may send `burst` at once and `rate` per second.
     pub fn new(rate: u32, burst: u32) -> Self {
         Self {
             rate,
@@ -52,8 +52,8 @@ impl PortBuckets {
         }
     }
 
-    /// Takes a token of a port out, if there is one. The caller has made sure that the port exists, and
-    /// [forgets](Self::forget) it when it is removed, so that there are no more buckets than ports.
+    /// Takes one of a port's tokens, if there is one. The caller has checked that the port exists, and
+    /// [forgets](Self::forget) a removed port, so that there are never more buckets than ports.
     pub fn take(&mut self, port: PortNo, now: Instant) -> bool {
         let new = || Bucket::new(self.burst, now);
         let bucket = self.by_port.entry(port).or_insert_with(new);
@@ -88,7 +88,7 @@ mod tests {
         .map(&mut take)
         .collect();
         let (yes, no) = (true, false);
-        // The clock of another thread may be behind: at 100 ms nothing is gained and nothing lost.
+        // Another thread's clock may be behind: at 100 ms nothing is added and nothing is lost.
         assert_eq!(
             passed,
             [yes, yes, yes, no, yes, no, no, yes, yes, yes, yes, no]

@@ -1,8 +1,8 @@
-//! Link discovery: which switches and ports there are, and which ports links connect.
+//! Link discovery: which switches and ports exist, and which ports are connected by links.
 //!
-//! **What.** [`Discovery`] is a program that sends LLDP frames out of every port and watches where they come in. It
-//! keeps a [`Topology`] for all who look for paths, tells what changes, and makes flooding safe where links form loops
-//! (`flooding.rs`). [docs/discovery.md](../../../docs/discovery.md) is the same for users.
+//! **What.** [`Discovery`] is a program that sends LLDP frames out of every port and watches where they arrive. It maintains
+//! a [`Topology`] for path computation, publishes events when it changes, and makes flooding safe in networks with loops
+//! (`flooding.rs`). [docs/discovery.md](../../../docs/discovery.md) describes it for users.
 //!
 //! **How.**
 //!
@@ -14,17 +14,17 @@
 //!                              └── news ──► wakeup ────────► findings ──► Topology, FloodTree, then events
 //! ```
 //!
-//! What is to be sent to the switch whose message is handled leaves with its other replies, in the same write: after the last
-//! switch came up, all links are known after two trips of a frame between switch and controller. What was found out is published by
-//! one program in the background, which takes all that has gathered: a burst of changes costs one topology, not one each.
-//! Between two publications it waits [`PUBLISH_PAUSE_PER_PORT`] for each port, so that large networks that come up do
-//! not spend their time making topologies.
+//! Messages for the switch whose message is being handled leave with its other replies, in the same write: once the last
+//! switch has come up, all links are known after two round trips of a frame between switch and controller. One background
+//! program publishes what was found and takes everything that has gathered: a burst of changes costs one topology, not one
+//! per change. Between two publications it waits [`PUBLISH_PAUSE_PER_PORT`] per port, so that a large network that is coming
+//! up does not spend its time building topologies.
 //!
-//! **Cost.** A packet-in that is no LLDP: one comparison. A probe that confirms what is known: checking its authenticator, one
-//! lock, a few look-ups. A publication: building the topology and the spanning tree, some 100 ns a link.
+//! **Cost.** A packet-in that is not LLDP: one comparison. A probe that confirms a known link: checking its authenticator,
+//! one lock, a few look-ups. A publication: building the topology and the spanning tree, about 100 ns per link.
 //!
-//! **Thread-safety.** One lock around `Links`, held for one message or one round of timers; nothing else is called under it.
-//! Readers of the snapshots and of events never wait for it.
+//! **Thread-safety.** One lock guards `Links`, held while one message or one round of timers is handled; nothing else is
+//! called under it. Readers of snapshots and events never wait for it.
 
 mod damping;
 mod links;
@@ -50,57 +50,56 @@ use urtica_topology::{DirectedLink, PortId, SpanningTree, Topology};
 use urtica_wire::packet::{ether_type, lldp};
 use urtica_wire::{Action, DatapathId, EntryOptions, Match, PacketIn, Port, PortStatus};
 
-/// How long at least lies between two publications, for each port of the network: some ten times what making the topology
-/// takes, so that it never takes more than a tenth of a core.
+/// The minimum pause between two publications, per port of the network: about ten times what building the topology takes, so
+/// that publishing never uses more than a tenth of a core.
 pub const PUBLISH_PAUSE_PER_PORT: Duration = Duration::from_micros(1);
 
-/// No time in a configuration is longer.
+/// The upper limit of every duration in the configuration.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How many LLDP frames a second are looked at from each port, beside the probes of the port at the other end of its
-/// cable. What is beyond costs nobody but its own port anything.
+/// How many LLDP frames per second are examined from each port, in addition to the probes from the port at the other end of
+/// its link. An excess affects no other port.
 const LLDP_RATE_PER_PORT: u32 = 100;
 
-/// How many LLDP frames are looked at from each port at once.
+/// How many LLDP frames are examined from each port in a burst.
 const LLDP_BURST_PER_PORT: u32 = 200;
 
-/// Above all entries that programs install, so that none of them hides links.
+/// Higher than any entry that a program installs, so that none of them hides links.
 const ENTRY_PRIORITY: u16 = u16::MAX;
 
-/// How discovery goes about it. The default is for networks that have nothing special. Times longer than a day count as a
-/// day.
+/// Settings of link discovery. The defaults suit most networks. Durations longer than a day count as a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoveryConfig {
-    /// The key of the authenticator in probes. `None`, the default, takes one from the system at the start, so that nobody
-    /// knows it. A fixed one is for simulations, whose runs shall be the same to the byte.
+    /// The key of the authenticator in probes. `None`, the default, takes a random key from the system at start, which
+    /// nobody else knows. A fixed key is for simulations that must be reproducible to the byte.
     pub secret: Option<[u8; 32]>,
-    /// How often each port sends a probe while nothing happens. 5 s by default; at least a millisecond.
+    /// The interval between a port's probes while nothing happens. 5 s by default; at least a millisecond.
     pub probe_interval: Duration,
-    /// After how many probes that did not come a link is dead. 3 by default; 1 to 1,000. A port or switch that goes down takes its links
-    /// along at once.
+    /// The number of consecutive missed probes after which a link is down. 3 by default; 1 to 1,000. The links of a port or
+    /// switch that goes down are removed at once.
     pub missed_probes: u32,
-    /// How long a port that came up must be quiet to be taken for a host's, and flooded to. 0.3 s by default.
+    /// How long a new port must be quiet before it is classified as a host port and flooded to. 0.3 s by default.
     pub settle_time: Duration,
-    /// When links count as flapping, and what is done about it.
+    /// When a link counts as flapping, and for how long it is then held down.
     pub damping: DampingConfig,
-    /// Whether a port that was taken for a host's stays one until it has been down. Off by default, since a switch that
-    /// connects late is then not found behind it. On, a host cannot become a link by relaying probes unless it does so
-    /// from the moment on at which it is plugged in; a port where one is refused is [blocked](PortRole::Blocked).
+    /// Whether a port that was classified as a host port remains one until it goes down. Off by default, because a switch
+    /// that connects late would not be found behind such a port. If on, a host cannot fake a link by relaying probes unless
+    /// it does so from the moment it is plugged in; a port where a link was refused is [blocked](PortRole::Blocked).
     pub refuse_late_links: bool,
-    /// What becomes of other stations' LLDP.
+    /// What to do with LLDP frames of other stations.
     pub host_lldp: HostLldp,
-    /// Whether each switch gets an entry of the highest priority that sends LLDP to the controller. On by default: without it,
-    /// an entry of some program that matches LLDP hides links.
+    /// Whether each switch gets an entry of the highest priority that sends LLDP to the controller. On by default: without
+    /// it, another program's entry that matches LLDP hides links.
     pub installs_entry: bool,
 }
 
-/// What becomes of LLDP that is not ours, after it was counted. In either case it is no sign of a link.
+/// What happens to LLDP frames that are not ours, once they are counted. In neither case do they create a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostLldp {
-    /// Other programs see it: whoever wants to know what hosts say of themselves.
+    /// Later programs see them, for instance to read what hosts announce about themselves.
     #[default]
     Pass,
-    /// Nobody sees it.
+    /// They are dropped.
     Drop,
 }
 
@@ -120,18 +119,19 @@ impl Default for DiscoveryConfig {
 }
 
 impl DiscoveryConfig {
-    /// How long after the last probe a link is dead: when the last of those that may be missed is half an interval late.
+    /// How long after the last probe a link is down: the last of the probes that may be missed may be late by half an
+    /// interval.
     fn timeout(&self) -> Duration {
         self.probe_interval * self.missed_probes + self.probe_interval / 2
     }
 
-    /// How many LLDP frames a second are looked at from each port: with short intervals, a neighbour sends many.
+    /// How many LLDP frames per second are examined from each port: with short intervals, a neighbour sends many.
     fn lldp_rate_per_port(&self) -> u32 {
         let probes = 1.0 / self.probe_interval.as_secs_f64();
         LLDP_RATE_PER_PORT + 2 * probes.ceil() as u32
     }
 
-    /// As it is used: no time is so short that timers never rest, or so long that there is no such time.
+    /// The values that are used: limited, so that timers neither spin nor overflow.
     fn sound(self) -> Self {
         let DampingConfig {
             max_ups,
@@ -154,76 +154,75 @@ impl DiscoveryConfig {
     }
 }
 
-/// Something that discovery has found out. The topology shows it already.
+/// A change that discovery has found. The topology already shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiscoveryEvent {
-    /// A switch joined; its links follow.
+    /// A switch joined; events for its links follow.
     SwitchUp(DatapathId),
-    /// A switch left; its links went before.
+    /// A switch left; events for its links came before.
     SwitchDown(DatapathId),
-    /// A link is there. There is one for each way, always both together.
+    /// A link came up. Each direction has an event of its own; the two always come together.
     LinkUp(DirectedLink),
-    /// A link is gone, and the one the other way with it.
+    /// A link went down, and its reverse direction with it.
     LinkDown {
-        /// Which.
+        /// The link.
         link: DirectedLink,
-        /// Why.
+        /// The reason.
         reason: DownReason,
     },
-    /// Probes come through this way and not the other: it is no link until they do.
+    /// Probes arrive in this direction but not in the other: not a link until they do.
     OneWay(DirectedLink),
-    /// A link comes up too often; it is held down for a while. Named by its lower end.
+    /// A link is flapping and is held down for a while. Identified by its lower end.
     Flapping {
-        /// Which.
+        /// The link.
         link: DirectedLink,
         /// For how long.
         held_for: Duration,
     },
-    /// A frame was refused that would have made a link. Told once a second at most for each port.
+    /// A frame that would have created a link was refused. At most one event per second and port.
     Refused {
-        /// Where it came in.
+        /// Where it arrived.
         at: PortId,
-        /// The port that it claims to have left by, where that can be read.
+        /// The port that it claims to come from, if that could be parsed.
         claimed: Option<PortId>,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
-        /// How many were refused at this port since it came up.
+        /// How many frames were refused at this port since it came up.
         count: u64,
     },
-    /// So many events were lost to this reader, who did not take them in time. What it knows is to be learnt anew from
-    /// the topology.
+    /// This reader was too slow and missed so many events: read the topology again to resynchronise.
     Missed(u64),
 }
 
-/// Why a link is gone.
+/// Why a link went down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DownReason {
     /// The port at one end went down or was removed.
     Port,
-    /// The switch at one end left.
+    /// The switch at one end disconnected.
     Switch,
-    /// Probes did not come through any more.
+    /// Probes no longer arrive.
     TimedOut,
-    /// One end's probes come in elsewhere: the cable was plugged in there.
+    /// One end's probes arrive at another port: the link was moved there.
     Moved,
 }
 
-/// Why a frame that would have made a link was refused.
+/// Why a frame that would have created a link was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
-    /// It is no probe of ours: it is forged.
+    /// Its authenticator is wrong: it is forged.
     Authenticator,
-    /// It came back in at the port that it had left by: a host sent it back, or the link ends in a loop.
+    /// It arrived at the port that sent it: a host reflected it, or the link ends in a loop.
     Reflected,
-    /// It was sent too long ago: it is replayed.
+    /// It is too old: it was replayed.
     Replayed,
-    /// It has come in at another port: a host relayed it, or something between the ports repeats frames.
+    /// It also arrived at another port: a host relayed it, or a device between the ports duplicates frames.
     Duplicated,
-    /// The port was a host's ([`DiscoveryConfig::refuse_late_links`]).
+    /// The port was a host port ([`DiscoveryConfig::refuse_late_links`]).
     Late,
 }
 
-/// What is counted. Any thread adds to it.
+/// Counters of link discovery. Any thread may increment them.
 #[derive(Debug, Default)]
 pub struct DiscoveryCounters {
     probes_sent: AtomicU64,
@@ -235,17 +234,17 @@ pub struct DiscoveryCounters {
 }
 
 impl DiscoveryCounters {
-    /// Probes that were sent.
+    /// Probes sent.
     pub fn probes_sent(&self) -> u64 {
         self.probes_sent.load(Ordering::Relaxed)
     }
 
-    /// Probes that came in, and were ours.
+    /// Own probes received.
     pub fn probes_received(&self) -> u64 {
         self.probes_received.load(Ordering::Relaxed)
     }
 
-    /// Frames that pretended to be probes.
+    /// Forged probes received.
     pub fn forged(&self) -> u64 {
         self.forged.load(Ordering::Relaxed)
     }
@@ -255,12 +254,12 @@ impl DiscoveryCounters {
         self.foreign.load(Ordering::Relaxed)
     }
 
-    /// LLDP frames that were dropped unread: there were too many from their port, or their switch has no such port.
+    /// LLDP frames dropped unread: their port exceeded its limit, or their switch has no such port.
     pub fn overrun(&self) -> u64 {
         self.overrun.load(Ordering::Relaxed)
     }
 
-    /// How often something new was published.
+    /// The number of publications.
     pub fn publications(&self) -> u64 {
         self.publications.load(Ordering::Relaxed)
     }
@@ -270,7 +269,7 @@ fn count(counter: &AtomicU64, more: usize) {
     counter.fetch_add(more as u64, Ordering::Relaxed);
 }
 
-/// Link discovery: a program, and a handle to what it finds out. Cheap to clone. See the module.
+/// Link discovery: a program, and a handle to its results. Cheap to clone. See the module's documentation.
 ///
 /// ```
 /// use urtica_services::{Discovery, DiscoveryConfig};
@@ -304,18 +303,18 @@ struct Shared {
     counters: DiscoveryCounters,
     wakeup: Notify,
     last_owner: AtomicU64,
-    /// From the start on.
+    /// Available from the start.
     active: OnceLock<Active>,
 }
 
-/// What there is once the controller has started.
+/// Available once the controller has started.
 struct Active {
     background: Background,
     links: Mutex<Links>,
 }
 
 impl Discovery {
-    /// A discovery for one controller.
+    /// Link discovery for one controller.
     ///
     /// # Panics
     /// If the system has no random bytes and the configuration has no secret.
@@ -336,19 +335,19 @@ impl Discovery {
         }))
     }
 
-    /// The switches and links: those whose ends have heard each other.
+    /// The switches and links; a link is included once both its ends have heard each other.
     pub fn topology(&self) -> &Snapshot<Topology> {
         &self.0.topology
     }
 
-    /// Where flooded packets go, and what is behind each port.
+    /// Where flooded packets go, and the role of each port.
     pub fn flood_tree(&self) -> &Snapshot<FloodTree> {
         &self.0.flood_tree
     }
 
-    /// Floods a frame without taking a link: sends it out of all hosts' ports of these switches, but for the port that it came in by.
-    /// That costs a packet-out a switch, and no packet-in. Nothing is sent where that port is one that flooded packets may not come
-    /// in by ([`FloodTree::is_open`]).
+    /// Floods a frame without using any link: sends it out of the host ports of all these switches except the ingress port.
+    /// This costs one packet-out per switch and no packet-in. Does nothing if flooded packets are not accepted at the
+    /// ingress port ([`FloodTree::is_open`]).
     pub fn flood(
         &self,
         network: &Network,
@@ -362,24 +361,24 @@ impl Discovery {
         }
     }
 
-    /// What happens from now on. The topology is always at least as new as the event.
+    /// Events from now on. The topology is always at least as new as the event.
     pub fn events(&self) -> Events<DiscoveryEvent> {
         self.0.events.subscribe()
     }
 
-    /// What is counted.
+    /// The counters.
     pub fn counters(&self) -> &DiscoveryCounters {
         &self.0.counters
     }
 
-    /// What is behind a port; `None` if it is down or not there.
+    /// The role of a port; `None` if it is down or does not exist.
     ///
-    /// To ask for many ports, load [`Discovery::flood_tree`] once.
+    /// To query many ports, load [`Discovery::flood_tree`] once.
     pub fn port_role(&self, port: PortId) -> Option<PortRole> {
         self.0.flood_tree.load().role(port)
     }
 
-    /// Whether another switch is behind a port, also where the link is not up.
+    /// Whether another switch is behind a port, even if the link is not up.
     pub fn is_link_port(&self, port: PortId) -> bool {
         matches!(
             self.port_role(port),
@@ -387,15 +386,15 @@ impl Discovery {
         )
     }
 
-    /// Whether a port has been classified as having no switch behind it. A port that came up lately is neither.
+    /// Whether a port has been classified as having no switch behind it. `false` for a port that came up just now.
     pub fn is_host_port(&self, port: PortId) -> bool {
         self.port_role(port) == Some(PortRole::Host)
     }
 
-    /// Has a host's port be probed at once, where something speaks against what it was classified as: a host comes in there
-    /// that was at another port. It may have moved, or packets loop over a link that carried no probes for a while.
+    /// Probes a host port at once because its classification is in doubt: a host appears there that was at another port. The
+    /// host may have moved, or packets loop over a link that carried no probes for a while.
     ///
-    /// At most ten times a second for each port; elsewhere it does nothing.
+    /// At most ten times per second and port; does nothing for other ports.
     pub fn doubt(&self, port: PortId) {
         let Some(active) = self.0.active.get() else {
             return;
@@ -453,13 +452,13 @@ impl Program for Discovery {
     }
 }
 
-/// One switch's part: hands over what it hears, and sends what is to be sent there at once.
+/// The handler of one switch: passes what it receives to `Links`, and sends the resulting probes for this switch at once.
 struct Handler {
     discovery: Arc<Shared>,
     switch: DatapathId,
     owner: Owner,
     is_up: bool,
-    /// How many LLDP frames each port may send.
+    /// Limits the LLDP frames of each port.
     frames: PortBuckets,
 }
 
@@ -483,7 +482,7 @@ impl SwitchHandler for Handler {
 
     fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
         let (id, owner, port) = (self.switch, self.owner, &status.port);
-        // A switch has no more ports than the session takes, whatever it tells of.
+        // A switch has no more ports than its session accepts, whatever it reports.
         let is_there = switch.info().port(port.port_no).is_some();
         if !is_there {
             self.frames.forget(port.port_no);
@@ -535,10 +534,10 @@ impl Handler {
         }
     }
 
-    /// Tells what happened at the switch, and sends the probes that it calls for.
+    /// Reports what happened at the switch, and sends the resulting probes.
     ///
-    /// Where nobody speaks for the switch though it is up, this connection does from now on: of two with one datapath id
-    /// that come up together, the one that is closed may be the last to say so.
+    /// If no connection represents the switch although it is up, this one does from now on: of two connections with the same
+    /// datapath id that come up together, the one that is closed may report last.
     fn tell(&self, switch: &mut Switch, what: impl FnOnce(&mut Links, Instant)) {
         let (id, owner) = (self.switch, self.owner);
         let probes = self.discovery.tell(|links, now| {
@@ -550,7 +549,7 @@ impl Handler {
         count(&self.discovery.counters.probes_sent, probes.len());
         for probe in &probes {
             let frame = self.discovery.prober.frame(probe);
-            // Fails for a port that 1.0 has no number for, and such a port has not been reported.
+            // Fails for a port without a number in 1.0, and such a port was never reported.
             let _ = switch.send(&packet_out(&frame, &[Action::output(probe.from.port_no)]));
         }
     }
@@ -566,12 +565,12 @@ fn install_entry(switch: &mut Switch) {
         .eth_type(ether_type::LLDP)
         .eth_dst(lldp::NEAREST_BRIDGE);
     let options = EntryOptions::PERMANENT.priority(ENTRY_PRIORITY);
-    // Both versions have all of this.
+    // Both versions have all of these.
     let _ = switch.install(lldp, &[Action::controller()], options);
 }
 
 impl Shared {
-    /// Tells what happened; returns the probes that it calls for, all for the switch that it happened at.
+    /// Reports what happened; returns the resulting probes, all of them for the switch where it happened.
     fn tell(&self, what: impl FnOnce(&mut Links, Instant)) -> Vec<Probe> {
         let Some(active) = self.active.get() else {
             return Vec::new();
@@ -587,7 +586,7 @@ impl Shared {
         probes
     }
 
-    /// The background program: timers, and publishing.
+    /// The background program: timers and publishing.
     async fn run(&self, background: Background) {
         let mut next_publication = background.now();
         loop {
@@ -602,7 +601,7 @@ impl Shared {
         }
     }
 
-    /// Does what is due; returns when there is something to do again.
+    /// Does everything that is due; returns when there is more to do.
     fn take_turn(
         &self,
         background: &Background,
@@ -633,14 +632,15 @@ impl Shared {
         for probe in probes {
             let (switch, port_no) = (probe.from.switch, probe.from.port_no);
             let frame = self.prober.frame(probe);
-            // Fails where the switch has left, of which word is on the way, or does not keep up: then this probe is missed.
+            // Fails if the switch has disconnected, which will be reported soon, or does not keep up: then this probe is
+            // missed.
             let _ = background
                 .network()
                 .send(switch, &packet_out(&frame, &[Action::output(port_no)]));
         }
     }
 
-    /// Shows what is known, then tells what happened.
+    /// Publishes what is known, then the events.
     fn publish(&self, findings: Option<Findings>, events: VecDeque<DiscoveryEvent>) {
         if let Some(findings) = findings {
             count(&self.counters.publications, 1);
@@ -660,8 +660,8 @@ impl Shared {
 }
 
 impl Active {
-    /// What the lock guards may be half changed after a panic, and is used nevertheless: what is wrong in it is put right when
-    /// probes come or time out.
+    /// After a panic the guarded state may be half changed. It is used all the same: probes and time-outs correct what is
+    /// wrong in it.
     fn with_links<R>(&self, work: impl FnOnce(&mut Links) -> R) -> R {
         work(&mut self.links.lock())
     }

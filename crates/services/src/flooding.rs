@@ -1,18 +1,18 @@
-//! Flooding that no loop multiplies.
+//! Flooding that is safe in networks with loops.
 //!
-//! **What.** While a [`Discovery`](crate::Discovery) runs, a packet-out to FLOOD is written as outputs to the switch's *open*
-//! ports: those of links in the network's spanning tree, and those of hosts. A packet that came in at a port that is not open
-//! is not flooded at all: whoever sent it has flooded it along the tree, too.
+//! **What.** While a [`Discovery`](crate::Discovery) runs, a packet-out to FLOOD becomes outputs to the switch's *open*
+//! ports: link ports on the spanning tree, and host ports. A packet that arrived at a port that is not open is not flooded:
+//! its sender has flooded it along the tree as well.
 //!
-//! **A new port waits.** A port is not open until it has been quiet for the settle time (0.3 s): another switch may be
-//! behind it. It is as long in 802.1D's listening state, where it takes 15 s. What a user sees: a host's broadcasts in the first
-//! 0.3 s after its port came up are lost, as at any switch that is careful.
+//! **A new port waits.** A port is open once it has been quiet for the settle time (0.3 s), because another switch may be
+//! behind it. This corresponds to 802.1D's listening state, which takes 15 s. Users notice that a host's broadcasts are lost
+//! in the first 0.3 s after its port comes up, as with any careful switch.
 //!
-//! **What this cannot make safe.** A flow entry that outputs to FLOOD, and packet-outs to ALL: the switch carries them out
-//! by itself. And loops through switches that forward packets and are not ours to see.
+//! **What this cannot make safe.** Flow entries with an output to FLOOD, and packet-outs to ALL: the switch executes them by
+//! itself. And loops through switches that are not connected to this controller.
 //!
-//! **Cost.** Nothing without a Discovery but a comparison. With one, a flooded packet costs a look-up by datapath id and one action
-//! a port. Making the tree costs some tens of nanoseconds a port.
+//! **Cost.** Without a Discovery, one comparison. With one, a flooded packet costs a look-up by datapath id and one action
+//! per port. Building the tree costs some tens of nanoseconds per port.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,32 +21,32 @@ use urtica_state::Snapshot;
 use urtica_topology::{PortId, SpanningTree};
 use urtica_wire::{Action, BufferId, DatapathId, List, Message, PacketOut, PortNo};
 
-/// How many outputs go into one packet-out, so that it never grows beyond what a message can hold.
+/// The number of outputs per packet-out, so that it always fits into a message.
 const OUTPUTS: usize = 1024;
 
 /// What is behind a port, as far as discovery knows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PortRole {
-    /// It has come up lately: it may turn out to be anything.
+    /// It came up recently and is not classified yet.
     Unclassified,
     /// No switch of ours.
     Host,
-    /// Another switch's port, and a link that is not up: only one way is known, it flaps, or it is refused.
+    /// Another switch's port, but no link is up: only one direction is known, it flaps, or it was refused.
     Blocked,
-    /// Another switch's port, and a link that is up.
+    /// Another switch's port, and the link is up.
     Link,
 }
 
-/// A port that is up, and what discovery found out about it.
+/// A port that is up, and its role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SeenPort {
     pub port: PortId,
     pub role: PortRole,
-    /// Whether the switch may flood there (1.0 section 5.2.1, OFPPC_NO_FLOOD).
+    /// Whether the switch floods there (1.0 section 5.2.1, OFPPC_NO_FLOOD).
     pub takes_floods: bool,
 }
 
-/// Where each switch floods to. Ports that are down are not in it.
+/// Where each switch floods to. Contains only ports that are up.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FloodTree {
     /// Each switch's ports, by number.
@@ -57,7 +57,7 @@ pub struct FloodTree {
 struct FloodPort {
     port_no: PortNo,
     role: PortRole,
-    /// Whether flooded packets may come in, and go out.
+    /// Whether flooded packets may enter and leave here.
     is_open: bool,
     takes_floods: bool,
 }
@@ -91,18 +91,18 @@ impl FloodTree {
         })
     }
 
-    /// What is behind a port; `None` if it is down or not there.
+    /// The role of a port; `None` if it is down or does not exist.
     pub fn role(&self, port: PortId) -> Option<PortRole> {
         self.find(port).map(|port| port.role)
     }
 
-    /// Whether flooded packets may come in at a port, and go out there.
+    /// Whether flooded packets may enter and leave at a port.
     pub fn is_open(&self, port: PortId) -> bool {
         self.find(port).is_some_and(|port| port.is_open)
     }
 
-    /// The ports of a switch to which a packet is flooded that came in at `in_port`, in order: none if it is to be
-    /// dropped. A packet that comes from no port but the controller goes to all that are open.
+    /// The ports of a switch to which a packet from `in_port` is flooded, in order; none if it must be dropped. A packet
+    /// from the controller itself goes to all open ports.
     pub fn flood_ports(
         &self,
         switch: DatapathId,
@@ -117,8 +117,7 @@ impl FloodTree {
             .map(|port| port.port_no)
     }
 
-    /// The ports of hosts to which a packet goes that is flooded without taking a link: by switch, without the port that it came in
-    /// by.
+    /// The host ports that get a packet which is flooded without using links, by switch, without the ingress port.
     pub(crate) fn host_ports(
         &self,
         from: PortId,
@@ -134,7 +133,7 @@ impl FloodTree {
         })
     }
 
-    /// Sends a frame out of the ports that [`FloodTree::host_ports`] says, of these switches.
+    /// Sends a frame out of the ports of [`FloodTree::host_ports`], on these switches.
     pub(crate) fn send_to_hosts(
         &self,
         network: &Network,
@@ -145,13 +144,13 @@ impl FloodTree {
         for (switch, ports) in self.host_ports(from).filter(|(switch, _)| to(*switch)) {
             for ports in ports.chunks(OUTPUTS) {
                 let actions: Vec<_> = ports.iter().copied().map(Action::output).collect();
-                // A switch that has left, or does not keep up, has no host that hears it.
+                // A switch that has disconnected, or does not keep up: its hosts miss the frame.
                 let _ = network.send(switch, &packet_out(frame, &actions));
             }
         }
     }
 
-    /// Whether a packet is flooded that came in at a port: one that comes from the controller always is.
+    /// Whether a packet from this port is flooded: one from the controller always is.
     pub(crate) fn accepts(&self, from: PortId) -> bool {
         let is_port = !from.port_no.is_reserved() || from.port_no == PortNo::LOCAL;
         !is_port || self.is_open(from)
@@ -168,7 +167,7 @@ impl FloodTree {
     }
 }
 
-/// The tree that is published, as the controller asks it.
+/// The published tree, as the controller queries it.
 pub(crate) struct LatestTree(pub Arc<Snapshot<FloodTree>>);
 
 impl FloodPorts for LatestTree {

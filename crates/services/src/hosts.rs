@@ -1,31 +1,31 @@
-//! Host tracking: which end stations there are, where, and with which addresses ("endpoint tracking", Shalimov and
+//! Host tracking: which hosts exist, where they are attached, and their addresses ("endpoint tracking", Shalimov and
 //! Ivashchenko, section IV).
 //!
-//! **What.** [`Hosts`] learns from packet-ins, tells what changes ([`HostEvent`]), and finds hosts by MAC, IPv4 and
-//! IPv6 address. [docs/services.md](../../../../docs/services.md) is the same for users.
+//! **What.** [`Hosts`] learns from packet-ins, publishes changes ([`HostEvent`]), and finds hosts by MAC, IPv4 and IPv6
+//! address. [docs/services.md](../../../../docs/services.md) describes it for users.
 //!
-//! **What teaches what.** Only a frame that comes in by an edge port teaches anything: at a port with a switch behind
-//! it ([`Discovery`]) frames of hosts elsewhere come in. Until a port is known to be such, it may teach what is wrong;
-//! when it is found out, that is corrected: a host that was somewhere else before goes back there, any other is gone.
+//! **What is learnt from what.** Only from frames that arrive at an edge port: where another switch is behind the port
+//! ([`Discovery`]), frames come from hosts elsewhere. Until a port is known to be a link port, wrong locations may be learnt
+//! there; they are corrected as soon as it is: a host that had another location before returns to it, any other is removed.
 //!
-//! - Every frame teaches where its sender's MAC address is. Group addresses, and frames for bridges (01:80:c2:00:00:0x), do
-//!   not.
-//! - ARP and neighbour discovery teach addresses, if the sender names the MAC address that it sends from, and, in IPv6, hop limit
-//!   and checksum are right. Other packets teach addresses only if asked to ([`HostsConfig::learns_from_data`]), and only
-//!   such that nobody has said to have: a router sends on packets of far hosts.
+//! - Every frame gives the location of its source MAC address, except group addresses and frames addressed to bridges
+//!   (01:80:c2:00:00:0x).
+//! - ARP and neighbour discovery give IP addresses if the MAC address in the message is the frame's source and, in IPv6, hop limit and
+//!   checksum are right. Other packets give addresses only if enabled ([`HostsConfig::learns_from_data`]), and only addresses that no
+//!   host has claimed: a router forwards packets of remote hosts.
 //!
-//! **Who wins.** By default, who was there first ([`ConflictPolicy::OwnerWhileAlive`]). When a host is seen at a second
-//! port, or a second host says that it has an address, the first is asked at its port. If it is not heard within
-//! [`HostsConfig::probe_timeout`], the newer one is believed; if it is heard, nothing moves. Either way an event tells.
-//! So nobody takes a live host's place or address by saying so, and a host that was moved without its port going down
-//! is found within a second. Where a port goes down or a switch leaves, its hosts are gone at once, and a move costs
-//! nothing.
+//! **Conflicts.** By default the first host wins ([`ConflictPolicy::OwnerWhileAlive`]). When a host is seen at a second
+//! port, or a second host claims an address, the first is probed at its port. If it does not answer within
+//! [`HostsConfig::probe_timeout`], the newer claim is accepted; if it answers, nothing changes. An event is published in
+//! either case. So nobody can take over a live host's location or address by claiming it, and a host that moved without its
+//! port going down is found within a second. When a port goes down or a switch disconnects, its hosts are removed at once,
+//! and a move is free.
 //!
-//! **Bounds.** Hosts in all and per port, and addresses of each family per host. A host that is known is never given up
-//! for a new one: a flood of forged senders fills its own port and nothing else, and ages.
+//! **Bounds.** On hosts in total and per port, and on addresses of each family per host. A known host is never evicted for a
+//! new one: a flood of forged sources fills only its own port's share, and ages out.
 //!
-//! **Cost.** A sighting that tells nothing new: a look-up in a hash map and two stores. A new host: a lock, and some
-//! microseconds. About 500 bytes a host.
+//! **Cost.** A sighting without news: a look-up in a hash map and two stores. A new host: a lock, and some microseconds.
+//! About 500 bytes per host.
 //!
 //! **Thread-safety.** Look-ups take no lock. Changes take one, under which nothing else is called.
 
@@ -59,41 +59,41 @@ use urtica_wire::{
     Action, DatapathId, MacAddr, PacketIn, PortConfig, PortNo, PortReason, PortState, PortStatus,
 };
 
-/// How many sightings a second are looked at from each port that tell something new, beside those of a burst that makes
-/// as many hosts known as there may be at a port. What is beyond costs nobody but its own port anything.
+/// How many sightings with news per second are examined from each port, beyond a burst large enough for all hosts that a
+/// port may have. An excess affects no other port.
 const NEWS_RATE_PER_PORT: u32 = 1000;
 
-/// No time in a configuration is longer: a hundred years, which are as good as for ever, and which clocks can tell.
+/// The upper limit of every duration in the configuration: a hundred years, which clocks can still represent.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// How often at most an event is raised that a host could cause again and again.
+/// The minimum time between two events that a host could cause over and over.
 pub const EVENT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How [`Hosts`] goes about it. Times longer than a hundred years count as a hundred years.
+/// Settings of [`Hosts`]. Durations longer than a hundred years count as a hundred years.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostsConfig {
-    /// The most hosts in all. 131,072.
+    /// The maximum number of hosts. 131,072.
     pub max_hosts: usize,
-    /// The most hosts at one port. 4,096.
+    /// The maximum number of hosts per port. 4,096.
     pub max_hosts_per_port: usize,
-    /// The most IPv4 and the most IPv6 addresses of one host; beyond that, the oldest goes. 16.
+    /// The maximum number of IPv4 and of IPv6 addresses per host; the oldest is dropped. 16.
     pub max_addresses: usize,
-    /// How long a host may be silent before it is asked whether it is there. 300 s.
+    /// How long a host may be silent before it is probed. 300 s.
     pub max_age: Duration,
-    /// How long a host has to answer. 1 s.
+    /// How long a host has to answer a probe. 1 s.
     pub probe_timeout: Duration,
-    /// Who has a place or an address that two want.
+    /// Which host wins a conflict over a location or address.
     pub on_conflict: ConflictPolicy,
-    /// How often a host may move within `flap_window`; once more, and it stays where it is for `hold`. 5.
+    /// How many times a host may move within `flap_window` before it is held in place for `hold`. 5.
     pub max_moves: usize,
-    /// 10 s.
+    /// The period in which moves are counted. 10 s.
     pub flap_window: Duration,
-    /// 30 s.
+    /// How long a host that moved too often is held in place. 30 s.
     pub hold: Duration,
-    /// Whether the source address of any IP packet is learnt, if nobody else has it. Off: a router sends on packets of
-    /// hosts far away.
+    /// Whether the source address of any IP packet is learnt, if no other host has it. Off: a router forwards packets of
+    /// remote hosts.
     pub learns_from_data: bool,
-    /// The MAC address that hosts are asked from; it must be nobody's. 02:75:72:74:69:63 by default.
+    /// The MAC address from which hosts are probed; it must be unused. 02:75:72:74:69:63 by default.
     pub our_mac: MacAddr,
 }
 
@@ -116,7 +116,7 @@ impl Default for HostsConfig {
 }
 
 impl HostsConfig {
-    /// Refuses what no host can be followed with, in a sentence.
+    /// Checks the settings; the error is a sentence.
     fn check(&self) -> Result<(), SettingError> {
         expect_some("HostsConfig::max_hosts", self.max_hosts)?;
         expect_some("HostsConfig::max_hosts_per_port", self.max_hosts_per_port)?;
@@ -125,7 +125,7 @@ impl HostsConfig {
         expect_time("HostsConfig::probe_timeout", self.probe_timeout)
     }
 
-    /// As it is used: nothing is so small that timers never rest, or so long that there is no such time.
+    /// The values that are used: limited, so that timers neither spin nor overflow.
     fn sound(self) -> Self {
         let least = Duration::from_millis(1);
         Self {
@@ -138,25 +138,25 @@ impl HostsConfig {
         }
     }
 
-    /// How many sightings at once are looked at from each port that tell something new.
+    /// The burst of sightings with news that are examined from each port.
     fn news_burst_per_port(&self) -> u32 {
         let hosts = u32::try_from(self.max_hosts_per_port).unwrap_or(u32::MAX);
         hosts.saturating_add(NEWS_RATE_PER_PORT)
     }
 }
 
-/// Who has a place or an address that two want.
+/// Which host wins a conflict over a location or address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConflictPolicy {
-    /// Whoever has it, while it answers. Safe: nobody can take over what a live host has.
+    /// The current owner, as long as it answers. Safe: nobody can take over what a live host has.
     #[default]
     OwnerWhileAlive,
-    /// Whoever came last. Quicker by [`HostsConfig::probe_timeout`] where hosts move without their ports going down;
-    /// anybody can take over anything. A host that moves too often is held where it is.
+    /// The latest claim. Faster by [`HostsConfig::probe_timeout`] if hosts move without their ports going down, but anybody
+    /// can take over anything. A host that moves too often is held in place.
     NewestWins,
 }
 
-/// The hosts of the network: a program, and a handle to what it knows. Cheap to clone. See the module.
+/// The hosts of the network: a program, and a handle to what it knows. Cheap to clone. See the module's documentation.
 ///
 /// ```
 /// use urtica_controller::Controller;
@@ -176,19 +176,19 @@ pub enum ConflictPolicy {
 pub struct Hosts(Arc<Shared>);
 
 struct Shared {
-    /// What is wrong with the settings, which `table` has mended.
+    /// What is wrong with the settings; `table` uses corrected ones.
     is_sound: Result<(), SettingError>,
     table: HostTable,
     discovery: Discovery,
-    /// Locked for a look alone.
+    /// Held only to look.
     flooded: Mutex<Flooded>,
     events: Broadcast<HostEvent>,
-    /// From the start on.
+    /// Available from the start.
     background: OnceLock<Background>,
 }
 
 impl Hosts {
-    /// Nobody is known yet. Where hosts can be, `discovery` says, which runs in the same controller.
+    /// No hosts yet. `discovery`, in the same controller, says which ports can have hosts.
     pub fn new(discovery: &Discovery, config: HostsConfig) -> Self {
         Self(Arc::new(Shared {
             is_sound: config.check(),
@@ -200,7 +200,7 @@ impl Hosts {
         }))
     }
 
-    /// The host with this MAC address; in several VLANs, the untagged one, or that of the lowest.
+    /// The host with this MAC address; if it is in several VLANs, the untagged one, or that of the lowest VLAN.
     #[inline]
     pub fn find(&self, mac: MacAddr) -> Option<Arc<Host>> {
         self.0.table.find(mac)
@@ -212,13 +212,13 @@ impl Hosts {
         self.0.table.find_in(vlan, mac)
     }
 
-    /// The host with this address; in several VLANs, the untagged one, or that of the lowest.
+    /// The host with this address; if it is in several VLANs, the untagged one, or that of the lowest VLAN.
     #[inline]
     pub fn find_ipv4(&self, address: Ipv4Addr) -> Option<Arc<Host>> {
         self.0.table.find_address(address.into())
     }
 
-    /// The host with this address; in several VLANs, the untagged one, or that of the lowest.
+    /// The host with this address; if it is in several VLANs, the untagged one, or that of the lowest VLAN.
     #[inline]
     pub fn find_ipv6(&self, address: Ipv6Addr) -> Option<Arc<Host>> {
         self.0.table.find_address(address.into())
@@ -234,29 +234,29 @@ impl Hosts {
         self.0.table.find_address_in(vlan, address)
     }
 
-    /// All hosts, by MAC address and VLAN. Costs time in proportion to their number.
+    /// All hosts, by MAC address and VLAN. Takes time proportional to their number.
     pub fn all(&self) -> Vec<Arc<Host>> {
         self.0.table.all()
     }
 
-    /// How many hosts are known.
+    /// The number of known hosts.
     pub fn count(&self) -> usize {
         self.0.table.count()
     }
 
-    /// How often a host was not learnt since there were too many, or since too much that is new came from its port.
+    /// How many times a host was not learnt because there were too many, or its port had too much news.
     pub fn refused(&self) -> u64 {
         self.0.table.refused()
     }
 
-    /// What happens from now on. [`Hosts::find`] shows it already when the event comes.
+    /// Events from now on. [`Hosts::find`] already shows the change when its event arrives.
     pub fn events(&self) -> Events<HostEvent> {
         self.0.events.subscribe()
     }
 
-    /// Floods a frame without taking a link: sends it out of all hosts' ports of these switches, but for the port that it came in by.
-    /// That costs a packet-out a switch, and no packet-in. Nothing is sent where that port is one that flooded packets may not come
-    /// in by ([`FloodTree::is_open`]), nor where the same frame was sent to all less than 100 ms before: it has come back.
+    /// Floods a frame without using any link: sends it out of the host ports of all these switches except the ingress port.
+    /// This costs one packet-out per switch and no packet-in. Does nothing if flooded packets are not accepted at the
+    /// ingress port ([`FloodTree::is_open`]), or if the same frame was flooded less than 100 ms ago: then it has come back.
     pub fn flood(
         &self,
         network: &Network,
@@ -277,7 +277,7 @@ impl Hosts {
         self.0.discovery.is_host_port(port)
     }
 
-    /// Whether a frame names another MAC address for an address than that of the host who has it.
+    /// Whether a frame maps an address to another MAC address than that of the host that has it.
     pub(crate) fn is_contradicted_by(&self, frame: &Frame) -> bool {
         let vlan = frame.vlan();
         frame.bindings().into_iter().any(|binding| {
@@ -286,12 +286,12 @@ impl Hosts {
         })
     }
 
-    /// Whether a frame is to be sent to all hosts: not if it was just now.
+    /// Whether a frame may be sent to all hosts: not if it was just now.
     pub(crate) fn is_new(&self, frame: &[u8], now: Instant) -> bool {
         self.0.flooded.lock().is_new(frame, now)
     }
 
-    /// Which ports hosts may be at.
+    /// Which ports may have hosts.
     pub(crate) fn discovery(&self) -> &Discovery {
         &self.0.discovery
     }
@@ -315,7 +315,7 @@ impl Program for Hosts {
     }
 
     fn start(&self, background: &Background) {
-        // A second controller would have switches of its own; the first keeps it.
+        // A second controller would have other switches; the first one keeps it.
         if self.0.background.set(background.clone()).is_ok() {
             let (shared, own) = (Arc::clone(&self.0), background.clone());
             background.spawn("hosts", async move { shared.run(own).await });
@@ -327,7 +327,7 @@ impl Program for Hosts {
     }
 }
 
-/// Where hosts can be, as a handler asks for each packet-in: loaded again only when it has changed.
+/// Which ports may have hosts, as a handler asks for each packet-in: reloaded only when it has changed.
 pub(crate) struct Edges {
     discovery: Discovery,
     tree: Arc<FloodTree>,
@@ -343,7 +343,7 @@ impl Edges {
         }
     }
 
-    /// Whether a host can be at a port of this switch: the port exists, and no switch is known to be behind it.
+    /// Whether a port of this switch may have hosts: it exists, and no switch is known to be behind it.
     pub fn contains(&mut self, port_no: PortNo, info: &SwitchInfo) -> bool {
         let port = PortId::new(info.datapath_id, port_no);
         !port_no.is_reserved() && info.port(port_no).is_some() && !is_link_port(self.tree(), port)
@@ -363,12 +363,12 @@ fn is_link_port(tree: &FloodTree, port: PortId) -> bool {
     matches!(tree.role(port), Some(PortRole::Link | PortRole::Blocked))
 }
 
-/// One switch's part.
+/// The handler of one switch.
 struct Handler {
     hosts: Arc<Shared>,
     switch: DatapathId,
     edges: Edges,
-    /// How much that is new each port may tell.
+    /// Limits the news from each port.
     news: PortBuckets,
 }
 
@@ -379,7 +379,7 @@ impl SwitchHandler for Handler {
         };
         let our_mac = self.hosts.table.config().our_mac;
         if frame.eth_dst == our_mac || frame.eth_src == our_mac {
-            // An answer to us, or a question of ours that came back.
+            // An answer to a probe of ours, or a probe that came back.
             switch.consume();
         }
         if frame.eth_src == our_mac
@@ -418,7 +418,7 @@ impl SwitchHandler for Handler {
     }
 }
 
-/// Frames that bridges speak to each other with, and do not pass on (IEEE 802.1D section 7.12.6): LLDP, spanning tree.
+/// Frames between bridges, which they do not forward (IEEE 802.1D section 7.12.6): LLDP, spanning tree.
 fn is_for_bridges(mac: MacAddr) -> bool {
     matches!(mac.octets(), [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f])
 }
@@ -445,8 +445,8 @@ impl Shared {
             return;
         }
         self.carry_out(effects, network);
-        // The port may have been found to lead to a switch after we had looked, and the correction may have come before
-        // us.
+        // The port may have been classified as a link port after we looked, and the correction may have come before this
+        // sighting.
         if self.discovery.is_link_port(sighting.port) {
             self.correct(network, now);
         }
@@ -456,20 +456,20 @@ impl Shared {
         let Some(background) = self.background.get() else {
             return;
         };
-        // Where a newer connection has taken this one's place, the switch is there still, and so are its hosts.
+        // If a newer connection has replaced this one, the switch is still there, and so are its hosts.
         if background.network().info(switch).is_none() {
             let effects = self.table.switch_left(switch, background.now());
             self.carry_out(effects, background.network());
         }
     }
 
-    /// Sends what is to be sent, and tells what is to be told.
+    /// Sends the probes and publishes the events.
     fn carry_out(&self, effects: Effects, network: &Network) {
         for probe in &effects.probes {
             let frame = probe::frame(probe, self.table.config().our_mac);
             let actions = [Action::output(probe.port.port_no)];
             let message = packet_out(&frame, &actions);
-            // A switch that has left, or does not keep up, does not answer for its host.
+            // A switch that has disconnected, or does not keep up: its host's answer is missed.
             let _ = network.send(probe.port.switch, &message);
         }
         for event in effects.events {
@@ -484,12 +484,12 @@ impl Shared {
         self.carry_out(effects, network);
     }
 
-    /// The background program: timers, and corrections when ports turn out to lead to switches.
+    /// The background program: timers, and corrections when ports turn out to be link ports.
     async fn run(&self, background: Background) {
         let tree = self.discovery.flood_tree();
         let mut seen = tree.version();
         loop {
-            // What is claimed meanwhile is decided after `probe_timeout` at the earliest.
+            // Claims made meanwhile are decided after `probe_timeout` at the earliest.
             let latest = background.now() + self.table.config().probe_timeout;
             let due = self
                 .table

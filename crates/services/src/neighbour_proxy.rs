@@ -1,43 +1,41 @@
-//! Answers for hosts: who has this address? (ARP, RFC 826; neighbour discovery, RFC 4861; "working with dataplane
-//! control protocols like ARP", Shalimov and Ivashchenko, section IV.)
+//! A proxy for ARP (RFC 826) and neighbour discovery (RFC 4861) that answers on behalf of hosts ("working with dataplane
+//! control protocols like ARP", Shalimov and Ivashchenko, section IV).
 //!
-//! **What.** Questions that a host sends to everybody at its port come here, and go no further:
+//! **What.** Requests that a host broadcasts or multicasts come here, and no further:
 //!
-//! | the question | what becomes of it |
+//! | the request | what happens |
 //! | --- | --- |
-//! | for the address of a host that is known | answered in that host's name, at the asker's port, with the question's VLAN tag |
-//! | for an address that nobody is known to have | *relayed*: sent, unchanged, out of every other host port of the network |
+//! | for the address of a known host | answered on that host's behalf, out of the requester's port, with the request's VLAN tag |
+//! | for an unknown address | *relayed*: sent, unchanged, out of every other host port of the network |
 //! | whether an address is free (RFC 5227, RFC 4862), which another host has | answered: it is not |
-//! | whether an address is free, which the asker has, or nobody | relayed; whoever has it answers |
-//! | for the asker's own address: a gratuitous ARP | relayed, so that all hear it |
-//! | … which another host has | answered, which tells the sender of the conflict; not relayed |
-//! | whose sender says that it has another host's address | never relayed; answered if its target is known |
+//! | whether an address is free, which the requester has, or nobody | relayed; the owner, if any, answers |
+//! | for the requester's own address: a gratuitous ARP | relayed, so that all receive it |
+//! | … which another host has | answered, which tells the requester about the conflict; not relayed |
+//! | whose sender claims another host's address | never relayed; answered if its target is known |
 //!
-//! Questions to one host alone pass: they are how hosts find out whether others are still there, and must reach them.
-//! So do answers, and everything that comes in by a port with a switch behind it.
+//! Unicast requests pass: hosts use them to find out whether others are still there, so they must arrive. So do replies, and
+//! everything from ports with a switch behind them.
 //!
-//! **What contradicts the hosts' table goes nowhere.** A host believes what it reads in any ARP packet and in any message
-//! of neighbour discovery, so one of them that is passed on would take a live host's address in everybody's cache. Here
-//! ends every such frame that names, for an address which a host has, a MAC address that is not this host's: questions,
-//! answers, announcements and redirects, to all or to one, believable or not ([`Hosts`] asks the owner meanwhile). Where
-//! an address has gone over to another host, all are told of it in its new owner's name, since its own announcement may
-//! have come when the old owner was still asked.
+//! **What contradicts the table of hosts is dropped.** Hosts believe what they read in any ARP packet and in any neighbour
+//! discovery message, so one that is forwarded could replace a live host's address in everybody's cache. Every frame that
+//! maps a host's address to another MAC address is dropped here: requests, replies, announcements and redirects, multicast
+//! or unicast, credible or not ([`Hosts`] probes the owner meanwhile). When an address gets a new owner, it is announced to
+//! all on the new owner's behalf, since the owner's own announcement may have come while the old one was being probed.
 //!
-//! **Why out of every host port, and not flooded.** A flooded packet visits every switch, and at each comes to the
-//! controller again. Sent out of the host ports, it costs a packet-out a switch and no packet-in, and takes no link: no
-//! loop can multiply it.
+//! **Why out of every host port, and not flooded.** A flooded packet visits every switch, and causes a packet-in at each.
+//! Sent out of the host ports, it costs one packet-out per switch and no packet-in, and uses no link: no loop can multiply
+//! it.
 //!
-//! **Bounds.** A host that scans a network asks for addresses that nobody has by the thousand. So many questions are
-//! relayed for each port, and so many in all ([`NeighbourProxyConfig`]); what is beyond is dropped and counted.
-//! Answers cost the network nothing and have no bound. An address that goes over is told of within the bound in all.
+//! **Bounds.** A host that scans a network asks for thousands of addresses that nobody has. The number of relayed requests
+//! is limited per port and in total ([`NeighbourProxyConfig`]); excess ones are dropped and counted. Replies cost the
+//! network nothing and are not limited. Announcements of new owners count towards the total.
 //!
-//! **Routers.** An IPv6 host takes a router for one only while the router's answers say so. The answers here do, if the
-//! router's advertisements have been seen ([`Host::is_router`]).
+//! **Routers.** An IPv6 host treats a neighbour as a router only while its advertisements say so. Replies sent here do, if
+//! the router's own advertisements have been seen ([`Host::is_router`]).
 //!
-//! **Cost.** A packet-in that is neither ARP nor IPv6: parsing an Ethernet header. An answer: a look-up, and one
-//! packet-out.
+//! **Cost.** A packet-in that is neither ARP nor IPv6: parsing an Ethernet header. A reply: a look-up, and one packet-out.
 //!
-//! **Thread-safety.** Each switch's handler counts for its own ports; the count in all is behind a lock, taken only to
+//! **Thread-safety.** Each switch's handler counts for its own ports; the total is behind a lock that is taken only to
 //! relay.
 
 mod answer;
@@ -56,16 +54,16 @@ use urtica_controller::{Background, Program, Stage, Switch, SwitchHandler, Switc
 use urtica_topology::PortId;
 use urtica_wire::{Action, DatapathId, PacketIn, PortReason, PortStatus};
 
-/// How many questions are relayed.
+/// Limits of relayed requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeighbourProxyConfig {
-    /// From each port, in a second. 20.
+    /// Per port, in a second. 20.
     pub rate_per_port: u32,
-    /// From each port, at once. 40.
+    /// Per port, in a burst. 40.
     pub burst_per_port: u32,
-    /// In all, in a second. 500.
+    /// In total, in a second. 500.
     pub rate: u32,
-    /// In all, at once. 1,000.
+    /// In total, in a burst. 1,000.
     pub burst: u32,
 }
 
@@ -80,24 +78,24 @@ impl Default for NeighbourProxyConfig {
     }
 }
 
-/// What happened to questions so far.
+/// Counters of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NeighbourProxyCounts {
     /// Answered.
     pub answered: u64,
-    /// Sent out of the other host ports.
+    /// Relayed out of the other host ports.
     pub relayed: u64,
-    /// Dropped, since there were too many.
+    /// Dropped because there were too many.
     pub dropped: u64,
-    /// Frames of any kind that were dropped since they named another MAC address for an address than its owner's.
+    /// Frames of any kind dropped because they map an address to another MAC address than its owner's.
     pub contradicted: u64,
-    /// Addresses that went over to another host, of which all were told.
+    /// Addresses whose new owner was announced.
     pub announced: u64,
 }
 
-/// Answers questions for addresses in the hosts' names: a program. Cheap to clone. See the module.
+/// Answers address resolution requests on behalf of hosts: a program. Cheap to clone. See the module's documentation.
 ///
-/// It comes after [`Hosts`], so that a question that makes its sender known is answered as from somebody known.
+/// Add it after [`Hosts`], so that a requester is already known when its request is answered.
 ///
 /// ```
 /// use urtica_controller::Controller;
@@ -114,7 +112,7 @@ pub struct NeighbourProxy(Arc<Shared>);
 struct Shared {
     config: NeighbourProxyConfig,
     hosts: Hosts,
-    /// For all ports; full from the first question on.
+    /// Shared by all ports; initially full.
     bucket: Mutex<Option<Bucket>>,
     answered: AtomicU64,
     relayed: AtomicU64,
@@ -125,12 +123,12 @@ struct Shared {
 }
 
 impl NeighbourProxy {
-    /// Answers for these hosts, with the default bounds.
+    /// Answers on behalf of these hosts, with the default limits.
     pub fn new(hosts: &Hosts) -> Self {
         Self::with_config(hosts, NeighbourProxyConfig::default())
     }
 
-    /// Answers for these hosts.
+    /// Answers on behalf of these hosts.
     pub fn with_config(hosts: &Hosts, config: NeighbourProxyConfig) -> Self {
         Self(Arc::new(Shared {
             config,
@@ -145,7 +143,7 @@ impl NeighbourProxy {
         }))
     }
 
-    /// What happened so far.
+    /// The counters.
     pub fn counts(&self) -> NeighbourProxyCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         NeighbourProxyCounts {
@@ -185,7 +183,7 @@ impl Program for NeighbourProxy {
     }
 
     fn start(&self, background: &Background) {
-        // A second controller would have switches of its own; the first keeps it.
+        // A second controller would have other switches; the first one keeps it.
         if !self.0.is_started.swap(true, Ordering::Relaxed) {
             let (shared, own) = (Arc::clone(&self.0), background.clone());
             background.spawn("neighbours", async move { shared.run(own).await });
@@ -197,28 +195,28 @@ impl Program for NeighbourProxy {
     }
 }
 
-/// One switch's part.
+/// The handler of one switch.
 struct Handler {
     proxy: Arc<Shared>,
     switch: DatapathId,
     edges: Edges,
-    /// What each port may have relayed.
+    /// Limits what each port may have relayed.
     questions: PortBuckets,
 }
 
-/// What is to be done with a frame.
+/// What to do with a frame.
 enum Verdict {
-    /// It is nothing of ours, or may go on.
+    /// Not for us, or harmless: later programs see it.
     Pass,
-    /// It goes no further.
+    /// Drop it.
     Drop,
-    /// It is a question, to be answered in the name of `owner`.
+    /// A request to answer on behalf of `owner`.
     Answer {
         sender: Option<IpAddr>,
         target: IpAddr,
         owner: Arc<Host>,
     },
-    /// It is a question to relay.
+    /// A request to relay.
     Relay,
 }
 
@@ -239,7 +237,7 @@ impl SwitchHandler for Handler {
                 owner,
             } => {
                 let answer = answer::answer(&frame, sender, target, &owner);
-                // Fails where 1.0 has no number for the port, and by such a port nothing came.
+                // Fails if the port has no number in 1.0, and then no packet came from it.
                 let _ = switch.send(&packet_out(&answer, &[Action::output(packet.in_port)]));
                 count(&self.proxy.answered);
             }
@@ -256,8 +254,8 @@ impl SwitchHandler for Handler {
 }
 
 impl Handler {
-    /// Sends a question out of every host port but the one that it came in by. One that has just been relayed has come
-    /// back. What all ports share is asked last, so that a port which asks too much keeps nobody else waiting.
+    /// Sends a request out of every host port but its ingress port. A request that has just been relayed has come back and
+    /// is dropped. The shared limit is checked last, so that a port above its own limit does not use it up for others.
     fn relay(&mut self, switch: &Switch, packet: &PacketIn) {
         let (proxy, now) = (&self.proxy, switch.now());
         let is_whole = packet.data.len() >= usize::from(packet.total_len);
@@ -302,8 +300,8 @@ impl Shared {
         }
     }
 
-    /// The background program: tells all of addresses that have gone over to other hosts. Where events were missed, hosts
-    /// find out by themselves, later.
+    /// The background program: announces new owners of addresses. If events were missed, hosts find out by themselves,
+    /// later.
     async fn run(&self, background: Background) {
         let mut events = self.hosts.events();
         while let Some(event) = events.next().await {

@@ -1,4 +1,4 @@
-//! How a service wakes its background program when there is something to do.
+//! How a service wakes its background program when there is work to do.
 
 use futures_util::task::AtomicWaker;
 use std::future::poll_fn;
@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Release};
 use std::task::{Context, Poll};
 
-/// A wake-up call for one task. Calls that come before the task waits for them are one call.
+/// Wakes one task. Notifications that come before the task waits count as one.
 ///
-/// Thread-safety: any thread calls; one task waits.
+/// Thread-safety: any thread notifies; one task waits.
 #[derive(Default)]
 pub(crate) struct Notify {
     is_notified: AtomicBool,
@@ -16,20 +16,20 @@ pub(crate) struct Notify {
 }
 
 impl Notify {
-    /// Wakes the task that waits, or has it not wait next time.
+    /// Wakes the waiting task, or lets its next wait return at once.
     pub fn notify(&self) {
         self.is_notified.store(true, Release);
         self.task.wake();
     }
 
-    /// Waits for a call.
+    /// Waits for a notification.
     pub async fn notified(&self) {
         poll_fn(|context| self.poll_notified(context)).await;
     }
 
-    /// Whether there was a call since this was last ready; if not, the next wakes the task.
+    /// Whether there was a notification since this was last ready; if not, the next one wakes the task.
     pub fn poll_notified(&self, context: &Context<'_>) -> Poll<()> {
-        // Looked at again afterwards: a call in between has found no waker.
+        // Checked again afterwards: a notification in between found no waker.
         if self.take() {
             return Poll::Ready(());
         }

@@ -1,30 +1,29 @@
-//! Flow paths across switches, set up in an order that no packet suffers from (McNettle Figure 2, "Flow Path
-//! Provisioning").
+//! Flow paths across switches, set up in an order that loses no packet (McNettle Figure 2, "Flow Path Provisioning").
 //!
-//! **What.** [`Provisioner`] puts an entry for a flow into every switch of a path, or into none.
+//! **What.** [`Provisioner`] installs an entry for a flow in every switch of a path, or in none.
 //!
-//! **How.** A background program installs from the egress switch to the ingress switch. Each entry is followed by a barrier, and
-//! the next switch follows when the barrier is answered. So a packet that comes in at the ingress switch and meets
-//! an entry there meets one at every later switch; and where one path [replaces](Provisioner::replace) another, every
-//! packet takes, from any switch on, either the old way or the new one to the end. Removal begins at the ingress switch.
+//! **How.** A background program installs from the egress switch back to the ingress switch. Each entry is followed by a
+//! barrier, and the next switch follows when the barrier is answered. So a packet that matches an entry at the ingress
+//! switch matches one at every later switch; and when one path [replaces](Provisioner::replace) another, every packet
+//! follows either the old path or the new one from any switch to the end. Removal starts at the ingress switch.
 //!
-//! Where a switch refuses its entry, does not confirm it in time, or leaves before the last confirmation, everything is
-//! taken back, from the ingress switch on, and [`ProvisionError`] names the switch and the reason.
+//! If a switch refuses its entry, does not confirm it in time, or disconnects before the last confirmation, everything is
+//! rolled back, starting at the ingress switch, and [`ProvisionError`] names the switch and the reason.
 //!
-//! **Cookies.** The top 16 of the bits that are a program's own are [`COOKIE_TAG`]; the others number paths from 1 on. When a
-//! switch joins, its entries with this tag are asked for and compared with what should be there: those of paths that are gone, or of an earlier
-//! run of the controller, are deleted one by one, and permanent entries that are missing, as on a switch that was
-//! restarted, are installed again. Until that is done, provisioning waits for the switch. So a switch that leaves takes
-//! nothing with it that would stay for ever.
+//! **Cookies.** The top 16 of the bits that a program may choose are [`COOKIE_TAG`]; the others number paths from 1. When a
+//! switch joins, its entries with this tag are requested and compared with what should be there: those of paths that are
+//! gone, or of an earlier run of the controller, are deleted one by one, and missing permanent entries, as on a restarted
+//! switch, are installed again. Provisioning waits until that is done. So a switch that disconnects leaves nothing behind
+//! for ever.
 //!
-//! **Paths that expire.** Entries with a time-out ask for word when they go. The first that goes takes its path along:
-//! half a path is never left. Only a switch that a path is on is believed, and only once.
+//! **Paths that expire.** Entries with a time-out ask for a flow-removed message. The first one removed takes the rest of
+//! its path along: half a path is never left. Only switches on the path are believed, and only once.
 //!
-//! **Cost.** A path of *n* switches takes *n* round trips. Jobs wait for different switches at once; at most
-//! [`ProvisionConfig::max_jobs`] are accepted before some are done. A path that is there costs about 500 bytes a switch.
+//! **Cost.** A path of *n* switches takes *n* round trips. Jobs wait for different switches concurrently; at most
+//! [`ProvisionConfig::max_jobs`] are accepted at a time. An installed path costs about 500 bytes per switch.
 //!
-//! **Thread-safety.** [`Provisioner`] is cheap to clone and may be used from anywhere, handlers included: jobs go to the
-//! program through a queue. One lock guards the ledger and one the queue; neither is held while the other is taken.
+//! **Thread-safety.** [`Provisioner`] is cheap to clone and may be used anywhere, handlers included: jobs go to the program
+//! through a queue. One lock guards the ledger and one the queue; neither is held while the other is taken.
 
 mod error;
 mod flow;
@@ -53,27 +52,27 @@ use urtica_state::Snapshot;
 use urtica_topology::Path;
 use urtica_wire::{DatapathId, FlowRemoved};
 
-/// What is in the cookie of every entry that a [`Provisioner`] installs, right below the bits of the framework: `ur` in ASCII.
+/// Marks the cookie of every entry that a [`Provisioner`] installs, right below the framework's bits: `ur` in ASCII.
 pub const COOKIE_TAG: u64 = 0x7572 << 40;
 
-/// The bits of a cookie that [`COOKIE_TAG`] is in.
+/// The bits of a cookie that hold [`COOKIE_TAG`].
 pub const COOKIE_TAG_MASK: u64 = 0xffff << 40;
 
-/// Whether a cookie is one of a [`Provisioner`]'s, which deletes entries that have such a cookie and belong to none of its
-/// paths. A program that chooses cookies of its own takes care that this is `false` for them.
+/// Whether a cookie is a [`Provisioner`]'s. It deletes entries with such a cookie that belong to none of its paths, so a
+/// program that chooses its own cookies must choose others.
 pub const fn is_provisioned(cookie: u64) -> bool {
-    // 1.0 has all ones where there is no cookie; they have another tag.
+    // 1.0 uses all ones for "no cookie", which have another tag.
     cookie & COOKIE_TAG_MASK == COOKIE_TAG
 }
 
-/// How a [`Provisioner`] works.
+/// Settings of a [`Provisioner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProvisionConfig {
     /// How long a switch has to confirm an entry. 5 s.
     pub timeout: Duration,
-    /// How many jobs may wait or be worked on. 4096.
+    /// The maximum number of jobs that wait or are in progress. 4096.
     pub max_jobs: usize,
-    /// How many paths there may be. 1,000,000.
+    /// The maximum number of paths. 1,000,000.
     pub max_flows: usize,
 }
 
@@ -87,7 +86,7 @@ impl Default for ProvisionConfig {
     }
 }
 
-/// Sets up and removes flow paths across switches. See the module.
+/// Sets up and removes flow paths across switches. See the module's documentation.
 ///
 /// It is a [`Program`]: give a clone to [`Controller::program`](urtica_controller::Controller::program).
 ///
@@ -111,7 +110,7 @@ impl Default for ProvisionConfig {
 #[derive(Clone)]
 pub struct Provisioner(Arc<Shared>);
 
-/// A path that was provisioned.
+/// A provisioned path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provisioned {
     cookie: u64,
@@ -124,26 +123,26 @@ impl Provisioned {
         self.cookie
     }
 
-    /// The way that packets take.
+    /// The path that packets take.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// What happened so far, and what is there.
+/// Counters and current numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProvisionCounts {
-    /// Paths that are there, or on their way.
+    /// Paths that are installed or being set up.
     pub paths: usize,
-    /// Jobs that wait or are worked on.
+    /// Jobs that wait or are in progress.
     pub jobs: usize,
     /// Paths that were set up or replaced.
     pub provisioned: u64,
-    /// Paths that could not be.
+    /// Paths that could not be set up.
     pub failed: u64,
-    /// Paths that were removed, or went because an entry of theirs did.
+    /// Paths that were removed, or ended because one of their entries did.
     pub removed: u64,
-    /// Old entries that were deleted when their switches joined.
+    /// Stale entries that were deleted when their switches joined.
     pub stale_entries: u64,
 }
 
@@ -152,23 +151,23 @@ struct Shared {
     /// Set when the controller starts.
     background: OnceLock<Background>,
     queue: Mutex<Queue>,
-    /// There are jobs in the queue for the program.
+    /// The queue has jobs for the program.
     has_jobs: Notify,
     ledger: Mutex<Ledger>,
-    /// Told whenever a switch has been cleaned, or has left. Who waits for that leaves nothing behind.
+    /// Notified whenever a switch has been cleaned or has disconnected.
     cleaned: Snapshot<()>,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Job>,
-    /// Jobs that somebody asked for and that are not done.
+    /// Jobs that were requested and are not done.
     asked: usize,
     counts: ProvisionCounts,
 }
 
 impl Provisioner {
-    /// A provisioner that has nothing to do yet.
+    /// A provisioner without paths.
     pub fn new(config: ProvisionConfig) -> Self {
         Self(Arc::new(Shared {
             config,
@@ -180,37 +179,36 @@ impl Provisioner {
         }))
     }
 
-    /// Sets up a path. The work is accepted at once, and goes on if the future is dropped: then nobody hears how it
-    /// ended, which is what a handler wants that only [releases](Flow::releasing) a packet.
+    /// Sets up a path. The job is accepted at once and continues if the future is dropped: then nobody learns its outcome,
+    /// which suits a handler that only [releases](Flow::releasing) a packet.
     pub fn provision(&self, flow: Flow) -> Provisioning {
         let (reply, receiver) = oneshot::channel();
         self.0.accept(receiver, Job::set_up(flow, None, reply))
     }
 
-    /// Sets up a path in place of another, which may have the same match: no packet is lost on the way from one to the
-    /// other. If that fails, the old path is there as before. If the old path is gone, this is
-    /// [`Provisioner::provision`].
+    /// Sets up a path in place of another, which may have the same match: no packet is lost in between. If it fails, the old
+    /// path stays. If the old path is gone, this is [`Provisioner::provision`].
     pub fn replace(&self, old: &Provisioned, flow: Flow) -> Provisioning {
         let (reply, receiver) = oneshot::channel();
         self.0
             .accept(receiver, Job::set_up(flow, Some(old.cookie), reply))
     }
 
-    /// Removes a path. One that is gone is no error.
+    /// Removes a path. Removing one that is gone is not an error.
     ///
-    /// On a switch that is not there, its entry goes when the switch returns.
+    /// On a switch that is disconnected, its entry is deleted when the switch returns.
     pub fn remove(&self, provisioned: &Provisioned) -> Removing {
         let (reply, receiver) = oneshot::channel();
         self.0
             .accept(receiver, Job::remove(provisioned.cookie, reply))
     }
 
-    /// Whether a path is there: provisioned, and neither removed nor expired.
+    /// Whether a path is installed: provisioned, and neither removed nor expired.
     pub fn is_live(&self, provisioned: &Provisioned) -> bool {
         self.0.ledger().is_live(provisioned.cookie)
     }
 
-    /// What happened so far.
+    /// The counters.
     pub fn counts(&self) -> ProvisionCounts {
         let paths = self.0.ledger().live_paths();
         let queue = self.0.queue();
@@ -222,14 +220,14 @@ impl Provisioner {
     }
 }
 
-/// The outcome of a job, on its way: await it.
+/// The outcome of a job: await it.
 #[must_use = "the work goes on without it, but nobody hears how it ends"]
 pub struct Outcome<T>(Result<oneshot::Receiver<Result<T, ProvisionError>>, ProvisionError>);
 
-/// A path on its way: see [`Provisioner::provision`].
+/// A path being set up: see [`Provisioner::provision`].
 pub type Provisioning = Outcome<Provisioned>;
 
-/// A path on its way out: see [`Provisioner::remove`].
+/// A path being removed: see [`Provisioner::remove`].
 pub type Removing = Outcome<()>;
 
 impl<T> Future for Outcome<T> {
@@ -258,7 +256,7 @@ impl Program for Provisioner {
     }
 
     fn start(&self, background: &Background) {
-        // A second controller would have switches of its own; the first keeps it.
+        // A second controller would have other switches; the first one keeps it.
         if self.0.background.set(background.clone()).is_ok() {
             let worker = job::Worker::new(Arc::clone(&self.0), background.clone());
             background.spawn("provision", run(Arc::clone(&self.0), worker));
@@ -270,7 +268,7 @@ impl Program for Provisioner {
     }
 }
 
-/// Works on all jobs at once, each going on when what it waits for is there.
+/// Works on all jobs concurrently, each continuing when what it waits for has happened.
 async fn run(shared: Arc<Shared>, worker: job::Worker) {
     let mut jobs = FuturesUnordered::new();
     poll_fn(|context| {
@@ -284,7 +282,7 @@ async fn run(shared: Arc<Shared>, worker: job::Worker) {
 }
 
 impl Shared {
-    /// Accepts a job that somebody asked for, if there is room.
+    /// Accepts a requested job if there is room.
     fn accept<T>(
         &self,
         receiver: oneshot::Receiver<Result<T, ProvisionError>>,
@@ -308,7 +306,7 @@ impl Shared {
         Outcome(Ok(receiver))
     }
 
-    /// Puts a job in that nobody asked for.
+    /// Adds a job that was not requested by a user.
     fn push(&self, job: Job) {
         self.queue().waiting.push_back(job);
         self.has_jobs.notify();
@@ -327,7 +325,7 @@ impl Shared {
     }
 }
 
-/// One switch's part: tells the program of what happens there.
+/// The handler of one switch: reports to the program what happens there.
 struct Handler(Arc<Shared>);
 
 impl SwitchHandler for Handler {
@@ -352,7 +350,7 @@ impl Shared {
     fn switch_left(&self, switch: DatapathId) {
         let mut ledger = self.ledger();
         ledger.switch_left(switch);
-        // Where a newer connection has the datapath id, the switch is being cleaned already.
+        // If a newer connection has the datapath id, the switch is being cleaned already.
         let network = self.background.get().map(Background::network);
         if network.is_none_or(|network| network.info(switch).is_none()) {
             ledger.forget_switch(switch);
@@ -361,7 +359,7 @@ impl Shared {
         self.cleaned.publish(());
     }
 
-    /// Has a switch compared with what it should have, once where that is asked for several times.
+    /// Compares a switch with what it should have; several requests at once count as one.
     fn ask_to_clean(&self, switch: DatapathId) {
         let is_asked_first = self.ledger().ask_to_clean(switch);
         if is_asked_first {
@@ -369,7 +367,7 @@ impl Shared {
         }
     }
 
-    /// A switch says that an entry is gone: its path goes, too, if there is one that the switch is on.
+    /// A switch reports that an entry is gone: its path is removed, if there is one over this switch.
     fn lose_entry(&self, switch: DatapathId, cookie: u64) {
         let is_half = self.ledger().lose_entry(switch, cookie);
         if is_half {
@@ -377,7 +375,7 @@ impl Shared {
         }
     }
 
-    /// Has a path removed that is there no more as a whole: once, however often that is said.
+    /// Removes a path that is no longer complete: once, however often that is reported.
     fn take_down(&self, cookie: u64) {
         let removal = self.ledger().begin_removal(cookie);
         if let Ok(Some(entries)) = removal {

@@ -1,15 +1,15 @@
-//! Paths through the network as it is: next hops kept up to date beside the topology ("dynamic routing", Shalimov and
+//! Paths through the current network: next hops that are kept up to date with the topology ("dynamic routing", Shalimov and
 //! Ivashchenko, section IV; McNettle Figure 2, "Routing").
 //!
-//! **How.** A background program waits for [`Discovery`]'s topology to change, and publishes [`NextHops`] for it. What
-//! changes while it computes is taken together the next time, so a burst costs one computation or two, not one each.
-//! Computing looks again only at destinations that the change affects, and in parallel where the network is large.
+//! **How.** A background program waits for changes of [`Discovery`]'s topology, and publishes the [`NextHops`] for it.
+//! Changes during a computation are handled together by the next one, so a burst costs one or two computations, not one per
+//! change. Only destinations that a change affects are recomputed, in parallel if the network is large.
 //!
-//! **How far behind.** The next hops are for some topology that was there; [`NextHops::topology`] says which, and
-//! [`Routes::is_current`] whether it is the newest. A path may therefore use a link that has just gone; entries on it
-//! are put right when [`Routes::changed`] tells.
+//! **How far behind.** The next hops are for some earlier topology; [`NextHops::topology`] says which, and
+//! [`Routes::is_current`] whether it is the latest. A path may therefore use a link that has just gone down; programs
+//! correct their entries when [`Routes::changed`] reports it.
 //!
-//! **Cost.** A path: taking a share of the snapshot, and a step for each switch on it.
+//! **Cost.** A path: a reference to the snapshot, and one step per switch on it.
 //!
 //! **Thread-safety.** Everything may be used from any thread. Nobody waits for the computation.
 
@@ -21,7 +21,7 @@ use urtica_state::Snapshot;
 use urtica_topology::{NextHops, Path, PortId};
 use urtica_wire::DatapathId;
 
-/// Next hops between all switches, kept up to date: a program, and a handle to what it computes. Cheap to clone.
+/// Next hops between all switches, kept up to date: a program, and a handle to its results. Cheap to clone.
 ///
 /// ```
 /// use urtica_controller::Controller;
@@ -51,21 +51,21 @@ struct Shared {
 /// Why there is no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPath {
-    /// A switch is not there, or not yet.
+    /// A switch is not connected, or not yet.
     #[error("switch {0} is not in the topology; expected one that is connected")]
     UnknownSwitch(DatapathId),
-    /// No links lead from one to the other.
+    /// No links lead from one switch to the other.
     #[error("no links lead from switch {from} to switch {to}")]
     Unreachable {
-        /// Where the path would begin.
+        /// The start of the path.
         from: DatapathId,
-        /// Where it would end.
+        /// The end of the path.
         to: DatapathId,
     },
 }
 
 impl Routes {
-    /// Next hops for the topology that `discovery` finds in the same controller.
+    /// Next hops for the topology of `discovery`, in the same controller.
     pub fn new(discovery: &Discovery) -> Self {
         Self(Arc::new(Shared {
             discovery: discovery.clone(),
@@ -80,10 +80,10 @@ impl Routes {
         &self.0.next_hops
     }
 
-    /// A shortest path between two ports, of several always the same for the same `flow_hash`.
+    /// A shortest path between two ports; if there are several, always the same for the same `flow_hash`.
     ///
     /// # Errors
-    /// [`NoPath`], in words.
+    /// [`NoPath`].
     pub fn path(&self, from: PortId, to: PortId, flow_hash: u64) -> Result<Path, NoPath> {
         let next_hops = self.0.next_hops.load();
         if let Some(path) = next_hops.path(from, to, flow_hash) {
@@ -97,17 +97,17 @@ impl Routes {
         })
     }
 
-    /// How often the next hops were computed.
+    /// The number of computations.
     pub fn version(&self) -> u64 {
         self.0.next_hops.version()
     }
 
-    /// The version of the next hops, as soon as it is greater than `since`.
+    /// Waits for a version of the next hops that is greater than `since`.
     pub fn changed(&self, since: u64) -> impl Future<Output = u64> + Send {
         self.0.next_hops.changed(since)
     }
 
-    /// Whether the next hops are for the topology as it is now.
+    /// Whether the next hops are for the current topology.
     pub fn is_current(&self) -> bool {
         self.0.topology_version.load(Ordering::Acquire) >= self.0.discovery.topology().version()
     }
@@ -119,7 +119,7 @@ impl Program for Routes {
     }
 
     fn start(&self, background: &Background) {
-        // In a second controller there is another topology; the first keeps it.
+        // A second controller would have another topology; the first one keeps it.
         if !self.0.is_started.swap(true, Ordering::Relaxed) {
             let shared = Arc::clone(&self.0);
             background.spawn("routes", async move { shared.run().await });
@@ -131,7 +131,7 @@ impl Program for Routes {
     }
 }
 
-/// Switches have nothing to tell that discovery does not know.
+/// Switches report nothing that discovery does not know.
 struct Handler;
 
 impl SwitchHandler for Handler {}
@@ -142,7 +142,7 @@ impl Shared {
         let topologies = self.discovery.topology();
         let mut seen = 0;
         loop {
-            // Read before the topology is: it may be newer than its version says, never older.
+            // Read before the topology: it may be newer than its version says, never older.
             seen = topologies.changed(seen).await;
             let topology = topologies.load();
             let updated = self.next_hops.load().updated(topology);

@@ -1,12 +1,12 @@
-//! What is due when: for each key one time at most. No clock; time is an argument.
+//! Timers: at most one deadline per key. No clock; time is an argument.
 //!
-//! **Why one for each key.** What is set again and again, as by a port that goes up and down as fast as its switch can
-//! tell, then takes no more room than once.
+//! **Why one per key.** A timer that is set again and again, for instance by a port that goes up and down as fast as its
+//! switch can report it, takes no more room than one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-/// Keys by the time at which each is due.
+/// Keys by deadline.
 #[derive(Debug)]
 pub(crate) struct Timers<K> {
     by_time: BTreeSet<(Instant, K)>,
@@ -23,7 +23,7 @@ impl<K> Default for Timers<K> {
 }
 
 impl<K: Copy + Ord> Timers<K> {
-    /// The key is due at this time, and not at that which was set before.
+    /// Sets the key's deadline, replacing an earlier one.
     pub fn set(&mut self, key: K, due: Instant) {
         if let Some(before) = self.by_key.insert(key, due) {
             self.by_time.remove(&(before, key));
@@ -31,14 +31,14 @@ impl<K: Copy + Ord> Timers<K> {
         self.by_time.insert((due, key));
     }
 
-    /// The key is not due any more.
+    /// Removes the key's deadline.
     pub fn cancel(&mut self, key: K) {
         if let Some(due) = self.by_key.remove(&key) {
             self.by_time.remove(&(due, key));
         }
     }
 
-    /// Takes out the first key that is due, in the order of time, then of keys.
+    /// Takes out the first key that is due, in the order of deadlines, then of keys.
     pub fn pop_due(&mut self, now: Instant) -> Option<K> {
         let (due, key) = *self.by_time.first()?;
         if due > now {
@@ -48,7 +48,7 @@ impl<K: Copy + Ord> Timers<K> {
         Some(key)
     }
 
-    /// When something is due next.
+    /// The next deadline.
     pub fn next(&self) -> Option<Instant> {
         self.by_time.first().map(|(due, _)| *due)
     }

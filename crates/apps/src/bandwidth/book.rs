@@ -1,4 +1,4 @@
-//! What links can carry, and who has reserved how much of it.
+//! The bandwidth of links, and who has reserved how much of it.
 
 use super::BandwidthError;
 use super::demand::FlowKey;
@@ -12,26 +12,26 @@ use urtica_state::{Limits, Snapshot, TVar, atomically, try_atomically};
 use urtica_topology::{Hop, Path, PortId, Topology};
 use urtica_wire::MacAddr;
 
-/// What a port sends into its link.
+/// The link at a port.
 #[derive(Clone, Debug)]
 struct Link {
-    /// Tells a link from one that was at the same port before.
+    /// Distinguishes a link from an earlier one at the same port.
     id: u64,
     capacity_bps: u64,
     free_bps: TVar<u64>,
 }
 
-/// The links at all ports that are up. A link that goes, or carries another amount, is another link afterwards.
+/// The links at all ports that are up. A link that went down, or changed its bandwidth, is another link afterwards.
 #[derive(Clone, Debug, Default)]
 struct Links {
     by_port: BTreeMap<PortId, Link>,
     next_id: u64,
 }
 
-/// What somebody has.
+/// One reservation.
 struct Reservation {
     bps: u64,
-    /// A link for each hop.
+    /// One link per hop.
     links: Vec<Link>,
 }
 
@@ -40,7 +40,7 @@ struct Reservation {
 pub struct Reserved {
     /// Bits per second.
     pub bps: u64,
-    /// The way that the packets take.
+    /// The path of the packets.
     pub path: Path,
     /// Whether all switches have confirmed their entries.
     pub is_provisioned: bool,
@@ -48,8 +48,8 @@ pub struct Reserved {
 
 /// Links and reservations.
 ///
-/// Thread-safety: links are read without a lock, and bandwidth is taken and given back in transactions. The lock is for
-/// the list of reservations; it is taken before those of the provisioner and of the network.
+/// Thread-safety: links are read without a lock, and bandwidth is reserved and released in transactions. The lock is for the
+/// list of reservations; it is taken before those of the provisioner and of the network.
 pub(super) struct Book {
     links: Snapshot<Links>,
     list: Mutex<List>,
@@ -57,12 +57,12 @@ pub(super) struct Book {
 
 struct List {
     reservations: BTreeMap<FlowKey, Reservation>,
-    /// A path for each.
+    /// One path per key.
     paths: Paths<FlowKey>,
 }
 
 impl Book {
-    /// No links are known, and nothing is reserved.
+    /// No links, no reservations.
     pub fn new(provisioner: &Provisioner) -> Self {
         let list = List {
             reservations: BTreeMap::new(),
@@ -74,7 +74,7 @@ impl Book {
         }
     }
 
-    /// Reserves on the first of the paths that has the room, and has it provisioned. Returns that path.
+    /// Reserves on the first path with enough free bandwidth, and has it provisioned. Returns that path.
     pub fn reserve(
         &self,
         key: FlowKey,
@@ -98,7 +98,7 @@ impl Book {
         let chosen = chosen.ok_or(BandwidthError::NoRoom { bps, paths })?;
         let (links, path) = candidates.swap_remove(chosen);
         let mut list = self.list();
-        // What was looked at without the lock may be otherwise by now.
+        // What was read without the lock may have changed by now.
         let refusal = if list.reservations.contains_key(&key) {
             Some(BandwidthError::ReservedAlready)
         } else if !self.links.load().are_there(&path, &links) || !is_in(&path, &topology.load()) {
@@ -115,7 +115,7 @@ impl Book {
         Ok(path)
     }
 
-    /// Notes a path that is provisioned without anything being reserved.
+    /// Records a path that is provisioned without a reservation.
     pub fn note(&self, key: FlowKey, path: Path, flow: impl FnOnce(&Path) -> Flow) {
         let mut list = self.list();
         if !list.reservations.contains_key(&key) {
@@ -129,14 +129,14 @@ impl Book {
         }
     }
 
-    /// The key of what is reserved for all that one host sends to another. Their VLAN may be forgotten by now.
+    /// The key of a reservation for all traffic between two hosts. Their VLAN may be forgotten by now.
     pub fn key_of_pair(&self, from: MacAddr, to: MacAddr) -> Option<FlowKey> {
         let list = self.list();
         let mut keys = list.reservations.keys();
         keys.find(|key| key.is_between(from, to)).copied()
     }
 
-    /// Gives back what was reserved on paths that are not right any more. How many reservations went.
+    /// Releases paths that are no longer valid. Returns the number of reservations released.
     pub fn give_up(&self, is_wrong: impl Fn(&FlowKey, &Path) -> bool) -> usize {
         let mut list = self.list();
         let wrong: Vec<_> = list
@@ -152,7 +152,7 @@ impl Book {
         wrong.len()
     }
 
-    /// Gives a reservation back. Whether there was one.
+    /// Releases a reservation. Returns whether there was one.
     pub fn release(&self, key: &FlowKey) -> bool {
         let mut list = self.list();
         list.paths.remove(key);
@@ -173,16 +173,16 @@ impl Book {
         self.list().reservations.len()
     }
 
-    /// What is free on the link that a port sends into.
+    /// The free bandwidth of the link at a port.
     pub fn free_bps(&self, port: PortId) -> Option<u64> {
         let links = self.links.load();
         links.by_port.get(&port).map(|link| link.free_bps.load())
     }
 
-    /// Takes in what ports can carry now, and gives back what was reserved on links that are gone. How many
-    /// reservations went.
+    /// Updates the bandwidth of ports, and releases reservations on links that are gone. Returns the number of reservations
+    /// released.
     ///
-    /// `look` is called under the lock, so that no older look comes after a newer one.
+    /// `look` is called under the lock, so that an older result never replaces a newer one.
     pub fn update(&self, look: impl FnOnce() -> (BTreeMap<PortId, u64>, Arc<Topology>)) -> usize {
         let mut list = self.list();
         let (capacities, topology) = look();
@@ -208,7 +208,7 @@ impl Book {
         broken.len()
     }
 
-    /// Sees what has become of the entries, and gives back what was reserved for those that are gone.
+    /// Checks the state of the entries, and releases the reservations of those that are gone.
     pub fn settle(&self) {
         let mut list = self.list();
         for key in list.paths.settle() {
@@ -221,7 +221,7 @@ impl Book {
         }
     }
 
-    /// Whether what is reserved on each link, together with what is free there, is what it carries.
+    /// Whether reserved and free bandwidth add up to the total on each link.
     ///
     /// Only exact while nobody reserves.
     pub fn check(&self) -> Result<(), String> {
@@ -260,13 +260,13 @@ impl List {
 }
 
 impl Links {
-    /// The link for each hop of a path; `None` where one is not there.
+    /// The link of each hop of a path; `None` if one is missing.
     fn of_path(&self, path: &Path) -> Option<Vec<Link>> {
         let ports = path.hops.iter().map(Hop::goes_out);
         ports.map(|port| self.by_port.get(&port).cloned()).collect()
     }
 
-    /// Whether the links for a path's hops are still the same.
+    /// Whether the links of a path's hops are still the same.
     fn are_there(&self, path: &Path, links: &[Link]) -> bool {
         let mut ports = path.hops.iter().map(Hop::goes_out);
         let now = |port| self.by_port.get(&port).map(|link| link.id);
@@ -275,7 +275,7 @@ impl Links {
             .all(|link| ports.next().and_then(now) == Some(link.id))
     }
 
-    /// Whether these are the ports and what they carry.
+    /// Whether these are the ports and their bandwidths.
     fn carry(&self, capacities: &BTreeMap<PortId, u64>) -> bool {
         let ours = self
             .by_port

@@ -1,4 +1,4 @@
-//! Which flows ask for bandwidth, and what tells one flow from another.
+//! Which flows request bandwidth, and what identifies a flow.
 
 use crate::firewall::{includes, why_unusable};
 use std::net::IpAddr;
@@ -7,17 +7,17 @@ use urtica_wire::packet::{Headers, ip_proto};
 use urtica_wire::text::ParseError;
 use urtica_wire::{MacAddr, Match, OxmField, PacketIn, VLAN_PRESENT};
 
-/// What flows of a kind are to get. Read from text: `10M udp,tp_dst=5004`.
+/// The bandwidth that a kind of flows gets. Parsed from text: `10M udp,tp_dst=5004`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Bits per second for each flow.
     pub bps: u64,
-    /// Which packets belong to such flows.
+    /// The packets of such flows.
     pub match_: Match<'static>,
 }
 
 impl Demand {
-    /// Whether a packet belongs to a flow that asks for this.
+    /// Whether a packet belongs to such a flow.
     pub(super) fn is_of(&self, packet: &PacketIn) -> bool {
         let fields: Vec<_> = Match::exact(packet).fields().collect();
         self.match_
@@ -41,12 +41,12 @@ pub enum ParseDemandError {
     /// The second word is not a match.
     #[error(transparent)]
     Match(#[from] ParseError),
-    /// The match is one by which no flow can be told.
+    /// The match does not identify flows.
     #[error("the match {problem}; expected {expected}")]
     Unusable {
         /// What is wrong with it.
         problem: String,
-        /// What would be right.
+        /// What was expected.
         expected: &'static str,
     },
 }
@@ -68,7 +68,7 @@ impl FromStr for Demand {
     }
 }
 
-/// Reads bits per second: digits, and K, M, G or T for powers of 1000.
+/// Parses bits per second: digits, and K, M, G or T for powers of 1000.
 pub(super) fn parse_rate(text: &str) -> Result<u64, ParseDemandError> {
     let digits = text.trim_end_matches(['K', 'M', 'G', 'T']);
     let factor: Option<u64> = match &text[digits.len()..] {
@@ -86,10 +86,10 @@ pub(super) fn parse_rate(text: &str) -> Result<u64, ParseDemandError> {
     bps.ok_or_else(|| ParseDemandError::Rate(text.to_owned()))
 }
 
-/// What tells one flow from another: the fields that its entries match.
+/// What identifies a flow: the fields that its entries match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FlowKey {
-    /// The id in the outermost tag, which entries match: 0 in a tag that tells a priority alone.
+    /// The id in the outermost tag, which entries match: 0 in a priority tag.
     tag: Option<u16>,
     pub eth_src: MacAddr,
     pub eth_dst: MacAddr,
@@ -115,7 +115,7 @@ impl FlowKey {
         }
     }
 
-    /// All that one host sends to another.
+    /// All traffic from one host to another.
     pub fn between(vlan: Option<u16>, eth_src: MacAddr, eth_dst: MacAddr) -> Self {
         Self {
             tag: vlan,
@@ -127,17 +127,17 @@ impl FlowKey {
         }
     }
 
-    /// The VLAN that the hosts are in. Packets with a priority tag are for the same hosts as those without a tag.
+    /// The VLAN of the hosts. Packets with a priority tag are for the same hosts as untagged ones.
     pub fn vlan(&self) -> Option<u16> {
         self.tag.filter(|&vid| vid != 0)
     }
 
-    /// Whether this is all that these hosts send, one to the other, in whichever VLAN.
+    /// Whether this is all traffic between these hosts in this direction, in whichever VLAN.
     pub fn is_between(&self, eth_src: MacAddr, eth_dst: MacAddr) -> bool {
         self.is_pair() && (self.eth_src, self.eth_dst) == (eth_src, eth_dst)
     }
 
-    /// Whether this is all that one host sends to another.
+    /// Whether this is all traffic from one host to another.
     pub fn is_pair(&self) -> bool {
         self.eth_type.is_none()
     }

@@ -1,4 +1,4 @@
-//! The reservation itself (McNettle Figure 6): no lock, and nothing to take back where it fails.
+//! The reservation itself (McNettle Figure 6): no lock, and nothing to roll back when it fails.
 
 use urtica_state::{Abort, TVar, Transaction, retry};
 
@@ -17,7 +17,7 @@ fn reserve_path(tx: &mut Transaction, path: &[TVar<u64>], amount: u64) -> Result
     tx.or_else(|tx| reserve(tx).map(|()| true), |_| Ok(false))
 }
 
-/// Reserves on the first of the paths that has the room, and says which that is.
+/// Reserves on the first path with enough free bandwidth, and returns which one.
 pub(super) fn reserve_any(
     tx: &mut Transaction,
     paths: &[Vec<TVar<u64>>],
@@ -31,7 +31,7 @@ pub(super) fn reserve_any(
     Ok(None)
 }
 
-/// Gives back what was reserved on a path.
+/// Releases what was reserved on a path.
 pub(super) fn release_path(
     tx: &mut Transaction,
     path: &[TVar<u64>],

@@ -1,7 +1,7 @@
-//! Deletes all entries of one program from switches, and nothing else that they have.
+//! Deletes all entries of one program from switches, and no others.
 //!
-//! OpenFlow 1.3 deletes by cookie. 1.0 cannot: such a switch is asked for its entries, and those of the program are
-//! deleted one by one. Either way the switch has to confirm it, and is asked again where it does not: it may have refused.
+//! OpenFlow 1.3 deletes by cookie. 1.0 cannot: such a switch is asked for its entries, and those of the program are deleted
+//! one by one. In both cases the switch must confirm it, and is tried again if it does not: it may have refused.
 //!
 //! **Thread-safety.** [`Sweeper::sweep`] may be called from anywhere, and does not wait. One background program sweeps.
 
@@ -18,19 +18,19 @@ use urtica_wire::{
     DatapathId, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, Match, Message, Version,
 };
 
-/// How long a switch has to say which entries it has, or that it has deleted them.
+/// How long a switch has to report its entries, or to confirm a deletion.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long until a switch that did not keep up, or refused, is tried again; each time twice as long.
+/// The pause before a switch that did not keep up, or refused, is tried again; doubled each time.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How many entries are deleted with one confirmation: as many as a part of a reply of 1.0 tells, or more.
+/// The number of entries deleted per confirmation: as many as one part of a 1.0 reply holds, or more.
 const AT_ONCE: usize = 1_000;
 
-/// No pause is longer.
+/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
-/// Sweeps the switches that it is given.
+/// Sweeps switches on request.
 pub(super) struct Sweeper {
     cookie: u64,
     due: Mutex<BTreeSet<DatapathId>>,
@@ -47,13 +47,13 @@ impl Sweeper {
         }
     }
 
-    /// Has the program's entries deleted from these switches, soon.
+    /// Requests that the program's entries be deleted from these switches soon.
     pub fn sweep(&self, switches: impl IntoIterator<Item = DatapathId>) {
         self.due.lock().extend(switches);
         self.bell.publish(());
     }
 
-    /// Whenever a switch joins, sweeps it: what it has is from an earlier life.
+    /// Whenever a switch joins, sweeps it: what it has is from an earlier connection.
     pub async fn follow_switches(self: Arc<Self>, network: Network) {
         let mut events = network.events();
         while let Some(event) = events.next().await {
@@ -65,7 +65,7 @@ impl Sweeper {
         }
     }
 
-    /// Sweeps, several switches at once, and each once at a time.
+    /// Sweeps several switches concurrently, each at most once at a time.
     pub async fn run(self: Arc<Self>, background: Background) {
         let (mut seen, mut at_work) = (0, BTreeSet::new());
         let mut jobs = FuturesUnordered::new();
@@ -82,7 +82,7 @@ impl Sweeper {
         }
     }
 
-    /// What is due, but for switches that are at work.
+    /// What is due, except for switches that are being swept.
     fn take_due(&self, at_work: &BTreeSet<DatapathId>) -> BTreeSet<DatapathId> {
         let mut due = self.due.lock();
         let later = due.intersection(at_work).copied().collect();
@@ -90,7 +90,7 @@ impl Sweeper {
         all.difference(at_work).copied().collect()
     }
 
-    /// Deletes the entries of a switch, and tries again until that is done or the switch has left.
+    /// Deletes the entries of a switch, and tries again until that is done or the switch has disconnected.
     async fn clean(&self, background: &Background, switch: DatapathId) -> DatapathId {
         let mut pause = PAUSE;
         while let Err(error) = self.try_to_clean(background, switch).await {
@@ -135,7 +135,7 @@ async fn in_time<T>(
     reply.unwrap_or(Err(RequestError::Timeout(PATIENCE)))
 }
 
-/// Deletes the entries with this cookie that `match_` includes; in 1.0, whoever's they are.
+/// Deletes the entries with this cookie that `match_` includes; in 1.0, whoever owns them.
 pub(super) fn delete(
     network: &Network,
     switch: DatapathId,
@@ -148,7 +148,7 @@ pub(super) fn delete(
     network.send(switch, &deletion(cookie, match_))
 }
 
-/// What does so in 1.3.
+/// The 1.3 form.
 fn deletion(cookie: u64, match_: Match) -> Message {
     Message::FlowMod(FlowMod {
         match_,
@@ -171,7 +171,7 @@ fn delete_entry(entry: FlowStats<'_>) -> Message<'_> {
     })
 }
 
-/// The next of several that is there; never, while there are none.
+/// The next finished one of several; never ready while there are none.
 async fn next_of<F: Future>(futures: &mut FuturesUnordered<F>) -> F::Output {
     match futures.next().await {
         Some(output) => output,

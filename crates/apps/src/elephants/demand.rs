@@ -1,4 +1,4 @@
-//! How much flows would send if only their hosts held them back (Hedera, section IV.A).
+//! How much flows would send if only their hosts limited them (Hedera, section IV.A).
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ pub(super) const WHOLE: u64 = 1_000_000;
 #[derive(Clone, Copy)]
 struct Estimate {
     demand: u64,
-    /// Whether its receiver holds it back: it asks for no more.
+    /// Whether its receiver limits it: it requests no more.
     is_limited: bool,
 }
 
 /// What each flow, from a host to a host, would send.
 ///
-/// Senders share what they have among their flows; receivers that would get too much limit the largest; and so on,
-/// until nothing changes.
+/// Senders share their bandwidth among their flows; receivers that would get too much limit the largest; and so on, until
+/// nothing changes.
 pub(super) fn estimate<H: Ord + Copy>(flows: &[(H, H)]) -> Vec<u64> {
     let nothing = Estimate {
         demand: 0,
         is_limited: false,
     };
     let mut estimates = vec![nothing; flows.len()];
-    // Each round but the last limits one flow more at least.
+    // Each round but the last limits at least one more flow.
     for _ in 0..=flows.len() {
         share_among_senders(flows, &mut estimates);
         if !limit_by_receivers(flows, &mut estimates) {
@@ -44,7 +44,7 @@ fn share_among_senders<H: Ord + Copy>(flows: &[(H, H)], estimates: &mut [Estimat
     }
 }
 
-/// Whether any flow is limited that was not before.
+/// Whether any more flows are limited than before.
 fn limit_by_receivers<H: Ord + Copy>(flows: &[(H, H)], estimates: &mut [Estimate]) -> bool {
     let mut has_changed = false;
     for mut places in group(flows.iter().map(|flow| flow.1)).into_values() {
@@ -52,7 +52,7 @@ fn limit_by_receivers<H: Ord + Copy>(flows: &[(H, H)], estimates: &mut [Estimate
         if total <= WHOLE {
             continue;
         }
-        // The small ones get what they ask for, the others share the rest alike.
+        // Small flows get what they request, the others share the rest equally.
         places.sort_by_key(|&place| estimates[place].demand);
         let mut left = WHOLE;
         for (before, &place) in places.iter().enumerate() {
@@ -71,7 +71,7 @@ fn limit_by_receivers<H: Ord + Copy>(flows: &[(H, H)], estimates: &mut [Estimate
     has_changed
 }
 
-/// The places of equal ones.
+/// The indices of equal ones.
 fn group<H: Ord>(hosts: impl Iterator<Item = H>) -> BTreeMap<H, Vec<usize>> {
     let mut groups: BTreeMap<H, Vec<usize>> = BTreeMap::new();
     for (place, host) in hosts.enumerate() {

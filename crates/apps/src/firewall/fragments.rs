@@ -1,27 +1,26 @@
-//! Fragments of IP packets, of which rules about ports see too little.
+//! IP fragments, which hide fields from rules about ports.
 //!
-//! **The problem.** Only the first fragment of a packet has its ports, and of TCP and SCTP not even that one shows them to
-//! a switch if it holds less than the whole header. The specification's way is that no entry matches which looks at them: a
-//! rule that denies a port would let all fragments pass. Open vSwitch hides the ports of all fragments unless it is told
-//! otherwise.
+//! **The problem.** Only the first fragment of a packet has its ports, and with TCP and SCTP a switch may not see them even
+//! there if the fragment is shorter than the header. By the specification, entries that match ports then do not match: a
+//! rule that denies a port would let all fragments pass. Open vSwitch hides the ports of all fragments by default.
 //!
 //! **What is done.**
-//! - Switches are asked for Open vSwitch's way to match fragments ([`ConfigFlags::FRAG_NX_MATCH`]): the first fragment of a
-//!   packet has the ports that it shows, and what is hidden reads as 0. So the first fragment is denied where the packet would
-//!   be, and without it the others are worth nothing to who receives them. UDP and ICMP headers fit into any fragment.
-//! - Where a rule denies ports of TCP or SCTP, what hides them (ports 0 and 0) is denied, too, if all else fits: there is no
-//!   telling the first fragment, cut short, from a later one. The same goes for the protocol of IPv6, which a chain of
+//! - Switches are configured to match fragments as Open vSwitch can ([`ConfigFlags::FRAG_NX_MATCH`]): the first fragment has the
+//!   ports that it contains, and hidden fields are 0. So the first fragment is denied if the packet would be, and without it
+//!   the others are useless to the receiver. UDP and ICMP headers fit into any fragment.
+//! - If a rule denies TCP or SCTP ports, packets with hidden ports (0 and 0) are denied, too, if everything else matches: a
+//!   truncated first fragment cannot be told from a later one. The same goes for the protocol of IPv6, which a chain of
 //!   extension headers may hide (protocol 0).
-//! - A switch that knows no such way is configured to drop fragments ([`ConfigFlags::FRAG_DROP`]).
+//! - A switch that does not support this is configured to drop fragments ([`ConfigFlags::FRAG_DROP`]).
 
 use super::rules::{FirewallRules, Rule, Verdict};
 use urtica_wire::packet::{ether_type, ip_proto};
 use urtica_wire::{ConfigFlags, Field, Match, OxmField};
 
-/// Ways to treat fragments that leave none unseen, the best first.
+/// Safe ways to treat fragments, best first.
 pub(super) const SAFE_WAYS: [ConfigFlags; 2] = [ConfigFlags::FRAG_NX_MATCH, ConfigFlags::FRAG_DROP];
 
-/// The fields that fragments may hide, each with the protocol that it belongs to.
+/// The fields that fragments may hide, each with its protocol.
 const PORTS: [(OxmField, u8); 4] = [
     (OxmField::TcpSrc, ip_proto::TCP),
     (OxmField::TcpDst, ip_proto::TCP),
@@ -29,14 +28,14 @@ const PORTS: [(OxmField, u8); 4] = [
     (OxmField::SctpDst, ip_proto::SCTP),
 ];
 
-/// Whether fragments could pass a rule unless switches treat them in one of the [`SAFE_WAYS`].
+/// Whether fragments could bypass a rule unless switches treat them in one of the [`SAFE_WAYS`].
 pub(super) fn matter_to(rules: &FirewallRules) -> bool {
     rules.rules.iter().any(|rule| {
         rule.match_.get(OxmField::IpProto).is_some() || rule.match_.fields().any(is_of_transport)
     })
 }
 
-/// Matches for what a rule that denies cannot see and has to deny as well.
+/// Matches for packets that a denying rule must also deny because their fields are hidden.
 pub(super) fn hidden_from(rule: &Rule) -> Vec<Match<'static>> {
     let fields: Vec<Field> = rule.match_.fields().collect();
     let looks_at = |(field, _): &&(OxmField, u8)| fields.iter().any(|own| is(own, *field));
@@ -62,7 +61,7 @@ pub(super) fn hidden_from(rule: &Rule) -> Vec<Match<'static>> {
     hidden
 }
 
-/// Whether a match is also one for what hides its ports.
+/// Whether a match also applies to packets that hide its ports.
 pub(super) fn includes_hidden(match_: &Match) -> bool {
     let mut ports = PORTS.iter().filter_map(|(field, _)| match_.get(*field));
     let mut looks = false;
@@ -73,7 +72,7 @@ pub(super) fn includes_hidden(match_: &Match) -> bool {
     looks && all_zero
 }
 
-/// Gives a packet's fields those that it hides, as switches read them. Returns whether there are any.
+/// Adds the hidden fields to a packet's fields, as switches read them. Returns whether there are any.
 pub(super) fn add_hidden(fields: &mut Vec<Field>) -> bool {
     let get = |wanted: OxmField| {
         fields.iter().find_map(|field| match field {
@@ -98,7 +97,7 @@ fn is(field: &Field, wanted: OxmField) -> bool {
     field.oxm_field() == Some(wanted)
 }
 
-/// Whether a field is in the header behind that of IP.
+/// Whether a field is in the header after that of IP.
 fn is_of_transport(field: Field) -> bool {
     use OxmField::*;
     matches!(
@@ -122,7 +121,7 @@ fn is_of_transport(field: Field) -> bool {
 mod tests {
     use super::*;
 
-    /// What is denied beside the rules of a text.
+    /// What is denied in addition to the rules of a text.
     fn hidden(text: &str) -> Vec<Match<'static>> {
         let rules: FirewallRules = text.parse().unwrap();
         rules.rules.iter().flat_map(hidden_from).collect()

@@ -1,11 +1,12 @@
-//! How switches come to obey the rules, and what happens where they do not.
+//! How switches get the rules, and what happens until they have them.
 //!
-//! **Closed until confirmed.** While a switch has not confirmed all entries, one entry above them sends every packet to the
-//! controller, which checks it against the rules. So a switch that refuses an entry, or does not answer, is slow and not open.
-//! Should even that entry be refused, the firewall's others are gone by then, and the table-miss entry does the same.
+//! **Closed until confirmed.** Until a switch has confirmed all entries, one entry above them sends every packet to the
+//! controller, which checks it against the rules. So a switch that refuses an entry, or does not answer, is slow but not
+//! open. If even that entry is refused, the firewall's other entries have been deleted, and the table-miss entry does the
+//! same.
 //!
-//! **Fairness.** Each switch has a job of its own, so that one that does not answer holds up no other. A job sends so
-//! many entries at a time and waits until they are confirmed, so what waits for a switch is bounded.
+//! **Fairness.** Each switch has a job of its own, so that one that does not answer delays no other. A job sends a limited
+//! number of entries at a time and waits for their confirmation, so the backlog of a switch is bounded.
 
 use super::rules::{self, FirewallRules, Verdict};
 use super::{fragments, takes_entries};
@@ -26,35 +27,35 @@ use urtica_wire::{
     Message, SwitchConfig,
 };
 
-/// What marks the entries of rules, so that no others are deleted: `urticafw` in ASCII.
+/// Marks the entries of rules, so that no others are deleted: `urticafw` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0uwalled");
 
-/// What marks the entry that sends everything to the controller: `urticafg` in ASCII.
+/// Marks the entry that sends everything to the controller: `urticafg` in ASCII.
 const GUARD_COOKIE: u64 = u64::from_be_bytes(*b"\0uguards");
 const _: () = assert!(!is_provisioned(COOKIE) && !is_provisioned(GUARD_COOKIE));
 
-/// Of the entry that sends everything to the controller.
+/// The priority of the entry that sends everything to the controller.
 const GUARD_PRIORITY: u16 = u16::MAX;
 
-/// Of packets that always pass.
+/// The priority of entries for packets that always pass.
 const ALWAYS_PRIORITY: u16 = GUARD_PRIORITY - 1;
 
-/// Of the first rule; each further one has one less.
+/// The priority of the first rule; each further one has one less.
 const FIRST_PRIORITY: u16 = ALWAYS_PRIORITY - 1;
 
-/// Of what the default says; above the table-miss entry, which remains for when this one is not there.
+/// The priority of the default; above the table-miss entry, which remains when this one is not installed.
 const DEFAULT_PRIORITY: u16 = 1;
 
-/// How many messages a switch is sent before it has confirmed those before.
+/// How many messages are sent to a switch before it has confirmed earlier ones.
 const CHUNK: usize = 1_000;
 
 /// How long a switch may take to confirm them.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
 
-/// After how long a switch that did not take the rules is sent them again; each time twice as long.
+/// The pause before the rules are sent again to a switch that did not take them; doubled each time.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The longest such pause.
+/// The longest pause.
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(60);
 
 /// Why a switch does not have the rules.
@@ -72,7 +73,7 @@ enum InstallError {
 }
 
 impl InstallError {
-    /// Whether the switch has left, and is guarded again when it comes back.
+    /// Whether the switch has disconnected, and is guarded again when it comes back.
     fn is_departure(&self) -> bool {
         matches!(
             self,
@@ -81,7 +82,7 @@ impl InstallError {
     }
 }
 
-/// Brings the rules to all switches.
+/// Installs the rules on all switches.
 #[derive(Clone)]
 pub(super) struct Installer {
     rules: Arc<Snapshot<FirewallRules>>,
@@ -96,13 +97,13 @@ impl Installer {
         }
     }
 
-    /// The background program: a job for each switch that is there.
+    /// The background program: one job per connected switch.
     pub async fn run(self) {
         type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
         let mut events = self.background.network().events();
         let mut running: BTreeMap<DatapathId, AbortHandle> = BTreeMap::new();
         let mut jobs: FuturesUnordered<Job> = FuturesUnordered::new();
-        // Without any, it would be the end of them.
+        // Without any, waiting would return at once.
         jobs.push(Box::pin(std::future::pending()));
         loop {
             let event = match select(pin!(events.next()), jobs.next()).await {
@@ -120,7 +121,7 @@ impl Installer {
         }
     }
 
-    /// Ends the jobs that are over, and says which switches need one.
+    /// Removes finished jobs, and says which switches need one.
     fn take_in(
         &self,
         event: NetworkEvent,
@@ -149,7 +150,7 @@ impl Installer {
         guarded.map(|info| info.datapath_id).collect()
     }
 
-    /// One switch's job: has it obey the rules as they are, again and again.
+    /// One switch's job: keeps it up to date with the rules.
     async fn keep(self, switch: DatapathId) {
         let mut has_failed = false;
         let mut pause = RETRY_AFTER;
@@ -157,7 +158,7 @@ impl Installer {
             let version = self.rules.version();
             let rules = self.rules.load();
             let attempt = self.attempt(switch, &rules);
-            // Newer rules do not wait for a switch that does not answer: all begins anew with them.
+            // Newer rules do not wait for a switch that does not answer: the job starts over with them.
             let Either::Left((succeeded, _)) =
                 select(pin!(attempt), pin!(self.rules.changed(version))).await
             else {
@@ -178,7 +179,7 @@ impl Installer {
         }
     }
 
-    /// Whether the switch has the rules now. Where it does not, it has been told to send every packet to the controller.
+    /// Whether the switch has the rules now. If not, it has been told to send every packet to the controller.
     async fn attempt(&self, switch: DatapathId, rules: &FirewallRules) -> bool {
         let Err(error) = self.install(switch, rules).await else {
             return true;
@@ -186,7 +187,7 @@ impl Installer {
         if !error.is_departure() {
             urtica_log::error!(about: switch, dp_id = %switch, %error, "the switch did not take the firewall rules: every packet comes to the controller, which checks it");
         }
-        // Where this is refused as well, no rule that allows is left in any case.
+        // If this is refused as well, no rule that allows is left in any case.
         let _ = self.confirm(switch, &closing()).await;
         false
     }
@@ -202,7 +203,7 @@ impl Installer {
         self.confirm(switch, &[delete(GUARD_COOKIE)]).await
     }
 
-    /// Finds a way to treat fragments that the switch knows.
+    /// Finds a way to treat fragments that the switch supports.
     async fn settle_fragments(&self, switch: DatapathId) -> Result<(), InstallError> {
         for flags in fragments::SAFE_WAYS {
             if self.has_taken(switch, flags).await? {
@@ -247,7 +248,7 @@ impl Installer {
         self.reply(switch, send).await.map(drop)
     }
 
-    /// The reply to what is sent as soon as the switch can take it, if it comes in time.
+    /// Sends as soon as the switch can take it, and returns the reply if it comes in time.
     async fn reply(
         &self,
         switch: DatapathId,
@@ -260,7 +261,7 @@ impl Installer {
     }
 }
 
-/// What has a switch send every packet to the controller.
+/// Makes a switch send every packet to the controller.
 pub(super) fn closing() -> [Message<'static>; 2] {
     let to_controller = Instruction::apply(vec![Action::controller()]);
     let guard = Message::FlowMod(FlowMod {

@@ -1,4 +1,4 @@
-//! The text that rules are read from.
+//! The text form of rules.
 //!
 //! ```text
 //! # Nobody logs in from 10.*, but for the one machine that may.
@@ -7,8 +7,8 @@
 //! default allow
 //! ```
 //!
-//! One rule a line, its match in the syntax of `ovs-ofctl`. The last line says what happens to packets that no rule
-//! matches; it must be there, so that nobody has to guess.
+//! One rule per line, its match in the syntax of `ovs-ofctl`. The last line says what happens to packets that no rule
+//! matches; it is mandatory, so that nobody has to guess.
 
 use super::fragments;
 use super::rules::{FirewallRules, MAX_RULES, Rule, Verdict, why_unusable};
@@ -20,9 +20,9 @@ use urtica_wire::text::ParseError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, {problem}")]
 pub struct RulesError {
-    /// Where; the first line is 1.
+    /// The line; the first is 1.
     pub line: usize,
-    /// The column, what stands there, and what was expected.
+    /// The column, what was found, and what was expected.
     pub problem: String,
 }
 
@@ -40,7 +40,7 @@ impl FromStr for FirewallRules {
     }
 }
 
-/// What was read so far.
+/// What was parsed so far.
 #[derive(Default)]
 struct Parser {
     line: usize,
@@ -117,7 +117,7 @@ fn parse_match(rest: Rest) -> Result<Match<'static>, String> {
         let expected = "a match; what happens to all other packets is for the last line, default";
         return Err(rest.problem("where the match should be", expected));
     }
-    // White space before a match means nothing: with as much of it, columns are those of the line.
+    // White space before a match has no meaning: adding as much keeps columns those of the line.
     let padded = " ".repeat(rest.at) + rest.text;
     let match_ = padded
         .parse()
@@ -128,7 +128,7 @@ fn parse_match(rest: Rest) -> Result<Match<'static>, String> {
     }
 }
 
-/// What is left of a line, without comment and white space at its ends, and where it stands.
+/// The rest of a line, without comment and surrounding white space, and its position.
 #[derive(Clone, Copy)]
 struct Rest<'t> {
     text: &'t str,
@@ -149,7 +149,7 @@ impl<'t> Rest<'t> {
         }
     }
 
-    /// Takes the first word off; it is empty where nothing is left.
+    /// Takes the first word; empty at the end.
     fn take_word(&mut self) -> Self {
         let end = self.text.find(|letter: char| letter.is_ascii_whitespace());
         let (word, rest) = self.text.split_at(end.unwrap_or(self.text.len()));
@@ -165,7 +165,7 @@ impl<'t> Rest<'t> {
         word
     }
 
-    /// In the words of [`ParseError`].
+    /// As a [`ParseError`].
     fn problem(self, problem: &str, expected: &str) -> String {
         let column = self.at + 1;
         match self.text {

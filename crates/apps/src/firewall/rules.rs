@@ -1,41 +1,41 @@
-//! The firewall's rules, and what they say of a packet.
+//! The firewall's rules, and their verdict on a packet.
 
 use super::fragments;
 use urtica_wire::packet::{ether_type, ip_proto};
 use urtica_wire::{Field, Match, OxmField, PacketIn};
 
-/// At most this many rules fit into the priorities that an entry can have, with room around them.
+/// The maximum number of rules: they fit into the priorities of entries, with room around them.
 pub const MAX_RULES: usize = 60_000;
 
-/// What happens to a packet.
+/// A verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on to whoever decides where to.
+    /// The packet goes on to the programs that forward.
     Allow,
-    /// It is dropped.
+    /// The packet is dropped.
     Deny,
 }
 
-/// What happens to which packets.
+/// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What happens.
+    /// The verdict.
     pub verdict: Verdict,
-    /// To which packets.
+    /// The packets that it applies to.
     pub match_: Match<'static>,
 }
 
-/// All rules, in order. Read from text by [`str::parse`]; `docs/apps.md` has the syntax.
+/// All rules, in order. Parsed from text by [`str::parse`]; `docs/apps.md` has the syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirewallRules {
-    /// The first that matches a packet decides.
+    /// The first that matches a packet applies.
     pub rules: Vec<Rule>,
-    /// What happens to packets that none matches.
+    /// The verdict on packets that none matches.
     pub default: Verdict,
 }
 
 impl FirewallRules {
-    /// What happens to a packet: what the switch's entries would do to it.
+    /// The verdict on a packet: what the switch's entries would do to it.
     ///
     /// Cost: looks at one rule after the other.
     pub fn verdict(&self, packet: &PacketIn) -> Verdict {
@@ -53,7 +53,7 @@ impl FirewallRules {
     }
 }
 
-/// Whether the packet has a field as it is wanted.
+/// Whether the packet has a field with the wanted value.
 pub(crate) fn includes(wanted: &Field, packet: &[Field]) -> bool {
     let Field::Basic { field, value, mask } = *wanted else {
         return false;
@@ -68,15 +68,14 @@ pub(crate) fn includes(wanted: &Field, packet: &[Field]) -> bool {
     })
 }
 
-/// Discovery frames that go through foreign switches: LLDP to everybody.
+/// Discovery frames that pass foreign switches: broadcast LLDP.
 const BROADCAST_DISCOVERY: u16 = 0x8942;
 
-/// Types of ICMPv6 messages that find neighbours (RFC 4861 section 4).
+/// Types of ICMPv6 neighbour discovery messages (RFC 4861 section 4).
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 
-/// Packets without which a network does not find itself, and which pass whatever the rules say: address resolution and
-/// discovery.
+/// Packets that a network needs to work at all, and that pass whatever the rules say: address resolution and discovery.
 pub fn always_allowed() -> [Match<'static>; 5] {
     let eth_type = |number| Match::any().eth_type(number);
     let icmpv6 = |kind: u8| {
@@ -94,8 +93,8 @@ pub fn always_allowed() -> [Match<'static>; 5] {
 }
 
 /// Why a rule with this match could not do what it says: a problem and what was expected. Switches refuse fields whose
-/// prerequisites (1.3.5 table 12) are not in the match; a rule for what always passes would deceive its reader, and so would
-/// one for every packet, which no rule after it sees.
+/// prerequisites (1.3.5 table 12) are not in the match; a rule for packets that always pass would mislead its reader, and so
+/// would one for every packet, which makes all later rules unreachable.
 pub(crate) fn why_unusable(match_: &Match) -> Option<(String, &'static str)> {
     if match_.fields().next().is_none() {
         return Some(("names no field".to_owned(), FIELDS));
@@ -127,7 +126,7 @@ pub(crate) fn why_unusable(match_: &Match) -> Option<(String, &'static str)> {
     })
 }
 
-/// What a rule may look at.
+/// The fields that a rule may match.
 const FIELDS: &str = "ports, Ethernet, VLAN, IP, TCP, UDP, SCTP and ICMP fields";
 
 /// What is known of every packet that a rule matches.
@@ -138,7 +137,7 @@ struct Known {
 }
 
 impl Known {
-    /// What the match would have to say as well for the field to be there; `None` where it is.
+    /// What the match would also have to contain for the field to exist; `None` if it does.
     fn lacks(&self, field: OxmField) -> Option<&'static str> {
         use OxmField::*;
         let is_type = |number| self.eth_type == Some(number);

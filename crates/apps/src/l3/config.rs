@@ -1,4 +1,4 @@
-//! The file that says which subnets there are, and which routes lead beyond them.
+//! The configuration file: subnets, and routes beyond them.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -7,17 +7,17 @@ use std::str::FromStr;
 use toml::Spanned;
 use urtica_wire::MacAddr;
 
-/// Addresses that begin alike: `10.0.1.0/24`.
+/// Addresses with a common prefix: `10.0.1.0/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subnet {
-    /// The first.
+    /// The first address.
     pub network: Ipv4Addr,
-    /// How many bits they have in common.
+    /// The prefix length in bits.
     pub prefix_len: u8,
 }
 
 impl Subnet {
-    /// The subnet of so many common bits, at most 32, that an address is in.
+    /// The subnet with this prefix length, at most 32, that contains an address.
     fn of(address: Ipv4Addr, prefix_len: u8) -> Self {
         let mask = u32::MAX
             .checked_shl(32 - u32::from(prefix_len))
@@ -28,7 +28,7 @@ impl Subnet {
         }
     }
 
-    /// Whether an address is in it.
+    /// Whether the subnet contains an address.
     pub fn contains(&self, address: Ipv4Addr) -> bool {
         Self::of(address, self.prefix_len) == *self
     }
@@ -44,40 +44,40 @@ impl fmt::Display for Subnet {
     }
 }
 
-/// The router's place in a subnet.
+/// An interface of the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its address: the gateway of the subnet's hosts.
     pub address: Ipv4Addr,
     /// The subnet.
     pub subnet: Subnet,
-    /// Its MAC address, which no host has.
+    /// Its MAC address, which must be unused.
     pub mac: MacAddr,
 }
 
-/// Where packets for a subnet go that no interface is in.
+/// Where packets go for a subnet without an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Route {
     to: Subnet,
     via: Ipv4Addr,
 }
 
-/// Interfaces and routes. Read from text by [`str::parse`]; `docs/apps/l3.md` has the form.
+/// Interfaces and routes. Parsed from text by [`str::parse`]; `docs/apps/l3.md` has the format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct L3Config {
     interfaces: Vec<Interface>,
-    /// Those that are for fewer addresses come first.
+    /// Longest prefixes first.
     routes: Vec<Route>,
-    /// Whether to answer for addresses beyond the subnet of who asks.
+    /// Whether to answer ARP requests for addresses outside the requester's subnet.
     pub(super) proxy_arp: bool,
 }
 
-/// Where a packet goes next.
+/// A next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NextHop<'a> {
-    /// By which interface it leaves.
+    /// The interface that the packet leaves by.
     pub interface: &'a Interface,
-    /// To whom: its destination, or another router.
+    /// Its receiver: the destination, or another router.
     pub address: Ipv4Addr,
 }
 
@@ -99,14 +99,14 @@ impl L3Config {
             .find(|interface| interface.address == address)
     }
 
-    /// The interface whose subnet an address is in.
+    /// The interface whose subnet contains an address.
     pub(super) fn by_subnet(&self, address: Ipv4Addr) -> Option<&Interface> {
         self.interfaces
             .iter()
             .find(|interface| interface.subnet.contains(address))
     }
 
-    /// Where packets for an address go: to its subnet, or by the route for the fewest addresses that it is among.
+    /// Where packets for an address go: to its subnet, or by the route with the longest matching prefix.
     ///
     /// Cost: looks at one after the other.
     pub(super) fn next_hop(&self, dst: Ipv4Addr) -> Option<NextHop<'_>> {
@@ -119,7 +119,7 @@ impl L3Config {
     }
 }
 
-/// Why a text is no configuration.
+/// Why a text is not a valid configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct L3ConfigError {
@@ -131,13 +131,13 @@ pub struct L3ConfigError {
     pub problem: String,
 }
 
-/// Something wrong with the bytes of a text in a range.
+/// An error at a range of bytes of a text.
 struct Wrong {
     place: Range<usize>,
     problem: String,
 }
 
-/// The file as TOML has it.
+/// The file's structure in TOML.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -196,7 +196,7 @@ impl L3Config {
                 problem,
             });
         }
-        // Stable: of two routes for one subnet, the first counts, but there are none.
+        // Stable: of two routes for one subnet, the first would win, but there are none.
         config
             .routes
             .sort_by_key(|route| std::cmp::Reverse(route.to.prefix_len));

@@ -1,4 +1,4 @@
-//! The frames that a router makes.
+//! The frames that a router sends.
 
 use super::config::Interface;
 use std::net::Ipv4Addr;
@@ -7,7 +7,7 @@ use urtica_wire::packet::{
     Arp, Ethernet, Icmpv4, Icmpv4View, Ipv4, Ipv4View, ether_type, ethernet, icmpv4, ip_proto, ipv4,
 };
 
-/// Why a packet came no further: type and code of ICMP (RFC 792).
+/// Why a packet was not forwarded: type and code of ICMP (RFC 792).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     NetUnreachable,
@@ -46,21 +46,21 @@ fn frame(interface: &Interface, dst: MacAddr, ether_type: u16, payload: &[u8]) -
     frame
 }
 
-/// The answer of an interface to who asks for an address.
+/// An interface's reply to an ARP request.
 pub(super) fn arp_reply(interface: &Interface, question: &Arp) -> Vec<u8> {
     let mut reply = Vec::new();
     question.reply(interface.mac).write(&mut reply);
     frame(interface, question.sha, ether_type::ARP, &reply)
 }
 
-/// The question of an interface: who has this address?
+/// An interface's ARP request for an address.
 pub(super) fn arp_request(interface: &Interface, address: Ipv4Addr) -> Vec<u8> {
     let mut request = Vec::new();
     Arp::request(interface.mac, interface.address, address).write(&mut request);
     frame(interface, MacAddr::BROADCAST, ether_type::ARP, &request)
 }
 
-/// The answer to an echo request; `None` to all else.
+/// The reply to an echo request; `None` for all else.
 pub(super) fn echo_reply(
     interface: &Interface,
     dst: MacAddr,
@@ -86,8 +86,7 @@ pub(super) fn echo_reply(
     )
 }
 
-/// Tells a packet's sender why it came no further; `None` about packets of which nobody must be told (RFC 1812 section
-/// 4.3.2.7).
+/// An ICMP error for a packet's sender; `None` for packets that must not be answered (RFC 1812 section 4.3.2.7).
 pub(super) fn icmp_error(
     interface: &Interface,
     dst: MacAddr,
@@ -106,7 +105,7 @@ pub(super) fn icmp_error(
     if is_error || is_nobody || about.fragment_offset() > 0 || about.dst().is_multicast() {
         return None;
     }
-    // The header and the first 8 bytes of what it carries (RFC 792).
+    // The header and the first 8 bytes of its payload (RFC 792).
     let quoted = ipv4::HEADER_LEN + about.options().len() + 8;
     let quoted = &bytes[..quoted.min(bytes.len()).min(usize::from(about.total_len()))];
     let mut message = Vec::new();
@@ -130,7 +129,7 @@ fn ipv4_frame(
     Some(frame(interface, dst, ether_type::IPV4, &packet))
 }
 
-/// A packet as it leaves for the next hop, with one hop less to live; `None` where it has none left.
+/// A packet on its way to the next hop, with its TTL decremented; `None` if that expired.
 pub(super) fn forwarded(interface: &Interface, dst: MacAddr, packet: &Ipv4View) -> Option<Vec<u8>> {
     let header = Ipv4 {
         ttl: packet.ttl().checked_sub(1)?,

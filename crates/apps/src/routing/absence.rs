@@ -1,7 +1,7 @@
-//! Switches whose connection is gone, or has come back a moment ago.
+//! Switches that are disconnected, or have reconnected just now.
 //!
-//! **Why.** A switch that loses its controller goes on forwarding by the entries that it has. So a flow that has no other
-//! way keeps the one over it, for a while: until its links, which cannot be seen meanwhile, are found again.
+//! **Why.** A switch that loses its controller goes on forwarding by its entries. So a flow that has no other path keeps the
+//! one over it for a while: until its links, which cannot be seen meanwhile, are discovered again.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use urtica_wire::DatapathId;
 /// How long a switch may be away: as long as one may be silent.
 pub(super) const ABSENCE: Duration = Duration::from_secs(15);
 
-/// How long after the controller has started all switches have connected again that can: they try every 8 s at least.
+/// How long after the controller's start all switches that can have connected again: they try every 8 s at least.
 pub(super) const BACK_WITHIN: Duration = Duration::from_secs(9);
 
-/// How long after a switch has come back its links are found again, even where some probes are lost.
+/// How long after a switch has reconnected its links are discovered again, even if some probes are lost.
 const RETURN: Duration = Duration::from_secs(2);
 
-/// Until when each is believed to forward as it did. There are no more than switches on paths, and switches that have
-/// come back in the last moments.
+/// Until when each switch is believed to forward as before. Contains only switches on paths, and switches that have
+/// reconnected in the last moments.
 #[derive(Debug, Default)]
 pub(super) struct Absences {
     away: BTreeMap<DatapathId, Instant>,
@@ -25,7 +25,7 @@ pub(super) struct Absences {
 }
 
 impl Absences {
-    /// A switch of a path is not connected: since it was seen to be so first.
+    /// A switch of a path is not connected; its time runs from the first such report.
     pub fn note_away(&mut self, switch: DatapathId, now: Instant) {
         self.away.entry(switch).or_insert(now + ABSENCE);
     }
@@ -36,18 +36,18 @@ impl Absences {
         self.back.insert(switch, now + RETURN);
     }
 
-    /// Whether a switch is believed to forward as it did, though it or its links may not be seen.
+    /// Whether a switch is believed to forward as before, though it or its links may not be seen.
     pub fn is_believed(&self, switch: DatapathId, now: Instant) -> bool {
         let until = [self.away.get(&switch), self.back.get(&switch)];
         until.into_iter().flatten().any(|until| now < *until)
     }
 
-    /// When the next is not believed any more.
+    /// When the first of them is no longer believed.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.away.values().chain(self.back.values()).copied().min()
     }
 
-    /// Forgets those that are not believed any more. All paths have been looked at since then.
+    /// Forgets those that are no longer believed. All paths have been checked since then.
     pub fn forget_past(&mut self, now: Instant) {
         self.away.retain(|_, until| now < *until);
         self.back.retain(|_, until| now < *until);

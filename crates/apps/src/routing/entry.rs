@@ -14,7 +14,7 @@ use urtica_wire::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub out_port: PortNo,
-    /// Whether the switch tells when the entry is gone, as the first of a path does.
+    /// Whether the switch reports the removal of the entry, as the first of a path does.
     pub tells: bool,
 }
 
@@ -34,8 +34,8 @@ pub(super) fn of_path(path: &Path) -> Entries {
 }
 
 impl Entry {
-    /// The entry that a switch reports, if it is as one of this program's would be: in this table, of our priority, with
-    /// our time-out, and with nothing but an output.
+    /// The entry that a switch reports, if it is like one of this program's: in this table, with our priority and time-out,
+    /// and with nothing but an output.
     pub fn told(stats: &FlowStats, table_id: u8) -> Option<Self> {
         let is_ours = stats.table_id == table_id
             && stats.priority == ENTRY.priority
@@ -56,7 +56,7 @@ impl Entry {
         }
     }
 
-    /// Adds the entry, or changes the one that is there.
+    /// Adds the entry, or changes the existing one.
     pub fn add(self, network: &Network, late: &Late, flow: &Flow, at: DatapathId) {
         let first = EntryOptions {
             cookie: COOKIE | FIRST,
@@ -69,8 +69,8 @@ impl Entry {
     }
 }
 
-/// Gives a flow the entries of a path in place of those that it has: first those that are new or another, from the egress switch
-/// on, and then the deletion of those that have no successor. What is there already is not sent.
+/// Replaces the entries of a flow by those of a path: first those that are new or different, from the egress switch on, and
+/// then the deletion of those without a successor. Entries that are already right are not sent.
 pub(super) fn replace(
     network: &Network,
     late: &Late,
@@ -102,7 +102,7 @@ pub(super) fn delete(network: &Network, late: &Late, flow: &Flow, at: DatapathId
     late.note(at, network.send(at, &delete));
 }
 
-/// Asks for this program's entries; of a 1.0 switch, which cannot be asked so, for all.
+/// Requests this program's entries; from a 1.0 switch, which cannot select them, all.
 pub(super) fn request(version: Version) -> Message<'static> {
     let request = match version {
         Version::Of10 => FlowStatsRequest::default(),

@@ -1,19 +1,19 @@
 //! Entries of an earlier run of the controller.
 //!
-//! **Why they stay.** While no controller was there, packets went by these entries. Whoever begins with deleting them stops
-//! traffic that nothing is wrong with, until all hosts and links have been found again. So they stay where nothing speaks
-//! against them, and become a flow's path as soon as both its hosts are known.
+//! **Why they stay.** While no controller was connected, packets followed these entries. A controller that starts by
+//! deleting them stops working traffic until all hosts and links have been found again. So they stay if nothing contradicts
+//! them, and become a flow's path as soon as both its hosts are known.
 //!
-//! **What speaks against them.** An entry leads out of a port that is down, or to a switch that has no entry for the flow;
-//! entries lead in a circle; the flow's destination is known to be elsewhere. While switches are still connecting
-//! ([`ABSENCE`] after one has told of an entry) what is not known speaks against nothing.
+//! **What contradicts them.** An entry outputs to a port that is down, or to a switch that has no entry for the flow;
+//! entries form a loop; the flow's destination is known to be elsewhere. While switches are still connecting ([`ABSENCE`]
+//! after one has reported an entry), unknown facts contradict nothing.
 //!
 //! **Why they do not stay for ever.** They keep the packets of their flow from coming here, so that nobody learns where its
-//! source is, and where that has moved, answers go on being led to where it was. So a flow's entries go if its source has not been
-//! heard [`UNHEARD`] after the last of them was told of, where they are known to lead all the way from the first to a host's port, and
-//! all switches have had the time to connect; where they are not, when what is not known speaks against them. The
-//! flow's next packet is flooded, and tells where it is: nothing is lost. Few flows go at once ([`UNHEARD_AT_ONCE`]), so that few
-//! packets are flooded: a source that has been heard is known for all its flows.
+//! source is; if that has moved, replies are still forwarded to its old place. So a flow's entries are deleted if its source
+//! has not been heard [`UNHEARD`] after the last of them was reported, provided that they are known to lead all the way from
+//! the first to a host port and all switches have had the time to connect; otherwise as soon as unknown facts may contradict
+//! them. The flow's next packet is flooded, and shows where its source is: nothing is lost. Few flows are deleted at once
+//! ([`UNHEARD_AT_ONCE`]), so that few packets are flooded: a source that has been heard is known for all its flows.
 //!
 //! Thread-safety: none of its own.
 
@@ -26,35 +26,35 @@ use std::time::{Duration, Instant};
 use urtica_topology::{PortId, Topology};
 use urtica_wire::DatapathId;
 
-/// How long a flow's entries that lead all the way to a host's port stay if its source is not heard: as long as a host may need
-/// that begins with a question.
+/// How long a flow's entries that lead all the way to a host port stay if its source is not heard: as long as a host may
+/// need that starts with an ARP request.
 const UNHEARD: Duration = Duration::from_secs(2);
 
-/// How many flows whose source is not heard lose their entries at once, and how long until the next ones do.
+/// How many flows with unheard sources lose their entries at once, and the pause before the next ones do.
 pub(super) const UNHEARD_AT_ONCE: usize = 64;
 const UNHEARD_PAUSE: Duration = Duration::from_millis(100);
 
-/// How many entries of one switch are kept; those beyond are deleted.
+/// The maximum number of entries kept per switch; those beyond are deleted.
 const MAX_PER_SWITCH: usize = 16_384;
 
-/// The entries by flow, as the switches have told of them.
+/// The entries by flow, as the switches have reported them.
 #[derive(Debug, Default)]
 pub(super) struct Inherited {
     by_flow: BTreeMap<Flow, Record>,
     on_switch: BTreeMap<DatapathId, BTreeSet<Flow>>,
-    /// When the next flows whose source is not heard may lose their entries, if some just have.
+    /// When the next flows with unheard sources may lose their entries, if some just have.
     next_unheard: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Record {
     entries: Entries,
-    /// When the last switch has told of one.
+    /// When the last switch reported one.
     told: Instant,
 }
 
 impl Inherited {
-    /// A switch has told of an entry. Whether there is room for it.
+    /// A switch has reported an entry. Returns whether there is room for it.
     pub fn insert(&mut self, flow: Flow, at: DatapathId, entry: Entry, now: Instant) -> bool {
         let flows = self.on_switch.entry(at).or_default();
         if flows.len() >= MAX_PER_SWITCH && !flows.contains(&flow) {
@@ -70,7 +70,7 @@ impl Inherited {
         true
     }
 
-    /// The entries of a flow, which are somebody else's matter from now on.
+    /// Takes out the entries of a flow, which are the caller's responsibility from now on.
     pub fn take(&mut self, flow: &Flow) -> Option<Entries> {
         let record = self.by_flow.remove(flow)?;
         for at in record.entries.keys() {
@@ -79,7 +79,7 @@ impl Inherited {
         Some(record.entries)
     }
 
-    /// A switch does not have the flow's entry any more. Returns it.
+    /// A switch no longer has the flow's entry. Returns it.
     pub fn remove(&mut self, flow: &Flow, at: DatapathId) -> Option<Entry> {
         let record = self.by_flow.get_mut(flow)?;
         let entry = record.entries.remove(&at)?;
@@ -90,7 +90,7 @@ impl Inherited {
         Some(entry)
     }
 
-    /// A switch has joined, and reports its entries again, or will not come back.
+    /// A switch has joined and reports its entries again, or will not come back.
     pub fn forget_switch(&mut self, at: DatapathId) {
         for flow in self.on_switch.get(&at).cloned().unwrap_or_default() {
             self.remove(&flow, at);
@@ -116,24 +116,24 @@ impl Inherited {
         self.by_flow.keys()
     }
 
-    /// The switches that have told of entries.
+    /// The switches that have reported entries.
     pub fn switches(&self) -> impl Iterator<Item = DatapathId> {
         self.on_switch.keys().copied()
     }
 
-    /// When one is to be looked at again at the latest.
+    /// When one has to be checked again at the latest.
     pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
         let records = self.by_flow.values();
         let due = records.flat_map(|record| [record.told + UNHEARD, record.told + ABSENCE]);
         due.chain(self.next_unheard).filter(|due| now < *due).min()
     }
 
-    /// Some flows lose their entries, since their source has not been heard.
+    /// Some flows lose their entries because their source has not been heard.
     pub fn pause_unheard(&mut self, now: Instant) {
         self.next_unheard = Some(now + UNHEARD_PAUSE);
     }
 
-    /// Whether a flow's entries have kept its source, which has not been heard, from being heard for long enough.
+    /// Whether a flow's entries have kept its unheard source from being heard for long enough.
     pub fn hides_source(&self, flow: &Flow, known: &Known) -> bool {
         self.next_unheard.is_none_or(|next| next <= known.now)
             && self.by_flow.get(flow).is_some_and(|record| {
@@ -142,7 +142,7 @@ impl Inherited {
             })
     }
 
-    /// Whether anything speaks against a flow's entries, whose destination is at `to`, if that is known.
+    /// Whether anything contradicts a flow's entries, whose destination is at `to`, if that is known.
     pub fn is_wrong(&self, flow: &Flow, to: Option<PortId>, known: &Known) -> bool {
         let Some(record) = self.by_flow.get(flow) else {
             return false;
@@ -158,7 +158,7 @@ impl Inherited {
 }
 
 impl Record {
-    /// The ports that the entries lead out of.
+    /// The ports that the entries output to.
     fn hops(&self) -> impl Iterator<Item = PortId> + '_ {
         let entries = self.entries.iter();
         entries.map(|(&at, entry)| PortId::new(at, entry.out_port))
@@ -187,15 +187,15 @@ impl Record {
         }
     }
 
-    /// Whether what is not known speaks against it.
+    /// Whether unknown facts contradict it.
     fn is_settled(&self, known: &Known) -> bool {
         self.told + ABSENCE <= known.now
     }
 
-    /// Whether the first entry is there, and each is known to lead to the next, or to a host's port.
+    /// Whether the first entry exists, and each is known to lead to the next, or to a host port.
     fn leads_all_the_way(&self, known: &Known) -> bool {
         let has_first = self.entries.values().any(|entry| entry.tells);
-        // Until then, a port may look like a host's that leads to a switch.
+        // Until then, a link port may look like a host port.
         known.all_are_back
             && has_first
             && self

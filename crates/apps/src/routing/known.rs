@@ -1,4 +1,4 @@
-//! What is known of the network, by which paths and entries are checked.
+//! What is known about the network, to check paths and entries.
 
 use super::absence::Absences;
 use std::collections::BTreeSet;
@@ -11,12 +11,12 @@ use urtica_wire::{DatapathId, Port, PortConfig, PortState};
 pub(super) struct Known<'a> {
     pub network: &'a Network,
     pub next_hops: &'a NextHops,
-    /// The switches that have told of all their entries since they joined.
+    /// The switches that have reported all their entries since they joined.
     pub reported: &'a BTreeSet<DatapathId>,
     pub absences: &'a Absences,
-    /// Whether a port is known to be a host's.
+    /// Whether a port is known to be a host port.
     pub is_host_port: &'a dyn Fn(PortId) -> bool,
-    /// Whether no switch is waited for that an earlier run of the controller had.
+    /// Whether no switch of an earlier run of the controller is still expected.
     pub all_are_back: bool,
     pub now: Instant,
 }
@@ -38,7 +38,7 @@ impl Known<'_> {
         self.topology().index_of(switch).is_some()
     }
 
-    /// Whether all switches and links of a path that are not there are away, and believed to forward as they did.
+    /// Whether all missing switches and links of a path are away, and believed to forward as before.
     pub fn believes(&self, path: &Path) -> bool {
         path.hops
             .iter()
@@ -52,7 +52,7 @@ impl Known<'_> {
         self.absences.is_believed(switch, self.now)
     }
 
-    /// A link that has not been found again since one of its switches left: neither end says that it is down, or has been
+    /// A link that has not been found again since one of its switches disconnected: neither end reports it down, or was
     /// found to lead elsewhere.
     fn believes_link(&self, link: &DirectedLink) -> bool {
         let ends = [link.from, link.to];
@@ -61,7 +61,7 @@ impl Known<'_> {
             && ends.into_iter().all(may_be_there)
     }
 
-    /// Whether a port has a link as far as is known: nothing is known of those of switches that are away.
+    /// Whether a port has a link as far as is known: nothing is known of ports on switches that are away.
     pub fn may_be_up(&self, port: PortId) -> bool {
         let Some(info) = self.network.info(port.switch) else {
             return true;
@@ -71,7 +71,7 @@ impl Known<'_> {
     }
 }
 
-/// Whether a port is switched on and has a link.
+/// Whether a port is enabled and its link is up.
 pub(super) fn is_up(port: &Port) -> bool {
     !port.config.contains(PortConfig::PORT_DOWN) && !port.state.contains(PortState::LINK_DOWN)
 }

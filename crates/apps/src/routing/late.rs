@@ -1,8 +1,8 @@
-//! Switches that have not been told something, since they do not keep up with what they are sent, or have refused it.
+//! Switches that were not sent everything, because they do not keep up or have refused something.
 //!
-//! **What.** Handlers and whoever holds the lock of the flows cannot wait for a switch. So one that is
-//! [`Busy`](urtica_controller::RequestError::Busy), or refuses, is noted here, and a background program compares it with what
-//! it should have: as soon as it can take more, or a while after it refused. That needs no memory of what was not sent.
+//! **What.** Handlers and holders of the flows' lock cannot wait for a switch. So one that is
+//! [`Busy`](urtica_controller::RequestError::Busy), or refuses, is noted here, and a background program compares it with
+//! what it should have: as soon as it can take more, or a while after it refused. That needs no memory of what was not sent.
 //!
 //! Thread-safety: may be used from any thread.
 
@@ -12,11 +12,11 @@ use urtica_controller::RequestError;
 use urtica_state::Snapshot;
 use urtica_wire::DatapathId;
 
-/// The switches that have not been told all. A clone is the same list.
+/// The switches that were not sent everything. A clone is the same list.
 #[derive(Clone, Debug)]
 pub(super) struct Late(Arc<Snapshot<BTreeMap<DatapathId, Reason>>>);
 
-/// Why a switch has not been told all.
+/// Why a switch was not sent everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// It does not keep up.
@@ -32,7 +32,7 @@ impl Default for Late {
 }
 
 impl Late {
-    /// Notes what became of a message. A switch that has left is sent all when it joins again.
+    /// Notes the outcome of a message. A switch that has disconnected is sent everything when it joins again.
     pub fn note(&self, switch: DatapathId, sent: Result<(), RequestError>) {
         match sent {
             Ok(()) => {}
@@ -43,7 +43,7 @@ impl Late {
         }
     }
 
-    /// Notes that a switch has refused what it was told.
+    /// Notes that a switch has refused something.
     pub fn note_refusal(&self, switch: DatapathId) {
         self.insert(switch, Reason::Refused);
     }
@@ -58,7 +58,7 @@ impl Late {
         }
     }
 
-    /// A switch is sent all from now on.
+    /// A switch is being sent everything from now on.
     pub fn remove(&self, switch: DatapathId) {
         self.0.update(|late| {
             let mut late = late.clone();
@@ -67,7 +67,7 @@ impl Late {
         });
     }
 
-    /// Why a switch has not been told all, if it has not.
+    /// Why a switch was not sent everything, if it was not.
     pub fn reason(&self, switch: DatapathId) -> Option<Reason> {
         self.0.load().get(&switch).copied()
     }
@@ -77,7 +77,7 @@ impl Late {
         self.0.load()
     }
 
-    /// Waits until the list is another than that of version `seen`, and returns its version.
+    /// Waits until the version of the list is not `seen`, and returns it.
     pub async fn changed(&self, seen: u64) -> u64 {
         self.0.changed(seen).await
     }

@@ -8,7 +8,7 @@ use urtica_services::{Discovery, PortRole};
 use urtica_topology::PortId;
 use urtica_wire::{PortNo, PortReason, PortState, PortStatus};
 
-/// How long switches have to come back when the controller has started: Open vSwitch tries every 8 s at least. Until then a
+/// How long switches have to reconnect after the controller's start: Open vSwitch tries every 8 s at least. Until then, a
 /// port with many hosts behind it may lead to a switch that has not.
 pub(super) const SETTLE: Duration = Duration::from_secs(15);
 
@@ -19,16 +19,16 @@ pub(super) enum Side {
     Edge,
     /// Hosts, or a switch that has not come back yet.
     LikelyEdge,
-    /// It came up lately.
+    /// It came up recently.
     Unknown,
     /// Another switch.
     Trunk,
 }
 
-/// What is known of all ports.
+/// The state of all ports.
 ///
-/// A port that was a link's is one until it has been down: the switch behind it may have lost its controller and carry
-/// packets all the same.
+/// A port that was a link port remains one until it goes down: the switch behind it may have lost its controller and still
+/// forward packets.
 pub(super) struct Ports {
     discovery: Discovery,
     trunks: Mutex<Trunks>,
@@ -36,9 +36,9 @@ pub(super) struct Ports {
 
 #[derive(Default)]
 struct Trunks {
-    /// Those that were links'. There are no more than ports.
+    /// Ports that were link ports. There are no more than ports.
     ports: BTreeSet<PortId>,
-    /// The topology that they were last learnt from.
+    /// The topology that they were last taken from.
     version: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ impl Ports {
         }
     }
 
-    /// Notes where there are links, if that has changed.
+    /// Updates the link ports, if the topology has changed.
     pub fn learn(&self, network: &Network) {
         let version = self.discovery.topology().version();
         let mut trunks = self.trunks.lock();
@@ -59,7 +59,7 @@ impl Ports {
         }
         trunks.version = Some(version);
         for link in self.discovery.topology().load().directed_links() {
-            // One that has just gone down is not noted any more, though its link may still be shown.
+            // One that has just gone down is not added any more, though its link may still be shown.
             let is_up = |port: &PortId| {
                 network
                     .info(port.switch)
@@ -71,15 +71,14 @@ impl Ports {
         }
     }
 
-    /// Takes in which ports a switch has that has just joined.
+    /// Updates the ports of a switch that has just joined.
     pub fn forget_unplugged(&self, info: &SwitchInfo) {
         let is_known =
             |port: &PortId| port.switch != info.datapath_id || is_plugged(info, port.port_no);
         self.trunks.lock().ports.retain(is_known);
     }
 
-    /// Takes in that a port has changed. Returns whether it was a link's and is down now: what is plugged in next may be
-    /// anything.
+    /// A port has changed. Returns whether it was a link port and is down now: what is plugged in next may be anything.
     pub fn forget_where_down(&self, port: PortId, status: &PortStatus) -> bool {
         let is_down = status.port.state.contains(PortState::LINK_DOWN);
         (is_down || status.reason == PortReason::Delete) && self.trunks.lock().ports.remove(&port)

@@ -1,4 +1,4 @@
-//! What sources of traffic did lately, in bounded memory.
+//! What sources of traffic did recently, in bounded memory.
 
 use super::SecurityConfig;
 use super::ports::Side;
@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use urtica_wire::packet::{Headers, arp, ip_proto};
 use urtica_wire::{MacAddr, PacketIn, PortNo};
 
-/// What a packet that begins a flow tells of its sender.
+/// What a packet that begins a flow says about its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
     pub source: MacAddr,
-    /// Whom it is for, or is asked for.
+    /// The address that it is sent to, or asks for.
     destination: IpAddr,
     flow: Option<Flow>,
 }
@@ -22,7 +22,7 @@ struct Flow {
     src: IpAddr,
     dst: IpAddr,
     proto: u8,
-    /// Of TCP and UDP; 0 for all else.
+    /// The port of TCP and UDP; 0 for all else.
     src_port: u16,
     dst_port: u16,
 }
@@ -33,7 +33,7 @@ impl Attempt {
         self.flow.is_none()
     }
 
-    /// `None` for packets that attempt nothing: answers of ARP, and what is neither IP nor a question for an address.
+    /// `None` for packets that begin nothing: ARP replies, and what is neither IP nor an address resolution request.
     pub fn of(packet: &PacketIn) -> Option<Self> {
         let headers = Headers::parse(packet.data);
         let source = packet.eth_src();
@@ -71,10 +71,10 @@ impl Attempt {
     }
 }
 
-/// The type of an ICMPv6 message that asks for a neighbour (RFC 4861 section 4.3).
+/// The type of an ICMPv6 neighbour solicitation (RFC 4861 section 4.3).
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 
-/// A set of what happened in the last half of the window, and one of the half before; nothing is in both.
+/// A set of events in the current half of the window, and one for the previous half; they are disjoint.
 #[derive(Debug)]
 struct Recent<T> {
     now: BTreeSet<T>,
@@ -89,7 +89,7 @@ impl<T: Ord> Recent<T> {
         }
     }
 
-    /// Notes something, unless there is as much as anybody asks for.
+    /// Adds an event, unless the limit is already reached.
     fn note(&mut self, thing: T, limit: usize) {
         if self.len() < limit && !self.before.contains(&thing) {
             self.now.insert(thing);
@@ -109,7 +109,7 @@ impl<T: Ord> Recent<T> {
     }
 }
 
-/// Why a source is not let in.
+/// Why a source is blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offence {
     /// It tried many ports.
@@ -118,11 +118,11 @@ pub enum Offence {
     Sweep,
     /// It began many flows.
     Flood,
-    /// There were too many sources, or too many flows of all of them, at one port.
+    /// There were too many sources, or too many flows of all sources, at one port.
     Spoofing,
 }
 
-/// What one source did.
+/// The records of one source.
 struct Source {
     destinations: Recent<IpAddr>,
     ports: Recent<(IpAddr, u8, u16)>,
@@ -175,11 +175,11 @@ impl Source {
     }
 }
 
-/// What the sources at one port did.
+/// The records of the sources at one port.
 #[derive(Default)]
 struct PortRecord {
     sources: BTreeMap<MacAddr, Source>,
-    /// How many notes there are of all of them.
+    /// The total number of records.
     notes: usize,
     /// Whether there were too many.
     is_full: bool,
@@ -207,7 +207,7 @@ impl PortRecord {
     }
 }
 
-/// What the sources at a switch's ports did.
+/// The records of the sources at a switch's ports.
 #[derive(Default)]
 pub(super) struct SwitchRecord(BTreeMap<PortNo, PortRecord>);
 
@@ -216,8 +216,8 @@ impl SwitchRecord {
         self.0.entry(port_no).or_default().note(attempt, config);
     }
 
-    /// Who did too much, by port and, where it is not the whole port, by address. Their records begin anew. What is not
-    /// known to be at the edge stays noted, and what is not there is forgotten.
+    /// The sources above a limit, by port and, unless it is the whole port, by address. Their records start over. Sources
+    /// not known to be at the edge keep their records, and those that are not there lose them.
     pub fn take_offences(
         &mut self,
         config: &SecurityConfig,
@@ -257,13 +257,13 @@ impl SwitchRecord {
         self.0.retain(|_, port| !port.sources.is_empty());
     }
 
-    /// How much is remembered.
+    /// The number of records.
     pub fn len(&self) -> usize {
         self.0.values().map(|port| port.notes).sum()
     }
 }
 
-/// Which flows were begun lately, so that the answers to them count for nobody.
+/// Which flows were begun recently, so that replies to them are not counted.
 pub(super) struct Begun {
     flows: Recent<Flow>,
     limit: usize,
@@ -277,7 +277,7 @@ impl Begun {
         }
     }
 
-    /// Whether this answers a flow that the other side began. If not, it is noted as begun itself.
+    /// Whether this answers a flow that the other side began. If not, it is recorded as begun itself.
     pub fn is_answer(&mut self, attempt: &Attempt) -> bool {
         let Some(flow) = attempt.flow else {
             return false;

@@ -1,37 +1,37 @@
-//! Where a message begins in bytes that begin anywhere.
+//! Finds message boundaries in a stream that starts anywhere.
 //!
-//! OpenFlow has no mark at the beginning of a message, so a beginning is told by what follows: whole messages of one version that are
-//! well-formed to the last field, one right behind the other. One is enough where a TCP segment begins, as most messages do; elsewhere
-//! there must be three, or as many as there are up to the end.
+//! OpenFlow messages have no start marker, so a boundary is recognised by what follows: consecutive messages of one version
+//! that are well-formed to the last field. At the beginning of a TCP segment one is enough, since most messages start there;
+//! elsewhere there must be three, or as many as there are up to the end.
 
 use urtica_wire::{Header, Message, Version, split_frame};
 
-/// How many messages in a row are believed wherever they stand.
+/// How many consecutive messages are required at an arbitrary position.
 const ENOUGH: usize = 3;
 
-/// What is looked at to find a beginning.
+/// The input of a search.
 pub(super) struct Search<'a> {
-    /// The bytes that begin anywhere.
+    /// Bytes that start anywhere.
     pub bytes: &'a [u8],
-    /// Where segments begin in them, in order.
+    /// The positions at which segments start, in order.
     pub starts: &'a [usize],
-    /// The version of the messages before, if there were any.
+    /// The version of earlier messages, if there were any.
     pub version: Option<u8>,
-    /// Whether nothing more follows.
+    /// Whether the stream has ended.
     pub is_all: bool,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A message begins here.
+    /// A message starts here.
     Boundary(usize),
-    /// None begins before this place; what follows will tell.
+    /// None starts before this position; more input will tell.
     NotBefore(usize),
 }
 
 impl Search<'_> {
-    /// Finds the first beginning.
+    /// Finds the first boundary.
     pub fn run(&self) -> Found {
         let mut first_open = self.bytes.len();
         let mut starts = self.starts.iter().peekable();
@@ -44,15 +44,15 @@ impl Search<'_> {
                     return Found::Boundary(at);
                 }
                 Some(0) => first_open = first_open.min(at),
-                // What lies within this message is not looked at before it is decided upon.
+                // Positions inside this message are not considered until it is decided.
                 Some(_) => return Found::NotBefore(first_open.min(at)),
             }
         }
         Found::NotBefore(first_open)
     }
 
-    /// How many whole messages are in a row from here on, if they are followed by nothing or what may be one. It is not counted
-    /// beyond what is enough.
+    /// The number of consecutive whole messages from here on, if they are followed by nothing or by a possible message.
+    /// Counts no further than needed.
     fn messages_at(&self, at: usize) -> Option<usize> {
         let (mut rest, mut count) = (&self.bytes[at..], 0);
         let version = self.version.or(rest.first().copied())?;

@@ -1,8 +1,7 @@
 //! OpenFlow connections in a pcap or pcapng capture.
 //!
-//! `packets` reads the file, `segment` finds TCP in a packet, `reassembly` puts each direction of a connection together, and `stream`
-//! cuts it into messages. A gap is reported where it occurs; printing goes on at the next message whose beginning is sure
-//! (`boundary`).
+//! `packets` reads the file, `segment` finds TCP in a packet, `reassembly` reassembles each direction of a connection, and
+//! `stream` splits it into messages. Gaps are reported; printing resumes at the next certain message boundary (`boundary`).
 
 use super::outcome::Outcome;
 use super::packets::{Packets, ReadError};
@@ -12,42 +11,42 @@ use super::stream::MessageStream;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// How many ports are named where none is one of the controllers'.
+/// How many ports are listed if none belongs to a controller.
 const PORTS_TOLD: usize = 10;
 
-/// Why a capture was not read to its end, or has nothing to print.
+/// Why a capture could not be read completely, or has nothing to print.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The file cannot be read to its end.
     #[error(transparent)]
     File(#[from] ReadError),
-    /// There is no TCP.
+    /// It contains no TCP.
     #[error(
         "there is no TCP segment in the capture that can be read, of {packets} packets; expected an OpenFlow connection, \
          captured on Ethernet, lo or any"
     )]
     NoTcp {
-        /// How many packets there are.
+        /// The number of packets.
         packets: u64,
     },
-    /// The connections are others.
+    /// None of its connections uses the given ports.
     #[error(
         "no TCP connection in the capture is from or to port {}; its connections are from and to {}; --port names the \
          controller's", listed(.asked, " or "), ports_told(.there)
     )]
     OtherPorts {
-        /// The ports that were asked for.
+        /// The given ports.
         asked: Vec<u16>,
-        /// Those there are, and how many segments each has.
+        /// The ports in use, with the number of segments of each.
         there: Vec<(u16, u64)>,
     },
-    /// The connections say nothing.
+    /// The connections carry no data.
     #[error("the connections from or to port {} carry no bytes in this capture", listed(.asked, " or "))]
     NoBytes {
-        /// The ports that were asked for.
+        /// The given ports.
         asked: Vec<u16>,
     },
-    /// Nobody takes what is printed.
+    /// The output cannot be written.
     #[error("the output cannot be written: {0}")]
     Output(#[from] io::Error),
 }
@@ -57,7 +56,7 @@ fn listed(ports: &[u16], between: &str) -> String {
     ports.join(between)
 }
 
-/// The ports with the most segments, those first.
+/// The ports with the most segments, in decreasing order.
 fn ports_told(there: &[(u16, u64)]) -> String {
     let told = there.iter().take(PORTS_TOLD);
     let told: Vec<_> = told
@@ -88,14 +87,14 @@ pub(super) fn decode(
             Err(error) => break Err(error),
         }
     };
-    // What came before is reported all the same.
+    // What was read before the error is reported all the same.
     let outcome = connections.finish(out)?;
     read?;
     connections.tally.check(ports, packets.count())?;
     Ok(outcome)
 }
 
-/// All connections that have been seen.
+/// All connections seen.
 pub(super) struct Connections<'p> {
     ports: &'p [u16],
     is_verbose: bool,
@@ -110,11 +109,11 @@ struct OneWay {
     messages: MessageStream,
 }
 
-/// What was there, to say so where nothing is printed.
+/// Statistics for the error message if nothing is printed.
 #[derive(Default)]
 struct Tally {
     segments_by_port: HashMap<u16, u64>,
-    /// Of the ports that were asked for.
+    /// On the given ports.
     segments: u64,
     pieces: u64,
 }
@@ -130,7 +129,7 @@ impl<'p> Connections<'p> {
         }
     }
 
-    /// Takes a packet's segment, if it has one.
+    /// Handles a packet's segment, if it has one.
     pub fn packet(
         &mut self,
         segment: Option<(Direction, Segment<'_>)>,
@@ -186,7 +185,7 @@ impl<'p> Connections<'p> {
         Ok(())
     }
 
-    /// Nothing more comes in this direction.
+    /// This direction has ended.
     fn end(&mut self, direction: Direction, out: &mut dyn Write) -> io::Result<()> {
         if let Some(mut one_way) = self.directions.remove(&direction) {
             self.tally.pieces += one_way.go_on(out, Reassembly::finish)?;
@@ -196,7 +195,7 @@ impl<'p> Connections<'p> {
         Ok(())
     }
 
-    /// Nothing more comes at all.
+    /// The capture has ended.
     pub fn finish(&mut self, out: &mut dyn Write) -> io::Result<Outcome> {
         let mut directions: Vec<_> = self.directions.keys().copied().collect();
         directions.sort_unstable();
@@ -219,7 +218,7 @@ impl OneWay {
         }
     }
 
-    /// Has the reassembly give what follows, and prints it. Returns in how many pieces it came.
+    /// Takes what the reassembly can deliver, and prints it. Returns in how many pieces it came.
     fn go_on(
         &mut self,
         out: &mut dyn Write,
@@ -240,7 +239,7 @@ impl OneWay {
 }
 
 impl Tally {
-    /// That there was something to print.
+    /// Whether there was anything to print.
     fn check(&self, ports: &[u16], packets: u64) -> Result<(), CaptureError> {
         let asked = ports.to_vec();
         if self.segments_by_port.is_empty() {

@@ -1,11 +1,11 @@
-//! Whether all of an input made sense.
+//! Whether all input was valid.
 
-/// What came of reading an input.
+/// The result of reading an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// All of it made sense.
+    /// Everything was valid.
     AllRead,
-    /// Some of it did not, or was missing, and was told.
+    /// Some of it was invalid or missing, and was reported.
     SomeUnreadable,
 }
 

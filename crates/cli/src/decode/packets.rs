@@ -1,12 +1,12 @@
-//! The packets in a pcap or pcapng file, which may end anywhere.
+//! The packets of a pcap or pcapng file, which may be truncated.
 
 use pcap_file::pcap::PcapParser;
 use pcap_file::pcapng::{Block, PcapNgParser};
 use pcap_file::{DataLink, PcapError};
 
-/// How a pcapng file begins.
+/// The magic number of a pcapng file.
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// How a pcap file begins: with micro- or nanoseconds, in either byte order.
+/// The magic numbers of a pcap file: with micro- or nanoseconds, in either byte order.
 const PCAP: [[u8; 4]; 4] = [
     [0xa1, 0xb2, 0xc3, 0xd4],
     [0xd4, 0xc3, 0xb2, 0xa1],
@@ -24,32 +24,32 @@ pub(super) fn is_capture(bytes: &[u8]) -> bool {
 /// Why the packets end before the file does.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file does not begin as a capture does.
+    /// The file is not a capture.
     #[error("the capture cannot be read: {0}; expected a pcap or pcapng file")]
     NoCapture(String),
-    /// The file was cut off.
+    /// The file is truncated.
     #[error(
         "the capture ends in the middle of a packet (packets read: {packets}; bytes read: {read} of {all}); expected a file \
          that its writer has closed"
     )]
     CutOff {
-        /// The packets before.
+        /// The number of packets before.
         packets: u64,
         /// Their bytes, with all headers.
         read: usize,
-        /// The bytes that there are.
+        /// The bytes in the file.
         all: usize,
     },
-    /// The file holds what no capture does.
+    /// The file is malformed.
     #[error(
         "the capture cannot be read any further (packets read: {packets}; bytes read: {read} of {all}): {error}"
     )]
     Broken {
-        /// The packets before.
+        /// The number of packets before.
         packets: u64,
         /// Their bytes, with all headers.
         read: usize,
-        /// The bytes that there are.
+        /// The bytes in the file.
         all: usize,
         /// What is wrong.
         error: String,
@@ -69,7 +69,7 @@ enum Form {
     PcapNg(PcapNgParser),
 }
 
-/// A packet's link layer, and its bytes as far as they were captured.
+/// A packet's link type, and its captured bytes.
 pub(super) struct Packet<'a> {
     pub link: DataLink,
     pub data: std::borrow::Cow<'a, [u8]>,
@@ -91,7 +91,7 @@ impl<'a> Packets<'a> {
         })
     }
 
-    /// How many packets were read.
+    /// The number of packets read.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -128,11 +128,11 @@ impl<'a> Packets<'a> {
 }
 
 impl Form {
-    /// Takes the next packet or block off the front; `None` is for blocks that are no packets.
+    /// Takes the next packet or block; `None` is for blocks that are not packets.
     fn take<'a>(&mut self, bytes: &'a [u8]) -> Result<(&'a [u8], Option<Packet<'a>>), PcapError> {
         match self {
             Self::Pcap(parser) => {
-                // The raw form: times and lengths that make no sense leave the bytes readable.
+                // The raw form: the bytes are readable even if times and lengths are nonsense.
                 let (rest, packet) = parser.next_raw_packet(bytes)?;
                 let link = parser.header().datalink;
                 let data = packet.data;
@@ -159,7 +159,7 @@ fn packet_of<'a>(parser: &PcapNgParser, block: Block<'a>) -> Option<Packet<'a>> 
     Some(Packet { link, data })
 }
 
-/// What is wrong, without the library's "invalid field".
+/// The library's message, without its "invalid field".
 fn reason(error: &PcapError) -> String {
     match error {
         PcapError::IncompleteBuffer => "it ends within its header".to_owned(),

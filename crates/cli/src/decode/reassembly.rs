@@ -1,56 +1,56 @@
-//! One direction of a TCP connection, put together from its segments.
+//! Reassembles one direction of a TCP connection.
 //!
-//! What comes again is passed over, what comes too early waits. Bytes count as lost when the other side has acknowledged them and
-//! they still do not come, when too much waits for them, or when the capture ends.
+//! Retransmissions are skipped, and segments that arrive early wait. Bytes count as lost when the other side has
+//! acknowledged them and they still do not arrive, when too much waits for them, or when the capture ends.
 
 use super::segment::Segment;
 use std::collections::BTreeMap;
 
-/// How many bytes may wait for an earlier segment before that one is taken for lost.
+/// How many bytes may wait for an earlier segment before that is considered lost.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// What a waiting segment counts beside its bytes, so that there are not too many small ones.
+/// The overhead that a waiting segment counts besides its bytes, to limit the number of small ones.
 const WAITING_SEGMENT_BYTES: usize = 64;
 
-/// How often bytes may be acknowledged before they come: packets that were received on different queues are captured a
-/// little out of order.
+/// How many times bytes may be acknowledged before they arrive: packets from different receive queues are captured slightly
+/// out of order.
 const ACKNOWLEDGED_TIMES: u32 = 16;
 
-/// Where the first byte is counted from, so that earlier ones have a place, too.
+/// The position of the first byte, so that earlier ones have a position, too.
 const FIRST: u64 = 1 << 32;
 
-/// What follows in the stream.
+/// The next piece of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// The bytes of a segment, or what is new of them.
+    /// The bytes of a segment, or the new part of them.
     Bytes(&'a [u8]),
     /// So many bytes are missing.
     Lost(u64),
 }
 
-/// What came of one direction so far.
+/// The state of one direction.
 #[derive(Default)]
 pub(super) struct Reassembly {
-    /// The SYN's number, if the connection's beginning was captured.
+    /// The SYN's sequence number, if the connection's start was captured.
     syn: Option<u32>,
-    /// The place of the next byte, once a first segment has come.
+    /// The position of the next byte, once a first segment has arrived.
     next: Option<u64>,
-    /// The first byte that the other side has not acknowledged.
+    /// The first byte not acknowledged by the other side.
     acknowledged: u64,
-    /// Segments that came before their turn, by their place. None is behind `next`.
+    /// Segments that arrived early, by position. None is before `next`.
     waiting: BTreeMap<u64, Vec<u8>>,
     waiting_bytes: usize,
-    /// How often the next byte was acknowledged without having come.
+    /// How many times the next byte was acknowledged without having arrived.
     missed: u32,
 }
 
 impl Reassembly {
-    /// Whether a segment begins another connection between the same ends.
+    /// Whether a segment starts another connection between the same endpoints.
     pub fn is_new_connection(&self, segment: &Segment<'_>) -> bool {
         segment.starts && self.next.is_some() && self.syn != Some(segment.seq)
     }
 
-    /// Takes a segment, and gives what follows in the stream.
+    /// Handles a segment, and delivers what follows in the stream.
     pub fn take(&mut self, segment: &Segment<'_>, give: &mut dyn FnMut(Piece<'_>)) {
         let mut seq = segment.seq;
         if segment.starts {
@@ -66,7 +66,7 @@ impl Reassembly {
         };
         self.put(at, segment.payload);
         if segment.cut > 0 {
-            // Nothing, at the end of what was cut off: up to there bytes are missing.
+            // Empty at the end of truncated data: up to there bytes are missing.
             self.put(
                 at + segment.payload.len() as u64 + u64::from(segment.cut),
                 &[],
@@ -93,7 +93,7 @@ impl Reassembly {
         }
     }
 
-    /// Nothing more comes: gives what waits.
+    /// The capture has ended: delivers what waits.
     pub fn finish(&mut self, give: &mut dyn FnMut(Piece<'_>)) {
         while !self.waiting.is_empty() {
             self.pass_gap(give);
@@ -101,20 +101,20 @@ impl Reassembly {
         let lost = self
             .acknowledged
             .saturating_sub(self.next.unwrap_or(u64::MAX));
-        // The end of a connection is acknowledged as a byte is.
+        // A FIN is acknowledged as a byte is.
         if lost > 1 {
             give(Piece::Lost(lost));
         }
     }
 
-    /// The place of a byte by its number: the one nearest to the next byte's.
+    /// The position of a byte by its sequence number: the one nearest to the next byte's.
     fn place(&self, seq: u32) -> Option<u64> {
         let next = self.next?;
         let ahead = seq.wrapping_sub(next as u32) as i32;
         Some(next.saturating_add_signed(ahead.into()))
     }
 
-    /// Keeps what is new of some bytes until their turn.
+    /// Keeps the new part of some bytes until their turn.
     fn put(&mut self, at: u64, bytes: &[u8]) {
         let next = self.next.unwrap_or(at);
         let known = next.saturating_sub(at) as usize;
@@ -131,7 +131,7 @@ impl Reassembly {
         }
     }
 
-    /// Gives all whose turn has come.
+    /// Delivers everything whose turn has come.
     fn give_ready(&mut self, give: &mut dyn FnMut(Piece<'_>)) {
         while let (Some(first), Some(next)) = (self.waiting.first_entry(), self.next) {
             if *first.key() > next {
@@ -150,7 +150,7 @@ impl Reassembly {
         }
     }
 
-    /// Takes the bytes before the first waiting segment for lost.
+    /// Considers the bytes before the first waiting segment lost.
     fn pass_gap(&mut self, give: &mut dyn FnMut(Piece<'_>)) {
         if let (Some((&first, _)), Some(next)) = (self.waiting.first_key_value(), self.next) {
             if first > next {

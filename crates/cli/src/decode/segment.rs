@@ -30,22 +30,22 @@ impl fmt::Display for Direction {
     }
 }
 
-/// A TCP segment, as far as reassembly looks at it.
+/// The fields of a TCP segment that reassembly needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment<'a> {
-    /// The number of its first byte, or of the SYN before it.
+    /// The sequence number of its first byte, or of the SYN before it.
     pub seq: u32,
-    /// Whether a connection begins here.
+    /// Whether a connection starts here.
     pub starts: bool,
-    /// The number of the byte that its sender expects next.
+    /// The acknowledgement number.
     pub ack: Option<u32>,
-    /// Its bytes, as far as they were captured.
+    /// Its captured payload.
     pub payload: &'a [u8],
     /// How many bytes of it were not captured.
     pub cut: u32,
 }
 
-/// The TCP segment in a packet, if there is one that can be read.
+/// The TCP segment in a packet, if it can be parsed.
 pub(super) fn tcp_segment(link: DataLink, data: &[u8]) -> Option<(Direction, Segment<'_>)> {
     let ip = match link {
         DataLink::ETHERNET => ip_in_ethernet(data)?,
@@ -65,7 +65,7 @@ pub(super) fn tcp_segment(link: DataLink, data: &[u8]) -> Option<(Direction, Seg
     let segment = Segment {
         seq: tcp.seq(),
         starts: is_set(flags::SYN),
-        // What a reset acknowledges may be anything.
+        // The acknowledgement number of a reset may be anything.
         ack: (is_set(flags::ACK) && !is_set(flags::RST)).then(|| tcp.ack()),
         payload: tcp.payload(),
         cut: packet.cut,
@@ -81,7 +81,7 @@ fn ip_in_ethernet(frame: &[u8]) -> Option<&[u8]> {
     is_ip.then(|| tags.rest())
 }
 
-/// What an IP packet carries.
+/// The payload of an IP packet.
 struct Carried<'a> {
     src: IpAddr,
     dst: IpAddr,
@@ -90,7 +90,7 @@ struct Carried<'a> {
     cut: u32,
 }
 
-/// What an unfragmented IP packet that carries TCP carries.
+/// The payload of an unfragmented IP packet with TCP.
 fn tcp_in_ip(packet: &[u8]) -> Option<Carried<'_>> {
     match packet.first()? >> 4 {
         4 => {

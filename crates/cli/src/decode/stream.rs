@@ -1,4 +1,4 @@
-//! Bytes of one direction of a connection, cut into messages and printed.
+//! Splits one direction of a connection into messages and prints them.
 
 use super::boundary::{Found, Search};
 use super::outcome::Outcome;
@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use urtica_wire::text::message;
 use urtica_wire::{Header, Message, Version, split_frame};
 
-/// How much more than the last time must be there before a beginning is looked for again: an eighth.
+/// How much more input than the last time is needed before a boundary is searched again: an eighth.
 const GROWTH: usize = 8;
 
-/// What has come and is not printed yet.
+/// Input that is not printed yet.
 pub(super) struct MessageStream {
-    /// What each line or block is printed after.
+    /// The prefix of each line or block.
     prefix: String,
     /// Whether all fields and payloads are printed.
     is_verbose: bool,
@@ -24,29 +24,29 @@ pub(super) struct MessageStream {
     outcome: Outcome,
 }
 
-/// Where the next byte is.
+/// The position of the next byte within messages.
 enum Position {
-    /// Where a message begins.
+    /// At the start of a message.
     Boundary,
-    /// In a message of which bytes were lost: so many of its bytes follow.
+    /// In a message that lost bytes: so many of its bytes follow.
     Inside(u64),
-    /// Nobody knows where.
+    /// Unknown.
     Unknown(Unknown),
 }
 
-/// What is known while no message's beginning is.
+/// The state while no message boundary is known.
 #[derive(Default)]
 struct Unknown {
-    /// Where that began.
+    /// Where that started.
     since: u64,
-    /// Where segments begin in the bytes that are there.
+    /// The positions at which segments start.
     starts: Vec<usize>,
-    /// How many bytes there were when a beginning was looked for.
+    /// The amount of input at the last search for a boundary.
     looked_at: usize,
 }
 
 impl MessageStream {
-    /// A stream whose first byte begins a message.
+    /// A stream whose first byte starts a message.
     pub fn new(prefix: String, is_verbose: bool) -> Self {
         Self {
             prefix,
@@ -67,13 +67,13 @@ impl MessageStream {
         });
     }
 
-    /// Whether all that was printed made sense.
+    /// Whether everything printed was valid.
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
 
-    /// Takes bytes, of one segment, and prints every message that is there as a whole. What cannot be a message is reported; where the
-    /// next begins is looked for.
+    /// Handles the bytes of one segment, and prints every complete message. Invalid data is reported, and the next boundary
+    /// is searched.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
         if let Position::Unknown(unknown) = &mut self.position {
             unknown.starts.push(self.bytes.len());
@@ -82,7 +82,7 @@ impl MessageStream {
         self.print(out, false)
     }
 
-    /// Tells that bytes never came, and goes on behind them.
+    /// Reports that bytes are missing, and continues after them.
     pub fn lose(&mut self, count: u64, out: &mut dyn Write) -> io::Result<()> {
         self.settle(out)?;
         self.outcome = Outcome::SomeUnreadable;
@@ -106,7 +106,7 @@ impl MessageStream {
         Ok(())
     }
 
-    /// Nothing more comes: prints what can be, and tells of a message whose end did not come.
+    /// The stream has ended: prints what can be printed, and reports an incomplete message.
     pub fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.settle(out)?;
         if !self.bytes.is_empty() {
@@ -117,7 +117,7 @@ impl MessageStream {
         Ok(())
     }
 
-    /// Prints what can be when nothing follows. What is left is the beginning of a message.
+    /// Prints what can be printed when nothing follows. What is left is the start of a message.
     fn settle(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.print(out, true)?;
         if let Position::Unknown(unknown) = &self.position {
@@ -158,7 +158,7 @@ impl MessageStream {
         }
     }
 
-    /// Prints all whole messages. Returns whether it stopped where a header cannot be trusted.
+    /// Prints all complete messages. Returns whether it stopped at an implausible header.
     fn print_messages(&mut self, out: &mut dyn Write) -> io::Result<bool> {
         let mut at = 0;
         let is_lost = loop {
@@ -188,7 +188,7 @@ impl MessageStream {
         Ok(is_lost)
     }
 
-    /// Looks where a message begins. Returns whether one was found.
+    /// Searches a message boundary. Returns whether one was found.
     fn look_for_boundary(&mut self, out: &mut dyn Write, is_all: bool) -> io::Result<bool> {
         let Position::Unknown(unknown) = &mut self.position else {
             return Ok(false);
@@ -233,7 +233,7 @@ impl MessageStream {
         Ok(())
     }
 
-    /// Tells of the message that begins with what is there.
+    /// Reports the incomplete message.
     fn tell_unfinished(&self, out: &mut dyn Write) -> io::Result<()> {
         let (prefix, byte, length) = (&self.prefix, self.offset, self.bytes.len());
         write!(
@@ -246,7 +246,7 @@ impl MessageStream {
         }
     }
 
-    /// How many bytes of the message that begins with what is there have not come; `None` where its header has not.
+    /// How many bytes of the incomplete message are missing; `None` if its header is incomplete.
     fn length_left(&self) -> Option<u64> {
         let header = Header::peek(&self.bytes)?;
         u64::from(header.length).checked_sub(self.bytes.len() as u64)

@@ -1,29 +1,29 @@
-//! What keys mean.
+//! Keyboard commands.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// What somebody wants who looks on.
+/// A command of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// To end.
+    /// Quit.
     Quit,
-    /// To cut the link that is selected, or the busiest.
+    /// Cut the selected link, or the busiest.
     Cut,
-    /// To repair the link that is selected, or all.
+    /// Repair the selected link, or all.
     Repair,
-    /// To have each host ping each.
+    /// Make each host ping each other.
     PingAll,
-    /// To have the time stand still, or go on.
+    /// Pause or resume.
     Pause,
-    /// To see what the keys mean, or not any more.
+    /// Show or hide the help.
     Help,
-    /// To select the next link.
+    /// Select the next link.
     SelectNext,
-    /// To select the one before.
+    /// Select the previous link.
     SelectPrevious,
 }
 
-/// What they are, for those who ask: keys, and their meaning.
+/// The help: keys, and their meaning.
 pub const KEYS: [(&str, &str); 7] = [
     (
         "c",
@@ -37,14 +37,14 @@ pub const KEYS: [(&str, &str); 7] = [
     ("q", "end"),
 ];
 
-/// What a key means; nothing where it is none of ours.
+/// The command for a key, if any.
 pub fn command(key: KeyEvent) -> Option<Command> {
     if key.kind == KeyEventKind::Release {
         return None;
     }
     let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
     Some(match key.code {
-        // In a terminal's raw mode this is no signal.
+        // In a terminal's raw mode this does not raise a signal.
         KeyCode::Char('c') if is_control => Command::Quit,
         KeyCode::Char(_) if is_control => return None,
         KeyCode::Char('q' | 'Q') | KeyCode::Esc => Command::Quit,

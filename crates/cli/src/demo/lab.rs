@@ -1,7 +1,7 @@
-//! The network of the demonstration, the controller in it, and what can be done to them and seen of them.
+//! The demonstration's network and its controller, with the actions and measurements of the demonstration.
 //!
-//! Time passes in [`Lab::step`] and nowhere else, and whoever calls it decides whether to wait for it: the same topology, seed and calls
-//! have the same run.
+//! Time passes only in [`Lab::step`], and the caller decides whether to wait for it: the same topology, seed and calls give
+//! the same run.
 
 use super::map::ends;
 use super::meter::{Losses, Meter, Pair, percentile};
@@ -20,35 +20,35 @@ use urtica_services::{
 };
 use urtica_topology::spec::{LinkProperties, Plan, TopologySpec};
 
-/// What can go wrong beside the network's being broken: only what a user has asked for.
+/// Errors besides the network's: only those that users can cause.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// How much time passes in a step.
+/// The time that passes in a step.
 pub const STEP: Duration = Duration::from_millis(1);
 
-/// How often figures are taken.
+/// The interval between measurements.
 pub const SAMPLE: Duration = Duration::from_millis(500);
 
-/// How long a packet is on its way in a link.
+/// The latency of a link.
 const LINK_DELAY: Duration = Duration::from_micros(100);
 
-/// How long a switch takes to notice that a link was cut: long enough for something to be lost.
+/// How long a switch takes to notice that a link was cut: long enough to lose some packets.
 const CARRIER_DELAY: Duration = Duration::from_millis(60);
 
-/// The most hosts that are shown.
+/// The maximum number of hosts.
 const MAX_HOSTS: usize = 64;
 
-/// The most switches that are shown.
+/// The maximum number of switches.
 const MAX_SWITCHES: usize = 100;
 
-/// The network, and who looks on.
+/// The network, and its observers.
 pub struct Lab {
     net: Net,
     plan: Plan,
     names: Names,
     switches: Vec<SwitchId>,
     hosts: Vec<HostId>,
-    /// Those between switches.
+    /// Links between switches.
     links: Vec<LinkId>,
     ends: Vec<[usize; 2]>,
     controller: Services,
@@ -59,7 +59,7 @@ pub struct Lab {
     sampler: Sampler,
 }
 
-/// What the controller tells.
+/// The controller's event streams.
 struct Services {
     discovery: Discovery,
     hosts: Hosts,
@@ -67,26 +67,26 @@ struct Services {
     host_events: Events<HostEvent>,
 }
 
-/// What was measured in the last [`SAMPLE`].
+/// The measurements of the last [`SAMPLE`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Flows begun, per second.
+    /// New flows per second.
     pub flows_per_s: u64,
-    /// Packets that came to the hosts that they were for, per second.
+    /// Packets per second that reached their destination.
     pub packets_per_s: u64,
-    /// Half of them took no longer.
+    /// The median latency.
     pub latency_p50: Option<Duration>,
-    /// 99 of 100 took no longer.
+    /// The 99th percentile of the latency.
     pub latency_p99: Option<Duration>,
-    /// Frames in each link between switches, both ways, per second.
+    /// Frames per second on each link between switches, both directions.
     pub links_per_s: Vec<u64>,
-    /// Frames that came to each switch from others, per second.
+    /// Frames per second that each switch received from others.
     pub switches_per_s: Vec<u64>,
     /// Entries in each switch.
     pub entries: Vec<usize>,
 }
 
-/// Makes figures of counters.
+/// Computes rates from counters.
 #[derive(Default)]
 struct Sampler {
     taken_at: Duration,
@@ -96,10 +96,10 @@ struct Sampler {
 }
 
 impl Lab {
-    /// A network of this topology, with a controller that its switches look for at once.
+    /// A network of this topology, with a controller that its switches connect to at once.
     ///
     /// # Errors
-    /// A sentence where the network has too few hosts, is larger than can be shown, or cannot be.
+    /// A sentence if the network has too few hosts, is too large to be shown, or is invalid.
     pub fn new(spec: &TopologySpec, seed: u64) -> Result<Self> {
         let mut plan = spec.plan()?;
         check_size(spec, &plan)?;
@@ -131,7 +131,7 @@ impl Lab {
     /// Lets a [`STEP`] pass.
     ///
     /// # Errors
-    /// What the network refuses; none is expected.
+    /// An error of the network; none is expected.
     pub fn step(&mut self) -> Result<()> {
         self.pings.advance(&mut self.net)?;
         self.advance_traffic()?;
@@ -150,7 +150,7 @@ impl Lab {
         self.net.now()
     }
 
-    /// What the network is built of.
+    /// The network's plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -173,40 +173,40 @@ impl Lab {
         topology.is_link_port(self.plan.links[link].a)
     }
 
-    /// How many links the controller knows.
+    /// The number of links that the controller knows.
     pub fn discovered(&self) -> usize {
         let links = 0..self.links.len();
         links.filter(|&link| self.is_discovered(link)).count()
     }
 
-    /// Has each host ping each, in place of the round before.
+    /// Makes each host ping each other, replacing the previous round.
     pub fn ping_all(&mut self) {
         self.pings = PingRound::new(&self.net);
     }
 
-    /// The round of pings that was begun last.
+    /// The current or last round of pings.
     pub fn pings(&self) -> &PingRound {
         &self.pings
     }
 
-    /// Whether the round of pings goes on.
+    /// Whether the round of pings is in progress.
     pub fn is_pinging(&self) -> bool {
         !self.pings.is_done(self.now())
     }
 
-    /// Has hosts talk to each other from now on.
+    /// Starts traffic between hosts.
     pub fn start_traffic(&mut self) {
         let now = self.now();
         self.traffic
             .get_or_insert_with(|| Traffic::new(self.seed, now));
     }
 
-    /// What was measured last.
+    /// The last measurements.
     pub fn figures(&self) -> &Figures {
         &self.sampler.last
     }
 
-    /// What was lost of what hosts have sent since then.
+    /// The packets lost of those sent since then.
     pub fn lost_since(&self, since: Duration) -> Losses {
         self.meter().lost_since(since, self.now())
     }
@@ -214,7 +214,7 @@ impl Lab {
     /// Cuts a link between switches, or repairs it.
     ///
     /// # Errors
-    /// What the network refuses; none is expected.
+    /// An error of the network; none is expected.
     pub fn set_cut(&mut self, link: usize, is_cut: bool) -> Result<()> {
         let id = self.links[link];
         match is_cut {
@@ -229,7 +229,7 @@ impl Lab {
         self.net.is_cut(self.links[link]).unwrap_or(false)
     }
 
-    /// The link with the most traffic of those that can be spared: all switches still reach each other without it.
+    /// The redundant link with the most traffic: without it, all switches still reach each other.
     pub fn busiest_spare(&self) -> Option<usize> {
         let rate = |link: usize| self.figures().links_per_s.get(link).copied();
         let spare = (0..self.links.len()).filter(|&link| self.is_spare(link));
@@ -243,7 +243,7 @@ impl Lab {
         self.meter().pairs_over(ends).next()
     }
 
-    /// The names of the switches that the last packet from one host to the other went through.
+    /// The names of the switches on the path of the last packet from one host to another.
     pub fn path(&self, pair: Pair) -> Option<String> {
         let meter = self.meter();
         let name = |&switch: &SwitchId| self.net.switch_name(switch).unwrap_or("?");
@@ -256,13 +256,13 @@ impl Lab {
         self.net.host_name(host).unwrap_or("?")
     }
 
-    /// What people call a link between switches.
+    /// The name of a link between switches.
     pub fn link_name(&self, link: usize) -> String {
         let [one, other] = self.ends[link].map(|end| &self.plan.switches[end].name);
         format!("{one}-{other}")
     }
 
-    /// What the controller has found out since this was asked last, in words.
+    /// Descriptions of what the controller has found since the last call.
     pub fn take_news(&mut self) -> Vec<String> {
         let mut news = Vec::new();
         while let Some(event) = self.controller.link_events.try_next() {
@@ -278,7 +278,7 @@ impl Lab {
         self.meter.borrow()
     }
 
-    /// Whether switches that reach each other do so without this link, too.
+    /// Whether the switches that reach each other do so without this link, too.
     fn is_spare(&self, link: usize) -> bool {
         let whole: Vec<_> = (0..self.links.len())
             .filter(|&other| other != link && !self.is_cut(other))
@@ -367,7 +367,7 @@ fn config(seed: u64) -> NetConfig {
     config
 }
 
-/// The programs of `urtica run discovery,hosts,routing`, and handles to what they know.
+/// The programs of `urtica run discovery,hosts,routing`, and handles to their results.
 fn start_controller(net: &mut Net) -> Result<Services> {
     let discovery = Discovery::new(DiscoveryConfig::default());
     let hosts = Hosts::new(&discovery, HostsConfig::default());
@@ -388,7 +388,7 @@ fn start_controller(net: &mut Net) -> Result<Services> {
     })
 }
 
-/// How many frames came through each link between two readings of the counters.
+/// The number of frames through each link between two readings of the counters.
 fn arrivals(before: &[[LinkCounters; 2]], now: &[[LinkCounters; 2]]) -> Vec<[u64; 2]> {
     let links = now.iter().enumerate();
     let arrived = links.map(|(link, now)| {

@@ -1,4 +1,4 @@
-//! The demonstration on a terminal: it plays its scenes, and obeys keys meanwhile and afterwards.
+//! The demonstration on a terminal: plays its scenes, and handles keys.
 
 use super::keys::{Command, command};
 use super::lab::{Lab, Result, SAMPLE};
@@ -13,28 +13,28 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use urtica_topology::spec::TopologySpec;
 
-/// The time from one picture to the next.
+/// The time between two pictures.
 const FRAME: Duration = Duration::from_millis(50);
 
-/// How long a scene stays when it is over, so that it can be read.
+/// How long a finished scene stays on screen, so that it can be read.
 const HOLD: Duration = Duration::from_secs(3);
 
-/// How many lines are kept that were told.
+/// How many lines of the log are kept.
 const LOG_LINES: usize = 100;
 
-/// How many figures are kept for the sparkline.
+/// How many values the sparkline has.
 const HISTORY: usize = 200;
 
-/// News in one picture beyond which only their number is shown.
+/// The number of events in one picture above which only their count is shown.
 const MUCH_NEWS: usize = 4;
 
-/// Losses are shown for so long.
+/// How long losses are shown.
 const RECENT: Duration = Duration::from_secs(5);
 
-/// Shows it until somebody ends it. Whether all went well.
+/// Runs until the user quits. Returns whether all went well.
 ///
 /// # Errors
-/// What the terminal or the network refuses.
+/// An error of the terminal or the network.
 pub fn run(lab: &mut Lab, spec: &TopologySpec, stop: &AtomicBool) -> Result<bool> {
     let mut show = Show::new(lab, spec);
     let mut terminal = ratatui::try_init()?;
@@ -50,7 +50,7 @@ pub fn run(lab: &mut Lab, spec: &TopologySpec, stop: &AtomicBool) -> Result<bool
     Ok(show.story.all_is_well())
 }
 
-/// Gives the terminal back as it was, however this ends; after a panic, the hook of `ratatui` has done so.
+/// Restores the terminal, however this ends; after a panic, `ratatui`'s hook has done so.
 struct Restored;
 
 impl Drop for Restored {
@@ -59,7 +59,7 @@ impl Drop for Restored {
     }
 }
 
-/// What is shown, and what has been chosen.
+/// The state of the display, and the user's selections.
 struct Show<'a> {
     lab: &'a mut Lab,
     story: Story,
@@ -94,7 +94,7 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Lets as much time pass as there is from one picture to the next.
+    /// Lets the time between two pictures pass.
     fn advance(&mut self) -> Result<()> {
         if self.is_paused {
             return Ok(());
@@ -115,7 +115,7 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// Waits for the next picture, and obeys keys at once.
+    /// Waits for the next picture, and handles keys at once.
     fn obey_keys(&mut self, due: Instant) -> Result<()> {
         while event::poll(due.saturating_duration_since(Instant::now()))? {
             if let Event::Key(key) = event::read()? {
@@ -145,7 +145,7 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// Selects the link that comes so many after the selected one.
+    /// Selects the link at this offset from the selected one.
     fn select(&mut self, step: usize) {
         let count = self.map.links.len();
         if count > 0 {

@@ -1,13 +1,13 @@
-//! Where a network's switches are drawn, by its topology.
+//! The layout of a network's switches, by topology.
 //!
-//! **How.** A torus is a grid, trees stand in levels, a line is a line, and everything else is a circle. A link that would run through
-//! a switch that is not its own is drawn as an arc.
+//! **How.** A torus is a grid, trees have levels, a line is a line, and everything else is a circle. A link that would cross
+//! another switch is drawn as an arc.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 use urtica_topology::spec::{Plan, TopologySpec};
 
-/// A place in the picture: from the left and from the top, each from 0 to 1.
+/// A position in the picture: from the left and from the top, each from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
     pub x: f64,
@@ -17,28 +17,28 @@ pub struct Place {
 /// A link between two switches, as it is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stroke {
-    /// The switches, by their place in the plan.
+    /// The switches, by their index in the plan.
     pub ends: [usize; 2],
-    /// From one to the other, in straight pieces.
+    /// The points of the line.
     pub points: Vec<Place>,
 }
 
-/// A network's picture: its lines, without what changes.
+/// A network's layout: what does not change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map {
-    /// Each switch's place, as they are in the plan.
+    /// Each switch's position, in the order of the plan.
     pub switches: Vec<Place>,
-    /// Each link between switches, as they are in the plan.
+    /// Each link between switches, in the order of the plan.
     pub links: Vec<Stroke>,
 }
 
-/// A line is not drawn nearer to a switch that is not its own.
+/// The minimum distance of a line from switches that are not its own.
 const CLEARANCE: f64 = 0.04;
 
-/// How far an arc leaves the straight line.
+/// How far an arc deviates from the straight line.
 const BULGE: f64 = 0.13;
 
-/// How many straight pieces an arc has.
+/// How many straight segments an arc has.
 const ARC_PIECES: usize = 12;
 
 impl Map {
@@ -60,7 +60,7 @@ impl Map {
     }
 }
 
-/// Which switches each link connects, by their places in the plan.
+/// The switches that each link connects, by their indices in the plan.
 pub fn ends(plan: &Plan) -> Vec<[usize; 2]> {
     let ids = plan.switches.iter().map(|switch| switch.datapath_id);
     let places: BTreeMap<_, _> = ids.zip(0..).collect();
@@ -170,7 +170,7 @@ fn stroke(ends: [usize; 2], switches: &[Place]) -> Stroke {
     Stroke { ends, points }
 }
 
-/// From a place to the stretch between two others.
+/// The distance of a point from a line segment.
 fn distance(place: Place, from: Place, to: Place) -> f64 {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let length = dx * dx + dy * dy;
@@ -179,7 +179,7 @@ fn distance(place: Place, from: Place, to: Place) -> f64 {
     (place.x - from.x - along * dx).hypot(place.y - from.y - along * dy)
 }
 
-/// To the upper side of a line across, and to the right of one down.
+/// Perpendicular: up from a horizontal line, right from a vertical one.
 fn arc(from: Place, to: Place) -> Vec<Place> {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let length = dx.hypot(dy).max(f64::MIN_POSITIVE);

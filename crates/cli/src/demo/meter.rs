@@ -1,9 +1,9 @@
-//! What is measured of the packets between hosts: how long they take, which way they go, and which are lost.
+//! Measures the packets between hosts: latency, path, and loss.
 //!
-//! **How.** Hosts tag the frames that they send. The [`Meter`] looks on: a tag that leaves a host is under way until it comes to the
-//! host that it is for. What is under way for longer than any packet takes is lost, wherever that happened.
+//! **How.** Hosts tag the frames that they send. The [`Meter`] watches: a tag that leaves a host is in flight until it
+//! reaches its destination. What is in flight for longer than any packet takes is lost, wherever that happened.
 //!
-//! **What not.** ARP and broadcasts: the controller may answer in place of a host.
+//! **What not.** ARP and broadcasts: the controller may answer on behalf of a host.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,23 +12,23 @@ use urtica_net::{End, HostId, SwitchId, Tag};
 use urtica_wire::MacAddr;
 use urtica_wire::packet::ether_type;
 
-/// A packet that is under way for longer is lost.
+/// A packet that is in flight for longer is lost.
 pub const LOST_AFTER: Duration = Duration::from_millis(300);
 
-/// For how long it is remembered what was lost.
+/// How long losses are remembered.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
-/// Who sends to whom.
+/// Sender and receiver.
 pub type Pair = (HostId, HostId);
 
-/// Looks on, and measures.
+/// A watcher that measures.
 #[derive(Default)]
 pub struct Meter {
     hosts: BTreeMap<MacAddr, HostId>,
     under_way: BTreeMap<Tag, Packet>,
-    /// The switches that the last packet of each pair went through.
+    /// The switches on the path of the last packet of each pair.
     paths: BTreeMap<Pair, Vec<SwitchId>>,
-    /// How long packets took that came since somebody asked.
+    /// The latencies since the last query.
     times: Vec<Duration>,
 }
 
@@ -38,17 +38,17 @@ struct Packet {
     path: Vec<SwitchId>,
 }
 
-/// What was lost of the packets that were sent in a stretch of time.
+/// The losses among the packets sent in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// How many packets.
+    /// The number of packets.
     pub count: usize,
     /// When the last of them was sent.
     pub last_sent_at: Option<Duration>,
 }
 
 impl Meter {
-    /// Measures what is sent between these hosts.
+    /// Measures the packets between these hosts.
     pub fn new(hosts: impl IntoIterator<Item = (MacAddr, HostId)>) -> Self {
         Self {
             hosts: hosts.into_iter().collect(),
@@ -56,17 +56,17 @@ impl Meter {
         }
     }
 
-    /// How long packets took that have come since this was asked last.
+    /// The latencies of the packets that arrived since the last call.
     pub fn take_times(&mut self) -> Vec<Duration> {
         std::mem::take(&mut self.times)
     }
 
-    /// The switches that the last packet from one host to another went through, in order.
+    /// The switches on the path of the last packet from one host to another, in order.
     pub fn path(&self, pair: Pair) -> Option<&[SwitchId]> {
         self.paths.get(&pair).map(Vec::as_slice)
     }
 
-    /// Pairs whose last packet went from one of these switches to the other, either way.
+    /// Pairs whose last packet went from one of these switches to the other, in either direction.
     pub fn pairs_over(&self, ends: [SwitchId; 2]) -> impl Iterator<Item = Pair> + '_ {
         let goes_over = move |path: &[SwitchId]| {
             path.windows(2)
@@ -76,7 +76,7 @@ impl Meter {
         paths.filter_map(move |(&pair, path)| goes_over(path).then_some(pair))
     }
 
-    /// What was lost of what was sent since then. Packets that may still come do not count.
+    /// The losses among the packets sent since then. Packets that may still arrive do not count.
     pub fn lost_since(&self, since: Duration, now: Duration) -> Losses {
         let latest = now.saturating_sub(LOST_AFTER);
         let lost = self.under_way.values().map(|packet| packet.sent_at);
@@ -125,7 +125,7 @@ impl Meter {
         }
     }
 
-    /// Between which hosts an IPv4 packet goes, if they are hosts of ours.
+    /// The hosts between which an IPv4 packet goes, if they are ours.
     fn pair(&self, frame: &[u8]) -> Option<Pair> {
         let (dst, rest) = frame.split_first_chunk::<6>()?;
         let (src, rest) = rest.split_first_chunk::<6>()?;
@@ -147,7 +147,7 @@ impl Watcher for Meter {
     }
 }
 
-/// The time that this share of some, from 0 to 1, does not exceed; `None` of nothing. Sorts them.
+/// A quantile of some times; `None` if there are none. Sorts them.
 pub fn percentile(times: &mut [Duration], share: f64) -> Option<Duration> {
     times.sort_unstable();
     let last = times.len().checked_sub(1)?;

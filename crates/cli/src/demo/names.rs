@@ -1,4 +1,4 @@
-//! What the controller tells, in words: it knows switches and hosts by their addresses, people by their names.
+//! Descriptions of the controller's events: it knows switches and hosts by address, users by name.
 
 use std::collections::BTreeMap;
 use urtica_services::{DiscoveryEvent, DownReason, HostEvent};
@@ -6,7 +6,7 @@ use urtica_topology::spec::{LinkPlan, Plan};
 use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, MacAddr};
 
-/// What people call what the controller knows by address.
+/// Names for what the controller knows by address.
 pub struct Names {
     switches: BTreeMap<DatapathId, String>,
     hosts: BTreeMap<MacAddr, String>,
@@ -34,7 +34,7 @@ impl Names {
         }
     }
 
-    /// What discovery tells, where it is worth telling. A link is reported once, not once for each direction.
+    /// Describes an event of discovery, if it is worth showing. A link is reported once, not once per direction.
     pub fn tell_link(&self, event: &DiscoveryEvent) -> Option<String> {
         match event {
             DiscoveryEvent::LinkUp(link) if link.from < link.to => {
@@ -57,7 +57,7 @@ impl Names {
         }
     }
 
-    /// What became of a host, where it is worth telling.
+    /// Describes an event of a host, if it is worth showing.
     pub fn tell_host(&self, event: &HostEvent) -> Option<String> {
         match event {
             HostEvent::Joined(host) => {
@@ -80,7 +80,7 @@ impl Names {
             .map_or_else(|| mac.to_string(), Clone::clone)
     }
 
-    /// As [`Lab::link_name`](super::lab::Lab::link_name) has it, whichever way the controller has found it.
+    /// The same as [`Lab::link_name`](super::lab::Lab::link_name), in whichever direction the controller found it.
     fn link(&self, directed: &DirectedLink) -> String {
         let ends = [directed.from, directed.to];
         let link = self

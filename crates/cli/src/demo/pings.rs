@@ -1,13 +1,13 @@
-//! Each host pings each, a pair at a time, and it can be watched.
+//! Each host pings each other, one pair at a time, so that it can be watched.
 
 use super::meter::{Pair, percentile};
 use std::time::Duration;
 use urtica_net::{Net, NetError, PingId};
 
-/// How long it takes to begin them all.
+/// The time over which the requests are spread.
 const SPREAD: Duration = Duration::from_millis(1_500);
 
-/// How long an answer is waited for: longer than hosts look for an address and wait for an answer.
+/// How long to wait for an answer: longer than hosts need to resolve an address and wait for a reply.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(4_500);
 
 /// One round: a request from each host to each other one.
@@ -15,7 +15,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_millis(4_500);
 pub struct PingRound {
     pairs: Vec<Pair>,
     begun_at: Duration,
-    /// Each with its round trip once it is answered, in the order of `pairs`.
+    /// The round-trip times in the order of `pairs`, once answered.
     pings: Vec<(PingId, Option<Duration>)>,
 }
 
@@ -32,10 +32,10 @@ impl PingRound {
         }
     }
 
-    /// Sends the requests that are due, and looks which have been answered.
+    /// Sends the requests that are due, and checks which have been answered.
     ///
     /// # Errors
-    /// What the network refuses.
+    /// An error of the network.
     pub fn advance(&mut self, net: &mut Net) -> Result<(), NetError> {
         for &(from, to) in &self.pairs[self.pings.len()..self.due(net.now())] {
             self.pings.push((net.start_ping(from, to, 1)?, None));
@@ -49,12 +49,12 @@ impl PingRound {
         Ok(())
     }
 
-    /// How many pairs there are, counted both ways.
+    /// The number of pairs, counted in both directions.
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// How many have been answered.
+    /// The number of pairs answered.
     pub fn answered(&self) -> usize {
         let answered = self
             .pings
@@ -68,7 +68,7 @@ impl PingRound {
         self.answered() == self.len()
     }
 
-    /// Whether nothing more is to be expected.
+    /// Whether no more answers are expected.
     pub fn is_done(&self, now: Duration) -> bool {
         self.is_complete() || now >= self.begun_at + SPREAD + ANSWERED_WITHIN
     }
@@ -79,12 +79,12 @@ impl PingRound {
         pings.map(|(&pair, (_, round_trip))| (pair, round_trip.is_some()))
     }
 
-    /// The median round trip of those pairs of which neither had pinged the other before in this round.
+    /// The median round-trip time of the pairs neither of which had pinged the other before in this round.
     pub fn median_of_first(&self) -> Option<Duration> {
         self.median(|(from, to)| from < to)
     }
 
-    /// The median round trip.
+    /// The median round-trip time.
     pub fn median_of_all(&self) -> Option<Duration> {
         self.median(|_| true)
     }

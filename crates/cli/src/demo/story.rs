@@ -1,7 +1,7 @@
-//! What is shown, in order: a scene at a time, whoever tells it.
+//! The script of the demonstration, scene by scene, for both displays.
 //!
-//! [`Story::advance`] is called after every step of the network. It does what the scene wants done, and returns what is to be told of
-//! it. So lines on a pipe and the live view tell the same.
+//! [`Story::advance`] is called after every step of the network. It performs the actions of the scene, and returns lines to
+//! show. So the plain output and the live view show the same.
 
 use super::lab::{Lab, Result, SAMPLE};
 use super::meter::{LOST_AFTER, Pair};
@@ -9,40 +9,40 @@ use super::pings::PingRound;
 use std::time::Duration;
 use urtica_topology::spec::TopologySpec;
 
-/// How long switches and links may take to be found.
+/// How long discovery of switches and links may take.
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long traffic is watched before a link is cut, and after it was repaired.
 const WATCHED: Duration = Duration::from_secs(2);
 
-/// How long a cut may take to be healed.
+/// How long healing a cut may take.
 const HEALED_WITHIN: Duration = Duration::from_secs(3);
 
-/// Hosts that fit into a matrix of pings.
+/// The largest matrix of pings that is printed, in hosts.
 const MATRIX_HOSTS: usize = 16;
 
 /// A line of the story.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// What all of it is about.
+    /// An introduction.
     Opening(String),
-    /// A scene begins: what it is about.
+    /// A scene begins.
     Scene(String),
-    /// What was found out in it.
+    /// The result of a scene.
     Finding(String),
-    /// The same, at length.
+    /// The result in detail.
     Detail(String),
-    /// What happens in the network meanwhile.
+    /// An event in the network.
     News(String),
 }
 
-/// The scenes that are left, and the one that is on.
+/// The current scene, and those that follow.
 pub struct Story {
     scene: Scene,
     begun_at: Duration,
     /// When the next scene begins, once this one is over.
     next_at: Option<Duration>,
-    /// For how long a scene is left on show when it is over.
+    /// How long a finished scene stays on screen.
     hold: Duration,
     all_is_well: bool,
 }
@@ -56,7 +56,7 @@ enum Scene {
     Cut(Cut),
     PingsAroundIt(Cut),
     Repaired(Cut),
-    /// In place of a cut, where there is no loop.
+    /// Replaces the cut if there is no loop.
     NoLoop,
     Over,
 }
@@ -82,7 +82,7 @@ impl Story {
         }
     }
 
-    /// What is shown before anything happens.
+    /// Shown before anything happens.
     pub fn opening(&self, lab: &Lab, spec: &TopologySpec) -> Vec<Line> {
         let plan = lab.plan();
         let network = format!(
@@ -106,15 +106,15 @@ impl Story {
         self.scene == Scene::Over
     }
 
-    /// Whether everything has come to a good end so far.
+    /// Whether everything has gone well so far.
     pub fn all_is_well(&self) -> bool {
         self.all_is_well
     }
 
-    /// Goes on after a step, and tells what there is to tell.
+    /// Continues after a step, and returns the lines to show.
     ///
     /// # Errors
-    /// What the network refuses; none is expected.
+    /// An error of the network; none is expected.
     pub fn advance(&mut self, lab: &mut Lab) -> Result<Vec<Line>> {
         match self.next_at {
             None => {
@@ -129,7 +129,7 @@ impl Story {
         }
     }
 
-    /// What has been found out, once the scene is over; nothing before.
+    /// The result, once the scene is over.
     fn look(&mut self, lab: &Lab) -> Vec<Line> {
         let passed = lab.now() - self.begun_at;
         match self.scene.clone() {
@@ -313,7 +313,7 @@ impl Cut {
         }
     }
 
-    /// Which way the two hosts' packets go, and which way they went before.
+    /// The current path of the two hosts' packets, and the one before.
     fn tell_path(&self, lab: &Lab) -> Option<Line> {
         let (hosts, before, now) = self.paths(lab)?;
         Some(finding(format!(
@@ -321,7 +321,7 @@ impl Cut {
         )))
     }
 
-    /// Whether they go the old way when there is that again.
+    /// Whether they use the old path now that it is back.
     fn tell_path_again(&self, lab: &Lab) -> Option<Line> {
         let (hosts, before, now) = self.paths(lab)?;
         let length = |path: &str| path.split(' ').count();
@@ -345,7 +345,7 @@ fn finding(text: impl Into<String>) -> Line {
     Line::Finding(text.into())
 }
 
-/// As Mininet's `pingall` shows it: whom each host reaches, and an X for whom it does not.
+/// As Mininet's `pingall` prints it: the hosts that each host reaches, and an X for those that it does not.
 fn matrix(lab: &Lab) -> Vec<Line> {
     if lab.plan().hosts.len() > MATRIX_HOSTS {
         return Vec::new();

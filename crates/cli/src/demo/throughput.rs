@@ -31,7 +31,7 @@ pub struct ThroughputArgs {
     report: PathBuf,
 }
 
-/// Shows controller and benchmark at work on each other. The exit status is 0 only if every answer was right.
+/// Runs controller and benchmark against each other. The exit status is 0 only if every answer was right.
 pub fn run(args: ThroughputArgs) -> ExitCode {
     match demonstrate(&args) {
         Ok(true) => ExitCode::SUCCESS,
@@ -103,7 +103,7 @@ fn start_controller() -> Result<Running> {
     Ok(apps::add_by_name(controller, "l2")?.start()?)
 }
 
-/// Where the controller is reached: it listens on a port that the system chose.
+/// The controller's address: the system chose its port.
 fn address_of(controller: &Running) -> Result<Address> {
     match controller.addresses() {
         [Address::PassiveTcp { port, .. }] => Ok(Address::Tcp {
@@ -123,7 +123,7 @@ fn load(controller: &Address, switches: u32) -> LoadConfig {
     }
 }
 
-/// Runs a load, and corrects the report for a controller that shares its process with the load.
+/// Runs a load, and corrects the report for a controller in the same process.
 fn measure(config: &LoadConfig) -> Result<Report> {
     let counted = config.counted_tests();
     let (mut before, mut after) = (None, None);
@@ -143,7 +143,7 @@ fn measure(config: &LoadConfig) -> Result<Report> {
     Ok(report)
 }
 
-/// The benchmark takes this whole process for the controller's; here only the shard's thread is.
+/// The benchmark attributes this whole process to the controller; here only the shard's thread is.
 fn attribute_to(shard: Option<Busy>, report: &mut Report) {
     let load = report.load.threads.first().copied().unwrap_or_default();
     report.controller = None;
@@ -157,7 +157,7 @@ fn attribute_to(shard: Option<Busy>, report: &mut Report) {
     report.verdict = report.bottleneck.sentence(load, shard);
 }
 
-/// What the kernel has counted for the controller's one shard.
+/// The kernel's CPU times of the controller's one shard.
 struct ShardTimes {
     at: Instant,
     ran: Duration,
@@ -165,7 +165,7 @@ struct ShardTimes {
 }
 
 impl ShardTimes {
-    /// `None` where the kernel does not tell.
+    /// `None` if the kernel does not tell.
     fn read() -> Option<Self> {
         let mut threads = std::fs::read_dir("/proc/self/task").ok()?.flatten();
         let shard = threads.find(|thread| {

@@ -1,20 +1,20 @@
-//! Hosts that talk to each other: a flow after the other, between drawn hosts.
+//! Traffic between hosts: one flow after another, between random hosts.
 
 use super::meter::Pair;
 use std::time::Duration;
 use urtica_net::{Datagrams, Draw, HostId, Net, NetError};
 
-/// The time from one flow to the next.
+/// The interval between flows.
 const FLOW_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What a flow is.
+/// The properties of a flow.
 const FLOW: Datagrams = Datagrams {
     count: 20,
     payload_bytes: 200,
     interval: Duration::from_millis(25),
 };
 
-/// How often ended flows are cleared away.
+/// How often finished flows are removed.
 const CLEAR_AWAY: Duration = Duration::from_secs(20);
 
 /// What is sent, and when.
@@ -26,7 +26,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Traffic that begins now.
+    /// Traffic that starts now.
     pub fn new(seed: u64, now: Duration) -> Self {
         Self {
             draw: Draw::new(seed),
@@ -36,7 +36,7 @@ impl Traffic {
         }
     }
 
-    /// How many flows have been started.
+    /// The number of flows started.
     pub fn started(&self) -> u64 {
         self.started
     }
@@ -55,7 +55,8 @@ impl Traffic {
         Ok(())
     }
 
-    /// Has hosts forget the flows that have ended, now and then; whether it was time to. It ends those that go on, and all pings.
+    /// Removes finished flows from time to time; returns whether it did. This stops flows that are not finished, and all
+    /// pings.
     pub fn clear_away(&mut self, net: &mut Net) -> bool {
         let is_time = net.now() >= self.clear_away_at;
         if is_time {

@@ -1,7 +1,7 @@
 //! The live view: a [`Picture`] drawn into a terminal's frame.
 //!
-//! Nothing is known here of networks and terminals. What colours tell is told without them, too: a link that carries packets is drawn
-//! through, an idle one is dotted, and a cut one has gaps and a cross.
+//! This module knows nothing of networks and terminals. Everything that colours say can also be seen without them: a link
+//! that carries packets is a solid line, an idle one is dotted, and a cut one has gaps and a cross.
 
 use super::keys::KEYS;
 use super::lab::Figures;
@@ -15,7 +15,7 @@ use ratatui::widgets::canvas::{Canvas, Context, Painter, Shape};
 use ratatui::widgets::{Block, Clear, Paragraph, Sparkline};
 use std::time::Duration;
 
-/// What is to be drawn.
+/// What to draw.
 pub struct Picture<'a> {
     /// The network's topology specification.
     pub spec: &'a str,
@@ -23,13 +23,13 @@ pub struct Picture<'a> {
     pub switches: Vec<SwitchLook<'a>>,
     pub links: Vec<LinkLook>,
     pub figures: &'a Figures,
-    /// Flows per second, the latest last.
+    /// New flows per second, the latest last.
     pub history: Vec<u64>,
     /// How many pings of the last round were answered, and how many there are.
     pub pings: (usize, usize),
     /// How many packets were lost recently.
     pub lost: usize,
-    /// What was told, the latest last.
+    /// The log, the latest line last.
     pub log: Vec<&'a Told>,
     /// The network's time.
     pub now: Duration,
@@ -38,11 +38,11 @@ pub struct Picture<'a> {
     pub has_colours: bool,
 }
 
-/// A switch, and the hosts that are at it.
+/// A switch, and its hosts.
 pub struct SwitchLook<'a> {
     pub name: &'a str,
     pub has_joined: bool,
-    /// What the hosts are called; empty where there are none.
+    /// The names of the hosts; empty if there are none.
     pub hosts: String,
     pub knows_hosts: bool,
 }
@@ -57,22 +57,22 @@ pub struct LinkLook {
     pub frames_per_s: u64,
 }
 
-/// Smaller terminals are asked to be larger.
+/// Smaller terminals get a message instead.
 const SMALLEST: (u16, u16) = (60, 20);
 
-/// How many lines are shown at once.
+/// How many lines of the log are shown.
 const LOG_LINES: u16 = 5;
 
-/// More switches than this are drawn without names.
+/// Switches beyond this number are drawn without names.
 const NAMED_SWITCHES: usize = 24;
 
-/// A link with fewer frames has nothing but the controller's probes.
+/// With fewer frames, a link has only the controller's probes.
 const IDLE_PER_S: u64 = 20;
 
-/// How many points there are on a stroke.
+/// How many points a line has.
 const POINTS: usize = 400;
 
-/// How wide the figures are.
+/// The width of the column of figures.
 const FIGURES_WIDTH: u16 = 32;
 
 /// How wide a switch is among the figures.
@@ -124,7 +124,7 @@ impl Picture<'_> {
         }
     }
 
-    /// The most frames that any link has.
+    /// The most frames on any link.
     fn most_frames(&self) -> u64 {
         let links = self.links.iter().map(|link| link.frames_per_s);
         links.max().unwrap_or(0)
@@ -187,7 +187,7 @@ fn paint_network(context: &mut Context, area: Rect, picture: &Picture) {
     }
 }
 
-/// What is written on a link.
+/// The label of a link.
 fn mark(look: &LinkLook) -> Option<&'static str> {
     match (look.is_cut, look.is_selected) {
         (true, true) => Some("<×>"),
@@ -197,7 +197,7 @@ fn mark(look: &LinkLook) -> Option<&'static str> {
     }
 }
 
-/// Writes with the middle at a place, or so many rows below it, if there are as many.
+/// Writes text centred at a position, or so many rows below it, if possible.
 fn print(context: &mut Context, area: Rect, place: Place, below: u16, text: Span<'_>) {
     let [last_column, last_row] = [area.width, area.height].map(|size| f64::from(size.max(2) - 1));
     let half = (text.width() as f64 - 1.0) / 2.0;
@@ -206,7 +206,7 @@ fn print(context: &mut Context, area: Rect, place: Place, below: u16, text: Span
     if row > last_row {
         return;
     }
-    // A little to the right of the cell's edge and below it, lest it is rounded into the cell before.
+    // Slightly right of and below the cell's edge, so that rounding does not move it into the previous cell.
     let x = ((column + 0.01) / last_column).min(1.0);
     let y = (1.0 - (row + 0.01) / last_row).max(0.0);
     let text = Span::styled(text.content.into_owned(), text.style);
@@ -223,10 +223,10 @@ fn middle(stroke: &Stroke) -> Place {
     }
 }
 
-/// A stroke as it is drawn: which parts of it, and in which colour.
+/// The style of a line: which parts are drawn, and in which colour.
 struct Drawn<'a> {
     points: &'a [Place],
-    /// How many dashes there are across the picture; none for a line that is drawn through.
+    /// How many dashes fit across the picture; none for a solid line.
     dashes: Option<f64>,
     colour: Color,
 }
@@ -307,7 +307,7 @@ fn draw_traffic(frame: &mut Frame, area: Rect, picture: &Picture) {
     frame.render_widget(Paragraph::new(lines.map(Line::from).to_vec()), rest);
 }
 
-/// As much of eight blocks as `part` is of `whole`.
+/// A bar of eight blocks, filled in proportion.
 fn bar(part: usize, whole: usize) -> String {
     let full = 8 * part / whole.max(1);
     "█".repeat(full) + &"░".repeat(8 - full)
@@ -368,7 +368,7 @@ fn told_lines(told: &Told, width: usize) -> Vec<Line<'static>> {
     lines.collect()
 }
 
-/// Breaks a text between words. A word that is too long stays whole.
+/// Wraps text between words. Words that are too long are not broken.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

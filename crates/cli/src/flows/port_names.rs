@@ -1,14 +1,14 @@
-//! Ports by the names that a switch gives them, wherever a text may have a port.
+//! Port names as the switch defines them, wherever a text may have a port.
 
 use super::client::{Client, ClientError};
 use urtica_wire::text::ParseError;
 use urtica_wire::{Message, MultipartReplyBody, MultipartRequestBody, Port, PortNo, Version};
 
-/// What a switch calls its ports.
+/// A switch's port names.
 pub struct PortNames(Vec<(String, PortNo)>);
 
 impl PortNames {
-    /// Asks a switch.
+    /// Requests them from a switch.
     pub fn ask(client: &mut Client) -> Result<Self, ClientError> {
         let mut ports = Vec::new();
         match client.version() {
@@ -36,7 +36,7 @@ impl PortNames {
         Self(ports.iter().map(named).collect())
     }
 
-    /// The port of this name, which may be in quotes. `None` where several ports have it.
+    /// The port with this name, which may be quoted. `None` if several ports have it.
     pub fn port(&self, name: &str) -> Option<PortNo> {
         let unquoted = name
             .strip_prefix('"')
@@ -49,7 +49,7 @@ impl PortNames {
         }
     }
 
-    /// Parses a text after putting numbers in the place of names; also gives the text that was parsed.
+    /// Parses a text after replacing names by numbers; also returns the parsed text.
     pub fn parse<T>(
         &self,
         text: &str,
@@ -57,7 +57,7 @@ impl PortNames {
     ) -> (String, Result<T, ParseError>) {
         let mut text = text.to_owned();
         loop {
-            // The parser knows where a port may stand, and takes no name: each round leaves one name less.
+            // The parser knows where a port may be, and accepts no name: each round replaces one name.
             match parse(&text) {
                 Err(error) if error.may_be_a_port() => match self.replace(&text, &error) {
                     Some(replaced) => text = replaced,
@@ -68,7 +68,7 @@ impl PortNames {
         }
     }
 
-    /// The text with a number in the place of the name that an error is about.
+    /// The text with a number in place of the name that an error is about.
     fn replace(&self, text: &str, error: &ParseError) -> Option<String> {
         let port = self.port(error.found())?;
         let (before, after) = text.split_at_checked(error.column() - 1)?;

@@ -1,6 +1,6 @@
-//! Replies as `ovs-ofctl` prints them, but a port, table, group or meter on one line each, for eyes and for `grep`.
+//! Replies as `ovs-ofctl` prints them, but with one line per port, table, group or meter, for eyes and for `grep`.
 
-/// How far the first line of a row is indented at most.
+/// The maximum indentation of the first line of a row.
 const ROW_INDENT_MAX: usize = 3;
 
 /// Joins the lines of each row.
@@ -24,7 +24,7 @@ pub fn one_line_each(text: &str) -> String {
     joined
 }
 
-/// Appends a text with one blank in the place of several.
+/// Appends a text with runs of blanks replaced by one.
 fn push_squeezed(out: &mut String, text: &str) {
     let words: Vec<&str> = text.split_whitespace().collect();
     out.push_str(&words.join(" "));

@@ -1,33 +1,33 @@
-//! A switch as it is named on the command line.
+//! The switch argument of the command line.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use urtica_socket::{Address, AddressError};
 
-/// Where Open vSwitch has the sockets of its bridges, unless `OVS_RUNDIR` says otherwise.
+/// Where Open vSwitch has the sockets of its bridges, unless `OVS_RUNDIR` is set.
 const OVS_RUN_DIR: &str = "/var/run/openvswitch";
 
-/// What the socket of a bridge is called after its name.
+/// The suffix of a bridge's socket.
 const SUFFIX: &str = ".mgmt";
 
-/// An address, or the name of a bridge that has its socket where Open vSwitch puts them.
+/// An address, or the name of a bridge whose socket is where Open vSwitch puts it.
 #[derive(Clone, Debug)]
 pub struct SwitchName(Address);
 
-/// Why a name stands for no switch.
+/// Why an argument is not a switch.
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchNameError {
-    /// It is no address, either.
+    /// Nor is it an address.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// There is no such bridge.
     #[error("there is no bridge '{name}' in {}; expected tcp:HOST[:PORT], unix:FILE or {}", folder.display(), bridges(.there))]
     NoBridge {
-        /// What was looked for.
+        /// The bridge.
         name: String,
-        /// Where.
+        /// The directory.
         folder: PathBuf,
-        /// Those there are.
+        /// The existing bridges.
         there: Vec<String>,
     },
 }
@@ -41,7 +41,7 @@ fn bridges(there: &[String]) -> String {
 }
 
 impl SwitchName {
-    /// Where to connect.
+    /// The address to connect to.
     pub fn address(&self) -> &Address {
         &self.0
     }

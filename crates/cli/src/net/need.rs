@@ -1,27 +1,27 @@
-//! How much memory a network takes, and whether there is so much.
+//! Estimates a network's memory, and checks it against what is available.
 //!
-//! **Figures.** Measured by the peak of resident memory, in November 2026 on x86-64, and rounded up: they are to tell a network that
-//! fits from one that ends the machine.
+//! **Figures.** Measured by the peak of resident memory, in November 2026 on x86-64, and rounded up: they only need to tell
+//! a network that fits from one that exhausts the machine.
 
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 use urtica_topology::spec::Plan;
 
-/// Of the program itself.
+/// The program itself.
 const PROGRAM_BYTES: u64 = 32 << 20;
 
-/// Of a switch with its control channel, of a port at either end of a link, and of a host with its link.
+/// A switch with its control channel, a port at either end of a link, and a host with its link.
 const SWITCH_BYTES: u64 = 64 << 10;
 const LINK_BYTES: u64 = 4 << 10;
 const HOST_BYTES: u64 = 4 << 10;
 
-/// Of two hosts that have pinged each other, one way: what either remembers of the other.
+/// Two hosts that have pinged each other, one direction: what each remembers of the other.
 const PAIR_BYTES: u64 = 128;
 
-/// From how much on the memory is reported before it is allocated.
+/// The amount of memory above which a message is printed before it is allocated.
 const WORTH_TELLING_BYTES: u64 = 100 << 20;
 
-/// About how many bytes a network takes, with all hosts pinging each other or not.
+/// The approximate memory of a network in bytes, with all hosts pinging each other or not.
 fn bytes(plan: &Plan, ping_all: bool) -> u64 {
     let [switches, links, hosts] =
         [plan.switches.len(), plan.links.len(), plan.hosts.len()].map(|count| count as u64);
@@ -35,7 +35,7 @@ fn bytes(plan: &Plan, ping_all: bool) -> u64 {
     (PROGRAM_BYTES + of_parts).saturating_add(of_pairs)
 }
 
-/// Refuses a network for which there is not enough memory; what is worth telling of one for which there is.
+/// Refuses a network for which there is not enough memory; returns a message for a large one.
 pub(super) fn check(spec: &str, plan: &Plan, ping_all: bool) -> Result<Option<String>, String> {
     assess(spec, bytes(plan, ping_all), ping_all, available())
 }
@@ -63,7 +63,7 @@ fn assess(
     }
 }
 
-/// What the machine has to spare, or what this process may take if that is less; `None` where neither can be told.
+/// The available memory, or this process's limit if that is less; `None` if neither is known.
 fn available() -> Option<u64> {
     let may_take = getrlimit(Resource::As).current;
     let table = fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -17,14 +17,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 use urtica_net::{Net, NetError};
 
-/// How long the network goes on before it is looked whether a line has come.
+/// How long the network runs between two checks for input.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How what was typed went.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Done {
     Well,
-    /// It was told what went wrong.
+    /// It failed, and the error was printed.
     Badly,
     Exit,
 }
@@ -38,15 +38,15 @@ impl Done {
     }
 }
 
-/// What commands are about.
+/// What commands work on.
 struct Prompt<'n> {
     net: &'n mut Net,
     names: Names,
-    /// Said where hosts do not reach each other.
+    /// The hint if hosts do not reach each other.
     hint: Option<&'static str>,
 }
 
-/// Does what is typed, or what a pipe says, until there is no more. From a pipe, the status tells whether all of it went well.
+/// Executes commands until the input ends. From a pipe, the exit status says whether all of them succeeded.
 pub(super) fn run(
     net: &mut Net,
     hint: Option<&'static str>,
@@ -69,7 +69,7 @@ pub(super) fn run(
             Some(Line::End) | None => break,
         };
         all_well &= done != Done::Badly;
-        // Ctrl-C ends what is being done; whoever is not at a terminal means everything.
+        // At a terminal, Ctrl-C interrupts the command; elsewhere it ends everything.
         let is_over = signals.is_terminated() || !lines.are_typed() && signals.have_come();
         signals.take_interrupt();
         if done == Done::Exit || is_over {
@@ -83,7 +83,7 @@ pub(super) fn run(
 }
 
 impl Prompt<'_> {
-    /// The next line, while the network goes on; `None` where the command is to end.
+    /// The next line, while the network runs; `None` at the end.
     fn next_line(
         &mut self,
         lines: &Lines,
@@ -91,7 +91,7 @@ impl Prompt<'_> {
     ) -> Result<Option<Line>, Box<dyn Error>> {
         lines.ask();
         loop {
-            // With simulated time nothing happens meanwhile.
+            // In simulated time nothing happens meanwhile.
             let within = match self.net.follows_the_clock() {
                 true => Duration::ZERO,
                 false => LOOK,
@@ -112,7 +112,7 @@ impl Prompt<'_> {
         }
     }
 
-    /// Does what a line says. A failure is reported and does not end it; a network that has stopped does.
+    /// Executes a line. An error is printed and does not end the prompt; a network that has stopped does.
     fn execute(&mut self, line: &str) -> Result<Done, Box<dyn Error>> {
         let done = match Command::parse(line, &self.names) {
             Ok(command) => self.obey(command),

@@ -1,10 +1,10 @@
-//! What ends the command, or what it is doing.
+//! Signals that end the command, or what it is doing.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Whether SIGINT or SIGTERM has come.
+/// Whether SIGINT or SIGTERM was received.
 #[derive(Clone)]
 pub(super) struct Signals {
     interrupt: Arc<AtomicBool>,
@@ -12,7 +12,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// From now on signals set flags, and do nothing else.
+    /// From now on signals only set flags.
     pub fn register() -> io::Result<Self> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         let signals = Self {
@@ -24,17 +24,17 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Whether either has come.
+    /// Whether either was received.
     pub fn have_come(&self) -> bool {
         self.interrupt.load(Relaxed) || self.is_terminated()
     }
 
-    /// Whether SIGTERM has come.
+    /// Whether SIGTERM was received.
     pub fn is_terminated(&self) -> bool {
         self.terminate.load(Relaxed)
     }
 
-    /// Takes an interrupt as dealt with.
+    /// Clears an interrupt.
     pub fn take_interrupt(&self) -> bool {
         self.interrupt.swap(false, Relaxed)
     }

@@ -17,7 +17,7 @@ use urtica_net::simulate::{
 use urtica_net::tracer::Tracer;
 use urtica_topology::spec::{SpecError, TopologySpec};
 
-/// What can be planted, and how it is used.
+/// The bugs that can be planted, and how.
 fn after_help() -> String {
     let bugs = PlantedBug::ALL.map(|bug| format!("\n  {:18} {}", bug.name(), bug.about()));
     format!("Bugs to plant:{}\n\n{EXAMPLES}", bugs.concat())
@@ -89,7 +89,7 @@ fn parse_parts(text: &str) -> Result<Parts, NoSuchItem> {
 
 /// Runs all seeds, or up to the first that fails.
 pub(super) fn run(args: SimulateArgs) -> Result<ExitCode, Box<dyn Error>> {
-    // Switches come and go in every run: only who asks is told.
+    // Switches come and go in every run: logged only on request.
     if std::env::var_os("RUST_LOG").is_some() {
         log_to_stderr();
     }
@@ -177,7 +177,7 @@ impl SimulateArgs {
     }
 }
 
-/// What was typed that a seed depends on.
+/// The options that a seed depends on, as typed.
 fn repeated(arguments: impl Iterator<Item = String>) -> String {
     let mut arguments = arguments
         .skip_while(|argument| argument != "simulate")
@@ -198,7 +198,7 @@ fn repeated(arguments: impl Iterator<Item = String>) -> String {
     kept
 }
 
-/// An argument as a shell takes it.
+/// An argument, quoted for a shell.
 fn quoted(argument: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "-_=,.:/".contains(character);
     match !argument.is_empty() && argument.chars().all(is_plain) {
@@ -233,7 +233,7 @@ fn tell(report: &Report, count: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A seed that was hardly ever used before.
+/// A random first seed.
 fn any_seed() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |now| now.as_micros() as u64)

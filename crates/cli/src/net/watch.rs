@@ -1,4 +1,4 @@
-//! Who looks on: the tracer, and captures.
+//! Watchers: the tracer, and captures.
 
 use crate::say::Told;
 use std::error::Error;
@@ -9,7 +9,7 @@ use urtica_net::Net;
 use urtica_net::pcap::Capture;
 use urtica_net::tracer::Tracer;
 
-/// Puts on what was asked for.
+/// Adds the requested watchers.
 pub(super) fn attach(
     net: &mut Net,
     traces: bool,

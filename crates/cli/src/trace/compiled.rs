@@ -1,4 +1,4 @@
-//! The same packet through the compiled form, which must do the same with it.
+//! The same packet through the compiled form, whose result must be the same.
 
 use super::tell::hex;
 use std::fmt;
@@ -10,7 +10,7 @@ use urtica_pipeline::{
 };
 use urtica_wire::{Action, PortNo};
 
-/// What is done with packets in the end, in order.
+/// The outputs of a packet, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome(Vec<Sent>);
 
@@ -51,25 +51,25 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What the compiled form does with a packet.
+/// The compiled form's result.
 #[derive(Debug)]
 pub struct Passage {
-    /// Knows how each table is searched.
+    /// Describes how each table is searched.
     pipeline: Pipeline,
-    /// Where the plain form takes over, and why; `None` where it does not.
+    /// Where the plain form takes over, and why; `None` if it does not.
     pub plain: Option<PlainReason>,
 }
 
 impl Passage {
-    /// Compiles a pipeline, and takes a packet through it: by the compiled form as far as that goes, then by the plain.
-    /// What is done with the packet is `None` where the compiled form was not asked.
+    /// Compiles a pipeline, and sends a packet through it: by the compiled form as far as that goes, then by the plain one.
+    /// The result is `None` if the compiled form was not used.
     ///
     /// # Errors
-    /// The system's, if it has no memory for it.
+    /// The system's error, if it has no memory for it.
     pub fn new(mut pipeline: Pipeline, packet: &Packet) -> io::Result<(Self, Option<Outcome>)> {
         let compiled = pipeline
             .compile(CompileConfig::default())
-            // Where the system allows no code of ours, the interpreter does the same.
+            // If the system permits no generated code, the interpreter does the same.
             .or_else(|_| {
                 pipeline.compile(CompileConfig {
                     backend: Backend::Interpreter,
@@ -104,8 +104,8 @@ impl Passage {
         Ok((passage, Some(outcome)))
     }
 
-    /// What finds a packet's entry in a table, to which it comes as it is: the template, and where the table was cut into
-    /// pieces that of the packet's piece.
+    /// How a packet's entry in a table is found, given the packet as it reaches the table: the template, and if the table
+    /// was decomposed, that of the packet's part.
     pub fn way(&self, table_id: u8, packet: &Packet) -> String {
         let templates = self.pipeline.templates(table_id, packet);
         let templates: Vec<_> = templates.iter().map(TemplateKind::to_string).collect();
@@ -120,7 +120,7 @@ impl Passage {
     }
 }
 
-/// Why a packet cannot come to the compiled form, if it cannot; else it is in the burst.
+/// Why a packet does not reach the compiled form, if so; else it is in the burst.
 fn why_not_asked(packet: &Packet, burst: &mut Burst) -> Option<String> {
     let is_inside = packet.metadata != 0 || packet.tunnel_id != 0;
     if is_inside || packet.in_phy_port != packet.in_port {
@@ -130,7 +130,7 @@ fn why_not_asked(packet: &Packet, burst: &mut Burst) -> Option<String> {
     (!is_in).then(|| format!("it is longer than {MAX_FRAME} bytes, or has no Ethernet header"))
 }
 
-/// Sends a packet by a port, if there is one that may send.
+/// Outputs a packet by a port, if that may send.
 fn send(pipeline: &Pipeline, port: PortNo, bytes: &[u8], packet: &Packet, outcome: &mut Outcome) {
     let port = if port == packet.in_port {
         PortNo::IN_PORT

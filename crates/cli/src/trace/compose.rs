@@ -1,4 +1,4 @@
-//! A packet that has the fields of a match.
+//! Builds a packet with the fields of a match.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use urtica_pipeline::Packet;
@@ -8,10 +8,10 @@ use urtica_wire::packet::{
 };
 use urtica_wire::{Action, Field, MacAddr, Match, OxmField, PortNo, VLAN_PRESENT};
 
-/// The shortest frame that Ethernet carries, without the check sequence.
+/// Ethernet's minimum frame length, without the frame check sequence.
 const SHORTEST: usize = 60;
 
-/// What a match says, field by field.
+/// The values of a match, field by field.
 struct Wanted<'m>(&'m Match<'m>);
 
 impl Wanted<'_> {
@@ -24,11 +24,12 @@ impl Wanted<'_> {
     }
 }
 
-/// A packet with these fields and zeros elsewhere: headers as `eth_type` and `ip_proto` ask for, each field set, checksums
+/// A packet with these fields and zeros elsewhere: the headers that `eth_type` and `ip_proto` require, each field set,
+/// correct checksums.
 /// right.
 ///
 /// # Errors
-/// A sentence, where no packet has all these fields.
+/// A sentence, if no packet can have all these fields.
 pub fn packet(match_: &Match) -> Result<Packet, String> {
     let wanted = Wanted(match_);
     let in_port = wanted.get(OxmField::InPort).unwrap_or(1);
@@ -64,7 +65,7 @@ fn set(packet: &mut Packet, field: &Field) {
         OxmField::InPort => {}
         OxmField::InPhyPort => packet.in_phy_port = PortNo(value as u32),
         OxmField::Metadata => packet.metadata = value as u64,
-        // What the skeleton was chosen by.
+        // The fields that determine the headers.
         OxmField::EthType | OxmField::IpProto | OxmField::Ipv6Exthdr => {}
         OxmField::VlanVid if value == 0 => {}
         _ => {
@@ -80,7 +81,7 @@ fn has(packet: &Packet, field: &Field) -> bool {
     }
 }
 
-/// The headers, all zeros where the fields are.
+/// The headers, with zeros for the fields.
 fn skeleton(wanted: &Wanted) -> Result<Vec<u8>, PacketError> {
     let eth_type = wanted.get(OxmField::EthType).unwrap_or_default() as u16;
     let mut frame = Vec::new();
@@ -163,7 +164,7 @@ fn transport(
     Ok(bytes)
 }
 
-/// With a neighbour message where the type says so, and the options that fields are in.
+/// With a neighbour discovery message if the type requires one, and the options that fields are in.
 fn write_icmpv6(wanted: &Wanted, bytes: &mut Vec<u8>, pseudo_header: &PseudoHeader) {
     let icmp_type = wanted.get(OxmField::Icmpv6Type).unwrap_or_default() as u8;
     let mut message = vec![0; 4];

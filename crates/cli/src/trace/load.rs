@@ -1,4 +1,4 @@
-//! Entries, groups, meters and ports of a switch, or of files, in a pipeline.
+//! Loads entries, groups, meters and ports of a switch, or of files, into a pipeline.
 
 use crate::flows::SwitchName;
 use crate::flows::client::{Client, ClientError};
@@ -13,7 +13,7 @@ use urtica_wire::{
     MultipartReplyBody, MultipartRequestBody, Port, PortNo, Version,
 };
 
-/// Why a pipeline could not be put together.
+/// Why a pipeline could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error(transparent)]
@@ -34,19 +34,19 @@ pub enum LoadError {
     Refused { text: String, code: ErrorCode },
 }
 
-/// What has been found so far.
+/// What was loaded so far.
 #[derive(Clone, Default)]
 pub struct Loader {
     ports: Vec<Port>,
     groups: Vec<GroupMod<'static>>,
     meters: Vec<MeterMod<'static>>,
     flows: Vec<FlowMod<'static>>,
-    /// Whether a switch was asked in 1.0, whose entries mean what 1.0 says, and whose misses go to the controller.
+    /// Whether a switch was queried in 1.0, whose entries have 1.0's semantics, and whose misses go to the controller.
     is_of10: bool,
 }
 
 impl Loader {
-    /// Takes over what a switch has.
+    /// Loads the state of a switch.
     pub fn ask(
         &mut self,
         switch: &SwitchName,
@@ -84,7 +84,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Takes over a reply's rows.
+    /// Loads the rows of a reply.
     fn take(&mut self, reply: &MultipartReplyBody) -> Result<(), LoadError> {
         match reply {
             MultipartReplyBody::PortDesc(ports) => self.ports.extend(ports.iter()),
@@ -123,7 +123,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Takes over what a file has; `-` is standard input.
+    /// Loads a file; `-` is standard input.
     pub fn read(&mut self, path: &Path) -> Result<(), LoadError> {
         let name = path.display().to_string();
         let text = match path == Path::new("-") {
@@ -158,8 +158,8 @@ impl Loader {
         Ok(())
     }
 
-    /// The pipeline of all that. Ports that are only spoken of are there, too, and up; and so is the one that the packet
-    /// comes in by, if there is one.
+    /// Builds the pipeline. Ports that are only mentioned exist, too, and are up; and so does the packet's ingress port, if
+    /// it has one.
     pub fn finish(self, in_port: Option<PortNo>) -> Result<Pipeline, LoadError> {
         let mut pipeline = Pipeline::new(PipelineConfig::default());
         for port_no in self.mentioned_ports().into_iter().chain(in_port) {
@@ -201,7 +201,7 @@ impl Loader {
     }
 }
 
-/// What a switch told, by way of its text: read back, it owns all that it holds.
+/// A switch's reply, converted to text and parsed again, so that it owns all its data.
 fn owned<T>(
     told: &dyn Display,
     parse: impl Fn(&str) -> Result<T, ParseError>,
@@ -222,7 +222,7 @@ fn outputs(actions: &List<Action>) -> Vec<PortNo> {
     ports.collect()
 }
 
-/// Adds groups in such an order that those which others hand packets to come first.
+/// Adds groups in an order in which those that others refer to come first.
 fn add_groups(pipeline: &mut Pipeline, groups: Vec<GroupMod>) -> Result<(), LoadError> {
     let mut left = groups;
     loop {
@@ -253,7 +253,7 @@ fn decode(frame: &[u8]) -> Result<(urtica_wire::Header, Message<'_>), ClientErro
     Ok(Message::decode(frame)?)
 }
 
-/// A port of which nothing is known but its number.
+/// A port of which only the number is known.
 fn port(port_no: PortNo) -> Port {
     Port::new(port_no, MacAddr::ZERO, &port_no.to_string())
 }

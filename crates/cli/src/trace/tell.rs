@@ -1,16 +1,16 @@
-//! A packet's way, in lines.
+//! Prints a packet's path through the pipeline.
 
 use super::compiled::{Outcome, Passage};
 use urtica_pipeline::{FlowEntry, MeterVerdict, Packet, PacketInCause, Sink, Step};
 use urtica_wire::text::Actions;
 use urtica_wire::{CONTROLLER_NO_BUFFER, FlowMod, List, Match, PacketInReason, PortNo};
 
-/// Writes a line for each step.
+/// Writes a line per step.
 pub struct Teller<'p> {
     pub lines: Vec<String>,
-    /// What is done with the packet.
+    /// The packet's outputs.
     pub outcome: Outcome,
-    /// How the compiled form searches tables, and where it leaves the packet.
+    /// How the compiled form searches tables, and where it leaves the packet to the plain form.
     passage: &'p Passage,
 }
 
@@ -105,7 +105,7 @@ impl Sink for Teller<'_> {
     }
 }
 
-/// The packet's headers, as a match on all of them is written.
+/// The packet's headers, written as a match on all of them.
 pub fn headers(packet: &Packet) -> String {
     let exact = Match::exact_frame(packet.in_port, packet.frame());
     format!("{exact} ({} bytes)", packet.frame().len())

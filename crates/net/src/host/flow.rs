@@ -1,31 +1,31 @@
-//! What came of a flow, of datagrams or of a stream.
+//! The results of a flow of datagrams or of a stream.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What came of a flow so far.
+/// The results of a flow so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowReport {
-    /// How many packets with data were sent, those again included.
+    /// Packets with data sent, including retransmissions.
     pub sent: u64,
-    /// How many arrived.
+    /// Packets that arrived.
     pub received: u64,
-    /// How many bytes of data arrived; of a stream, in order.
+    /// Bytes of data that arrived; of a stream, in order.
     pub received_bytes: u64,
-    /// How many packets arrived after a later one.
+    /// Packets that arrived after a later one.
     pub reordered: u64,
-    /// How many packets of a stream held other bytes than were sent.
+    /// Packets of a stream whose bytes were not those sent.
     pub corrupted: u64,
-    /// How many packets were sent again. Datagrams never are.
+    /// Retransmissions; 0 for datagrams.
     pub sent_again: u64,
-    /// Whether the sender has sent everything and, of a stream, knows that it arrived.
+    /// Whether the sender has sent everything and, for a stream, everything was acknowledged.
     pub is_done: bool,
-    /// How long a stream took from its first packet until it was done.
+    /// The time from a stream's first packet until it was done.
     pub took: Option<Duration>,
 }
 
 impl FlowReport {
-    /// How many packets have not arrived.
+    /// The number of packets that have not arrived.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }

@@ -1,7 +1,7 @@
-//! A host's addresses, and how it finds its neighbours: ARP (RFC 826) and neighbour discovery (RFC 4861).
+//! A host's IP layer: its addresses, ARP (RFC 826) and neighbour discovery (RFC 4861).
 //!
-//! Every other host is taken for a neighbour. An address that was found is believed for [`BELIEVED`]; packets for one that is not known
-//! wait, the last [`WAITING`] of them, while it is asked for [`ATTEMPTS`] times.
+//! Every other host is treated as a neighbour. A resolved address is used for [`BELIEVED`]; packets to an unresolved one
+//! wait, at most [`WAITING`] of them, while it is requested [`ATTEMPTS`] times.
 
 use super::outbox::Outbox;
 use crate::frame::Frame;
@@ -15,13 +15,13 @@ use urtica_wire::packet::{
     Arp, ArpView, Ethernet, Icmpv6, Ipv4, Ipv6, Nd, NdView, Vlan, arp, ether_type, ip_proto,
 };
 
-/// How long an address that was found is used before it is asked for again.
+/// How long a resolved address is used before it is requested again.
 const BELIEVED: Duration = Duration::from_secs(60);
 
-/// How long an answer is waited for.
+/// How long to wait for a reply.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// How often an address is asked for before packets for it are given up.
+/// How many times an address is requested before packets for it are dropped.
 const ATTEMPTS: u32 = 3;
 
 /// How many packets wait for an address.
@@ -33,7 +33,7 @@ pub(crate) struct Station {
     pub mac: MacAddr,
     pub ipv4: Ipv4Addr,
     pub ipv6: Ipv6Addr,
-    /// The VLAN that it is in, if its port carries tags.
+    /// Its VLAN, if its port is tagged.
     pub vlan: Option<u16>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Ip {
     neighbours: Neighbours,
 }
 
-/// What is known of neighbours. Addresses of a kind have a map of their own: those of IPv4 are small, and there are many in large networks.
+/// The neighbour cache. Each address family has its own map: IPv4 addresses are small, and there are many in large networks.
 #[derive(Default)]
 struct Neighbours {
     ipv4: BTreeMap<Ipv4Addr, Neighbour>,
@@ -77,12 +77,12 @@ impl Neighbours {
     }
 }
 
-/// What is known of an address.
+/// The state of an address.
 enum Neighbour {
     Asked {
         attempts: u32,
         next: Duration,
-        /// What waits to be sent there: the protocol, and the payload.
+        /// What waits to be sent: the protocol and the payload.
         waiting: Vec<(u8, Vec<u8>)>,
     },
     Found {
@@ -92,7 +92,7 @@ enum Neighbour {
 }
 
 impl Station {
-    /// A host with these addresses, and the IPv6 address that follows from the first (RFC 4291 appendix A).
+    /// A host with these addresses, and the IPv6 link-local address derived from the first (RFC 4291 appendix A).
     pub fn new(mac: MacAddr, ipv4: Ipv4Addr) -> Self {
         let [a, b, c, d, e, f] = mac.octets();
         let id = [a ^ 2, b, c, 0xff, 0xfe, d, e, f];
@@ -136,7 +136,7 @@ impl Station {
     }
 
     fn send_ip(&self, dst: (MacAddr, IpAddr), proto: u8, payload: &[u8], out: &mut Outbox) {
-        // Refused, and then the frame ends behind its header, where the payload is longer than IP can tell.
+        // If the payload is too long for IP, this is refused and the frame ends after its header.
         out.send(|frame| match dst {
             (mac, IpAddr::V4(ipv4)) => {
                 self.begin(frame, mac, ether_type::IPV4);
@@ -149,7 +149,7 @@ impl Station {
         });
     }
 
-    /// Sends a message of neighbour discovery.
+    /// Sends a neighbour discovery message.
     fn send_nd(&self, dst: (MacAddr, Ipv6Addr), icmp_type: u8, nd: &Nd, out: &mut Outbox) {
         let (src, (mac, dst)) = (self.ipv6, dst);
         let (mut body, mut icmp) = (Vec::new(), Vec::new());
@@ -160,7 +160,7 @@ impl Station {
         };
         header.write(&mut icmp, &PseudoHeader::V6 { src, dst }, &body);
         let ip = Ipv6 {
-            // Neighbours believe nothing that a router may have passed on (RFC 4861 section 7.1.2).
+            // Receivers ignore messages that a router may have forwarded (RFC 4861 section 7.1.2).
             hop_limit: 255,
             ..Ipv6::new(src, dst, ip_proto::ICMPV6)
         };
@@ -172,7 +172,7 @@ impl Station {
 }
 
 impl Ip {
-    /// A host that knows nobody.
+    /// A host with an empty neighbour cache.
     pub fn new(station: Station) -> Self {
         Self {
             station,
@@ -180,7 +180,7 @@ impl Ip {
         }
     }
 
-    /// Sends a packet, at once or when the address has been found.
+    /// Sends a packet, at once or once the address is resolved.
     pub fn send(
         &mut self,
         dst: IpAddr,
@@ -203,7 +203,7 @@ impl Ip {
         }
     }
 
-    /// Tells all neighbours of itself (RFC 5227 section 2.3).
+    /// Announces the host to all neighbours (RFC 5227 section 2.3).
     pub fn announce(&self, out: &mut Outbox) {
         let Station { mac, ipv4, .. } = self.station;
         let announcement = Arp::request(mac, ipv4, ipv4);
@@ -211,7 +211,7 @@ impl Ip {
             .send_arp(MacAddr::BROADCAST, &announcement, out);
     }
 
-    /// Takes in an ARP packet: answers it, and learns from it. Whether it was well-formed.
+    /// Handles an ARP packet: replies to it, and learns from it. Returns whether it was well-formed.
     pub fn handle_arp(&mut self, bytes: &[u8], now: Duration, out: &mut Outbox) -> bool {
         let Ok(packet) = ArpView::new(bytes) else {
             return false;
@@ -227,7 +227,7 @@ impl Ip {
         true
     }
 
-    /// Takes in a message of neighbour discovery: answers it where it asks for our address, and learns from it.
+    /// Handles a neighbour discovery message: replies if it asks for our address, and learns from it.
     pub fn handle_nd(
         &mut self,
         src: (MacAddr, Ipv6Addr),
@@ -257,7 +257,7 @@ impl Ip {
         }
     }
 
-    /// Asks again for addresses that were not told, or gives them up.
+    /// Repeats requests for unresolved addresses, or gives up.
     pub fn handle_timeout(&mut self, now: Duration, out: &mut Outbox) {
         for (address, neighbour) in std::mem::take(&mut self.neighbours).into_all() {
             match neighbour {
@@ -328,7 +328,7 @@ impl Ip {
     }
 }
 
-/// The group in which a host of this address listens to those who look for it (RFC 4291 section 2.7.1, RFC 2464 section 7).
+/// The solicited-node multicast addresses of this address (RFC 4291 section 2.7.1, RFC 2464 section 7).
 fn solicited_nodes(target: Ipv6Addr) -> (MacAddr, Ipv6Addr) {
     let [.., a, b, c] = target.octets();
     let [high, low] = [u16::from_be_bytes([0xff, a]), u16::from_be_bytes([b, c])];

@@ -1,10 +1,10 @@
-//! Virtual hosts: they find each other, ping, and send flows.
+//! Virtual hosts: they resolve addresses, ping, and send flows.
 //!
-//! **What.** Frames and times go in, frames come out; no thread, no clock. A host answers ARP, neighbour solicitations and echo
-//! requests, acknowledges streams, and counts what it gets. One file per protocol, all of the same form: `start`, `report`, `handle` for
-//! what comes, `handle_timeout` and `next_timeout` for what is due.
+//! **What.** Frames and times go in, frames come out; no thread, no clock. A host answers ARP requests, neighbour
+//! solicitations and echo requests, acknowledges streams, and counts what it receives. One file per protocol, all with the
+//! same interface: `start`, `report`, `handle` for input, `handle_timeout` and `next_timeout` for timers.
 //!
-//! **What not.** Hosts have no routes: each takes all others for neighbours.
+//! **What not.** Hosts have no routes: each treats all others as neighbours.
 
 mod flow;
 mod ip;
@@ -31,22 +31,22 @@ use urtica_wire::packet::{
     EthernetView, Icmpv6View, Ipv4View, Ipv6View, VlanView, ether_type, ip_proto,
 };
 
-/// How many tags a host remembers, to tell second copies: they come close after the first.
+/// How many tags a host remembers to detect duplicates, which follow the first copy closely.
 const REMEMBERED: u64 = 256;
 
-/// The first port that flows are sent from.
+/// The first source port of flows.
 const FIRST_PORT: u16 = 49_152;
 
-/// What a host has got.
+/// What a host has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
-    /// Frames that came.
+    /// Frames received.
     pub received: u64,
-    /// Those of them that were for another host alone: they were flooded.
+    /// Frames addressed to another host: they were flooded.
     pub for_others: u64,
-    /// Copies of a frame that had come before.
+    /// Duplicates of earlier frames.
     pub duplicates: u64,
-    /// Frames that were for this host and made no sense to it.
+    /// Frames addressed to this host that it could not parse or did not expect.
     pub unexpected: u64,
 }
 
@@ -59,12 +59,12 @@ pub(crate) struct Host {
     tcps: Tcps,
     ports: u16,
     pub counters: HostCounters,
-    /// The tags of frames that came, each at the place that its low bits say: its other bits, and one more, so that 0 is none.
-    /// Empty until one comes.
+    /// The tags of received frames, indexed by their low bits: the other bits plus one, so that 0 is none. Empty until the
+    /// first.
     seen: Vec<u32>,
 }
 
-/// Which flow of a host.
+/// Identifies a flow of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowKind {
     Datagrams,
@@ -98,22 +98,22 @@ impl Host {
         self.ip.station.ipv6
     }
 
-    /// The VLAN that it is in, if its port carries tags.
+    /// Its VLAN, if its port is tagged.
     pub fn vlan(&self) -> Option<u16> {
         self.ip.station.vlan
     }
 
-    /// Puts it into a VLAN: its frames have a tag from then on, and those of others are not for it.
+    /// Puts it into a VLAN: its frames are tagged from then on, and it ignores frames of others.
     pub fn set_vlan(&mut self, vlan: Option<u16>) {
         self.ip.station.vlan = vlan;
     }
 
-    /// Tells the network of itself, so that it is known before anybody asks.
+    /// Announces itself, so that it is known before anybody asks.
     pub fn announce(&self, out: &mut Outbox) {
         self.ip.announce(out);
     }
 
-    /// Begins to ping; returns the identifier.
+    /// Starts to ping; returns the identifier.
     pub fn start_ping(
         &mut self,
         dst: IpAddr,
@@ -129,33 +129,33 @@ impl Host {
         &mut self.pings
     }
 
-    /// Begins to send datagrams; returns the port that they are sent from.
+    /// Starts to send datagrams; returns the source port.
     pub fn start_datagrams(&mut self, dst: Ipv4Addr, flow: Datagrams, now: Duration) -> u16 {
         let port = self.next_port();
         self.udps.start(port, dst, flow, now);
         port
     }
 
-    /// Begins to send a stream; returns the port that it is sent from.
+    /// Starts to send a stream; returns the source port.
     pub fn start_stream(&mut self, dst: Ipv4Addr, bytes: u64, now: Duration) -> u16 {
         let port = self.next_port();
         self.tcps.start(port, dst, bytes, now);
         port
     }
 
-    /// The streams that it sends: the port of each, where to, and how many bytes.
+    /// The streams that it sends: source port, destination, and number of bytes.
     pub fn streams(&self) -> impl Iterator<Item = (u16, Ipv4Addr, u64)> {
         self.tcps.sent()
     }
 
-    /// Ends all pings and flows that it sends.
+    /// Stops all pings and flows that it sends.
     pub fn stop_flows(&mut self) {
         self.pings = Pings::default();
         self.udps.stop();
         self.tcps.stop();
     }
 
-    /// Tells what was sent from a port.
+    /// The sender's results of the flow from a port.
     pub fn report_sent(&self, kind: FlowKind, port: u16, report: &mut FlowReport) {
         match kind {
             FlowKind::Datagrams => self.udps.report_sent(port, report),
@@ -163,7 +163,7 @@ impl Host {
         }
     }
 
-    /// Tells what has come from another host's port.
+    /// The receiver's results of the flow from another host's port.
     pub fn report_heard(&self, kind: FlowKind, src: (Ipv4Addr, u16), report: &mut FlowReport) {
         match kind {
             FlowKind::Datagrams => self.udps.report_heard(src, report),
@@ -171,7 +171,7 @@ impl Host {
         }
     }
 
-    /// Takes in a frame.
+    /// Handles a frame.
     pub fn handle(&mut self, frame: &[u8], now: Duration, out: &mut Outbox) {
         self.counters.received += 1;
         self.remember(frame);
@@ -191,13 +191,13 @@ impl Host {
             ether_type::IPV4 => self.handle_ipv4(payload, now, out),
             ether_type::ARP => self.ip.handle_arp(payload, now, out),
             ether_type::IPV6 => self.handle_ipv6(ethernet.src(), payload, now, out),
-            // What switches and controllers tell each other.
+            // Frames between switches and controllers.
             _ => ethernet.dst().is_multicast(),
         };
         self.counters.unexpected += u64::from(!is_expected);
     }
 
-    /// Does what is due.
+    /// Does everything that is due.
     pub fn handle_timeout(&mut self, now: Duration, out: &mut Outbox) {
         self.ip.handle_timeout(now, out);
         self.pings.handle_timeout(&mut self.ip, now, out);
@@ -271,7 +271,7 @@ impl Host {
         }
     }
 
-    /// Counts the frame if another copy of it came before.
+    /// Counts the frame if it is a duplicate.
     fn remember(&mut self, frame: &[u8]) {
         let Some(tag) = Tag::of(frame) else {
             return;
@@ -284,7 +284,7 @@ impl Host {
     }
 }
 
-/// A frame's VLAN, and what it holds. A tag of VLAN 0 is for its priority alone (IEEE 802.1Q).
+/// A frame's VLAN and payload. A tag with VLAN 0 is a priority tag (IEEE 802.1Q).
 fn untagged<'a>(ethernet: &EthernetView<'a>) -> (Option<u16>, u16, &'a [u8]) {
     match VlanView::new(ethernet.payload()) {
         Ok(tag) if ethernet.ether_type() == ether_type::VLAN => {
@@ -326,7 +326,7 @@ mod tests {
         frame
     }
 
-    /// What a host sends when this comes.
+    /// What a host sends in reply to this.
     fn replies(host: &mut Host, frame: &[u8]) -> Vec<Frame> {
         let mut out = Outbox::default();
         host.handle(frame, NOW, &mut out);

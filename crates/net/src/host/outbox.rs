@@ -1,4 +1,4 @@
-//! Where hosts leave what they send.
+//! The send queue of hosts.
 
 use crate::frame::{Frame, Spare, Tag, seal};
 
@@ -21,7 +21,7 @@ impl Outbox {
         self.frames.push(frame);
     }
 
-    /// Takes out what was sent.
+    /// Takes out the sent frames.
     pub fn take(&mut self) -> Vec<Frame> {
         std::mem::take(&mut self.frames)
     }

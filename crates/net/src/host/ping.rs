@@ -9,36 +9,36 @@ use std::time::Duration;
 use urtica_wire::packet::checksum::PseudoHeader;
 use urtica_wire::packet::{Icmpv4, Icmpv4View, Icmpv6, Icmpv6View, icmpv4, icmpv6, ip_proto};
 
-/// How long an answer is waited for.
+/// How long to wait for a reply.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// How many bytes a request carries, as `ping` does.
+/// The payload of a request in bytes, as of `ping`.
 const PAYLOAD: [u8; 56] = [0x55; 56];
 
-/// What came of some echo requests.
+/// The results of a series of echo requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PingReport {
-    /// How many were sent.
+    /// Requests sent.
     pub sent: u32,
-    /// How many were answered.
+    /// Requests answered.
     pub received: u32,
-    /// How many answers came beside the first to each.
+    /// Duplicate replies.
     pub duplicates: u32,
-    /// The shortest time from a request to its answer.
+    /// The shortest round-trip time.
     pub rtt_min: Duration,
-    /// The longest.
+    /// The longest round-trip time.
     pub rtt_max: Duration,
-    /// All together.
+    /// The sum of the round-trip times.
     rtt_sum: Duration,
 }
 
 impl PingReport {
-    /// How many were lost.
+    /// The number of requests lost.
     pub fn lost(&self) -> u32 {
         self.sent - self.received
     }
 
-    /// The mean time from a request to its answer; 0 where none came.
+    /// The mean round-trip time; 0 if there were no replies.
     pub fn rtt_mean(&self) -> Duration {
         self.rtt_sum.checked_div(self.received).unwrap_or_default()
     }
@@ -54,7 +54,7 @@ impl PingReport {
     }
 }
 
-/// As `ping` ends.
+/// As the summary of `ping`.
 impl fmt::Display for PingReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let loss = 100 * self.lost() / self.sent.max(1);
@@ -84,19 +84,19 @@ pub(crate) struct Pings {
     started: u16,
 }
 
-/// Requests to one host, one after the other.
+/// A series of requests to one host.
 struct Ping {
     dst: IpAddr,
     left: u32,
     interval: Duration,
     next: Duration,
-    /// When the requests were sent that were not answered, by sequence number.
+    /// The send times of unanswered requests, by sequence number.
     open: BTreeMap<u16, Duration>,
     report: PingReport,
 }
 
 impl Pings {
-    /// Begins `count` requests to a host; returns the identifier.
+    /// Starts `count` requests to a host; returns the identifier.
     pub fn start(&mut self, dst: IpAddr, count: u32, interval: Duration, now: Duration) -> u16 {
         let identifier = self.started;
         self.started = self.started.wrapping_add(1);
@@ -112,12 +112,12 @@ impl Pings {
         identifier
     }
 
-    /// What has come of it by now; `None` where there is no such ping.
+    /// The results so far; `None` if there is no such ping.
     pub fn report(&self, identifier: u16) -> Option<PingReport> {
         self.pings.get(&identifier).map(|ping| ping.report)
     }
 
-    /// Whether nothing more can come of it.
+    /// Whether it is finished.
     pub fn is_done(&self, identifier: u16, now: Duration) -> bool {
         self.pings
             .get(&identifier)
@@ -129,7 +129,7 @@ impl Pings {
         self.pings.remove(&identifier).map(|ping| ping.report)
     }
 
-    /// Takes in an ICMP packet, and answers requests. Whether it was well-formed, and expected.
+    /// Handles an ICMP packet, and answers requests. Returns whether it was well-formed, and expected.
     pub fn handle(
         &mut self,
         src: IpAddr,
@@ -206,14 +206,14 @@ impl Ping {
     }
 }
 
-/// What an ICMP packet of either version is.
+/// The kind of an ICMP packet of either version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Echo {
     Request,
     Reply,
 }
 
-/// What it is, its identifier and number, and what it carries.
+/// Its kind, identifier and sequence number, and payload.
 fn echo_of_ipv4(bytes: &[u8]) -> Option<(Echo, [u8; 4], &[u8])> {
     let icmp = Icmpv4View::new(bytes).ok()?;
     let echo = match icmp.icmp_type() {

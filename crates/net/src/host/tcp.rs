@@ -1,10 +1,10 @@
-//! Streams of bytes, reliable and with a window, in TCP's clothes.
+//! Reliable byte streams with a congestion window: a minimal TCP.
 //!
-//! **What.** A handshake, segments with real headers, cumulative acknowledgements, slow start and halving (RFC 5681), and an end. That is
-//! enough to look like TCP to a switch and to yield to other streams on a full link.
+//! **What.** A handshake, segments with real headers, cumulative acknowledgements, slow start and congestion avoidance (RFC
+//! 5681), and a close. That is enough to look like TCP to a switch and to share a full link with other streams.
 //!
-//! **What not.** A sender that hears of a loss goes back to it and sends all from there, as far as it has not heard by then that it
-//! arrived. No options, no window of the receiver's, no resets.
+//! **What not.** After a loss the sender goes back and sends everything from there again, unless it is acknowledged
+//! meanwhile (go-back-N). No options, no receive window, no resets.
 
 use super::flow::FlowReport;
 use super::ip::Ip;
@@ -16,21 +16,21 @@ use urtica_wire::packet::checksum::PseudoHeader;
 use urtica_wire::packet::tcp::flags;
 use urtica_wire::packet::{Tcp, TcpView, ip_proto};
 
-/// Where streams are sent to.
+/// The destination port of streams.
 pub(crate) const PORT: u16 = 5001;
 
-/// How many bytes one segment carries at most.
+/// The maximum segment size.
 const SEGMENT_BYTES: u64 = 1448;
 
-/// How many segments may be under way at first, and at most.
+/// The initial and the maximum congestion window in segments.
 const FIRST_WINDOW: u64 = 10;
 const MAX_WINDOW: u64 = 256;
 
-/// After how long without an acknowledgement it is sent again, at least and at most.
+/// The minimum and maximum retransmission time-out.
 const MIN_TIMEOUT: Duration = Duration::from_millis(200);
 const MAX_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// This many acknowledgements of the same byte tell of a loss.
+/// So many duplicate acknowledgements indicate a loss.
 const REPEATS: u32 = 3;
 
 /// A host's streams.
@@ -41,22 +41,22 @@ pub(crate) struct Tcps {
     receiving: BTreeMap<(Ipv4Addr, u16), Receiving>,
 }
 
-/// The sending side of a stream. Places in it are counted from 0; that of the SYN is one before, and so a place's sequence
-/// number is one more.
+/// The sending side of a stream. Positions are counted from 0; that of the SYN is -1, so a position's sequence number is one
+/// higher.
 struct Sending {
     dst: Ipv4Addr,
     bytes: u64,
     phase: Phase,
-    /// All before this has arrived.
+    /// Everything before this is acknowledged.
     acknowledged: u64,
-    /// What is sent next.
+    /// The next position to send.
     next: u64,
-    /// All before this was sent once.
+    /// Everything before this was sent once.
     reached: u64,
-    /// How many segments may be under way, and from how many on that grows slowly.
+    /// The congestion window, and the threshold from which it grows slowly.
     window: u64,
     slow_from: u64,
-    /// Acknowledgements since the window last grew slowly.
+    /// Acknowledgements since the window last grew in congestion avoidance.
     counted: u64,
     repeats: u32,
     round_trip: RoundTrip,
@@ -73,10 +73,10 @@ enum Phase {
     Done,
 }
 
-/// How long acknowledgements take (RFC 6298). One segment is timed at a time, and none that is sent again.
+/// The round-trip time (RFC 6298). One segment is measured at a time, and no retransmissions.
 #[derive(Default)]
 struct RoundTrip {
-    /// The end of the segment that is timed, and when it was sent.
+    /// The end of the measured segment, and when it was sent.
     timed: Option<(u64, Duration)>,
     smoothed: Option<Duration>,
     variation: Duration,
@@ -85,17 +85,17 @@ struct RoundTrip {
 /// The receiving side of a stream.
 #[derive(Default)]
 struct Receiving {
-    /// All before this has arrived.
+    /// Everything before this has arrived.
     expected: u64,
-    /// What has arrived beyond it: where pieces begin and end.
+    /// What has arrived beyond it: start and end of each range.
     beyond: BTreeMap<u64, u64>,
     received: u64,
     reordered: u64,
-    /// Segments that held other bytes than belong there.
+    /// Segments whose bytes were not those sent.
     corrupted: u64,
 }
 
-/// What one segment says.
+/// The contents of a segment.
 struct Segment<'a> {
     src_port: u16,
     dst_port: u16,
@@ -106,7 +106,7 @@ struct Segment<'a> {
 }
 
 impl Tcps {
-    /// Begins to send this many bytes from a port, at the next time-out.
+    /// Starts to send this many bytes from a port, at the next time-out.
     pub fn start(&mut self, port: u16, dst: Ipv4Addr, bytes: u64, now: Duration) {
         self.sending.insert(port, Sending::new(dst, bytes, now));
     }
@@ -116,13 +116,13 @@ impl Tcps {
         self.sending.clear();
     }
 
-    /// The streams that are sent: the port of each, where to, and how many bytes.
+    /// The streams being sent: source port, destination, and number of bytes.
     pub fn sent(&self) -> impl Iterator<Item = (u16, Ipv4Addr, u64)> {
         let sending = self.sending.iter();
         sending.map(|(port, sending)| (*port, sending.dst, sending.bytes))
     }
 
-    /// Tells what was sent from a port.
+    /// The sender's results of the flow from a port.
     pub fn report_sent(&self, port: u16, report: &mut FlowReport) {
         if let Some(sending) = self.sending.get(&port) {
             *report = FlowReport {
@@ -135,7 +135,7 @@ impl Tcps {
         }
     }
 
-    /// Tells what has come from a host's port.
+    /// The receiver's results of the flow from a host's port.
     pub fn report_heard(&self, src: (Ipv4Addr, u16), report: &mut FlowReport) {
         if let Some(receiving) = self.receiving.get(&src) {
             report.received = receiving.received;
@@ -145,7 +145,7 @@ impl Tcps {
         }
     }
 
-    /// Takes in a segment. Whether it was well-formed.
+    /// Handles a segment. Returns whether it was well-formed.
     pub fn handle(
         &mut self,
         src: Ipv4Addr,
@@ -167,7 +167,7 @@ impl Tcps {
         true
     }
 
-    /// Begins what was started, and sends again what was not acknowledged.
+    /// Starts new streams, and retransmits what was not acknowledged.
     pub fn handle_timeout(&mut self, ip: &mut Ip, now: Duration, out: &mut Outbox) {
         for (&port, sending) in &mut self.sending {
             if sending.deadline.is_some_and(|deadline| deadline <= now) {
@@ -251,7 +251,7 @@ impl Sending {
             self.phase = Phase::Open;
             self.restart_timer(now);
         }
-        // Far behind what is acknowledged is far ahead of it, too: the difference is taken as a signed number.
+        // The difference is taken as a signed number, since far behind what is acknowledged is also far ahead of it.
         let ahead = segment
             .ack()
             .wrapping_sub(sequence_number(self.acknowledged)) as i32;
@@ -275,7 +275,7 @@ impl Sending {
         self.widen();
     }
 
-    /// An acknowledgement widens the window by one segment, or by a part of one where it has been too wide before.
+    /// An acknowledgement widens the window by one segment, or by a fraction of one above the threshold.
     fn widen(&mut self) {
         self.counted += 1;
         if self.window < self.slow_from || self.counted >= self.window {
@@ -328,7 +328,7 @@ impl Sending {
         }
     }
 
-    /// Everything has arrived. The end is told once; nobody waits for it.
+    /// Everything has arrived. The FIN is sent once; nobody waits for it.
     fn finish(&mut self, port: u16, ip: &mut Ip, now: Duration, out: &mut Outbox) {
         self.phase = Phase::Done;
         self.deadline = None;
@@ -361,12 +361,12 @@ impl RoundTrip {
         self.timed.get_or_insert((end, now));
     }
 
-    /// Something is sent again: what would be acknowledged is not clear.
+    /// Something is retransmitted: its acknowledgement would be ambiguous.
     fn forget(&mut self) {
         self.timed = None;
     }
 
-    /// All before this place has been acknowledged; returns the time-out for what follows.
+    /// Everything before this position is acknowledged; returns the time-out for what follows.
     fn hear(&mut self, acknowledged: u64, now: Duration) -> Duration {
         if let Some((_, sent)) = self.timed.take_if(|(end, _)| *end <= acknowledged) {
             let took = now.saturating_sub(sent);
@@ -428,8 +428,8 @@ impl Segment<'_> {
     }
 }
 
-/// What a stream holds at a place, up to a segment: bytes that tell where they are, up to a prime that no length of a segment is a
-/// multiple of.
+/// The contents of a stream at a position, up to a segment: bytes that depend on their position, with a prime period that
+/// divides no segment length.
 fn data(place: u64, length: usize) -> &'static [u8] {
     const PERIOD: usize = 251;
     const DATA: [u8; SEGMENT_BYTES as usize + PERIOD] = {
@@ -445,7 +445,7 @@ fn data(place: u64, length: usize) -> &'static [u8] {
     &DATA[begin..begin + length.min(SEGMENT_BYTES as usize)]
 }
 
-/// The sequence number of a place in a stream: the SYN has 2^32 - 1.
+/// The sequence number of a position in a stream: the SYN's is 2^32 - 1.
 fn sequence_number(place: u64) -> u32 {
     place as u32
 }

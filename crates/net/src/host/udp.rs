@@ -9,20 +9,20 @@ use std::time::Duration;
 use urtica_wire::packet::checksum::PseudoHeader;
 use urtica_wire::packet::{Udp, UdpView, ip_proto, udp};
 
-/// Where datagrams are sent to.
+/// The destination port of datagrams.
 pub(crate) const PORT: u16 = 5001;
 
-/// The most datagrams that leave at once when time has jumped.
+/// The most datagrams that are sent at once after time has jumped.
 const CATCH_UP: u32 = 64;
 
 /// Which datagrams to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagrams {
-    /// How many.
+    /// The number of datagrams.
     pub count: u64,
-    /// How many bytes each carries; at least 8 for its number.
+    /// The payload of each in bytes; at least 8 for its number.
     pub payload_bytes: usize,
-    /// The time from one to the next.
+    /// The interval.
     pub interval: Duration,
 }
 
@@ -30,7 +30,7 @@ pub struct Datagrams {
 #[derive(Default)]
 pub(crate) struct Udps {
     sending: BTreeMap<u16, Sending>,
-    /// What has come, by sender and its port.
+    /// Received flows, by sender and its port.
     heard: BTreeMap<(Ipv4Addr, u16), Heard>,
 }
 
@@ -46,13 +46,13 @@ struct Sending {
 struct Heard {
     received: u64,
     bytes: u64,
-    /// The number that is expected next: one more than the highest so far.
+    /// The next expected number: one more than the highest so far.
     expected: u64,
     reordered: u64,
 }
 
 impl Udps {
-    /// Begins to send from this port.
+    /// Starts to send from this port.
     pub fn start(&mut self, port: u16, dst: Ipv4Addr, flow: Datagrams, now: Duration) {
         let sending = Sending {
             dst,
@@ -69,7 +69,7 @@ impl Udps {
         self.sending.clear();
     }
 
-    /// Tells what was sent from a port.
+    /// The sender's results of the flow from a port.
     pub fn report_sent(&self, port: u16, report: &mut FlowReport) {
         if let Some(sending) = self.sending.get(&port) {
             report.sent = sending.sent;
@@ -77,7 +77,7 @@ impl Udps {
         }
     }
 
-    /// Tells what has come from a host's port.
+    /// The receiver's results of the flow from a host's port.
     pub fn report_heard(&self, src: (Ipv4Addr, u16), report: &mut FlowReport) {
         if let Some(heard) = self.heard.get(&src) {
             report.received = heard.received;
@@ -86,7 +86,7 @@ impl Udps {
         }
     }
 
-    /// Takes in a datagram. Whether it was one of a flow.
+    /// Handles a datagram. Returns whether it was one of a flow.
     #[inline]
     pub fn handle(&mut self, src: Ipv4Addr, bytes: &[u8]) -> bool {
         let Ok(datagram) = UdpView::new(bytes) else {

@@ -1,4 +1,4 @@
-//! From a plan to a network.
+//! Builds a network from a plan.
 
 use super::{Attached, Control, Interrupt, Net, NetError};
 use crate::channel::{Channel, ChannelConfig};
@@ -14,28 +14,29 @@ use urtica_topology::PortId;
 use urtica_topology::spec::{LinkProperties, Plan};
 use urtica_wire::DatapathId;
 
-/// What a network is like, beside its plan.
+/// The settings of a network, besides its plan.
 #[derive(Clone, Debug)]
 pub struct NetConfig {
-    /// What everything is drawn from.
+    /// The seed of everything random.
     pub seed: u64,
-    /// How switches are; each has the datapath id and the name that the plan says.
+    /// The switches' configuration; datapath ids and names are from the plan.
     pub switch: SwitchConfig,
-    /// How long after the first frame that finds it idle a switch takes in what has come: its share of each hop. At least a
-    /// nanosecond.
+    /// How long a switch waits after the first frame that finds it idle before it processes what has arrived: its share of
+    /// each hop. At least a nanosecond.
     pub switch_delay: Duration,
-    /// How long after a link has come up or gone down the switches at its ends notice.
+    /// How long the switches at both ends take to notice that a link came up or went down.
     pub carrier_delay: Duration,
-    /// How many bytes wait for a link with a bandwidth; more are lost.
+    /// The queue of a link with limited bandwidth, in bytes; excess frames are dropped.
     pub queue_bytes: u64,
-    /// How control channels are.
+    /// The control channels.
     pub channel: ChannelConfig,
-    /// The links to hosts; those between switches are as the plan says.
+    /// The links to hosts; those between switches are in the plan.
     pub host_links: LinkProperties,
 }
 
 impl Default for NetConfig {
-    /// Seed 0; a switch takes 10 microseconds, and notices a link's end within a millisecond; half a megabyte waits for a link.
+    /// Seed 0; a switch takes 10 microseconds, and notices a link's state within a millisecond; link queues hold half a
+    /// megabyte.
     fn default() -> Self {
         Self {
             seed: 0,
@@ -50,10 +51,10 @@ impl Default for NetConfig {
 }
 
 impl Net {
-    /// The network of this plan, with all switches on, all links whole, and without a controller.
+    /// The network of this plan, with all switches on, all links up, and without a controller.
     ///
     /// # Errors
-    /// [`NetError::Plan`] where the plan contradicts itself.
+    /// [`NetError::Plan`] if the plan contradicts itself.
     pub fn new(plan: &Plan, config: NetConfig) -> Result<Self, NetError> {
         let mut net = Self {
             kernel: Kernel::new(config.seed),

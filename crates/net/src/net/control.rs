@@ -8,10 +8,10 @@ use crate::watch::Event;
 use std::time::Duration;
 use urtica_controller::{ConnectionError, Controller, Embedded, Network};
 
-/// How often the controller is given the time.
+/// The controller's tick interval.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long a side is left alone that does not want to read.
+/// How long to wait before asking again a side that does not read.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// The controller, if there is one.
@@ -19,16 +19,16 @@ pub(super) struct Control {
     controller: Option<Embedded>,
     /// Whether there has been one: only then do switches try to connect.
     is_wanted: bool,
-    /// Whether the agenda has an item for its next turn.
+    /// Whether its processing is scheduled.
     is_woken: bool,
-    /// When the agenda has an item for a background program's timer.
+    /// When a background program's timer is scheduled.
     timer_ns: u64,
-    /// By how much the controller's clock is ahead of the network's.
+    /// The offset of the controller's clock from the network's.
     ahead: Duration,
 }
 
 impl Control {
-    /// Nobody, and switches do not look for anybody.
+    /// No controller, and switches do not try to connect.
     pub fn none() -> Self {
         Self {
             controller: None,
@@ -41,7 +41,7 @@ impl Control {
 }
 
 impl Net {
-    /// Starts a controller, in the place of the one that runs. Switches look for it from then on.
+    /// Starts a controller, replacing the one that runs. Switches try to connect from then on.
     ///
     /// # Errors
     /// What [`Controller::embed`] refuses.
@@ -60,7 +60,7 @@ impl Net {
         Ok(())
     }
 
-    /// Ends the controller as a crash does: all connections break, and what is under way is lost.
+    /// Ends the controller as a crash does: all connections break, and what is in flight is lost.
     pub fn stop_controller(&mut self) {
         if self.control.controller.is_none() {
             return;
@@ -79,12 +79,12 @@ impl Net {
         self.control.controller.as_ref().map(Embedded::network)
     }
 
-    /// Whether switches look for a controller, in this process or elsewhere.
+    /// Whether switches try to connect to a controller, in this process or elsewhere.
     pub fn has_control_plane(&self) -> bool {
         self.control.is_wanted || self.has_remotes()
     }
 
-    /// How many switches have a connection, and how many the controller has.
+    /// The number of switches with a connection, and the number that the controller has.
     pub fn connections(&self) -> (usize, usize) {
         let channels = self.channels.iter();
         let of_switches = channels
@@ -96,7 +96,7 @@ impl Net {
         (of_switches.count(), of_controller.sum())
     }
 
-    /// How many bytes of control channels are under way.
+    /// The number of bytes in flight on control channels.
     pub fn control_bytes_under_way(&self) -> usize {
         self.channels
             .iter()
@@ -104,7 +104,7 @@ impl Net {
             .sum()
     }
 
-    /// Breaks a switch's connection to the controller; what is under way is lost. It connects again later.
+    /// Breaks a switch's connection to the controller; what is in flight is lost. It reconnects later.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -114,7 +114,7 @@ impl Net {
         Ok(())
     }
 
-    /// Has a switch's control channel deliver nothing for so long, and then everything, as TCP does behind a failure on its way.
+    /// Stalls a switch's control channel for so long; then everything is delivered, as TCP does after a failure on its path.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -126,7 +126,7 @@ impl Net {
         Ok(())
     }
 
-    /// A switch tries to connect soon, if there is anything to connect to.
+    /// Schedules a switch's attempt to connect, if there is anything to connect to.
     pub(super) fn connect_soon(&mut self, switch: SwitchId) {
         if self.control.is_wanted {
             let within = self.config.channel.connect_within;
@@ -158,7 +158,7 @@ impl Net {
         self.settle_switch(switch);
     }
 
-    /// Hands over what has come out of a control channel.
+    /// Delivers what has arrived on a control channel.
     pub(super) fn deliver_control(&mut self, switch: SwitchId, way: Way) {
         let now_ns = self.kernel.now_ns;
         self.channels[switch.place()]
@@ -191,13 +191,13 @@ impl Net {
         self.send_to_switch(switch);
     }
 
-    /// The controller goes on with what has come to it.
+    /// The controller processes what has arrived.
     pub(super) fn take_controller_turn(&mut self) {
         self.control.is_woken = false;
         self.run_controller(Embedded::poll);
     }
 
-    /// The controller is given the time.
+    /// The controller's tick.
     pub(super) fn tick_controller(&mut self) {
         self.run_controller(Embedded::handle_timeout);
         self.tick_second_controller();
@@ -231,7 +231,7 @@ impl Net {
         }
     }
 
-    /// A switch ends its connection, behind what it still has to say.
+    /// A switch closes its connection, after what it still has to say.
     pub(super) fn close_at_switch(
         &mut self,
         switch: SwitchId,
@@ -252,14 +252,14 @@ impl Net {
         self.connect_later(switch);
     }
 
-    /// Both sides find the connection broken.
+    /// Both sides see the connection break.
     pub(super) fn cut_connection(&mut self, switch: SwitchId, reason: &str) {
         self.channels[switch.place()].clear();
         self.drop_controller_side(switch);
         self.drop_switch_side(switch, reason);
     }
 
-    /// The controller finds a connection broken.
+    /// The controller sees a connection break.
     pub(super) fn drop_controller_side(&mut self, switch: SwitchId) {
         let now = self.controller_now();
         let channel = &mut self.channels[switch.place()];
@@ -271,7 +271,7 @@ impl Net {
         }
     }
 
-    /// A switch finds its connection broken.
+    /// A switch sees its connection break.
     pub(super) fn drop_switch_side(&mut self, switch: SwitchId, reason: &str) {
         let now = self.now_at(switch);
         if let Some(side) = self.channels[switch.place()].switch_side.take() {
@@ -373,7 +373,7 @@ impl Net {
                     self.close_at_controller(side.id);
                 }
             }
-            // As TCP's reset: the switch learns that nobody has the other end.
+            // As TCP's reset: the switch learns that the other end does not exist.
             (Content::Bytes(_), None) => {
                 self.put_segment(switch, Way::ToSwitch, segment.number, Content::Close);
             }
@@ -382,7 +382,7 @@ impl Net {
         self.wake_controller();
     }
 
-    /// The controller has ended a connection.
+    /// The controller has closed a connection.
     fn close_at_controller(&mut self, id: urtica_controller::ConnectionId) {
         let sides = self.channels.iter().map(|channel| channel.controller_side);
         let found = (0..).zip(sides).find_map(|(number, side)| {
@@ -397,7 +397,7 @@ impl Net {
         self.forget_peer(id);
     }
 
-    /// Somebody connects to the controller, if there is one.
+    /// A peer connects to the controller, if there is one.
     pub(super) fn connect_peer(&mut self, name: &str) -> Option<urtica_controller::ConnectionId> {
         let now = self.controller_now();
         let id = self
@@ -409,7 +409,7 @@ impl Net {
         Some(id)
     }
 
-    /// Bytes come to the controller from somebody who has no channel.
+    /// The controller receives bytes from a peer without a channel.
     pub(super) fn say_to_controller(&mut self, id: urtica_controller::ConnectionId, bytes: &[u8]) {
         let now = self.controller_now();
         if let Some(controller) = &mut self.control.controller {
@@ -421,14 +421,14 @@ impl Net {
         }
     }
 
-    /// What the controller has for somebody who has no channel.
+    /// What the controller sends to a peer without a channel.
     pub(super) fn take_output(&mut self, id: urtica_controller::ConnectionId) -> Vec<u8> {
         let controller = self.control.controller.as_mut();
         let output = controller.and_then(|controller| controller.output(id));
         output.map(std::mem::take).unwrap_or_default()
     }
 
-    /// Somebody who has no channel has ended a connection.
+    /// A peer without a channel has closed its connection.
     pub(super) fn disconnect_peer(&mut self, id: urtica_controller::ConnectionId) {
         let now = self.controller_now();
         if let Some(controller) = &mut self.control.controller {
@@ -437,7 +437,7 @@ impl Net {
         }
     }
 
-    /// The controller has its turn as soon as all has come to it that does at this moment.
+    /// Schedules the controller's processing, once everything that arrives at this moment has arrived.
     fn wake_controller(&mut self) {
         if !std::mem::replace(&mut self.control.is_woken, true) {
             self.kernel.put(self.kernel.now_ns, Due::Controller);
@@ -462,7 +462,7 @@ impl Net {
         self.set_timer();
     }
 
-    /// What the controller sends into connections that have no other end is gone.
+    /// Discards what the controller sends into connections whose other end is lost.
     fn drain_half_open(&mut self) {
         let Some(controller) = &mut self.control.controller else {
             return;
@@ -489,7 +489,7 @@ impl Net {
         }
     }
 
-    /// Puts the next timer of a background program on the agenda, unless it is there.
+    /// Schedules the next timer of a background program, unless it is scheduled.
     fn set_timer(&mut self) {
         let now_ns = self.kernel.now_ns;
         if self.control.timer_ns <= now_ns {

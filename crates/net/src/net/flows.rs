@@ -14,7 +14,7 @@ pub struct FlowId {
 }
 
 impl Net {
-    /// Has a host send datagrams while time passes.
+    /// Makes a host send datagrams while time passes.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -31,7 +31,7 @@ impl Net {
         })
     }
 
-    /// Has a host send a stream of so many bytes, as fast as links let it, while time passes.
+    /// Makes a host send a stream of so many bytes, as fast as links permit, while time passes.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -48,7 +48,7 @@ impl Net {
         })
     }
 
-    /// The streams that were started and not ended since: who sends, to whom, how many bytes, and the flow.
+    /// The streams that were started and not stopped: sender, receiver, number of bytes, and the flow.
     pub(crate) fn streams(&self) -> Vec<(HostId, HostId, u64, FlowId)> {
         let mut streams = Vec::new();
         for from in self.hosts() {
@@ -70,7 +70,7 @@ impl Net {
         streams
     }
 
-    /// What has come of a flow by now.
+    /// The results of a flow so far.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].

@@ -1,4 +1,4 @@
-//! Hosts: their frames, their turns, and what they have got.
+//! Hosts: their frames, their timers, and what they have received.
 
 use super::{Net, NetError};
 use crate::HostId;
@@ -36,14 +36,14 @@ impl Net {
         Ok((host.mac(), host.ipv4()))
     }
 
-    /// Ends all pings and flows: hosts answer, and send nothing of their own.
+    /// Stops all pings and flows: hosts answer, and send nothing on their own.
     pub fn stop_flows(&mut self) {
         for attached in &mut self.hosts {
             attached.host.stop_flows();
         }
     }
 
-    /// What a host has got.
+    /// What a host has received.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -52,7 +52,7 @@ impl Net {
         Ok(self.hosts[host.place()].host.counters)
     }
 
-    /// The VLAN that a host is in; `None` for one whose frames have no tag.
+    /// A host's VLAN; `None` if its frames are untagged.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -61,8 +61,8 @@ impl Net {
         Ok(self.hosts[host.place()].host.vlan())
     }
 
-    /// Puts a host into a VLAN, from 1 to 4094: its frames have a tag from then on, and only frames with the same are for it. Switches
-    /// carry them as any others.
+    /// Puts a host into a VLAN, from 1 to 4094: its frames are tagged from then on, and it ignores frames of others.
+    /// Switches forward them like any others.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`], [`NetError::NoVlan`].
@@ -75,7 +75,7 @@ impl Net {
         Ok(())
     }
 
-    /// Has a host announce itself, as virtual machines do when they have moved.
+    /// Makes a host announce itself, as virtual machines do when they have moved.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -86,7 +86,7 @@ impl Net {
         Ok(())
     }
 
-    /// Has every host announce itself, so that it is known before anybody asks.
+    /// Makes every host announce itself, so that it is known before anybody asks.
     pub fn announce_hosts(&mut self) {
         for host in self.hosts() {
             self.hosts[host.place()].host.announce(&mut self.outbox);
@@ -105,7 +105,7 @@ impl Net {
         }
     }
 
-    /// A frame has come to a host.
+    /// A frame has reached a host.
     pub(super) fn deliver_to_host(&mut self, host: HostId, frame: Frame) {
         let now = self.now();
         self.hosts[host.place()]
@@ -126,7 +126,7 @@ impl Net {
         }
     }
 
-    /// Sees to it that a host is told when something is due.
+    /// Schedules a host's next timer.
     pub(super) fn wake_host(&mut self, host: HostId) {
         let attached = &mut self.hosts[host.place()];
         if let Some(next) = attached.host.next_timeout() {

@@ -1,11 +1,11 @@
-//! Leaving off before the time is over.
+//! Interrupting a run.
 
 use super::{Net, NetError};
 
-/// After how many items of the agenda it is looked at again whether to leave off.
+/// The number of events between two checks.
 const LOOK_EVERY: u32 = 64;
 
-/// Who may have time stop passing.
+/// The check that may interrupt a run.
 #[derive(Default)]
 pub(super) struct Interrupt {
     is_wanted: Option<Box<dyn Fn() -> bool>>,
@@ -13,7 +13,7 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Whether to leave off; it is asked now and then.
+    /// Whether to interrupt; checked now and then.
     pub fn is_due(&mut self) -> bool {
         let Some(is_wanted) = &self.is_wanted else {
             return false;
@@ -26,21 +26,21 @@ impl Interrupt {
         is_wanted()
     }
 
-    /// Has it looked at next time.
+    /// Checks at the next event.
     pub fn look_soon(&mut self) {
         self.items = LOOK_EVERY;
     }
 
-    /// Whether anybody may.
+    /// Whether there is a check.
     pub fn is_possible(&self) -> bool {
         self.is_wanted.is_some()
     }
 }
 
 impl Net {
-    /// Has all methods that let time pass leave off early while this is true, as when somebody presses Ctrl-C. It is asked often, also
-    /// while the network waits or has more to do than it can: it should look at a flag or a clock. Time goes on where it stopped when it is
-    /// false again.
+    /// Makes all methods that let time pass return early while this is true, for instance after Ctrl-C. It is called often,
+    /// also while the network waits or is overloaded, so it should just look at a flag or a clock. When it is false again,
+    /// time goes on where it stopped.
     pub fn interrupt_when(&mut self, is_wanted: impl Fn() -> bool + 'static) {
         self.interrupt.is_wanted = Some(Box::new(is_wanted));
     }
@@ -51,7 +51,7 @@ impl Net {
         is_wanted.is_some_and(|is_wanted| is_wanted())
     }
 
-    /// That nothing keeps time from passing.
+    /// Whether time may pass.
     pub(super) fn check_time_passes(&self) -> Result<(), NetError> {
         if let Some(broken) = self.broken() {
             return Err(broken.clone().into());

@@ -1,4 +1,4 @@
-//! Frames between links, switches and hosts; links that are cut and repaired.
+//! Frames between links, switches and hosts; cutting and repairing links.
 
 use super::{Net, NetError};
 use crate::frame::Frame;
@@ -9,7 +9,7 @@ use crate::{End, LinkId, SwitchId};
 use urtica_wire::PortNo;
 
 impl Net {
-    /// The link between two hosts or switches, given by name; of several the first of the plan.
+    /// The link between two hosts or switches, by name; if there are several, the first of the plan.
     ///
     /// # Errors
     /// [`NetError::NoLink`].
@@ -22,7 +22,7 @@ impl Net {
         found.ok_or_else(|| NetError::NoLink(a.to_owned(), b.to_owned()))
     }
 
-    /// What a link is plugged into.
+    /// What a link is connected to.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -40,7 +40,7 @@ impl Net {
         Ok(self.links[link.place()].is_cut)
     }
 
-    /// What went through a link: the frames sent at each of its ends.
+    /// The counters of a link, for each sending end.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -49,7 +49,7 @@ impl Net {
         Ok([0, 1].map(|from| self.links[link.place()].counters(from)))
     }
 
-    /// How many frames are in links, or wait for switches.
+    /// The number of frames in links or waiting for switches.
     pub fn frames_under_way(&self) -> usize {
         let in_links = self.links.iter().map(Link::under_way);
         let powered = self.nodes.iter().filter_map(|node| node.powered.as_ref());
@@ -57,7 +57,7 @@ impl Net {
         in_links.sum::<usize>() + waiting.sum::<usize>()
     }
 
-    /// How many frames have come to a switch's port that the switch has not taken in yet.
+    /// The number of frames that have reached a switch's port but have not been processed.
     pub(crate) fn waiting_at(&self, switch: SwitchId, port_no: PortNo) -> usize {
         let node = &self.nodes[switch.place()];
         let slot = node.ports.iter().position(|port| port.port_no == port_no);
@@ -65,7 +65,7 @@ impl Net {
         waiting.map_or(0, |(slot, powered)| powered.side.waiting_at(slot))
     }
 
-    /// Cuts a link: what is under way is lost, and the ports at both ends lose carrier, as their switches notice after
+    /// Cuts a link: what is in flight is lost, and the ports at both ends lose carrier, which their switches notice after
     /// [`NetConfig::carrier_delay`](crate::NetConfig::carrier_delay).
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Net {
         self.set_cut(link, false)
     }
 
-    /// Has a link lose frames with this probability, from 0 to 1.
+    /// Makes a link lose frames with this probability, from 0 to 1.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -92,8 +92,8 @@ impl Net {
         Ok(())
     }
 
-    /// The same for frames that are sent at one end of it, the first or the second of [`Net::ends`]. With 1, one way is dead, and no port
-    /// tells.
+    /// The same for frames sent at one end, the first or the second of [`Net::ends`]. With 1, one direction is dead, and no
+    /// port reports it.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -121,7 +121,7 @@ impl Net {
         Ok(())
     }
 
-    /// Brings what both ends know of a link up to date.
+    /// Updates what both ends know about a link.
     pub(super) fn update_carrier(&mut self, link: LinkId) {
         let link = &mut self.links[link.place()];
         let powered = |end: &End| match end {
@@ -140,7 +140,7 @@ impl Net {
         }
     }
 
-    /// Sets whether a port has carrier; its switch notices in a while.
+    /// Sets whether a port has carrier; its switch notices after a while.
     pub(super) fn set_carrier(&mut self, switch: SwitchId, slot: usize, has_carrier: bool) {
         let node = &self.nodes[switch.place()];
         if let Some(powered) = &node.powered {
@@ -150,7 +150,7 @@ impl Net {
         }
     }
 
-    /// Hands over what has come out of a link.
+    /// Delivers what has arrived from a link.
     pub(super) fn deliver(&mut self, link: LinkId, from: usize) {
         let place = link.place();
         self.links[place].leave_agenda(from);

@@ -36,9 +36,9 @@ use std::time::Duration;
 
 /// A network in one process: switches, links, hosts and, if wanted, a controller.
 ///
-/// Single-threaded, and without a clock: time passes only in the methods that say so, and jumps from one thing that happens to the next.
-/// The same seed and the same calls give the same run, to the byte. [`Net::follow_the_clock`] and [`Net::connect_to`] have it keep to the
-/// time on the wall instead; then no two runs are quite the same.
+/// Single-threaded, and without a clock: time passes only in the methods that say so, and jumps from one event to the next.
+/// The same seed and the same calls give the same run, to the byte. [`Net::follow_the_clock`] and [`Net::connect_to`] make
+/// it follow real time instead; then runs differ.
 pub struct Net {
     pub(crate) kernel: Kernel,
     config: NetConfig,
@@ -47,18 +47,18 @@ pub struct Net {
     hosts: Vec<Attached>,
     channels: Vec<Channel>,
     control: Control,
-    /// A controller beside the one that there is.
+    /// A second controller beside the first.
     second: Option<Second>,
     /// Which addresses are pinged.
     pings_over_ipv6: bool,
-    /// Who has connected to the controller and is no switch of this network.
+    /// Peers that have connected to the controller and are not switches of this network.
     peers: Vec<Peer>,
-    /// While time passes as it does on the wall.
+    /// While time follows the clock.
     pace: Option<Pace>,
-    /// Who may have time stop passing.
+    /// The check that may interrupt a run.
     interrupt: Interrupt,
     outbox: Outbox,
-    /// What a switch has sent, for a moment.
+    /// A switch's sent frames, while they are processed.
     sent: Vec<(u32, Frame)>,
 }
 
@@ -66,68 +66,69 @@ pub struct Net {
 struct Attached {
     host: Host,
     link: LinkId,
-    /// When the agenda has an item for it.
+    /// When its timer is scheduled.
     due_ns: u64,
 }
 
-/// What a network refuses.
+/// Errors of a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetError {
     /// The plan contradicts itself.
     #[error("the plan is not a network: {0}")]
     Plan(String),
-    /// There is nothing of this name.
+    /// Nothing has this name.
     #[error("there is no {kind} '{name}'; expected one of {expected}")]
     NoSuchName {
-        /// What was looked for.
+        /// The kind of what was looked up.
         kind: &'static str,
-        /// The name that was given.
+        /// The name.
         name: String,
-        /// Those there are.
+        /// The existing names.
         expected: String,
     },
-    /// The id is another network's.
+    /// The id belongs to another network.
     #[error("there is no {kind} {id} in this network; expected one that it gave out")]
     NoSuchId {
-        /// What was looked for.
+        /// The kind of what was looked up.
         kind: &'static str,
-        /// The number that was given.
+        /// The number.
         id: u32,
     },
-    /// There is no link there.
+    /// There is no such link.
     #[error("there is no link between '{0}' and '{1}'")]
     NoLink(String, String),
-    /// A frame's tag cannot tell this VLAN, or says by it that there is none (IEEE 802.1Q section 9.6).
+    /// A tag cannot hold this VLAN, or it means "no VLAN" (IEEE 802.1Q section 9.6).
     #[error("a host cannot be in VLAN {0}; expected 1 to 4094")]
     NoVlan(u16),
-    /// A controller's address stands for nothing.
+    /// A controller's address cannot be resolved.
     #[error("cannot find the controller {0}: {1}; expected a host that there is")]
     Address(String, String),
     /// A watcher has stopped the network.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// Whoever may interrupt has done so.
+    /// The run was interrupted.
     #[error("interrupted after {0:.3?}")]
     Interrupted(Duration),
 }
 
 impl Net {
-    /// The time since the network began.
+    /// The time since the network was built.
     pub fn now(&self) -> Duration {
         self.kernel.now()
     }
 
-    /// Lets time pass.
+    /// Lets this much time pass.
     pub fn run_for(&mut self, time: Duration) {
         self.run_to_ns(self.kernel.now_ns.saturating_add(to_ns(time)));
     }
 
-    /// Lets time pass until this, counted from the beginning.
+    /// Lets time pass until this time.
     pub fn run_to(&mut self, time: Duration) {
         self.run_to_ns(to_ns(time));
     }
 
-    /// Lets time pass until something is so, at most for `bound`; whether it is. It is looked at every millisecond.
+    /// Lets time pass until a condition holds, at most for `bound`; returns whether it does. It is checked every
+    /// millisecond.
     pub fn run_until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool, bound: Duration) -> bool {
         const STEP: Duration = Duration::from_millis(1);
         let end = self.now() + bound;
@@ -142,7 +143,7 @@ impl Net {
         }
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub fn next_due(&self) -> Option<Duration> {
         self.kernel.agenda.next_ns().map(Duration::from_nanos)
     }
@@ -152,7 +153,7 @@ impl Net {
         self.kernel.watch(Box::new(watcher));
     }
 
-    /// What a watcher has stopped the network for. Time does not pass any more.
+    /// The violation for which a watcher has stopped the network. Time no longer passes.
     pub fn broken(&self) -> Option<&Broken> {
         self.kernel.broken.as_ref()
     }
@@ -226,7 +227,7 @@ impl Net {
     }
 }
 
-/// The place of a name among these.
+/// The index of a name among these.
 fn find<'a>(
     kind: &'static str,
     name: &str,

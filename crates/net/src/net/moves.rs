@@ -1,4 +1,4 @@
-//! Hosts that move: their links are taken out of one port and put into another.
+//! Moving hosts: their links are disconnected from one port and connected to another.
 
 use super::{Net, NetError};
 use crate::node::{Plug, Port};
@@ -10,12 +10,12 @@ use urtica_wire::PortNo;
 const SWITCH_END: usize = 1;
 
 impl Net {
-    /// Moves a host: disconnects it, and connects it to the lowest free port of this switch;
-    /// there is a new port where the switch has none of that number. Returns the number.
+    /// Moves a host: disconnects it, and connects it to the lowest free port of this switch; a new port if the switch has no
+    /// free one. Returns the port number.
     ///
-    /// What is under way in the link is lost. The switches notice after
-    /// [`NetConfig::carrier_delay`](crate::NetConfig::carrier_delay), as they do when a link is cut, and of a new port at once.
-    /// The port that the host has left stays, without a link. A link that is cut is so still.
+    /// What is in flight on the link is lost. The switches notice after
+    /// [`NetConfig::carrier_delay`](crate::NetConfig::carrier_delay), as when a link is cut, and a new port at once. The old
+    /// port remains, without a link. A cut link remains cut.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -23,8 +23,8 @@ impl Net {
         self.move_link(host, to, false)
     }
 
-    /// The same, but the port that the host has left keeps its link, as where the host is a virtual one, or behind a bridge: its switch
-    /// does not notice. Frames that leave by that port are gone.
+    /// The same, but the old port keeps its carrier, as with a virtual host or one behind a bridge: its switch does not
+    /// notice. Frames that leave by that port are lost.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -46,7 +46,7 @@ impl Net {
         Ok(self.plug(link, to, slot))
     }
 
-    /// The place of a port that no link is in.
+    /// The index of a port without a link.
     fn free_slot(&mut self, switch: SwitchId, link: LinkId) -> usize {
         let now = self.now_at(switch);
         let node = &mut self.nodes[switch.place()];

@@ -1,26 +1,28 @@
-//! Peers of the controller that are no switches of this network: one that has another's datapath id, and such as speak something else.
+//! Peers of the controller that are not switches of this network: one with another's datapath id, and ones that do not speak
+//! OpenFlow.
 //!
-//! **How.** They have no channel: bytes go to and fro whenever the controller has had a turn, and nothing of them is under way.
+//! **How.** They have no channel: bytes are exchanged whenever the controller has processed something, and are never in
+//! flight.
 
 use super::{Net, NetError};
 use crate::SwitchId;
 use urtica_controller::ConnectionId;
 use urtica_switch::{Switch, SwitchConfig};
 
-/// How often bytes may go to and fro at one moment.
+/// The maximum number of exchanges at one moment.
 const MAX_ROUNDS: usize = 100;
 
 /// One such peer.
 pub(super) struct Peer {
-    /// Its connection, as the controller names it.
+    /// Its connection, as the controller identifies it.
     id: ConnectionId,
-    /// Who answers; nobody does for one that only ever said what it had to say.
+    /// The switch that answers; none for a peer that only sends prepared bytes.
     answers: Option<(Box<Switch>, urtica_switch::ConnectionId)>,
 }
 
 impl Net {
-    /// Has another switch connect to the controller that has the datapath id of this one, and no ports. It is gone when the controller ends
-    /// its connection.
+    /// Connects another switch to the controller that has the datapath id of this one, and no ports. It is removed when the
+    /// controller closes its connection.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -40,7 +42,8 @@ impl Net {
         Ok(())
     }
 
-    /// Has somebody connect to the controller who says this and then nothing more. It is gone when the controller ends its connection.
+    /// Connects a peer to the controller that sends these bytes and then nothing more. It is removed when the controller
+    /// closes its connection.
     pub fn connect_stranger(&mut self, bytes: &[u8]) {
         if let Some(id) = self.connect_peer("a stranger") {
             self.peers.push(Peer { id, answers: None });
@@ -48,12 +51,12 @@ impl Net {
         }
     }
 
-    /// How many peers the controller has beside the switches of this network.
+    /// The number of peers besides the switches of this network.
     pub fn peers(&self) -> usize {
         self.peers.len()
     }
 
-    /// The controller has ended a connection: if a peer's, it is gone.
+    /// The controller has closed a connection: if it is a peer's, the peer is removed.
     pub(super) fn forget_peer(&mut self, id: ConnectionId) {
         let count = self.peers.len();
         self.peers.retain(|peer| peer.id != id);
@@ -62,7 +65,7 @@ impl Net {
         }
     }
 
-    /// Takes bytes to and fro until nobody has anything to say.
+    /// Exchanges bytes until nobody has anything to say.
     pub(super) fn serve_peers(&mut self) {
         let now = self.now();
         for _ in 0..MAX_ROUNDS {
@@ -73,7 +76,7 @@ impl Net {
                 let Some((switch, connection)) = &mut peer.answers else {
                     continue;
                 };
-                // One that the switch ends stays silent, and the controller ends it in turn.
+                // A switch that closes its connection stays silent, and the controller closes it in turn.
                 let _ = switch.handle_input(*connection, &to_peer, now);
                 let _ = switch.handle_timeout(now);
                 let output = switch.output(*connection).map(std::mem::take);

@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// The time from one request to the next.
+/// The interval between requests.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long addresses are looked for before requests are lost.
+/// How long addresses are resolved before requests are lost.
 const LOOK_UP: Duration = Duration::from_secs(3);
 
-/// The time between the first requests of different pairs.
+/// The interval between the first requests of different pairs.
 const STAGGER: Duration = Duration::from_micros(100);
 
 /// A ping that has been started.
@@ -23,27 +23,27 @@ pub struct PingId {
     identifier: u16,
 }
 
-/// A ping of many, from when it was started until it is reported.
+/// A ping of many pairs, from its start until it is reported.
 struct OpenPing {
     pair: (HostId, HostId),
     id: PingId,
     started: Duration,
 }
 
-/// What came of each host pinging each.
+/// The results of each host pinging each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PingAllReport {
-    /// How many pairs there are, counted both ways.
+    /// The number of pairs, counted in both directions.
     pub pairs: usize,
-    /// How many of them have pinged: all, unless the network was interrupted.
+    /// How many pairs have pinged: all, unless the run was interrupted.
     pub sent: usize,
-    /// Whether the network was interrupted before all had an answer, or time enough for one.
+    /// Whether the run was interrupted before all had an answer, or enough time for one.
     pub is_interrupted: bool,
-    /// Those of them that got no answer: who pinged, and whom.
+    /// The pairs without an answer: sender and receiver.
     pub failed: Vec<(HostId, HostId)>,
-    /// How many answers came beside the first to each.
+    /// The number of duplicate replies.
     pub duplicates: u32,
-    /// The longest time from a request to its answer.
+    /// The longest round-trip time.
     pub rtt_max: Duration,
 }
 
@@ -54,7 +54,7 @@ impl PingAllReport {
     }
 }
 
-/// As Mininet's `pingall` ends.
+/// As the summary of Mininet's `pingall`.
 impl fmt::Display for PingAllReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let received = self.sent - self.failed.len();
@@ -78,19 +78,21 @@ impl Net {
     /// Pings once, and waits for the answer.
     ///
     /// # Errors
-    /// [`NetError`]: where there is no such host, a watcher stops the network, or it is interrupted. That no answer comes is no error.
+    /// [`NetError`] if there is no such host, a watcher stops the network, or the run is interrupted. A lost ping is not an
+    /// error.
     pub fn ping(&mut self, from: HostId, to: HostId) -> Result<PingReport, NetError> {
         let ping = self.start_ping(from, to, 1)?;
         self.finish_pings(&[ping])?;
         self.ping_report(ping)
     }
 
-    /// Has each host ping each, all nearly at the same time, and waits for the answers.
+    /// Makes each host ping each other, nearly at the same time, and waits for the answers.
     ///
     /// # Errors
-    /// [`NetError::Broken`] where a watcher stops the network. That it is interrupted is no error: the report says how far it came.
+    /// [`NetError::Broken`] if a watcher stops the network. An interruption is not an error: the report says how far it
+    /// came.
     ///
-    /// Answers beside the first count for a second after the request: no more pings are remembered than are sent meanwhile.
+    /// Duplicate replies are counted for one second after the request: no more pings are remembered than are sent meanwhile.
     pub fn ping_all(&mut self) -> Result<PingAllReport, NetError> {
         let hosts = self.hosts().len();
         let all = self.hosts();
@@ -99,11 +101,11 @@ impl Net {
         self.ping_each(count, pairs.filter(|(from, to)| from != to))
     }
 
-    /// Has hosts ping others, all nearly at the same time, and waits for the answers.
+    /// Makes hosts ping others, nearly at the same time, and waits for the answers.
     ///
     /// # Errors
-    /// [`NetError`]: where there is no such host, or a watcher stops the network. That it is interrupted is no error: the report says
-    /// how far it came.
+    /// [`NetError`] if there is no such host, or a watcher stops the network. An interruption is not an error: the report
+    /// says how far it came.
     pub fn ping_pairs(&mut self, pairs: &[(HostId, HostId)]) -> Result<PingAllReport, NetError> {
         self.ping_each(pairs.len(), pairs.iter().copied())
     }
@@ -129,7 +131,7 @@ impl Net {
         Ok(all)
     }
 
-    /// Has hosts ping others, and waits for the answers. What is left in `open` has been reported to nobody.
+    /// Makes hosts ping others, and waits for the answers. What is left in `open` has not been reported.
     fn send_pings(
         &mut self,
         pairs: impl Iterator<Item = (HostId, HostId)>,
@@ -154,7 +156,7 @@ impl Net {
         self.finish_pings(&left)
     }
 
-    /// Whether nothing is to come of it any more, second answers included.
+    /// Whether it is finished, duplicate replies included.
     fn is_over(&mut self, ping: &OpenPing) -> bool {
         let now = self.now();
         let pings = self.hosts[ping.id.host.place()].host.pings();
@@ -173,13 +175,12 @@ impl Net {
         Ok(())
     }
 
-    /// Has pings that are started from now on go over IPv6, to the address that follows from a host's MAC address, or over IPv4, as in the
-    /// beginning.
+    /// Makes new pings use IPv6, to the link-local address derived from a host's MAC address, or IPv4, which is the default.
     pub fn ping_over_ipv6(&mut self, over_ipv6: bool) {
         self.pings_over_ipv6 = over_ipv6;
     }
 
-    /// Has a host send echo requests, one a second, while time passes.
+    /// Makes a host send echo requests, one per second, while time passes.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -201,7 +202,7 @@ impl Net {
         })
     }
 
-    /// What has come of a ping by now.
+    /// The results of a ping so far.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -214,7 +215,7 @@ impl Net {
         })
     }
 
-    /// Lets time pass until nothing more can come of these.
+    /// Lets time pass until these are finished.
     fn finish_pings(&mut self, pings: &[PingId]) -> Result<(), NetError> {
         let mut left = pings.to_vec();
         let are_done = |net: &mut Self| {

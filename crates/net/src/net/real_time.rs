@@ -1,7 +1,7 @@
-//! Time as it passes on the wall, and a controller elsewhere.
+//! Real time, and a controller elsewhere.
 //!
-//! The same agenda as ever, but before each thing on it the network waits until it is due, and meanwhile serves the switches' sockets, if
-//! there are any. A network that cannot keep up is late, and catches up when it can.
+//! The events are the same, but the network waits until each is due, and meanwhile serves the switches' sockets, if there
+//! are any. A network that cannot keep up is late, and catches up when it can.
 
 use super::{Net, NetError};
 use crate::SwitchId;
@@ -9,13 +9,13 @@ use crate::remote::{Ready, Remotes, Wants};
 use std::time::{Duration, Instant};
 use urtica_socket::Address;
 
-/// How long sockets are left alone at most, however much there is to do.
+/// The longest time between two polls of the sockets, however busy the network is.
 const SERVED_EVERY: Duration = Duration::from_millis(1);
 
-/// How long it is waited at most before it is asked whether to leave off.
+/// The longest wait between two checks for an interruption.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How the network's time follows that on the wall.
+/// How the network's time follows the clock.
 pub(super) struct Pace {
     started: Instant,
     /// The network's time then.
@@ -41,13 +41,13 @@ impl Pace {
 }
 
 impl Net {
-    /// Has time pass as it does on the wall from now on, in all methods that let it pass.
+    /// Makes time follow the clock from now on, in all methods that let it pass.
     pub fn follow_the_clock(&mut self) {
         let now = self.now();
         self.pace.get_or_insert_with(|| Pace::new(now));
     }
 
-    /// Whether time passes as it does on the wall.
+    /// Whether time follows the clock.
     pub fn follows_the_clock(&self) -> bool {
         self.pace.is_some()
     }
@@ -58,10 +58,10 @@ impl Net {
         remotes.is_some()
     }
 
-    /// Has all switches connect to a controller elsewhere, and time pass as it does on the wall.
+    /// Connects all switches to a controller elsewhere, and makes time follow the clock.
     ///
     /// # Errors
-    /// [`NetError::Address`] where the address's name stands for nothing.
+    /// [`NetError::Address`] if the address cannot be resolved.
     pub fn connect_to(&mut self, address: &Address) -> Result<(), NetError> {
         let remotes = Remotes::new(address, self.nodes.len());
         let remotes =
@@ -71,8 +71,8 @@ impl Net {
         Ok(())
     }
 
-    /// Waits until something is due, and serves sockets meanwhile. Returns whether these had something, or it is to be asked whether to
-    /// leave off, so that there may be something else to do first.
+    /// Waits until an event is due, and serves sockets meanwhile. Returns whether the caller should look again before that
+    /// event: the sockets had something, or it is time to check for an interruption.
     pub(super) fn wait(&mut self, due_ns: u64) -> bool {
         let Some(mut pace) = self.pace.take() else {
             return false;

@@ -1,9 +1,9 @@
-//! A second controller, beside the one that the network has.
+//! A second controller beside the network's.
 //!
-//! **What.** It runs no program that does anything: it has a session with each switch, as a controller on standby does, is told of packets and ports as the
-//! first one is, and does nothing about it.
+//! **What.** Its only program does nothing: it has a session with each switch, as a standby controller does, receives
+//! packet-ins and port status messages as the first one does, and ignores them.
 //!
-//! **How.** It has no channels: bytes go to and fro when the controllers are given the time, and nothing of them is under way.
+//! **How.** It has no channels: bytes are exchanged when the controllers tick, and are never in flight.
 
 use super::Net;
 use crate::SwitchId;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use urtica_controller::{Controller, Embedded, SwitchHandler, SwitchInfo};
 use urtica_switch::Switch;
 
-/// How often bytes may go to and fro at one moment.
+/// The maximum number of exchanges at one moment.
 const MAX_ROUNDS: usize = 100;
 
 /// The second controller, and its sessions.
@@ -26,16 +26,17 @@ struct Idle;
 
 impl SwitchHandler for Idle {}
 
-/// A connection to a switch, by what both sides call it.
+/// A connection to a switch, with the identifiers that both sides use.
 struct Session {
     at_switch: urtica_switch::ConnectionId,
     at_controller: urtica_controller::ConnectionId,
-    /// The life of the switch that it was begun in.
+    /// Which start of the switch it belongs to.
     life: u16,
 }
 
 impl Net {
-    /// Starts a second controller, whose program does nothing, to which all switches connect, too. One that runs already goes on.
+    /// Starts a second controller, whose program does nothing, to which all switches connect as well. Does nothing if there
+    /// is one.
     ///
     /// # Errors
     /// What [`Controller::embed`] refuses.
@@ -49,7 +50,7 @@ impl Net {
         Ok(())
     }
 
-    /// Ends it: its switches find their connections broken.
+    /// Ends it: its switches see their connections break.
     pub fn stop_second_controller(&mut self) {
         let Some(second) = self.second.take() else {
             return;
@@ -64,13 +65,13 @@ impl Net {
         }
     }
 
-    /// How many switches the second controller knows.
+    /// The number of switches that the second controller knows.
     pub fn switches_of_second_controller(&self) -> usize {
         let second = self.second.as_ref();
         second.map_or(0, |second| second.controller.network().switches().len())
     }
 
-    /// The second controller, if there is one, is told the time, and what switches have for it.
+    /// The second controller's tick, if there is one: exchanges what it and the switches have sent.
     pub(super) fn tick_second_controller(&mut self) {
         let Some(mut second) = self.second.take() else {
             return;
@@ -105,7 +106,8 @@ impl Second {
         }
     }
 
-    /// Takes bytes to and fro between a switch and this controller until neither has any. The times are by its clock and the switch's.
+    /// Exchanges bytes between a switch and this controller until neither has any. The times are by its clock and the
+    /// switch's.
     fn serve(
         &mut self,
         id: SwitchId,

@@ -1,4 +1,4 @@
-//! Switches: their turns, and being switched off and on.
+//! Switches: their events, and switching them off and on.
 
 use super::{Net, NetError};
 use crate::SwitchId;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use urtica_switch::Switch;
 use urtica_wire::DatapathId;
 
-/// How often a switch is given the time.
+/// A switch's tick interval.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Net {
@@ -31,7 +31,7 @@ impl Net {
         Ok(&self.nodes[switch.place()].name)
     }
 
-    /// Whether a switch is switched on.
+    /// Whether a switch is on.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -50,7 +50,7 @@ impl Net {
         Ok(powered.is_some_and(|powered| powered.switch.has_controller()))
     }
 
-    /// The switch itself, to look at or to set up by hand; `None` while it is switched off.
+    /// The switch itself, for inspection or manual set-up; `None` while it is off.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -60,7 +60,7 @@ impl Net {
         Ok(powered.map(|powered| &mut powered.switch))
     }
 
-    /// Switches a switch off: its tables, what waits in it and its connection are gone, and its links are down.
+    /// Switches a switch off: its tables, buffered packets and connection are lost, and its links go down.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -88,7 +88,7 @@ impl Net {
         Ok(())
     }
 
-    /// Switches a switch off and at once on again: its tables are empty then.
+    /// Switches a switch off and on again at once: its tables are empty then.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -103,14 +103,14 @@ impl Net {
         self.kernel.tell(Event::SwitchStarted(switch));
         self.update_carriers(switch);
         self.look_at_ports(switch);
-        // Switches look at their clocks at different times.
+        // Switches tick at different times.
         let node = &mut self.nodes[switch.place()];
         let (phase, life) = (node.draw.duration(Duration::ZERO..=TICK), node.lives);
         self.kernel.put_in(phase, Due::Tick(switch, life));
         self.connect_soon(switch);
     }
 
-    /// A switch looks which of its ports have links, without waiting for its tick.
+    /// Makes a switch check its ports' carrier without waiting for its tick.
     pub(super) fn look_at_ports(&mut self, switch: SwitchId) {
         let now = self.now_at(switch);
         if let Some(powered) = &mut self.nodes[switch.place()].powered {
@@ -119,7 +119,7 @@ impl Net {
         }
     }
 
-    /// A frame has come to a port. Gives it back where the switch has no room for it.
+    /// A frame has reached a port. Returns it if the switch has no room.
     pub(crate) fn deliver_to_switch(
         &mut self,
         switch: SwitchId,
@@ -138,7 +138,7 @@ impl Net {
         Ok(())
     }
 
-    /// A switch takes in what has come.
+    /// A switch processes what has arrived.
     pub(super) fn poll_switch(&mut self, switch: SwitchId) {
         let now = self.now_at(switch);
         if let Some(powered) = &mut self.nodes[switch.place()].powered {
@@ -147,14 +147,14 @@ impl Net {
         }
     }
 
-    /// A switch is given the time, again and again.
+    /// A switch's periodic tick.
     pub(super) fn tick_switch(&mut self, switch: SwitchId, life: u16) {
         if self.tell_switch_the_time(switch, life) {
             self.kernel.put_in(TICK, Due::Tick(switch, life));
         }
     }
 
-    /// A switch is given the time, if it is still in this life. Returns whether it is. It looks at its ports then.
+    /// A switch's tick, if it has not been restarted since. Returns whether it ticked. It checks its ports then.
     pub(super) fn tell_switch_the_time(&mut self, switch: SwitchId, life: u16) -> bool {
         let now = self.now_at(switch);
         let node = &mut self.nodes[switch.place()];

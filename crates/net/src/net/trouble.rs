@@ -7,15 +7,15 @@ use std::time::Duration;
 /// Which end of a connection is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LostEnd {
-    /// The switch's. The controller hears nothing of it.
+    /// The switch's. The controller does not notice.
     OfSwitch,
-    /// The controller's. The switch is told when it sends something, as by TCP's reset.
+    /// The controller's. The switch notices when it sends something, as by TCP's reset.
     OfController,
 }
 
 impl Net {
-    /// Has one end of a switch's connection be lost while the other is not told: what is under way is lost, too, and so is what the
-    /// controller sends into it from then on. A switch that has lost its end connects again later.
+    /// Loses one end of a switch's connection without telling the other: what is in flight is lost, too, and so is what the
+    /// controller sends from then on. A switch that has lost its end reconnects later.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -34,8 +34,7 @@ impl Net {
         Ok(())
     }
 
-    /// Has a switch read so many bytes of its control channel in a second, as one that is busy does; as fast as they come where it is
-    /// `None`.
+    /// Limits how many bytes of its control channel a switch reads per second, like a busy switch; unlimited if `None`.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -49,8 +48,8 @@ impl Net {
         Ok(())
     }
 
-    /// Has a switch's clock jump ahead, as where it was asleep: for it, everything was silent for so long.
-    /// Not in a network whose controller is elsewhere ([`Net::connect_to`]), which keeps to the time on the wall.
+    /// Makes a switch's clock jump ahead, as after a suspend: for the switch, everything was silent for so long. Not in a
+    /// network whose controller is elsewhere ([`Net::connect_to`]), which follows real time.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -60,7 +59,7 @@ impl Net {
         Ok(())
     }
 
-    /// Has the controller's clock jump ahead.
+    /// Makes the controller's clock jump ahead.
     pub fn jump_controller_clock(&mut self, by: Duration) {
         self.jump_controller(by);
     }

@@ -1,27 +1,28 @@
-//! Flap damping: a link that comes and goes too often is held down for a while.
+//! Flap damping: a link that goes up and down too often is held down for a while.
 //!
-//! **Why.** Each time that a link comes or goes, the topology changes, paths are computed anew and entries are
-//! rewritten. A broken transceiver does that many times a second, and everybody behind the link loses packets each
-//! time. Held down, the link costs nothing, and traffic stays on what works.
+//! **Why.** Whenever a link goes up or down, the topology changes, paths are recomputed and entries are rewritten. A faulty
+//! transceiver causes this many times a second, and everybody behind the link loses packets each time. A link that is held
+//! down costs nothing, and traffic stays on links that work.
 //!
-//! **How.** Each time that it comes up is remembered for [`DampingConfig::window`]. One more than
-//! [`DampingConfig::max_ups`] holds it down: for [`DampingConfig::first_hold`] at first, each further time twice as
-//! long, up to [`DampingConfig::max_hold`]. A link that has been quiet for `max_hold` begins anew. (RFC 2439 does the
-//! same for routes with decaying penalties; counting needs fewer figures to understand.)
+//! **How.** The times at which a link came up are remembered for [`DampingConfig::window`]. If there are more than
+//! [`DampingConfig::max_ups`], the link is held down: for [`DampingConfig::first_hold`] at first, then twice as long each
+//! time, up to [`DampingConfig::max_hold`]. A link that has been quiet for `max_hold` starts over. (RFC 2439 does the same
+//! for routes with decaying penalties; counting needs fewer parameters.)
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// When a link counts as flapping, and what is done about it.
+/// When a link counts as flapping, and for how long it is then held down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DampingConfig {
-    /// How often a link may come up within `window`; once more, and it is held down. 5 by default.
+    /// How many times a link may come up within `window` before it is held down. 5 by default.
     pub max_ups: usize,
-    /// 10 s by default.
+    /// The period in which links are counted. 10 s by default.
     pub window: Duration,
-    /// How long it is held down the first time. 1 s by default.
+    /// How long a link is held down the first time. 1 s by default.
     pub first_hold: Duration,
-    /// The longest that it is ever held down, and how long it must be quiet for all to be forgotten. 60 s by default.
+    /// The longest time that a link is held down, and how long it must be quiet before its history is forgotten. 60 s by
+    /// default.
     pub max_hold: Duration,
 }
 
@@ -36,12 +37,12 @@ impl Default for DampingConfig {
     }
 }
 
-/// What is remembered of one link.
+/// The history of one link.
 #[derive(Debug, Default)]
 pub(super) struct Damping {
     /// When it came up recently, in order.
     ups: VecDeque<Instant>,
-    /// How often it was held down.
+    /// How many times it was held down.
     holds: u32,
     held_until: Option<Instant>,
 }
@@ -52,7 +53,7 @@ impl Damping {
         self.held_until.is_some_and(|until| now < until)
     }
 
-    /// The link is about to come up. Returns for how long it is held down instead, if so.
+    /// The link is about to come up. Returns the time for which to hold it down instead, if any.
     pub fn note_up(&mut self, config: &DampingConfig, now: Instant) -> Option<Duration> {
         let is_recent = |up: &Instant| now.saturating_duration_since(*up) < config.window;
         self.ups.retain(is_recent);
@@ -68,7 +69,7 @@ impl Damping {
         Some(hold)
     }
 
-    /// When all that is remembered here may be forgotten, if nothing happens until then.
+    /// When this history may be forgotten if nothing happens until then.
     pub fn expires_at(&self, config: &DampingConfig) -> Option<Instant> {
         let latest = self.ups.back().copied().max(self.held_until)?;
         Some(latest + config.max_hold.max(config.window))

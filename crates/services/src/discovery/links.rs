@@ -1,12 +1,12 @@
-//! What discovery knows: switches, ports, who heard whose probes, and what follows from that.
+//! The state of link discovery: switches, ports, which port heard whose probes, and the links that follow.
 //!
-//! **What.** [`Links`] has no socket, no lock and no clock: what happens goes in with its time (`handle_…`), and
-//! probes to send, events and [`Findings`] come out (`poll_…`).
+//! **What.** [`Links`] has no socket, lock or clock: events go in with their time (`handle_…`), and probes to send, events
+//! and [`Findings`] come out (`poll_…`).
 //!
-//! **How.** Each port that is up remembers whose probe it heard last ([`PortState::heard`]) and who heard its own
-//! ([`PortState::heard_by`]); the two are kept in step, so that one port has at most one neighbour each way. A link is up
-//! when both ports have heard each other. So a link that works one way only is not accepted, and one forged or
-//! relayed frame none either.
+//! **How.** Each port that is up records whose probe it heard last ([`PortState::heard`]) and who heard its own
+//! ([`PortState::heard_by`]); the two are kept consistent, so that a port has at most one neighbour in each direction. A
+//! link is up when both ports have heard each other. A link that works in one direction only is therefore not accepted, nor
+//! is a single forged or relayed frame.
 //!
 //! ```text
 //!             a probe heard, or its own was                    both heard each other, and not flapping
@@ -18,13 +18,13 @@
 //!  host port: quiet for the settle time
 //! ```
 //!
-//! **When probes are sent.** To a port that came up: at once, and up to three times more while it settles. Back to where a probe
-//! came from, when the other way is not known, and to a host's port that is in doubt: at once, in the first case since the neighbour's own probe may have been sent before this
-//! switch was there to tell of it. And regularly, each port at its own place in the interval: the places of consecutive
-//! ports are spread as evenly as can be (van der Corput's sequence), so that a thousand switches that joined together do
-//! not get their probes together.
+//! **When probes are sent.** To a port that came up: at once, and up to three more times while it settles. Back to the
+//! origin of a probe if the reverse direction is unknown: at once, since the neighbour's own probe may have been sent before
+//! this switch could report it. To a host port that is in doubt: at once. And periodically, each port at its own offset
+//! within the interval: the offsets of consecutive ports are spread as evenly as possible (van der Corput's sequence), so
+//! that a thousand switches that joined together do not get their probes together.
 //!
-//! **Cost.** Each call: a few look-ups in ordered maps. 250 bytes a port.
+//! **Cost.** Each call: a few look-ups in ordered maps. 250 bytes per port.
 
 use super::damping::Damping;
 use super::probe::Probe;
@@ -36,8 +36,8 @@ use std::time::{Duration, Instant};
 use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, MacAddr, Port, PortConfig, PortNo, PortState as PortStateBits};
 
-/// How often events report refused frames at one port, at most: whoever sends them by the thousand shall not drown
-/// what else happens.
+/// The minimum time between two events for refused frames at one port: a sender of thousands must not drown out other
+/// events.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// After which shares of the settle time an unclassified port gets another probe: 9 ms, 38 ms and 150 ms where that is 0.3 s. A
@@ -45,18 +45,18 @@ const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 /// were entries, until it is looked through.
 const ASK_AGAIN_AT: [u32; 3] = [32, 8, 2];
 
-/// How often a host's port is probed because it is in doubt, at most.
+/// The minimum time between two probes of a host port that is in doubt.
 const DOUBT_PAUSE: Duration = Duration::from_millis(100);
 
-/// With how many other ports' flaps a port's are remembered. A link has one other end; more are for whoever moves
-/// cables, or forges links.
+/// The number of other ports whose flap history is kept for one port. A link has one other end; more are for links that are
+/// moved, or forged.
 const MAX_DAMPINGS_PER_PORT: usize = 16;
 
-/// Names a connection of a switch: of two with one datapath id, the one that came up last speaks for it.
+/// Identifies a connection of a switch: of two with the same datapath id, the one that came up last represents it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Owner(pub u64);
 
-/// What is known at one moment, to be published.
+/// The state at one moment, to be published.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Findings {
     pub switches: Vec<DatapathId>,
@@ -66,17 +66,17 @@ pub(super) struct Findings {
     pub ports: Vec<SeenPort>,
 }
 
-/// Who hears whom. See the module.
+/// Who hears whom. See the module's documentation.
 pub(super) struct Links {
     config: DiscoveryConfig,
-    /// When stamps begin.
+    /// The origin of stamps.
     started: Instant,
     last_stamp: u64,
     last_place: u32,
     switches: BTreeMap<DatapathId, Owner>,
     /// The ports that are up.
     ports: BTreeMap<PortId, PortState>,
-    /// By the ends of the link, the lower one first.
+    /// By the ends of the link, lower end first.
     dampings: BTreeMap<(PortId, PortId), Damping>,
     timers: Timers<Timer>,
     probes: Vec<Probe>,
@@ -88,34 +88,34 @@ pub(super) struct Links {
 /// A port that is up.
 struct PortState {
     hw_addr: MacAddr,
-    /// Whether the switch is to flood there: 1.0 can be told not to.
+    /// Whether the switch floods there: OFPPC_NO_FLOOD in 1.0.
     takes_floods: bool,
-    /// Its place in the probe interval.
+    /// Its offset in the probe interval.
     place: u32,
-    /// Stamps below this were sent before the port came up.
+    /// Lower stamps were sent before the port came up.
     first_stamp: u64,
-    /// When it is to be classified; `None` once it has been.
+    /// When it will be classified; `None` once it has been.
     classify_at: Option<Instant>,
-    /// Whether it was once classified as a host's.
+    /// Whether it was ever classified as a host port.
     was_host: bool,
-    /// Whether it is to be neither a link's nor a host's until it has been down.
+    /// Whether it may be neither a link port nor a host port until it goes down.
     is_blocked: bool,
     heard: Option<Heard>,
-    /// The port at which its own probes come in.
+    /// The port where its own probes arrive.
     heard_by: Option<PortId>,
-    /// The highest stamp of its own probes that came in anywhere.
+    /// The highest stamp of its own probes that arrived anywhere.
     heard_stamp: u64,
     /// The other end of the link that is up.
     link: Option<PortId>,
     refusals: u64,
     next_refusal: Option<Instant>,
-    /// When it may be doubted again to be a host's.
+    /// When its classification as a host port may be doubted again.
     next_doubt: Option<Instant>,
-    /// Whether its probe is due at that moment.
+    /// Whether its probe is due at that time.
     is_doubted_again: bool,
 }
 
-/// The latest probe that came in.
+/// The most recent probe that arrived.
 #[derive(Clone, Copy)]
 struct Heard {
     from: PortId,
@@ -124,15 +124,15 @@ struct Heard {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Timer {
-    /// The port's regular probe.
+    /// The port's periodic probe.
     Probe(PortId),
-    /// Asks an unclassified port once more: which of [`ASK_AGAIN_AT`] it is.
+    /// Probe an unclassified port again: the index in [`ASK_AGAIN_AT`].
     AskAgain(PortId, usize),
-    /// Has the port been quiet, and is the link one way only?
+    /// Classify the port if it was quiet, or if the link works in one direction only.
     Classify(PortId),
-    /// Has what the port heard grown too old?
+    /// Check whether what the port heard is too old.
     Expire(PortId),
-    /// A link is not held down any longer, or has been quiet for so long that nothing needs to be remembered.
+    /// The hold-down of a link ends, or its history can be forgotten.
     Damping(PortId, PortId),
 }
 
@@ -161,7 +161,7 @@ impl PortState {
         self.heard.is_some() || self.heard_by.is_some()
     }
 
-    /// It is probed now since it is in doubt.
+    /// It is being probed because it is in doubt.
     fn note_doubt(&mut self, now: Instant) {
         self.next_doubt = Some(now + DOUBT_PAUSE);
         self.is_doubted_again = false;
@@ -178,7 +178,7 @@ impl PortState {
 }
 
 impl Links {
-    /// Knows of nothing yet.
+    /// Empty: no switches, no ports.
     pub fn new(config: DiscoveryConfig, now: Instant) -> Self {
         Self {
             config,
@@ -196,7 +196,7 @@ impl Links {
         }
     }
 
-    /// A switch is there, with these ports. Where one with this id was there, it is as if that had gone.
+    /// A switch connected, with these ports. If there was one with this id, it is replaced.
     pub fn handle_switch_up(
         &mut self,
         switch: DatapathId,
@@ -214,15 +214,15 @@ impl Links {
         self.doubt_ports_of_others(switch, now);
     }
 
-    /// A switch has joined, and any port that is not known to lead to another may lead to it. What its own ports send shows
-    /// that only where links carry both ways.
+    /// A switch has joined, and any port without a known neighbour may lead to it. Probes from its own ports show that only
+    /// if links carry both directions.
     fn doubt_ports_of_others(&mut self, joined: DatapathId, now: Instant) {
         let others = self.ports.iter_mut().filter(|(id, port)| {
             let is_doubtful = matches!(port.role(), PortRole::Host | PortRole::Unclassified);
             id.switch != joined && is_doubtful && !is_local(**id)
         });
         for (id, port) in others {
-            // One that was in doubt a moment ago is so again as soon as it may be.
+            // If it was in doubt just now, it is doubted again as soon as that is allowed.
             let due = match port.next_doubt.filter(|next| *next > now) {
                 Some(_) if std::mem::replace(&mut port.is_doubted_again, true) => continue,
                 Some(next) => next,
@@ -235,14 +235,14 @@ impl Links {
         }
     }
 
-    /// A switch has gone, unless another connection speaks for it by now.
+    /// A switch disconnected, unless another connection represents it by now.
     pub fn handle_switch_down(&mut self, switch: DatapathId, owner: Owner, now: Instant) {
         if self.is_owner(switch, owner) {
             self.remove_switch(switch, now);
         }
     }
 
-    /// A port was added, or is not as it was.
+    /// A port was added or has changed.
     pub fn handle_port(&mut self, switch: DatapathId, owner: Owner, port: &Port, now: Instant) {
         let id = PortId::new(switch, port.port_no);
         if !self.is_owner(switch, owner) || (port.port_no.is_reserved() && !is_local(id)) {
@@ -275,7 +275,7 @@ impl Links {
         }
     }
 
-    /// One of our probes, which left `from` with this stamp, came in at `at`.
+    /// One of our probes, which `from` sent with this stamp, arrived at `at`.
     pub fn handle_probe(
         &mut self,
         owner: Owner,
@@ -299,7 +299,7 @@ impl Links {
         }
     }
 
-    /// A frame that pretends to be a probe came in.
+    /// A forged probe arrived.
     pub fn handle_forged(
         &mut self,
         owner: Owner,
@@ -312,7 +312,7 @@ impl Links {
         }
     }
 
-    /// Something speaks against a port's being a host's: its next probe is due at once. Whether it is.
+    /// Something contradicts a port's classification as a host port: its next probe is due at once. Returns whether it is.
     pub fn handle_doubt(&mut self, id: PortId, now: Instant) -> bool {
         let is_doubtful = |port: &&mut PortState| {
             port.role() == PortRole::Host && port.next_doubt.is_none_or(|next| next <= now)
@@ -328,7 +328,7 @@ impl Links {
         is_due
     }
 
-    /// Does what is due.
+    /// Does everything that is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.pop_due(now) {
             match timer {
@@ -346,22 +346,22 @@ impl Links {
         self.timers.next()
     }
 
-    /// The probes that are to be sent now, in order. What a call about a switch has brought up is for that switch.
+    /// The probes to send now, in order. Those that result from a call about a switch are for that switch.
     pub fn poll_probes(&mut self) -> Vec<Probe> {
         std::mem::take(&mut self.probes)
     }
 
-    /// What has happened, in order.
+    /// The events, in order.
     pub fn poll_events(&mut self) -> VecDeque<DiscoveryEvent> {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether there is anything that [`Links::poll_findings`] or [`Links::poll_events`] would tell.
+    /// Whether [`Links::poll_findings`] or [`Links::poll_events`] would return anything.
     pub fn has_news(&self) -> bool {
         self.has_new_links || self.has_new_ports || !self.events.is_empty()
     }
 
-    /// What is known, if it has changed since this was last asked.
+    /// The findings, if they have changed since the last call.
     pub fn poll_findings(&mut self) -> Option<Findings> {
         let has_new_links = std::mem::take(&mut self.has_new_links);
         if !std::mem::take(&mut self.has_new_ports) && !has_new_links {
@@ -374,12 +374,12 @@ impl Links {
         })
     }
 
-    /// Whether a connection speaks for the switch.
+    /// Whether a connection represents the switch.
     pub fn knows(&self, switch: DatapathId) -> bool {
         self.switches.contains_key(&switch)
     }
 
-    /// How many ports are up.
+    /// The number of ports that are up.
     pub fn port_count(&self) -> usize {
         self.ports.len()
     }
@@ -452,7 +452,7 @@ impl Links {
         }
     }
 
-    /// Ends what `at` heard: the link is down, and the port that it heard is not heard by it any more.
+    /// Forgets what `at` heard: the link goes down, and the neighbour is no longer heard by it.
     fn forget_heard(&mut self, at: PortId, reason: DownReason, now: Instant) {
         self.take_down(at, reason);
         let heard = self.ports.get_mut(&at).and_then(|port| port.heard.take());
@@ -466,7 +466,7 @@ impl Links {
         }
     }
 
-    /// Ends what is known of where the probes of `from` come in.
+    /// Forgets where the probes of `from` arrive.
     fn forget_heard_by(&mut self, from: PortId, reason: DownReason, now: Instant) {
         let heard_by = self.ports.get(&from).and_then(|port| port.heard_by);
         if let Some(port) = heard_by {
@@ -474,7 +474,7 @@ impl Links {
         }
     }
 
-    /// What is known of the port has changed: it is classified when it has had time for probes.
+    /// The port's state has changed: it will be classified once it has had time for probes.
     fn settle(&mut self, id: PortId, now: Instant) {
         let classify_at = now + self.config.settle_time;
         if let Some(port) = self.ports.get_mut(&id) {
@@ -503,7 +503,7 @@ impl Links {
 
     fn check_probe(&self, at: PortId, from: PortId, stamp: u64, now: Instant) -> Check {
         let Some(sender) = self.ports.get(&from) else {
-            // The port went down while the probe was under way.
+            // The port went down while the probe was in flight.
             return Check::Old;
         };
         let age = Duration::from_nanos(self.elapsed_ns(now).saturating_sub(stamp));
@@ -525,7 +525,7 @@ impl Links {
         }
     }
 
-    /// A switch may be behind these ports, and they are to be no link: flooding into them could close a loop.
+    /// A switch may be behind these ports, and they must not become a link: flooding into them could close a loop.
     fn block(&mut self, ports: [PortId; 2]) {
         for port in ports {
             if let Some(port) = self.ports.get_mut(&port) {
@@ -539,7 +539,7 @@ impl Links {
         self.ports.get(&port).is_some_and(|port| port.was_host)
     }
 
-    /// Takes in a probe that has passed all checks. Where the other way is not known, it is asked.
+    /// Handles a probe that has passed all checks. If the reverse direction is unknown, it is probed.
     fn hear(&mut self, at: PortId, from: PortId, stamp: u64, now: Instant) {
         let is_new = !self.hears(at, from);
         if is_new {
@@ -560,18 +560,18 @@ impl Links {
         if self.hears(from, at) {
             self.bring_up(at, from, now);
         } else if is_new {
-            // Once: where one-way links form a cycle, answers to answers would circulate without end.
+            // Only once: with one-way links in a cycle, answers to answers would circulate for ever.
             self.send_probe(at, now);
         }
     }
 
-    /// Whether what `at` heard last came from `from`.
+    /// Whether `from` is what `at` heard last.
     fn hears(&self, at: PortId, from: PortId) -> bool {
         let heard = self.ports.get(&at).and_then(|port| port.heard);
         heard.is_some_and(|heard| heard.from == from)
     }
 
-    /// Both ports have heard each other: the link is up, unless it is up already or is held down.
+    /// Both ports have heard each other: the link comes up, unless it is up already or is held down.
     fn bring_up(&mut self, a: PortId, b: PortId, now: Instant) {
         if self.is_up(a, b) {
             return;
@@ -597,7 +597,7 @@ impl Links {
         }
     }
 
-    /// Has another of the lower end's be forgotten, where there are too many.
+    /// Forgets the history of one of the lower end's other links if there are too many.
     fn make_room_for_damping(&mut self, ends: (PortId, PortId)) {
         if self.dampings.contains_key(&ends) {
             return;
@@ -721,7 +721,7 @@ impl Links {
         }
     }
 
-    /// The next time at the port's place in the interval.
+    /// The next time at the port's offset in the interval.
     fn schedule_probe(&mut self, id: PortId, now: Instant) {
         let Some(port) = self.ports.get(&id) else {
             return;
@@ -734,7 +734,7 @@ impl Links {
         self.timers.set(Timer::Probe(id), due);
     }
 
-    /// A stamp that no probe had yet.
+    /// A stamp that no probe has had yet.
     fn stamp(&mut self, now: Instant) -> u64 {
         self.last_stamp = self.elapsed_ns(now).max(self.last_stamp + 1);
         self.last_stamp
@@ -745,15 +745,15 @@ impl Links {
     }
 }
 
-/// What is to be done with a probe.
+/// What to do with a probe.
 enum Check {
     Good,
-    /// It tells nothing new.
+    /// It contains nothing new.
     Old,
     Refused(Refusal),
 }
 
-/// Both directions of a link, that from the lower port first.
+/// Both directions of a link, the one from the lower port first.
 fn both_ways(a: PortId, b: PortId) -> [DirectedLink; 2] {
     let link = DirectedLink::new(a.min(b), a.max(b));
     [link, link.reversed()]

@@ -1,8 +1,7 @@
-//! Probes: the LLDP frames that find links, and how ours are distinguished from others.
+//! Probes: the LLDP frames that find links, and how ours are told from others.
 //!
-//! **What.** A probe names the port that it left by. It is an ordinary LLDP frame (IEEE 802.1AB), so that whoever
-//! captures it can read it, with one organisation-specific TLV at the end: a stamp, and an authenticator over datapath
-//! id, port and stamp.
+//! **What.** A probe names the port that sends it. It is an ordinary LLDP frame (IEEE 802.1AB), readable in any capture,
+//! with one organisation-specific TLV at the end: a stamp, and an authenticator over datapath id, port and stamp.
 //!
 //! ```text
 //! chassis id, locally assigned   "dpid:0000000000000001"
@@ -11,11 +10,11 @@
 //! organisation-specific          02:75:72, subtype 1: stamp (8 bytes), authenticator (16 bytes)
 //! ```
 //!
-//! **Why an authenticator.** Any host can send LLDP, and nothing in an ordinary frame tells who wrote it: one made-up
-//! frame would add a link, and lead other people's packets to whoever made it up. The authenticator is HMAC-SHA-256
-//! (RFC 2104), cut to 16 bytes, with a key that never leaves the controller.
+//! **Why an authenticator.** Any host can send LLDP, and nothing in an ordinary frame proves who wrote it: one forged frame
+//! would add a link and divert other users' packets to the forger. The authenticator is HMAC-SHA-256 (RFC 2104), truncated
+//! to 16 bytes, with a key that never leaves the controller.
 //!
-//! **Cost.** Some hundred nanoseconds to write or to check one; nothing is allocated to check one.
+//! **Cost.** A few hundred nanoseconds to write or check one; checking allocates nothing.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -24,58 +23,58 @@ use urtica_wire::packet::lldp::{self, Lldp, LldpId, LldpTlv, LldpView};
 use urtica_wire::packet::{EthernetView, ether_type};
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
-/// Stands where an OUI would. Urtica has none; this one is locally administered (IEEE 802c), so that it is nobody's.
+/// In the place of an OUI. Urtica has none; this one is locally administered (IEEE 802c), so that it belongs to nobody.
 const OUI: [u8; 3] = [0x02, b'u', b'r'];
 const SUBTYPE: u8 = 1;
 
-/// What the chassis id begins with, as in the probes of other controllers.
+/// The prefix of the chassis id, as in the probes of other controllers.
 const CHASSIS_PREFIX: &[u8] = b"dpid:";
 
-/// What is authenticated begins with this, so that the key may serve other ends, too.
+/// The prefix of what is authenticated, so that the key may serve other purposes, too.
 const DOMAIN: &[u8] = b"urtica link probe 1";
 
 const STAMP_LEN: usize = 8;
 const TAG_LEN: usize = 16;
 
-/// A probe to be sent.
+/// A probe to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Probe {
-    /// The port that it leaves by, and that it names.
+    /// The port that sends it, and that it names.
     pub from: PortId,
-    /// That port's address, which becomes the frame's source.
+    /// That port's address, the frame's source.
     pub hw_addr: MacAddr,
-    /// Higher in each probe: nanoseconds since discovery began.
+    /// Higher in each probe: nanoseconds since discovery started.
     pub stamp: u64,
 }
 
-/// What an LLDP frame turned out to be.
+/// The kind of an LLDP frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sighting {
     /// One of our probes.
     Probe {
-        /// The port that it left by.
+        /// The port that sent it.
         from: PortId,
         /// Its stamp.
         stamp: u64,
     },
-    /// It looks like one of our probes and is not: somebody wants it to be taken for one.
+    /// It looks like one of our probes but is not: forged.
     Forged {
-        /// The port that it claims to have left by, where that can be read.
+        /// The port that it claims to come from, if that could be parsed.
         claimed: Option<PortId>,
     },
-    /// Some station's own LLDP, which says nothing about links between switches.
+    /// Another station's LLDP, which says nothing about links between switches.
     Foreign,
 }
 
-/// Writes probes, and knows its own.
+/// Writes probes, and recognises its own.
 pub(super) struct Prober {
-    /// With the key already taken in.
+    /// Already keyed.
     hmac: Hmac<Sha256>,
     ttl_s: u16,
 }
 
 impl Prober {
-    /// Authenticates with `secret`; `ttl_s` is what the frames say of how long they may be believed.
+    /// Authenticates with `secret`; `ttl_s` is the frames' time to live.
     pub fn new(secret: &[u8; 32], ttl_s: u16) -> Self {
         Self {
             hmac: Hmac::new_from_slice(secret).expect("HMAC takes keys of any length"),
@@ -109,7 +108,7 @@ impl Prober {
         out
     }
 
-    /// What the frame is; `None` where it is not LLDP.
+    /// Classifies the frame; `None` if it is not LLDP.
     pub fn read(&self, frame: &[u8]) -> Option<Sighting> {
         let frame = EthernetView::new(frame).ok()?;
         if frame.ether_type() != ether_type::LLDP {
@@ -153,7 +152,7 @@ fn locally_assigned(subtype: u8, text: &str) -> LldpId<'_> {
     }
 }
 
-/// The port that a frame says it left by, if it says so as our probes do.
+/// The port that a frame claims to come from, if it is written as in our probes.
 fn claimed_port(lldp: &LldpView) -> Option<PortId> {
     let (chassis, port) = (lldp.chassis_id(), lldp.port_id());
     if chassis.subtype != lldp::chassis_id::LOCALLY_ASSIGNED
@@ -169,7 +168,7 @@ fn claimed_port(lldp: &LldpView) -> Option<PortId> {
     })
 }
 
-/// The stamp and authenticator of a frame that has them.
+/// The stamp and authenticator, if the frame has them.
 fn authenticator(lldp: &LldpView) -> Option<(u64, [u8; TAG_LEN])> {
     let info = lldp.tlvs().find_map(|tlv| match tlv {
         LldpTlv::OrganizationSpecific {
@@ -235,7 +234,7 @@ mod tests {
             let mut changed = good.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             let seen = prober.read(&changed);
-            // The time to live is for others to read; nothing here depends on it.
+            // The time to live is for other readers; nothing here depends on it.
             let is_other = !matches!(seen, Some(Sighting::Probe { .. }));
             assert!(is_other || seen == sighting, "bit {bit}: {seen:?}");
         }

@@ -1,8 +1,8 @@
-//! What a frame may put into the caches of those who get it: who has which address.
+//! The address bindings that a frame may put into its receivers' caches.
 //!
-//! **Why beside [`Frame::neighbour`].** That tells what *we* believe, and leaves out much: a sender that names another MAC
-//! address than the one that it sends from, a wrong checksum, a type that says nothing of hosts. Whoever gets the frame
-//! may believe more. So here is everything that any host could believe, wherever in the frame it says so.
+//! **Why beside [`Frame::neighbour`].** That returns what *we* believe, and ignores much: a MAC address that is not the
+//! frame's source, a wrong checksum, a message type that says nothing about hosts. Receivers may believe more. So this finds
+//! everything that any host could believe, wherever it is in the frame.
 
 use super::frame::Frame;
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,13 +18,13 @@ const REDIRECT: u8 = 137;
 const SOURCE_LINK_LAYER: u8 = 1;
 const TARGET_LINK_LAYER: u8 = 2;
 
-/// Where the target is in those messages that have one (RFC 4861 sections 4.3, 4.4 and 4.5).
+/// The offset of the target in messages that have one (RFC 4861 sections 4.3, 4.4 and 4.5).
 const TARGET: std::ops::Range<usize> = 4..20;
 
-/// The length of options is counted in these.
+/// The unit of option lengths.
 const OPTION_UNIT: usize = 8;
 
-/// An address, and the MAC address that it is said to be at.
+/// An address, and the MAC address that the frame claims for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Binding {
     pub address: IpAddr,
@@ -32,7 +32,7 @@ pub(crate) struct Binding {
 }
 
 impl Frame<'_> {
-    /// What the frame says of who has which address. Mostly nothing; one or two in ARP and neighbour discovery.
+    /// All bindings in the frame. Usually none; one or two in ARP and neighbour discovery.
     pub fn bindings(&self) -> Vec<Binding> {
         let bindings = match self.ether_type {
             ether_type::ARP => self.arp_binding(),
@@ -80,7 +80,7 @@ impl Frame<'_> {
     }
 }
 
-/// The MAC addresses in all options of this type, up to one that is malformed.
+/// The MAC addresses in all options of this type, up to the first malformed one.
 fn link_layer_addresses(mut options: &[u8], option_type: u8) -> Vec<MacAddr> {
     let mut macs = Vec::new();
     while let &[found, units, ..] = options {
@@ -119,7 +119,7 @@ mod tests {
         out
     }
 
-    /// A message of neighbour discovery, behind `extensions`.
+    /// A neighbour discovery message, after `extensions`.
     fn nd(icmp_type: u8, body: &[u8], extensions: &[u8]) -> Vec<u8> {
         let proto = if extensions.is_empty() { 58 } else { 60 };
         let ip = Ipv6::new(SENDER, TOLD_OF, proto);
@@ -170,7 +170,7 @@ mod tests {
             let with = |options: &[Vec<u8>]| [body, &options.concat()[..]].concat();
             let one = with(&[option(9, HOST), option(option_type, OTHER)]);
             assert_eq!(read(&nd(icmp_type, &one, &[])), [(address, OTHER)]);
-            // Behind a header of destination options.
+            // After a destination options header.
             let hidden = nd(icmp_type, &one, &[58, 0, 1, 4, 0, 0, 0, 0]);
             assert_eq!(read(&hidden), [(address, OTHER)], "type {icmp_type}");
             let two = with(&[option(option_type, HOST), option(option_type, OTHER)]);

@@ -1,4 +1,4 @@
-//! What happens to hosts.
+//! Events about hosts.
 
 use super::Host;
 use std::net::IpAddr;
@@ -6,82 +6,81 @@ use std::sync::Arc;
 use std::time::Instant;
 use urtica_topology::PortId;
 
-/// Something happened to a host. `host` is as it is afterwards.
+/// Something happened to a host. `host` is its state afterwards.
 #[derive(Clone, Debug)]
 pub enum HostEvent {
     /// A host was seen for the first time.
     Joined(Arc<Host>),
-    /// A host has other addresses than before, or has become a router.
+    /// A host's addresses changed, or it became a router.
     Changed(Arc<Host>),
-    /// A host is at another port than before.
+    /// A host moved to another port.
     Moved {
         /// The host.
         host: Arc<Host>,
-        /// Where it was.
+        /// Its previous location.
         from: PortId,
     },
-    /// A host is gone.
+    /// A host was removed.
     Left {
-        /// As it was.
+        /// Its last state.
         host: Arc<Host>,
-        /// Why.
+        /// The reason.
         reason: LeftReason,
     },
-    /// Two hosts say that they have one address. Told at most every [`EVENT_INTERVAL`](super::EVENT_INTERVAL) for each
-    /// address.
+    /// Two hosts claim one address. At most one event per [`EVENT_INTERVAL`](super::EVENT_INTERVAL) and address.
     AddressConflict {
         /// The address.
         address: IpAddr,
-        /// Who has it, and keeps it for now.
+        /// The owner, which keeps it for now.
         owner: Arc<Host>,
-        /// Who says so, too.
+        /// The other claimant.
         claimant: Arc<Host>,
     },
-    /// An address has another owner than before: the old one did not answer when it was asked, or the newest wins.
+    /// An address has a new owner: the old one did not answer a probe, or the latest claim wins.
     AddressMoved {
         /// The address.
         address: IpAddr,
-        /// Who had it.
+        /// The old owner.
         from: Arc<Host>,
-        /// Who has it.
+        /// The new owner.
         to: Arc<Host>,
     },
-    /// A host is seen at two ports and answers at the first: two hosts with one MAC address, a loop, or a forged
-    /// sender. Told at most every [`EVENT_INTERVAL`](super::EVENT_INTERVAL) for each host.
+    /// A host is seen at two ports and answers at the first: a duplicate MAC address, a loop, or a forged source. At most
+    /// one event per [`EVENT_INTERVAL`](super::EVENT_INTERVAL) and host.
     Contested {
-        /// The host, which stays where it is.
+        /// The host, which stays in place.
         host: Arc<Host>,
-        /// Where it is seen, too.
+        /// The other port where it is seen.
         port: PortId,
     },
-    /// A host moved too often. It stays where it is for a while.
+    /// A host moved too often. It is held in place for a while.
     Flapping {
         /// The host.
         host: Arc<Host>,
-        /// How long it stays at least.
+        /// The minimum time for which it is held.
         until: Instant,
     },
-    /// Hosts were not learnt since there are too many. Told at most every [`EVENT_INTERVAL`](super::EVENT_INTERVAL) for
-    /// each port.
+    /// Hosts were not learnt because there are too many. At most one event per [`EVENT_INTERVAL`](super::EVENT_INTERVAL) and
+    /// port.
     Refused {
-        /// Where.
+        /// The port.
         port: PortId,
         /// How many hosts are known there.
         known: usize,
     },
-    /// So many events came and went before they were read: look at [`Hosts::all`](super::Hosts::all), and go on.
+    /// This reader was too slow and missed so many events: read [`Hosts::all`](super::Hosts::all) to resynchronise.
     Missed(u64),
 }
 
-/// Why a host is gone.
+/// Why a host was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftReason {
-    /// It was silent for too long, and did not answer when it was asked.
+    /// It was silent for too long, and did not answer a probe.
     Silent,
-    /// Its port has no link, or is gone.
+    /// Its port went down or was removed.
     PortDown,
-    /// Its switch has left.
+    /// Its switch disconnected.
     SwitchLeft,
-    /// Its port leads to another switch: it was never there.
+    /// Its port is a link port: it was never there.
     NotAnEdge,
 }

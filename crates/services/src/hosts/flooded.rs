@@ -1,29 +1,30 @@
-//! What was sent to all hosts recently.
+//! The frames that were flooded recently.
 //!
-//! Behind a port that seems to be a host's there may be a switch: one without a controller, whose tables lead the frame back, or one
-//! whose links are not found yet. So that a frame does not loop, and multiply, it is sent to all once, wherever it comes up again.
+//! There may be a switch behind what looks like a host port: one without a controller, whose tables lead the frame back, or
+//! one whose links are not discovered yet. So that a frame neither loops nor multiplies, it is flooded once, wherever it
+//! comes up again.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// For how long a frame is known again. Hosts repeat a question after a second, and count pings.
+/// How long a frame is remembered. Hosts repeat a request after a second, and number their pings.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// How many frames are known at most; the oldest go.
+/// The maximum number of frames remembered; the oldest are dropped.
 const CAPACITY: usize = 1024;
 
-/// The frames, by their hashes, with a key that nobody knows who would make up a frame with the hash of another's.
+/// The frames, by keyed hash: without the key, nobody can make up a frame with the hash of another.
 #[derive(Default)]
 pub struct Flooded {
     hasher: RandomState,
     known: HashSet<u64>,
-    /// In the order in which they were flooded, and when.
+    /// In the order in which they were flooded, with the time.
     order: VecDeque<(u64, Instant)>,
 }
 
 impl Flooded {
-    /// Whether a frame is to be sent to all: not if it was just now.
+    /// Whether a frame may be flooded: not if it was just now.
     pub fn is_new(&mut self, frame: &[u8], now: Instant) -> bool {
         let hash = self.hasher.hash_one(frame);
         let is_old = |at: Instant| now.saturating_duration_since(at) >= WINDOW;

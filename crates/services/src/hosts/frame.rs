@@ -1,4 +1,4 @@
-//! What a frame tells of its sender, and of whom it asks: ARP (RFC 826) and neighbour discovery (RFC 4861) as one.
+//! What a frame says about its sender and its target: ARP (RFC 826) and neighbour discovery (RFC 4861) in one form.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use urtica_wire::MacAddr;
@@ -10,31 +10,31 @@ use urtica_wire::packet::{EthernetView, NdView, Vlan};
 /// Router advertisement (RFC 4861 section 4.2).
 const ROUTER_ADVERTISEMENT: u8 = 134;
 
-/// The hop limit of all neighbour discovery: no router has passed the packet on (RFC 4861 section 7.1).
+/// The hop limit of all neighbour discovery messages: no router has forwarded the packet (RFC 4861 section 7.1).
 pub(crate) const ND_HOP_LIMIT: u8 = 255;
 
-/// A frame as far as hosts are concerned.
+/// The parts of a frame that concern hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame<'a> {
     pub eth_src: MacAddr,
     pub eth_dst: MacAddr,
     /// The outermost tag, if there is one.
     pub tag: Option<Vlan>,
-    /// What the payload is, after an 802.1Q tag. A second tag is not looked into, nor is what 802.1ad's has behind it: we
-    /// would not answer with such a tag.
+    /// The EtherType of the payload, after an 802.1Q tag. Neither a second tag nor the payload of an 802.1ad tag is parsed,
+    /// because we would not answer with such a tag.
     pub(super) ether_type: u16,
     pub(super) payload: &'a [u8],
 }
 
-/// What a frame tells of addresses.
+/// What a frame says about addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Neighbour {
-    /// Who has `target`? The sender says that it has `sender` itself, unless it only looks whether the target is free.
+    /// Who has `target`? The sender claims `sender` for itself, unless it only checks whether the target is free.
     Question {
         sender: Option<IpAddr>,
         target: IpAddr,
     },
-    /// The sender has `address`. In IPv6 it says, too, whether it is a router.
+    /// The sender claims `address`. In IPv6 it also says whether it is a router.
     Announcement {
         address: IpAddr,
         is_router: Option<bool>,
@@ -42,7 +42,7 @@ pub(crate) enum Neighbour {
 }
 
 impl Neighbour {
-    /// The address that the sender says it has.
+    /// The address that the sender claims.
     pub fn claim(&self) -> Option<IpAddr> {
         match *self {
             Self::Question { sender, .. } => sender,
@@ -59,7 +59,7 @@ impl Neighbour {
 }
 
 impl<'a> Frame<'a> {
-    /// `None` where there is not even an Ethernet header.
+    /// `None` if there is no complete Ethernet header.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let ethernet = EthernetView::new(bytes).ok()?;
@@ -90,14 +90,14 @@ impl<'a> Frame<'a> {
         self.tag.map(|tag| tag.vid).filter(|&vid| vid != 0)
     }
 
-    /// Whether the frame may be ARP or neighbour discovery: a look that costs nothing.
+    /// Whether the frame may be ARP or neighbour discovery: a cheap check.
     #[inline]
     pub fn may_be_neighbour(&self) -> bool {
         matches!(self.ether_type, ether_type::ARP | ether_type::IPV6)
     }
 
-    /// What the frame tells of addresses, if it may be believed: a sender that names another MAC address than the one
-    /// that it sends from may not, nor may neighbour discovery that a router has passed on or that is damaged.
+    /// What the frame says about addresses, if it is credible: not if it gives another MAC address than the frame's source,
+    /// or is neighbour discovery that a router has forwarded or that is damaged.
     #[inline]
     pub fn neighbour(&self) -> Option<Neighbour> {
         let neighbour = match self.ether_type {
@@ -174,7 +174,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The address that an IP packet comes from, which need not be its sender's: a router sends others' on.
+    /// The source address of an IP packet, which need not be its sender's: a router forwards others' packets.
     pub fn ip_src(&self) -> Option<IpAddr> {
         let address = match self.ether_type {
             ether_type::IPV4 => IpAddr::V4(Ipv4View::new(self.payload).ok()?.src()),
@@ -185,7 +185,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// RFC 4861 section 6.1.2. One with lifetime 0 says that the sender is no default router any more.
+/// RFC 4861 section 6.1.2. A lifetime of 0 means that the sender is no longer a default router.
 fn router_advertisement(ip: &Ipv6View, icmp: &Icmpv6View) -> Option<Neighbour> {
     let &[_, _, l0, l1, ..] = icmp.payload() else {
         return None;
@@ -197,13 +197,13 @@ fn router_advertisement(ip: &Ipv6View, icmp: &Icmpv6View) -> Option<Neighbour> {
     })
 }
 
-/// Whether a host can have such an address.
+/// Whether a host can have this address.
 fn can_be_had(address: IpAddr) -> bool {
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || is_broadcast)
 }
 
-/// The multicast group of those who may have an address (RFC 4291 section 2.7.1).
+/// The solicited-node multicast address (RFC 4291 section 2.7.1).
 pub(crate) fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();
     Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])

@@ -1,4 +1,4 @@
-//! A host as it is known.
+//! A known host.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,31 +6,31 @@ use std::time::{Duration, Instant};
 use urtica_topology::PortId;
 use urtica_wire::MacAddr;
 
-/// A host at one moment. It does not change but for [`Host::last_seen`]: to see what becomes of it, look it up again.
+/// A host at one moment. Only [`Host::last_seen`] changes: to see later changes, look the host up again.
 #[derive(Debug)]
 pub struct Host {
     /// Its MAC address.
     pub mac: MacAddr,
-    /// The VLAN that its frames are tagged with, if they are. A MAC address in two VLANs is two hosts.
+    /// The VLAN of its frames, if they are tagged. A MAC address in two VLANs is two hosts.
     pub vlan: Option<u16>,
-    /// The port that it is at.
+    /// The port where it is attached.
     pub attached: PortId,
     /// Its IPv4 addresses, in the order in which they were learnt.
     pub ipv4s: Vec<Ipv4Addr>,
     /// Its IPv6 addresses, in the order in which they were learnt.
     pub ipv6s: Vec<Ipv6Addr>,
-    /// Whether it has said that it is an IPv6 router.
+    /// Whether it has announced itself as an IPv6 router.
     pub is_router: bool,
-    /// Where it was before it came here.
+    /// Its previous location.
     pub(super) came_from: Option<PortId>,
-    /// How often it was heard where it is: whether it answers is told by that, since within one batch time stands still.
+    /// How many times it was heard where it is. This shows whether it answers, since time stands still within a batch.
     heard: AtomicU64,
     /// Nanoseconds since `base`.
     last_seen: AtomicU64,
     base: Instant,
 }
 
-/// What tells hosts apart.
+/// The identity of a host.
 pub(super) type HostId = (Option<u16>, MacAddr);
 
 impl Host {
@@ -49,12 +49,12 @@ impl Host {
         }
     }
 
-    /// When it was last heard, at the port that it is at.
+    /// When it was last heard, at its current port.
     pub fn last_seen(&self) -> Instant {
         self.base + Duration::from_nanos(self.last_seen.load(Ordering::Relaxed))
     }
 
-    /// All its addresses, those of IPv4 first.
+    /// All its addresses, IPv4 first.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         let ipv4s = self.ipv4s.iter().copied().map(IpAddr::V4);
         ipv4s.chain(self.ipv6s.iter().copied().map(IpAddr::V6))
@@ -72,7 +72,7 @@ impl Host {
         (self.vlan, self.mac)
     }
 
-    /// Heard again. Time does not go back: threads may have read their clocks in another order.
+    /// Heard again. The time never decreases: threads may have read their clocks in another order.
     pub(super) fn touch(&self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.base).as_nanos() as u64;
         if elapsed > self.last_seen.load(Ordering::Relaxed) {
@@ -97,7 +97,7 @@ impl Host {
         self.ipv6s.retain(|other| IpAddr::V6(*other) != address);
     }
 
-    /// The first address of a family that has `max` already.
+    /// The first address of a family that already has `max`.
     pub(super) fn surplus(&self, address: IpAddr, max: usize) -> Option<IpAddr> {
         match address {
             IpAddr::V4(_) if self.ipv4s.len() >= max => self.ipv4s.first().copied().map(IpAddr::V4),

@@ -1,4 +1,4 @@
-//! The frames by which a host is asked whether it is there.
+//! The frames that ask a host whether it is there.
 
 use super::frame::{ND_HOP_LIMIT, solicited_node};
 use super::table::HostProbe;
@@ -8,9 +8,8 @@ use urtica_wire::packet::{
     Arp, Ethernet, Icmpv6, Ipv6, Nd, Vlan, ether_type, ethernet, icmpv6, ip_proto,
 };
 
-/// Asks one host for an address that it should have, and nobody else. In IPv4 the question is that of somebody who
-/// looks whether an address is free (RFC 5227 section 2.1.1), since we have none ourselves; in IPv6 we have a
-/// link-local one, made from our MAC address.
+/// Asks one host, by unicast, for an address that it should have. In IPv4 this is an ARP probe (RFC 5227 section 2.1.1),
+/// since we have no address ourselves; in IPv6 we use the link-local address of our MAC address.
 pub(super) fn frame(probe: &HostProbe, our_mac: MacAddr) -> Vec<u8> {
     let mut out = Vec::with_capacity(96);
     let ether_type = match probe.address {
@@ -34,7 +33,7 @@ pub(super) fn frame(probe: &HostProbe, our_mac: MacAddr) -> Vec<u8> {
     out
 }
 
-/// The Ethernet header, and `tag` with `ether_type` behind it, if there is one.
+/// The Ethernet header, with `tag` before `ether_type` if there is one.
 pub(crate) fn write_ethernet(
     out: &mut Vec<u8>,
     dst: MacAddr,
@@ -64,7 +63,7 @@ fn write_solicitation(out: &mut Vec<u8>, our_mac: MacAddr, target: Ipv6Addr) {
     write_neighbour_discovery(out, src, dst, icmpv6::NEIGHBOR_SOLICITATION, &solicitation);
 }
 
-/// The IPv6 packet of a neighbour solicitation or advertisement.
+/// The IPv6 packet with a neighbour solicitation or advertisement.
 pub(crate) fn write_neighbour_discovery(
     out: &mut Vec<u8>,
     src: Ipv6Addr,
@@ -87,7 +86,7 @@ pub(crate) fn write_neighbour_discovery(
         .expect("a neighbour message is shorter than an IPv6 packet may be");
 }
 
-/// The link-local address that goes with a MAC address (RFC 4291 appendix A).
+/// The link-local address of a MAC address (RFC 4291 appendix A).
 fn link_local(mac: MacAddr) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac.octets();
     Ipv6Addr::from([

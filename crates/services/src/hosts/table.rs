@@ -1,10 +1,10 @@
-//! The hosts that are known: no network and no clock; times are arguments.
+//! The table of known hosts: no network and no clock; times are arguments.
 //!
-//! **How.** Two concurrent maps lead from MAC and IP addresses to hosts, and are read without a lock. Whatever changes
-//! a host takes the writer's lock, under which is all that only changes need: who is at which port, who claims what,
-//! and what is due when.
+//! **How.** Two concurrent maps lead from MAC and IP addresses to hosts, and are read without a lock. Changes take the
+//! writer's lock, which guards everything that only changes need: which hosts a port has, who claims what, and what is due
+//! when.
 //!
-//! A sighting that tells nothing new, which is nearly every one, only sets the host's time.
+//! A sighting without news, which is nearly every one, only updates the host's time.
 
 use super::frame::Neighbour;
 use super::host::{Host, HostId};
@@ -21,22 +21,22 @@ use std::time::Instant;
 use urtica_topology::PortId;
 use urtica_wire::MacAddr;
 
-/// How often a silent host is asked before it counts as gone.
+/// How many times a silent host is probed before it is removed.
 const AGE_PROBES: u8 = 3;
 
-/// A frame came in by a port where hosts may be.
+/// A frame that arrived at a port that may have hosts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sighting {
     pub port: PortId,
     pub mac: MacAddr,
     pub vlan: Option<u16>,
-    /// What it tells of addresses.
+    /// What it says about addresses.
     pub neighbour: Option<Neighbour>,
-    /// The address that its IP packet comes from, where that is to be learnt.
+    /// The source address of its IP packet, if that is to be learnt.
     pub ip_src: Option<IpAddr>,
 }
 
-/// What follows from something that happened.
+/// The consequences of an event.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     pub events: Vec<HostEvent>,
@@ -49,7 +49,7 @@ impl Effects {
     }
 }
 
-/// A host is to be asked whether it is there.
+/// Probe a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HostProbe {
     pub port: PortId,
@@ -58,7 +58,7 @@ pub(super) struct HostProbe {
     pub address: IpAddr,
 }
 
-/// Hosts under one key, by VLAN. Mostly one.
+/// Hosts under one key, by VLAN. Usually one.
 type Shelf = Arc<[Arc<Host>]>;
 
 pub(super) struct HostTable {
@@ -66,42 +66,42 @@ pub(super) struct HostTable {
     by_mac: HashMap<MacAddr, Shelf>,
     by_address: HashMap<IpAddr, Shelf>,
     writer: Mutex<Writer>,
-    /// Sightings that told something new and were not looked at.
+    /// Sightings with news that were not examined.
     unread: AtomicU64,
 }
 
-/// What changes need beside the maps.
+/// What only changes need.
 #[derive(Default)]
 struct Writer {
     at_port: BTreeMap<PortId, BTreeSet<HostId>>,
     count: usize,
     timers: Timers<Timer>,
-    /// Hosts that are seen elsewhere than where they are, by the port where they are.
+    /// Hosts that are seen at another port, by the port where they are attached.
     moves: BTreeMap<HostId, Claim<PortId>>,
-    /// Addresses that another host than who has it says that it has.
+    /// Addresses that are claimed by another host than their owner.
     claims: BTreeMap<(Option<u16>, IpAddr), Claim<HostId>>,
-    /// How often silent hosts have been asked.
+    /// How many times silent hosts have been probed.
     asked: BTreeMap<HostId, u8>,
     /// When hosts moved recently.
     moved: BTreeMap<HostId, VecDeque<Instant>>,
-    /// Hosts that moved too often, and until when they stay.
+    /// Hosts that moved too often, and until when they are held.
     held: BTreeMap<HostId, Instant>,
-    /// When events were raised that are limited in rate.
+    /// When rate-limited events were last published.
     told: BTreeMap<Subject, Instant>,
     refused: u64,
 }
 
-/// Somebody wants what a host has.
+/// A claim to what a host has.
 #[derive(Clone, Copy)]
 struct Claim<T> {
     by: T,
     /// When it is decided.
     due: Instant,
-    /// How often the host had been heard until then.
+    /// How many times the host had been heard at that time.
     heard: u64,
 }
 
-/// What is to be looked at when its time has come.
+/// What to check when its time has come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     Age(HostId),
@@ -109,7 +109,7 @@ enum Timer {
     Claim(Option<u16>, IpAddr),
 }
 
-/// What an event that is limited in rate is about.
+/// The subject of a rate-limited event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     Conflict(Option<u16>, IpAddr),
@@ -167,15 +167,14 @@ impl HostTable {
         self.lock().refused + self.unread.load(Ordering::Relaxed)
     }
 
-    /// Whether a sighting tells something new, for [`HostTable::see`]. One that does not shows that its host is alive, and
-    /// takes no lock.
+    /// Whether a sighting has news, for [`HostTable::see`]. One without shows that its host is alive, and takes no lock.
     pub fn is_news(&self, sighting: &Sighting, now: Instant) -> bool {
         if sighting.mac.is_multicast() || sighting.mac == MacAddr::ZERO {
             return false;
         }
         match self.find_in(sighting.vlan, sighting.mac) {
             Some(host) if tells_nothing_new(&host, sighting) => {
-                // Whether it is heard before a claim on it is decided, the timer finds out.
+                // Whether it is heard before a claim on it is decided is checked by the timer.
                 host.touch(now);
                 false
             }
@@ -183,17 +182,17 @@ impl HostTable {
         }
     }
 
-    /// Takes in a sighting that tells something new.
+    /// Handles a sighting with news.
     pub fn see(&self, sighting: &Sighting, now: Instant) -> Effects {
         self.change(now, |change| change.see(sighting))
     }
 
-    /// A sighting is not looked at: there were too many.
+    /// A sighting is ignored: there were too many.
     pub fn refuse_unread(&self) {
         self.unread.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Does what is due.
+    /// Does everything that is due.
     pub fn handle_timeout(&self, now: Instant) -> Effects {
         self.change(now, |change| change.handle_timeout())
     }
@@ -203,12 +202,12 @@ impl HostTable {
         self.lock().timers.next()
     }
 
-    /// A port has no link any more, or is gone.
+    /// A port went down or was removed.
     pub fn port_down(&self, port: PortId, now: Instant) -> Effects {
         self.change(now, |change| change.clear(port, LeftReason::PortDown))
     }
 
-    /// A switch has left.
+    /// A switch disconnected.
     pub fn switch_left(&self, switch: urtica_wire::DatapathId, now: Instant) -> Effects {
         self.change(now, |change| {
             for port in change.ports() {
@@ -219,8 +218,8 @@ impl HostTable {
         })
     }
 
-    /// The topology has changed: corrects what was learnt at ports that lead to other switches. A host that was
-    /// somewhere else before it seemed to be there goes back.
+    /// The topology has changed: corrects what was learnt at ports that turned out to be link ports. A host that had another
+    /// location before returns to it.
     pub fn correct(&self, is_link_port: impl Fn(PortId) -> bool, now: Instant) -> Effects {
         self.change(now, |change| {
             for port in change.ports() {
@@ -246,7 +245,7 @@ impl HostTable {
         change.effects
     }
 
-    /// The lock guards what is whole between any two calls of [`HostTable::change`], and nothing in between panics.
+    /// The guarded state is consistent between any two calls of [`HostTable::change`], and nothing panics in between.
     fn lock(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock()
     }
@@ -290,7 +289,7 @@ impl Change<'_> {
         self.learn_addresses(id, sighting);
     }
 
-    /// A host that is not known yet. Returns whether it is now.
+    /// An unknown host. Returns whether it is known now.
     fn join(&mut self, id: HostId, port: PortId) -> bool {
         let config = &self.table.config;
         if self.writer.count >= config.max_hosts || !self.has_room(port) {
@@ -322,7 +321,7 @@ impl Change<'_> {
         }
     }
 
-    /// A host is seen elsewhere than where it is. Returns whether it is there from now on.
+    /// A host is seen at another port. Returns whether it has moved there.
     fn claim_place(&mut self, host: &Arc<Host>, port: PortId) -> bool {
         let id = host.id();
         if self
@@ -351,7 +350,7 @@ impl Change<'_> {
         false
     }
 
-    /// What a host says of addresses.
+    /// A host's claims to addresses.
     fn learn_addresses(&mut self, id: HostId, sighting: &Sighting) {
         if let Some(neighbour) = sighting.neighbour {
             if let Some(address) = neighbour.claim() {
@@ -361,7 +360,7 @@ impl Change<'_> {
                 self.set_router(id, is_router);
             }
         }
-        // A packet's sender may be far away: what a router sends on teaches only what nobody else says.
+        // A packet's sender may be far away: what a router forwards counts only if nobody claims the address.
         if let Some(address) = sighting.ip_src {
             if self.owner(id.0, address).is_none() {
                 self.add_address(id, address);
@@ -429,7 +428,7 @@ impl Change<'_> {
         self.writer.held.retain(|_, until| now < *until);
     }
 
-    /// A host that has been silent for its time is asked, and if it stays silent it is gone.
+    /// A host that has been silent for too long is probed, and removed if it stays silent.
     fn age(&mut self, id: HostId) {
         let Some(host) = self.find(id) else {
             return;
@@ -453,7 +452,7 @@ impl Change<'_> {
         self.writer.timers.set(Timer::Age(id), due);
     }
 
-    /// A host that was seen elsewhere has had its time to answer where it is.
+    /// A host that was seen at another port has had its time to answer at its own.
     fn decide_move(&mut self, id: HostId) {
         let (Some(claim), Some(host)) = (self.writer.moves.get(&id).copied(), self.find(id)) else {
             return;
@@ -474,7 +473,7 @@ impl Change<'_> {
         }
     }
 
-    /// The owner of an address that another claims has had its time to answer.
+    /// The owner of a claimed address has had its time to answer.
     fn decide_claim(&mut self, vlan: Option<u16>, address: IpAddr) {
         let Some(claim) = self.writer.claims.get(&(vlan, address)).copied() else {
             return;
@@ -527,7 +526,7 @@ impl Change<'_> {
         }
     }
 
-    /// Adds an address that nobody has; the oldest goes where there are too many.
+    /// Adds a free address; if there are too many, the oldest is dropped.
     fn add_address(&mut self, id: HostId, address: IpAddr) {
         let Some(host) = self.find(id) else {
             return;
@@ -550,7 +549,7 @@ impl Change<'_> {
         }
     }
 
-    /// All hosts of a port are gone.
+    /// Removes all hosts of a port.
     fn clear(&mut self, port: PortId, reason: LeftReason) {
         for id in self.writer.at_port.get(&port).cloned().unwrap_or_default() {
             if let Some(host) = self.find(id) {
@@ -559,7 +558,7 @@ impl Change<'_> {
         }
     }
 
-    /// The hosts of a port, which leads to another switch, go back to where they were, or are gone.
+    /// A port turned out to be a link port: its hosts return to their previous locations, or are removed.
     fn correct(&mut self, port: PortId, is_link_port: &impl Fn(PortId) -> bool) {
         for id in self.writer.at_port.get(&port).cloned().unwrap_or_default() {
             let Some(host) = self.find(id) else {
@@ -626,7 +625,7 @@ impl Change<'_> {
         self.table.find_address_in(vlan, address)
     }
 
-    /// Puts a changed host in the place of the one that it was.
+    /// Replaces a host by its changed version.
     fn update(&self, host: &Host, change: impl FnOnce(&mut Host)) -> Arc<Host> {
         let mut host = host.clone();
         change(&mut host);
@@ -682,7 +681,7 @@ fn within<K: Hash + Eq>(map: &HashMap<K, Shelf>, key: &K, vlan: Option<u16>) -> 
     map.get(key)?.iter().find(|host| host.vlan == vlan).cloned()
 }
 
-/// Puts a host on a shelf, in the place of one with the same identity or VLAN. For writers.
+/// Puts a host on a shelf, replacing one with the same identity or VLAN. For writers.
 fn put_on<K: Hash + Eq>(map: &HashMap<K, Shelf>, key: K, host: &Arc<Host>) {
     let map = map.pin();
     let shelf = map.get(&key).map_or(&[][..], |shelf| shelf);

@@ -1,4 +1,4 @@
-//! What is said in hosts' names: the answer to a question, and an announcement, as the host itself would give it.
+//! Frames sent on behalf of hosts: replies and announcements, as the host itself would send them.
 
 use crate::hosts::Host;
 use crate::hosts::frame::Frame;
@@ -8,14 +8,15 @@ use urtica_wire::MacAddr;
 use urtica_wire::packet::icmpv6::{self, nd_flags};
 use urtica_wire::packet::{Arp, Nd, Vlan, ether_type, ethernet};
 
-/// All nodes of a link (RFC 4291 section 2.7.1): who looks whether an address is free has none to be answered at.
+/// The all-nodes multicast address (RFC 4291 section 2.7.1): a host that checks whether an address is free has none of its
+/// own yet.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// The multicast MAC address of [`ALL_NODES`] (RFC 2464 section 7).
 const ALL_NODES_MAC: MacAddr = MacAddr::new([0x33, 0x33, 0, 0, 0, 1]);
 
-/// The frame by which `owner` would tell the sender of `question`, at `sender`, that it has `target`; with the
-/// question's VLAN tag.
+/// The reply by which `owner` would tell the sender of `question`, at `sender`, that it has `target`; with the request's
+/// VLAN tag.
 pub(super) fn answer(
     question: &Frame,
     sender: Option<IpAddr>,
@@ -52,8 +53,8 @@ pub(super) fn answer(
     out
 }
 
-/// The frame by which `owner` would tell everybody that it has `address`: a gratuitous ARP (RFC 5227 section 2.3), or an
-/// unsolicited neighbour advertisement (RFC 4861 section 7.2.6).
+/// The announcement by which `owner` would tell everybody that it has `address`: a gratuitous ARP (RFC 5227 section 2.3), or
+/// an unsolicited neighbour advertisement (RFC 4861 section 7.2.6).
 pub(super) fn announcement(owner: &Host, address: IpAddr) -> Vec<u8> {
     let mut out = Vec::with_capacity(96);
     let (dst, ether_type) = match address {

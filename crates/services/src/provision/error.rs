@@ -5,28 +5,28 @@ use urtica_controller::RequestError;
 use urtica_topology::PortId;
 use urtica_wire::{DatapathId, EncodeError, ErrorCode};
 
-/// Why a path is not there. Whatever had been installed for it has been taken back, or is when its switch returns.
+/// Why a path is not installed. Whatever had been installed for it has been rolled back, or will be when its switch returns.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProvisionError {
-    /// There is nothing to provision.
+    /// The path is empty.
     #[error("the path has no hops; expected at least one switch")]
     EmptyPath,
     /// A switch has one entry for the flow, so a packet cannot pass it twice.
     #[error("the path passes switch {switch} twice; expected each switch once at most")]
     Circle {
-        /// Which.
+        /// The switch.
         switch: DatapathId,
     },
-    /// A switch of the path is not there.
+    /// A switch of the path is not connected.
     #[error("switch {switch} of the path is not connected")]
     NotConnected {
-        /// Which.
+        /// The switch.
         switch: DatapathId,
     },
-    /// A port of the path is not there.
+    /// A port of the path does not exist.
     #[error("the path uses port {port}, which that switch does not have")]
     NoSuchPort {
-        /// Which.
+        /// The port.
         port: PortId,
     },
     /// Another path's entry is where one of this path would be.
@@ -35,75 +35,75 @@ pub enum ProvisionError {
          replace that path first"
     )]
     Taken {
-        /// Where.
+        /// The place of the entry.
         switch: DatapathId,
-        /// Whose the entry is.
+        /// The owner of the entry.
         cookie: u64,
     },
-    /// The path to replace or remove is being replaced or removed already.
+    /// The path to replace or remove is already being replaced or removed.
     #[error("the path of cookie {cookie:#018x} is being changed already; wait for that to end")]
     Changing {
-        /// Which.
+        /// The path.
         cookie: u64,
     },
     /// A switch refused its entry.
     #[error("switch {switch} refused its entry with {code}")]
     Refused {
-        /// Which.
+        /// The switch.
         switch: DatapathId,
-        /// Why.
+        /// The reason.
         code: ErrorCode,
     },
-    /// A switch's version cannot express its entry.
+    /// A switch's protocol version cannot express its entry.
     #[error("switch {switch} cannot be told its entry: {error}")]
     Encode {
-        /// Which.
+        /// The switch.
         switch: DatapathId,
-        /// Why.
+        /// The reason.
         error: EncodeError,
     },
-    /// A switch left before the path was complete.
+    /// A switch disconnected before the path was complete.
     #[error("switch {switch} left before the path was complete")]
     Left {
-        /// Which.
+        /// The switch.
         switch: DatapathId,
     },
-    /// A switch did not say in time that it had dealt with its entry.
+    /// A switch did not confirm its entry in time.
     #[error("switch {switch} did not confirm its entry within {after:?}")]
     Timeout {
-        /// Which.
+        /// The switch.
         switch: DatapathId,
-        /// How long it had.
+        /// The time it had.
         after: Duration,
     },
-    /// Too much waits for a switch already.
+    /// Too many messages already wait for a switch.
     #[error("switch {switch} does not keep up: too many messages wait to be sent to it")]
     Busy {
-        /// Which.
+        /// The switch.
         switch: DatapathId,
     },
-    /// Too many jobs wait already.
+    /// Too many jobs are waiting.
     #[error(
         "{max_jobs} paths are being provisioned or removed already; try again when some are done"
     )]
     TooManyJobs {
-        /// How many may.
+        /// The limit.
         max_jobs: usize,
     },
-    /// Too many paths are there already.
+    /// There are too many paths.
     #[error(
         "{max_flows} paths are provisioned already; remove some, or allow for more in ProvisionConfig::max_flows"
     )]
     TooManyFlows {
-        /// How many may be.
+        /// The limit.
         max_flows: usize,
     },
-    /// A transaction may run again or fail, and what it has asked for would be done nevertheless.
+    /// Called inside a transaction, which may run again or fail, while its effects would stay.
     #[error(
         "paths cannot be provisioned inside a transaction; have it return the flow, and provision that afterwards"
     )]
     InTransaction,
-    /// Nobody works on it.
+    /// The provisioner is not running.
     #[error(
         "the provisioner does not run; expected it to be given to Controller::program(), and the controller to run"
     )]
@@ -111,7 +111,7 @@ pub enum ProvisionError {
 }
 
 impl ProvisionError {
-    /// What became of something that was sent to a switch.
+    /// The outcome of something that was sent to a switch.
     pub(super) fn of_request(switch: DatapathId, error: RequestError, limit: Duration) -> Self {
         match error {
             RequestError::UnknownSwitch(_) => Self::NotConnected { switch },
@@ -121,7 +121,7 @@ impl ProvisionError {
             RequestError::Timeout(after) => Self::Timeout { switch, after },
             RequestError::Busy(_) | RequestError::TooLong => Self::Busy { switch },
             RequestError::InTransaction => Self::InTransaction,
-            // A barrier has a reply, and nothing is asked whose reply could be another's.
+            // A barrier has exactly one kind of reply, which cannot be mistaken for another's.
             _ => Self::Timeout {
                 switch,
                 after: limit,

@@ -1,4 +1,4 @@
-//! What is to be provisioned: a path, the packets that take it, and what its entries are like.
+//! What to provision: a path, the packets that take it, and the properties of its entries.
 
 use super::ProvisionError;
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use urtica_wire::{
     Version,
 };
 
-/// Packets that are to take a path: what [`Provisioner::provision`](super::Provisioner::provision) makes of it is an
-/// entry in every switch on the way.
+/// Packets that are to take a path: [`Provisioner::provision`](super::Provisioner::provision) installs an entry for them in
+/// every switch of the path.
 ///
 /// ```
 /// use urtica_services::Flow;
@@ -36,7 +36,7 @@ pub struct Flow {
     waiting: Option<WaitingPacket>,
 }
 
-/// A packet that is to take the path as soon as it is there.
+/// A packet to send along the path once it is installed.
 #[derive(Clone, Debug)]
 struct WaitingPacket {
     buffer_id: BufferId,
@@ -45,8 +45,7 @@ struct WaitingPacket {
 }
 
 impl Flow {
-    /// Packets that match `match_` take `path`. The entries stay until they are removed, at the middle priority, in
-    /// table 0.
+    /// Packets that match `match_` take `path`. The entries stay until they are removed, at the middle priority, in table 0.
     pub fn new(path: Path, match_: Match<'static>) -> Self {
         Self {
             path,
@@ -60,19 +59,19 @@ impl Flow {
         }
     }
 
-    /// The entries' priority, time-outs and flags. The cookie is the provisioner's; the one given here is not used.
+    /// The entries' priority, time-outs and flags. The cookie given here is replaced by the provisioner's.
     ///
-    /// With a time-out, the path goes as a whole when its first entry does.
+    /// With a time-out, the whole path is removed when its first entry expires.
     pub fn options(self, options: EntryOptions) -> Self {
         Self { options, ..self }
     }
 
-    /// The table that the entries are in. 1.0 has only table 0.
+    /// The table for the entries. 1.0 has only table 0.
     pub fn table(self, table_id: u8) -> Self {
         Self { table_id, ..self }
     }
 
-    /// Each entry matches, too, the port by which the path comes to its switch.
+    /// Each entry also matches the ingress port of its switch.
     pub fn matching_in_ports(self) -> Self {
         Self {
             matches_in_port: true,
@@ -80,8 +79,8 @@ impl Flow {
         }
     }
 
-    /// What each switch does before it sends a packet on. A change to a field of the match would keep the next switch's
-    /// entry from matching.
+    /// What each switch does before it forwards a packet. If this changes a field of the match, the next switch's entry does
+    /// not match.
     pub fn at_each_switch(self, actions: Vec<Action<'static>>) -> Self {
         Self {
             at_each_switch: actions,
@@ -89,7 +88,7 @@ impl Flow {
         }
     }
 
-    /// What the last switch does, too, before it sends a packet out: the place to rewrite headers.
+    /// What the last switch does in addition, before it sends a packet out: the place to rewrite headers.
     pub fn at_egress(self, actions: Vec<Action<'static>>) -> Self {
         Self {
             at_egress: actions,
@@ -97,10 +96,10 @@ impl Flow {
         }
     }
 
-    /// Sends this packet, which came to the ingress switch and waits there, on its way once the path is there. Where
-    /// provisioning fails, the packet is not sent.
+    /// Sends this packet, which waits at the ingress switch, once the path is installed. If provisioning fails, the packet
+    /// is not sent.
     ///
-    /// A packet that the switch neither kept nor sent whole cannot be sent on, and is not.
+    /// A packet that the switch neither buffered nor sent whole cannot be forwarded, and is dropped.
     pub fn releasing(self, packet: &PacketIn) -> Self {
         let is_whole = packet.data.len() >= usize::from(packet.total_len);
         let is_kept = packet.buffer_id.is_some();
@@ -119,7 +118,7 @@ impl Flow {
         }
     }
 
-    /// Checks what can be told without looking at the network.
+    /// Checks what can be checked without the network.
     pub(super) fn check(&self) -> Result<(), ProvisionError> {
         if self.path.hops.is_empty() {
             return Err(ProvisionError::EmptyPath);
@@ -131,7 +130,7 @@ impl Flow {
         }
     }
 
-    /// The ports that the path uses.
+    /// The ports of the path.
     pub(super) fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
         let hops = self.path.hops.iter();
         hops.flat_map(|hop| [hop.comes_in(), hop.goes_out()])
@@ -188,7 +187,7 @@ impl Flow {
     }
 }
 
-/// A packet leaves by the port that it came in by only where that is said so (1.3.5 section 4.5, `OFPP_IN_PORT`).
+/// A packet may leave by its ingress port only if that is explicit (1.3.5 section 4.5, `OFPP_IN_PORT`).
 fn out_port(hop: &Hop) -> PortNo {
     if hop.out_port == hop.in_port {
         PortNo::IN_PORT
@@ -204,7 +203,7 @@ pub(super) struct PathEntry {
     flow_mod: FlowMod<'static>,
 }
 
-/// Where an entry is: a switch has one at most for each table, priority and match.
+/// Identifies an entry within a switch, which has at most one for each table, priority and match.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     switch: DatapathId,
@@ -233,7 +232,7 @@ impl Place {
 
 fn to_tlv(field: &Field) -> Vec<u8> {
     let mut tlv = Vec::new();
-    // What cannot be written is refused when the entry is sent; until then it is known by its name.
+    // An action that cannot be encoded is refused when the entry is sent; until then, its name identifies it.
     if field.encode(Version::Of13, &mut tlv).is_err() {
         tlv = format!("{field:?}").into_bytes();
     }
@@ -280,7 +279,7 @@ impl PathEntry {
     }
 }
 
-/// Deletes one entry; in 1.3 only if it has this cookie, in 1.0 whichever is there.
+/// Deletes one entry: in 1.3 only if it has this cookie, in 1.0 whichever it is.
 pub(super) fn delete_strict(
     version: Version,
     cookie: u64,

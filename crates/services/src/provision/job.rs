@@ -1,4 +1,4 @@
-//! What the program does: set up, remove, clean.
+//! The jobs of the program: set up, remove, clean.
 
 use super::flow::{Flow, PathEntry, Place, delete_strict};
 use super::ledger::Reserved;
@@ -11,34 +11,34 @@ use urtica_controller::{
 };
 use urtica_wire::{DatapathId, FlowStats, FlowStatsRequest, Message, Version};
 
-/// After so many attempts to clean a switch, new paths do not wait for it any longer.
+/// After so many attempts to clean a switch, new paths no longer wait for it.
 const ATTEMPTS_WAITED_FOR: u32 = 3;
 
-/// How long until a switch that refused, or did not answer, is asked for its entries again: twice as long each time.
+/// The pause before a switch that refused, or did not answer, is asked for its entries again; doubled each time.
 const CLEANING_PAUSE: Duration = Duration::from_secs(1);
 
-/// No pause is longer.
+/// The longest pause.
 const LONGEST_CLEANING_PAUSE: Duration = Duration::from_secs(3);
 
-/// How many messages go to a switch before it is waited for, when it is cleaned: few enough for its backlog.
+/// How many messages are sent to a switch between barriers while it is cleaned: few enough for its backlog.
 const CLEANING_BATCH: usize = 1024;
 
 type Answer<T> = oneshot::Sender<Result<T, ProvisionError>>;
 
-/// Something to do.
+/// A job.
 pub(super) enum Job {
     SetUp(Box<SetUp>),
-    /// Remove the path of this cookie.
+    /// Remove the path with this cookie.
     Remove {
         cookie: u64,
         answer: Answer<()>,
     },
-    /// Take back these entries of a path that is being removed, since one of them has gone.
+    /// Delete these entries of a path that is being removed because it lost one of them.
     TakeDown {
         cookie: u64,
         entries: Arc<[PathEntry]>,
     },
-    /// Make a switch have the entries that it should.
+    /// Make a switch have exactly the entries that it should.
     Clean(DatapathId),
 }
 
@@ -67,7 +67,7 @@ impl Job {
 pub(super) struct Worker {
     shared: Arc<Shared>,
     background: Background,
-    /// For entries that forward: where a program filters, what it does not let pass does not come to them.
+    /// For entries that forward: they only see what filtering programs let through.
     network: Network,
 }
 
@@ -81,7 +81,7 @@ impl Worker {
         }
     }
 
-    /// Does a job, and answers whoever still wants to know.
+    /// Does a job, and reports its outcome to whoever still waits for it.
     pub async fn work(&self, job: Job) {
         match job {
             Job::SetUp(job) => {
@@ -113,7 +113,7 @@ impl Worker {
         let reserved = self.reserve(flow, replaces)?;
         self.install(&reserved).await?;
         if let Some((switch, message)) = flow.release() {
-            // The path is there even where the packet is lost.
+            // The path is installed even if the packet is lost.
             let _ = self.release(switch, &message).await;
         }
         self.take_back(&reserved.leftovers()).await;
@@ -133,7 +133,7 @@ impl Worker {
             let switch = port.switch;
             let info = self.network.info(switch);
             let info = info.ok_or(ProvisionError::NotConnected { switch })?;
-            // A 1.3 switch that has not described its ports yet has none; it will be waited for.
+            // A 1.3 switch that has not described its ports yet has none; the job waits for it.
             if !info.ports.is_empty() && info.port(port.port_no).is_none() {
                 return Err(ProvisionError::NoSuchPort { port });
             }
@@ -150,7 +150,7 @@ impl Worker {
         ledger.reserve(flow, replaces)
     }
 
-    /// Installs from the egress switch to the ingress switch, or takes back what was installed.
+    /// Installs from the egress switch to the ingress switch, or rolls back.
     async fn install(&self, reserved: &Reserved) -> Result<(), ProvisionError> {
         for (index, entry) in reserved.entries.iter().enumerate().rev() {
             if let Err(error) = self.install_entry(reserved.cookie, entry).await {
@@ -173,8 +173,8 @@ impl Worker {
         self.confirm(entry.switch, &[entry.add()]).await
     }
 
-    /// Takes back the entries from the one of index `from` on, which may or may not be there, and puts back those that
-    /// they have replaced: the nearest first, so that each step leads back to where an earlier one was.
+    /// Deletes the entries from index `from` on, which may or may not be installed, and restores those that they replaced:
+    /// the nearest first, so that packets at every step reach an entry that was handled earlier.
     async fn undo(
         &self,
         reserved: &Reserved,
@@ -193,13 +193,13 @@ impl Worker {
             self.take_down_if_half(*old);
         }
         if let ProvisionError::Left { switch } = error {
-            // If it is back already, it was cleaned while the replaced path was not there.
+            // If it is back already, the switch was cleaned while the replaced path was not installed.
             self.shared.ask_to_clean(switch);
         }
         error
     }
 
-    /// A path that has just come to be there may have lost an entry meanwhile.
+    /// A path that was just completed may have lost an entry meanwhile.
     fn take_down_if_half(&self, cookie: u64) {
         let is_half = self.shared.ledger().is_half(cookie);
         if is_half {
@@ -221,7 +221,7 @@ impl Worker {
         self.count(|counts| counts.removed += 1);
     }
 
-    /// Deletes entries, in this order: from the ingress switch on.
+    /// Deletes entries in this order, starting at the ingress switch.
     async fn take_back(&self, entries: &[PathEntry]) {
         for entry in entries {
             self.delete(entry).await;
@@ -235,8 +235,8 @@ impl Worker {
         }
     }
 
-    /// Sends what must not be lost. Where the switch does not confirm it, the switch is compared with what it should
-    /// have; where it has left, that is done when it joins again.
+    /// Sends messages that must not be lost. If the switch does not confirm them, it is compared with what it should have;
+    /// if it has disconnected, that happens when it joins again.
     async fn put_right(&self, switch: DatapathId, message: Message<'_>) {
         let sent = self.confirm(switch, &[message]).await;
         if sent.is_err() && self.network.info(switch).is_some() {
@@ -244,7 +244,7 @@ impl Worker {
         }
     }
 
-    /// Sends messages to a switch and waits until it has dealt with them.
+    /// Sends messages to a switch and waits until it has processed them.
     async fn confirm(
         &self,
         switch: DatapathId,
@@ -256,7 +256,7 @@ impl Worker {
         confirmed.map_err(|error| ProvisionError::of_request(switch, error, limit))
     }
 
-    /// The reply to what is sent as soon as the switch can take it, if it comes in time.
+    /// Sends as soon as the switch can take it, and returns the reply if it comes in time.
     async fn reply(
         &self,
         switch: DatapathId,
@@ -295,7 +295,7 @@ impl Worker {
         outcome.unwrap_or(Err(ProvisionError::Timeout { switch, after }))
     }
 
-    /// Makes a switch have the entries that it should, and again if that is asked for meanwhile.
+    /// Makes a switch have the entries that it should, and again if that is requested meanwhile.
     async fn clean(&self, switch: DatapathId) {
         loop {
             self.shared.ledger().begin_cleaning(switch);
@@ -309,7 +309,7 @@ impl Worker {
         self.shared.cleaned.publish(());
     }
 
-    /// Compares a switch with what it should have until that was done, it is to be cleaned once more, or has left.
+    /// Compares a switch with what it should have until it is clean, must be cleaned again, or has disconnected.
     async fn try_to_clean(&self, switch: DatapathId) {
         let (mut attempt, mut pause) = (1, CLEANING_PAUSE);
         while let Err(error) = self.compare(switch).await {
@@ -328,7 +328,7 @@ impl Worker {
         }
     }
 
-    /// Asks a switch for its entries, deletes those that are stale, and installs those that are missing.
+    /// Asks a switch for its entries, deletes stale ones, and installs missing ones.
     async fn compare(&self, switch: DatapathId) -> Result<(), ProvisionError> {
         let limit = self.shared.config.timeout;
         let of_request = |error| ProvisionError::of_request(switch, error, limit);
@@ -387,7 +387,7 @@ impl Worker {
     }
 }
 
-/// Asks in 1.3 for our entries, in 1.0, which cannot say so, for all.
+/// Requests our entries in 1.3, and all entries in 1.0, which cannot select them.
 fn ours(version: Version) -> FlowStatsRequest<'static> {
     match version {
         Version::Of10 => FlowStatsRequest::default(),

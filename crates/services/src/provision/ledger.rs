@@ -8,19 +8,19 @@ use urtica_wire::DatapathId;
 
 /// All paths by cookie, and where their entries are.
 ///
-/// A place belongs to at most one path. While one replaces another, places that both have belong to the new one.
+/// A place belongs to at most one path. While one path replaces another, places of both belong to the new one.
 #[derive(Default)]
 pub(super) struct Ledger {
     paths: BTreeMap<u64, PathRecord>,
     places: BTreeMap<Place, u64>,
     /// The paths that have an entry on a switch.
     on_switch: BTreeMap<DatapathId, BTreeSet<u64>>,
-    /// The switches that have been cleaned of old entries since they were first seen, and whether they have been since
+    /// The switches that have been cleaned of stale entries since they were first seen, and whether they have been since
     /// they last joined.
     ///
-    /// One that has left is remembered while a path is on it: there are no more of these than entries of paths.
+    /// A switch that has disconnected is remembered while a path uses it: there are no more of these than entries of paths.
     cleaned: BTreeMap<DatapathId, bool>,
-    /// The switches that are being cleaned, or are to be, and whether they are to be once more after that.
+    /// The switches that are being cleaned, or will be, and whether they must be cleaned once more afterwards.
     cleanings: BTreeMap<DatapathId, bool>,
     last_number: u64,
 }
@@ -29,9 +29,9 @@ struct PathRecord {
     /// From the ingress to the egress switch.
     entries: Arc<[PathEntry]>,
     stage: PathStage,
-    /// A switch that left while the path was being set up.
+    /// A switch that disconnected while the path was being set up.
     lost: Option<DatapathId>,
-    /// Whether a switch has said that its entry is gone.
+    /// Whether a switch has reported that its entry is gone.
     has_lost_entry: bool,
 }
 
@@ -39,18 +39,18 @@ struct PathRecord {
 enum PathStage {
     SettingUp,
     Live,
-    /// Another takes its place.
+    /// It is being replaced by another path.
     Replaced,
-    /// Its entries go.
+    /// Its entries are being removed.
     Removed,
 }
 
-/// A path that is about to be set up.
+/// A path about to be set up.
 pub(super) struct Reserved {
     pub cookie: u64,
     /// From the ingress to the egress switch.
     pub entries: Arc<[PathEntry]>,
-    /// The path that it replaces, if that is there.
+    /// The path that it replaces, if that exists.
     pub replaced: Option<(u64, Arc<[PathEntry]>)>,
 }
 
@@ -62,7 +62,7 @@ impl Reserved {
         entries.iter().find(|old| old.place() == place)
     }
 
-    /// The old path's entries that the new path leaves as they are.
+    /// The old path's entries that the new path does not replace.
     pub fn leftovers(&self) -> Vec<PathEntry> {
         let Some((_, old)) = &self.replaced else {
             return Vec::new();
@@ -83,7 +83,7 @@ impl Ledger {
         path.is_some_and(|path| matches!(path.stage, PathStage::Live | PathStage::Replaced))
     }
 
-    /// Gives a path a cookie, and takes the places of its entries.
+    /// Assigns a cookie to a path, and reserves the places of its entries.
     pub fn reserve(
         &mut self,
         flow: &Flow,
@@ -140,7 +140,7 @@ impl Ledger {
         self.paths.insert(cookie, record);
     }
 
-    /// Whether all switches have been there since the path was reserved.
+    /// Whether all switches have been connected since the path was reserved.
     pub fn check_complete(&self, cookie: u64) -> Result<(), ProvisionError> {
         match self.paths.get(&cookie).and_then(|path| path.lost) {
             Some(switch) => Err(ProvisionError::Left { switch }),
@@ -148,7 +148,7 @@ impl Ledger {
         }
     }
 
-    /// The path is there, unless a switch left meanwhile; what it replaces is gone.
+    /// The path is installed, unless a switch disconnected meanwhile; the path that it replaces is gone.
     pub fn complete(&mut self, reserved: &Reserved) -> Result<(), ProvisionError> {
         self.check_complete(reserved.cookie)?;
         self.set_stage(reserved.cookie, PathStage::Live);
@@ -158,12 +158,12 @@ impl Ledger {
         Ok(())
     }
 
-    /// The path will not be there: its entries go.
+    /// The path was given up: its entries are removed.
     pub fn begin_undoing(&mut self, cookie: u64) {
         self.set_stage(cookie, PathStage::Removed);
     }
 
-    /// The path is not there; what it would have replaced is again.
+    /// The path is not installed; the one that it would have replaced is valid again.
     pub fn give_up(&mut self, reserved: &Reserved) {
         self.forget(reserved.cookie);
         if let Some((old, entries)) = &reserved.replaced {
@@ -174,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// A path is about to be removed: its entries. `None` if it is gone.
+    /// A path is about to be removed: returns its entries. `None` if it is gone.
     pub fn begin_removal(
         &mut self,
         cookie: u64,
@@ -203,7 +203,7 @@ impl Ledger {
                 paths.remove(&cookie);
                 if paths.is_empty() {
                     self.on_switch.remove(&entry.switch);
-                    // It has left, or is being cleaned, which begins anew as well with nothing on it.
+                    // It has disconnected, or is being cleaned, which also starts over with nothing on it.
                     if self.cleaned.get(&entry.switch) == Some(&false) {
                         self.cleaned.remove(&entry.switch);
                     }
@@ -212,8 +212,8 @@ impl Ledger {
         }
     }
 
-    /// A switch says that its entry of a path is gone. Whether that leaves half of a path: not if the switch has none, or
-    /// the path is not there as a whole yet, or is going already.
+    /// A switch reports that its entry of a path is gone. Returns whether that leaves half a path: not if the switch has
+    /// none, the path is not complete yet, or it is being removed already.
     pub fn lose_entry(&mut self, switch: DatapathId, cookie: u64) -> bool {
         let paths = self.on_switch.get(&switch);
         if !paths.is_some_and(|paths| paths.contains(&cookie)) {
@@ -225,7 +225,7 @@ impl Ledger {
         self.is_half(cookie)
     }
 
-    /// Whether a path is there that has lost an entry.
+    /// Whether a path has lost an entry.
     pub fn is_half(&self, cookie: u64) -> bool {
         let path = self.paths.get(&cookie);
         path.is_some_and(|path| path.has_lost_entry && path.stage == PathStage::Live)
@@ -237,7 +237,7 @@ impl Ledger {
         }
     }
 
-    /// A switch has left: paths that are being set up over it will not be.
+    /// A switch has disconnected: paths over it that are being set up will fail.
     pub fn switch_left(&mut self, switch: DatapathId) {
         let cookies = self.on_switch.get(&switch).into_iter().flatten();
         for cookie in cookies {
@@ -256,7 +256,7 @@ impl Ledger {
         }
     }
 
-    /// A switch has left, and no other connection speaks for it.
+    /// A switch has disconnected, and no other connection represents it.
     pub fn forget_switch(&mut self, switch: DatapathId) {
         match self.on_switch.contains_key(&switch) {
             true => self.mark_unclean(switch),
@@ -264,7 +264,8 @@ impl Ledger {
         }
     }
 
-    /// A switch is to be cleaned. Whether nobody does or will already; who does, does it once more otherwise.
+    /// A switch must be cleaned. Returns whether the caller should do it; if somebody already does, they will do it once
+    /// more.
     pub fn ask_to_clean(&mut self, switch: DatapathId) -> bool {
         let is_first = !self.cleanings.contains_key(&switch);
         self.cleanings.insert(switch, !is_first);
@@ -275,13 +276,13 @@ impl Ledger {
         self.cleanings.insert(switch, false);
     }
 
-    /// Whether a switch is to be cleaned once more.
+    /// Whether a switch must be cleaned once more.
     pub fn is_asked_again(&self, switch: DatapathId) -> bool {
         self.cleanings.get(&switch) == Some(&true)
     }
 
-    /// A switch has only entries that belong there, or has left. Whether that is the end of it: not if it was asked for
-    /// once more.
+    /// A switch has only entries that belong there, or has disconnected. Returns whether it is done: not if it must be
+    /// cleaned once more.
     pub fn end_cleaning(&mut self, switch: DatapathId, is_there: bool) -> bool {
         if self.is_asked_again(switch) {
             return false;
@@ -293,7 +294,7 @@ impl Ledger {
         true
     }
 
-    /// A switch that cannot be cleaned for now: paths need not wait for that.
+    /// A switch that cannot be cleaned for now: paths need not wait for it.
     pub fn use_unclean(&mut self, switch: DatapathId) {
         self.cleaned.insert(switch, true);
     }
@@ -307,11 +308,10 @@ impl Ledger {
         self.cleaned.len() + self.cleanings.len()
     }
 
-    /// Whether an entry with this cookie, in this place, does not belong to its switch: it is one of ours, and of a
-    /// path that is gone.
+    /// Whether an entry with this cookie, in this place, is stale: it has our tag, and its path is gone.
     ///
-    /// `is_by_place` is for switches whose entries cannot be deleted by cookie: there, an entry is left alone where a
-    /// path is about to put another in its place.
+    /// `is_by_place` is for switches whose entries cannot be deleted by cookie: there, an entry is left alone if a path is
+    /// about to replace it.
     pub fn is_stale(&self, cookie: u64, place: &Place, is_by_place: bool) -> bool {
         let holder = self.places.get(place);
         if !is_provisioned(cookie)
@@ -326,13 +326,13 @@ impl Ledger {
         !(is_of_this_run && is_its_own && self.is_wanted(cookie))
     }
 
-    /// Whether a path is there, or is to be.
+    /// Whether a path is installed or being set up.
     fn is_wanted(&self, cookie: u64) -> bool {
         let path = self.paths.get(&cookie);
         path.is_some_and(|path| path.stage != PathStage::Removed)
     }
 
-    /// The entries that a switch should have and does not: those of live paths that were to stay.
+    /// The entries that a switch should have and does not: those of permanent live paths.
     pub fn missing(&self, switch: DatapathId, found: &BTreeSet<u64>) -> Vec<PathEntry> {
         let cookies = self.on_switch.get(&switch).into_iter().flatten();
         let paths = cookies

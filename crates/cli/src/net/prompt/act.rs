@@ -1,4 +1,4 @@
-//! Commands that do something in a network.
+//! Commands that act on a network.
 
 use super::names::Names;
 use super::{Done, Prompt};
@@ -6,18 +6,18 @@ use crate::say::say;
 use std::time::Duration;
 use urtica_net::{HostId, LinkId, Net, NetError, PingAllReport};
 
-/// The time from one request of a ping to the next.
+/// The interval between the requests of a ping.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The bytes of a reply, as `ping` counts them: of ICMP.
+/// The size of a reply in bytes, as `ping` counts it: ICMP only.
 const REPLY_BYTES: usize = 64;
 
-/// How much a stream brings, and how long it may take.
+/// The size of a stream, and how long it may take.
 const STREAM_BYTES: u64 = 64 << 20;
 const STREAM: Duration = Duration::from_secs(5);
 
 impl Prompt<'_> {
-    /// Each host pings each.
+    /// Each host pings each other.
     pub(super) fn ping_all(&mut self) -> Result<Done, NetError> {
         say("*** Ping: testing ping reachability");
         let report = self.net.ping_all()?;
@@ -41,7 +41,7 @@ impl Prompt<'_> {
         Ok(Done::well_if(report.is_complete()))
     }
 
-    /// One host pings another, as `ping` tells it. It has gone well if there was any answer.
+    /// One host pings another, with the output of `ping`. Succeeds if there was any answer.
     pub(super) fn ping(&mut self, from: &str, to: &str, count: u32) -> Result<Done, NetError> {
         let pair = (self.net.host(from)?, self.net.host(to)?);
         let (_, address) = self.net.host_addresses(pair.1)?;
@@ -141,7 +141,7 @@ impl Prompt<'_> {
         Ok(Done::well_if(!self.net.is_interrupted()))
     }
 
-    /// A line for each host: whom it reached, and an X for whom not.
+    /// A line per host: the hosts that it reached, and an X for the others.
     fn tell_pings(&self, report: &PingAllReport) {
         let mut failed = report.failed.iter().copied().peekable();
         for (from, (name, _)) in self.net.hosts().zip(&self.names.hosts) {
@@ -158,16 +158,16 @@ impl Prompt<'_> {
     }
 }
 
-/// Requests of one ping, and what came of them.
+/// The requests of one ping, and their results.
 #[derive(Default)]
 struct Pings {
     sent: u32,
-    /// Of those that were answered, in milliseconds.
+    /// The round-trip times in milliseconds.
     rtts: Vec<f64>,
 }
 
 impl Pings {
-    /// As `ping` ends.
+    /// As the summary of `ping`.
     fn summary(&self) -> String {
         let received = self.rtts.len();
         let lost = 100 * (self.sent as usize - received) / self.sent.max(1) as usize;
@@ -185,7 +185,7 @@ impl Pings {
     }
 }
 
-/// The links between two.
+/// The links between two nodes.
 fn between<'a>(
     names: &'a Names,
     links: impl Iterator<Item = LinkId> + 'a,
@@ -199,7 +199,7 @@ fn between<'a>(
     .map(|(_, link)| link)
 }
 
-/// As iperf tells it.
+/// As iperf prints it.
 fn rate(bytes: u64, time: Duration) -> String {
     let bits = bytes as f64 * 8.0 / time.as_secs_f64().max(f64::MIN_POSITIVE);
     let (bits, unit) = match bits {

@@ -1,12 +1,12 @@
-//! What can be typed at the prompt: Mininet's commands, as far as there is something to do for them here.
+//! The commands of the prompt: those of Mininet's that make sense here.
 
 use super::names::Names;
 use std::time::Duration;
 
-/// How often `h1 ping h2` pings unless it is said.
+/// The default number of pings of `h1 ping h2`.
 const PINGS: u32 = 4;
 
-/// A line, understood.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Command {
     Nothing,
@@ -38,7 +38,7 @@ pub(super) enum Command {
     Exit,
 }
 
-/// A command for the help.
+/// A command in the help.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Verb {
     pub name: &'static str,
@@ -47,7 +47,7 @@ pub(super) struct Verb {
 }
 
 impl Verb {
-    /// How it is typed.
+    /// Its syntax.
     pub fn usage(&self) -> String {
         format!("{} {}", self.name, self.arguments)
             .trim_end()
@@ -63,7 +63,7 @@ const fn verb(name: &'static str, arguments: &'static str, about: &'static str) 
     }
 }
 
-/// How a host pings, which begins with its name.
+/// The syntax of pings, which start with a host's name.
 pub(super) const PING: Verb = verb(
     "HOST ping",
     "[-c COUNT] HOST",
@@ -112,7 +112,7 @@ pub(super) const VERBS: [Verb; 15] = [
     verb("quit", "", "The same as exit."),
 ];
 
-/// Why a line is no command.
+/// Why a line is not a command.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CommandError {
     #[error("there is no command '{0}'; `help` lists those there are")]
@@ -128,7 +128,7 @@ pub(super) enum CommandError {
 }
 
 impl Command {
-    /// Understands a line. Blank ones and those that begin with # mean nothing.
+    /// Parses a line. Blank ones and those that begin with # do nothing.
     pub fn parse(line: &str, names: &Names) -> Result<Self, CommandError> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some((&first, rest)) = words.split_first() else {
@@ -184,7 +184,7 @@ impl Command {
         }
     }
 
-    /// What a host is to do.
+    /// A command of a host.
     fn of_host(
         line: &str,
         from: &str,

@@ -1,4 +1,4 @@
-//! What the tab key offers.
+//! Tab completion.
 
 use super::command::VERBS;
 use super::names::Names;
@@ -8,11 +8,11 @@ use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 
-/// Completes words by a network's names.
+/// Completes words from a network's names.
 pub(super) struct Completion(pub Names);
 
 impl Completion {
-    /// Where the last word of a line begins, and what it may become.
+    /// The start of the last word of a line, and its completions.
     fn offers(&self, line: &str) -> (usize, Vec<String>) {
         let start = line.rfind(char::is_whitespace).map_or(0, |blank| blank + 1);
         let before: Vec<&str> = line[..start].split_whitespace().collect();
@@ -21,7 +21,7 @@ impl Completion {
         words.sort_unstable();
         words.dedup();
         let blank = match words.len() {
-            // Nothing else it could become: the next word can be typed.
+            // The only completion: the next word can be typed.
             1 => " ",
             _ => "",
         };

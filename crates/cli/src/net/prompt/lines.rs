@@ -1,7 +1,7 @@
-//! Where commands come from: an editor on a terminal, or whatever else is standard input, line by line.
+//! The source of commands: an editor on a terminal, or lines from standard input.
 //!
-//! A thread reads, so that the network goes on meanwhile. It reads a line only when it is asked to: until a command is done, the terminal is
-//! not the editor's, and Ctrl-C is a signal.
+//! A thread reads, so that the network runs meanwhile. It reads a line only on request: until a command is done, the
+//! terminal does not belong to the editor, and Ctrl-C is a signal.
 
 use super::complete::Completion;
 use super::names::Names;
@@ -17,16 +17,16 @@ use std::time::Duration;
 
 const PROMPT: &str = "urtica> ";
 
-/// Where lines that were typed are kept, in the home directory.
+/// The history file, in the home directory.
 const HISTORY: &str = ".urtica_net_history";
 
 /// What has come.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Text(String),
-    /// Ctrl-C: the line is given up.
+    /// Ctrl-C: the line was abandoned.
     GivenUp,
-    /// There is no more.
+    /// The end of the input.
     End,
     /// It cannot be read.
     Failed(String),
@@ -40,7 +40,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Those of standard input, with an editor if it and standard output are a terminal.
+    /// The lines of standard input, with an editor if it and standard output are terminals.
     pub fn open(names: &Names) -> Self {
         let is_terminal = stdin().is_terminal() && stdout().is_terminal();
         let (wanted, wishes) = channel();
@@ -57,18 +57,18 @@ impl Lines {
         }
     }
 
-    /// Whether somebody types them.
+    /// Whether a user types them.
     pub fn are_typed(&self) -> bool {
         self.terminal.is_some()
     }
 
-    /// Asks for a line.
+    /// Requests a line.
     pub fn ask(&self) {
-        // That nobody reads any more shows when it is taken.
+        // A reader that has ended is noticed when the line is taken.
         let _ = self.wanted.send(());
     }
 
-    /// The line that was asked for, if it comes within this time.
+    /// The requested line, if it comes within this time.
     pub fn take(&self, within: Duration) -> Option<Line> {
         match self.read.recv_timeout(within) {
             Ok(line) => Some(line),
@@ -78,7 +78,7 @@ impl Lines {
     }
 }
 
-/// Reads a line for each wish.
+/// Reads a line per request.
 fn pass_on(mut input: impl BufRead, wishes: &Receiver<()>, give: &Sender<Line>) {
     for () in wishes {
         let mut text = String::new();
@@ -93,7 +93,7 @@ fn pass_on(mut input: impl BufRead, wishes: &Receiver<()>, give: &Sender<Line>) 
     }
 }
 
-/// Has a line typed for each wish.
+/// Reads a line per request with the editor.
 fn edit(names: Names, wishes: &Receiver<()>, give: &Sender<Line>) {
     let mut editor = match editor(names) {
         Ok(editor) => editor,
@@ -104,7 +104,7 @@ fn edit(names: Names, wishes: &Receiver<()>, give: &Sender<Line>) {
     };
     let history = history_file();
     if let Some(file) = &history {
-        // There is none the first time.
+        // There is no file the first time.
         let _ = editor.load_history(file);
     }
     for () in wishes {
@@ -115,7 +115,7 @@ fn edit(names: Names, wishes: &Receiver<()>, give: &Sender<Line>) {
             Err(error) => Line::Failed(error.to_string()),
         };
         if let (Line::Text(_), Some(file)) = (&line, &history) {
-            // A history that cannot be kept is no reason to stop.
+            // Failing to save the history is no reason to stop.
             let _ = editor.append_history(file);
         }
         if give.send(line).is_err() {
@@ -138,7 +138,7 @@ fn history_file() -> Option<PathBuf> {
     Some(PathBuf::from(std::env::var_os("HOME")?).join(HISTORY))
 }
 
-/// The terminal as it was. The editor's thread may be in the middle of a line when the command ends.
+/// The terminal's original state. The editor's thread may be in the middle of a line when the command ends.
 struct TerminalMode(Termios);
 
 impl TerminalMode {

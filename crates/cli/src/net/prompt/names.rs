@@ -1,4 +1,4 @@
-//! What people call the parts of a network.
+//! The names of the parts of a network.
 
 use std::net::Ipv4Addr;
 use urtica_net::{End, HostId, LinkId, Net, NetError, SwitchId};
@@ -8,7 +8,7 @@ use urtica_net::{End, HostId, LinkId, Net, NetError, SwitchId};
 pub(super) struct Names {
     pub hosts: Vec<(String, Ipv4Addr)>,
     pub switches: Vec<String>,
-    /// Which hosts and switches each link is between.
+    /// The nodes of each link.
     pub links: Vec<(String, String)>,
 }
 
@@ -48,7 +48,7 @@ impl Names {
         self.switches.iter().map(String::as_str).chain(hosts)
     }
 
-    /// Those that a link leads to from here.
+    /// The neighbours of a node.
     pub fn neighbours<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a str> {
         self.links.iter().filter_map(move |(a, b)| match node {
             _ if a == node => Some(b.as_str()),
@@ -58,7 +58,7 @@ impl Names {
     }
 }
 
-/// The host or switch at the end of a link.
+/// The node at the end of a link.
 fn owner(net: &Net, end: End) -> Result<String, NetError> {
     Ok(match end {
         End::Switch(switch, _) => net.switch_name(switch)?,
@@ -75,7 +75,7 @@ pub(super) fn interface(net: &Net, end: End) -> Result<String, NetError> {
     })
 }
 
-/// The links of a switch: its own ends and the other ones, by port.
+/// The links of a switch, by port: its own ends and the other ones.
 pub(super) fn ports(net: &Net, switch: SwitchId) -> Result<Vec<(End, End)>, NetError> {
     let mut ports = Vec::new();
     for link in net.links() {
@@ -90,7 +90,7 @@ pub(super) fn ports(net: &Net, switch: SwitchId) -> Result<Vec<(End, End)>, NetE
     Ok(ports)
 }
 
-/// The link of a host, and where it leads.
+/// The link of a host, and the node at its other end.
 pub(super) fn host_link(net: &Net, host: HostId) -> Result<Option<(LinkId, End)>, NetError> {
     for link in net.links() {
         let [a, b] = net.ends(link)?;

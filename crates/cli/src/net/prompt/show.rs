@@ -1,17 +1,17 @@
-//! Commands that show a network, as Mininet shows its own.
+//! Commands that show a network, in Mininet's format.
 
 use super::names::{Names, host_link, interface, ports};
 use crate::say::say;
 use urtica_net::{End, Net, NetError, SwitchId};
 use urtica_wire::FlowStatsRequest;
 
-/// What the controller is called, be it in this process or elsewhere.
+/// The controller's name, whether it is in this process or elsewhere.
 const CONTROLLER: &str = "c0";
 
-/// How wide the line above a switch's entries is.
+/// The width of the line above a switch's entries.
 const RULE_WIDTH: usize = 76;
 
-/// The names of all.
+/// The names of all nodes.
 pub(super) fn nodes(net: &Net, names: &Names) {
     let controller = net.has_control_plane().then_some(CONTROLLER);
     let hosts = names.hosts.iter().map(|(name, _)| name.as_str());
@@ -25,7 +25,7 @@ pub(super) fn nodes(net: &Net, names: &Names) {
     say(all.join(" "));
 }
 
-/// What each is connected to.
+/// The connections of each node.
 pub(super) fn net(net: &Net) -> Result<(), NetError> {
     for host in net.hosts() {
         let name = net.host_name(host)?;
@@ -49,7 +49,7 @@ pub(super) fn net(net: &Net) -> Result<(), NetError> {
     Ok(())
 }
 
-/// The links, and whether they are whole.
+/// The links, and whether they are cut.
 pub(super) fn links(net: &Net) -> Result<(), NetError> {
     for link in net.links() {
         let [a, b] = net.ends(link)?;
@@ -63,7 +63,7 @@ pub(super) fn links(net: &Net) -> Result<(), NetError> {
     Ok(())
 }
 
-/// The interfaces of each.
+/// The interfaces of each node.
 pub(super) fn intfs(net: &Net) -> Result<(), NetError> {
     for host in net.hosts() {
         let name = net.host_name(host)?;
@@ -76,7 +76,7 @@ pub(super) fn intfs(net: &Net) -> Result<(), NetError> {
     Ok(())
 }
 
-/// Each with its addresses and its state.
+/// Each node with its addresses and state.
 pub(super) fn dump(net: &Net) -> Result<(), NetError> {
     for host in net.hosts() {
         let (mac, ipv4) = net.host_addresses(host)?;

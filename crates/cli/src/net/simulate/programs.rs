@@ -1,7 +1,7 @@
-//! What a set of programs is simulated with: their options, where nobody gave any, and what they promise.
+//! The options and promises with which sets of programs are simulated.
 //!
-//! Networks have loops where discovery runs, be it named or brought along. Programs that need a file have one made for them: a firewall
-//! that denies the datagrams which hosts send, and three subnets that hosts are put into.
+//! Networks have loops if discovery runs, whether named or added by a program. Programs that need a file get one: a firewall
+//! that denies the hosts' datagrams, and three subnets for the hosts.
 
 use super::super::with_apps;
 use std::error::Error;
@@ -16,7 +16,7 @@ use urtica_net::simulate::{PlantedBug, Programs, Scenario};
 use urtica_topology::spec::Plan;
 use urtica_wire::packet::{Headers, ip_proto};
 
-/// Programs that run discovery, or bring it along.
+/// Programs that run discovery, or add it.
 const WITH_DISCOVERY: [&str; 10] = [
     "discovery",
     "hosts",
@@ -30,10 +30,10 @@ const WITH_DISCOVERY: [&str; 10] = [
     "provisioner",
 ];
 
-/// Datagrams of hosts, which go to this port, are denied, and all else is not.
+/// Hosts' datagrams, which go to this port, are denied, and everything else is allowed.
 const FIREWALL_RULES: &str = "deny udp,tp_dst=5001\ndefault allow\n";
 
-/// Three subnets. Hosts of these networks take everybody for a neighbour, so the gateways answer for all that is far.
+/// Three subnets. Hosts of these networks treat everybody as a neighbour, so the gateways answer for all remote addresses.
 const L3_CONFIG: &str = r#"proxy_arp = true
 
 [[interface]]
@@ -49,21 +49,21 @@ address = "10.0.3.254/24"
 mac = "02:00:00:00:03:fe"
 "#;
 
-/// What the datagrams of hosts ask for.
+/// The demand of hosts' datagrams.
 const BANDWIDTH_DEMAND: &str = "1M udp,tp_dst=5001";
 
-/// Within which time routing recovers from what is reported to it.
+/// The time within which routing recovers from what is reported to it.
 const ROUTED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Whether the programs deal with loops.
+/// Whether the programs handle loops.
 pub(super) fn deal_with_loops(apps: &[String]) -> bool {
     apps.iter().any(|app| WITH_DISCOVERY.contains(&&**app))
 }
 
-/// What runs of these programs are drawn from.
+/// The scenarios for these programs.
 ///
 /// # Errors
-/// Where the programs cannot run with these options.
+/// If the programs cannot run with these options.
 pub(super) fn scenario(
     apps: &[String],
     options: &Options,
@@ -84,11 +84,11 @@ pub(super) fn scenario(
     if has("bandwidth") && options.bandwidth.bandwidth_demand.is_empty() {
         options.bandwidth.bandwidth_demand = vec![BANDWIDTH_DEMAND.parse()?];
     }
-    // What cannot run is reported before the first run.
+    // Programs that cannot run are reported before the first run.
     with_apps(Controller::new(), apps, &options)?;
     let names = apps.to_vec();
     let programs = move || {
-        // The files are there for as long as controllers are made.
+        // The files exist as long as controllers are made.
         let Files(_folder) = &files;
         let controller = match bug {
             Some(bug) => Controller::new().program(bug),
@@ -107,7 +107,7 @@ pub(super) fn scenario(
     if has("firewall") && is_default_firewall {
         scenario.denied = Some(is_datagram);
     }
-    // What is learnt along a spanning tree may be longer than it has to be.
+    // A path along a spanning tree may be longer than the shortest.
     scenario.shortest_paths = has("routing") || has("l2") && !has_loops;
     if has("routing") {
         scenario.quickly_restored_within = Some(ROUTED_WITHIN);
@@ -115,40 +115,40 @@ pub(super) fn scenario(
     scenario.entries_when_quiescent += standing_entries(apps);
     if has("l3") && !is_given {
         scenario.arrange = Some(put_into_subnets);
-        // The subnets are of IPv4, and no router's interface has a VLAN.
+        // The subnets are IPv4, and no router interface has a VLAN.
         (scenario.ipv6, scenario.vlans) = (false, false);
     }
     Ok(scenario)
 }
 
-/// Whether a frame is what [`FIREWALL_RULES`] deny.
+/// Whether [`FIREWALL_RULES`] deny a frame.
 fn is_datagram(frame: &[u8]) -> bool {
     let headers = Headers::parse(frame);
     (headers.ip_proto, headers.dst_port) == (Some(ip_proto::UDP), Some(5001))
 }
 
-/// How many entries programs keep in a switch, whatever goes on, beside those that every scenario allows.
+/// How many entries programs keep in a switch permanently, besides those that every scenario permits.
 fn standing_entries(apps: &[String]) -> usize {
     let entries = apps.iter().map(|app| match &**app {
-        // What is always allowed, the rules, and the default.
+        // Packets that always pass, the rules, and the default.
         "firewall" => 8,
-        // What is at edge ports is looked at first.
+        // What arrives at edge ports is examined first.
         "security" => 6,
-        // One for each demand.
+        // One per demand.
         "bandwidth" => 1,
         _ => 0,
     });
     entries.sum()
 }
 
-/// Host n gets 10.0.N.n, where N goes from 1 to 3 and begins anew.
+/// Host n gets 10.0.N.n, where N cycles from 1 to 3.
 fn put_into_subnets(plan: &mut Plan) {
     for (number, host) in (1..=u8::MAX).zip(&mut plan.hosts) {
         host.ipv4 = Ipv4Addr::new(10, 0, (number - 1) % 3 + 1, number);
     }
 }
 
-/// Files that programs read, for a while.
+/// Temporary files for programs.
 struct Files(TempDir);
 
 impl Files {

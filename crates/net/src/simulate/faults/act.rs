@@ -1,10 +1,10 @@
-//! What can happen at a time, and how it is told.
+//! Actions of a schedule, and their descriptions.
 
 use crate::names::Names;
 use crate::{HostId, LinkId, LostEnd, SwitchId};
 use std::time::Duration;
 
-/// Something that happens at a time.
+/// An action at a time.
 #[derive(Clone, Debug)]
 pub(in crate::simulate) enum Act {
     Cut(LinkId),
@@ -24,7 +24,7 @@ pub(in crate::simulate) enum Act {
     SetLossFrom(LinkId, usize, f64),
     LoseEnd(SwitchId, LostEnd),
     SetReadRate(SwitchId, Option<u64>),
-    /// So much room beside what there is, or all there ever was.
+    /// Room for so many more entries, or for as many as ever.
     LeaveRoom(SwitchId, Option<u32>),
     RefuseFlowMods(SwitchId, bool),
     /// The switch's, or the controller's.
@@ -37,7 +37,7 @@ pub(in crate::simulate) enum Act {
 }
 
 impl Act {
-    /// In words.
+    /// A description.
     pub fn tell(&self, names: &Names) -> String {
         match *self {
             Self::ConnectStranger(ref bytes) => {

@@ -1,4 +1,4 @@
-//! What a run is made of, and can be left out of it.
+//! The items of a run, which can be left out of it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ pub enum ScheduleItem {
     Flow(usize),
 }
 
-/// The text names no fault and no flow.
+/// The text is neither a fault nor a flow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' names no fault and no flow of a run; expected for example fault-0 or flow-3")]
 pub struct NoSuchItem {

@@ -8,9 +8,9 @@ use std::str::FromStr;
 pub enum FaultKind {
     /// A link is cut, and repaired later.
     Cut,
-    /// A link is cut, and stays so.
+    /// A link is cut for good.
     LastingCut,
-    /// A link is cut and repaired again and again, in short order.
+    /// A link is cut and repaired repeatedly, within a short time.
     Flap,
     /// A link loses frames for a while.
     Loss,
@@ -20,27 +20,27 @@ pub enum FaultKind {
     ControllerRestart,
     /// A control channel's connection breaks.
     Break,
-    /// A control channel delivers nothing for a while, shorter than keep-alives notice, and then everything.
+    /// A control channel stalls for less than the keep-alive time-out.
     Stall,
-    /// A host is plugged in at another switch.
+    /// A host moves to another switch.
     HostMove,
-    /// A link loses frames one way, up to all of them, and no port tells.
+    /// A link loses frames in one direction, up to all of them, and no port reports it.
     OneWayLoss,
     /// One end of a control connection is lost, and the other is not told.
     HalfOpen,
-    /// A control channel delivers nothing for longer than keep-alives wait, and then everything.
+    /// A control channel stalls for longer than the keep-alive time-out.
     Silence,
     /// A switch reads its control channel slowly for a while.
     SlowSwitch,
-    /// A switch's tables have room for few entries more, for a while.
+    /// A switch's tables have room for only a few more entries, for a while.
     FullTable,
     /// A switch refuses all flow mods for a while.
     Refusal,
     /// The clock of a switch or of the controller jumps ahead.
     ClockJump,
-    /// A host is plugged in at another switch, and the port that it has left keeps its link. It announces itself.
+    /// A host moves to another switch, while its old port keeps carrier. It announces itself.
     SilentMove,
-    /// Another switch connects that has a switch's datapath id, again and again.
+    /// Another switch with a switch's datapath id connects, repeatedly.
     DuplicateId,
     /// A peer connects to the controller that does not speak OpenFlow, or disconnects in the middle of a message.
     MalformedPeer,
@@ -48,7 +48,7 @@ pub enum FaultKind {
     SecondController,
 }
 
-/// The name is not that of a kind of fault.
+/// There is no kind of fault with this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no kind of fault '{name}'; expected one of: {}", names().join(", "))]
 pub struct NoSuchKind {
@@ -57,7 +57,7 @@ pub struct NoSuchKind {
 }
 
 impl FaultKind {
-    /// All there are.
+    /// All kinds.
     pub const ALL: &[Self] = &[
         Self::Cut,
         Self::LastingCut,
@@ -81,8 +81,8 @@ impl FaultKind {
         Self::SecondController,
     ];
 
-    /// Whether a network that was struck by it is told when it is over, so that it can recover at once. After others switches wait before
-    /// they connect again, or somebody has to miss something first.
+    /// Whether the network is notified when the fault is over, so that it can recover at once. After others, switches back
+    /// off before they reconnect, or a time-out has to pass.
     pub fn is_quick(self) -> bool {
         matches!(
             self,
@@ -96,7 +96,7 @@ impl FaultKind {
         )
     }
 
-    /// Its name on the command line, which its draws follow from, too.
+    /// Its name on the command line, which also seeds its draws.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cut => "cut",

@@ -1,28 +1,28 @@
-//! What somebody says to a controller who is no OpenFlow switch, or a bad one.
+//! The input of a peer that is not an OpenFlow switch, or a faulty one.
 
 use crate::Draw;
 
-/// The versions' features replies: their number, and the fewest bytes that they have.
+/// The version numbers and minimum lengths of features replies.
 const FEATURES_REPLY: u8 = 6;
 const FEATURES_REPLY_BYTES: u64 = 32;
 
-/// How many bytes there are at most of what means nothing.
+/// The maximum length of random bytes.
 const MOST_BYTES: u64 = 64;
 
-/// Bytes that begin as one of several peers would.
+/// Bytes that begin like one of several peers' input.
 pub(super) fn bytes(draw: &mut Draw) -> Vec<u8> {
     let version = [1, 4][draw.place(2)];
     let hello = [version, 0, 0, 8, 0, 0, 0, 1];
     match draw.below(7) {
         0 => noise(draw),
-        // As Mininet looks whether there is a controller.
+        // Mininet's check whether there is a controller.
         1 => b"echo A\n".to_vec(),
         2 => b"GET / HTTP/1.1\r\nHost: controller\r\n\r\n".to_vec(),
-        // A version that there never was, and a hello that goes no further than its length.
+        // A version that never existed, and a hello with nothing after its length.
         3 => vec![0x7f, 0, 0, 8, 0, 0, 0, 1],
         4 => hello[..draw.within(1..=8) as usize].to_vec(),
         5 => [&hello[..], &noise(draw)].concat(),
-        // A features reply whose length is another than what it needs.
+        // A features reply with a wrong length.
         _ => {
             let length = draw.below(2 * FEATURES_REPLY_BYTES) as u8;
             let header = [version, FEATURES_REPLY, 0, length, 0, 0, 0, 2];

@@ -1,7 +1,7 @@
-//! The faults and the traffic of a run, drawn beforehand.
+//! The faults and the traffic of a run, drawn in advance.
 //!
-//! Each fault and each flow is drawn from a stream of its own, by its number. So one of them can be left out, and the others are what
-//! they were.
+//! Each fault and each flow is drawn from a stream of its own, by its number. So one of them can be left out without
+//! changing the others.
 
 mod act;
 mod item;
@@ -17,10 +17,10 @@ use crate::{Draw, End, HostId, LinkId, LostEnd, Net, SwitchId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The longest that a control channel delivers nothing.
+/// The longest stall of a control channel.
 pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(20);
 
-/// The longest that a switch needs to find a controller that is there: the longest back-off, and the handshake.
+/// The longest time that a switch needs to connect to a running controller: the longest back-off, and the handshake.
 const LONGEST_RETURN: Duration = Duration::from_secs(11);
 
 /// Something that happens.
@@ -30,19 +30,19 @@ pub(super) struct Happening {
     pub act: Act,
 }
 
-/// All that happens, in order of time.
+/// All actions, in order of time.
 pub(super) struct Schedule {
     pub happenings: Vec<Happening>,
     /// The faults, with their kinds, and the flows.
     pub items: BTreeMap<ScheduleItem, Option<FaultKind>>,
     /// The links that stay cut, each by a fault.
     pub lasting: Vec<(ScheduleItem, LinkId)>,
-    /// When all is over.
+    /// When all faults are over.
     pub end: Duration,
 }
 
 impl Schedule {
-    /// Draws what happens between two times.
+    /// Draws the schedule between two times.
     pub fn draw(
         net: &Net,
         seed: u64,
@@ -84,8 +84,8 @@ impl Schedule {
         schedule
     }
 
-    /// Hosts that have moved silently announce themselves once more when all switches are back: the entries of an earlier controller
-    /// may carry what they send, and nobody would see where they are.
+    /// Hosts that have moved silently announce themselves once more when all switches are back: the entries of an earlier
+    /// controller may forward their packets, so that nobody learns where they are.
     fn announce_moved_hosts(&mut self) {
         let happenings = self.happenings.iter();
         let moved: Vec<_> = happenings
@@ -106,7 +106,7 @@ impl Schedule {
         }
     }
 
-    /// Leaves all but these out. When all is over stays as it is: what is drawn later is not to depend on what is left out.
+    /// Keeps only these. The end stays the same: what is drawn later must not depend on what is left out.
     pub fn keep(&mut self, only: &BTreeSet<ScheduleItem>) {
         self.items.retain(|item, _| only.contains(item));
         self.happenings
@@ -115,19 +115,19 @@ impl Schedule {
     }
 }
 
-/// The kinds of faults that a run has: each or not, as a coin falls. What many kinds together hide, a few of them show.
+/// The kinds of faults of a run, each included by a coin toss. Few kinds reveal what many together hide.
 fn swarm(seed: u64, kinds: &[FaultKind]) -> Vec<FaultKind> {
     let has = |kind: &&FaultKind| Draw::of(seed, &format!("has {kind}")).below(2) == 0;
     kinds.iter().filter(has).copied().collect()
 }
 
-/// The kind of a fault: the one that draws highest, so that a further kind takes faults from others and changes none that is left.
+/// The kind of a fault: the one that draws highest, so that a new kind takes over some faults and changes no others.
 fn kind_of(seed: u64, number: usize, kinds: &[FaultKind]) -> Option<FaultKind> {
     let height = |kind: &&FaultKind| Draw::of(seed, &format!("fault {number} as {kind}")).number();
     kinds.iter().max_by_key(height).copied()
 }
 
-/// One fault or flow in the making.
+/// A fault or flow being drawn.
 struct Drawing<'a> {
     net: &'a Net,
     draw: Draw,
@@ -245,7 +245,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Cuts and repairs in short order: some last for no switch's look at its links, some do.
+    /// Cuts and repairs in short order: some too short for any switch to notice, some not.
     fn flap(&mut self, mut at: Duration) {
         let link = self.link();
         for _ in 0..self.draw.within(2..=5) {
@@ -257,7 +257,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// All in one case of two, else some.
+    /// All in half the cases, else some.
     fn one_way_loss(&mut self) -> f64 {
         match self.draw.below(2) {
             0 => 1.0,
@@ -299,7 +299,7 @@ impl Drawing<'_> {
         self.draw.duration(shortest..=longest)
     }
 
-    /// One between switches, mostly; where there is none, a host's.
+    /// Usually a link between switches; if there is none, a host's.
     fn link(&mut self) -> LinkId {
         let all: Vec<_> = self.net.links().collect();
         let joins_switches = |link: &&LinkId| {
@@ -334,7 +334,7 @@ mod tests {
         Schedule::draw(&net, seed, faults, 3, from, to)
     }
 
-    /// What a schedule holds, by item.
+    /// What a schedule contains, by item.
     fn told(schedule: &Schedule, item: ScheduleItem) -> Vec<String> {
         let happenings = schedule.happenings.iter();
         let of_item = happenings.filter(|happening| happening.item == item);

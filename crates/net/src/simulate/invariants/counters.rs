@@ -1,6 +1,6 @@
 //! Counters add up.
 //!
-//! What is sent into a link arrives or is lost, and a switch's ports count after recovery what went through their links.
+//! What is sent into a link arrives or is lost, and after recovery a switch's ports count what went through their links.
 
 use super::Invariant;
 use crate::names::Names;
@@ -8,21 +8,21 @@ use crate::{End, LinkCounters, LinkId, Net};
 use std::collections::BTreeMap;
 use urtica_wire::{PortNo, PortStats};
 
-/// Compares what switches say they have carried with what links did.
+/// Compares the switches' counters with the links'.
 #[derive(Default)]
 pub(super) struct Counters {
-    /// What there was at the end of the recovery.
+    /// The counters at the end of the recovery.
     before: BTreeMap<(End, LinkId), Carried>,
 }
 
-/// What came out of a port and went into it.
+/// What a port sent and received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Carried {
     by_link: Way,
     by_port: Way,
 }
 
-/// Frames and bytes that left a port, and frames that came.
+/// Frames and bytes sent, and frames received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Way {
     sent: u64,
@@ -86,7 +86,7 @@ fn check_links(net: &Net) -> Result<(), String> {
             ..
         } in links
         {
-            // What a busy switch does not take in has arrived before.
+            // Frames that a busy switch does not accept have arrived before.
             let accounted = arrived + lost_drawn + lost_cut + lost_queue_full;
             if sent != accounted || lost_switch_busy > arrived {
                 return Err(format!(
@@ -99,7 +99,7 @@ fn check_links(net: &Net) -> Result<(), String> {
     Ok(())
 }
 
-/// What each port in use has carried by now.
+/// The current counters of each used port.
 fn carried(net: &mut Net) -> Result<BTreeMap<(End, LinkId), Carried>, String> {
     let mut all = BTreeMap::new();
     for link in net.links() {
@@ -112,7 +112,7 @@ fn carried(net: &mut Net) -> Result<BTreeMap<(End, LinkId), Carried>, String> {
             let End::Switch(switch, port_no) = end else {
                 continue;
             };
-            // These have left the link, and the port has not counted them yet.
+            // These have left the link, but the port has not counted them yet.
             let waiting = net.waiting_at(switch, port_no) as u64;
             let now = net.now();
             let Some(switch) = net.switch_mut(switch).map_err(told)? else {

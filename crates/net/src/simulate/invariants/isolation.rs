@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const SENTENCE: &str = "no denied packet arrives";
 
-/// Looks at every frame that comes to a host.
+/// Checks every frame that reaches a host.
 pub(super) struct Isolation(Option<Denied>);
 
 struct Guard {

@@ -1,4 +1,4 @@
-//! What must hold in every run: one file for each sentence, all of the same form.
+//! What must hold in every run: one file per invariant, all with the same interface.
 
 mod counters;
 mod isolation;
@@ -12,18 +12,18 @@ mod streams;
 use super::Scenario;
 use crate::Net;
 
-/// What holds of programs that reserve; they bring how it is looked at.
+/// The invariants of programs that reserve; they bring their own check.
 pub(super) const RESERVATIONS: &str = "what is reserved never exceeds what a link carries";
 
-/// Something that must hold. An error says what was seen instead.
+/// An invariant. An error says what was seen instead.
 pub(super) trait Invariant {
-    /// What must hold.
+    /// The invariant in words.
     fn sentence(&self) -> &'static str;
 
-    /// Begins to look on, where it does. What it sees that must not be begins with the sentence.
+    /// Starts to watch, if it does. The message of a violation begins with the invariant.
     fn attach(&mut self, _net: &mut Net) {}
 
-    /// The faults are over. Where it is `quick`, none of them takes long to get over.
+    /// The faults are over. If it is `quick`, none of them takes long to recover from.
     fn after_faults(&mut self, _net: &mut Net, _quick: bool) -> Result<(), String> {
         Ok(())
     }
@@ -33,14 +33,14 @@ pub(super) trait Invariant {
         Ok(())
     }
 
-    /// Nothing was sent for so long that all traces of it should be gone.
+    /// Nothing was sent for so long that all traces of traffic should be gone.
     fn when_quiescent(&mut self, _net: &mut Net) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// All of them. Those before reachability look on already while it has hosts ping after recovery; those behind it take for granted that hosts
-/// are reached.
+/// All invariants. Those before reachability already watch while it lets hosts ping after recovery; those after it assume
+/// that hosts can be reached.
 pub(super) fn all(scenario: &Scenario) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(no_loops::NoLoops::new(scenario)),

@@ -5,10 +5,10 @@ use crate::simulate::Scenario;
 use crate::{Net, SwitchId};
 use std::time::Duration;
 
-/// Within which time what happens to be under way arrives: echo requests, and what programs ask switches now and then.
+/// The time within which routine traffic arrives: echo requests, and what programs ask switches now and then.
 const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Looks at what switches, links and channels hold when the network is quiescent.
+/// Checks what switches, links and channels hold when the network is quiescent.
 pub(super) struct NoLeaks {
     entries: usize,
 }
@@ -56,7 +56,7 @@ fn check_connections(net: &Net) -> Result<(), String> {
     }
 }
 
-/// Whoever connects and is no switch of the network is sent away by the controller.
+/// The controller closes the connections of peers that are not switches of the network.
 fn check_peers(net: &Net) -> Result<(), String> {
     match net.peers() {
         0 => Ok(()),

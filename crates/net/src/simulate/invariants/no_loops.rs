@@ -1,8 +1,8 @@
 //! No frame loops.
 //!
-//! A frame that passes a switch's port a second time loops. While the controller has not yet told all switches of a fault that may
-//! happen, unless the programs promise that it never does; but no frame goes on for longer than the network has time to recover, and in
-//! after recovery none loops at all.
+//! A frame that passes a switch's port a second time loops. That may happen while the controller has not yet told all
+//! switches of a fault, unless the programs promise that it never does; but no frame loops for longer than the network has
+//! time to recover, and after recovery none loops at all.
 
 use super::Invariant;
 use crate::names::Names;
@@ -18,15 +18,15 @@ use urtica_wire::PortNo;
 
 const SENTENCE: &str = "no frame loops";
 
-/// Looks by the trails of frames.
+/// Checks the trails of frames.
 pub(super) struct NoLoops(Rc<RefCell<Trails>>);
 
 struct Trails {
     trails: BTreeMap<Tag, Trail>,
-    /// For how long a frame may be under way: it may wait in a channel that delivers nothing.
+    /// How long a frame may be in flight: it may wait in a stalled channel.
     lifetime: Duration,
     names: Names,
-    /// No frame that was sent from then on may loop.
+    /// No frame sent from then on may loop.
     forbidden_from: Option<Duration>,
 }
 

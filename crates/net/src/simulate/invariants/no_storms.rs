@@ -1,7 +1,7 @@
 //! Frames do not multiply.
 //!
-//! A frame that is flooded is in each link once. There are never many more copies of it under way, and no host gets more than the scenario
-//! allows while there are faults, and more than one after recovery.
+//! A flooded frame is in each link once. There are never many more copies in flight, and no host receives more copies than
+//! the scenario permits during faults, or more than one after recovery.
 
 use super::Invariant;
 use crate::names::Names;
@@ -16,10 +16,10 @@ use std::time::Duration;
 
 const SENTENCE: &str = "frames do not multiply";
 
-/// How many copies may be under way for each link.
+/// The number of copies per link that may be in flight.
 const COPIES_PER_LINK: usize = 4;
 
-/// Looks by counting copies.
+/// Counts copies.
 pub(super) struct NoStorms(Rc<RefCell<Copies>>);
 
 struct Copies {
@@ -28,11 +28,11 @@ struct Copies {
     lifetime: Duration,
     most_under_way: usize,
     most_delivered: u32,
-    /// From then on a host gets one copy.
+    /// From then on a host receives one copy.
     recovered_at: Option<Duration>,
 }
 
-/// What has become of a frame.
+/// The copies of a frame.
 struct Frame {
     since: Duration,
     under_way: usize,
@@ -145,7 +145,7 @@ impl Copies {
         }
     }
 
-    /// A copy is not under way any more.
+    /// A copy is no longer in flight.
     fn end(&mut self, frame: &[u8]) {
         let frame = Tag::of(frame).and_then(|tag| self.frames.get_mut(&tag));
         if let Some(frame) = frame {

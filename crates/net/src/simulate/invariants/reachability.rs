@@ -1,4 +1,4 @@
-//! Connected hosts reach each other again soon after the last fault, and then always.
+//! Connected hosts reach each other again soon after the last fault, and always from then on.
 
 use super::Invariant;
 use crate::names::Names;
@@ -7,7 +7,7 @@ use crate::simulate::reality::connected_pairs;
 use crate::{HostId, Net};
 use std::time::Duration;
 
-/// Looks by pinging.
+/// Checks by pinging.
 pub(super) struct Reachability {
     within: Duration,
     quickly: Option<Duration>,
@@ -58,7 +58,7 @@ impl Invariant for Reachability {
     }
 }
 
-/// The pairs that get no answer.
+/// The pairs without an answer.
 fn ping(net: &mut Net, pairs: &[(HostId, HostId)]) -> Result<Vec<(HostId, HostId)>, String> {
     let report = net.ping_pairs(pairs);
     report

@@ -1,6 +1,6 @@
 //! Paths are no longer than the shortest, once the network has been quiescent and hosts are known again.
 //!
-//! Not before: what an earlier controller has put in may still lead a longer way, and lives for as long as it is used.
+//! Not before: entries of an earlier controller may still lead along longer paths, and live as long as they are used.
 
 use super::Invariant;
 use crate::names::Names;
@@ -22,9 +22,9 @@ pub(super) struct ShortestPaths {
 #[derive(Default)]
 struct Hops {
     is_counting: bool,
-    /// How many switches a frame has passed, and who has sent it.
+    /// The number of switches that a frame has passed, and its sender.
     passed: BTreeMap<Tag, (HostId, usize)>,
-    /// The longest way from one host to another.
+    /// The longest path from one host to another.
     longest: BTreeMap<(HostId, HostId), usize>,
 }
 
@@ -53,7 +53,7 @@ impl Invariant for ShortestPaths {
             return Ok(());
         }
         let pairs = connected_pairs(net);
-        // What comes first may still be flooded, or sent on by the controller.
+        // The first frames may still be flooded, or forwarded by the controller.
         for is_counting in [false, true] {
             self.hops.borrow_mut().is_counting = is_counting;
             net.ping_pairs(&pairs).map_err(|error| error.to_string())?;
@@ -107,7 +107,7 @@ impl Watcher for Hops {
     }
 }
 
-/// Whether a frame is for one station, and not for a group.
+/// Whether a frame is unicast.
 fn is_for_one(frame: &[u8]) -> bool {
     frame.first().is_some_and(|first| first & 1 == 0)
 }

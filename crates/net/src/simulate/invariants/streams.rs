@@ -1,4 +1,4 @@
-//! Streams arrive whole.
+//! Streams arrive completely.
 //!
 //! A stream that was begun while there were faults goes on until its last byte has arrived, in order, once the network has recovered.
 

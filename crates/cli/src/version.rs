@@ -1,0 +1,35 @@
+//! What `urtica --version` prints.
+
+use std::sync::LazyLock;
+use urtica_offload::Kernel;
+
+/// The version and what is compiled in, which bug reports need.
+pub static LONG: LazyLock<String> = LazyLock::new(|| {
+    [
+        env!("CARGO_PKG_VERSION").to_owned(),
+        "OpenFlow: 1.0, 1.3".to_owned(),
+        format!("kernel half: {}", kernel_half()),
+        format!("switch: {}", machine_code()),
+        format!(
+            "built for {}-{}",
+            std::env::consts::ARCH,
+            std::env::consts::OS
+        ),
+    ]
+    .join("\n")
+});
+
+fn kernel_half() -> String {
+    match Kernel::not_built() {
+        None => "yes".to_owned(),
+        Some(reason) => format!("no, since {reason}"),
+    }
+}
+
+fn machine_code() -> &'static str {
+    if cfg!(target_arch = "x86_64") {
+        "compiles to machine code"
+    } else {
+        "interprets compiled tables; machine code needs x86-64"
+    }
+}

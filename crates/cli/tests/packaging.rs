@@ -1,0 +1,134 @@
+//! What packages are made of: version, completions, manual pages, and the notification of the service manager.
+
+use std::collections::BTreeSet;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+fn urtica(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_urtica"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let Output { status, stdout, .. } = urtica(arguments).output().unwrap();
+    assert!(status.success(), "{arguments:?} failed");
+    String::from_utf8(stdout).unwrap()
+}
+
+/// Killed when the test ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_long_version_says_what_is_compiled_in() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(stdout(&["-V"]), format!("urtica {version}\n"));
+    let long = stdout(&["--version"]);
+    assert!(long.starts_with(&format!("urtica {version}\n")), "{long}");
+    for line in ["OpenFlow: ", "kernel half: ", "switch: ", "built for "] {
+        assert!(long.contains(&format!("\n{line}")), "no '{line}' in {long}");
+    }
+}
+
+#[test]
+fn completions_know_the_subcommands_and_their_options() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = stdout(&["completions", shell]);
+        for word in ["urtica", "switch", "fail-mode", "simulate"] {
+            assert!(script.contains(word), "no {word} for {shell}");
+        }
+    }
+    let refused = urtica(&["completions", "csh"]).output().unwrap();
+    assert!(!refused.status.success());
+    let sentence = String::from_utf8(refused.stderr).unwrap();
+    assert!(sentence.contains("bash"), "it names the shells: {sentence}");
+}
+
+#[test]
+fn bash_takes_its_completions() {
+    let script = stdout(&["completions", "bash"]);
+    let complete = format!(
+        "{script}\nCOMP_WORDS=(urtica sw)\nCOMP_CWORD=1\n_urtica urtica sw urtica\necho \"${{COMPREPLY[@]}}\""
+    );
+    let Output { stdout, stderr, .. } = Command::new("bash")
+        .args(["-c", &complete])
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&stderr);
+    assert_eq!(String::from_utf8(stdout).unwrap(), "switch\n", "{error}");
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_subcommand() {
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path().join("new/man1");
+    stdout(&["man", pages.to_str().unwrap()]);
+    let written: BTreeSet<_> = std::fs::read_dir(&pages)
+        .unwrap()
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for page in [
+        "urtica",
+        "urtica-run",
+        "urtica-flows-add",
+        "urtica-net-simulate",
+    ] {
+        assert!(
+            written.contains(&format!("{page}.1")),
+            "no {page} in {written:?}"
+        );
+    }
+    let run = std::fs::read_to_string(pages.join("urtica-run.1")).unwrap();
+    assert!(
+        run.contains(r"\-\-listen") && run.contains("routing"),
+        "{run}"
+    );
+}
+
+#[test]
+fn manual_pages_that_cannot_be_written_are_an_error_with_the_path() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = Path::new(file.path()).join("man1");
+    let refused = urtica(&["man", path.to_str().unwrap()]).output().unwrap();
+    assert!(!refused.status.success());
+    let sentence = String::from_utf8(refused.stderr).unwrap();
+    assert!(sentence.contains(path.to_str().unwrap()), "{sentence}");
+    assert!(sentence.contains("expected a directory"), "{sentence}");
+}
+
+/// Starts a command, and waits until it notifies the service manager that it is ready.
+fn becomes_ready(arguments: &[&str]) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let mut command = urtica(arguments);
+    command.env("NOTIFY_SOCKET", &path).stderr(Stdio::null());
+    let _running = Running(command.spawn().unwrap());
+    let mut message = [0; 64];
+    let length = socket.recv(&mut message).expect("it says that it is ready");
+    assert_eq!(message[..length], *b"READY=1\n");
+}
+
+#[test]
+fn the_controller_notifies_the_service_manager() {
+    becomes_ready(&["run", "l2", "--listen", "ptcp:0:127.0.0.1", "--shards", "1"]);
+}
+
+#[test]
+fn the_switch_notifies_the_service_manager() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = format!("pcap:,{}", directory.path().join("out.pcap").display());
+    becomes_ready(&["switch", &port, "--controller", "ptcp:0:127.0.0.1"]);
+}
