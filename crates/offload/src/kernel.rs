@@ -51,10 +51,9 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// What an error while loading means, for a process that has the privileges that it takes or not.
-    fn because(error: io::Error, is_privileged: bool) -> Self {
+    /// What an error while loading means, for a process that has the privileges that it takes.
+    fn because(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::PermissionDenied if !is_privileged => Self::NotPermitted,
             io::ErrorKind::PermissionDenied if is_forbidden(&error) => Self::Confined,
             io::ErrorKind::Unsupported => Self::NoBpf,
             _ => Self::Refused(error),
@@ -122,8 +121,11 @@ impl Kernel {
     /// [`Unavailable`] where there are none, or the kernel does not take them.
     pub fn start() -> Result<Self, Unavailable> {
         check_kernel(Path::new("/proc/sys"))?;
-        let loaded =
-            Loaded::load().map_err(|error| Unavailable::because(error, is_privileged()))?;
+        // Before it is tried: a service manager's system call filter may end who tries.
+        if !is_privileged() {
+            return Err(Unavailable::NotPermitted);
+        }
+        let loaded = Loaded::load().map_err(Unavailable::because)?;
         let slots = Slots {
             loaded,
             free: Vec::new(),
