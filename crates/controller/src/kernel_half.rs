@@ -65,7 +65,7 @@ pub struct Handover<'a> {
 }
 
 impl<'a> Handover<'a> {
-    /// A connection whose input has all been read: for tests of kernel halves.
+    /// Of a connection that has read all that came.
     pub fn new(fragment: &'a [u8], xid: u32, started: Instant) -> Self {
         Self {
             fragment,

@@ -51,10 +51,9 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// What an error while loading means, for a process that has the privileges that it takes or not.
-    pub(crate) fn because(error: io::Error, is_privileged: bool) -> Self {
+    /// What an error while loading means, for a process that has the privileges that it takes.
+    pub(crate) fn because(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::PermissionDenied if !is_privileged => Self::NotPermitted,
             io::ErrorKind::PermissionDenied if is_forbidden(&error) => Self::Confined,
             io::ErrorKind::Unsupported => Self::NoBpf,
             _ => Self::Refused(error),
@@ -68,7 +67,7 @@ fn is_forbidden(error: &io::Error) -> bool {
 }
 
 /// Whether this thread has what loading takes.
-pub(crate) fn is_privileged() -> bool {
+fn is_privileged() -> bool {
     let enough = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
     rustix::thread::capabilities(None).is_ok_and(|sets| {
         sets.effective.contains(CapabilitySet::SYS_ADMIN) || sets.effective.contains(enough)
@@ -121,9 +120,8 @@ impl Kernel {
     /// # Errors
     /// [`Unavailable`] where there are none, or the kernel does not take them.
     pub fn start() -> Result<Self, Unavailable> {
-        check_kernel(Path::new("/proc/sys"))?;
-        let loaded =
-            Loaded::load().map_err(|error| Unavailable::because(error, is_privileged()))?;
+        check_system()?;
+        let loaded = Loaded::load().map_err(Unavailable::because)?;
         let slots = Slots {
             loaded,
             free: Vec::new(),
@@ -202,9 +200,18 @@ impl Slots {
     }
 }
 
-/// What is clear before anything is loaded, by the system's settings in this folder.
+/// What is clear before anything is loaded: a service manager's system call filter may end who tries.
+pub(crate) fn check_system() -> Result<(), Unavailable> {
+    check_kernel(Path::new("/proc/sys"))?;
+    match is_privileged() {
+        true => Ok(()),
+        false => Err(Unavailable::NotPermitted),
+    }
+}
+
+/// What is clear by the system's settings in this folder.
 #[cfg(not(without_programs))]
-pub(crate) fn check_kernel(settings: &Path) -> Result<(), Unavailable> {
+fn check_kernel(settings: &Path) -> Result<(), Unavailable> {
     let release = std::fs::read_to_string(settings.join("kernel/osrelease")).unwrap_or_default();
     let release = release.trim().to_owned();
     if version_of(&release).is_some_and(|version| version < OLDEST) {
@@ -217,7 +224,7 @@ pub(crate) fn check_kernel(settings: &Path) -> Result<(), Unavailable> {
 }
 
 #[cfg(without_programs)]
-pub(crate) fn check_kernel(_: &Path) -> Result<(), Unavailable> {
+fn check_kernel(_: &Path) -> Result<(), Unavailable> {
     Kernel::not_built().map_or(Ok(()), |reason| Err(Unavailable::NotBuilt(reason)))
 }
 

@@ -4,7 +4,7 @@ use crate::kernel::{Kernel, Opened, Way};
 use crate::mode::{Mode, Pace};
 use crate::session::{CARRY_BYTES, Memory, Shared};
 use crate::socket::{
-    bound_queues, cookie, read_bytes, received_bytes, wait_for_receiver, written_bytes,
+    bound_queues, cookie, peer, read_bytes, received_bytes, wait_for_receiver, written_bytes,
 };
 use crate::waker::Waker;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
@@ -138,11 +138,11 @@ impl Link {
         has_more && attached.is_in && shared.owner.passed_bytes() == attached.read
     }
 
-    fn go_on_alone(&mut self) -> Taken {
+    /// Leaves the connection to the program for good.
+    fn go_on_alone(&mut self, socket: BorrowedFd) -> Taken {
         if let Some(attached) = &mut self.attached {
-            tracing::warn!(
-                "a switch's input no longer goes through the kernel half, whose maps somebody has changed; the program answers it alone"
-            );
+            let peer = peer(socket);
+            tracing::warn!(%peer, "somebody has taken a switch's socket out of the kernel half's maps; the program answers it alone");
             (attached.is_in, attached.is_gone) = (false, true);
         }
         Taken::SteppedAside
@@ -192,7 +192,7 @@ impl KernelHalf for Link {
 
     fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
         if self.pace.is_idle() && self.is_gone(socket) {
-            return Ok(self.go_on_alone());
+            return Ok(self.go_on_alone(socket));
         }
         let is_retired = self.shared().is_retired.load(Relaxed) != 0;
         let answered = self.shared().answered.load(Relaxed);

@@ -106,6 +106,13 @@ fn set_option(socket: BorrowedFd, option: libc::c_int, value: libc::c_int) -> io
     }
 }
 
+/// The address at the other end, for the log.
+pub fn peer(socket: BorrowedFd) -> String {
+    let address = rustix::net::getpeername(socket).ok().flatten();
+    let address = address.and_then(|any| std::net::SocketAddr::try_from(any).ok());
+    address.map_or_else(|| "unknown".into(), |address| address.to_string())
+}
+
 /// The kernel's number for a socket, which no other has.
 pub fn cookie(socket: BorrowedFd) -> io::Result<u64> {
     Ok(rustix::net::sockopt::socket_cookie(socket)?)

@@ -3,13 +3,12 @@
 use super::programs::Programs;
 use super::queue::{Queue, Untold};
 use super::session::Memory;
-use crate::kernel::{Unavailable, check_kernel, is_privileged};
+use crate::kernel::{Unavailable, check_system};
 use crate::waker::ring_bytes;
 use parking_lot::Mutex;
 use slab::Slab;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::sync::Arc;
 
 /// How many connections can have their input in rings at a time: `MAX_SESSIONS` of `bpf/ring.bpf.c`.
@@ -40,9 +39,8 @@ impl RingKernel {
     /// # Errors
     /// [`Unavailable`] where there is none, or the kernel does not take it.
     pub fn start() -> Result<Self, Unavailable> {
-        check_kernel(Path::new("/proc/sys"))?;
-        let (programs, untold) =
-            load().map_err(|error| Unavailable::because(error, is_privileged()))?;
+        check_system()?;
+        let (programs, untold) = load().map_err(Unavailable::because)?;
         let slots = Slots {
             programs,
             sessions: Slab::new(),

@@ -152,6 +152,7 @@ fn kind(template: &Template) -> &'static str {
         Template::Direct(_) => "direct code",
         Template::Hash(parts) if parts.len() == 1 => "compound hash",
         Template::Hash(_) => "tuple space",
+        Template::Merged(_) => "merged tuple space",
         Template::Lpm(_) => "longest prefix match",
         Template::Cut(_) => "decomposition",
         Template::Plain => "plain form",
