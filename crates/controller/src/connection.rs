@@ -492,6 +492,18 @@ impl<C: Channel> Connection<C> {
         };
     }
 
+    /// Whether the ring has lost the socket.
+    pub fn is_found_lost(&mut self) -> bool {
+        let (Some(ring), Some(socket)) = (self.ring.input(), self.channel.socket()) else {
+            return false;
+        };
+        let is_lost = ring.is_found_lost(socket);
+        if is_lost {
+            urtica_log::warn!(about: self.subject(), peer = self.name(), "the kernel does not fill the ring any more; the switch is read from its socket");
+        }
+        is_lost
+    }
+
     /// Adds what was done in front of the program to the counters.
     pub fn count_ring(&mut self, batch: &BatchContext) {
         let Some(counts) = self.ring.input().map(|ring| ring.take_counts()) else {

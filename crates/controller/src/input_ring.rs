@@ -46,6 +46,9 @@ pub trait InputRing: Send {
     /// Has [`InputRing::next`] go on to what there is now, and not further.
     fn look(&mut self);
 
+    /// Finds connections whose input is the shard's though no entry says so: see [`RingInput::is_found_lost`]. [`InputRing::next`] tells them.
+    fn find_passed(&mut self);
+
     /// What comes next. Lives until the next call.
     fn next(&mut self) -> Option<RingEntry<'_>>;
 }
@@ -73,6 +76,9 @@ pub trait RingInput: Send {
 
     /// Where input was passed, makes it the shard's: appends the beginning of a message that was kept to `input`. Returns whether it was.
     fn take_back(&mut self, input: &mut Vec<u8>) -> bool;
+
+    /// Whether the ring has lost this socket, so that something waits in there that nobody tells of. Asked a few times a second.
+    fn is_found_lost(&mut self, socket: BorrowedFd) -> bool;
 
     /// Asks for what comes next to be passed, behind what is in the ring.
     fn ask_back(&self);

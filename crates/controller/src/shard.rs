@@ -454,6 +454,9 @@ impl Shard {
             let Some(connection) = self.connections.get_mut(key) else {
                 continue;
             };
+            if let (true, Some(ring)) = (connection.is_found_lost(), &mut self.ring) {
+                ring.find_passed();
+            }
             let watched = interest(connection);
             let batch = &mut self.batch;
             let result = contain(|| {

@@ -286,7 +286,13 @@ impl Drop for Link {
 /// input, or when more comes, which may be never.
 pub(crate) fn have_queue_looked_at(socket: BorrowedFd) {
     // What is found stays there, and is seen when it is read.
-    let _ = recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    let _ = has_input(socket);
+}
+
+/// Whether there is something to read.
+pub(crate) fn has_input(socket: BorrowedFd) -> bool {
+    let found = recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    found.is_ok_and(|(_, count)| count > 0)
 }
 
 /// What the kernel's monotonic clock showed at a time in the past, in nanoseconds.

@@ -39,6 +39,8 @@ pub struct Ready {
     pub input: bool,
     /// Switches have come or gone: [`Ring::next_event`] (POLLRDBAND). Never without [`Ring::subscribe_events`].
     pub control: bool,
+    /// The kernel has lost sockets, which are read directly from now on (POLLERR). Told once, and waited for by nobody.
+    pub error: bool,
     /// All input has been handled, and there are replies to be flushed: [`Ring::flush`] (POLLOUT).
     pub output: bool,
 }
@@ -79,6 +81,8 @@ pub struct Ring {
     next_tick: Instant,
     /// Whether the tick has been put off until the input is handled.
     is_tick_late: bool,
+    /// Whether the kernel has lost sockets, and the program has not been told.
+    has_lost: bool,
 }
 
 /// How far what was read has been handled.
@@ -161,6 +165,7 @@ impl Ring {
             flush_due: None,
             next_tick: Instant::now() + TICK,
             is_tick_late: false,
+            has_lost: false,
         })
     }
 
@@ -216,7 +221,8 @@ impl Ring {
             self.handle_time();
             let ready = self.ready_now();
             if ready != Ready::default() || until.is_some_and(|until| Instant::now() >= until) {
-                return Ok(ready);
+                let error = std::mem::take(&mut self.has_lost);
+                return Ok(Ready { error, ..ready });
             }
         }
     }
@@ -524,6 +530,7 @@ impl Ring {
         }
         self.is_tick_late = false;
         self.next_tick = Instant::now() + TICK;
+        self.look_for_lost();
         let ended = self.sessions.handle_timeout();
         self.note_told(None);
         for number in self.peers.numbers() {
@@ -544,6 +551,19 @@ impl Ring {
 
     // ---- Connections ----
 
+    /// Looks whether the kernel has lost sockets: nobody would ever say that there is something to read.
+    fn look_for_lost(&mut self) {
+        let mut has_lost = false;
+        for (_, peer) in &mut self.peers.slab {
+            has_lost |= peer.is_found_lost();
+        }
+        if has_lost {
+            tracing::warn!("the kernel does not fill rings any more; sockets are read instead");
+            self.has_lost = true;
+            self.reader.find_passed();
+        }
+    }
+
     fn add(&mut self, connection: NewConnection) {
         let session = self.sessions.connect(connection.peer);
         let number = self.peers.add(connection.socket, session);
@@ -558,7 +578,9 @@ impl Ring {
     }
 
     fn close(&mut self, number: u64) {
-        if let Some(peer) = self.peers.remove(number) {
+        if let Some(mut peer) = self.peers.remove(number) {
+            // A switch that has closed its own end still hears what it has asked for.
+            let _ = peer.flush();
             self.sessions.disconnect(peer.session);
             self.note_told(None);
             self.reader.forget(number);
@@ -642,6 +664,7 @@ impl Ring {
                 .events
                 .as_ref()
                 .is_some_and(|events| !events.is_empty()),
+            error: false,
             output: !input && !self.unflushed.is_empty() && self.flush_interval.is_none(),
         }
     }

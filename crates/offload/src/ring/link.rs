@@ -2,7 +2,7 @@
 
 use super::kernel::RingKernel;
 use super::session::{CARRY_BYTES, Memory, Shared};
-use crate::link::have_queue_looked_at;
+use crate::link::{has_input, have_queue_looked_at};
 use crate::socket::{bound_queues, cookie};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -58,6 +58,8 @@ pub(crate) struct Link {
     /// Bytes that the program has read from the socket since it was attached.
     read: u64,
     is_kernels: bool,
+    /// Whether the kernel has lost the socket.
+    is_lost: bool,
 }
 
 impl Link {
@@ -74,6 +76,7 @@ impl Link {
             memory: Arc::new(memory),
             read: 0,
             is_kernels: false,
+            is_lost: false,
         };
         link.set_up(setup);
         kernel.attach(slot, cookie, socket)?;
@@ -122,7 +125,7 @@ impl Link {
     /// because more was passed.
     pub fn hand_over(&mut self, fragment: &[u8]) -> bool {
         let shared = self.memory.shared();
-        if self.is_kernels || fragment.len() >= CARRY_BYTES {
+        if self.is_kernels || self.is_lost || fragment.len() >= CARRY_BYTES {
             return false;
         }
         shared.set_fragment(fragment);
@@ -140,6 +143,18 @@ impl Link {
         }
         self.is_kernels = false;
         shared.take_fragment(input);
+        true
+    }
+
+    /// Whether something waits in the socket though the kernel has passed nothing: somebody has taken the socket out of its map. The
+    /// program is the owner then, and stays that.
+    pub fn is_found_lost(&mut self, socket: BorrowedFd) -> bool {
+        let owner = &self.memory.shared().owner;
+        if !self.is_kernels || !has_input(socket) || owner.is_program() {
+            return false;
+        }
+        owner.reclaim();
+        self.is_lost = true;
         true
     }
 

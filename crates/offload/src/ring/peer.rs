@@ -82,6 +82,12 @@ impl Peer {
         self.link.as_ref().is_some_and(Link::is_kernels)
     }
 
+    /// Whether the kernel has lost its socket: see [`Link::is_found_lost`].
+    pub fn is_found_lost(&mut self) -> bool {
+        let (link, socket) = (&mut self.link, self.socket.as_fd());
+        link.as_mut().is_some_and(|link| link.is_found_lost(socket))
+    }
+
     /// Whether messages from the ring can be handled, and need not wait behind others.
     pub fn takes_messages(&self) -> bool {
         !self.is_stalled && !self.has_kept

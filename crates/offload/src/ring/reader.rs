@@ -77,7 +77,7 @@ impl Reader {
     /// Whether there is something in the ring.
     pub fn has_input(&mut self) -> bool {
         let end = self.ring.queue.end();
-        self.ring.queue.has_next(end)
+        !self.untold.is_empty() || self.ring.queue.has_next(end)
     }
 
     /// What comes next; `None` where all is read that there was at the last look.
@@ -93,7 +93,7 @@ impl Reader {
                 return Some(Next::Passed(connection));
             }
             if self.ring.queue.take_untold() {
-                self.find_untold();
+                self.find_passed();
             } else {
                 return self.untold.pop().map(Next::Passed);
             }
@@ -110,7 +110,8 @@ impl Reader {
         self.ring.queue.pass_over();
     }
 
-    fn find_untold(&mut self) {
+    /// Finds connections that are passed to the program without an entry that says so.
+    pub fn find_passed(&mut self) {
         let is_passed = |session: &Weak<Memory>| {
             let memory = session.upgrade();
             memory.is_some_and(|memory| memory.shared().owner.is_program())

@@ -58,6 +58,10 @@ impl InputRing for ShardRing {
         self.reader.look();
     }
 
+    fn find_passed(&mut self) {
+        self.reader.find_passed();
+    }
+
     fn next(&mut self) -> Option<RingEntry<'_>> {
         if std::mem::take(&mut self.is_at_messages) {
             self.reader.pass_over();
@@ -95,6 +99,10 @@ impl RingInput for ShardLink {
 
     fn take_back(&mut self, input: &mut Vec<u8>) -> bool {
         self.link.take_back(input)
+    }
+
+    fn is_found_lost(&mut self, socket: BorrowedFd) -> bool {
+        self.link.is_found_lost(socket)
     }
 
     fn ask_back(&self) {

@@ -16,7 +16,7 @@ use urtica_controller::{
 use urtica_wire::{DatapathId, Message, PacketIn, PortNo, Version};
 
 /// A controller that runs this program behind rings.
-fn behind_rings(program: impl Program + 'static, shards: usize) -> Option<Running> {
+pub fn behind_rings(program: impl Program + 'static, shards: usize) -> Option<Running> {
     let mut session = SessionConfig::default();
     session.echo_interval = Duration::from_secs(3000);
     session.dead_interval = Duration::from_secs(6000);

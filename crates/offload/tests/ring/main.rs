@@ -7,6 +7,7 @@ mod connections;
 mod controller;
 mod flood;
 mod full_ring;
+mod lost;
 mod same_messages;
 
 #[allow(dead_code, reason = "the learning switch's tests use all of it")]

@@ -1,0 +1,94 @@
+//! The kernel's half goes away under connections that use it.
+
+use crate::application::{Application, start};
+use crate::controller::behind_rings;
+use crate::packets::Packet;
+use crate::switch::{Channel, PATIENCE, connect, headers, join};
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+use urtica_apps::L2;
+use urtica_controller::SwitchInfo;
+use urtica_offload::ring::MessageType;
+use urtica_wire::Version;
+
+/// Takes the other end of this connection, which is in this process, out of the kernel's map, as another process with the
+/// privilege could. Returns whether it was there.
+fn take_out(socket: &TcpStream) -> bool {
+    let cookie = cookie_of_other_end(socket).expect("the other end is in this process");
+    let mut maps = MapInfoIter::default().filter(|map| map.ty == MapType::Sockmap);
+    maps.any(|map| {
+        let map = MapHandle::from_map_id(map.id).expect("the map is there");
+        let mut slots = 0..map.max_entries();
+        let slot = slots.find(|slot| {
+            let found = map.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+            found.is_ok_and(|found| found == Some(cookie.to_ne_bytes().to_vec()))
+        });
+        slot.is_some_and(|slot| map.delete(&slot.to_ne_bytes()).is_ok())
+    })
+}
+
+fn cookie_of_other_end(socket: &TcpStream) -> Option<u64> {
+    let ours = socket.local_addr().unwrap();
+    (3..4096).find_map(|number| {
+        // SAFETY: if nobody has this descriptor, the system says so; it is used for nothing but to ask.
+        let other = unsafe { BorrowedFd::borrow_raw(number) };
+        let peer = rustix::net::getpeername(other).ok()??;
+        let peer = std::net::SocketAddr::try_from(peer).ok()?;
+        let cookie = || rustix::net::sockopt::socket_cookie(other).ok();
+        (peer == ours).then(cookie)?
+    })
+}
+
+/// One packet-in after the other, each answered, with the socket taken out in between.
+fn exchange_while_lost(socket: &mut TcpStream) {
+    let mut is_lost = false;
+    let start = Instant::now();
+    for xid in 0.. {
+        let mut bytes = Vec::new();
+        Packet::udp(1, 2).encode(Version::Of13, xid, &mut bytes);
+        // The second half of the last one comes when the socket is lost: the first may be in the kernel then.
+        let (head, tail) = bytes.split_at(30);
+        socket.write_all(head).unwrap();
+        let is_last = is_lost;
+        if xid == 20 {
+            is_lost = take_out(socket);
+            assert!(is_lost, "the socket was in no map");
+        }
+        socket.write_all(tail).unwrap();
+        let mut said = Vec::new();
+        while headers(&said).next().is_none() {
+            assert!(start.elapsed() < PATIENCE);
+            said.extend(socket.receive());
+        }
+        if is_last && xid > 40 {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_ring_goes_on_without_the_kernel() {
+    let Some(rings) = start(1, 1 << 18) else {
+        return;
+    };
+    let application = Application::run(rings, &[MessageType::PacketIn]);
+    let mut socket = application.connect();
+    join(&mut socket, Version::Of13, 1);
+    exchange_while_lost(&mut socket);
+    application.stop();
+}
+
+#[test]
+fn a_controller_goes_on_without_the_kernel() {
+    let Some(controller) = behind_rings(|_: &SwitchInfo| L2::default(), 1) else {
+        return;
+    };
+    let mut socket = connect(&controller);
+    join(&mut socket, Version::Of13, 1);
+    exchange_while_lost(&mut socket);
+    controller.stop().unwrap();
+}
