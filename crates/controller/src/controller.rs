@@ -217,7 +217,7 @@ impl Controller {
         };
         let tables = tables_of(&programs);
         let datapath_ids = self.datapath_ids.as_deref();
-        let running = Running::start(Plan {
+        Running::start(Plan {
             tls: self.load_tls()?,
             datapath_ids: datapath_ids.map(DatapathIds::read).transpose()?,
             listeners: self.bind()?,
