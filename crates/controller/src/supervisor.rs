@@ -158,6 +158,9 @@ impl Supervisor {
         holder.flush();
         match holder.next_notice() {
             None => {}
+            Some(Notice::Unkept) => {
+                urtica_log::warn!(about: "holding", "the holder has no file descriptors left: a connection ends with this program; raise its limit of open files (`ulimit -n`)");
+            }
             Some(Notice::LetGo) => {
                 tracing::info!("another program takes over the connections; stopping");
                 watch.give_way();

@@ -2,7 +2,7 @@
 
 use crate::holder::new_socket;
 use crate::journal::Journal;
-use crate::message::{self, Id, LAYOUT, Message, whole_seconds};
+use crate::message::{self, Id, LAYOUT, Message, raise_open_files, whole_seconds};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -109,6 +109,8 @@ pub struct Held {
 pub enum Notice {
     /// Another program wants to take over: this one is to stop using what the holder keeps, and to drop its [`Link`].
     LetGo,
+    /// The holder has no file descriptors left for something that it was to keep, which ends with this program.
+    Unkept,
     /// The holder has ended. What it kept belongs to this program alone now.
     Gone,
 }
@@ -130,6 +132,7 @@ pub struct Link {
 /// # Errors
 /// [`HoldError`] where there is no holder, or none for this program.
 pub fn attach(path: &Path, keep: Duration) -> Result<Held, HoldError> {
+    raise_open_files();
     let socket = connect_to(path)?;
     let silent = |error: io::Error| HoldError::Silent {
         path: path.to_owned(),
@@ -164,6 +167,9 @@ pub fn attach(path: &Path, keep: Duration) -> Result<Held, HoldError> {
             (Message::Attached, ..) => break,
             (Message::Refused { layout, reason }, ..) => {
                 return Err(refusal(path, &socket, layout, reason));
+            }
+            (Message::Listener { .. } | Message::Connection { .. }, ..) => {
+                return Err(silent(Errno::MFILE.into()));
             }
             _ => return Err(silent(Errno::PROTO.into())),
         }
@@ -279,6 +285,7 @@ impl Link {
         loop {
             match message::receive(&self.socket) {
                 Ok(Some((Message::LetGo, _))) => return Some(Notice::LetGo),
+                Ok(Some((Message::Unkept { .. }, _))) => return Some(Notice::Unkept),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return None,
                 Ok(None) | Err(_) => return Some(Notice::Gone),

@@ -7,7 +7,7 @@
 //! ```
 //! It reads nothing from the sockets that it keeps, and writes nothing to them.
 
-use crate::message::{self, Id, LAYOUT, Message};
+use crate::message::{self, Id, LAYOUT, Message, raise_open_files};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, chmod};
@@ -93,6 +93,7 @@ impl Holder {
     /// # Errors
     /// Where it cannot, for instance because another holder does.
     pub fn bind(path: &Path) -> io::Result<Self> {
+        raise_open_files();
         let address = SocketAddrUnix::new(path)?;
         match std::fs::symlink_metadata(path) {
             Ok(file) if !file.file_type().is_socket() => {
@@ -221,6 +222,11 @@ impl Holder {
             } => {
                 self.peers[index].keep = Duration::from_secs(keep_seconds.into());
                 self.attach(index, layout);
+            }
+            Message::Listener { id, .. } | Message::Connection { id, .. }
+                if is_attached && fds.is_empty() =>
+            {
+                self.say(index, Message::Unkept { id });
             }
             Message::Listener { id, .. } | Message::Connection { id, .. } if is_attached => {
                 self.kept.insert(id, Kept { message, fds });

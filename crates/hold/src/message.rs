@@ -3,9 +3,10 @@
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub enum Message {
     Forget { id: Id },
     /// To the holder: close all, and end.
     End,
+    /// To the program: there is no room to keep this.
+    Unkept { id: Id },
     /// To the program: that was all that is kept; the program is attached.
     Attached,
     /// To the program: this one, which another is to follow, is to let go.
@@ -70,6 +73,7 @@ impl Message {
             Self::Listener { id, label } => labelled(b'L', *id, label),
             Self::Connection { id, label } => labelled(b'C', *id, label),
             Self::Forget { id } => labelled(b'F', *id, ""),
+            Self::Unkept { id } => labelled(b'U', *id, ""),
             Self::End => vec![b'E'],
             Self::Attached => vec![b'D'],
             Self::LetGo => vec![b'G'],
@@ -94,6 +98,7 @@ impl Message {
             b'L' => take_labelled(body).map(|(id, label)| Self::Listener { id, label }),
             b'C' => take_labelled(body).map(|(id, label)| Self::Connection { id, label }),
             b'F' => take_labelled(body).map(|(id, _)| Self::Forget { id }),
+            b'U' => take_labelled(body).map(|(id, _)| Self::Unkept { id }),
             b'E' => Some(Self::End),
             b'D' => Some(Self::Attached),
             b'G' => Some(Self::LetGo),
@@ -132,6 +137,15 @@ pub fn whole_seconds(time: Duration) -> u32 {
     u32::try_from(seconds).unwrap_or(u32::MAX)
 }
 
+/// Has this process open as many files as it may: thousands of connections are thousands of sockets, and the soft limit is often
+/// 1024.
+pub fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it cannot be raised, what does not fit is told of when the time comes.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
 /// Sends a message without waiting.
 ///
 /// # Errors
@@ -147,7 +161,8 @@ pub fn send(socket: impl AsFd, message: &Message, fds: &[BorrowedFd]) -> Result<
     sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, flags).map(drop)
 }
 
-/// Takes a message that has come, without waiting; `None` where the other side has closed.
+/// Takes a message that has come, without waiting; `None` where the other side has closed. Its descriptors may be missing where this
+/// process has no room for them.
 ///
 /// # Errors
 /// [`Errno::AGAIN`] where none has come; [`Errno::PROTO`] where it makes no sense.
@@ -157,7 +172,8 @@ pub fn receive(socket: impl AsFd) -> Result<Option<(Message, Vec<OwnedFd>)>, Err
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
     let mut room = [IoSliceMut::new(&mut bytes)];
-    let count = recvmsg(socket, &mut room, &mut control, flags)?.bytes;
+    let received = recvmsg(socket, &mut room, &mut control, flags)?;
+    let count = received.bytes;
     let mut fds = Vec::new();
     for part in control.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = part {
@@ -169,6 +185,9 @@ pub fn receive(socket: impl AsFd) -> Result<Option<(Message, Vec<OwnedFd>)>, Err
     }
     match Message::decode(&bytes[..count]) {
         Some(message) if message.fds() == fds.len() => Ok(Some((message, fds))),
+        Some(message) if received.flags.contains(ReturnFlags::CTRUNC) => {
+            Ok(Some((message, Vec::new())))
+        }
         _ => Err(Errno::PROTO),
     }
 }
@@ -191,6 +210,7 @@ mod tests {
             },
             Message::Connection { id: 2, label },
             Message::Forget { id: 3 },
+            Message::Unkept { id: 4 },
             Message::End,
             Message::Attached,
             Message::LetGo,

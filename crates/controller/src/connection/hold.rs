@@ -5,6 +5,7 @@
 
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_oobinline;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use std::io;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ impl Hold {
     /// # Errors
     /// Where it cannot be kept.
     pub fn begin(link: &Arc<Link>, socket: BorrowedFd, peer: &str) -> io::Result<Self> {
+        // What is sent out of band would be skipped, and not be counted.
+        set_socket_oobinline(socket, true)?;
         let journal = Journal::create(socket)?;
         let id = link.keep_connection(peer.to_owned(), socket, &journal)?;
         Ok(Self::resume(journal, Arc::clone(link), id, 0))

@@ -190,6 +190,23 @@ fn half_a_message_costs_nothing_until_its_rest_comes() {
     running.stop().unwrap();
 }
 
+/// The longest message has room in a socket's queue, also where it comes byte by byte.
+#[test]
+fn the_longest_message_may_come_in_small_pieces() {
+    let room = Room::new();
+    let program = |_: &SwitchInfo| Hub;
+    let running = room.controller().program(program).start().unwrap();
+    let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
+    switch.socket.set_tcp_nodelay(true).unwrap();
+    let question = encode(Version::Of10, 9, &Message::EchoRequest(&[7; 65_000]));
+    for piece in question.chunks(13) {
+        switch.send_bytes(piece);
+    }
+    let answer = switch.receive();
+    assert_eq!(answer.message(), Message::EchoReply(&[7; 65_000]));
+    running.stop().unwrap();
+}
+
 #[test]
 fn what_waits_for_a_switch_that_does_not_read_is_sent_by_the_next_controller() {
     const COUNT: u32 = 200;
