@@ -90,7 +90,7 @@ fn a_random_stream_in_random_pieces() {
         for version in Version::ALL {
             let mut draw = Draw::new(seed);
             let mut pair = Pair::new(&controller, version, seed + 1);
-            for _ in 0..200 {
+            for _ in 0..60 {
                 let stream = draw.stream(version, 60);
                 for piece in draw.cut(&stream) {
                     pair.send(piece);
