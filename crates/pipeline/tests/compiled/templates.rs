@@ -330,6 +330,7 @@ fn a_table_of_too_many_sets_of_bits_is_not_left_to_the_plain_form_if_it_can_be_c
 fn a_cut_that_does_not_fit_any_more_is_given_up() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     add_port_routes(&mut comparison);
+    settle(&mut comparison);
     // Each belongs to every sub-table; so many are worth more sub-tables than places.
     let add_for_all = |comparison: &mut Comparison, number: usize| {
         let len = 8 + number % 24;

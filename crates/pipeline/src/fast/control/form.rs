@@ -48,7 +48,7 @@ const BULK: usize = 64;
 const BULK_SHARE: usize = 4;
 
 /// A table that has grown to more entries than these is not cut before its changes end: code is made for each sub-table.
-const CUT_WHILE_GROWING: usize = 1024;
+const CUT_WHILE_GROWING: usize = 128;
 
 /// So long there has to be no change before a table is looked at again.
 const QUIET: Duration = Duration::from_millis(500);
@@ -431,7 +431,9 @@ impl TableForm {
             };
             (self.planned_entries, self.changes) = (table.entries().len(), 0);
             self.quiet = None;
-            self.patience = twice.max(table.entries().len() / 2);
+            // One that grows is looked at again when it has doubled.
+            let share = if has_grown { 1 } else { 2 };
+            self.patience = twice.max(table.entries().len() / share);
             self.until_plan = self.patience;
         }
     }

@@ -261,17 +261,16 @@ impl<'a> Groups<'a> {
 
     /// How well a shape fits entries: those at the end of a chain count half of those at its begin.
     fn score(&self, shape: &Shape, sample: &[usize], chain_max: usize) -> usize {
-        let mut chains: HashMap<u64, usize> = HashMap::new();
         let fits = |&&index: &&usize| shape.is_within(&self.shapes[self.group_of[index]]);
         let fitting = sample.iter().filter(fits);
-        let scores = fitting.map(|&index| {
-            let chain = chains
-                .entry(shape.hash(&self.entries[index].entry.match_))
-                .or_default();
-            *chain += 1;
-            (2 * chain_max + 1).saturating_sub(*chain) * usize::from(*chain <= chain_max)
-        });
-        scores.sum()
+        let keys = fitting.map(|&index| shape.hash(&self.entries[index].entry.match_));
+        let mut keys: Vec<_> = keys.collect();
+        keys.sort_unstable();
+        let chains = keys.chunk_by(|one, other| one == other);
+        let lengths = chains.map(|chain| chain.len().min(chain_max));
+        lengths
+            .map(|len| 2 * chain_max * len - len * (len - 1) / 2)
+            .sum()
     }
 
     /// Takes those out of the entries left that find a place in a tuple of this shape.

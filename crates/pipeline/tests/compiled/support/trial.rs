@@ -125,6 +125,8 @@ impl<'a> Trial<'a> {
                 .flow_mod(&changes::far_route_of_port(number));
             added.expect("the flow mod is right");
         }
+        let tick = Duration::from_millis(100);
+        (0..10).for_each(|_| trial.comparison.wait(tick));
         trial
     }
 
