@@ -46,7 +46,7 @@ pub trait Control {
     /// Carries out a flow mod; packets taken in some time after obey it.
     ///
     /// # Errors
-    /// The specification's error where it is refused.
+    /// The specification's error where it is refused, or where one before it has been since.
     fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, now: Duration) -> Result<(), ErrorCode>;
 
     /// How many packets the flow entries have matched, by cookie.

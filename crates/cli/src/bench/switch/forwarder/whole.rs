@@ -6,8 +6,8 @@
 //! messages that are encoded, decoded and checked.
 //!
 //! **Threads.** One thread carries packets and changes entries, as in a switch without threads of its own for packets: what the
-//! control side sends waits in an inbox, as in a socket, until the burst under way is done. While a flow mod is carried out, no
-//! packet is forwarded.
+//! control side sends waits in an inbox, as in a socket's buffer, until the burst under way is done. While flow mods are carried
+//! out, no packet is forwarded. What the switch refuses, the control side learns when it sends the next one.
 
 use super::rings::{Exits, Rings};
 use super::shared::matched;
@@ -18,15 +18,18 @@ use crate::bench::switch::replay::Replay;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 use urtica_bench::Error;
 use urtica_switch::{ConnectionId, Forwarding, Switch, SwitchConfig};
 use urtica_wire::{ErrorCode, FlowMod, FlowStatsRequest, Hello, Message, Version, split_frame};
 
-/// How long the control side waits for the forwarding side, before it sees for itself whether that is at work.
+/// From how many bytes on the inbox takes no more: as many as a switch reads at once.
+const INBOX_BYTES: usize = 64 << 10;
+
+/// How long the control side waits for room in the inbox, before it sees for itself whether anything is forwarded.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Both sides of a switch with a case's entries.
@@ -53,9 +56,24 @@ pub fn open(case: &Case, loading: Loading) -> Result<Sides, Error> {
 #[derive(Default)]
 struct Inbox {
     bytes: Mutex<Vec<u8>>,
-    has_bytes: AtomicBool,
-    /// Why the switch refused what it read, if it did.
+    /// How many bytes these are; changed with the lock held, and looked at without.
+    length: AtomicUsize,
+    /// What the switch refused last, if the controller has not heard of it.
     refused: Mutex<Option<ErrorCode>>,
+}
+
+impl Inbox {
+    fn put(&self, more: &[u8]) {
+        let mut bytes = self.bytes.lock();
+        bytes.extend_from_slice(more);
+        self.length.store(bytes.len(), Relaxed);
+    }
+
+    fn take(&self) -> Vec<u8> {
+        let mut bytes = self.bytes.lock();
+        self.length.store(0, Relaxed);
+        std::mem::take(&mut bytes)
+    }
 }
 
 /// A switch and its controller.
@@ -159,26 +177,26 @@ impl Whole {
             // A controller that is lost is no matter of packets: forwarding goes on.
             let _ = self.tick(now);
         }
-        self.switch.poll_ports(now);
         self.read_inbox(now);
+        self.switch.poll_ports(now);
     }
 
     #[inline]
     fn read_inbox(&mut self, now: Duration) {
-        if self.inbox.has_bytes.load(Acquire) {
+        if self.inbox.length.load(Relaxed) > 0 {
             self.hear_inbox(now);
         }
     }
 
     #[cold]
     fn hear_inbox(&mut self, now: Duration) {
-        let bytes = std::mem::take(&mut *self.inbox.bytes.lock());
-        let heard = self.hear(&bytes, now);
-        let refusal = self.refusals.pop().map(|(_, code)| code);
+        let heard = self.hear(&self.inbox.take(), now);
+        let refusals = std::mem::take(&mut self.refusals).into_iter();
         // A connection that is lost carries nothing out.
         let lost = heard.err().map(|_| ErrorCode::BadRequestEperm);
-        *self.inbox.refused.lock() = refusal.or(lost);
-        self.inbox.has_bytes.store(false, Release);
+        if let Some(code) = refusals.map(|(_, code)| code).chain(lost).last() {
+            *self.inbox.refused.lock() = Some(code);
+        }
     }
 
     #[cold]
@@ -237,10 +255,9 @@ impl Control for ControlSide {
         let message = Message::FlowMod(flow_mod.clone());
         let encoded = message.encode(Version::Of13, 0, &mut bytes);
         encoded.map_err(|_| ErrorCode::BadRequestBadLen)?;
-        *self.inbox.bytes.lock() = bytes;
-        self.inbox.has_bytes.store(true, Release);
+        self.inbox.put(&bytes);
         let sent = Instant::now();
-        while self.inbox.has_bytes.load(Acquire) {
+        while self.inbox.length.load(Relaxed) > INBOX_BYTES {
             yield_now();
             if sent.elapsed() > PATIENCE {
                 // Nobody forwards at the moment, or the burst is a slow one.
@@ -256,7 +273,8 @@ impl Control for ControlSide {
     }
 
     fn matched(&self) -> BTreeMap<u64, u64> {
-        let whole = self.whole.lock();
+        let mut whole = self.whole.lock();
+        whole.read_inbox(SETTLED_AT);
         let all = FlowStatsRequest::default();
         let stats = whole
             .switch
@@ -270,7 +288,6 @@ impl Control for ControlSide {
 mod tests {
     use super::*;
     use crate::bench::switch::workload::{Trace, Workload};
-    use std::time::Duration;
     use urtica_wire::FlowModCommand;
 
     fn sides(loading: Loading) -> (Sides, Replay) {
@@ -278,19 +295,19 @@ mod tests {
         (open(&case, loading).unwrap(), Replay::new(&case.cells))
     }
 
+    fn flow_mod(command: FlowModCommand, text: &str) -> FlowMod<'static> {
+        FlowMod::parse(command, text).unwrap()
+    }
+
     #[test]
-    fn flow_mods_are_carried_out_while_packets_are_forwarded_and_while_none_are() {
+    fn flow_mods_are_carried_out_while_packets_are_forwarded() {
         let (sides, mut replay) = sides(Loading::OneByOne);
         let (mut forwarder, mut control) = (sides.forwarder, sides.control.unwrap());
-        let drop_all = FlowMod::parse(FlowModCommand::Add, "priority=200,actions=drop").unwrap();
-        let mut none_left = drop_all.clone();
-        none_left.command = FlowModCommand::DeleteStrict;
+        let drop_all = flow_mod(FlowModCommand::Add, "priority=200,actions=drop");
+        let none_left = flow_mod(FlowModCommand::DeleteStrict, "priority=200");
         std::thread::scope(|scope| {
             let forwarding = scope.spawn(move || {
-                let mut now = SETTLED_AT;
-                while forwarder.forward(&mut replay, now).out > 0 {
-                    now += Duration::from_micros(10);
-                }
+                while forwarder.forward(&mut replay, SETTLED_AT).out > 0 {}
                 (forwarder, replay)
             });
             control.flow_mod(&drop_all, SETTLED_AT).unwrap();
@@ -301,13 +318,30 @@ mod tests {
     }
 
     #[test]
-    fn what_the_switch_refuses_is_told() {
+    fn flow_mods_are_carried_out_while_nothing_is_forwarded() {
         let (sides, _) = sides(Loading::Together);
         let mut control = sides.control.unwrap();
-        let absent = FlowMod::parse(FlowModCommand::Add, "actions=group:7").unwrap();
-        let refused = control.flow_mod(&absent, SETTLED_AT);
+        let changes = 2 * INBOX_BYTES as u32 / 80;
+        for number in 0..changes {
+            let entry = format!("cookie={number},priority=300,tcp,tp_dst={number},actions=drop");
+            let added = control.flow_mod(&flow_mod(FlowModCommand::Add, &entry), SETTLED_AT);
+            assert_eq!(added, Ok(()));
+        }
+        let of_ours = |(cookie, _): &(u64, u64)| (1..changes.into()).contains(cookie);
+        let matched = control.matched().into_iter().filter(of_ours);
+        assert_eq!(matched.count() as u32, changes - 1);
+    }
+
+    #[test]
+    fn what_the_switch_refuses_is_told() {
+        let (sides, mut replay) = sides(Loading::Together);
+        let (mut forwarder, mut control) = (sides.forwarder, sides.control.unwrap());
+        let absent = flow_mod(FlowModCommand::Add, "actions=group:7");
+        let present = flow_mod(FlowModCommand::Add, "actions=drop");
+        control.flow_mod(&absent, SETTLED_AT).unwrap();
+        forwarder.forward(&mut replay, SETTLED_AT);
+        let refused = control.flow_mod(&present, SETTLED_AT);
         assert_eq!(refused, Err(ErrorCode::BadActionBadOutGroup));
-        let present = FlowMod::parse(FlowModCommand::Add, "actions=drop").unwrap();
         assert_eq!(control.flow_mod(&present, SETTLED_AT), Ok(()));
     }
 
@@ -320,7 +354,8 @@ mod tests {
             now += TICK;
             forwarder.forward(&mut replay, now);
         }
-        let drop_all = FlowMod::parse(FlowModCommand::Add, "priority=200,actions=drop").unwrap();
-        assert_eq!(control.flow_mod(&drop_all, now), Ok(()));
+        let drop_all = flow_mod(FlowModCommand::Add, "priority=200,actions=drop");
+        control.flow_mod(&drop_all, now).unwrap();
+        assert_eq!(forwarder.forward(&mut replay, now).out, 0);
     }
 }
