@@ -72,16 +72,15 @@ fn background_programs_need_no_handler() {
     use urtica_controller::ProgramId;
     let polled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&polled);
-    let controller =
-        Controller::new()
-            .program(|_: &SwitchInfo| Quiet)
-            .background(move |background| {
-                assert_eq!(background.network().program(), ProgramId::OUTSIDE);
-                assert_eq!(background.counters().panics(), 0);
-                background.spawn("counter", async move {
-                    count.fetch_add(1, Ordering::Relaxed);
-                });
+    let controller = Controller::new()
+        .program(|_: &SwitchInfo| Quiet)
+        .background(move |background| {
+            assert_eq!(background.network().program(), ProgramId::OUTSIDE);
+            assert_eq!(background.counters().panics(), 0);
+            background.spawn("counter", async move {
+                count.fetch_add(1, Ordering::Relaxed);
             });
+        });
     let mut embedded = controller.embed().unwrap();
     embedded.poll(Duration::ZERO);
     assert_eq!(polled.load(Ordering::Relaxed), 1);
