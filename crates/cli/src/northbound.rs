@@ -27,9 +27,15 @@ pub struct NorthboundArgs {
 }
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let port = || text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let port = || {
+        text.parse()
+            .map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    };
     let address = text.parse().or_else(|_| port());
-    address.map_err(|_| "expected an address and a port, such as 127.0.0.1:8080 or [::1]:8080, or a port alone".into())
+    address.map_err(|_| {
+        "expected an address and a port, such as 127.0.0.1:8080 or [::1]:8080, or a port alone"
+            .into()
+    })
 }
 
 impl NorthboundArgs {

@@ -12,7 +12,8 @@ use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
 use crate::stage::Tables;
 use crate::xid::Origin;
 use crate::{
-    BusyTimes, PendingReply, ProgramId, RequestError, ShardCounters, Stage, SwitchCounters, SwitchInfo,
+    BusyTimes, PendingReply, ProgramId, RequestError, ShardCounters, Stage, SwitchCounters,
+    SwitchInfo,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, VecDeque, hash_map};

@@ -24,9 +24,18 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/switches/{dpid}", get(list::switch))
         .route("/api/v1/switches/{dpid}/ports", get(list::ports))
         .route("/api/v1/switches/{dpid}/tables", get(list::tables))
-        .route("/api/v1/switches/{dpid}/flows", get(list::flows).post(change::flow))
-        .route("/api/v1/switches/{dpid}/groups", get(list::groups).post(change::group))
-        .route("/api/v1/switches/{dpid}/meters", get(list::meters).post(change::meter))
+        .route(
+            "/api/v1/switches/{dpid}/flows",
+            get(list::flows).post(change::flow),
+        )
+        .route(
+            "/api/v1/switches/{dpid}/groups",
+            get(list::groups).post(change::group),
+        )
+        .route(
+            "/api/v1/switches/{dpid}/meters",
+            get(list::meters).post(change::meter),
+        )
         .route("/api/v1/hosts", get(list::hosts))
         .route("/api/v1/links", get(list::links))
         .route("/api/v1/paths", get(path::path))

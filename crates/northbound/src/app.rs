@@ -2,8 +2,8 @@
 
 use crate::config::NorthboundConfig;
 use crate::error::ApiError;
-use crate::guard::Rates;
 use crate::literal;
+use crate::rates::Rates;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -95,7 +95,10 @@ impl App {
         let asked = async {
             let replies = Arc::clone(&self.replies);
             // Never closed.
-            let permit = replies.acquire_owned().await.map_err(|_| RequestError::Disconnected)?;
+            let permit = replies
+                .acquire_owned()
+                .await
+                .map_err(|_| RequestError::Disconnected)?;
             let send = || self.network.request(id, message);
             let reply = self.network.when_ready(id, send).await?.await?;
             Ok((reply, permit))
@@ -148,13 +151,18 @@ impl App {
     /// The body of a request as JSON, or a Python literal; an empty object where there is none.
     pub async fn value(&self, body: Body) -> Result<Value, ApiError> {
         let bytes = self.bytes(body).await?;
-        let text = std::str::from_utf8(&bytes)
-            .map_err(|_| ApiError::new(StatusCode::BAD_REQUEST, "the body is no text: expected UTF-8"))?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| {
+            ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "the body is no text: expected UTF-8",
+            )
+        })?;
         if text.trim().is_empty() {
             return Ok(Value::Object(serde_json::Map::new()));
         }
-        literal::parse(text)
-            .map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, error.to_string()).example("{\"dpid\": 1}"))
+        literal::parse(text).map_err(|error| {
+            ApiError::new(StatusCode::BAD_REQUEST, error.to_string()).example("{\"dpid\": 1}")
+        })
     }
 }
 

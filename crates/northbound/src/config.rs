@@ -121,15 +121,21 @@ impl Tokens {
             path: path.to_owned(),
             error,
         };
-        let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
+        let mode = std::fs::metadata(path)
+            .map_err(failed)?
+            .permissions()
+            .mode();
         if mode & 0o077 != 0 {
             return Err(NorthboundError::OpenTokens(path.to_owned()));
         }
         let text = std::fs::read_to_string(path).map_err(failed)?;
         let lines = text.lines().map(str::trim);
-        let tokens: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-        let is_right =
-            |token: &&str| token.len() >= MIN_TOKEN_LENGTH && token.bytes().all(|byte| byte.is_ascii_graphic());
+        let tokens: Vec<_> = lines
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .collect();
+        let is_right = |token: &&str| {
+            token.len() >= MIN_TOKEN_LENGTH && token.bytes().all(|byte| byte.is_ascii_graphic())
+        };
         match !tokens.is_empty() && tokens.iter().all(is_right) {
             true => Ok(Self::new(tokens)),
             false => Err(NorthboundError::BadTokens(path.to_owned())),
@@ -171,7 +177,10 @@ mod tests {
 
     #[test]
     fn tokens_are_read_from_a_file_of_ones_own() {
-        let tokens = file("# for the scripts\n0123456789abcdef\n\n fedcba9876543210 \n", 0o600);
+        let tokens = file(
+            "# for the scripts\n0123456789abcdef\n\n fedcba9876543210 \n",
+            0o600,
+        );
         let tokens = Tokens::read(tokens.path()).unwrap();
         assert!(tokens.contains("0123456789abcdef") && tokens.contains("fedcba9876543210"));
         assert!(!tokens.contains("# for the scripts") && !tokens.contains(""));
@@ -191,7 +200,9 @@ mod tests {
             assert!(error.contains(expected), "{error}");
             assert!(text.is_empty() || !error.contains(text), "{error}");
         }
-        let missing = Tokens::read(Path::new("/nonexistent")).unwrap_err().to_string();
+        let missing = Tokens::read(Path::new("/nonexistent"))
+            .unwrap_err()
+            .to_string();
         assert!(missing.contains("/nonexistent"), "{missing}");
     }
 }

@@ -31,7 +31,9 @@ async fn server_sent(
     let feed = Feed::new(Arc::clone(&app));
     let sent = stream::unfold((feed, place), |(mut feed, place)| async {
         let happened = feed.next().await?;
-        let sent = Sent::default().event(happened.name()).data(feed.json(&happened).to_string());
+        let sent = Sent::default()
+            .event(happened.name())
+            .data(feed.json(&happened).to_string());
         Some((Ok(sent), (feed, place)))
     });
     Ok(Sse::new(sent).keep_alive(KeepAlive::default()))

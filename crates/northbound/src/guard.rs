@@ -10,11 +10,8 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Where a request comes from.
 #[derive(Clone, Copy)]
@@ -38,7 +35,8 @@ impl App {
     fn admit(&self, request: &Request) -> Result<(), ApiError> {
         let peer = request.extensions().get().copied();
         if let Some(Peer(address)) = peer {
-            self.rates.take(address.ip(), self.config.max_requests_per_second)?;
+            self.rates
+                .take(address.ip(), self.config.max_requests_per_second)?;
         }
         let headers = request.headers();
         check_origin(request.method(), headers)?;
@@ -70,12 +68,15 @@ impl App {
         let name = host_name(host);
         let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
         let is_ours = name.eq_ignore_ascii_case("localhost")
-            || address.is_ok_and(|address| address.is_loopback() || address == self.config.address.ip());
+            || address
+                .is_ok_and(|address| address.is_loopback() || address == self.config.address.ip());
         match is_ours {
             true => Ok(()),
-            false => Err(ApiError::field("the header Host", host, "the name of this machine")
-                .example("Host: localhost:8080")
-                .with_status(StatusCode::FORBIDDEN)),
+            false => Err(
+                ApiError::field("the header Host", host, "the name of this machine")
+                    .example("Host: localhost:8080")
+                    .with_status(StatusCode::FORBIDDEN),
+            ),
         }
     }
 }
@@ -112,55 +113,17 @@ fn host_name(host: &str) -> &str {
     }
 }
 
-/// How many requests each client's address has left: token buckets.
-#[derive(Default)]
-pub(crate) struct Rates(Mutex<HashMap<IpAddr, Bucket>>);
-
-struct Bucket {
-    left: f64,
-    since: Instant,
-}
-
-/// How many addresses are remembered. Those that have been quiet are forgotten first, which changes nothing for them.
-const MAX_ADDRESSES: usize = 4096;
-
-impl Rates {
-    fn take(&self, address: IpAddr, per_second: u32) -> Result<(), ApiError> {
-        self.take_at(address, per_second, Instant::now())
-    }
-
-    fn take_at(&self, address: IpAddr, per_second: u32, now: Instant) -> Result<(), ApiError> {
-        let (rate, burst) = (f64::from(per_second), f64::from(per_second) * 2.0);
-        let mut buckets = self.0.lock();
-        let refilled = |bucket: &Bucket| {
-            let passed = now.saturating_duration_since(bucket.since).as_secs_f64();
-            (bucket.left + passed * rate).min(burst)
-        };
-        if buckets.len() >= MAX_ADDRESSES && !buckets.contains_key(&address) {
-            buckets.retain(|_, bucket| refilled(bucket) < burst);
-        }
-        let is_full = buckets.len() >= MAX_ADDRESSES && !buckets.contains_key(&address);
-        let left = buckets.get(&address).map_or(burst, refilled);
-        if is_full || left < 1.0 {
-            let refused = format!("too many requests: expected at most {per_second} a second");
-            return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, refused));
-        }
-        let left = left - 1.0;
-        buckets.insert(address, Bucket { left, since: now });
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use axum::http::HeaderValue;
-    use std::net::Ipv4Addr;
-    use std::time::Duration;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let pair = |(name, value): &(&'static str, &str)| {
-            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            )
         };
         pairs.iter().map(pair).collect()
     }
@@ -170,14 +133,46 @@ mod tests {
         const HOST: (&str, &str) = ("host", "localhost:8080");
         for (method, given, may) in [
             (Method::POST, vec![HOST], true),
-            (Method::POST, vec![HOST, ("origin", "http://localhost:8080")], true),
-            (Method::POST, vec![HOST, ("origin", "http://localhost")], false),
-            (Method::POST, vec![HOST, ("origin", "https://evil.example")], false),
+            (
+                Method::POST,
+                vec![HOST, ("origin", "http://localhost:8080")],
+                true,
+            ),
+            (
+                Method::POST,
+                vec![HOST, ("origin", "http://localhost")],
+                false,
+            ),
+            (
+                Method::POST,
+                vec![HOST, ("origin", "https://evil.example")],
+                false,
+            ),
             (Method::DELETE, vec![HOST, ("origin", "null")], false),
-            (Method::POST, vec![HOST, ("sec-fetch-site", "cross-site")], false),
-            (Method::POST, vec![HOST, ("sec-fetch-site", "same-origin")], true),
-            (Method::GET, vec![HOST, ("origin", "https://evil.example")], true),
-            (Method::GET, vec![HOST, ("origin", "https://evil.example"), ("upgrade", "websocket")], false),
+            (
+                Method::POST,
+                vec![HOST, ("sec-fetch-site", "cross-site")],
+                false,
+            ),
+            (
+                Method::POST,
+                vec![HOST, ("sec-fetch-site", "same-origin")],
+                true,
+            ),
+            (
+                Method::GET,
+                vec![HOST, ("origin", "https://evil.example")],
+                true,
+            ),
+            (
+                Method::GET,
+                vec![
+                    HOST,
+                    ("origin", "https://evil.example"),
+                    ("upgrade", "websocket"),
+                ],
+                false,
+            ),
         ] {
             let checked = check_origin(&method, &headers(&given));
             assert_eq!(checked.is_ok(), may, "{method} {given:?}");
@@ -195,30 +190,5 @@ mod tests {
         ] {
             assert_eq!(host_name(host), name);
         }
-    }
-
-    #[test]
-    fn an_address_gets_its_rate_whatever_others_do() {
-        let (rates, now) = (Rates::default(), Instant::now());
-        let address = |last| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
-        for _ in 0..20 {
-            assert!(rates.take_at(address(1), 10, now).is_ok());
-        }
-        assert!(rates.take_at(address(1), 10, now).is_err());
-        assert!(rates.take_at(address(2), 10, now).is_ok());
-        let later = now + Duration::from_millis(100);
-        assert!(rates.take_at(address(1), 10, later).is_ok());
-        assert!(rates.take_at(address(1), 10, later).is_err());
-    }
-
-    #[test]
-    fn addresses_without_end_do_not_fill_the_memory() {
-        let (rates, now) = (Rates::default(), Instant::now());
-        let address = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(number));
-        let admitted = (0..10_000).filter(|&number| rates.take_at(address(number), 10, now).is_ok());
-        assert_eq!(admitted.count(), MAX_ADDRESSES);
-        let later = now + Duration::from_secs(10);
-        assert!(rates.take_at(address(20_000), 10, later).is_ok());
-        assert_eq!(rates.0.lock().len(), 1);
     }
 }

@@ -15,6 +15,11 @@
 
 #![forbid(unsafe_code)]
 
+/// The example of the guide, compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/northbound.md")]
+struct Guide;
+
 mod api;
 mod app;
 mod config;
@@ -28,6 +33,7 @@ mod number;
 mod object;
 mod openapi;
 mod params;
+mod rates;
 mod ryu;
 mod server;
 

@@ -257,7 +257,10 @@ mod tests {
     fn python_literals_are_read_as_python_reads_them() {
         for (text, value) in [
             ("{}", json!({})),
-            ("{'dpid': 1, 'match': {'dl_type': 0x800},}", json!({"dpid": 1, "match": {"dl_type": 2048}})),
+            (
+                "{'dpid': 1, 'match': {'dl_type': 0x800},}",
+                json!({"dpid": 1, "match": {"dl_type": 2048}}),
+            ),
             ("(1, 'a', True, None)", json!([1, "a", true, null])),
             ("# a flow\n{\"a\": [1,],} # that is all", json!({"a": [1]})),
             ("[-5, 1.5, 1e3, 0b11]", json!([-5, 1.5, 1000.0, 3])),
@@ -271,26 +274,56 @@ mod tests {
     #[test]
     fn errors_say_where_and_what() {
         for (text, expected) in [
-            ("", "line 1, column 1: expected a value, such as {\"dpid\": 1}"),
-            ("{\"a\": }", "line 1, column 7: expected a value, such as {\"dpid\": 1}"),
+            (
+                "",
+                "line 1, column 1: expected a value, such as {\"dpid\": 1}",
+            ),
+            (
+                "{\"a\": }",
+                "line 1, column 7: expected a value, such as {\"dpid\": 1}",
+            ),
             ("{\n 'a' 1}", "line 2, column 6: expected ':' after a name"),
             ("{'a': 1 'b': 2}", "line 1, column 9: expected ',' or '}'"),
             ("{dpid: 1}", "line 1, column 2: expected a name in quotes"),
-            ("[1, x]", "line 1, column 5: expected a value; text needs quotes"),
-            ("'abc", "line 1, column 5: expected the quote that ends the text"),
-            ("{} {}", "line 1, column 4: expected nothing after the first value"),
-            ("0y5", "line 1, column 1: expected a number, such as 10 or 0x800"),
-            ("'\\ud800'", "line 1, column 8: expected the code of a character"),
+            (
+                "[1, x]",
+                "line 1, column 5: expected a value; text needs quotes",
+            ),
+            (
+                "'abc",
+                "line 1, column 5: expected the quote that ends the text",
+            ),
+            (
+                "{} {}",
+                "line 1, column 4: expected nothing after the first value",
+            ),
+            (
+                "0y5",
+                "line 1, column 1: expected a number, such as 10 or 0x800",
+            ),
+            (
+                "'\\ud800'",
+                "line 1, column 8: expected the code of a character",
+            ),
         ] {
             let error = parse(text).unwrap_err().to_string();
-            assert_eq!(error, format!("the body cannot be read at {expected}"), "{text}");
+            assert_eq!(
+                error,
+                format!("the body cannot be read at {expected}"),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn nesting_without_end_is_refused() {
         let text = "[".repeat(1_000_000);
-        assert!(parse(&text).unwrap_err().to_string().contains("less deeply nested"));
+        assert!(
+            parse(&text)
+                .unwrap_err()
+                .to_string()
+                .contains("less deeply nested")
+        );
         let deepest = "[".repeat(DEEPEST) + &"]".repeat(DEEPEST);
         assert!(parse(&deepest).is_ok());
     }

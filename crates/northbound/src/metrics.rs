@@ -51,7 +51,10 @@ async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
 }
 
 /// The counters of all switches' ports.
-async fn ask_ports(app: &App, switches: &[Arc<SwitchInfo>]) -> Vec<(Arc<SwitchInfo>, Vec<PortStats>)> {
+async fn ask_ports(
+    app: &App,
+    switches: &[Arc<SwitchInfo>],
+) -> Vec<(Arc<SwitchInfo>, Vec<PortStats>)> {
     let ask = async |info: Arc<SwitchInfo>| {
         let asked = timeout(PATIENCE, app.network.port_stats(info.datapath_id)).await;
         Some((info, asked.ok()?.ok()?))
@@ -74,19 +77,31 @@ fn port_labels(info: &SwitchInfo, port: impl ToString) -> Labels {
 }
 
 fn add_switches(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
-    page.gauge("switches", "Switches that are connected", [(Labels::new(), switches.len() as u64)]);
+    page.gauge(
+        "switches",
+        "Switches that are connected",
+        [(Labels::new(), switches.len() as u64)],
+    );
     let version = |info: &Arc<SwitchInfo>| {
         let mut labels = switch_labels(info);
         labels.push(("openflow", info.version.to_string()));
         (labels, 1)
     };
-    page.gauge("switch_connected", "A connected switch, and its version of OpenFlow", switches.iter().map(version));
+    page.gauge(
+        "switch_connected",
+        "A connected switch, and its version of OpenFlow",
+        switches.iter().map(version),
+    );
     let queued = |info: &Arc<SwitchInfo>| {
         let bytes = app.network.queued_bytes(info.datapath_id)?;
         Some((switch_labels(info), bytes as u64))
     };
     let help = "Bytes from outside of handlers that wait to be written to the switch; senders are refused at 4194304";
-    page.gauge("switch_queued_bytes", help, switches.iter().filter_map(queued));
+    page.gauge(
+        "switch_queued_bytes",
+        help,
+        switches.iter().filter_map(queued),
+    );
     let counters = switches.iter().filter_map(|info| {
         let counters = app.network.counters(info.datapath_id)?;
         Some((info, counters))
@@ -105,26 +120,61 @@ fn add_ports(page: &mut Page, switches: &[Arc<SwitchInfo>]) {
         let row = |port: &urtica_wire::Port| {
             let mut labels = port_labels(info, port.port_no);
             labels.push(("port_name", port.name.to_string()));
-            let is_down = port.config.contains(PortConfig::PORT_DOWN) || port.state.contains(PortState::LINK_DOWN);
+            let is_down = port.config.contains(PortConfig::PORT_DOWN)
+                || port.state.contains(PortState::LINK_DOWN);
             (labels, u64::from(!is_down))
         };
         info.ports.iter().map(row).collect()
     };
-    page.gauge("port_up", "Whether a port is up", switches.iter().flat_map(up));
+    page.gauge(
+        "port_up",
+        "Whether a port is up",
+        switches.iter().flat_map(up),
+    );
 }
 
 /// The name of a counter of ports, what it counts, and its value.
 type PortMetric = (&'static str, &'static str, fn(&PortStats) -> u64);
 
 const PORT_METRICS: [PortMetric; 8] = [
-    ("port_received_packets", "Packets that a port has received", |port| port.rx_packets),
-    ("port_sent_packets", "Packets that a port has sent", |port| port.tx_packets),
-    ("port_received_bytes", "Bytes that a port has received", |port| port.rx_bytes),
-    ("port_sent_bytes", "Bytes that a port has sent", |port| port.tx_bytes),
-    ("port_received_dropped_packets", "Packets that a port has dropped as they came", |port| port.rx_dropped),
-    ("port_sent_dropped_packets", "Packets that a port has dropped instead of sending them", |port| port.tx_dropped),
-    ("port_received_errors", "Packets that a port has received with errors", |port| port.rx_errors),
-    ("port_sent_errors", "Packets that a port could not send for errors", |port| port.tx_errors),
+    (
+        "port_received_packets",
+        "Packets that a port has received",
+        |port| port.rx_packets,
+    ),
+    (
+        "port_sent_packets",
+        "Packets that a port has sent",
+        |port| port.tx_packets,
+    ),
+    (
+        "port_received_bytes",
+        "Bytes that a port has received",
+        |port| port.rx_bytes,
+    ),
+    ("port_sent_bytes", "Bytes that a port has sent", |port| {
+        port.tx_bytes
+    }),
+    (
+        "port_received_dropped_packets",
+        "Packets that a port has dropped as they came",
+        |port| port.rx_dropped,
+    ),
+    (
+        "port_sent_dropped_packets",
+        "Packets that a port has dropped instead of sending them",
+        |port| port.tx_dropped,
+    ),
+    (
+        "port_received_errors",
+        "Packets that a port has received with errors",
+        |port| port.rx_errors,
+    ),
+    (
+        "port_sent_errors",
+        "Packets that a port could not send for errors",
+        |port| port.tx_errors,
+    ),
 ];
 
 /// What switches count of their ports. A counter that a switch does not have is all ones (1.3.5 section 7.3.5.6).
@@ -142,22 +192,54 @@ fn add_shards(page: &mut Page, app: &App) {
     for (shard, counters) in app.network.shard_counters().enumerate() {
         let labels = || vec![("shard", shard.to_string())];
         let busy = Duration::from_nanos(counters.busy_ns.get());
-        page.seconds("shard_busy_seconds", "How long a shard was busy", [(labels(), busy)]);
+        page.seconds(
+            "shard_busy_seconds",
+            "How long a shard was busy",
+            [(labels(), busy)],
+        );
         for (name, help, counter) in [
-            ("shard_wakeups", "How often a shard woke up", &counters.waits),
-            ("shard_reads", "Reads from sockets of switches", &counters.reads),
-            ("shard_writes", "Writes to sockets of switches", &counters.writes),
-            ("shard_connections", "Connections that a shard has taken on", &counters.connections),
-            ("shard_handler_panics", "Handlers that panicked; their switch's connection was closed", &counters.panics),
+            (
+                "shard_wakeups",
+                "How often a shard woke up",
+                &counters.waits,
+            ),
+            (
+                "shard_reads",
+                "Reads from sockets of switches",
+                &counters.reads,
+            ),
+            (
+                "shard_writes",
+                "Writes to sockets of switches",
+                &counters.writes,
+            ),
+            (
+                "shard_connections",
+                "Connections that a shard has taken on",
+                &counters.connections,
+            ),
+            (
+                "shard_handler_panics",
+                "Handlers that panicked; their switch's connection was closed",
+                &counters.panics,
+            ),
         ] {
             page.counter(name, help, [(labels(), counter.get())]);
         }
     }
     let help = "How long a shard was busy each time it woke up: no packet-in takes longer in the controller";
-    let busy = app.network.busy_times().zip(app.network.shard_counters()).enumerate();
+    let busy = app
+        .network
+        .busy_times()
+        .zip(app.network.shard_counters())
+        .enumerate();
     let rows = busy.map(|(shard, (times, counters))| {
         let sum = Duration::from_nanos(counters.busy_ns.get());
-        (vec![("shard", shard.to_string())], sum, times.iter().collect())
+        (
+            vec![("shard", shard.to_string())],
+            sum,
+            times.iter().collect(),
+        )
     });
     page.histogram("shard_wakeup_duration_seconds", help, rows);
 }
@@ -165,35 +247,83 @@ fn add_shards(page: &mut Page, app: &App) {
 fn add_background(page: &mut Page, app: &App) {
     let counters = app.background.counters();
     let none = Labels::new;
-    page.counter("background_panics", "Background programs that panicked and have ended", [(none(), counters.panics())]);
+    page.counter(
+        "background_panics",
+        "Background programs that panicked and have ended",
+        [(none(), counters.panics())],
+    );
     let help = "How often a background program ran for over a second without waiting";
     page.counter("background_stalls", help, [(none(), counters.stalls())]);
-    page.counter("northbound_requests", "Requests that were admitted", [(none(), app.served())]);
+    page.counter(
+        "northbound_requests",
+        "Requests that were admitted",
+        [(none(), app.served())],
+    );
     let help = "Requests that were refused: no token, another origin, too many";
-    page.counter("northbound_refused_requests", help, [(none(), app.refused())]);
+    page.counter(
+        "northbound_refused_requests",
+        help,
+        [(none(), app.refused())],
+    );
     let watchers = app.config.max_watchers - app.watchers.available_permits();
-    page.gauge("northbound_watchers", "Clients that watch events", [(none(), watchers as u64)]);
+    page.gauge(
+        "northbound_watchers",
+        "Clients that watch events",
+        [(none(), watchers as u64)],
+    );
     let name = |name: &String| (vec![("program", name.clone())], 1);
-    page.gauge("program_running", "A program that runs", app.sources.programs.iter().map(name));
+    page.gauge(
+        "program_running",
+        "A program that runs",
+        app.sources.programs.iter().map(name),
+    );
 }
 
 fn add_services(page: &mut Page, app: &App) {
     let none = Labels::new;
     if let Some(discovery) = &app.sources.discovery {
         let links = discovery.topology().load().directed_links().len() as u64;
-        page.gauge("directed_links", "Directed links between switches, two for each link", [(none(), links)]);
+        page.gauge(
+            "directed_links",
+            "Directed links between switches, two for each link",
+            [(none(), links)],
+        );
         let counters = discovery.counters();
         for (name, help, count) in [
-            ("discovery_sent_probes", "Probes for links that were sent", counters.probes_sent()),
-            ("discovery_received_probes", "Probes for links that came back", counters.probes_received()),
-            ("discovery_forged_probes", "Probes that were none of ours, and refused", counters.forged()),
-            ("discovery_overrun_frames", "Frames of discovery that were not looked at, since a port sent too many", counters.overrun()),
+            (
+                "discovery_sent_probes",
+                "Probes for links that were sent",
+                counters.probes_sent(),
+            ),
+            (
+                "discovery_received_probes",
+                "Probes for links that came back",
+                counters.probes_received(),
+            ),
+            (
+                "discovery_forged_probes",
+                "Probes that were none of ours, and refused",
+                counters.forged(),
+            ),
+            (
+                "discovery_overrun_frames",
+                "Frames of discovery that were not looked at, since a port sent too many",
+                counters.overrun(),
+            ),
         ] {
             page.counter(name, help, [(none(), count)]);
         }
     }
     if let Some(hosts) = &app.sources.hosts {
-        page.gauge("hosts", "Hosts that are known", [(none(), hosts.count() as u64)]);
-        page.counter("refused_hosts", "Hosts that were not learnt, since there were too many", [(none(), hosts.refused())]);
+        page.gauge(
+            "hosts",
+            "Hosts that are known",
+            [(none(), hosts.count() as u64)],
+        );
+        page.counter(
+            "refused_hosts",
+            "Hosts that were not learnt, since there were too many",
+            [(none(), hosts.refused())],
+        );
     }
 }

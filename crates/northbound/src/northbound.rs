@@ -137,12 +137,19 @@ fn router(app: Arc<App>, own: Router) -> Router {
 }
 
 async fn no_such_path(uri: Uri) -> ApiError {
-    ApiError::field("the path", uri.path(), "one that GET /openapi.json or docs/northbound.md lists")
-        .with_status(StatusCode::NOT_FOUND)
-        .example("/stats/switches")
+    ApiError::field(
+        "the path",
+        uri.path(),
+        "one that GET /openapi.json or docs/northbound.md lists",
+    )
+    .with_status(StatusCode::NOT_FOUND)
+    .example("/stats/switches")
 }
 
 async fn no_such_method(method: Method, uri: Uri) -> ApiError {
-    let error = format!("{} does not take {method}: expected a method that the header Allow lists", uri.path());
+    let error = format!(
+        "{} does not take {method}: expected a method that the header Allow lists",
+        uri.path()
+    );
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, error)
 }

@@ -64,16 +64,18 @@ impl<'a> Object<'a> {
     /// The same for a field that has to be there.
     pub fn needed_number<T: TryFrom<u64>>(&self, key: &str) -> Result<T, ApiError> {
         let number = self.get(key).and_then(integer);
-        number.and_then(|number| number.try_into().ok()).ok_or_else(|| {
-            let most = match size_of::<T>() {
-                1 => "255",
-                2 => "65535",
-                4 => "4294967295",
-                _ => "18446744073709551615",
-            };
-            let expected = format!("a number from 0 to {most}");
-            self.wrong(key, &expected).example(format!("\"{key}\": 1"))
-        })
+        number
+            .and_then(|number| number.try_into().ok())
+            .ok_or_else(|| {
+                let most = match size_of::<T>() {
+                    1 => "255",
+                    2 => "65535",
+                    4 => "4294967295",
+                    _ => "18446744073709551615",
+                };
+                let expected = format!("a number from 0 to {most}");
+                self.wrong(key, &expected).example(format!("\"{key}\": 1"))
+            })
     }
 
     /// A number that may have a name.
@@ -107,7 +109,9 @@ impl<'a> Object<'a> {
     /// An object; an empty one where the field is left out.
     pub fn object(&self, key: &str) -> Result<Option<Object<'a>>, ApiError> {
         let value = self.get(key);
-        value.map(|value| Self::at(value, self.path(key))).transpose()
+        value
+            .map(|value| Self::at(value, self.path(key)))
+            .transpose()
     }
 
     /// A list of objects; none where the field is left out.

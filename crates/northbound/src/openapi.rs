@@ -27,8 +27,19 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         license(name = "Apache-2.0 OR MIT")
     ),
     components(schemas(
-        api::Switch, api::Port, api::Table, api::FlowEntry, api::Group, api::Meter, api::Host, api::Link, api::Hop,
-        api::FlowChange, api::GroupChange, api::MeterChange, error::ApiError
+        api::Switch,
+        api::Port,
+        api::Table,
+        api::FlowEntry,
+        api::Group,
+        api::Meter,
+        api::Host,
+        api::Link,
+        api::Hop,
+        api::FlowChange,
+        api::GroupChange,
+        api::MeterChange,
+        error::ApiError
     ))
 )]
 struct Described;
@@ -146,36 +157,56 @@ fn path_item(
     asked: Asked,
     told: Told,
 ) -> PathItem {
-    let in_path = path.split('{').skip(1).filter_map(|part| part.split_once('}'));
+    let in_path = path
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split_once('}'));
     let in_path = in_path.map(|(name, _)| parameter(name, ParameterIn::Path));
     let in_query = query.split(',').filter(|name| !name.is_empty());
     let in_query = in_query.map(|name| parameter(name, ParameterIn::Query));
     let (status, response) = response(told);
     let error = ResponseBuilder::new()
         .description("Why not, and what was expected")
-        .content("application/json", content(Ref::from_schema_name("ApiError")));
+        .content(
+            "application/json",
+            content(Ref::from_schema_name("ApiError")),
+        );
     let operation = OperationBuilder::new()
         .summary(Some(summary))
         .parameters(Some(in_path.chain(in_query)))
         .request_body(request_body(asked))
         .response(status, response)
         .response("default", error);
-    PathItemBuilder::new().operation(method.clone(), operation).build()
+    PathItemBuilder::new()
+        .operation(method.clone(), operation)
+        .build()
 }
 
 fn parameter(name: &str, place: ParameterIn) -> ParameterBuilder {
-    let (description, example) = match name {
-        "dpid" => ("A datapath id: decimal, 0x…, 16 hexadecimal digits, or pairs of them with colons", "1"),
-        "command" => ("What is to be done", "add"),
-        "from" | "to" => ("A host's MAC address, or a switch and a port", "0000000000000001:1"),
-        _ => ("A number", "1"),
+    let (description, pattern, example) = match name {
+        "dpid" => (
+            "A datapath id: decimal, 0x…, 16 hexadecimal digits, or pairs of them with colons",
+            "^([0-9]{1,19}|0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16}|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){7})$",
+            "1",
+        ),
+        "command" => (
+            "What is to be done",
+            "^(add|modify|modify_strict|delete|delete_strict)$",
+            "add",
+        ),
+        "from" | "to" => (
+            "A host's MAC address, or a switch and a port",
+            "^[0-9a-fA-F:]+$",
+            "0000000000000001:1",
+        ),
+        _ => ("A number", "^([0-9]{1,9}|0x[0-9a-fA-F]{1,8})$", "1"),
     };
     ParameterBuilder::new()
         .name(name)
         .parameter_in(place)
         .required(Required::True)
         .description(Some(description))
-        .schema(Some(text()))
+        .schema(Some(text_like(pattern)))
         .example(Some(example.into()))
 }
 
@@ -186,7 +217,10 @@ fn request_body(asked: Asked) -> Option<utoipa::openapi::request_body::RequestBo
         Asked::Ryu(example) => {
             let example = serde_json::from_str(example).unwrap_or_default();
             let object = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Object));
-            ContentBuilder::new().schema(Some(object)).example(Some(example)).build()
+            ContentBuilder::new()
+                .schema(Some(object))
+                .example(Some(example))
+                .build()
         }
     };
     let body = RequestBodyBuilder::new().content("application/json", content);
@@ -222,6 +256,11 @@ fn text() -> RefOr<Schema> {
     RefOr::T(Schema::from(text))
 }
 
+fn text_like(pattern: &str) -> RefOr<Schema> {
+    let text = ObjectBuilder::new().schema_type(SchemaType::Type(Type::String));
+    RefOr::T(Schema::from(text.pattern(Some(pattern))))
+}
+
 fn content(schema: impl Into<RefOr<Schema>>) -> utoipa::openapi::Content {
     ContentBuilder::new().schema(Some(schema)).build()
 }
@@ -234,12 +273,18 @@ mod tests {
     fn each_operation_is_described_once_and_each_reference_leads_somewhere() {
         let document = serde_json::to_value(document()).unwrap();
         let paths = document["paths"].as_object().unwrap();
-        let described: usize = paths.values().map(|item| item.as_object().unwrap().len()).sum();
+        let described: usize = paths
+            .values()
+            .map(|item| item.as_object().unwrap().len())
+            .sum();
         assert_eq!(described, OPERATIONS.len());
         let text = document.to_string();
         for reference in text.split("#/components/schemas/").skip(1) {
             let name = reference.split('"').next().unwrap();
-            assert!(document["components"]["schemas"][name].is_object(), "{name}");
+            assert!(
+                document["components"]["schemas"][name].is_object(),
+                "{name}"
+            );
         }
     }
 }

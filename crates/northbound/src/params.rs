@@ -16,7 +16,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let raw = RawPathParams::from_request_parts(parts, state).await;
         let raw = raw.map_err(|_| {
-            ApiError::new(StatusCode::BAD_REQUEST, "the path is no text: expected UTF-8 behind each %")
+            ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "the path is no text: expected UTF-8 behind each %",
+            )
         })?;
         let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
         Ok(Self(raw.iter().map(owned).collect()))
@@ -49,7 +52,8 @@ impl Params {
 /// A datapath id: decimal, as Ryu has it, or `0x…`, 16 hexadecimal digits, or pairs of them with colons.
 pub(crate) fn parse_switch(text: &str) -> Result<DatapathId, ApiError> {
     // Sixteen digits are decimal unless they begin with a zero, which no decimal number does.
-    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit()) && !(text.len() == 16 && text.starts_with('0'));
+    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit())
+        && !(text.len() == 16 && text.starts_with('0'));
     let parsed = match is_decimal {
         true => text.parse().ok().map(DatapathId),
         false => text.parse().ok(),

@@ -25,7 +25,11 @@ const MAX_HEADERS: usize = 64;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until it is dropped. The runtime, and all connections with it, ends with it.
-pub(crate) async fn serve(listener: std::net::TcpListener, app: Arc<App>, router: Router) -> io::Result<()> {
+pub(crate) async fn serve(
+    listener: std::net::TcpListener,
+    app: Arc<App>,
+    router: Router,
+) -> io::Result<()> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime
         .worker_threads(1)
@@ -41,10 +45,19 @@ async fn accept(listener: std::net::TcpListener, app: Arc<App>, router: Router) 
     let places = Arc::new(Semaphore::new(app.config.max_connections));
     loop {
         // Never closed.
-        let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+        let place = Arc::clone(&places)
+            .acquire_owned()
+            .await
+            .map_err(io::Error::other)?;
         match listener.accept().await {
             Ok((socket, peer)) => {
-                tokio::spawn(serve_connection(socket, peer, Arc::clone(&app), router.clone(), place));
+                tokio::spawn(serve_connection(
+                    socket,
+                    peer,
+                    Arc::clone(&app),
+                    router.clone(),
+                    place,
+                ));
             }
             Err(error) => {
                 tracing::debug!(%error, "the northbound interface cannot accept a connection");

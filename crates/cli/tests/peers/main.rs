@@ -17,6 +17,7 @@ mod l2;
 mod mininet;
 mod namespace;
 mod net;
+mod northbound;
 mod openvswitch;
 mod pki;
 mod process;

@@ -14,16 +14,24 @@ use tokio::time::timeout;
 use urtica_controller::{RequestError, Stage};
 use urtica_wire::text::ParseError;
 use urtica_wire::{
-    DatapathId, FlowMod, FlowModCommand, GroupMod, GroupModCommand, Message, MeterMod, MeterModCommand,
+    DatapathId, FlowMod, FlowModCommand, GroupMod, GroupModCommand, Message, MeterMod,
+    MeterModCommand,
 };
 use utoipa::ToSchema;
 
 /// A change of entries.
 #[derive(Deserialize, ToSchema)]
-#[expect(dead_code, reason = "it describes the body; errors name its fields themselves")]
+#[expect(
+    dead_code,
+    reason = "it describes the body; errors name its fields themselves"
+)]
 pub(crate) struct FlowChange {
     /// `add`, `modify`, `modify_strict`, `delete` or `delete_strict`; `add` where it is left out.
-    #[schema(default = "add", pattern = "^(add|modify|modify_strict|delete|delete_strict)$", example = "add")]
+    #[schema(
+        default = "add",
+        pattern = "^(add|modify|modify_strict|delete|delete_strict)$",
+        example = "add"
+    )]
     command: Option<String>,
     /// The entry, as `ovs-ofctl` writes it.
     #[schema(example = "priority=10,in_port=1,actions=output:2")]
@@ -32,7 +40,10 @@ pub(crate) struct FlowChange {
 
 /// A change of a group.
 #[derive(Deserialize, ToSchema)]
-#[expect(dead_code, reason = "it describes the body; errors name its fields themselves")]
+#[expect(
+    dead_code,
+    reason = "it describes the body; errors name its fields themselves"
+)]
 pub(crate) struct GroupChange {
     /// `add`, `modify` or `delete`; `add` where it is left out.
     #[schema(default = "add", pattern = "^(add|modify|delete)$", example = "add")]
@@ -44,7 +55,10 @@ pub(crate) struct GroupChange {
 
 /// A change of a meter.
 #[derive(Deserialize, ToSchema)]
-#[expect(dead_code, reason = "it describes the body; errors name its fields themselves")]
+#[expect(
+    dead_code,
+    reason = "it describes the body; errors name its fields themselves"
+)]
 pub(crate) struct MeterChange {
     /// `add`, `modify` or `delete`; `add` where it is left out.
     #[schema(default = "add", pattern = "^(add|modify|delete)$", example = "add")]
@@ -54,7 +68,11 @@ pub(crate) struct MeterChange {
     meter: String,
 }
 
-pub(super) async fn flow(State(app): State<Arc<App>>, params: Params, body: Body) -> Result<StatusCode, ApiError> {
+pub(super) async fn flow(
+    State(app): State<Arc<App>>,
+    params: Params,
+    body: Body,
+) -> Result<StatusCode, ApiError> {
     let info = app.switch(params.switch()?)?;
     let value = app.value(body).await?;
     let body = Object::body(&value)?;
@@ -73,7 +91,11 @@ pub(super) async fn flow(State(app): State<Arc<App>>, params: Params, body: Body
     confirm(&app, info.datapath_id, Message::FlowMod(flow_mod)).await
 }
 
-pub(super) async fn group(State(app): State<Arc<App>>, params: Params, body: Body) -> Result<StatusCode, ApiError> {
+pub(super) async fn group(
+    State(app): State<Arc<App>>,
+    params: Params,
+    body: Body,
+) -> Result<StatusCode, ApiError> {
     let info = app.switch(params.switch()?)?;
     let value = app.value(body).await?;
     let body = Object::body(&value)?;
@@ -86,12 +108,18 @@ pub(super) async fn group(State(app): State<Arc<App>>, params: Params, body: Bod
         ],
     )?;
     let example = "group_id=1,type=all,bucket=actions=output:1";
-    let group_mod = parsed(&body, "group", example, |text| GroupMod::parse(command, text))?;
+    let group_mod = parsed(&body, "group", example, |text| {
+        GroupMod::parse(command, text)
+    })?;
     needs_13(&info, "groups")?;
     confirm(&app, info.datapath_id, Message::GroupMod(group_mod)).await
 }
 
-pub(super) async fn meter(State(app): State<Arc<App>>, params: Params, body: Body) -> Result<StatusCode, ApiError> {
+pub(super) async fn meter(
+    State(app): State<Arc<App>>,
+    params: Params,
+    body: Body,
+) -> Result<StatusCode, ApiError> {
     let info = app.switch(params.switch()?)?;
     let value = app.value(body).await?;
     let body = Object::body(&value)?;
@@ -104,7 +132,9 @@ pub(super) async fn meter(State(app): State<Arc<App>>, params: Params, body: Bod
         ],
     )?;
     let example = "meter=1 kbps band=type=drop rate=1000";
-    let meter_mod = parsed(&body, "meter", example, |text| MeterMod::parse(command, text))?;
+    let meter_mod = parsed(&body, "meter", example, |text| {
+        MeterMod::parse(command, text)
+    })?;
     needs_13(&info, "meters")?;
     confirm(&app, info.datapath_id, Message::MeterMod(meter_mod)).await
 }
@@ -117,7 +147,8 @@ fn command<C: Copy>(body: &Object, commands: &[(&str, C)]) -> Result<C, ApiError
     command.map(|(_, command)| *command).ok_or_else(|| {
         let names: Vec<_> = commands.iter().map(|(name, _)| *name).collect();
         let expected = format!("one of {}", names.join(", "));
-        body.wrong("command", &expected).example(format!("\"command\": \"{first}\""))
+        body.wrong("command", &expected)
+            .example(format!("\"command\": \"{first}\""))
     })
 }
 
@@ -139,7 +170,12 @@ async fn confirm(app: &App, id: DatapathId, message: Message<'_>) -> Result<Stat
     // The tables that a request names are meant, also where a filter has one to itself.
     let network = app.network.for_stage(Stage::Observe);
     let message = std::slice::from_ref(&message);
-    let confirmed = async { network.when_ready(id, || network.confirm(id, message)).await?.await };
+    let confirmed = async {
+        network
+            .when_ready(id, || network.confirm(id, message))
+            .await?
+            .await
+    };
     let confirmed = timeout(deadline, confirmed).await;
     confirmed.unwrap_or(Err(RequestError::Timeout(deadline)))?;
     Ok(StatusCode::NO_CONTENT)

@@ -15,9 +15,9 @@ use tokio::sync::mpsc::Sender;
 use urtica_controller::{OWN_COOKIE_BITS, ProgramId, Reply, SwitchInfo};
 use urtica_wire::text::Instructions;
 use urtica_wire::{
-    FlowStats, FlowStatsRequest, GroupDesc, GroupMod, GroupModCommand, Message, MeterConfig, MeterMod,
-    MeterModCommand, MultipartFlags, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
-    PortConfig, PortState, PortStats, Version,
+    FlowStats, FlowStatsRequest, GroupDesc, GroupMod, GroupModCommand, Message, MeterConfig,
+    MeterMod, MeterModCommand, MultipartFlags, MultipartReplyBody, MultipartRequest,
+    MultipartRequestBody, PortConfig, PortState, PortStats, Version,
 };
 use utoipa::ToSchema;
 
@@ -56,7 +56,10 @@ pub(super) async fn switches(State(app): State<Arc<App>>) -> Listed<Switch> {
     Ok(Json(infos.map(|info| Switch::from(&*info)).collect()))
 }
 
-pub(super) async fn switch(State(app): State<Arc<App>>, params: Params) -> Result<Json<Switch>, ApiError> {
+pub(super) async fn switch(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Json<Switch>, ApiError> {
     Ok(Json(Switch::from(&*app.switch(params.switch()?)?)))
 }
 
@@ -84,17 +87,24 @@ pub(crate) struct Port {
 pub(super) async fn ports(State(app): State<Arc<App>>, params: Params) -> Listed<Port> {
     let info = app.switch(params.switch()?)?;
     let counted = app.network.port_stats(info.datapath_id).await?;
-    let counted: HashMap<_, _> = counted.into_iter().map(|port| (port.port_no, port)).collect();
+    let counted: HashMap<_, _> = counted
+        .into_iter()
+        .map(|port| (port.port_no, port))
+        .collect();
     let row = |port: &urtica_wire::Port| {
         // A counter that a switch does not have is all ones (1.3.5 section 7.3.5.6).
         let count = |value: fn(&PortStats) -> u64| {
-            counted.get(&port.port_no).map(value).filter(|count| *count != u64::MAX)
+            counted
+                .get(&port.port_no)
+                .map(value)
+                .filter(|count| *count != u64::MAX)
         };
         Port {
             port: port.port_no.to_string(),
             name: port.name.to_string(),
             mac: port.hw_addr.to_string(),
-            up: !port.config.contains(PortConfig::PORT_DOWN) && !port.state.contains(PortState::LINK_DOWN),
+            up: !port.config.contains(PortConfig::PORT_DOWN)
+                && !port.state.contains(PortState::LINK_DOWN),
             received_packets: count(|port| port.rx_packets),
             sent_packets: count(|port| port.tx_packets),
             received_bytes: count(|port| port.rx_bytes),
@@ -176,7 +186,10 @@ impl From<&FlowStats<'_>> for FlowEntry {
 }
 
 /// All entries, written while they are sent.
-pub(super) async fn flows(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+pub(super) async fn flows(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Response, ApiError> {
     let info = app.switch(params.switch()?)?;
     let asked = Message::MultipartRequest(MultipartRequest {
         flags: MultipartFlags::empty(),
@@ -193,15 +206,23 @@ pub(super) async fn flows(State(app): State<Arc<App>>, params: Params) -> Result
 async fn write_flows(sender: &Sender<Bytes>, reply: &Reply) {
     let (mut chunk, mut separator) = (b"[".to_vec(), "");
     for message in reply.messages() {
-        let Message::MultipartReply(part) = message else { continue };
-        let MultipartReplyBody::Flow(entries) = part.body else { continue };
+        let Message::MultipartReply(part) = message else {
+            continue;
+        };
+        let MultipartReplyBody::Flow(entries) = part.body else {
+            continue;
+        };
         for entry in &entries {
             chunk.extend_from_slice(separator.as_bytes());
             // Fails only for maps whose keys are no text.
             let _ = serde_json::to_writer(&mut chunk, &FlowEntry::from(&entry));
             separator = ",";
         }
-        if sender.send(std::mem::take(&mut chunk).into()).await.is_err() {
+        if sender
+            .send(std::mem::take(&mut chunk).into())
+            .await
+            .is_err()
+        {
             return;
         }
     }
@@ -264,7 +285,10 @@ pub(super) fn needs_13(info: &SwitchInfo, what: &str) -> Result<(), ApiError> {
     if info.version == Version::Of13 {
         return Ok(());
     }
-    let refused = format!("switch {} speaks OpenFlow 1.0, which has no {what}: expected OpenFlow 1.3", info.datapath_id);
+    let refused = format!(
+        "switch {} speaks OpenFlow 1.0, which has no {what}: expected OpenFlow 1.3",
+        info.datapath_id
+    );
     Err(ApiError::new(StatusCode::CONFLICT, refused))
 }
 
@@ -283,7 +307,12 @@ pub(crate) struct Host {
 }
 
 pub(super) async fn hosts(State(app): State<Arc<App>>) -> Listed<Host> {
-    let hosts = app.sources.hosts.as_ref().map(|hosts| hosts.all()).unwrap_or_default();
+    let hosts = app
+        .sources
+        .hosts
+        .as_ref()
+        .map(|hosts| hosts.all())
+        .unwrap_or_default();
     let row = |host: Arc<urtica_services::Host>| Host {
         mac: host.mac.to_string(),
         vlan: host.vlan,

@@ -38,7 +38,10 @@ pub(super) async fn path(
     ends: Result<Query<Ends>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Vec<Hop>>, ApiError> {
     let Query(ends) = ends.map_err(|error| {
-        ApiError::new(StatusCode::BAD_REQUEST, format!("{error}: expected ?from=…&to=… once each"))
+        ApiError::new(
+            StatusCode::BAD_REQUEST,
+            format!("{error}: expected ?from=…&to=… once each"),
+        )
     })?;
     let (from, to) = (end(&app, "from", &ends.from)?, end(&app, "to", &ends.to)?);
     let Some(discovery) = &app.sources.discovery else {
@@ -61,12 +64,16 @@ fn end(app: &App, field: &str, text: &str) -> Result<PortId, ApiError> {
     if let Ok(mac) = text.parse::<MacAddr>() {
         let host = hosts.and_then(|hosts| hosts.find(mac));
         let unknown = || {
-            ApiError::field(field, text, "a host that GET /api/v1/hosts lists").with_status(StatusCode::NOT_FOUND)
+            ApiError::field(field, text, "a host that GET /api/v1/hosts lists")
+                .with_status(StatusCode::NOT_FOUND)
         };
         return host.map(|host| host.attached).ok_or_else(unknown);
     }
     let port = text.rsplit_once(':').and_then(|(switch, port)| {
-        Some(PortId::new(parse_switch(switch).ok()?, port.parse::<PortNo>().ok()?))
+        Some(PortId::new(
+            parse_switch(switch).ok()?,
+            port.parse::<PortNo>().ok()?,
+        ))
     });
     port.ok_or_else(|| {
         ApiError::field(field, text, "a host's MAC address, or a switch and a port")

@@ -57,7 +57,11 @@ impl Feed {
     pub fn new(app: Arc<App>) -> Self {
         Self {
             network: app.network.events(),
-            links: app.sources.discovery.as_ref().map(|discovery| discovery.events()),
+            links: app
+                .sources
+                .discovery
+                .as_ref()
+                .map(|discovery| discovery.events()),
             hosts: app.sources.hosts.as_ref().map(|hosts| hosts.events()),
             app,
         }

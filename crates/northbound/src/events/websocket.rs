@@ -24,11 +24,15 @@ pub(super) async fn watch(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|refused| {
-        let expected = format!("{refused}: expected a WebSocket, such as ws://localhost:8080/v1.0/topology/ws");
+        let expected = format!(
+            "{refused}: expected a WebSocket, such as ws://localhost:8080/v1.0/topology/ws"
+        );
         ApiError::new(refused.status(), expected)
     })?;
     let place = app.watch()?;
-    let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
+    let upgrade = upgrade
+        .max_message_size(MAX_MESSAGE_BYTES)
+        .max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(|socket| serve(app, socket, place)))
 }
 
@@ -73,7 +77,8 @@ fn call(feed: &Feed, happened: &Happened, id: &mut u64) -> Option<Message> {
         _ => return None,
     };
     *id += 1;
-    let call = json!({"jsonrpc": "2.0", "id": *id, "method": method, "params": [feed.json(happened)]});
+    let call =
+        json!({"jsonrpc": "2.0", "id": *id, "method": method, "params": [feed.json(happened)]});
     Some(Message::Text(call.to_string().into()))
 }
 

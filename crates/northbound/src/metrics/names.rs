@@ -6,13 +6,19 @@ use urtica_wire::PortNo;
 /// A switch's counter: its name, without prefix and `_total`, and what it counts.
 pub(super) fn switch_metric(field: &'static str) -> (&'static str, &'static str) {
     match field {
-        "received" => ("switch_received_messages", "Messages received from the switch"),
+        "received" => (
+            "switch_received_messages",
+            "Messages received from the switch",
+        ),
         "packet_ins" => ("switch_packet_ins", "Packet-ins received from the switch"),
         "received_bytes" => ("switch_received_bytes", "Bytes received from the switch"),
         "sent" => ("switch_sent_messages", "Messages sent to the switch"),
         "sent_bytes" => ("switch_sent_bytes", "Bytes sent to the switch"),
         "errors" => ("switch_errors", "Errors that the switch sent"),
-        "malformed" => ("switch_malformed_messages", "Messages that could not be decoded"),
+        "malformed" => (
+            "switch_malformed_messages",
+            "Messages that could not be decoded",
+        ),
         "unsendable" => (
             "switch_unsendable_messages",
             "Messages of programs that the switch's version cannot express",
@@ -33,7 +39,10 @@ pub(super) fn switch_metric(field: &'static str) -> (&'static str, &'static str)
             "switch_refused_messages",
             "Messages that were refused, since too many waited for the switch",
         ),
-        "ports_refused" => ("switch_refused_ports", "Ports beyond those that a switch may have"),
+        "ports_refused" => (
+            "switch_refused_ports",
+            "Ports beyond those that a switch may have",
+        ),
         "answered_in_kernel" => (
             "switch_kernel_answered_packet_ins",
             "Packet-ins that were answered in the kernel",

@@ -33,19 +33,44 @@ enum Value {
 
 impl Page {
     /// Counters; `_total` is added to the name.
-    pub fn counter(&mut self, name: &'static str, help: &'static str, rows: impl IntoIterator<Item = (Labels, u64)>) {
-        self.add(name, help, rows.into_iter().map(|(labels, count)| (labels, Value::Counter(count))));
+    pub fn counter(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        rows: impl IntoIterator<Item = (Labels, u64)>,
+    ) {
+        self.add(
+            name,
+            help,
+            rows.into_iter()
+                .map(|(labels, count)| (labels, Value::Counter(count))),
+        );
     }
 
     /// Counters of time; `_total` is added to the name.
-    pub fn seconds(&mut self, name: &'static str, help: &'static str, rows: impl IntoIterator<Item = (Labels, Duration)>) {
+    pub fn seconds(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        rows: impl IntoIterator<Item = (Labels, Duration)>,
+    ) {
         let value = |(labels, time): (_, Duration)| (labels, Value::Seconds(time.as_secs_f64()));
         self.add(name, help, rows.into_iter().map(value));
     }
 
     /// Gauges.
-    pub fn gauge(&mut self, name: &'static str, help: &'static str, rows: impl IntoIterator<Item = (Labels, u64)>) {
-        self.add(name, help, rows.into_iter().map(|(labels, value)| (labels, Value::Gauge(value))));
+    pub fn gauge(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        rows: impl IntoIterator<Item = (Labels, u64)>,
+    ) {
+        self.add(
+            name,
+            help,
+            rows.into_iter()
+                .map(|(labels, value)| (labels, Value::Gauge(value))),
+        );
     }
 
     /// Histograms: of each a sum, and classes by the nanoseconds that all in them fall short of.
@@ -65,7 +90,12 @@ impl Page {
         self.add(name, help, rows.into_iter().map(value));
     }
 
-    fn add(&mut self, name: &'static str, help: &'static str, rows: impl Iterator<Item = (Labels, Value)>) {
+    fn add(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        rows: impl Iterator<Item = (Labels, Value)>,
+    ) {
         let empty = Family {
             help,
             rows: Vec::new(),
@@ -106,7 +136,8 @@ impl Collector for Page {
             let Some((_, first)) = family.rows.first() else {
                 continue;
             };
-            let mut metric = encoder.encode_descriptor(name, family.help, None, first.metric_type())?;
+            let mut metric =
+                encoder.encode_descriptor(name, family.help, None, first.metric_type())?;
             for (labels, value) in &family.rows {
                 value.encode(metric.encode_family(labels)?)?;
             }
@@ -120,7 +151,9 @@ impl EncodeMetric for Value {
         match self {
             Self::Counter(count) => ConstCounter::new(*count).encode(encoder),
             Self::Seconds(seconds) => ConstCounter::new(*seconds).encode(encoder),
-            Self::Gauge(value) => ConstGauge::new(i64::try_from(*value).unwrap_or(i64::MAX)).encode(encoder),
+            Self::Gauge(value) => {
+                ConstGauge::new(i64::try_from(*value).unwrap_or(i64::MAX)).encode(encoder)
+            }
             Self::Histogram { sum, buckets } => {
                 let count = buckets.iter().map(|(_, count)| count).sum();
                 encoder.encode_histogram::<Labels>(*sum, count, buckets, None)
@@ -158,7 +191,11 @@ mod tests {
     fn names_that_switches_send_are_escaped() {
         let mut page = Page::default();
         let name = "\"} 9\nurtica_switches 7\\";
-        page.gauge("switches", "Switches", [(vec![("dp_name", name.into())], 1)]);
+        page.gauge(
+            "switches",
+            "Switches",
+            [(vec![("dp_name", name.into())], 1)],
+        );
         let text = page.text();
         let row = r#"urtica_switches{dp_name="\"} 9\nurtica_switches 7\\"} 1"#;
         assert!(text.lines().any(|line| line == row), "{text}");

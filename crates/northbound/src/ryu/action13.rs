@@ -103,24 +103,34 @@ pub(super) fn kind<'a>(object: &Object<'a>) -> Result<&'a str, ApiError> {
 /// A table's number, or its name.
 pub(super) fn table(object: &Object, key: &str) -> Result<u8, ApiError> {
     let table = object.needed_named(key, &TABLES)?;
-    table.try_into().map_err(|_| object.wrong(key, &TABLES.expected()))
+    table
+        .try_into()
+        .map_err(|_| object.wrong(key, &TABLES.expected()))
 }
 
 fn max_len(object: &Object) -> Result<u16, ApiError> {
     let max_len = object.named("max_len", &MAX_LENS, 0xffe5)?;
-    max_len.try_into().map_err(|_| object.wrong("max_len", &MAX_LENS.expected()))
+    max_len
+        .try_into()
+        .map_err(|_| object.wrong("max_len", &MAX_LENS.expected()))
 }
 
 fn set_field(object: &Object) -> Result<Field<'static>, ApiError> {
     let expected = "a field of OpenFlow 1.3, such as eth_dst";
     let name = object.text("field", expected)?;
-    let field = oxm_named(name).ok_or_else(|| object.wrong("field", expected).example("\"field\": \"eth_dst\""))?;
+    let field = oxm_named(name).ok_or_else(|| {
+        object
+            .wrong("field", expected)
+            .example("\"field\": \"eth_dst\"")
+    })?;
     // With OFPVID_PRESENT, if it is to be set: not as in a match, where decimal numbers get it.
     let kind = match Kind::of(field) {
         Kind::Vlan => Kind::Number,
         kind => kind,
     };
-    let value = object.get("value").and_then(|value| kind.parse(field, value));
+    let value = object
+        .get("value")
+        .and_then(|value| kind.parse(field, value));
     let is_whole = |value: &Field| *value == Field::exact(field, bits(value));
     value.filter(is_whole).ok_or_else(|| {
         let (expected, _) = kind.expected();
@@ -167,7 +177,10 @@ pub(super) fn print_instructions(instructions: &List<Instruction>) -> Vec<Value>
 
 /// Prints actions as Ryu does.
 pub(super) fn print_actions(actions: &List<Action>) -> Vec<Value> {
-    actions.iter().map(|action| print_action(&action).into()).collect()
+    actions
+        .iter()
+        .map(|action| print_action(&action).into())
+        .collect()
 }
 
 fn print_action(action: &Action) -> String {
@@ -186,7 +199,11 @@ fn print_action(action: &Action) -> String {
         Action::SetNwTtl(ttl) => format!("SET_NW_TTL:{ttl}"),
         Action::DecNwTtl => "DEC_NW_TTL".into(),
         Action::SetField(Field::Basic { field, value, .. }) => {
-            format!("SET_FIELD: {{{}:{}}}", field.name(), Kind::of(field).text(value))
+            format!(
+                "SET_FIELD: {{{}:{}}}",
+                field.name(),
+                Kind::of(field).text(value)
+            )
         }
         Action::PushPbb(ethertype) => format!("PUSH_PBB:{ethertype}"),
         Action::PopPbb => "POP_PBB".into(),

@@ -44,10 +44,7 @@ impl Kind {
                 "a VLAN id, or with OFPVID_PRESENT (0x1000) in hexadecimal",
                 "5",
             ),
-            Self::Mac => (
-                "a MAC address, maybe with a mask",
-                "\"02:00:00:00:00:01\"",
-            ),
+            Self::Mac => ("a MAC address, maybe with a mask", "\"02:00:00:00:00:01\""),
             Self::Ipv4 => ("an IPv4 address, maybe with a mask", "\"10.0.0.0/24\""),
             Self::Ipv6 => ("an IPv6 address, maybe with a mask", "\"2001:db8::/32\""),
             Self::Number => ("a number, maybe with a mask", "\"0x1/0xff\""),
@@ -100,7 +97,9 @@ impl Kind {
         match (self, mask) {
             (Self::Port, _) => PORTS_13.value(value as u32),
             (Self::Vlan, Some(mask)) => format!("0x{value:04x}/0x{mask:04x}").into(),
-            (Self::Vlan, None) if value as u16 & VLAN_PRESENT == 0 => format!("0x{value:04x}").into(),
+            (Self::Vlan, None) if value as u16 & VLAN_PRESENT == 0 => {
+                format!("0x{value:04x}").into()
+            }
             (Self::Vlan, None) => (value as u16 & !VLAN_PRESENT).to_string().into(),
             (Self::Number, None) => (value as u64).into(),
             (kind, None) => kind.text(value).into(),
@@ -127,7 +126,10 @@ fn parse_vlan(value: &Value) -> Option<(u128, Option<u128>)> {
         number => return Some((u128::from(integer(number)? | u64::from(VLAN_PRESENT)), None)),
     };
     if let Some((value, mask)) = text.split_once('/') {
-        return Some((parse_integer(value)?.into(), Some(parse_integer(mask)?.into())));
+        return Some((
+            parse_integer(value)?.into(),
+            Some(parse_integer(mask)?.into()),
+        ));
     }
     let number = parse_integer(text)?;
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());

@@ -31,12 +31,13 @@ pub(super) fn parse(object: Option<&Object>) -> Result<Match<'static>, ApiError>
     let protocol = of("nw_proto", "ip_proto");
     let mut fields = Vec::new();
     for (name, value) in object.iter() {
-        let field = field_named(name, is_arp, protocol)
-            .ok_or_else(|| unknown(object, name))?;
+        let field = field_named(name, is_arp, protocol).ok_or_else(|| unknown(object, name))?;
         let kind = Kind::of(field);
         let parsed = kind.parse(field, value).ok_or_else(|| {
             let (expected, example) = kind.expected();
-            object.wrong(name, expected).example(format!("\"{name}\": {example}"))
+            object
+                .wrong(name, expected)
+                .example(format!("\"{name}\": {example}"))
         })?;
         fields.push(parsed);
     }
@@ -60,7 +61,10 @@ fn field_named(name: &str, is_arp: bool, protocol: Option<u64>) -> Option<OxmFie
 
 /// The field that has this name in OXM.
 pub(super) fn oxm_named(name: &str) -> Option<OxmField> {
-    OxmField::ALL.iter().copied().find(|field| field.name() == name)
+    OxmField::ALL
+        .iter()
+        .copied()
+        .find(|field| field.name() == name)
 }
 
 fn port_fields(protocol: Option<u64>) -> Option<(OxmField, OxmField)> {
@@ -80,8 +84,12 @@ fn unknown(object: &Object, name: &str) -> ApiError {
             &format!("6 (TCP), 17 (UDP) or 132 (SCTP), since {path} is a port of one of these"),
         )
         .example("\"nw_proto\": 6"),
-        _ => ApiError::field(&path, "no field of a match", "a field of OpenFlow 1.3, such as in_port or eth_type")
-            .example("\"in_port\": 1"),
+        _ => ApiError::field(
+            &path,
+            "no field of a match",
+            "a field of OpenFlow 1.3, such as in_port or eth_type",
+        )
+        .example("\"in_port\": 1"),
     }
 }
 
@@ -92,7 +100,10 @@ pub(super) fn print(match_: &Match) -> Map<String, Value> {
         let (name, value) = match field {
             Field::Basic { field, value, mask } => {
                 let mask = (mask != field.full_mask()).then_some(mask);
-                (name_of(field).to_owned(), Kind::of(field).print(value, mask))
+                (
+                    name_of(field).to_owned(),
+                    Kind::of(field).print(value, mask),
+                )
             }
             Field::Raw(raw) => (
                 format!("field_{}", u32::from(raw.class) << 7 | u32::from(raw.field)),

@@ -51,7 +51,9 @@ fn parse_field(
         let value = object.get(name).and_then(|value| kind.parse(field, value));
         value.ok_or_else(|| {
             let (expected, example) = kind.expected();
-            object.wrong(name, expected).example(format!("\"{name}\": {example}"))
+            object
+                .wrong(name, expected)
+                .example(format!("\"{name}\": {example}"))
         })
     };
     Ok(match name {
@@ -75,8 +77,10 @@ fn parse_field(
         "tp_src" | "tp_dst" => match_.with(kind(transport_field(object, name)?, Kind::Number)?),
         _ => {
             let expected = "a field of OpenFlow 1.0, such as in_port or dl_type";
-            return Err(ApiError::field(object.path(name), "no field of a match", expected)
-                .example("\"in_port\": 1"));
+            return Err(
+                ApiError::field(object.path(name), "no field of a match", expected)
+                    .example("\"in_port\": 1"),
+            );
         }
     })
 }
@@ -92,8 +96,13 @@ fn transport_field(object: &Object, name: &str) -> Result<OxmField, ApiError> {
         IpProtocol::UDP => (OxmField::UdpSrc, OxmField::UdpDst),
         IpProtocol::ICMP => (OxmField::Icmpv4Type, OxmField::Icmpv4Code),
         _ => {
-            let expected = format!("1 (ICMP), 6 (TCP) or 17 (UDP), since {} requires it", object.path(name));
-            return Err(object.wrong("nw_proto", &expected).example("\"nw_proto\": 6"));
+            let expected = format!(
+                "1 (ICMP), 6 (TCP) or 17 (UDP), since {} requires it",
+                object.path(name)
+            );
+            return Err(object
+                .wrong("nw_proto", &expected)
+                .example("\"nw_proto\": 6"));
         }
     };
     Ok(if is_source { fields.0 } else { fields.1 })
@@ -173,7 +182,8 @@ fn parse_action<'a>(object: &Object<'a>) -> Result<Action<'a>, ApiError> {
         },
         _ => {
             let expected = "an action of OpenFlow 1.0, such as OUTPUT or SET_DL_DST";
-            return Err(object.wrong("type", expected)
+            return Err(object
+                .wrong("type", expected)
                 .example("{\"type\": \"OUTPUT\", \"port\": 2}"));
         }
     })
@@ -182,19 +192,29 @@ fn parse_action<'a>(object: &Object<'a>) -> Result<Action<'a>, ApiError> {
 fn max_len(object: &Object) -> Result<u16, ApiError> {
     const NUMBERS: &Names = &MAX_LENS;
     let max_len = object.named("max_len", NUMBERS, 0xffe5)?;
-    max_len.try_into().map_err(|_| object.wrong("max_len", &NUMBERS.expected()))
+    max_len
+        .try_into()
+        .map_err(|_| object.wrong("max_len", &NUMBERS.expected()))
 }
 
 fn mac(object: &Object, key: &str) -> Result<MacAddr, ApiError> {
     let expected = "a MAC address";
     let parsed = object.text(key, expected)?.parse();
-    parsed.map_err(|_| object.wrong(key, expected).example(format!("\"{key}\": \"02:00:00:00:00:01\"")))
+    parsed.map_err(|_| {
+        object
+            .wrong(key, expected)
+            .example(format!("\"{key}\": \"02:00:00:00:00:01\""))
+    })
 }
 
 fn ipv4(object: &Object, key: &str) -> Result<Ipv4Addr, ApiError> {
     let expected = "an IPv4 address";
     let parsed = object.text(key, expected)?.parse();
-    parsed.map_err(|_| object.wrong(key, expected).example(format!("\"{key}\": \"10.0.0.1\"")))
+    parsed.map_err(|_| {
+        object
+            .wrong(key, expected)
+            .example(format!("\"{key}\": \"10.0.0.1\""))
+    })
 }
 
 /// Prints a flow's actions.
@@ -202,7 +222,11 @@ pub(super) fn print_instructions(instructions: &List<Instruction>) -> Vec<Value>
     let mut printed = Vec::new();
     for instruction in instructions {
         if let Instruction::ApplyActions(actions) = instruction {
-            printed.extend(actions.iter().map(|action| Value::from(print_action(&action))));
+            printed.extend(
+                actions
+                    .iter()
+                    .map(|action| Value::from(print_action(&action))),
+            );
         }
     }
     printed
@@ -218,7 +242,11 @@ fn print_action(action: &Action) -> String {
         Action::SetTpSrc(port) => format!("SET_TP_SRC:{port}"),
         Action::SetTpDst(port) => format!("SET_TP_DST:{port}"),
         Action::Enqueue { port, queue_id } => {
-            format!("ENQUEUE:{}:{}", PORTS_10.text(port.0), QUEUES.text(queue_id))
+            format!(
+                "ENQUEUE:{}:{}",
+                PORTS_10.text(port.0),
+                QUEUES.text(queue_id)
+            )
         }
         Action::Experimenter { .. } => "VENDOR".into(),
         _ => "UNKNOWN".into(),
@@ -236,4 +264,3 @@ fn print_set_field(field: OxmField, value: u128) -> String {
         _ => "UNKNOWN".into(),
     }
 }
-

@@ -15,13 +15,13 @@ use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio::sync::mpsc::Sender;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::Sender;
 use urtica_controller::{Reply, RequestError, Stage, SwitchInfo};
 use urtica_wire::{
-    ControllerRole, DatapathId, Experimenter, FlowMod, FlowModCommand, GROUP_ALL, GroupModCommand, List,
-    METER_ALL, Message, MeterModCommand, MultipartFlags, MultipartRequest, MultipartRequestBody,
-    PortNo, QUEUE_ALL, Role, TABLE_ALL, Version,
+    ControllerRole, DatapathId, Experimenter, FlowMod, FlowModCommand, GROUP_ALL, GroupModCommand,
+    List, METER_ALL, Message, MeterModCommand, MultipartFlags, MultipartRequest,
+    MultipartRequestBody, PortNo, QUEUE_ALL, Role, TABLE_ALL, Version,
 };
 
 type Answer = Result<Response, ApiError>;
@@ -31,7 +31,10 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/stats/switches", get(switches))
         .route("/stats/desc/{dpid}", get(desc))
         .route("/stats/flow/{dpid}", get(flow).post(flow))
-        .route("/stats/aggregateflow/{dpid}", get(aggregate).post(aggregate))
+        .route(
+            "/stats/aggregateflow/{dpid}",
+            get(aggregate).post(aggregate),
+        )
         .route("/stats/table/{dpid}", get(table))
         .route("/stats/tablefeatures/{dpid}", get(table_features))
         .route("/stats/port/{dpid}", get(port))
@@ -83,7 +86,13 @@ async fn aggregate(State(app): State<Arc<App>>, params: Params, body: Body) -> A
     let info = app.switch(params.switch()?)?;
     let value = app.value(body).await?;
     let asked = write::flow_filter(info.version, &Object::body(&value)?)?;
-    ask(&app, &info, &multipart(MultipartRequestBody::Aggregate(asked)), None).await
+    ask(
+        &app,
+        &info,
+        &multipart(MultipartRequestBody::Aggregate(asked)),
+        None,
+    )
+    .await
 }
 
 async fn table(State(app): State<Arc<App>>, params: Params) -> Answer {
@@ -91,7 +100,12 @@ async fn table(State(app): State<Arc<App>>, params: Params) -> Answer {
 }
 
 async fn table_features(State(app): State<Arc<App>>, params: Params) -> Answer {
-    ask_multipart(&app, &params, MultipartRequestBody::TableFeatures(List::default())).await
+    ask_multipart(
+        &app,
+        &params,
+        MultipartRequestBody::TableFeatures(List::default()),
+    )
+    .await
 }
 
 async fn port(State(app): State<Arc<App>>, params: Params) -> Answer {
@@ -187,7 +201,9 @@ async fn ask_multipart(app: &App, params: &Params, body: MultipartRequestBody<'_
     let info = app.switch(params.switch()?)?;
     use MultipartRequestBody as Asked;
     match body {
-        Asked::Meter(_) | Asked::MeterConfig(_) | Asked::MeterFeatures => needs_13(&info, "meters")?,
+        Asked::Meter(_) | Asked::MeterConfig(_) | Asked::MeterFeatures => {
+            needs_13(&info, "meters")?
+        }
         Asked::Group(_) | Asked::GroupDesc | Asked::GroupFeatures => needs_13(&info, "groups")?,
         Asked::TableFeatures(_) => needs_13(&info, "table features")?,
         _ => {}
@@ -204,9 +220,7 @@ async fn ask(app: &App, info: &SwitchInfo, message: &Message<'_>, priority: Opti
     };
     match app.ask(id, message).await {
         Ok((reply, permit)) => Ok(print(id, reply, permit, printer, priority)),
-        Err(RequestError::Refused(_)) => {
-            Ok(Json(json!({ id.0.to_string(): [] })).into_response())
-        }
+        Err(RequestError::Refused(_)) => Ok(Json(json!({ id.0.to_string(): [] })).into_response()),
         Err(error) => Err(error.into()),
     }
 }
@@ -218,7 +232,10 @@ fn print(
     printer: Printer,
     priority: Option<u16>,
 ) -> Response {
-    let first = reply.messages().next().and_then(|first| printer.print(&first, priority));
+    let first = reply
+        .messages()
+        .next()
+        .and_then(|first| printer.print(&first, priority));
     if let Some(Printed::One(value)) = first {
         return Json(json!({ id.0.to_string(): value })).into_response();
     }
@@ -248,7 +265,11 @@ async fn write_rows(
             let _ = serde_json::to_writer(&mut chunk, &row);
             separator = ", ";
         }
-        if sender.send(std::mem::take(&mut chunk).into()).await.is_err() {
+        if sender
+            .send(std::mem::take(&mut chunk).into())
+            .await
+            .is_err()
+        {
             return;
         }
     }
@@ -281,9 +302,13 @@ impl Order {
 
 fn named_switch(body: &Object) -> Result<DatapathId, ApiError> {
     match body.get("dpid") {
-        Some(Value::Number(number)) if number.is_u64() => Ok(DatapathId(number.as_u64().unwrap_or_default())),
+        Some(Value::Number(number)) if number.is_u64() => {
+            Ok(DatapathId(number.as_u64().unwrap_or_default()))
+        }
         Some(Value::String(text)) => parse_switch(text),
-        _ => Err(body.wrong("dpid", "the datapath id of a switch").example("\"dpid\": 1")),
+        _ => Err(body
+            .wrong("dpid", "the datapath id of a switch")
+            .example("\"dpid\": 1")),
     }
 }
 
@@ -299,7 +324,12 @@ async fn change_flow(State(app): State<Arc<App>>, params: Params, body: Body) ->
         Some("modify_strict") => FlowModCommand::ModifyStrict,
         Some("delete") => FlowModCommand::Delete,
         Some("delete_strict") => FlowModCommand::DeleteStrict,
-        _ => return Err(no_such_command(&params, "add, modify, modify_strict, delete or delete_strict")),
+        _ => {
+            return Err(no_such_command(
+                &params,
+                "add, modify, modify_strict, delete or delete_strict",
+            ));
+        }
     };
     let order = Order::read(&app, body).await?;
     let flow_mod = write::flow_mod(order.info.version, command, &order.body()?, &order.payloads)?;
@@ -358,7 +388,9 @@ async fn change_port(State(app): State<Arc<App>>, body: Body) -> Answer {
     let needs_known = body.get("hw_addr").is_none() || body.get("advertise").is_none();
     if known.is_none() && needs_known {
         let expected = "a port of this switch, or hw_addr and advertise besides";
-        return Err(body.wrong("port_no", expected).with_status(StatusCode::NOT_FOUND));
+        return Err(body
+            .wrong("port_no", expected)
+            .with_status(StatusCode::NOT_FOUND));
     }
     let port_mod = write::port_mod(version, &body, known)?;
     send(&app, &order.info, Message::PortMod(port_mod)).await
@@ -368,7 +400,9 @@ async fn change_role(State(app): State<Arc<App>>, body: Body) -> Answer {
     let order = Order::read(&app, body).await?;
     needs_13(&order.info, "roles")?;
     let role = write::role(&order.body()?)?;
-    let _ = app.ask(order.info.datapath_id, &Message::RoleRequest(role)).await?;
+    let _ = app
+        .ask(order.info.datapath_id, &Message::RoleRequest(role))
+        .await?;
     Ok(StatusCode::OK.into_response())
 }
 
@@ -376,7 +410,8 @@ async fn experimenter(State(app): State<Arc<App>>, params: Params, body: Body) -
     let info = app.switch(params.switch()?)?;
     let value = app.value(body).await?;
     let payloads = Payloads::of(&value);
-    let (experimenter, data) = write::experimenter(info.version, &Object::body(&value)?, &payloads)?;
+    let (experimenter, data) =
+        write::experimenter(info.version, &Object::body(&value)?, &payloads)?;
     let message = Experimenter {
         experimenter,
         data: &data,

@@ -42,7 +42,9 @@ impl Payloads {
         match object.text_or("data_type", "ascii")? {
             "ascii" => Ok(data.as_bytes()),
             "base64" => self.0.get(data).map(Vec::as_slice).ok_or_else(|| {
-                object.wrong("data", "base64").example("\"data\": \"AAECAw==\"")
+                object
+                    .wrong("data", "base64")
+                    .example("\"data\": \"AAECAw==\"")
             }),
             _ => Err(object.wrong("data_type", "\"ascii\" or \"base64\"")),
         }

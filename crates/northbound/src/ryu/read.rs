@@ -5,10 +5,11 @@ use crate::number::{GROUPS, METERS, PORTS_10, PORTS_13, QUEUES, TABLES};
 use serde_json::{Map, Value, json};
 use urtica_controller::{OWN_COOKIE_BITS, ProgramId};
 use urtica_wire::{
-    Bucket, BucketCounter, ControllerRole, Element, FlowStats, GroupCapabilities, GroupDesc, GroupFeatures,
-    GroupStats, GroupType, Message, MeterBand, MeterConfig, MeterFeatures, MeterFlags, MeterStats,
-    MultipartReplyBody, OxmField, PacketQueue, Port, PortFeatures, PortStats, QueueConfig, QueueProperty,
-    QueueStats, Role, TableFeatureKind, TableFeatureProperty, TableFeatures, TableStats, Version,
+    Bucket, BucketCounter, ControllerRole, Element, FlowStats, GroupCapabilities, GroupDesc,
+    GroupFeatures, GroupStats, GroupType, Message, MeterBand, MeterConfig, MeterFeatures,
+    MeterFlags, MeterStats, MultipartReplyBody, OxmField, PacketQueue, Port, PortFeatures,
+    PortStats, QueueConfig, QueueProperty, QueueStats, Role, TableFeatureKind,
+    TableFeatureProperty, TableFeatures, TableStats, Version,
 };
 
 /// How rows are printed.
@@ -74,7 +75,9 @@ impl Printer {
             Body::Meter(meters) => meters.iter().map(|meter| meter_stats(&meter)).collect(),
             Body::MeterConfig(meters) => meters.iter().map(|meter| meter_config(&meter)).collect(),
             Body::MeterFeatures(features) => vec![meter_features(features)],
-            Body::TableFeatures(tables) => tables.iter().map(|table| table_features(&table)).collect(),
+            Body::TableFeatures(tables) => {
+                tables.iter().map(|table| table_features(&table)).collect()
+            }
             Body::PortDesc(ports) => ports.iter().map(|port| self.port(&port)).collect(),
             Body::Experimenter(_) => return None,
         };
@@ -263,7 +266,11 @@ fn set_names(bits: u32, names: &[(u32, &'static str)]) -> Vec<&'static str> {
 }
 
 fn queue_config(config: &QueueConfig) -> Value {
-    let queues: Vec<_> = config.queues.iter().map(|queue| packet_queue(&queue)).collect();
+    let queues: Vec<_> = config
+        .queues
+        .iter()
+        .map(|queue| packet_queue(&queue))
+        .collect();
     json!({ "port": PORTS_13.value(config.port.0), "queues": queues })
 }
 
@@ -295,9 +302,7 @@ fn print_role(role: Role) -> Value {
 }
 
 fn group_stats(group: &GroupStats) -> Value {
-    let bucket = |bucket: BucketCounter| {
-        json!({"packet_count": bucket.packet_count, "byte_count": bucket.byte_count})
-    };
+    let bucket = |bucket: BucketCounter| json!({"packet_count": bucket.packet_count, "byte_count": bucket.byte_count});
     json!({
         "length": wire_length(group),
         "group_id": GROUPS.value(group.group_id),
@@ -327,7 +332,9 @@ fn group_desc(group: &GroupDesc) -> Value {
             "actions": action13::print_actions(&bucket.actions),
         })
     };
-    let named = GROUP_TYPES.iter().find(|(kind, _)| *kind == group.group_type);
+    let named = GROUP_TYPES
+        .iter()
+        .find(|(kind, _)| *kind == group.group_type);
     json!({
         "group_id": GROUPS.value(group.group_id),
         "type": named.map(|(_, name)| name),
@@ -379,9 +386,7 @@ fn group_features(features: &GroupFeatures) -> Value {
 }
 
 fn meter_stats(meter: &MeterStats) -> Value {
-    let band = |band: BucketCounter| {
-        json!({"packet_band_count": band.packet_count, "byte_band_count": band.byte_count})
-    };
+    let band = |band: BucketCounter| json!({"packet_band_count": band.packet_count, "byte_band_count": band.byte_count});
     json!({
         "len": wire_length(meter),
         "meter_id": METERS.value(meter.meter_id),
@@ -459,7 +464,10 @@ fn table_property(property: &TableFeatureProperty) -> Value {
     use TableFeatureKind as Kind;
     let (name, ids) = match property.kind {
         Kind::Instructions => ("INSTRUCTIONS", Some(("instruction_ids", type_ids as Ids))),
-        Kind::InstructionsMiss => ("INSTRUCTIONS_MISS", Some(("instruction_ids", type_ids as Ids))),
+        Kind::InstructionsMiss => (
+            "INSTRUCTIONS_MISS",
+            Some(("instruction_ids", type_ids as Ids)),
+        ),
         Kind::NextTables => ("NEXT_TABLES", Some(("table_ids", table_ids as Ids))),
         Kind::NextTablesMiss => ("NEXT_TABLES_MISS", Some(("table_ids", table_ids as Ids))),
         Kind::WriteActions => ("WRITE_ACTIONS", Some(("action_ids", type_ids as Ids))),
@@ -508,7 +516,9 @@ fn oxm_ids(mut bytes: &[u8]) -> Vec<Value> {
     let mut ids = Vec::new();
     while let [c0, c1, field, length, ref rest @ ..] = *bytes {
         let class = u16::from_be_bytes([c0, c1]);
-        let known = (class == BASIC).then(|| OxmField::from_wire(field >> 1)).flatten();
+        let known = (class == BASIC)
+            .then(|| OxmField::from_wire(field >> 1))
+            .flatten();
         let name = known.map_or_else(
             || format!("field_{}", u32::from(class) << 7 | u32::from(field >> 1)),
             |field| field.name().to_owned(),

@@ -14,7 +14,9 @@ const REQUESTS: &str = include_str!("../../tests/recorded/requests.jsonl");
 const REPLIES: &str = include_str!("../../tests/recorded/replies.jsonl");
 
 fn records(lines: &str) -> impl Iterator<Item = Value> {
-    lines.lines().map(|line| serde_json::from_str(line).unwrap())
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
 }
 
 fn version(record: &Value) -> Version {
@@ -35,7 +37,11 @@ fn sent(record: &Value) -> Vec<u8> {
     let version = version(record);
     let body = Object::body(&record["body"]).unwrap();
     let payloads = Payloads::of(&record["body"]);
-    let (path, command) = record["path"].as_str().unwrap().split_once('/').unwrap_or_default();
+    let (path, command) = record["path"]
+        .as_str()
+        .unwrap()
+        .split_once('/')
+        .unwrap_or_default();
     let experimenter;
     let message = match path {
         "flowentry" => {

@@ -46,7 +46,9 @@ async fn links(State(app): State<Arc<App>>, params: Params) -> Answer {
     let topology = discovery.topology().load();
     let links = topology.directed_links().iter();
     let links = links.filter(|link| wanted.is_none_or(|wanted| link.from.switch == wanted));
-    Ok(Json(links.map(|link| link_json(&app.network, *link)).collect()))
+    Ok(Json(
+        links.map(|link| link_json(&app.network, *link)).collect(),
+    ))
 }
 
 async fn hosts(State(app): State<Arc<App>>, params: Params) -> Answer {
@@ -56,7 +58,9 @@ async fn hosts(State(app): State<Arc<App>>, params: Params) -> Answer {
     };
     let hosts = hosts.all().into_iter();
     let hosts = hosts.filter(|host| wanted.is_none_or(|wanted| host.attached.switch == wanted));
-    Ok(Json(hosts.map(|host| host_json(&app.network, &host)).collect()))
+    Ok(Json(
+        hosts.map(|host| host_json(&app.network, &host)).collect(),
+    ))
 }
 
 /// A switch as Ryu prints it. Reserved ports are none of its ports there.

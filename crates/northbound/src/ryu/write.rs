@@ -141,7 +141,11 @@ pub(super) fn group_mod<'a>(
         "SELECT" => GroupType::Select,
         "INDIRECT" => GroupType::Indirect,
         "FF" => GroupType::FastFailover,
-        _ => return Err(body.wrong("type", "ALL, SELECT, INDIRECT or FF").example("\"type\": \"ALL\"")),
+        _ => {
+            return Err(body
+                .wrong("type", "ALL, SELECT, INDIRECT or FF")
+                .example("\"type\": \"ALL\""));
+        }
     };
     let bucket = |object| bucket(object, payloads);
     let buckets = body.objects("buckets")?;
@@ -196,7 +200,8 @@ fn meter_flags(body: &Object) -> Result<MeterFlags, ApiError> {
     let flags: Option<Vec<_>> = flags.iter().map(flag).collect();
     let flags = flags.ok_or_else(|| {
         let expected = "KBPS, PKTPS, BURST or STATS, or a list of these";
-        body.wrong("flags", expected).example("\"flags\": [\"KBPS\", \"BURST\"]")
+        body.wrong("flags", expected)
+            .example("\"flags\": [\"KBPS\", \"BURST\"]")
     })?;
     Ok(flags.into_iter().collect())
 }
@@ -240,7 +245,10 @@ pub(super) fn port_mod(
         (None, Some(port)) => port.hw_addr,
         _ => {
             let parsed = body.text("hw_addr", expected)?.parse();
-            parsed.map_err(|_| body.wrong("hw_addr", expected).example("\"hw_addr\": \"02:00:00:00:00:01\""))?
+            parsed.map_err(|_| {
+                body.wrong("hw_addr", expected)
+                    .example("\"hw_addr\": \"02:00:00:00:00:01\"")
+            })?
         }
     };
     let advertise = match (body.get("advertise").and_then(integer), known) {

@@ -19,9 +19,14 @@ fn connect(lab: &Lab) -> WebSocket<TcpStream> {
 fn calls(socket: &mut WebSocket<TcpStream>, mut methods: Vec<&str>) -> Vec<Value> {
     let mut calls = Vec::new();
     while !methods.is_empty() {
-        let Message::Text(text) = socket.read().unwrap() else { continue };
+        let Message::Text(text) = socket.read().unwrap() else {
+            continue;
+        };
         let call: Value = serde_json::from_str(&text).unwrap();
-        let reply = format!("{{\"jsonrpc\": \"2.0\", \"id\": {}, \"result\": \"\"}}", call["id"]);
+        let reply = format!(
+            "{{\"jsonrpc\": \"2.0\", \"id\": {}, \"result\": \"\"}}",
+            call["id"]
+        );
         // It may be gone already.
         let _ = socket.send(Message::text(reply));
         methods.retain(|method| call["method"] != *method);
@@ -33,18 +38,29 @@ fn calls(socket: &mut WebSocket<TcpStream>, mut methods: Vec<&str>) -> Vec<Value
 #[test]
 fn the_websocket_calls_as_ryus_did() {
     let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
-    let count = |what: &str| lab.json(&format!("/v1.0/topology/{what}")).as_array().unwrap().len();
-    wait("all is found", || (count("links"), count("hosts")) == (2, 2));
+    let count = |what: &str| {
+        lab.json(&format!("/v1.0/topology/{what}"))
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    wait("all is found", || {
+        (count("links"), count("hosts")) == (2, 2)
+    });
     let mut watcher = connect(&lab);
     // Port 1 leads to a host, port 2 to the other switch.
     let set = |port: u8, config: u8| {
-        let body = format!("{{\"dpid\": 1, \"port_no\": {port}, \"config\": {config}, \"mask\": 1}}");
+        let body =
+            format!("{{\"dpid\": 1, \"port_no\": {port}, \"config\": {config}, \"mask\": 1}}");
         assert_eq!(lab.post("/stats/portdesc/modify", &body).status, 200);
     };
     set(2, 1);
     let gone = calls(&mut watcher, vec!["event_link_delete"]);
     let link = &gone[0]["params"][0];
-    assert!(link["src"]["dpid"].is_string() && link["dst"]["port_no"].is_string(), "{link}");
+    assert!(
+        link["src"]["dpid"].is_string() && link["dst"]["port_no"].is_string(),
+        "{link}"
+    );
     set(2, 0);
     let added = calls(&mut watcher, vec!["event_link_add"]);
     assert_eq!(added[0]["jsonrpc"], "2.0");
@@ -63,11 +79,20 @@ fn a_switch_that_leaves_and_comes_back_is_told() {
     let mut impostor = TcpStream::connect(lab.switches).unwrap();
     let hello = [4, 0, 0, 8, 0, 0, 0, 1];
     let features = [
-        4, 6, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        4, 6, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0,
     ];
-    impostor.write_all(&[&hello[..], &features].concat()).unwrap();
-    let calls = calls(&mut watcher, vec!["event_switch_leave", "event_switch_enter"]);
-    let enter = calls.iter().find(|call| call["method"] == "event_switch_enter").unwrap();
+    impostor
+        .write_all(&[&hello[..], &features].concat())
+        .unwrap();
+    let calls = calls(
+        &mut watcher,
+        vec!["event_switch_leave", "event_switch_enter"],
+    );
+    let enter = calls
+        .iter()
+        .find(|call| call["method"] == "event_switch_enter")
+        .unwrap();
     assert_eq!(enter["params"][0]["dpid"], "0000000000000001");
 }
 
@@ -76,10 +101,17 @@ fn server_sent_events_begin_with_the_switches() {
     let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
     let mut socket = TcpStream::connect(lab.address).unwrap();
     socket.set_read_timeout(Some(BOUND)).unwrap();
-    write!(socket, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    write!(
+        socket,
+        "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    .unwrap();
     let lines = BufReader::new(socket).lines().map(Result::unwrap);
     let mut names = lines.filter_map(|line| line.strip_prefix("event: ").map(str::to_owned));
-    assert_eq!((names.next().unwrap(), names.next().unwrap()), ("switch_up".into(), "switch_up".into()));
+    assert_eq!(
+        (names.next().unwrap(), names.next().unwrap()),
+        ("switch_up".into(), "switch_up".into())
+    );
     assert!(names.any(|name| name == "host_joined"));
 }
 
@@ -105,7 +137,17 @@ fn watchers_are_bounded_and_need_a_handshake() {
     });
     let plain = lab.get("/v1.0/topology/ws");
     assert!((400..500).contains(&plain.status), "{}", plain.body);
-    assert!(plain.json()["error"].as_str().unwrap().contains("expected a WebSocket"), "{}", plain.body);
+    assert!(
+        plain.json()["error"]
+            .as_str()
+            .unwrap()
+            .contains("expected a WebSocket"),
+        "{}",
+        plain.body
+    );
     let upgrade = "Upgrade: websocket\r\nOrigin: https://attacker.example\r\n";
-    assert_eq!(lab.send("GET", "/v1.0/topology/ws", upgrade, "").status, 403);
+    assert_eq!(
+        lab.send("GET", "/v1.0/topology/ws", upgrade, "").status,
+        403
+    );
 }

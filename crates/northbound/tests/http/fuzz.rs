@@ -18,7 +18,10 @@ fn no_request_that_the_description_allows_does_harm() {
     }
     let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
     let url = format!("http://{}", lab.address);
-    let output = Command::new(TOOL).args(["--url", &url, "--examples", FEW, "--seed", "1"]).output().unwrap();
+    let output = Command::new(TOOL)
+        .args(["--url", &url, "--examples", FEW, "--seed", "1"])
+        .output()
+        .unwrap();
     let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
     assert_eq!(lab.get("/stats/switches").body, "[1,2]");

@@ -57,7 +57,9 @@ impl Lab {
             .shards(1);
         let (controller, services) =
             add_all_with_services(controller, programs, &Options::default()).unwrap();
-        let mut northbound = Northbound::bind(config).unwrap().programs(programs.iter().copied());
+        let mut northbound = Northbound::bind(config)
+            .unwrap()
+            .programs(programs.iter().copied());
         if let Some(discovery) = &services.discovery {
             northbound = northbound.discovery(discovery);
         }
@@ -78,7 +80,8 @@ impl Lab {
                 let mut config = NetConfig::default();
                 config.switch.versions = vec![version];
                 let mut net = Net::new(&plan, config).unwrap();
-                net.connect_to(&format!("tcp:127.0.0.1:{port}").parse().unwrap()).unwrap();
+                net.connect_to(&format!("tcp:127.0.0.1:{port}").parse().unwrap())
+                    .unwrap();
                 // Again and again: the controller learns of hosts once it has switches.
                 while !net.run_until(|_| stop.load(Ordering::Relaxed), ANNOUNCED_EVERY) {
                     net.announce_hosts();
@@ -98,7 +101,10 @@ impl Lab {
 
     fn up(&self) -> usize {
         let network = self.network();
-        let infos = network.switches().into_iter().filter_map(|id| network.info(id));
+        let infos = network
+            .switches()
+            .into_iter()
+            .filter_map(|id| network.info(id));
         infos.filter(|info| !info.ports.is_empty()).count()
     }
 
@@ -179,12 +185,21 @@ impl Response {
         let _ = socket.read_to_end(&mut bytes);
         let text = String::from_utf8(bytes).unwrap();
         let (headers, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-        let status = headers.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let is_chunked = headers.to_ascii_lowercase().contains("transfer-encoding: chunked");
+        let status = headers
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        let is_chunked = headers
+            .to_ascii_lowercase()
+            .contains("transfer-encoding: chunked");
         Self {
             status: status.unwrap_or_else(|| panic!("no response: {text:?}")),
             headers: headers.to_owned(),
-            body: if is_chunked { dechunk(body) } else { body.to_owned() },
+            body: if is_chunked {
+                dechunk(body)
+            } else {
+                body.to_owned()
+            },
         }
     }
 

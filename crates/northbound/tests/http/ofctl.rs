@@ -7,7 +7,10 @@ use urtica_wire::Version;
 /// The entries of switch 1 but for those of the controller itself.
 fn flows(lab: &Lab) -> Vec<Value> {
     let entries = lab.json("/stats/flow/1")["1"].as_array().unwrap().clone();
-    entries.into_iter().filter(|entry| entry["priority"] != 0).collect()
+    entries
+        .into_iter()
+        .filter(|entry| entry["priority"] != 0)
+        .collect()
 }
 
 #[test]
@@ -41,7 +44,10 @@ fn an_entry_is_added_changed_and_deleted_in_1_3() {
     );
     assert_eq!(modified.status, 200, "{}", modified.body);
     assert_eq!(flows(&lab)[0]["actions"], json!(["OUTPUT:FLOOD"]));
-    let deleted = lab.post("/stats/flowentry/delete", r#"{"dpid": 1, "cookie": 1, "cookie_mask": 1}"#);
+    let deleted = lab.post(
+        "/stats/flowentry/delete",
+        r#"{"dpid": 1, "cookie": 1, "cookie_mask": 1}"#,
+    );
     assert_eq!(deleted.status, 200, "{}", deleted.body);
     assert_eq!(flows(&lab), Vec::<Value>::new());
 }
@@ -54,18 +60,33 @@ fn an_entry_is_added_filtered_and_cleared_in_1_0() {
             "dpid": 1, "cookie": 5, "priority": priority, "match": {"in_port": port, "dl_type": 2048, "nw_dst": "10.0.0.0/8"},
             "actions": [{"type": "SET_DL_DST", "dl_dst": "02:00:00:00:00:09"}, {"type": "OUTPUT", "port": 2}],
         });
-        assert_eq!(lab.post("/stats/flowentry/add", &body.to_string()).status, 200);
+        assert_eq!(
+            lab.post("/stats/flowentry/add", &body.to_string()).status,
+            200
+        );
     }
     assert_eq!(flows(&lab).len(), 2);
     let found = lab.post("/stats/flow/1", r#"{"priority": 20}"#).json();
     let found = found["1"].as_array().unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0]["match"], json!({"in_port": 2, "dl_type": 2048, "nw_dst": "10.0.0.0/8"}));
-    assert_eq!(found[0]["actions"], json!(["SET_DL_DST:02:00:00:00:00:09", "OUTPUT:2"]));
+    assert_eq!(
+        found[0]["match"],
+        json!({"in_port": 2, "dl_type": 2048, "nw_dst": "10.0.0.0/8"})
+    );
+    assert_eq!(
+        found[0]["actions"],
+        json!(["SET_DL_DST:02:00:00:00:00:09", "OUTPUT:2"])
+    );
     assert_eq!(found[0]["cookie"], 5);
-    let sums = lab.post("/stats/aggregateflow/1", r#"{"match": {"in_port": 1}}"#).json();
+    let sums = lab
+        .post("/stats/aggregateflow/1", r#"{"match": {"in_port": 1}}"#)
+        .json();
     assert_eq!(sums["1"][0]["flow_count"], 1);
-    assert_eq!(lab.send("DELETE", "/stats/flowentry/clear/1", "", "").status, 200);
+    assert_eq!(
+        lab.send("DELETE", "/stats/flowentry/clear/1", "", "")
+            .status,
+        200
+    );
     assert_eq!(lab.json("/stats/flow/1"), json!({"1": []}));
 }
 
@@ -86,13 +107,24 @@ fn groups_and_meters_are_set_up_and_read_back() {
     assert_eq!(lab.json("/stats/group/1/7")["1"][0]["group_id"], 7);
     let meters = lab.json("/stats/meterconfig/1/3");
     let bands = json!([{"type": "DROP", "rate": 1000, "burst_size": 100}]);
-    assert_eq!(meters, json!({"1": [{"meter_id": 3, "flags": ["KBPS", "BURST"], "bands": bands}]}));
+    assert_eq!(
+        meters,
+        json!({"1": [{"meter_id": 3, "flags": ["KBPS", "BURST"], "bands": bands}]})
+    );
     assert_eq!(lab.json("/stats/meter/1")["1"][0]["meter_id"], 3);
     // What the switch refuses is empty.
     assert_eq!(lab.json("/stats/meter/1/99"), json!({"1": []}));
 
-    assert_eq!(lab.post("/stats/groupentry/delete", r#"{"dpid": 1, "group_id": 7}"#).status, 200);
-    assert_eq!(lab.post("/stats/meterentry/delete", r#"{"dpid": 1, "meter_id": 3}"#).status, 200);
+    assert_eq!(
+        lab.post("/stats/groupentry/delete", r#"{"dpid": 1, "group_id": 7}"#)
+            .status,
+        200
+    );
+    assert_eq!(
+        lab.post("/stats/meterentry/delete", r#"{"dpid": 1, "meter_id": 3}"#)
+            .status,
+        200
+    );
     assert_eq!(lab.json("/stats/groupdesc/1"), json!({"1": []}));
     assert_eq!(lab.json("/stats/meterconfig/1"), json!({"1": []}));
 }
@@ -103,13 +135,33 @@ fn everything_about_a_switch_can_be_read_in_both_versions() {
         let lab = Lab::new("linear,2", version, &["hub"]);
         assert_eq!(lab.json("/stats/switches"), json!([1, 2]));
         assert!(lab.json("/stats/desc/2")["2"]["sw_desc"].is_string());
-        let ports = lab.json("/stats/portdesc/1")["1"].as_array().unwrap().clone();
-        assert!(ports.iter().any(|port| port["name"] == "s1-eth1"), "{ports:?}");
+        let ports = lab.json("/stats/portdesc/1")["1"]
+            .as_array()
+            .unwrap()
+            .clone();
+        assert!(
+            ports.iter().any(|port| port["name"] == "s1-eth1"),
+            "{ports:?}"
+        );
         let port = lab.json("/stats/port/1/1")["1"].as_array().unwrap().clone();
         assert_eq!((port.len(), &port[0]["port_no"]), (1, &json!(1)));
-        assert!(!lab.json("/stats/table/1")["1"].as_array().unwrap().is_empty());
+        assert!(
+            !lab.json("/stats/table/1")["1"]
+                .as_array()
+                .unwrap()
+                .is_empty()
+        );
         assert!(lab.json("/stats/queue/1")["1"].is_array());
-        for path in ["group", "groupdesc", "groupfeatures", "meter", "meterconfig", "meterfeatures", "tablefeatures", "role"] {
+        for path in [
+            "group",
+            "groupdesc",
+            "groupfeatures",
+            "meter",
+            "meterconfig",
+            "meterfeatures",
+            "tablefeatures",
+            "role",
+        ] {
             let response = lab.get(&format!("/stats/{path}/1"));
             match version {
                 Version::Of10 => assert_eq!(response.status, 501, "{path}: {}", response.body),
@@ -126,8 +178,13 @@ fn a_port_is_taken_down_and_its_switch_tells_so() {
         let body = r#"{"dpid": 1, "port_no": 2, "config": 1, "mask": 1}"#;
         assert_eq!(lab.post("/stats/portdesc/modify", body).status, 200);
         let is_down = || {
-            let ports = lab.json("/stats/portdesc/1")["1"].as_array().unwrap().clone();
-            ports.iter().any(|port| port["port_no"] == 2 && port["config"] == 1)
+            let ports = lab.json("/stats/portdesc/1")["1"]
+                .as_array()
+                .unwrap()
+                .clone();
+            ports
+                .iter()
+                .any(|port| port["port_no"] == 2 && port["config"] == 1)
         };
         wait("the port is down", is_down);
         let unknown = lab.post("/stats/portdesc/modify", r#"{"dpid": 1, "port_no": 99}"#);
@@ -140,11 +197,16 @@ fn with_a_filter_tables_are_those_that_a_request_names() {
     let lab = Lab::new("single,2", Version::Of13, &["security", "hub"]);
     for table in [0, 1] {
         let body = json!({"dpid": 1, "table_id": table, "priority": 9, "match": {"in_port": 1}});
-        assert_eq!(lab.post("/stats/flowentry/add", &body.to_string()).status, 200);
+        assert_eq!(
+            lab.post("/stats/flowentry/add", &body.to_string()).status,
+            200
+        );
     }
     // The filter has entries, too.
     let tables = || -> Vec<_> {
-        let own = flows(&lab).into_iter().filter(|entry| entry["priority"] == 9);
+        let own = flows(&lab)
+            .into_iter()
+            .filter(|entry| entry["priority"] == 9);
         own.map(|entry| entry["table_id"].clone()).collect()
     };
     assert_eq!(tables(), [0, 1]);
@@ -157,25 +219,115 @@ fn with_a_filter_tables_are_those_that_a_request_names() {
 fn bad_requests_get_a_sentence_that_names_the_field() {
     let lab = Lab::new("single,2", Version::Of13, &["hub"]);
     for (path, body, status, expected) in [
-        ("flowentry/add", "{\"dpid\": 1, \"match\": {\"eth_type\": \"ip\"}}", 400, "match.eth_type is \"ip\": expected a number"),
-        ("flowentry/add", "{\"dpid\": 1, \"match\": {\"nw_typ\": 5}}", 400, "match.nw_typ is no field of a match"),
-        ("flowentry/add", "{\"dpid\": 1, \"match\": {\"tp_dst\": 80}}", 400, "match.nw_proto is missing"),
-        ("flowentry/add", "{\"dpid\": 1, \"match\": 5}", 400, "match is 5: expected an object"),
-        ("flowentry/add", "{\"dpid\": 1, \"priority\": 65536}", 400, "priority is 65536: expected a number from 0 to 65535"),
-        ("flowentry/add", "{\"dpid\": 1, \"priority\": -1}", 400, "priority is -1: expected a number from 0 to 65535"),
-        ("flowentry/add", "{\"dpid\": 1, \"actions\": [{\"type\": \"SEND\"}]}", 400, "actions[0].type is \"SEND\""),
-        ("flowentry/add", "{\"dpid\": 1, \"actions\": [{}]}", 400, "actions[0].type is missing"),
-        ("flowentry/add", "{\"dpid\": 1, \"actions\": [{\"type\": \"OUTPUT\", \"port\": \"eth1\"}]}", 400, "actions[0].port is"),
-        ("flowentry/add", "{\"dpid\": 1, \"actions\": {}}", 400, "actions is {}: expected a list"),
-        ("flowentry/add", "{\"dpid\": 1", 400, "line 1, column 11: expected ',' or '}'"),
+        (
+            "flowentry/add",
+            "{\"dpid\": 1, \"match\": {\"eth_type\": \"ip\"}}",
+            400,
+            "match.eth_type is \"ip\": expected a number",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": 1, \"match\": {\"nw_typ\": 5}}",
+            400,
+            "match.nw_typ is no field of a match",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": 1, \"match\": {\"tp_dst\": 80}}",
+            400,
+            "match.nw_proto is missing",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": 1, \"match\": 5}",
+            400,
+            "match is 5: expected an object",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": 1, \"priority\": 65536}",
+            400,
+            "priority is 65536: expected a number from 0 to 65535",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": 1, \"priority\": -1}",
+            400,
+            "priority is -1: expected a number from 0 to 65535",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": 1, \"actions\": [{\"type\": \"SEND\"}]}",
+            400,
+            "actions[0].type is \"SEND\"",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": 1, \"actions\": [{}]}",
+            400,
+            "actions[0].type is missing",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": 1, \"actions\": [{\"type\": \"OUTPUT\", \"port\": \"eth1\"}]}",
+            400,
+            "actions[0].port is",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": 1, \"actions\": {}}",
+            400,
+            "actions is {}: expected a list",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": 1",
+            400,
+            "line 1, column 11: expected ',' or '}'",
+        ),
         ("flowentry/add", "", 400, "dpid is missing"),
-        ("flowentry/add", "[]", 400, "the body is []: expected an object"),
-        ("flowentry/add", "{\"dpid\": \"s1\"}", 400, "dpid is s1: expected a datapath id"),
-        ("flowentry/add", "{\"dpid\": 9}", 404, "no switch with datapath id 0000000000000009"),
-        ("flowentry/put", "{\"dpid\": 1}", 404, "expected add, modify"),
-        ("groupentry/add", "{\"dpid\": 1, \"type\": \"ANY\"}", 400, "type is \"ANY\": expected ALL"),
-        ("meterentry/add", "{\"dpid\": 1, \"flags\": \"MBPS\"}", 400, "flags is \"MBPS\": expected KBPS"),
-        ("meterentry/add", "{\"dpid\": 1, \"bands\": [{\"type\": 1}]}", 400, "bands[0].type is 1"),
+        (
+            "flowentry/add",
+            "[]",
+            400,
+            "the body is []: expected an object",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": \"s1\"}",
+            400,
+            "dpid is s1: expected a datapath id",
+        ),
+        (
+            "flowentry/add",
+            "{\"dpid\": 9}",
+            404,
+            "no switch with datapath id 0000000000000009",
+        ),
+        (
+            "flowentry/put",
+            "{\"dpid\": 1}",
+            404,
+            "expected add, modify",
+        ),
+        (
+            "groupentry/add",
+            "{\"dpid\": 1, \"type\": \"ANY\"}",
+            400,
+            "type is \"ANY\": expected ALL",
+        ),
+        (
+            "meterentry/add",
+            "{\"dpid\": 1, \"flags\": \"MBPS\"}",
+            400,
+            "flags is \"MBPS\": expected KBPS",
+        ),
+        (
+            "meterentry/add",
+            "{\"dpid\": 1, \"bands\": [{\"type\": 1}]}",
+            400,
+            "bands[0].type is 1",
+        ),
         ("flow/1", "{\"table_id\": 256}", 400, "table_id is 256"),
     ] {
         let response = lab.post(&format!("/stats/{path}"), body);
@@ -200,13 +352,26 @@ fn bad_requests_get_a_sentence_that_names_the_field() {
     }
     let of10 = Lab::new("single,2", Version::Of10, &["hub"]);
     for (body, expected) in [
-        (r#"{"dpid": 1, "match": {"nw_dst": "10.0.0.1"}}"#, "ipv4_dst without its prerequisites"),
-        (r#"{"dpid": 1, "match": {"eth_type": 5}}"#, "no field of a match: expected a field of OpenFlow 1.0"),
+        (
+            r#"{"dpid": 1, "match": {"nw_dst": "10.0.0.1"}}"#,
+            "ipv4_dst without its prerequisites",
+        ),
+        (
+            r#"{"dpid": 1, "match": {"eth_type": 5}}"#,
+            "no field of a match: expected a field of OpenFlow 1.0",
+        ),
         (r#"{"dpid": 1, "match": {"in_port": 70000}}"#, "has 16 bits"),
-        (r#"{"dpid": 1, "actions": [{"type": "GOTO_TABLE"}]}"#, "expected an action of OpenFlow 1.0"),
+        (
+            r#"{"dpid": 1, "actions": [{"type": "GOTO_TABLE"}]}"#,
+            "expected an action of OpenFlow 1.0",
+        ),
     ] {
         let response = of10.post("/stats/flowentry/add", body);
         assert_eq!(response.status, 400, "{body}: {}", response.body);
-        assert!(response.body.contains(expected), "{body}: {}", response.body);
+        assert!(
+            response.body.contains(expected),
+            "{body}: {}",
+            response.body
+        );
     }
 }

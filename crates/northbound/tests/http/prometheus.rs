@@ -28,7 +28,10 @@ impl Prometheus {
         std::fs::write(&settings, text).unwrap();
         let mut process = Command::new("prometheus")
             .arg(format!("--config.file={}", settings.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                folder.path().join("data").display()
+            ))
             .args(["--web.listen-address=127.0.0.1:0", "--log.format=json"])
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
@@ -38,7 +41,9 @@ impl Prometheus {
         let address = lines.find_map(|line| {
             let line: Value = serde_json::from_str(&line.ok()?).ok()?;
             let is_it = line["msg"] == "Listening on";
-            is_it.then(|| line["address"].as_str()?.parse().ok()).flatten()
+            is_it
+                .then(|| line["address"].as_str()?.parse().ok())
+                .flatten()
         });
         // Somebody has to read what it logs.
         std::thread::spawn(move || lines.for_each(drop));
@@ -66,7 +71,10 @@ impl Prometheus {
         }
         let answer = response.json();
         match answer["status"] == "success" {
-            true => Ok(answer["data"]["result"].as_array().cloned().unwrap_or_default()),
+            true => Ok(answer["data"]["result"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default()),
             false => Err(answer),
         }
     }
@@ -86,7 +94,11 @@ fn queries() -> Vec<String> {
     let targets = panels.flat_map(|panel| panel["targets"].as_array().cloned().unwrap_or_default());
     let queries = targets.map(|target| target["expr"].as_str().unwrap().to_owned());
     queries
-        .map(|query| query.replace("$__rate_interval", "1m").replace("$dp_name", ".*"))
+        .map(|query| {
+            query
+                .replace("$__rate_interval", "1m")
+                .replace("$dp_name", ".*")
+        })
         .collect()
 }
 
@@ -105,7 +117,11 @@ fn the_dashboards_queries_find_something_in_a_real_scrape() {
             Ok(found) => found.is_empty(),
             Err(refused) => panic!("{query}: {refused}"),
         });
-        assert!(since.elapsed() < BOUND, "nothing is found by {waiting:?}\n{}", lab.get("/metrics").body);
+        assert!(
+            since.elapsed() < BOUND,
+            "nothing is found by {waiting:?}\n{}",
+            lab.get("/metrics").body
+        );
         std::thread::sleep(Duration::from_millis(200));
     }
     assert_eq!(prometheus.query("up == 1").unwrap().len(), 1);
