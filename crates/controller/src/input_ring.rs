@@ -40,9 +40,6 @@ pub trait InputRing: Send {
         version: Version,
     ) -> io::Result<Box<dyn RingInput>>;
 
-    /// A connection has ended, or leaves the shard.
-    fn detach(&mut self, connection: u64);
-
     /// Has [`InputRing::next`] go on to what there is now, and not further.
     fn look(&mut self);
 

@@ -431,9 +431,6 @@ impl Shard {
     fn detach(&mut self, key: usize) -> Box<Connection> {
         let mut connection = self.connections.remove(key);
         self.by_token.remove(&connection.token);
-        if let Some(ring) = &mut self.ring {
-            ring.detach(connection.token);
-        }
         self.batch
             .network
             .shard(self.batch.shard)

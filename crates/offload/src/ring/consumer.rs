@@ -583,7 +583,6 @@ impl Ring {
             let _ = peer.flush();
             self.sessions.disconnect(peer.session);
             self.note_told(None);
-            self.reader.forget(number);
             let _ = epoll::delete(&self.epoll, peer.socket());
         }
     }

@@ -60,13 +60,11 @@ impl Reader {
             types,
         };
         let link = Link::attach(&self.kernel, socket, &setup)?;
+        // Those of connections that have ended.
+        self.sessions
+            .retain(|_, session| session.strong_count() > 0);
         self.sessions.insert(connection, link.memory());
         Ok(link)
-    }
-
-    /// A connection has ended.
-    pub fn forget(&mut self, connection: u64) {
-        self.sessions.remove(&connection);
     }
 
     /// Has [`Reader::next`] go on to what there is now.

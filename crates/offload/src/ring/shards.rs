@@ -50,10 +50,6 @@ impl InputRing for ShardRing {
         }))
     }
 
-    fn detach(&mut self, connection: u64) {
-        self.reader.forget(connection);
-    }
-
     fn look(&mut self) {
         self.reader.look();
     }
