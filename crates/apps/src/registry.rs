@@ -228,6 +228,18 @@ pub fn add_all(
     names: &[impl AsRef<str>],
     options: &Options,
 ) -> Result<Controller, SetupError> {
+    add_all_with_services(controller, names, options).map(|(controller, _)| controller)
+}
+
+/// The same; returns the services as well that are there then.
+///
+/// # Errors
+/// As [`add_all`].
+pub fn add_all_with_services(
+    controller: Controller,
+    names: &[impl AsRef<str>],
+    options: &Options,
+) -> Result<(Controller, Services), SetupError> {
     let mut rows = find_rows(names)?;
     options.check_used_by(&rows)?;
     if let Some(warning) = warn_of_no_forwarder(&rows) {
@@ -246,7 +258,7 @@ pub fn add_all(
             problem,
         })?;
     }
-    Ok(setup.controller)
+    Ok((setup.controller, setup.services))
 }
 
 /// Adds the program with this name to a controller, without options, and the services that it needs.
@@ -355,13 +367,20 @@ pub(crate) struct Setup<'a> {
     pub options: &'a Options,
 }
 
-#[derive(Default)]
-struct Services {
-    discovery: Option<Discovery>,
-    hosts: Option<Hosts>,
-    neighbour_proxy: Option<NeighbourProxy>,
-    provisioner: Option<Provisioner>,
-    routes: Option<Routes>,
+/// The services that programs have brought along: for what tells about them, such as an HTTP interface.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct Services {
+    /// Links between switches.
+    pub discovery: Option<Discovery>,
+    /// Where hosts are.
+    pub hosts: Option<Hosts>,
+    /// Answers to those who ask for a host's address.
+    pub neighbour_proxy: Option<NeighbourProxy>,
+    /// Paths that are set up, all or nothing.
+    pub provisioner: Option<Provisioner>,
+    /// Shortest paths.
+    pub routes: Option<Routes>,
 }
 
 impl<'a> Setup<'a> {

@@ -24,7 +24,7 @@ pub use task::STALL;
 pub(crate) use threads::Threads;
 
 use crate::watch::Watch;
-use crate::{Network, Stage};
+use crate::{BackgroundCounters, Network, Stage};
 use clock::Clock;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -65,6 +65,9 @@ enum Spawner {
     Threads(Arc<Threads>),
     Queue(Arc<TaskQueue>),
 }
+
+/// Spawns background programs that have no handlers.
+pub(crate) type Starter = Box<dyn FnOnce(&Background) + Send>;
 
 impl Background {
     /// For a controller with threads: each program gets one.
@@ -118,11 +121,7 @@ impl Background {
     }
 
     fn refuse(&self, name: &str) {
-        let counters = match &self.spawner {
-            Spawner::Threads(threads) => &threads.counters,
-            Spawner::Queue(queue) => &queue.counters,
-        };
-        counters.add_panic();
+        self.counters().add_panic();
         urtica_log::error!(
             about: name,
             program = name,
@@ -133,6 +132,14 @@ impl Background {
     /// The connected switches.
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// What is counted of all background programs.
+    pub fn counters(&self) -> &BackgroundCounters {
+        match &self.spawner {
+            Spawner::Threads(threads) => &threads.counters,
+            Spawner::Queue(queue) => &queue.counters,
+        }
     }
 
     /// The current time; simulated in a simulated network.

@@ -41,6 +41,11 @@ impl Backlog {
             .is_ok()
     }
 
+    /// How many bytes wait.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Bytes that were counted have been written.
     pub fn subtract(&self, count: usize) {
         let before = self.bytes.fetch_sub(count, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! The settings of a controller, and how it is started.
 
+use crate::background::Starter;
 use crate::error::Error;
 use crate::network::Network;
 use crate::running::{Plan, Running};
@@ -7,7 +8,7 @@ use crate::session::SessionConfig;
 use crate::setting::SettingError;
 use crate::stage::Tables;
 use crate::xid::MAX_PROGRAMS;
-use crate::{Embedded, Program};
+use crate::{Background, Embedded, Program};
 use std::sync::Arc;
 use std::time::Duration;
 use urtica_socket::{Address, DEFAULT_PORT, Listener};
@@ -46,6 +47,7 @@ pub struct Controller {
     session: SessionConfig,
     drain_timeout: Duration,
     programs: Vec<Arc<dyn Program>>,
+    starters: Vec<Starter>,
 }
 
 impl Default for Controller {
@@ -57,6 +59,7 @@ impl Default for Controller {
             session: SessionConfig::default(),
             drain_timeout: DRAIN_TIMEOUT,
             programs: Vec::new(),
+            starters: Vec::new(),
         }
     }
 }
@@ -101,6 +104,16 @@ impl Controller {
     /// which they are added.
     pub fn program(mut self, program: impl Program + 'static) -> Self {
         self.programs.push(Arc::new(program));
+        self
+    }
+
+    /// Runs background programs that have no handlers, such as an HTTP interface: `start` [spawns](Background::spawn) them. A
+    /// [`Program`] has a handler for each switch, which each message passes through; these cost a message nothing.
+    ///
+    /// What they send is [code outside of programs](crate::ProgramId::OUTSIDE). `start` is called as [`Program::start`] is, after
+    /// those of all programs.
+    pub fn background(mut self, start: impl FnOnce(&Background) + Send + 'static) -> Self {
+        self.starters.push(Box::new(start));
         self
     }
 
@@ -152,6 +165,7 @@ impl Controller {
             drain_timeout: self.drain_timeout,
             tables,
             programs,
+            starters: self.starters,
         })
     }
 
@@ -166,7 +180,7 @@ impl Controller {
         let tables = tables_of(&programs);
         let network = Network::new(1, tables).map_err(Error::io("make a mailbox"))?;
         let session = self.session.for_tables(tables);
-        Ok(Embedded::new(network, session, programs))
+        Ok(Embedded::new(network, session, programs, self.starters))
     }
 
     fn programs_in_order(&self) -> Result<Vec<Arc<dyn Program>>, Error> {

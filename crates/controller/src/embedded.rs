@@ -1,6 +1,6 @@
 //! A controller that its caller drives.
 
-use crate::background::{Background, TaskQueue};
+use crate::background::{Background, Starter, TaskQueue};
 use crate::batch::{BatchContext, whole_seconds};
 use crate::connection::{Channel, Close, Connection, contain};
 use crate::counters::is_worth_logging;
@@ -103,11 +103,15 @@ impl Embedded {
         network: Network,
         session: SessionConfig,
         programs: Vec<Arc<dyn Program>>,
+        starters: Vec<Starter>,
     ) -> Self {
         let started = Instant::now();
         let (background, queue) = Background::on_queue(network.clone(), started);
         for (index, program) in programs.iter().enumerate() {
             program.start(&background.for_program(index, program.stage()));
+        }
+        for start in starters {
+            start(&background);
         }
         Self {
             connections: BTreeMap::new(),

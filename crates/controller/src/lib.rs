@@ -108,7 +108,7 @@ pub use args::Args;
 pub use background::{Background, STALL, Sleep};
 pub use broadcast::{Broadcast, Events};
 pub use controller::Controller;
-pub use counters::{BackgroundCounters, Counter, ShardCounters, SwitchCounters};
+pub use counters::{BackgroundCounters, BusyTimes, Counter, ShardCounters, SwitchCounters};
 pub use embedded::{ConnectionError, ConnectionId, Embedded};
 pub use error::Error;
 pub use events::NetworkEvent;

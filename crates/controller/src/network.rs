@@ -12,7 +12,8 @@ use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
 use crate::stage::Tables;
 use crate::xid::Origin;
 use crate::{
-    PendingReply, ProgramId, RequestError, ShardCounters, Stage, SwitchCounters, SwitchInfo,
+    BusyTimes, PendingReply, ProgramId, RequestError, ShardCounters, Stage, SwitchCounters,
+    SwitchInfo,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, VecDeque, hash_map};
@@ -64,6 +65,7 @@ struct Shared {
 pub(crate) struct Shard {
     pub mailbox: Mailbox,
     pub counters: ShardCounters,
+    pub busy_times: BusyTimes,
 }
 
 /// What the registry knows of a switch.
@@ -109,6 +111,7 @@ impl Network {
             Ok(Shard {
                 mailbox: Mailbox::new()?,
                 counters: ShardCounters::default(),
+                busy_times: BusyTimes::default(),
             })
         };
         let shards = (0..shards).map(shard).collect::<std::io::Result<_>>()?;
@@ -176,6 +179,19 @@ impl Network {
     /// The counters of each shard.
     pub fn shard_counters(&self) -> impl Iterator<Item = &ShardCounters> {
         self.shared.shards.iter().map(|shard| &shard.counters)
+    }
+
+    /// How long each shard was busy each time it woke up.
+    pub fn busy_times(&self) -> impl Iterator<Item = &BusyTimes> {
+        self.shared.shards.iter().map(|shard| &shard.busy_times)
+    }
+
+    /// How many bytes from outside of handlers wait to be written to a switch, while it is connected: at 4 MiB senders get
+    /// [`RequestError::Busy`].
+    pub fn queued_bytes(&self, datapath_id: DatapathId) -> Option<usize> {
+        self.read()
+            .get(&datapath_id)
+            .map(|entry| entry.backlog.bytes())
     }
 
     /// What happens to switches from now on, for a program beside the handlers. It begins with an

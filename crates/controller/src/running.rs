@@ -1,6 +1,6 @@
 //! The controller at work: its threads, from their start to their end.
 
-use crate::background::Threads;
+use crate::background::{Starter, Threads};
 use crate::connection_queue::ConnectionQueue;
 use crate::error::Error;
 use crate::network::Network;
@@ -38,11 +38,13 @@ pub(crate) struct Plan {
     pub tables: Tables,
     /// In the order in which they see messages.
     pub programs: Vec<Arc<dyn Program>>,
+    /// What runs beside them.
+    pub starters: Vec<Starter>,
 }
 
 impl Running {
     /// Starts all threads.
-    pub(crate) fn start(plan: Plan) -> Result<Self, Error> {
+    pub(crate) fn start(mut plan: Plan) -> Result<Self, Error> {
         let addresses = plan.listeners.iter().map(Listener::address);
         let addresses: Vec<_> = addresses.cloned().collect();
         let shards = plan.cores.len();
@@ -52,6 +54,9 @@ impl Running {
             Background::on_threads(network.clone(), &watch).map_err(Error::io("start a clock"))?;
         for (index, program) in plan.programs.iter().enumerate() {
             program.start(&background.for_program(index, program.stage()));
+        }
+        for start in std::mem::take(&mut plan.starters) {
+            start(&background);
         }
         let threads = spawn_threads(&watch, &network, plan).inspect_err(|_| {
             background_threads.stop();

@@ -124,10 +124,12 @@ impl Shard {
     }
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> std::io::Result<()> {
-        let counters = &self.batch.network.shard(self.batch.shard).counters;
+        let shard = self.batch.network.shard(self.batch.shard);
+        let counters = &shard.counters;
         let now = Instant::now();
-        let busy = now.duration_since(self.batch.now);
-        counters.busy_ns.add(busy.as_nanos() as u64);
+        let busy_ns = now.duration_since(self.batch.now).as_nanos() as u64;
+        counters.busy_ns.add(busy_ns);
+        shard.busy_times.add(busy_ns);
         counters.waits.add(1);
         let timeout = self.next_tick.saturating_duration_since(now);
         let timeout = Timespec {

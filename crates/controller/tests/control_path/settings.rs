@@ -63,3 +63,27 @@ fn there_are_shards_but_not_too_many() {
         assert_eq!(refused, format!("expected 1 to 1024 shards, not {shards}"));
     }
 }
+
+/// Background programs without handlers are started once, by whatever runs the controller, and are no program.
+#[test]
+fn background_programs_need_no_handler() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use urtica_controller::ProgramId;
+    let polled = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&polled);
+    let controller = Controller::new()
+        .program(|_: &SwitchInfo| Quiet)
+        .background(move |background| {
+            assert_eq!(background.network().program(), ProgramId::OUTSIDE);
+            assert_eq!(background.counters().panics(), 0);
+            background.spawn("counter", async move {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+    let mut embedded = controller.embed().unwrap();
+    embedded.poll(Duration::ZERO);
+    assert_eq!(polled.load(Ordering::Relaxed), 1);
+    let alone = Controller::new().background(|_| {}).embed();
+    assert!(alone.is_err(), "there is no program");
+}
