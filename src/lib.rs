@@ -31,6 +31,7 @@
 //! | `services` | [`services`] and [`topology`] | yes |
 //! | `apps` | [`apps`], and `MacTable` in the [`prelude`] | yes |
 //! | `net` | a whole network in the program's own process, to test with | |
+//! | `northbound` | the HTTP interface of a controller | |
 //! | `switch` | the software switch, with its pipeline | |
 //! | `bench` | emulated switches, and what they measure | |
 //! | `kernel-half` | what answers packet-ins in the kernel; to build it takes clang, libelf and zlib | |
@@ -54,6 +55,8 @@ pub use urtica_controller as controller;
 pub use urtica_log as log;
 #[cfg(feature = "net")]
 pub use urtica_net as net;
+#[cfg(feature = "northbound")]
+pub use urtica_northbound as northbound;
 #[cfg(feature = "kernel-half")]
 pub use urtica_offload as offload;
 #[cfg(feature = "switch")]

@@ -1,0 +1,48 @@
+//! `/api/v1/…`: an interface of our own.
+//!
+//! Entries, groups and meters are written and read in the syntax of `ovs-ofctl`, as everywhere in Urtica. What a request changes is
+//! there when the response is: the switch has confirmed it, or the response says what it refused.
+
+mod change;
+mod list;
+mod path;
+
+use crate::app::App;
+use crate::error::ApiError;
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use std::sync::Arc;
+
+pub(crate) use change::{FlowChange, GroupChange, MeterChange};
+pub(crate) use list::{FlowEntry, Group, Host, Link, Meter, Port, Switch, Table};
+pub(crate) use path::Hop;
+
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v1/switches", get(list::switches))
+        .route("/api/v1/switches/{dpid}", get(list::switch))
+        .route("/api/v1/switches/{dpid}/ports", get(list::ports))
+        .route("/api/v1/switches/{dpid}/tables", get(list::tables))
+        .route(
+            "/api/v1/switches/{dpid}/flows",
+            get(list::flows).post(change::flow),
+        )
+        .route(
+            "/api/v1/switches/{dpid}/groups",
+            get(list::groups).post(change::group),
+        )
+        .route(
+            "/api/v1/switches/{dpid}/meters",
+            get(list::meters).post(change::meter),
+        )
+        .route("/api/v1/hosts", get(list::hosts))
+        .route("/api/v1/links", get(list::links))
+        .route("/api/v1/paths", get(path::path))
+        .route("/api/v1/programs", get(programs))
+}
+
+/// The names of the programs that run.
+async fn programs(State(app): State<Arc<App>>) -> Result<Json<Vec<String>>, ApiError> {
+    Ok(Json(app.sources.programs.clone()))
+}

@@ -1,0 +1,346 @@
+//! What there is: switches, ports, tables, entries, groups, meters, hosts, links.
+
+use crate::app::{App, stream_json};
+use crate::error::ApiError;
+use crate::params::Params;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::mpsc::Sender;
+use urtica_controller::{OWN_COOKIE_BITS, ProgramId, Reply, SwitchInfo};
+use urtica_wire::text::Instructions;
+use urtica_wire::{
+    FlowStats, FlowStatsRequest, GroupDesc, GroupMod, GroupModCommand, Message, MeterConfig,
+    MeterMod, MeterModCommand, MultipartFlags, MultipartReplyBody, MultipartRequest,
+    MultipartRequestBody, PortConfig, PortState, PortStats, Version,
+};
+use utoipa::ToSchema;
+
+type Listed<T> = Result<Json<Vec<T>>, ApiError>;
+
+/// A connected switch.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Switch {
+    /// Its datapath id: 16 hexadecimal digits.
+    id: String,
+    /// Its version of OpenFlow.
+    openflow: String,
+    /// From where it has connected.
+    peer: String,
+    /// How many tables it has.
+    tables: u8,
+    /// How many ports it has.
+    ports: usize,
+}
+
+impl From<&SwitchInfo> for Switch {
+    fn from(info: &SwitchInfo) -> Self {
+        Self {
+            id: info.datapath_id.to_string(),
+            openflow: info.version.to_string(),
+            peer: info.peer.clone(),
+            tables: info.n_tables,
+            ports: info.ports.len(),
+        }
+    }
+}
+
+pub(super) async fn switches(State(app): State<Arc<App>>) -> Listed<Switch> {
+    let infos = app.network.switches().into_iter();
+    let infos = infos.filter_map(|id| app.network.info(id));
+    Ok(Json(infos.map(|info| Switch::from(&*info)).collect()))
+}
+
+pub(super) async fn switch(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Json<Switch>, ApiError> {
+    Ok(Json(Switch::from(&*app.switch(params.switch()?)?)))
+}
+
+/// A port, and what its switch has counted there.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Port {
+    /// Its number, or its name where it is reserved (`LOCAL`).
+    port: String,
+    /// Its name.
+    name: String,
+    /// Its MAC address.
+    mac: String,
+    /// Whether it is up.
+    up: bool,
+    received_packets: Option<u64>,
+    sent_packets: Option<u64>,
+    received_bytes: Option<u64>,
+    sent_bytes: Option<u64>,
+    received_dropped: Option<u64>,
+    sent_dropped: Option<u64>,
+    received_errors: Option<u64>,
+    sent_errors: Option<u64>,
+}
+
+pub(super) async fn ports(State(app): State<Arc<App>>, params: Params) -> Listed<Port> {
+    let info = app.switch(params.switch()?)?;
+    let counted = app.network.port_stats(info.datapath_id).await?;
+    let counted: HashMap<_, _> = counted
+        .into_iter()
+        .map(|port| (port.port_no, port))
+        .collect();
+    let row = |port: &urtica_wire::Port| {
+        // A counter that a switch does not have is all ones (1.3.5 section 7.3.5.6).
+        let count = |value: fn(&PortStats) -> u64| {
+            counted
+                .get(&port.port_no)
+                .map(value)
+                .filter(|count| *count != u64::MAX)
+        };
+        Port {
+            port: port.port_no.to_string(),
+            name: port.name.to_string(),
+            mac: port.hw_addr.to_string(),
+            up: !port.config.contains(PortConfig::PORT_DOWN)
+                && !port.state.contains(PortState::LINK_DOWN),
+            received_packets: count(|port| port.rx_packets),
+            sent_packets: count(|port| port.tx_packets),
+            received_bytes: count(|port| port.rx_bytes),
+            sent_bytes: count(|port| port.tx_bytes),
+            received_dropped: count(|port| port.rx_dropped),
+            sent_dropped: count(|port| port.tx_dropped),
+            received_errors: count(|port| port.rx_errors),
+            sent_errors: count(|port| port.tx_errors),
+        }
+    };
+    Ok(Json(info.ports.iter().map(row).collect()))
+}
+
+/// A flow table.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Table {
+    table: u8,
+    /// How many entries it has.
+    entries: u32,
+    /// How many packets were looked up in it.
+    lookups: u64,
+    /// How many of them matched an entry.
+    matched: u64,
+}
+
+pub(super) async fn tables(State(app): State<Arc<App>>, params: Params) -> Listed<Table> {
+    let info = app.switch(params.switch()?)?;
+    let tables = app.network.table_stats(info.datapath_id).await?;
+    let row = |table: urtica_wire::TableStats| Table {
+        table: table.table_id,
+        entries: table.active_count,
+        lookups: table.lookup_count,
+        matched: table.matched_count,
+    };
+    Ok(Json(tables.into_iter().map(row).collect()))
+}
+
+/// A flow entry.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct FlowEntry {
+    table: u8,
+    priority: u16,
+    /// What it matches, as `ovs-ofctl` writes it; empty where it matches all packets.
+    r#match: String,
+    /// What it does, as `ovs-ofctl` writes it.
+    actions: String,
+    /// The number of the program that installed it; none for entries of others.
+    program: Option<u8>,
+    /// The program's own part of the cookie, or the whole one of an entry of others: hexadecimal.
+    cookie: String,
+    idle_timeout: u16,
+    hard_timeout: u16,
+    packets: u64,
+    bytes: u64,
+    age_seconds: u32,
+}
+
+impl From<&FlowStats<'_>> for FlowEntry {
+    fn from(entry: &FlowStats) -> Self {
+        let program = ProgramId::of_cookie(entry.cookie);
+        let cookie = match program {
+            Some(_) => entry.cookie & OWN_COOKIE_BITS,
+            None => entry.cookie,
+        };
+        Self {
+            table: entry.table_id,
+            priority: entry.priority,
+            r#match: entry.match_.to_string(),
+            actions: Instructions(entry.instructions.clone()).to_string(),
+            program: program.map(ProgramId::number),
+            cookie: format!("{cookie:#x}"),
+            idle_timeout: entry.idle_timeout,
+            hard_timeout: entry.hard_timeout,
+            packets: entry.packet_count,
+            bytes: entry.byte_count,
+            age_seconds: entry.duration_sec,
+        }
+    }
+}
+
+/// All entries, written while they are sent.
+pub(super) async fn flows(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let info = app.switch(params.switch()?)?;
+    let asked = Message::MultipartRequest(MultipartRequest {
+        flags: MultipartFlags::empty(),
+        body: MultipartRequestBody::Flow(FlowStatsRequest::default()),
+    });
+    let (reply, permit) = app.ask(info.datapath_id, &asked).await?;
+    Ok(stream_json(move |sender| async move {
+        write_flows(&sender, &reply).await;
+        drop((reply, permit));
+    }))
+}
+
+/// Writes a list, part by part. A client that has gone ends it.
+async fn write_flows(sender: &Sender<Bytes>, reply: &Reply) {
+    let (mut chunk, mut separator) = (b"[".to_vec(), "");
+    for message in reply.messages() {
+        let Message::MultipartReply(part) = message else {
+            continue;
+        };
+        let MultipartReplyBody::Flow(entries) = part.body else {
+            continue;
+        };
+        for entry in &entries {
+            chunk.extend_from_slice(separator.as_bytes());
+            // Fails only for maps whose keys are no text.
+            let _ = serde_json::to_writer(&mut chunk, &FlowEntry::from(&entry));
+            separator = ",";
+        }
+        if sender
+            .send(std::mem::take(&mut chunk).into())
+            .await
+            .is_err()
+        {
+            return;
+        }
+    }
+    chunk.push(b']');
+    let _ = sender.send(chunk.into()).await;
+}
+
+/// A group.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Group {
+    group: u32,
+    /// Its type and its buckets, as `ovs-ofctl` writes them.
+    text: String,
+}
+
+pub(super) async fn groups(State(app): State<Arc<App>>, params: Params) -> Listed<Group> {
+    let info = app.switch(params.switch()?)?;
+    needs_13(&info, "groups")?;
+    let groups = app.network.groups(info.datapath_id).await?;
+    let row = |group: GroupDesc| Group {
+        group: group.group_id,
+        text: GroupMod {
+            command: GroupModCommand::Add,
+            group_type: group.group_type,
+            group_id: group.group_id,
+            buckets: group.buckets,
+        }
+        .to_string(),
+    };
+    Ok(Json(groups.iter().map(row).collect()))
+}
+
+/// A meter.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Meter {
+    meter: u32,
+    /// Its unit and its bands, as `ovs-ofctl` writes them.
+    text: String,
+}
+
+pub(super) async fn meters(State(app): State<Arc<App>>, params: Params) -> Listed<Meter> {
+    let info = app.switch(params.switch()?)?;
+    needs_13(&info, "meters")?;
+    let meters = app.network.meters(info.datapath_id).await?;
+    let row = |meter: MeterConfig| Meter {
+        meter: meter.meter_id,
+        text: MeterMod {
+            command: MeterModCommand::Add,
+            flags: meter.flags,
+            meter_id: meter.meter_id,
+            bands: meter.bands,
+        }
+        .to_string(),
+    };
+    Ok(Json(meters.iter().map(row).collect()))
+}
+
+/// Refuses what 1.0 does not have.
+pub(super) fn needs_13(info: &SwitchInfo, what: &str) -> Result<(), ApiError> {
+    if info.version == Version::Of13 {
+        return Ok(());
+    }
+    let refused = format!(
+        "switch {} speaks OpenFlow 1.0, which has no {what}: expected OpenFlow 1.3",
+        info.datapath_id
+    );
+    Err(ApiError::new(StatusCode::CONFLICT, refused))
+}
+
+/// A host.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Host {
+    mac: String,
+    /// The VLAN that its frames are tagged with.
+    vlan: Option<u16>,
+    /// Where it is: a switch and a port, `0000000000000001:3`.
+    port: String,
+    ipv4: Vec<String>,
+    ipv6: Vec<String>,
+    /// Whether it is an IPv6 router.
+    router: bool,
+}
+
+pub(super) async fn hosts(State(app): State<Arc<App>>) -> Listed<Host> {
+    let hosts = app
+        .sources
+        .hosts
+        .as_ref()
+        .map(|hosts| hosts.all())
+        .unwrap_or_default();
+    let row = |host: Arc<urtica_services::Host>| Host {
+        mac: host.mac.to_string(),
+        vlan: host.vlan,
+        port: host.attached.to_string(),
+        ipv4: host.ipv4s.iter().map(ToString::to_string).collect(),
+        ipv6: host.ipv6s.iter().map(ToString::to_string).collect(),
+        router: host.is_router,
+    };
+    Ok(Json(hosts.into_iter().map(row).collect()))
+}
+
+/// One direction of a link.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Link {
+    /// Where packets are sent out: a switch and a port.
+    from: String,
+    /// Where they come in.
+    to: String,
+}
+
+pub(super) async fn links(State(app): State<Arc<App>>) -> Listed<Link> {
+    let Some(discovery) = &app.sources.discovery else {
+        return Ok(Json(Vec::new()));
+    };
+    let topology = discovery.topology().load();
+    let row = |link: &urtica_topology::DirectedLink| Link {
+        from: link.from.to_string(),
+        to: link.to.to_string(),
+    };
+    Ok(Json(topology.directed_links().iter().map(row).collect()))
+}

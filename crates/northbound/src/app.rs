@@ -1,0 +1,182 @@
+//! What all requests share.
+
+use crate::config::NorthboundConfig;
+use crate::error::ApiError;
+use crate::literal;
+use crate::rates::Rates;
+use axum::body::{Body, Bytes};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde_json::Value;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
+use urtica_controller::{Background, Network, Reply, RequestError, SwitchInfo};
+use urtica_services::{Discovery, Hosts};
+use urtica_wire::{DatapathId, Message};
+
+/// How many replies of switches are held at once: each may have 64 MiB.
+const MAX_REPLIES: usize = 4;
+
+/// What the interface tells about, beside switches.
+#[derive(Clone, Default)]
+pub(crate) struct Sources {
+    pub discovery: Option<Discovery>,
+    pub hosts: Option<Hosts>,
+    /// The names of the programs that run.
+    pub programs: Vec<String>,
+}
+
+/// What all requests share.
+pub(crate) struct App {
+    pub config: NorthboundConfig,
+    pub network: Network,
+    pub background: Background,
+    pub sources: Sources,
+    pub rates: Rates,
+    pub watchers: Arc<Semaphore>,
+    /// Held by who scrapes metrics.
+    pub scrape: tokio::sync::Mutex<()>,
+    replies: Arc<Semaphore>,
+    served: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl App {
+    pub fn new(config: NorthboundConfig, background: &Background, sources: Sources) -> Self {
+        let network = background.network().with_deadline(config.reply_timeout);
+        Self {
+            watchers: Arc::new(Semaphore::new(config.max_watchers)),
+            config,
+            network,
+            background: background.clone(),
+            sources,
+            rates: Rates::default(),
+            scrape: tokio::sync::Mutex::default(),
+            replies: Arc::new(Semaphore::new(MAX_REPLIES)),
+            served: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    pub fn count_served(&self) {
+        self.served.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn count_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Requests that were answered.
+    pub fn served(&self) -> u64 {
+        self.served.load(Ordering::Relaxed)
+    }
+
+    /// Requests that were refused before anything looked at them.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// What is known of a switch.
+    pub fn switch(&self, id: DatapathId) -> Result<Arc<SwitchInfo>, ApiError> {
+        self.network.info(id).ok_or_else(|| ApiError::no_switch(id))
+    }
+
+    /// Asks a switch. The permit is to be held as long as the reply is.
+    pub async fn ask(
+        &self,
+        id: DatapathId,
+        message: &Message<'_>,
+    ) -> Result<(Reply, OwnedSemaphorePermit), RequestError> {
+        let deadline = self.config.reply_timeout;
+        let asked = async {
+            let replies = Arc::clone(&self.replies);
+            // Never closed.
+            let permit = replies
+                .acquire_owned()
+                .await
+                .map_err(|_| RequestError::Disconnected)?;
+            let send = || self.network.request(id, message);
+            let reply = self.network.when_ready(id, send).await?.await?;
+            Ok((reply, permit))
+        };
+        // The switch has its deadline from when the request is handed to its connection; waiting for that counts, too.
+        timeout(deadline * 2, asked)
+            .await
+            .unwrap_or(Err(RequestError::Timeout(deadline * 2)))
+    }
+
+    /// Sends to a switch, as soon as it takes more.
+    pub async fn send(
+        &self,
+        network: &Network,
+        id: DatapathId,
+        message: &Message<'_>,
+    ) -> Result<(), RequestError> {
+        let deadline = self.config.reply_timeout;
+        let sent = network.when_ready(id, || network.send(id, message));
+        timeout(deadline, sent)
+            .await
+            .unwrap_or(Err(RequestError::Timeout(deadline)))
+    }
+
+    /// A place for another client that watches events.
+    pub fn watch(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let most = self.config.max_watchers;
+        let refused = format!("{most} clients watch events already: expected fewer");
+        let place = Arc::clone(&self.watchers).try_acquire_owned();
+        place.map_err(|_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, refused))
+    }
+
+    /// The body of a request, as far as it fits.
+    pub async fn bytes(&self, body: Body) -> Result<Bytes, ApiError> {
+        let most = self.config.max_body_bytes;
+        let bytes = axum::body::to_bytes(body, most);
+        match timeout(self.config.receive_timeout, bytes).await {
+            Ok(Ok(bytes)) => Ok(bytes),
+            Ok(Err(_)) => Err(ApiError::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the body ends too early, or is too long: expected at most {most} bytes"),
+            )),
+            Err(_) => Err(ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "the body did not come in time",
+            )),
+        }
+    }
+
+    /// The body of a request as JSON, or a Python literal; an empty object where there is none.
+    pub async fn value(&self, body: Body) -> Result<Value, ApiError> {
+        let bytes = self.bytes(body).await?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| {
+            ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "the body is no text: expected UTF-8",
+            )
+        })?;
+        if text.trim().is_empty() {
+            return Ok(Value::Object(serde_json::Map::new()));
+        }
+        literal::parse(text).map_err(|error| {
+            ApiError::new(StatusCode::BAD_REQUEST, error.to_string()).example("{\"dpid\": 1}")
+        })
+    }
+}
+
+/// A response of JSON that is written while it is sent: what the client has not read takes next to no memory.
+pub(crate) fn stream_json<F>(write: impl FnOnce(mpsc::Sender<Bytes>) -> F) -> Response
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (sender, receiver) = mpsc::channel(2);
+    tokio::spawn(write(sender));
+    let chunks = stream::unfold(receiver, |mut receiver: mpsc::Receiver<Bytes>| async {
+        let chunk = receiver.recv().await?;
+        Some((Ok::<_, Infallible>(chunk), receiver))
+    });
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    (json, Body::from_stream(chunks)).into_response()
+}

@@ -1,0 +1,208 @@
+//! Where the interface listens, who may use it, and how much it takes.
+
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The port that Ryu's scripts use.
+pub const DEFAULT_PORT: u16 = 8080;
+
+/// Settings of the interface.
+///
+/// ```
+/// use urtica_northbound::{NorthboundConfig, Tokens};
+///
+/// let everywhere = NorthboundConfig {
+///     address: "0.0.0.0:8080".parse()?,
+///     tokens: Tokens::new(["4f9ec7d0b6a1c5e2"]),
+///     ..NorthboundConfig::default()
+/// };
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct NorthboundConfig {
+    /// Where it listens: `127.0.0.1:8080`, unless set otherwise.
+    pub address: SocketAddr,
+    /// Who may use it. Without any, everybody on this machine; then the address has to be of this machine only.
+    pub tokens: Tokens,
+    /// The longest body of a request: 1 MiB.
+    pub max_body_bytes: usize,
+    /// How many connections there may be at once: 256. Further clients wait.
+    pub max_connections: usize,
+    /// How many of them may watch events: 64.
+    pub max_watchers: usize,
+    /// How many requests a client's address may send in a second in the long run: 1,000; twice as many at once.
+    pub max_requests_per_second: u32,
+    /// How long a client may take to send headers, or a body: 10 s.
+    pub receive_timeout: Duration,
+    /// How long a client may read nothing of its response: 30 s.
+    pub send_timeout: Duration,
+    /// How long a switch may take to answer: 10 s.
+    pub reply_timeout: Duration,
+}
+
+impl Default for NorthboundConfig {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
+            tokens: Tokens::default(),
+            max_body_bytes: 1 << 20,
+            max_connections: 256,
+            max_watchers: 64,
+            max_requests_per_second: 1000,
+            receive_timeout: Duration::from_secs(10),
+            send_timeout: Duration::from_secs(30),
+            reply_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why the interface cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NorthboundError {
+    /// Others could use it without a token.
+    #[error(
+        "the northbound address {0} can be reached from other machines, and no token is set: expected a file with bearer \
+         tokens (--northbound-tokens FILE), or an address of this machine, such as 127.0.0.1:8080"
+    )]
+    NoTokens(SocketAddr),
+    /// It cannot listen.
+    #[error("the northbound interface cannot listen at {address}: {error}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The file of tokens cannot be read.
+    #[error("the tokens in {} cannot be read: {error}", path.display())]
+    ReadTokens {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// Others can read the file of tokens.
+    #[error("others can read the tokens in {}: expected a file for its owner only; type `chmod 600 {}`", .0.display(), .0.display())]
+    OpenTokens(PathBuf),
+    /// A token is too short to be a secret, or the file has none.
+    #[error(
+        "the tokens in {} cannot be used: expected one of {MIN_TOKEN_LENGTH} or more characters without spaces on each \
+         line, such as `openssl rand -hex 16` prints", .0.display()
+    )]
+    BadTokens(PathBuf),
+}
+
+/// The shortest token that is taken from a file.
+const MIN_TOKEN_LENGTH: usize = 16;
+
+/// The bearer tokens of those who may use the interface. Only their digests are kept, so that nothing can print them.
+#[derive(Clone, Default)]
+pub struct Tokens(Vec<[u8; 32]>);
+
+impl Tokens {
+    /// These tokens.
+    pub fn new<T: AsRef<str>>(tokens: impl IntoIterator<Item = T>) -> Self {
+        let tokens = tokens.into_iter();
+        Self(tokens.map(|token| digest(token.as_ref())).collect())
+    }
+
+    /// The tokens in a file, one a line; lines that begin with `#`, and empty ones, are comments.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, others can read it, or it holds anything that is no token.
+    pub fn read(path: &Path) -> Result<Self, NorthboundError> {
+        let failed = |error| NorthboundError::ReadTokens {
+            path: path.to_owned(),
+            error,
+        };
+        let mode = std::fs::metadata(path)
+            .map_err(failed)?
+            .permissions()
+            .mode();
+        if mode & 0o077 != 0 {
+            return Err(NorthboundError::OpenTokens(path.to_owned()));
+        }
+        let text = std::fs::read_to_string(path).map_err(failed)?;
+        let lines = text.lines().map(str::trim);
+        let tokens: Vec<_> = lines
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .collect();
+        let is_right = |token: &&str| {
+            token.len() >= MIN_TOKEN_LENGTH && token.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        match !tokens.is_empty() && tokens.iter().all(is_right) {
+            true => Ok(Self::new(tokens)),
+            false => Err(NorthboundError::BadTokens(path.to_owned())),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this is one of them. The time that it takes tells nothing of the tokens, as it depends on digests.
+    pub(crate) fn contains(&self, token: &str) -> bool {
+        self.0.contains(&digest(token))
+    }
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tokens", self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+
+    fn file(text: &str, mode: u32) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        std::fs::set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
+        file
+    }
+
+    #[test]
+    fn tokens_are_read_from_a_file_of_ones_own() {
+        let tokens = file(
+            "# for the scripts\n0123456789abcdef\n\n fedcba9876543210 \n",
+            0o600,
+        );
+        let tokens = Tokens::read(tokens.path()).unwrap();
+        assert!(tokens.contains("0123456789abcdef") && tokens.contains("fedcba9876543210"));
+        assert!(!tokens.contains("# for the scripts") && !tokens.contains(""));
+        assert_eq!(format!("{tokens:?}"), "2 tokens");
+    }
+
+    #[test]
+    fn files_that_cannot_be_right_are_refused_with_what_to_do() {
+        for (text, mode, expected) in [
+            ("0123456789abcdef", 0o640, "chmod 600"),
+            ("", 0o600, "openssl rand"),
+            ("short", 0o600, "16 or more characters"),
+            ("0123456789abcdef with words", 0o600, "without spaces"),
+        ] {
+            let tokens = file(text, mode);
+            let error = Tokens::read(tokens.path()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            assert!(text.is_empty() || !error.contains(text), "{error}");
+        }
+        let missing = Tokens::read(Path::new("/nonexistent"))
+            .unwrap_err()
+            .to_string();
+        assert!(missing.contains("/nonexistent"), "{missing}");
+    }
+}

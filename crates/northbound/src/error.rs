@@ -1,0 +1,143 @@
+//! What a request gets that cannot be served: a status, and a sentence that says what was expected.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use urtica_controller::RequestError;
+use urtica_wire::{DatapathId, EncodeError};
+use utoipa::ToSchema;
+
+/// Why a request was not served. Its JSON is the body of the response.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema, thiserror::Error)]
+#[error("{error}")]
+pub struct ApiError {
+    /// The status of the response.
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub(crate) status: StatusCode,
+    /// What is wrong, and what was expected: a sentence.
+    error: String,
+    /// The part of the request that it is about, such as `match.eth_type`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+    /// Something valid in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    example: Option<String>,
+}
+
+impl ApiError {
+    /// An error with this status and this sentence.
+    pub fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self {
+            status,
+            error: error.into(),
+            field: None,
+            example: None,
+        }
+    }
+
+    /// A part of the request that is not what it should be; `expected` goes on after "expected".
+    pub fn field(field: impl Into<String>, found: &str, expected: &str) -> Self {
+        let field = field.into();
+        Self {
+            error: format!("{field} is {}: expected {expected}", shortened(found)),
+            field: Some(field),
+            ..Self::new(StatusCode::BAD_REQUEST, "")
+        }
+    }
+
+    /// A part of the request that has to be there.
+    pub fn missing(field: impl Into<String>, expected: &str) -> Self {
+        let field = field.into();
+        Self {
+            error: format!("{field} is missing: expected {expected}"),
+            field: Some(field),
+            ..Self::new(StatusCode::BAD_REQUEST, "")
+        }
+    }
+
+    /// Something is wrong with a part of the request; `error` is the sentence that says what.
+    pub fn at(field: &str, error: impl Into<String>) -> Self {
+        Self {
+            field: Some(field.to_owned()),
+            ..Self::new(StatusCode::BAD_REQUEST, error)
+        }
+    }
+
+    /// The same with something valid to send instead.
+    pub fn example(self, example: impl Into<String>) -> Self {
+        Self {
+            example: Some(example.into()),
+            ..self
+        }
+    }
+
+    /// The same with another status.
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// No such switch is connected.
+    pub(crate) fn no_switch(id: DatapathId) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            format!(
+                "no switch with datapath id {id} is connected: expected one of GET /stats/switches"
+            ),
+        )
+    }
+
+    /// The switch's version has no such thing.
+    pub(crate) fn not_in_version(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, error)
+    }
+}
+
+/// What was sent, as far as it fits into a sentence.
+fn shortened(found: &str) -> String {
+    const MOST: usize = 60;
+    let mut text: String = found.chars().take(MOST).collect();
+    if text.len() < found.len() {
+        text.push('…');
+    }
+    text
+}
+
+impl From<RequestError> for ApiError {
+    fn from(error: RequestError) -> Self {
+        let status = match error {
+            RequestError::UnknownSwitch(id) => return Self::no_switch(id),
+            RequestError::Encode(error) => return error.into(),
+            RequestError::Busy(_) | RequestError::Disconnected => StatusCode::SERVICE_UNAVAILABLE,
+            RequestError::Refused(_) => StatusCode::CONFLICT,
+            RequestError::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
+            _ => StatusCode::BAD_GATEWAY,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<EncodeError> for ApiError {
+    fn from(error: EncodeError) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error.to_string())
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = self.status;
+        let mut response = (status, Json(self)).into_response();
+        let headers = response.headers_mut();
+        match status {
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            StatusCode::TOO_MANY_REQUESTS => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        response
+    }
+}

@@ -1,0 +1,40 @@
+//! What happens to switches, links and hosts, for clients that watch: a WebSocket as Ryu's, and server-sent events.
+//!
+//! **Bounds.** So many clients may watch; each is told how many events it missed when it is too slow, and let go when it reads
+//! nothing at all for a while.
+
+mod feed;
+mod websocket;
+
+use crate::app::App;
+use crate::error::ApiError;
+use axum::Router;
+use axum::extract::State;
+use axum::response::sse::{Event as Sent, KeepAlive, Sse};
+use axum::routing::get;
+use feed::Feed;
+use futures_util::{Stream, stream};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/v1.0/topology/ws", get(websocket::watch))
+        .route("/api/v1/events", get(server_sent))
+}
+
+/// Server-sent events: first a `switch_up` for each switch that is up, then what happens.
+async fn server_sent(
+    State(app): State<Arc<App>>,
+) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, ApiError> {
+    let place = app.watch()?;
+    let feed = Feed::new(Arc::clone(&app));
+    let sent = stream::unfold((feed, place), |(mut feed, place)| async {
+        let happened = feed.next().await?;
+        let sent = Sent::default()
+            .event(happened.name())
+            .data(feed.json(&happened).to_string());
+        Some((Ok(sent), (feed, place)))
+    });
+    Ok(Sse::new(sent).keep_alive(KeepAlive::default()))
+}

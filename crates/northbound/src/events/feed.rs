@@ -1,0 +1,145 @@
+//! The events of the controller and its services, in one.
+
+use crate::app::App;
+use crate::ryu::topology::{host_json, link_json, port_json, switch_json};
+use serde_json::{Value, json};
+use std::future::pending;
+use std::sync::Arc;
+use urtica_controller::{Events, NetworkEvent, SwitchInfo};
+use urtica_services::{DiscoveryEvent, Host, HostEvent};
+use urtica_topology::{DirectedLink, PortId};
+use urtica_wire::{PortReason, PortStatus};
+
+/// Something that has happened.
+pub(super) enum Happened {
+    SwitchUp(Arc<SwitchInfo>),
+    SwitchDown(Arc<SwitchInfo>),
+    Port(Arc<SwitchInfo>, PortStatus),
+    LinkUp(DirectedLink),
+    LinkDown(DirectedLink),
+    HostJoined(Arc<Host>),
+    HostMoved(Arc<Host>, PortId),
+    HostLeft(Arc<Host>),
+    /// So many events were lost, since this client was too slow.
+    Missed(u64),
+}
+
+impl Happened {
+    /// The name of a server-sent event.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::SwitchUp(_) => "switch_up",
+            Self::SwitchDown(_) => "switch_down",
+            Self::Port(_, status) => match status.reason {
+                PortReason::Add => "port_added",
+                PortReason::Delete => "port_removed",
+                _ => "port_changed",
+            },
+            Self::LinkUp(_) => "link_up",
+            Self::LinkDown(_) => "link_down",
+            Self::HostJoined(_) => "host_joined",
+            Self::HostMoved(..) => "host_moved",
+            Self::HostLeft(_) => "host_left",
+            Self::Missed(_) => "missed",
+        }
+    }
+}
+
+/// Events as they come.
+pub(super) struct Feed {
+    app: Arc<App>,
+    network: Events<NetworkEvent>,
+    links: Option<Events<DiscoveryEvent>>,
+    hosts: Option<Events<HostEvent>>,
+}
+
+impl Feed {
+    pub fn new(app: Arc<App>) -> Self {
+        Self {
+            network: app.network.events(),
+            links: app
+                .sources
+                .discovery
+                .as_ref()
+                .map(|discovery| discovery.events()),
+            hosts: app.sources.hosts.as_ref().map(|hosts| hosts.events()),
+            app,
+        }
+    }
+
+    /// The same without the switches that are up already.
+    pub fn from_now_on(app: Arc<App>) -> Self {
+        let mut feed = Self::new(app);
+        while feed.network.try_next().is_some() {}
+        feed
+    }
+
+    /// The next event that clients are told of; `None` when the controller stops.
+    pub async fn next(&mut self) -> Option<Happened> {
+        loop {
+            let happened = tokio::select! {
+                event = self.network.next() => from_network(event?),
+                event = next_of(&mut self.links) => from_discovery(event?),
+                event = next_of(&mut self.hosts) => from_hosts(event?),
+            };
+            if happened.is_some() {
+                return happened;
+            }
+        }
+    }
+
+    /// What is told of an event.
+    pub fn json(&self, happened: &Happened) -> Value {
+        let network = &self.app.network;
+        match happened {
+            Happened::SwitchUp(info) | Happened::SwitchDown(info) => switch_json(info),
+            Happened::Port(info, status) => port_json(info.datapath_id, &status.port),
+            Happened::LinkUp(link) | Happened::LinkDown(link) => link_json(network, *link),
+            Happened::HostJoined(host) | Happened::HostLeft(host) => host_json(network, host),
+            Happened::HostMoved(host, from) => {
+                let mut moved = host_json(network, host);
+                moved["from"] = from.to_string().into();
+                moved
+            }
+            Happened::Missed(count) => json!({ "count": count }),
+        }
+    }
+}
+
+/// Never, where there is no such service.
+async fn next_of<T: Clone>(events: &mut Option<Events<T>>) -> Option<T> {
+    match events {
+        Some(events) => events.next().await,
+        None => pending().await,
+    }
+}
+
+fn from_network(event: NetworkEvent) -> Option<Happened> {
+    match event {
+        NetworkEvent::Up(info) => Some(Happened::SwitchUp(info)),
+        NetworkEvent::Down(info) => Some(Happened::SwitchDown(info)),
+        NetworkEvent::Port(info, status) => Some(Happened::Port(info, status)),
+        NetworkEvent::Missed(count) => Some(Happened::Missed(count)),
+        #[allow(unreachable_patterns, reason = "events may be added")]
+        _ => None,
+    }
+}
+
+fn from_discovery(event: DiscoveryEvent) -> Option<Happened> {
+    match event {
+        DiscoveryEvent::LinkUp(link) => Some(Happened::LinkUp(link)),
+        DiscoveryEvent::LinkDown { link, .. } => Some(Happened::LinkDown(link)),
+        DiscoveryEvent::Missed(count) => Some(Happened::Missed(count)),
+        _ => None,
+    }
+}
+
+fn from_hosts(event: HostEvent) -> Option<Happened> {
+    match event {
+        HostEvent::Joined(host) => Some(Happened::HostJoined(host)),
+        HostEvent::Moved { host, from } => Some(Happened::HostMoved(host, from)),
+        HostEvent::Left { host, .. } => Some(Happened::HostLeft(host)),
+        HostEvent::Missed(count) => Some(Happened::Missed(count)),
+        _ => None,
+    }
+}

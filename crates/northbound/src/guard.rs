@@ -1,0 +1,194 @@
+//! Who may send a request, and how many: checked before anything looks at one.
+//!
+//! A page of another origin, open in the browser of somebody who can reach the interface, must not change anything, nor read
+//! anything after its name was made to point here (DNS rebinding). So a request that may change something, or that opens a
+//! WebSocket, is refused if its `Origin` is another one; and without tokens, `Host` has to be a name of this machine.
+
+use crate::app::App;
+use crate::error::ApiError;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// Where a request comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer(pub SocketAddr);
+
+/// Lets a request pass, or refuses it.
+pub(crate) async fn check(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    match app.admit(&request) {
+        Ok(()) => {
+            app.count_served();
+            next.run(request).await
+        }
+        Err(refused) => {
+            app.count_refused();
+            refused.into_response()
+        }
+    }
+}
+
+impl App {
+    fn admit(&self, request: &Request) -> Result<(), ApiError> {
+        let peer = request.extensions().get().copied();
+        if let Some(Peer(address)) = peer {
+            self.rates
+                .take(address.ip(), self.config.max_requests_per_second)?;
+        }
+        let headers = request.headers();
+        check_origin(request.method(), headers)?;
+        match self.config.tokens.is_empty() {
+            true => self.check_host(headers),
+            false => self.check_token(headers),
+        }
+    }
+
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        let given = text(headers, header::AUTHORIZATION);
+        let token = given.and_then(|given| given.split_once(' '));
+        let is_known = token.is_some_and(|(scheme, token)| {
+            scheme.eq_ignore_ascii_case("bearer") && self.config.tokens.contains(token.trim())
+        });
+        match is_known {
+            true => Ok(()),
+            false => Err(ApiError::new(
+                StatusCode::UNAUTHORIZED,
+                "the request has no valid token: expected the header Authorization with a bearer token of this controller",
+            )
+            .example("Authorization: Bearer 4f9ec7d0b6a1c5e2")),
+        }
+    }
+
+    /// Without tokens, only names of this machine are served.
+    fn check_host(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        let host = text(headers, header::HOST).unwrap_or_default();
+        let name = host_name(host);
+        let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+        let is_ours = name.eq_ignore_ascii_case("localhost")
+            || address
+                .is_ok_and(|address| address.is_loopback() || address == self.config.address.ip());
+        match is_ours {
+            true => Ok(()),
+            false => Err(
+                ApiError::field("the header Host", host, "the name of this machine")
+                    .example("Host: localhost:8080")
+                    .with_status(StatusCode::FORBIDDEN),
+            ),
+        }
+    }
+}
+
+/// Refuses what comes from a page of another origin, and could change something.
+fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+    let is_harmless = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+        && !headers.contains_key(header::UPGRADE);
+    let host = text(headers, header::HOST).unwrap_or_default();
+    let is_same = |origin: &str| {
+        let name = origin.split_once("://").map(|(_, name)| name);
+        name.is_some_and(|name| name.eq_ignore_ascii_case(host))
+    };
+    let origin = headers.get(header::ORIGIN);
+    let is_foreign = origin.is_some_and(|origin| !origin.to_str().is_ok_and(is_same));
+    let site = text(headers, HeaderName::from_static("sec-fetch-site"));
+    let is_cross_site = site.is_some_and(|site| !["same-origin", "none"].contains(&site));
+    if is_harmless || !is_foreign && !is_cross_site {
+        return Ok(());
+    }
+    let refused = "the request comes from a page of another origin: expected one of this server, or none (curl sends none)";
+    Err(ApiError::new(StatusCode::FORBIDDEN, refused))
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// A host without its port.
+fn host_name(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &str)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn only_pages_of_this_server_change_anything() {
+        const HOST: (&str, &str) = ("host", "localhost:8080");
+        for (method, given, may) in [
+            (Method::POST, vec![HOST], true),
+            (
+                Method::POST,
+                vec![HOST, ("origin", "http://localhost:8080")],
+                true,
+            ),
+            (
+                Method::POST,
+                vec![HOST, ("origin", "http://localhost")],
+                false,
+            ),
+            (
+                Method::POST,
+                vec![HOST, ("origin", "https://evil.example")],
+                false,
+            ),
+            (Method::DELETE, vec![HOST, ("origin", "null")], false),
+            (
+                Method::POST,
+                vec![HOST, ("sec-fetch-site", "cross-site")],
+                false,
+            ),
+            (
+                Method::POST,
+                vec![HOST, ("sec-fetch-site", "same-origin")],
+                true,
+            ),
+            (
+                Method::GET,
+                vec![HOST, ("origin", "https://evil.example")],
+                true,
+            ),
+            (
+                Method::GET,
+                vec![
+                    HOST,
+                    ("origin", "https://evil.example"),
+                    ("upgrade", "websocket"),
+                ],
+                false,
+            ),
+        ] {
+            let checked = check_origin(&method, &headers(&given));
+            assert_eq!(checked.is_ok(), may, "{method} {given:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_lose_their_ports() {
+        for (host, name) in [
+            ("localhost:8080", "localhost"),
+            ("localhost", "localhost"),
+            ("[::1]:8080", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+        ] {
+            assert_eq!(host_name(host), name);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The HTTP interface of a controller: what operators, scripts and dashboards use.
+//!
+//! **What.** The paths of Ryu's `ofctl_rest` and `rest_topology`, answered as Ryu answered them; an interface
+//! of its own below `/api/v1`, described by `/openapi.json`; events; metrics for Prometheus. `docs/northbound.md` is the guide.
+//!
+//! **Why it exists apart.** It alone needs an HTTP server. A controller without it compiles none of that.
+//!
+//! **How.** [`Northbound`] is a background program with a tokio runtime of its own, on one thread: it asks the controller's
+//! [`Network`](urtica_controller::Network), as any program does. It has no handler, so messages of switches do not pass through it.
+//!
+//! **Bounds.** Connections, bodies, headers, requests per second, watchers, and what waits for each: [`NorthboundConfig`] has
+//! them. A reply of a switch is printed while it is sent, and at most four are held at a time.
+//!
+//! **Who may.** Only this machine, unless there are [`Tokens`]; and no page of another origin: the head of `guard.rs` says how.
+
+#![forbid(unsafe_code)]
+
+/// The example of the guide, compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/northbound.md")]
+struct Guide;
+
+mod api;
+mod app;
+mod config;
+mod error;
+mod events;
+mod guard;
+mod literal;
+mod metrics;
+mod northbound;
+mod number;
+mod object;
+mod openapi;
+mod params;
+mod rates;
+mod ryu;
+mod server;
+
+pub use axum;
+pub use config::{DEFAULT_PORT, NorthboundConfig, NorthboundError, Tokens};
+pub use error::ApiError;
+pub use northbound::Northbound;

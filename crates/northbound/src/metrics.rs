@@ -1,0 +1,329 @@
+//! `GET /metrics`: what Prometheus scrapes.
+//!
+//! **What.** The controller's counters as they are, summed by nobody; gauges of what waits; and of each port what its switch
+//! counts. Names begin with `urtica_` and end in their unit, or in `_total`; labels are those of Faucet, `dp_id`, `dp_name`, `port`.
+//!
+//! **How.** Nothing is kept between scrapes: each reads the counters, and asks the switches for those of their ports, some at a
+//! time. A switch that does not answer soon is left out. One scrape runs at a time.
+
+mod names;
+mod page;
+
+use crate::app::App;
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use futures_util::{StreamExt, stream};
+use names::{dp_name, switch_metric};
+use page::{Labels, Page};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+use urtica_controller::SwitchInfo;
+use urtica_wire::{PortConfig, PortState, PortStats};
+
+/// What a page is, in the format that `prometheus-client` writes.
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// How many switches are asked at a time, and how long one may take: Prometheus waits 10 s for all.
+const ASKED_AT_ONCE: usize = 64;
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new().route("/metrics", get(metrics))
+}
+
+async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
+    let _one_at_a_time = app.scrape.lock().await;
+    let switches = app.network.switches().into_iter();
+    let switches: Vec<_> = switches.filter_map(|id| app.network.info(id)).collect();
+    let ports = ask_ports(&app, &switches).await;
+    let mut page = Page::default();
+    add_switches(&mut page, &app, &switches);
+    add_ports(&mut page, &switches);
+    add_port_stats(&mut page, &ports);
+    add_shards(&mut page, &app);
+    add_background(&mut page, &app);
+    add_services(&mut page, &app);
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], page.text())
+}
+
+/// The counters of all switches' ports.
+async fn ask_ports(
+    app: &App,
+    switches: &[Arc<SwitchInfo>],
+) -> Vec<(Arc<SwitchInfo>, Vec<PortStats>)> {
+    let ask = async |info: Arc<SwitchInfo>| {
+        let asked = timeout(PATIENCE, app.network.port_stats(info.datapath_id)).await;
+        Some((info, asked.ok()?.ok()?))
+    };
+    let asked = stream::iter(switches.iter().cloned().map(ask)).buffered(ASKED_AT_ONCE);
+    asked.filter_map(async |asked| asked).collect().await
+}
+
+fn switch_labels(info: &SwitchInfo) -> Labels {
+    vec![
+        ("dp_id", info.datapath_id.to_string()),
+        ("dp_name", dp_name(info)),
+    ]
+}
+
+fn port_labels(info: &SwitchInfo, port: impl ToString) -> Labels {
+    let mut labels = switch_labels(info);
+    labels.push(("port", port.to_string()));
+    labels
+}
+
+fn add_switches(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
+    page.gauge(
+        "switches",
+        "Switches that are connected",
+        [(Labels::new(), switches.len() as u64)],
+    );
+    let version = |info: &Arc<SwitchInfo>| {
+        let mut labels = switch_labels(info);
+        labels.push(("openflow", info.version.to_string()));
+        (labels, 1)
+    };
+    page.gauge(
+        "switch_connected",
+        "A connected switch, and its version of OpenFlow",
+        switches.iter().map(version),
+    );
+    let queued = |info: &Arc<SwitchInfo>| {
+        let bytes = app.network.queued_bytes(info.datapath_id)?;
+        Some((switch_labels(info), bytes as u64))
+    };
+    let help = "Bytes from outside of handlers that wait to be written to the switch; senders are refused at 4194304";
+    page.gauge(
+        "switch_queued_bytes",
+        help,
+        switches.iter().filter_map(queued),
+    );
+    let counters = switches.iter().filter_map(|info| {
+        let counters = app.network.counters(info.datapath_id)?;
+        Some((info, counters))
+    });
+    for (info, counters) in counters {
+        for (field, count) in counters.iter() {
+            let (name, help) = switch_metric(field);
+            page.counter(name, help, [(switch_labels(info), count)]);
+        }
+    }
+}
+
+/// What is known of ports without asking.
+fn add_ports(page: &mut Page, switches: &[Arc<SwitchInfo>]) {
+    let up = |info: &Arc<SwitchInfo>| -> Vec<_> {
+        let row = |port: &urtica_wire::Port| {
+            let mut labels = port_labels(info, port.port_no);
+            labels.push(("port_name", port.name.to_string()));
+            let is_down = port.config.contains(PortConfig::PORT_DOWN)
+                || port.state.contains(PortState::LINK_DOWN);
+            (labels, u64::from(!is_down))
+        };
+        info.ports.iter().map(row).collect()
+    };
+    page.gauge(
+        "port_up",
+        "Whether a port is up",
+        switches.iter().flat_map(up),
+    );
+}
+
+/// The name of a counter of ports, what it counts, and its value.
+type PortMetric = (&'static str, &'static str, fn(&PortStats) -> u64);
+
+const PORT_METRICS: [PortMetric; 8] = [
+    (
+        "port_received_packets",
+        "Packets that a port has received",
+        |port| port.rx_packets,
+    ),
+    (
+        "port_sent_packets",
+        "Packets that a port has sent",
+        |port| port.tx_packets,
+    ),
+    (
+        "port_received_bytes",
+        "Bytes that a port has received",
+        |port| port.rx_bytes,
+    ),
+    ("port_sent_bytes", "Bytes that a port has sent", |port| {
+        port.tx_bytes
+    }),
+    (
+        "port_received_dropped_packets",
+        "Packets that a port has dropped as they came",
+        |port| port.rx_dropped,
+    ),
+    (
+        "port_sent_dropped_packets",
+        "Packets that a port has dropped instead of sending them",
+        |port| port.tx_dropped,
+    ),
+    (
+        "port_received_errors",
+        "Packets that a port has received with errors",
+        |port| port.rx_errors,
+    ),
+    (
+        "port_sent_errors",
+        "Packets that a port could not send for errors",
+        |port| port.tx_errors,
+    ),
+];
+
+/// What switches count of their ports. A counter that a switch does not have is all ones (1.3.5 section 7.3.5.6).
+fn add_port_stats(page: &mut Page, asked: &[(Arc<SwitchInfo>, Vec<PortStats>)]) {
+    for (name, help, value) in PORT_METRICS {
+        for (info, ports) in asked {
+            let counted = ports.iter().filter(|port| value(port) != u64::MAX);
+            let row = |port: &PortStats| (port_labels(info, port.port_no), value(port));
+            page.counter(name, help, counted.map(row));
+        }
+    }
+}
+
+fn add_shards(page: &mut Page, app: &App) {
+    for (shard, counters) in app.network.shard_counters().enumerate() {
+        let labels = || vec![("shard", shard.to_string())];
+        let busy = Duration::from_nanos(counters.busy_ns.get());
+        page.seconds(
+            "shard_busy_seconds",
+            "How long a shard was busy",
+            [(labels(), busy)],
+        );
+        for (name, help, counter) in [
+            (
+                "shard_wakeups",
+                "How often a shard woke up",
+                &counters.waits,
+            ),
+            (
+                "shard_reads",
+                "Reads from sockets of switches",
+                &counters.reads,
+            ),
+            (
+                "shard_writes",
+                "Writes to sockets of switches",
+                &counters.writes,
+            ),
+            (
+                "shard_connections",
+                "Connections that a shard has taken on",
+                &counters.connections,
+            ),
+            (
+                "shard_handler_panics",
+                "Handlers that panicked; their switch's connection was closed",
+                &counters.panics,
+            ),
+        ] {
+            page.counter(name, help, [(labels(), counter.get())]);
+        }
+    }
+    let help = "How long a shard was busy each time it woke up: no packet-in takes longer in the controller";
+    let busy = app
+        .network
+        .busy_times()
+        .zip(app.network.shard_counters())
+        .enumerate();
+    let rows = busy.map(|(shard, (times, counters))| {
+        let sum = Duration::from_nanos(counters.busy_ns.get());
+        (
+            vec![("shard", shard.to_string())],
+            sum,
+            times.iter().collect(),
+        )
+    });
+    page.histogram("shard_wakeup_duration_seconds", help, rows);
+}
+
+fn add_background(page: &mut Page, app: &App) {
+    let counters = app.background.counters();
+    let none = Labels::new;
+    page.counter(
+        "background_panics",
+        "Background programs that panicked and have ended",
+        [(none(), counters.panics())],
+    );
+    let help = "How often a background program ran for over a second without waiting";
+    page.counter("background_stalls", help, [(none(), counters.stalls())]);
+    page.counter(
+        "northbound_requests",
+        "Requests that were admitted",
+        [(none(), app.served())],
+    );
+    let help = "Requests that were refused: no token, another origin, too many";
+    page.counter(
+        "northbound_refused_requests",
+        help,
+        [(none(), app.refused())],
+    );
+    let watchers = app.config.max_watchers - app.watchers.available_permits();
+    page.gauge(
+        "northbound_watchers",
+        "Clients that watch events",
+        [(none(), watchers as u64)],
+    );
+    let name = |name: &String| (vec![("program", name.clone())], 1);
+    page.gauge(
+        "program_running",
+        "A program that runs",
+        app.sources.programs.iter().map(name),
+    );
+}
+
+fn add_services(page: &mut Page, app: &App) {
+    let none = Labels::new;
+    if let Some(discovery) = &app.sources.discovery {
+        let links = discovery.topology().load().directed_links().len() as u64;
+        page.gauge(
+            "directed_links",
+            "Directed links between switches, two for each link",
+            [(none(), links)],
+        );
+        let counters = discovery.counters();
+        for (name, help, count) in [
+            (
+                "discovery_sent_probes",
+                "Probes for links that were sent",
+                counters.probes_sent(),
+            ),
+            (
+                "discovery_received_probes",
+                "Probes for links that came back",
+                counters.probes_received(),
+            ),
+            (
+                "discovery_forged_probes",
+                "Probes that were none of ours, and refused",
+                counters.forged(),
+            ),
+            (
+                "discovery_overrun_frames",
+                "Frames of discovery that were not looked at, since a port sent too many",
+                counters.overrun(),
+            ),
+        ] {
+            page.counter(name, help, [(none(), count)]);
+        }
+    }
+    if let Some(hosts) = &app.sources.hosts {
+        page.gauge(
+            "hosts",
+            "Hosts that are known",
+            [(none(), hosts.count() as u64)],
+        );
+        page.counter(
+            "refused_hosts",
+            "Hosts that were not learnt, since there were too many",
+            [(none(), hosts.refused())],
+        );
+    }
+}

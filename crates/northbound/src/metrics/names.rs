@@ -1,0 +1,81 @@
+//! What the controller's counters are called in Prometheus.
+
+use urtica_controller::SwitchInfo;
+use urtica_wire::PortNo;
+
+/// A switch's counter: its name, without prefix and `_total`, and what it counts.
+pub(super) fn switch_metric(field: &'static str) -> (&'static str, &'static str) {
+    match field {
+        "received" => (
+            "switch_received_messages",
+            "Messages received from the switch",
+        ),
+        "packet_ins" => ("switch_packet_ins", "Packet-ins received from the switch"),
+        "received_bytes" => ("switch_received_bytes", "Bytes received from the switch"),
+        "sent" => ("switch_sent_messages", "Messages sent to the switch"),
+        "sent_bytes" => ("switch_sent_bytes", "Bytes sent to the switch"),
+        "errors" => ("switch_errors", "Errors that the switch sent"),
+        "malformed" => (
+            "switch_malformed_messages",
+            "Messages that could not be decoded",
+        ),
+        "unsendable" => (
+            "switch_unsendable_messages",
+            "Messages of programs that the switch's version cannot express",
+        ),
+        "unprotected" => (
+            "switch_unprotected_entries",
+            "Permanent entries of a 1.0 switch that another program's delete may take along",
+        ),
+        "truncated" => (
+            "switch_truncated_packets",
+            "Packets that could not be forwarded, since only their beginning came",
+        ),
+        "stalls" => (
+            "switch_stalls",
+            "How often reading stopped, since the switch did not read its replies",
+        ),
+        "refused" => (
+            "switch_refused_messages",
+            "Messages that were refused, since too many waited for the switch",
+        ),
+        "ports_refused" => (
+            "switch_refused_ports",
+            "Ports beyond those that a switch may have",
+        ),
+        "answered_in_kernel" => (
+            "switch_kernel_answered_packet_ins",
+            "Packet-ins that were answered in the kernel",
+        ),
+        "passed_by_kernel" => (
+            "switch_kernel_passed_input",
+            "How often the kernel passed input on that it does not answer",
+        ),
+        "fell_back" => (
+            "switch_kernel_fallbacks",
+            "How often the kernel passed input on, since it could not keep up",
+        ),
+        other => (other, "A counter of the controller"),
+    }
+}
+
+/// What a switch is called: as its local port is, which in Open vSwitch has the bridge's name, or by its id.
+pub(super) fn dp_name(info: &SwitchInfo) -> String {
+    let local = info.port(PortNo::LOCAL).map(|port| port.name.to_string());
+    local.unwrap_or_else(|| info.datapath_id.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use urtica_controller::SwitchCounters;
+
+    #[test]
+    fn each_counter_of_a_switch_has_a_name() {
+        for (field, _) in SwitchCounters::default().iter() {
+            let (name, help) = switch_metric(field);
+            assert!(name.starts_with("switch_"), "{field} is called {name}");
+            assert!(!help.contains("A counter of"), "{field}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! A page of metrics in the making.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// Names and values, in order.
+pub(super) type Labels = Vec<(&'static str, String)>;
+
+/// Metrics by name, each with its rows.
+#[derive(Debug, Default)]
+pub(super) struct Page(BTreeMap<&'static str, Family>);
+
+#[derive(Debug)]
+struct Family {
+    help: &'static str,
+    rows: Vec<(Labels, Value)>,
+}
+
+#[derive(Clone, Debug)]
+enum Value {
+    Counter(u64),
+    Seconds(f64),
+    Gauge(u64),
+    Histogram { sum: f64, buckets: Vec<(f64, u64)> },
+}
+
+impl Page {
+    /// Counters; `_total` is added to the name.
+    pub fn counter(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        rows: impl IntoIterator<Item = (Labels, u64)>,
+    ) {
+        self.add(
+            name,
+            help,
+            rows.into_iter()
+                .map(|(labels, count)| (labels, Value::Counter(count))),
+        );
+    }
+
+    /// Counters of time; `_total` is added to the name.
+    pub fn seconds(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        rows: impl IntoIterator<Item = (Labels, Duration)>,
+    ) {
+        let value = |(labels, time): (_, Duration)| (labels, Value::Seconds(time.as_secs_f64()));
+        self.add(name, help, rows.into_iter().map(value));
+    }
+
+    /// Gauges.
+    pub fn gauge(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        rows: impl IntoIterator<Item = (Labels, u64)>,
+    ) {
+        self.add(
+            name,
+            help,
+            rows.into_iter()
+                .map(|(labels, value)| (labels, Value::Gauge(value))),
+        );
+    }
+
+    /// Histograms: of each a sum, and classes by the nanoseconds that all in them fall short of.
+    pub fn histogram(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        rows: impl IntoIterator<Item = (Labels, Duration, Vec<(u64, u64)>)>,
+    ) {
+        let value = |(labels, sum, classes): (_, Duration, Vec<_>)| {
+            let value = Value::Histogram {
+                sum: sum.as_secs_f64(),
+                buckets: buckets(&classes),
+            };
+            (labels, value)
+        };
+        self.add(name, help, rows.into_iter().map(value));
+    }
+
+    fn add(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        rows: impl Iterator<Item = (Labels, Value)>,
+    ) {
+        let empty = Family {
+            help,
+            rows: Vec::new(),
+        };
+        self.0.entry(name).or_insert(empty).rows.extend(rows);
+    }
+
+    /// The page as Prometheus reads it.
+    pub fn text(self) -> String {
+        let mut registry = Registry::with_prefix("urtica");
+        registry.register_collector(Box::new(self));
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = text::encode(&mut text, &registry);
+        text
+    }
+}
+
+/// From a microsecond on, and up to a second; the last bucket has all.
+fn buckets(classes: &[(u64, u64)]) -> Vec<(f64, u64)> {
+    const SHORTEST_NS: u64 = 1 << 10;
+    const LONGEST_NS: u64 = 1 << 30;
+    let (mut buckets, mut waiting) = (Vec::new(), 0);
+    for (bound_ns, count) in classes {
+        waiting += count;
+        if (SHORTEST_NS..=LONGEST_NS).contains(bound_ns) {
+            buckets.push((Duration::from_nanos(*bound_ns).as_secs_f64(), waiting));
+            waiting = 0;
+        }
+    }
+    buckets.push((f64::MAX, waiting));
+    buckets
+}
+
+impl Collector for Page {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        for (name, family) in &self.0 {
+            let Some((_, first)) = family.rows.first() else {
+                continue;
+            };
+            let mut metric =
+                encoder.encode_descriptor(name, family.help, None, first.metric_type())?;
+            for (labels, value) in &family.rows {
+                value.encode(metric.encode_family(labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl EncodeMetric for Value {
+    fn encode(&self, mut encoder: prometheus_client::encoding::MetricEncoder) -> fmt::Result {
+        match self {
+            Self::Counter(count) => ConstCounter::new(*count).encode(encoder),
+            Self::Seconds(seconds) => ConstCounter::new(*seconds).encode(encoder),
+            Self::Gauge(value) => {
+                ConstGauge::new(i64::try_from(*value).unwrap_or(i64::MAX)).encode(encoder)
+            }
+            Self::Histogram { sum, buckets } => {
+                let count = buckets.iter().map(|(_, count)| count).sum();
+                encoder.encode_histogram::<Labels>(*sum, count, buckets, None)
+            }
+        }
+    }
+
+    fn metric_type(&self) -> MetricType {
+        match self {
+            Self::Counter(_) | Self::Seconds(_) => MetricType::Counter,
+            Self::Gauge(_) => MetricType::Gauge,
+            Self::Histogram { .. } => MetricType::Histogram,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_help_type_and_rows_of_each_metric() {
+        let mut page = Page::default();
+        page.counter("port_errors", "Errors", [(vec![("port", "1".into())], 5)]);
+        page.counter("port_errors", "Errors", [(vec![("port", "2".into())], 0)]);
+        page.gauge("switches", "Switches", [(Labels::new(), 3)]);
+        page.gauge("nothing", "Nothing", []);
+        let expected = "# HELP urtica_port_errors Errors\n# TYPE urtica_port_errors counter\n\
+            urtica_port_errors_total{port=\"1\"} 5\nurtica_port_errors_total{port=\"2\"} 0\n\
+            # HELP urtica_switches Switches\n# TYPE urtica_switches gauge\nurtica_switches{} 3\n# EOF\n";
+        assert_eq!(page.text(), expected);
+    }
+
+    #[test]
+    fn names_that_switches_send_are_escaped() {
+        let mut page = Page::default();
+        let name = "\"} 9\nurtica_switches 7\\";
+        page.gauge(
+            "switches",
+            "Switches",
+            [(vec![("dp_name", name.into())], 1)],
+        );
+        let text = page.text();
+        let row = r#"urtica_switches{dp_name="\"} 9\nurtica_switches 7\\"} 1"#;
+        assert!(text.lines().any(|line| line == row), "{text}");
+    }
+
+    #[test]
+    fn buckets_hold_each_duration_once() {
+        let classes: Vec<_> = (0..32).map(|class| (1 << class, 1)).collect();
+        let buckets = buckets(&classes);
+        assert_eq!(buckets.iter().map(|(_, count)| count).sum::<u64>(), 32);
+        // What is shorter than a microsecond is in the first.
+        assert_eq!(buckets[0], (1024e-9, 11));
+        assert_eq!(buckets.last(), Some(&(f64::MAX, 1)));
+    }
+}

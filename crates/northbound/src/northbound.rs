@@ -1,0 +1,155 @@
+//! The interface as a controller gets it.
+
+use crate::app::{App, Sources};
+use crate::config::{NorthboundConfig, NorthboundError};
+use crate::error::ApiError;
+use crate::{api, events, guard, metrics, openapi, ryu, server};
+use axum::Router;
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use urtica_controller::{Background, Controller};
+use urtica_services::{Discovery, Hosts};
+
+/// The HTTP interface of a controller.
+///
+/// ```no_run
+/// use urtica_controller::{Controller, SwitchInfo, on_packet};
+/// use urtica_northbound::{Northbound, NorthboundConfig};
+/// use urtica_wire::PortNo;
+///
+/// let northbound = Northbound::bind(NorthboundConfig::default())?;
+/// northbound
+///     .add_to(Controller::new())
+///     .run(|_: &SwitchInfo| on_packet(|switch, packet| switch.forward(packet, PortNo::FLOOD)))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+/// It listens from [`Northbound::bind`] on, and answers as soon as the controller runs. It has no handler, so it costs the
+/// messages of switches nothing.
+pub struct Northbound {
+    config: NorthboundConfig,
+    listener: TcpListener,
+    sources: Sources,
+    router: Router,
+}
+
+impl Northbound {
+    /// Listens.
+    ///
+    /// # Errors
+    /// Where it cannot, and where other machines could use it without a token.
+    pub fn bind(config: NorthboundConfig) -> Result<Self, NorthboundError> {
+        let address = config.address;
+        if config.tokens.is_empty() && !address.ip().is_loopback() {
+            return Err(NorthboundError::NoTokens(address));
+        }
+        let failed = |error| NorthboundError::Listen { address, error };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Self {
+            config,
+            listener,
+            sources: Sources::default(),
+            router: Router::new(),
+        })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// Where the system does not tell.
+    pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Tells about links and paths. Without this there are none.
+    pub fn discovery(mut self, discovery: &Discovery) -> Self {
+        self.sources.discovery = Some(discovery.clone());
+        self
+    }
+
+    /// Tells about hosts. Without this there are none.
+    pub fn hosts(mut self, hosts: &Hosts) -> Self {
+        self.sources.hosts = Some(hosts.clone());
+        self
+    }
+
+    /// The names of the programs that run.
+    pub fn programs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.sources.programs = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Answers these paths, too: a program's own. Who may use the interface may use them; its limits are theirs.
+    ///
+    /// ```no_run
+    /// use axum::{Router, routing::get};
+    /// use urtica_northbound::{Northbound, NorthboundConfig};
+    ///
+    /// let own = Router::new().route("/banned", get(async || "nobody"));
+    /// let northbound = Northbound::bind(NorthboundConfig::default())?.merge(own);
+    /// # let _ = northbound;
+    /// # Ok::<(), urtica_northbound::NorthboundError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Where a path is one that the interface has, or was merged before.
+    pub fn merge(mut self, router: Router) -> Self {
+        self.router = self.router.merge(router);
+        self
+    }
+
+    /// Adds it to a controller, with which it starts and ends.
+    ///
+    /// # Panics
+    /// Where a path that was [merged](Self::merge) is one that the interface has.
+    pub fn add_to(self, controller: Controller) -> Controller {
+        controller.background(move |background| self.start(background))
+    }
+
+    fn start(self, background: &Background) {
+        let address = self.listener.local_addr().unwrap_or(self.config.address);
+        let app = Arc::new(App::new(self.config, background, self.sources));
+        let router = router(Arc::clone(&app), self.router);
+        tracing::info!(%address, "the northbound interface listens");
+        background.spawn("northbound", async move {
+            if let Err(error) = server::serve(self.listener, app, router).await {
+                tracing::error!(%error, "the northbound interface has ended; the controller goes on");
+            }
+        });
+    }
+}
+
+fn router(app: Arc<App>, own: Router) -> Router {
+    Router::new()
+        .merge(ryu::ofctl::routes())
+        .merge(ryu::topology::routes())
+        .merge(api::routes())
+        .merge(events::routes())
+        .merge(metrics::routes())
+        .merge(openapi::routes())
+        .with_state(Arc::clone(&app))
+        .merge(own)
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(middleware::from_fn_with_state(app, guard::check))
+}
+
+async fn no_such_path(uri: Uri) -> ApiError {
+    ApiError::field(
+        "the path",
+        uri.path(),
+        "one that GET /openapi.json or docs/northbound.md lists",
+    )
+    .with_status(StatusCode::NOT_FOUND)
+    .example("/stats/switches")
+}
+
+async fn no_such_method(method: Method, uri: Uri) -> ApiError {
+    let error = format!(
+        "{} does not take {method}: expected a method that the header Allow lists",
+        uri.path()
+    );
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, error)
+}

@@ -1,0 +1,290 @@
+//! `GET /openapi.json`: the description of all paths.
+
+use crate::app::App;
+use crate::{api, error};
+use axum::{Json, Router, routing::get};
+use std::sync::{Arc, LazyLock};
+use utoipa::OpenApi;
+use utoipa::openapi::path::{
+    HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn, PathItem, PathItemBuilder,
+};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Required, ResponseBuilder, Schema};
+
+pub(crate) fn routes() -> Router<Arc<App>> {
+    static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(document);
+    Router::new().route("/openapi.json", get(async || Json(&*DOCUMENT)))
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Urtica's northbound interface",
+        description = "Switches, entries, topology and metrics of an OpenFlow controller. The paths of Ryu's ofctl_rest and \
+            rest_topology answer as Ryu's did.",
+        license(name = "Apache-2.0 OR MIT")
+    ),
+    components(schemas(
+        api::Switch,
+        api::Port,
+        api::Table,
+        api::FlowEntry,
+        api::Group,
+        api::Meter,
+        api::Host,
+        api::Link,
+        api::Hop,
+        api::FlowChange,
+        api::GroupChange,
+        api::MeterChange,
+        error::ApiError
+    ))
+)]
+struct Described;
+
+/// What a request has for a body.
+#[derive(Clone, Copy)]
+enum Asked {
+    Nothing,
+    /// A schema of ours.
+    Named(&'static str),
+    /// An object of Ryu's: an example tells its form.
+    Ryu(&'static str),
+}
+
+/// What a response has for a body.
+#[derive(Clone, Copy)]
+enum Told {
+    Nothing,
+    /// No content, which the status says.
+    NoContent,
+    One(&'static str),
+    Many(&'static str),
+    Texts,
+    /// JSON of Ryu's.
+    Ryu,
+    /// Something that is no JSON.
+    Other(&'static str),
+}
+
+/// A path: its method, what it is for, its body, and what it answers. `?` begins the parameters of a query.
+type Operation = (HttpMethod, &'static str, &'static str, Asked, Told);
+
+use HttpMethod::{Delete, Get, Post};
+
+#[rustfmt::skip]
+const OPERATIONS: &[Operation] = &[
+    (Get, "/api/v1/switches", "The switches that are connected", Asked::Nothing, Told::Many("Switch")),
+    (Get, "/api/v1/switches/{dpid}", "A switch", Asked::Nothing, Told::One("Switch")),
+    (Get, "/api/v1/switches/{dpid}/ports", "Its ports, and what it has counted there", Asked::Nothing, Told::Many("Port")),
+    (Get, "/api/v1/switches/{dpid}/tables", "Its flow tables", Asked::Nothing, Told::Many("Table")),
+    (Get, "/api/v1/switches/{dpid}/flows", "Its flow entries", Asked::Nothing, Told::Many("FlowEntry")),
+    (Post, "/api/v1/switches/{dpid}/flows", "Changes its flow entries", Asked::Named("FlowChange"), Told::NoContent),
+    (Get, "/api/v1/switches/{dpid}/groups", "Its groups", Asked::Nothing, Told::Many("Group")),
+    (Post, "/api/v1/switches/{dpid}/groups", "Changes its groups", Asked::Named("GroupChange"), Told::NoContent),
+    (Get, "/api/v1/switches/{dpid}/meters", "Its meters", Asked::Nothing, Told::Many("Meter")),
+    (Post, "/api/v1/switches/{dpid}/meters", "Changes its meters", Asked::Named("MeterChange"), Told::NoContent),
+    (Get, "/api/v1/hosts", "The hosts that are known", Asked::Nothing, Told::Many("Host")),
+    (Get, "/api/v1/links", "The links between switches, one for each direction", Asked::Nothing, Told::Many("Link")),
+    (Get, "/api/v1/paths?from,to", "A shortest path between two hosts or ports; none where there is no way", Asked::Nothing, Told::Many("Hop")),
+    (Get, "/api/v1/programs", "The control programs that run", Asked::Nothing, Told::Texts),
+    (Get, "/metrics", "Metrics for Prometheus", Asked::Nothing, Told::Other("application/openmetrics-text")),
+    (Get, "/stats/switches", "Ryu: the datapath ids of all switches", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/desc/{dpid}", "Ryu: what a switch is", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/flow/{dpid}", "Ryu: flow entries", Asked::Nothing, Told::Ryu),
+    (Post, "/stats/flow/{dpid}", "Ryu: flow entries that a filter names", Asked::Ryu(r#"{"table_id": 0, "match": {"in_port": 1}}"#), Told::Ryu),
+    (Get, "/stats/aggregateflow/{dpid}", "Ryu: sums over flow entries", Asked::Nothing, Told::Ryu),
+    (Post, "/stats/aggregateflow/{dpid}", "Ryu: sums over flow entries that a filter names", Asked::Ryu(r#"{"match": {"in_port": 1}}"#), Told::Ryu),
+    (Get, "/stats/table/{dpid}", "Ryu: flow tables", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/tablefeatures/{dpid}", "Ryu: what tables can do", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/port/{dpid}", "Ryu: counters of ports", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/port/{dpid}/{port}", "Ryu: counters of a port", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/portdesc/{dpid}", "Ryu: what ports are", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/queue/{dpid}", "Ryu: counters of queues", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/queue/{dpid}/{port}", "Ryu: counters of a port's queues", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/queue/{dpid}/{port}/{queue}", "Ryu: counters of a queue", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/queueconfig/{dpid}", "Ryu: queues", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/queueconfig/{dpid}/{port}", "Ryu: queues of a port", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/meter/{dpid}", "Ryu: counters of meters", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/meter/{dpid}/{meter}", "Ryu: counters of a meter", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/meterconfig/{dpid}", "Ryu: meters", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/meterconfig/{dpid}/{meter}", "Ryu: a meter", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/meterfeatures/{dpid}", "Ryu: what meters can do", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/group/{dpid}", "Ryu: counters of groups", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/group/{dpid}/{group}", "Ryu: counters of a group", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/groupdesc/{dpid}", "Ryu: groups", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/groupfeatures/{dpid}", "Ryu: what groups can do", Asked::Nothing, Told::Ryu),
+    (Get, "/stats/role/{dpid}", "Ryu: the role of this controller", Asked::Nothing, Told::Ryu),
+    (Post, "/stats/flowentry/{command}", "Ryu: add, modify, modify_strict, delete, delete_strict an entry", Asked::Ryu(r#"{"dpid": 1, "priority": 10, "match": {"in_port": 1}, "actions": [{"type": "OUTPUT", "port": 2}]}"#), Told::Nothing),
+    (Delete, "/stats/flowentry/clear/{dpid}", "Ryu: delete all entries", Asked::Nothing, Told::Nothing),
+    (Post, "/stats/groupentry/{command}", "Ryu: add, modify, delete a group", Asked::Ryu(r#"{"dpid": 1, "type": "ALL", "group_id": 1, "buckets": [{"actions": [{"type": "OUTPUT", "port": 1}]}]}"#), Told::Nothing),
+    (Post, "/stats/meterentry/{command}", "Ryu: add, modify, delete a meter", Asked::Ryu(r#"{"dpid": 1, "flags": "KBPS", "meter_id": 1, "bands": [{"type": "DROP", "rate": 1000}]}"#), Told::Nothing),
+    (Post, "/stats/portdesc/modify", "Ryu: change a port", Asked::Ryu(r#"{"dpid": 1, "port_no": 1, "config": 0, "mask": 1}"#), Told::Nothing),
+    (Post, "/stats/role", "Ryu: change the role of this controller", Asked::Ryu(r#"{"dpid": 1, "role": "EQUAL"}"#), Told::Nothing),
+    (Post, "/stats/experimenter/{dpid}", "Ryu: send an experimenter message", Asked::Ryu(r#"{"experimenter": 1, "exp_type": 1, "data": "AAECAw==", "data_type": "base64"}"#), Told::Nothing),
+    (Get, "/v1.0/topology/switches", "Ryu: switches and their ports", Asked::Nothing, Told::Ryu),
+    (Get, "/v1.0/topology/switches/{dpid}", "Ryu: a switch and its ports", Asked::Nothing, Told::Ryu),
+    (Get, "/v1.0/topology/links", "Ryu: links", Asked::Nothing, Told::Ryu),
+    (Get, "/v1.0/topology/links/{dpid}", "Ryu: links of a switch", Asked::Nothing, Told::Ryu),
+    (Get, "/v1.0/topology/hosts", "Ryu: hosts", Asked::Nothing, Told::Ryu),
+    (Get, "/v1.0/topology/hosts/{dpid}", "Ryu: hosts of a switch", Asked::Nothing, Told::Ryu),
+];
+
+fn document() -> utoipa::openapi::OpenApi {
+    let mut document = Described::openapi();
+    for (method, path, summary, asked, told) in OPERATIONS {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let item = path_item(method, path, query, summary, *asked, *told);
+        let paths = &mut document.paths.paths;
+        match paths.get_mut(path) {
+            Some(known) => known.merge_operations(item),
+            None => _ = paths.insert(path.to_owned(), item),
+        }
+    }
+    let bearer = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme("token", bearer);
+    document
+}
+
+fn path_item(
+    method: &HttpMethod,
+    path: &str,
+    query: &str,
+    summary: &str,
+    asked: Asked,
+    told: Told,
+) -> PathItem {
+    let in_path = path
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split_once('}'));
+    let in_path = in_path.map(|(name, _)| parameter(name, ParameterIn::Path));
+    let in_query = query.split(',').filter(|name| !name.is_empty());
+    let in_query = in_query.map(|name| parameter(name, ParameterIn::Query));
+    let (status, response) = response(told);
+    let error = ResponseBuilder::new()
+        .description("Why not, and what was expected")
+        .content(
+            "application/json",
+            content(Ref::from_schema_name("ApiError")),
+        );
+    let operation = OperationBuilder::new()
+        .summary(Some(summary))
+        .parameters(Some(in_path.chain(in_query)))
+        .request_body(request_body(asked))
+        .response(status, response)
+        .response("default", error);
+    PathItemBuilder::new()
+        .operation(method.clone(), operation)
+        .build()
+}
+
+fn parameter(name: &str, place: ParameterIn) -> ParameterBuilder {
+    let (description, pattern, example) = match name {
+        "dpid" => (
+            "A datapath id: decimal, 0x…, 16 hexadecimal digits, or pairs of them with colons",
+            "^([0-9]{1,19}|0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16}|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){7})$",
+            "1",
+        ),
+        "command" => (
+            "What is to be done",
+            "^(add|modify|modify_strict|delete|delete_strict)$",
+            "add",
+        ),
+        "from" | "to" => (
+            "A host's MAC address, or a switch and a port",
+            "^[0-9a-fA-F:]+$",
+            "0000000000000001:1",
+        ),
+        _ => ("A number", "^([0-9]{1,9}|0x[0-9a-fA-F]{1,8})$", "1"),
+    };
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(place)
+        .required(Required::True)
+        .description(Some(description))
+        .schema(Some(text_like(pattern)))
+        .example(Some(example.into()))
+}
+
+fn request_body(asked: Asked) -> Option<utoipa::openapi::request_body::RequestBody> {
+    let content = match asked {
+        Asked::Nothing => return None,
+        Asked::Named(name) => content(Ref::from_schema_name(name)),
+        Asked::Ryu(example) => {
+            let example = serde_json::from_str(example).unwrap_or_default();
+            let object = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Object));
+            ContentBuilder::new()
+                .schema(Some(object))
+                .example(Some(example))
+                .build()
+        }
+    };
+    let body = RequestBodyBuilder::new().content("application/json", content);
+    Some(body.required(Some(Required::True)).build())
+}
+
+fn response(told: Told) -> (&'static str, ResponseBuilder) {
+    let done = ResponseBuilder::new().description("It is done");
+    let json = |schema: RefOr<Schema>| {
+        let response = ResponseBuilder::new().description("What was asked for");
+        ("200", response.content("application/json", content(schema)))
+    };
+    let many = |item: RefOr<Schema>| RefOr::T(Schema::from(ArrayBuilder::new().items(item)));
+    match told {
+        Told::Nothing => ("200", done),
+        Told::NoContent => ("204", done),
+        Told::One(name) => json(Ref::from_schema_name(name).into()),
+        Told::Many(name) => json(many(Ref::from_schema_name(name).into())),
+        Told::Texts => json(many(text())),
+        Told::Ryu => {
+            let anything = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
+            json(RefOr::T(Schema::from(anything)))
+        }
+        Told::Other(media) => {
+            let response = ResponseBuilder::new().description("Text");
+            ("200", response.content(media, content(text())))
+        }
+    }
+}
+
+fn text() -> RefOr<Schema> {
+    let text = ObjectBuilder::new().schema_type(SchemaType::Type(Type::String));
+    RefOr::T(Schema::from(text))
+}
+
+fn text_like(pattern: &str) -> RefOr<Schema> {
+    let text = ObjectBuilder::new().schema_type(SchemaType::Type(Type::String));
+    RefOr::T(Schema::from(text.pattern(Some(pattern))))
+}
+
+fn content(schema: impl Into<RefOr<Schema>>) -> utoipa::openapi::Content {
+    ContentBuilder::new().schema(Some(schema)).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_is_described_once_and_each_reference_leads_somewhere() {
+        let document = serde_json::to_value(document()).unwrap();
+        let paths = document["paths"].as_object().unwrap();
+        let described: usize = paths
+            .values()
+            .map(|item| item.as_object().unwrap().len())
+            .sum();
+        assert_eq!(described, OPERATIONS.len());
+        let text = document.to_string();
+        for reference in text.split("#/components/schemas/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            assert!(
+                document["components"]["schemas"][name].is_object(),
+                "{name}"
+            );
+        }
+    }
+}

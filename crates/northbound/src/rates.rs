@@ -1,0 +1,84 @@
+//! How many requests a client may send: token buckets by address.
+
+use crate::error::ApiError;
+use axum::http::StatusCode;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Instant;
+
+/// How many requests each client's address has left: token buckets.
+#[derive(Default)]
+pub(crate) struct Rates(Mutex<HashMap<IpAddr, Bucket>>);
+
+struct Bucket {
+    left: f64,
+    since: Instant,
+}
+
+/// How many addresses are remembered. Those that have been quiet are forgotten first, which changes nothing for them.
+const MAX_ADDRESSES: usize = 4096;
+
+impl Rates {
+    /// Takes one request of an address.
+    ///
+    /// # Errors
+    /// Where it has none left.
+    pub fn take(&self, address: IpAddr, per_second: u32) -> Result<(), ApiError> {
+        self.take_at(address, per_second, Instant::now())
+    }
+
+    fn take_at(&self, address: IpAddr, per_second: u32, now: Instant) -> Result<(), ApiError> {
+        let (rate, burst) = (f64::from(per_second), f64::from(per_second) * 2.0);
+        let mut buckets = self.0.lock();
+        let refilled = |bucket: &Bucket| {
+            let passed = now.saturating_duration_since(bucket.since).as_secs_f64();
+            (bucket.left + passed * rate).min(burst)
+        };
+        if buckets.len() >= MAX_ADDRESSES && !buckets.contains_key(&address) {
+            buckets.retain(|_, bucket| refilled(bucket) < burst);
+        }
+        let is_full = buckets.len() >= MAX_ADDRESSES && !buckets.contains_key(&address);
+        let left = buckets.get(&address).map_or(burst, refilled);
+        if is_full || left < 1.0 {
+            let refused = format!("too many requests: expected at most {per_second} a second");
+            return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, refused));
+        }
+        let left = left - 1.0;
+        buckets.insert(address, Bucket { left, since: now });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    #[test]
+    fn an_address_gets_its_rate_whatever_others_do() {
+        let (rates, now) = (Rates::default(), Instant::now());
+        let address = |last| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
+        for _ in 0..20 {
+            assert!(rates.take_at(address(1), 10, now).is_ok());
+        }
+        assert!(rates.take_at(address(1), 10, now).is_err());
+        assert!(rates.take_at(address(2), 10, now).is_ok());
+        let later = now + Duration::from_millis(100);
+        assert!(rates.take_at(address(1), 10, later).is_ok());
+        assert!(rates.take_at(address(1), 10, later).is_err());
+    }
+
+    #[test]
+    fn addresses_without_end_do_not_fill_the_memory() {
+        let (rates, now) = (Rates::default(), Instant::now());
+        let address = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(number));
+        let admitted =
+            (0..10_000).filter(|&number| rates.take_at(address(number), 10, now).is_ok());
+        assert_eq!(admitted.count(), MAX_ADDRESSES);
+        let later = now + Duration::from_secs(10);
+        assert!(rates.take_at(address(20_000), 10, later).is_ok());
+        assert_eq!(rates.0.lock().len(), 1);
+    }
+}

@@ -1,0 +1,216 @@
+//! Actions and instructions of OpenFlow 1.3, which Ryu keeps in one list.
+
+use super::field::Kind;
+use super::match13::oxm_named;
+use super::payload::Payloads;
+use crate::error::ApiError;
+use crate::number::{GROUPS, MAX_LENS, METERS, PORTS_13, QUEUES, TABLES};
+use crate::object::Object;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use urtica_wire::{Action, Field, Instruction, List, PortNo};
+
+const EXAMPLE: &str = "{\"type\": \"OUTPUT\", \"port\": 2}";
+
+/// Reads a flow's actions: its instructions, and the actions to apply, which become the last of them.
+pub(super) fn parse_instructions<'a>(
+    objects: &[Object<'a>],
+    payloads: &'a Payloads,
+) -> Result<Vec<Instruction<'a>>, ApiError> {
+    let (mut instructions, mut apply) = (Vec::new(), Vec::new());
+    for object in objects {
+        match parse_instruction(object, payloads)? {
+            Some(instruction) => instructions.push(instruction),
+            None => apply.push(parse_action(object, payloads)?),
+        }
+    }
+    if !apply.is_empty() {
+        instructions.push(Instruction::apply(apply));
+    }
+    Ok(instructions)
+}
+
+/// An instruction; `None` for an action.
+fn parse_instruction<'a>(
+    object: &Object<'a>,
+    payloads: &'a Payloads,
+) -> Result<Option<Instruction<'a>>, ApiError> {
+    Ok(Some(match kind(object)? {
+        "WRITE_ACTIONS" => {
+            let actions = parse_actions(&object.objects("actions")?, payloads)?;
+            Instruction::WriteActions(actions.into())
+        }
+        "CLEAR_ACTIONS" => Instruction::ClearActions,
+        "GOTO_TABLE" => Instruction::GotoTable(table(object, "table_id")?),
+        "WRITE_METADATA" => Instruction::WriteMetadata {
+            metadata: object.needed_number("metadata")?,
+            mask: object.number("metadata_mask", u64::MAX)?,
+        },
+        "METER" => Instruction::Meter(object.needed_named("meter_id", &METERS)?),
+        _ => return Ok(None),
+    }))
+}
+
+/// Reads a list of actions, such as a bucket's.
+pub(super) fn parse_actions<'a>(
+    objects: &[Object<'a>],
+    payloads: &'a Payloads,
+) -> Result<Vec<Action<'a>>, ApiError> {
+    let parse = |object| parse_action(object, payloads);
+    objects.iter().map(parse).collect()
+}
+
+fn parse_action<'a>(object: &Object<'a>, payloads: &'a Payloads) -> Result<Action<'a>, ApiError> {
+    let ethertype = || object.needed_number("ethertype");
+    Ok(match kind(object)? {
+        "OUTPUT" => Action::Output {
+            port: PortNo(object.named("port", &PORTS_13, PortNo::ANY.0)?),
+            max_len: max_len(object)?,
+        },
+        "COPY_TTL_OUT" => Action::CopyTtlOut,
+        "COPY_TTL_IN" => Action::CopyTtlIn,
+        "SET_MPLS_TTL" => Action::SetMplsTtl(object.needed_number("mpls_ttl")?),
+        "DEC_MPLS_TTL" => Action::DecMplsTtl,
+        "PUSH_VLAN" => Action::PushVlan(ethertype()?),
+        "POP_VLAN" => Action::PopVlan,
+        "PUSH_MPLS" => Action::PushMpls(ethertype()?),
+        "POP_MPLS" => Action::PopMpls(ethertype()?),
+        "SET_QUEUE" => Action::SetQueue(object.needed_named("queue_id", &QUEUES)?),
+        "GROUP" => Action::Group(object.needed_named("group_id", &GROUPS)?),
+        "SET_NW_TTL" => Action::SetNwTtl(object.needed_number("nw_ttl")?),
+        "DEC_NW_TTL" => Action::DecNwTtl,
+        "SET_FIELD" => Action::SetField(set_field(object)?),
+        "PUSH_PBB" => Action::PushPbb(ethertype()?),
+        "POP_PBB" => Action::PopPbb,
+        "EXPERIMENTER" => Action::Experimenter {
+            experimenter: object.needed_number("experimenter")?,
+            data: payloads.data(object)?,
+        },
+        _ => {
+            let expected = "an action of OpenFlow 1.3, such as OUTPUT or SET_FIELD";
+            return Err(object.wrong("type", expected).example(EXAMPLE));
+        }
+    })
+}
+
+/// What kind of action or instruction an object is.
+pub(super) fn kind<'a>(object: &Object<'a>) -> Result<&'a str, ApiError> {
+    let kind = object.text("type", "the name of an action");
+    kind.map_err(|error| error.example(EXAMPLE))
+}
+
+/// A table's number, or its name.
+pub(super) fn table(object: &Object, key: &str) -> Result<u8, ApiError> {
+    let table = object.needed_named(key, &TABLES)?;
+    table
+        .try_into()
+        .map_err(|_| object.wrong(key, &TABLES.expected()))
+}
+
+fn max_len(object: &Object) -> Result<u16, ApiError> {
+    let max_len = object.named("max_len", &MAX_LENS, 0xffe5)?;
+    max_len
+        .try_into()
+        .map_err(|_| object.wrong("max_len", &MAX_LENS.expected()))
+}
+
+fn set_field(object: &Object) -> Result<Field<'static>, ApiError> {
+    let expected = "a field of OpenFlow 1.3, such as eth_dst";
+    let name = object.text("field", expected)?;
+    let field = oxm_named(name).ok_or_else(|| {
+        object
+            .wrong("field", expected)
+            .example("\"field\": \"eth_dst\"")
+    })?;
+    // With OFPVID_PRESENT, if it is to be set: not as in a match, where decimal numbers get it.
+    let kind = match Kind::of(field) {
+        Kind::Vlan => Kind::Number,
+        kind => kind,
+    };
+    let value = object
+        .get("value")
+        .and_then(|value| kind.parse(field, value));
+    let is_whole = |value: &Field| *value == Field::exact(field, bits(value));
+    value.filter(is_whole).ok_or_else(|| {
+        let (expected, _) = kind.expected();
+        let expected = expected.trim_end_matches(", maybe with a mask");
+        object.wrong("value", &format!("{expected} for {name}"))
+    })
+}
+
+fn bits(field: &Field) -> u128 {
+    match field {
+        Field::Basic { value, .. } => *value,
+        Field::Raw(_) => 0,
+    }
+}
+
+/// Prints a flow's instructions as Ryu does: those that apply actions as the actions themselves.
+pub(super) fn print_instructions(instructions: &List<Instruction>) -> Vec<Value> {
+    let mut printed = Vec::new();
+    for instruction in instructions {
+        match instruction {
+            Instruction::ApplyActions(actions) => printed.extend(print_actions(&actions)),
+            Instruction::WriteActions(actions) if actions.is_empty() => {}
+            Instruction::WriteActions(actions) => {
+                printed.push(json!({ "WRITE_ACTIONS": print_actions(&actions) }));
+            }
+            Instruction::ClearActions => printed.push("CLEAR_ACTIONS".into()),
+            Instruction::GotoTable(table) => {
+                printed.push(format!("GOTO_TABLE:{}", TABLES.text(table.into())).into());
+            }
+            Instruction::WriteMetadata { metadata, mask: 0 } => {
+                printed.push(format!("WRITE_METADATA:0x{metadata:x}").into());
+            }
+            Instruction::WriteMetadata { metadata, mask } => {
+                printed.push(format!("WRITE_METADATA:0x{metadata:x}/0x{mask:x}").into());
+            }
+            Instruction::Meter(meter) => {
+                printed.push(format!("METER:{}", METERS.text(meter)).into());
+            }
+            Instruction::Experimenter { .. } => {}
+        }
+    }
+    printed
+}
+
+/// Prints actions as Ryu does.
+pub(super) fn print_actions(actions: &List<Action>) -> Vec<Value> {
+    actions
+        .iter()
+        .map(|action| print_action(&action).into())
+        .collect()
+}
+
+fn print_action(action: &Action) -> String {
+    match *action {
+        Action::Output { port, .. } => format!("OUTPUT:{}", PORTS_13.text(port.0)),
+        Action::CopyTtlOut => "COPY_TTL_OUT".into(),
+        Action::CopyTtlIn => "COPY_TTL_IN".into(),
+        Action::SetMplsTtl(ttl) => format!("SET_MPLS_TTL:{ttl}"),
+        Action::DecMplsTtl => "DEC_MPLS_TTL".into(),
+        Action::PushVlan(ethertype) => format!("PUSH_VLAN:{ethertype}"),
+        Action::PopVlan => "POP_VLAN".into(),
+        Action::PushMpls(ethertype) => format!("PUSH_MPLS:{ethertype}"),
+        Action::PopMpls(ethertype) => format!("POP_MPLS:{ethertype}"),
+        Action::SetQueue(queue) => format!("SET_QUEUE:{}", QUEUES.text(queue)),
+        Action::Group(group) => format!("GROUP:{}", GROUPS.text(group)),
+        Action::SetNwTtl(ttl) => format!("SET_NW_TTL:{ttl}"),
+        Action::DecNwTtl => "DEC_NW_TTL".into(),
+        Action::SetField(Field::Basic { field, value, .. }) => {
+            format!(
+                "SET_FIELD: {{{}:{}}}",
+                field.name(),
+                Kind::of(field).text(value)
+            )
+        }
+        Action::PushPbb(ethertype) => format!("PUSH_PBB:{ethertype}"),
+        Action::PopPbb => "POP_PBB".into(),
+        Action::Experimenter { experimenter, data } => {
+            let data = STANDARD.encode(data);
+            format!("EXPERIMENTER: {{experimenter:{experimenter}, data:{data}}}")
+        }
+        _ => "UNKNOWN".into(),
+    }
+}

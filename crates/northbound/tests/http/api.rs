@@ -1,0 +1,212 @@
+//! The interface of our own.
+
+use crate::lab::{Lab, wait};
+use serde_json::{Value, json};
+use urtica_wire::Version;
+
+fn list(lab: &Lab, path: &str) -> Vec<Value> {
+    lab.json(&format!("/api/v1/{path}"))
+        .as_array()
+        .unwrap()
+        .clone()
+}
+
+#[test]
+fn a_network_is_described() {
+    let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
+    wait("all links and hosts are found", || {
+        list(&lab, "links").len() == 2 && list(&lab, "hosts").len() == 2
+    });
+    let switches = list(&lab, "switches");
+    assert_eq!(
+        (&switches[0]["id"], &switches[0]["openflow"]),
+        (&json!("0000000000000001"), &json!("1.3"))
+    );
+    assert_eq!(lab.json("/api/v1/switches/0x2")["id"], "0000000000000002");
+    let ports = list(&lab, "switches/1/ports");
+    let first = ports.iter().find(|port| port["name"] == "s1-eth1").unwrap();
+    assert!(
+        first["up"] == true && first["received_packets"].is_u64(),
+        "{first}"
+    );
+    assert!(list(&lab, "switches/1/tables")[0]["entries"].is_u64());
+    assert_eq!(list(&lab, "programs"), ["discovery", "hosts", "hub"]);
+
+    let hosts = list(&lab, "hosts");
+    let mac = |index: usize| hosts[index]["mac"].as_str().unwrap();
+    let path = list(&lab, &format!("paths?from={}&to={}", mac(0), mac(1)));
+    assert_eq!(path.len(), 2, "{path:?}");
+    assert_eq!(
+        path[0]["in_port"],
+        hosts[0]["port"]
+            .as_str()
+            .unwrap()
+            .split(':')
+            .nth(1)
+            .unwrap()
+    );
+    let same = list(&lab, "paths?from=1:1&to=1:1");
+    assert_eq!(
+        same,
+        [json!({"switch": "0000000000000001", "in_port": "1", "out_port": "1"})]
+    );
+}
+
+#[test]
+fn entries_are_changed_and_confirmed_in_the_syntax_of_ovs_ofctl() {
+    for version in Version::ALL {
+        let lab = Lab::new("single,2", version, &["hub"]);
+        let change = |command: &str, flow: &str| {
+            let body = json!({"command": command, "flow": flow}).to_string();
+            lab.post("/api/v1/switches/1/flows", &body)
+        };
+        let added = change(
+            "add",
+            "cookie=0x5,priority=7,tcp,tp_dst=80,actions=output:2",
+        );
+        assert_eq!((added.status, added.body.as_str()), (204, ""));
+        let entries = || -> Vec<_> {
+            let entries = list(&lab, "switches/1/flows").into_iter();
+            entries.filter(|entry| entry["priority"] == 7).collect()
+        };
+        let entry = &entries()[0];
+        assert_eq!(
+            (&entry["match"], &entry["actions"]),
+            (&json!("tcp,tp_dst=80"), &json!("output:2"))
+        );
+        assert_eq!(
+            (&entry["cookie"], &entry["program"]),
+            (&json!("0x5"), &json!(251))
+        );
+        assert_eq!(change("delete", "tcp").status, 204);
+        assert_eq!(entries(), Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn groups_and_meters_are_changed_and_confirmed() {
+    let lab = Lab::new("single,2", Version::Of13, &["hub"]);
+    let group =
+        json!({"group": "group_id=3,type=select,bucket=weight:2,actions=output:1"}).to_string();
+    assert_eq!(lab.post("/api/v1/switches/1/groups", &group).status, 204);
+    assert_eq!(list(&lab, "switches/1/groups")[0]["group"], 3);
+    let again = lab.post("/api/v1/switches/1/groups", &group);
+    assert_eq!(again.status, 409, "{}", again.body);
+    assert!(
+        again.body.contains("OFPGMFC_GROUP_EXISTS"),
+        "{}",
+        again.body
+    );
+    let meter = json!({"meter": "meter=2 kbps band=type=drop rate=1000"}).to_string();
+    assert_eq!(lab.post("/api/v1/switches/1/meters", &meter).status, 204);
+    assert_eq!(list(&lab, "switches/1/meters")[0]["meter"], 2);
+    let of10 = Lab::new("single,2", Version::Of10, &["hub"]);
+    for what in ["groups", "meters"] {
+        let response = of10.get(&format!("/api/v1/switches/1/{what}"));
+        assert_eq!(response.status, 409, "{}", response.body);
+        assert!(
+            response.body.contains("expected OpenFlow 1.3"),
+            "{}",
+            response.body
+        );
+    }
+}
+
+#[test]
+fn errors_name_the_field_and_show_a_valid_example() {
+    let lab = Lab::new("single,2", Version::Of13, &["hub"]);
+    for (path, body, status, field, expected) in [
+        ("switches/1/flows", "{}", 400, "flow", "flow is missing"),
+        (
+            "switches/1/flows",
+            "{\"flow\": \"tpc,actions=output:1\"}",
+            400,
+            "flow",
+            "column 1",
+        ),
+        (
+            "switches/1/flows",
+            "{\"flow\": 5}",
+            400,
+            "flow",
+            "flow is 5",
+        ),
+        (
+            "switches/1/flows",
+            "{\"command\": \"put\", \"flow\": \"\"}",
+            400,
+            "command",
+            "expected one of add",
+        ),
+        (
+            "switches/1/groups",
+            "{\"group\": \"group_id=x\"}",
+            400,
+            "group",
+            "column 10",
+        ),
+        (
+            "switches/1/meters",
+            "{\"meter\": \"\"}",
+            400,
+            "meter",
+            "expected",
+        ),
+        (
+            "switches/s1/flows",
+            "{}",
+            400,
+            "dpid",
+            "expected a datapath id",
+        ),
+    ] {
+        let response = lab.post(&format!("/api/v1/{path}"), body);
+        assert_eq!(response.status, status, "{path} {body}: {}", response.body);
+        let told = response.json();
+        assert_eq!(told["field"], field, "{told}");
+        assert!(told["error"].as_str().unwrap().contains(expected), "{told}");
+        assert!(told["example"].is_string(), "{told}");
+    }
+    for (path, status) in [
+        ("switches/9/ports", 404),
+        ("paths", 400),
+        ("paths?from=1:1&to=x", 400),
+        ("paths?from=02:00:00:00:00:99&to=1:1", 404),
+        ("paths?from=1:1&from=1:1", 400),
+        ("paths?from=%ff&to=1:1", 400),
+        ("paths?from=1:1&to=2:1", 409),
+    ] {
+        let response = lab.get(&format!("/api/v1/{path}"));
+        assert_eq!(response.status, status, "{path}: {}", response.body);
+        assert!(
+            response.json()["error"]
+                .as_str()
+                .unwrap()
+                .contains("expected"),
+            "{}",
+            response.body
+        );
+    }
+}
+
+#[test]
+fn the_interface_describes_itself() {
+    let lab = Lab::new("single,1", Version::Of13, &["hub"]);
+    let described = lab.json("/openapi.json");
+    assert!(described["openapi"].as_str().unwrap().starts_with("3.1"));
+    let gets = described["paths"].as_object().unwrap().iter();
+    for (path, _) in gets.filter(|(_, item)| item["get"].is_object()) {
+        let path = path
+            .replace("{dpid}", "1")
+            .replace("{port}", "1")
+            .replace("{queue}", "1");
+        let path = path.replace("{meter}", "1").replace("{group}", "1");
+        let response = lab.get(&path);
+        let is_path = path == "/api/v1/paths" && response.status == 400;
+        assert!(
+            response.status == 200 || is_path || path == "/api/v1/events",
+            "{path}: {}",
+            response.body
+        );
+    }
+}

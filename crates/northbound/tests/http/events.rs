@@ -1,0 +1,153 @@
+//! Clients that watch: Ryu's WebSocket, and server-sent events.
+
+use crate::lab::{BOUND, Lab, config, wait};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use tungstenite::{Message, WebSocket};
+use urtica_northbound::NorthboundConfig;
+use urtica_wire::Version;
+
+fn connect(lab: &Lab) -> WebSocket<TcpStream> {
+    let socket = TcpStream::connect(lab.address).unwrap();
+    socket.set_read_timeout(Some(BOUND)).unwrap();
+    let url = format!("ws://{}/v1.0/topology/ws", lab.address);
+    tungstenite::client(url, socket).unwrap().0
+}
+
+/// Calls, until one of each of these has come.
+fn calls(socket: &mut WebSocket<TcpStream>, mut methods: Vec<&str>) -> Vec<Value> {
+    let mut calls = Vec::new();
+    while !methods.is_empty() {
+        let Message::Text(text) = socket.read().unwrap() else {
+            continue;
+        };
+        let call: Value = serde_json::from_str(&text).unwrap();
+        let reply = format!(
+            "{{\"jsonrpc\": \"2.0\", \"id\": {}, \"result\": \"\"}}",
+            call["id"]
+        );
+        // It may be gone already.
+        let _ = socket.send(Message::text(reply));
+        methods.retain(|method| call["method"] != *method);
+        calls.push(call);
+    }
+    calls
+}
+
+#[test]
+fn the_websocket_calls_as_ryus_did() {
+    let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
+    let count = |what: &str| {
+        lab.json(&format!("/v1.0/topology/{what}"))
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    wait("all is found", || {
+        (count("links"), count("hosts")) == (2, 2)
+    });
+    let mut watcher = connect(&lab);
+    // Port 1 leads to a host, port 2 to the other switch.
+    let set = |port: u8, config: u8| {
+        let body =
+            format!("{{\"dpid\": 1, \"port_no\": {port}, \"config\": {config}, \"mask\": 1}}");
+        assert_eq!(lab.post("/stats/portdesc/modify", &body).status, 200);
+    };
+    set(2, 1);
+    let gone = calls(&mut watcher, vec!["event_link_delete"]);
+    let link = &gone[0]["params"][0];
+    assert!(
+        link["src"]["dpid"].is_string() && link["dst"]["port_no"].is_string(),
+        "{link}"
+    );
+    set(2, 0);
+    let added = calls(&mut watcher, vec!["event_link_add"]);
+    assert_eq!(added[0]["jsonrpc"], "2.0");
+    set(1, 1);
+    wait("a host is gone", || count("hosts") == 1);
+    set(1, 0);
+    let found = calls(&mut watcher, vec!["event_host_add"]);
+    assert!(found.last().unwrap()["params"][0]["mac"].is_string());
+}
+
+#[test]
+fn a_switch_that_leaves_and_comes_back_is_told() {
+    let lab = Lab::new("single,1", Version::Of13, &["hub"]);
+    let mut watcher = connect(&lab);
+    // A second connection with the same id takes the place of the first, which comes back.
+    let mut impostor = TcpStream::connect(lab.switches).unwrap();
+    let hello = [4, 0, 0, 8, 0, 0, 0, 1];
+    let features = [
+        4, 6, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0,
+    ];
+    impostor
+        .write_all(&[&hello[..], &features].concat())
+        .unwrap();
+    let calls = calls(
+        &mut watcher,
+        vec!["event_switch_leave", "event_switch_enter"],
+    );
+    let enter = calls
+        .iter()
+        .find(|call| call["method"] == "event_switch_enter")
+        .unwrap();
+    assert_eq!(enter["params"][0]["dpid"], "0000000000000001");
+}
+
+#[test]
+fn server_sent_events_begin_with_the_switches() {
+    let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
+    let mut socket = TcpStream::connect(lab.address).unwrap();
+    socket.set_read_timeout(Some(BOUND)).unwrap();
+    write!(
+        socket,
+        "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    .unwrap();
+    let lines = BufReader::new(socket).lines().map(Result::unwrap);
+    let mut names = lines.filter_map(|line| line.strip_prefix("event: ").map(str::to_owned));
+    assert_eq!(
+        (names.next().unwrap(), names.next().unwrap()),
+        ("switch_up".into(), "switch_up".into())
+    );
+    assert!(names.any(|name| name == "host_joined"));
+}
+
+#[test]
+fn watchers_are_bounded_and_need_a_handshake() {
+    let lab = Lab::with(
+        "single,1",
+        Version::Of13,
+        &["hub"],
+        NorthboundConfig {
+            max_watchers: 1,
+            ..config()
+        },
+        |northbound| northbound,
+    );
+    let first = connect(&lab);
+    assert_eq!(lab.get("/api/v1/events").status, 503);
+    drop(first);
+    wait("there is room again", || {
+        let socket = TcpStream::connect(lab.address).unwrap();
+        let url = format!("ws://{}/v1.0/topology/ws", lab.address);
+        tungstenite::client(url, socket).is_ok()
+    });
+    let plain = lab.get("/v1.0/topology/ws");
+    assert!((400..500).contains(&plain.status), "{}", plain.body);
+    assert!(
+        plain.json()["error"]
+            .as_str()
+            .unwrap()
+            .contains("expected a WebSocket"),
+        "{}",
+        plain.body
+    );
+    let upgrade = "Upgrade: websocket\r\nOrigin: https://attacker.example\r\n";
+    assert_eq!(
+        lab.send("GET", "/v1.0/topology/ws", upgrade, "").status,
+        403
+    );
+}

@@ -1,0 +1,28 @@
+//! Schemathesis sends what the interface's own description allows, and what it does not.
+
+use crate::lab::Lab;
+use crate::require;
+use std::process::Command;
+use urtica_wire::Version;
+
+const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/schemathesis");
+const TOOL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/api-fuzz");
+
+/// How many requests for each path: `tools/api-fuzz` by itself sends many more.
+const FEW: &str = "5";
+
+#[test]
+fn no_request_that_the_description_allows_does_harm() {
+    if !require::tool(PYTHON) {
+        return;
+    }
+    let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
+    let url = format!("http://{}", lab.address);
+    let output = Command::new(TOOL)
+        .args(["--url", &url, "--examples", FEW, "--seed", "1"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert_eq!(lab.get("/stats/switches").body, "[1,2]");
+}
