@@ -6,6 +6,8 @@ mod demo;
 mod flows;
 mod log;
 mod net;
+#[cfg(feature = "northbound")]
+mod northbound;
 mod run;
 mod say;
 mod status;

@@ -1,6 +1,8 @@
 //! `urtica run`: a controller with bundled programs.
 
 use crate::log::log_to_stderr;
+#[cfg(feature = "northbound")]
+use crate::northbound::NorthboundArgs;
 use crate::status;
 use std::process::ExitCode;
 use urtica_apps as apps;
@@ -19,6 +21,9 @@ pub struct RunArgs {
     offload: Offload,
     #[command(flatten)]
     controller: Args,
+    #[cfg(feature = "northbound")]
+    #[command(flatten)]
+    northbound: NorthboundArgs,
     #[command(flatten)]
     options: apps::Options,
 }
@@ -42,9 +47,23 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
     let controller = args.controller.clone().into_controller();
     let controller = match args.offload {
         Offload::Kernel => add_offloaded(controller, &args)?,
-        Offload::None => apps::add_all(controller, &args.apps, &args.options)?,
+        Offload::None => add_apps(controller, &args)?,
     };
     Ok(controller.run_programs()?)
+}
+
+/// Adds the programs, and the northbound interface where it is wanted.
+fn add_apps(
+    controller: Controller,
+    args: &RunArgs,
+) -> Result<Controller, Box<dyn std::error::Error>> {
+    let (controller, services) =
+        apps::add_all_with_services(controller, &args.apps, &args.options)?;
+    #[cfg(feature = "northbound")]
+    let controller = args.northbound.add_to(controller, &args.apps, &services)?;
+    #[cfg(not(feature = "northbound"))]
+    let _ = services;
+    Ok(controller)
 }
 
 /// Adds the program with its kernel half; where this machine has no room for that, says why and adds the program alone.
@@ -64,11 +83,16 @@ fn add_offloaded(
     match Kernel::start() {
         Ok(kernel) => {
             tracing::info!("the kernel half is active: l2 answers in the kernel what it can");
-            Ok(controller.program(LearningSwitch::new(kernel)))
+            let controller = controller.program(LearningSwitch::new(kernel));
+            #[cfg(feature = "northbound")]
+            let controller =
+                args.northbound
+                    .add_to(controller, &args.apps, &apps::Services::default())?;
+            Ok(controller)
         }
         Err(reason) => {
             tracing::warn!("the kernel half is not active: {reason}; the program answers alone");
-            Ok(apps::add_all(controller, &args.apps, &args.options)?)
+            add_apps(controller, args)
         }
     }
 }

@@ -16,6 +16,7 @@ mod l2;
 mod mininet;
 mod namespace;
 mod net;
+mod northbound;
 mod openvswitch;
 mod process;
 mod require;

@@ -20,6 +20,15 @@ fn golden_messages_are_what_osken_makes() {
 }
 
 #[test]
+fn recorded_requests_and_answers_are_what_osken_makes() {
+    if require::all(&[PYTHON]) {
+        run(Command::new(PYTHON)
+            .arg(format!("{SCRIPTS}/osken_ofctl.py"))
+            .arg("--check"));
+    }
+}
+
+#[test]
 fn osken_reads_golden_messages() {
     if require::all(&[PYTHON]) {
         check_golden_messages(PYTHON, "osken_check.py");

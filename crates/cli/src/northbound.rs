@@ -1,0 +1,70 @@
+//! The options of the northbound interface.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use urtica_apps::Services;
+use urtica_controller::Controller;
+use urtica_northbound::{Northbound, NorthboundConfig, NorthboundError, Tokens};
+
+/// Options of the northbound interface.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Options of the northbound interface")]
+pub struct NorthboundArgs {
+    /// Serve HTTP: Ryu's REST paths, events, metrics for Prometheus. ADDR is an address and a port, or a port of this machine
+    /// alone; 127.0.0.1:8080 without it.
+    #[arg(
+        long,
+        value_name = "ADDR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "127.0.0.1:8080",
+        value_parser = parse_address
+    )]
+    northbound: Option<SocketAddr>,
+    /// Serve only who sends one of the bearer tokens in this file, one a line; needed where other machines reach ADDR.
+    #[arg(long, value_name = "FILE", requires = "northbound")]
+    northbound_tokens: Option<PathBuf>,
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let port = || {
+        text.parse()
+            .map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    };
+    let address = text.parse().or_else(|_| port());
+    address.map_err(|_| {
+        "expected an address and a port, such as 127.0.0.1:8080 or [::1]:8080, or a port alone"
+            .into()
+    })
+}
+
+impl NorthboundArgs {
+    /// Adds the interface, if it is wanted.
+    pub fn add_to(
+        &self,
+        controller: Controller,
+        programs: &[String],
+        services: &Services,
+    ) -> Result<Controller, NorthboundError> {
+        let Some(address) = self.northbound else {
+            return Ok(controller);
+        };
+        let tokens = match &self.northbound_tokens {
+            Some(file) => Tokens::read(file)?,
+            None => Tokens::default(),
+        };
+        let config = NorthboundConfig {
+            address,
+            tokens,
+            ..NorthboundConfig::default()
+        };
+        let mut northbound = Northbound::bind(config)?.programs(programs);
+        if let Some(discovery) = &services.discovery {
+            northbound = northbound.discovery(discovery);
+        }
+        if let Some(hosts) = &services.hosts {
+            northbound = northbound.hosts(hosts);
+        }
+        Ok(northbound.add_to(controller))
+    }
+}
