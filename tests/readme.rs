@@ -21,6 +21,7 @@ fn links_lead_to_files() {
         .collect();
     assert!(links.len() > 5, "{links:?}");
     for link in links {
-        assert!(root.join(link).exists(), "{link} does not exist");
+        let file = link.split('#').next().unwrap_or(link);
+        assert!(root.join(file).exists(), "{file} does not exist");
     }
 }

@@ -52,7 +52,10 @@ class Server:
     is_rival: bool = False
 
 
-L2 = Server("l2", ("urtica", "run", "l2", "--shards", "1", "--listen", "ptcp:{port}:{host}"))
+# The program itself: a build with a kernel half would answer in the kernel.
+L2 = Server(
+    "l2", ("urtica", "run", "l2", "--offload", "none", "--shards", "1", "--listen", "ptcp:{port}:{host}")
+)
 LIMIT = Server("limit", ("urtica", "bench", "limit", "--listen", "ptcp:{port}:{host}"), ("--expect", "any"))
 OVS = Server(
     "ovs-testcontroller", ("ovs-testcontroller", "--verbose=off", "--unixctl=none", "ptcp:{port}:{host}"), is_rival=True

@@ -27,7 +27,8 @@ LOCAL = "local learning"
 
 def learning(app, shards=1, options=()):
     name = " ".join((app, *options))
-    return Server(name, ("urtica", "run", app, "--shards", str(shards), "--listen", "ptcp:{port}:{host}", *options))
+    fixed = ("--offload", "none", "--shards", str(shards), "--listen", "ptcp:{port}:{host}")
+    return Server(name, ("urtica", "run", app, *fixed, *options))
 
 
 BASE = Side(LOCAL, L2)

@@ -1,13 +1,10 @@
 //! `urtica hold`: keeps the connections of `urtica run` while that is replaced; and how `urtica run --hold` comes by one.
 
 use crate::say::say;
-use crate::status;
-use std::ffi::OsStr;
+use crate::{service, status};
 use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, ExitCode, Stdio};
@@ -55,22 +52,9 @@ fn hold(args: HoldArgs) -> Result<(), String> {
     let holder = Holder::bind(&file)
         .map_err(|error| format!("cannot hold at {}: {error}", file.display()))?;
     say(format_args!("{READY} {}", file.display()));
-    if let Some(systemd) = std::env::var_os("NOTIFY_SOCKET") {
-        // Where it cannot be told, it says so itself.
-        let _ = tell_ready(&systemd);
-    }
+    service::ready();
     let closed = holder.run().map_err(|error| error.to_string())?;
     say(format_args!("closed {closed} sockets"));
-    Ok(())
-}
-
-/// Tells systemd that programs may come (sd_notify(3)). A name that begins with @ is one without a file.
-fn tell_ready(systemd: &OsStr) -> std::io::Result<()> {
-    let address = match systemd.as_bytes().strip_prefix(b"@") {
-        Some(name) => SocketAddr::from_abstract_name(name)?,
-        None => SocketAddr::from_pathname(systemd)?,
-    };
-    UnixDatagram::unbound()?.send_to_addr(b"READY=1", &address)?;
     Ok(())
 }
 

@@ -285,7 +285,10 @@ fn an_unknown_flag_or_command_is_refused_by_name() {
 fn bad_values_are_refused_with_what_was_expected() {
     for (arguments, expected) in [
         (["--listen", "6653"], "ptcp:[PORT][:HOST]"),
-        (["--listen", "pssl:6653"], "use ptcp:"),
+        (
+            ["--listen", "pssl:6653"],
+            "speaks TLS, which takes a private key",
+        ),
         (
             ["--listen", "tcp:127.0.0.1"],
             "which is an address to connect to; to listen there say ptcp:6653:127.0.0.1",

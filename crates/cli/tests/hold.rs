@@ -543,7 +543,7 @@ fn a_holder_of_its_own_tells_when_it_is_ready() {
         .unwrap();
     let mut said = [0; 64];
     let count = systemd.recv(&mut said).unwrap();
-    assert_eq!(&said[..count], b"READY=1");
+    assert_eq!(&said[..count], b"READY=1\n");
     room.start("first.log", &[]).interrupt(&room);
     assert!(holder.wait().unwrap().success());
 }
@@ -556,7 +556,10 @@ fn what_makes_no_sense_is_refused() {
         String::from_utf8(output.stderr).unwrap()
     };
     let text = run(&["run", "l2", "--hold=/tmp/x", "--offload", "kernel"]);
-    assert!(text.contains("do not work together"), "{text}");
+    assert!(
+        text.contains("--hold does not work with --offload kernel"),
+        "{text}"
+    );
     let text = run(&["run", "l2", "--hold-seconds=3"]);
     assert!(text.contains("--hold"), "{text}");
     let text = run(&["hold", "/nowhere/at/all"]);

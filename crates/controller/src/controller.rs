@@ -15,9 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use urtica_hold::Held;
-use urtica_socket::{
-    Address, DEFAULT_PORT, ListenError, Listener, NoTlsConfig, Tls, TlsConfig,
-};
+use urtica_socket::{Address, DEFAULT_PORT, ListenError, Listener, NoTlsConfig, Tls, TlsConfig};
 
 /// How long a stopping shard waits for switches to read what is still to be sent, unless set otherwise.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);

@@ -55,6 +55,15 @@ pub(super) fn switch_metric(field: &'static str) -> (&'static str, &'static str)
             "switch_kernel_fallbacks",
             "How often the kernel passed input on, since it could not keep up",
         ),
+        "stepped_aside" => (
+            "switch_kernel_steps_aside",
+            "How often the kernel half left a busy switch to the program",
+        ),
+        "through_rings" => ("switch_ring_bytes", "Bytes received through a ring"),
+        "ring_full" => (
+            "switch_full_rings",
+            "How often the kernel passed input on, since a ring was full",
+        ),
         other => (other, "A counter of the controller"),
     }
 }
