@@ -129,7 +129,7 @@ fn notifies(arguments: &[&str], messages: &[&str]) {
     for expected in messages {
         let mut message = [0; 64];
         let length = socket.recv(&mut message).expect("it notifies");
-        assert_eq!(str::from_utf8(&message[..length]), Ok(*expected));
+        assert_eq!(std::str::from_utf8(&message[..length]), Ok(*expected));
     }
 }
 

@@ -33,12 +33,13 @@ pub(super) async fn watch(
     let upgrade = upgrade
         .max_message_size(MAX_MESSAGE_BYTES)
         .max_frame_size(MAX_MESSAGE_BYTES);
-    Ok(upgrade.on_upgrade(|socket| serve(app, socket, place)))
+    // Before the client is told that it watches: it misses nothing from then on.
+    let feed = Feed::from_now_on(app);
+    Ok(upgrade.on_upgrade(|socket| serve(feed, socket, place)))
 }
 
 /// Tells a client what happens until it goes, or does not keep up.
-async fn serve(app: Arc<App>, mut socket: WebSocket, _place: OwnedSemaphorePermit) {
-    let mut feed = Feed::from_now_on(app);
+async fn serve(mut feed: Feed, mut socket: WebSocket, _place: OwnedSemaphorePermit) {
     let mut pings = interval(PING_INTERVAL);
     let (mut heard, mut id) = (Instant::now(), 0_u64);
     loop {
