@@ -342,7 +342,10 @@ fn bad_flags_are_sentences() {
             "cannot be used with",
         ),
         (&["--controller-pid", "4294967295"], "no process 4294967295"),
-        (&["limit", "--listen", "tcp:h"], "is no place to listen at without TLS"),
+        (
+            &["limit", "--listen", "tcp:h"],
+            "is no place to listen at without TLS",
+        ),
         (&["limit", "--listen", "nowhere"], "known forms"),
         (
             &["versus", "nox"],
