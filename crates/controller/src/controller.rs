@@ -113,8 +113,8 @@ impl Controller {
         self
     }
 
-    /// Has listeners and connections outlive this program: a holder keeps them when it is killed or [leaves](Running::leave), and
-    /// the next program that is given the same holder takes them over. `held` is what [`attach`](crate::hold::attach) returns.
+    /// Makes listeners and connections outlive this program: a holder keeps them when it is killed or [leaves](Running::leave), and
+    /// the next program with the same holder takes them over. `held` is what [`attach`](crate::hold::attach) returns.
     ///
     /// A connection that is taken over says no hello. Handlers are made anew, and their [`switch_up`](crate::SwitchHandler::switch_up)
     /// is called once the switch has told its ports; packet-ins may come before. What the handlers before have answered, the
@@ -149,8 +149,8 @@ impl Controller {
         self
     }
 
-    /// Has what switches say come through rings, one for each shard, as far as it can: see `urtica-offload`. A switch then stays with
-    /// the shard that it comes to first.
+    /// Makes switches' messages arrive through rings where possible, one per shard: see `urtica-offload`. A switch then stays with
+    /// its first shard.
     pub fn input_rings(mut self, rings: impl InputRings + 'static) -> Self {
         self.rings = Some(Arc::new(rings));
         self

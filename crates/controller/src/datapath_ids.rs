@@ -1,7 +1,7 @@
-//! Which certificates may take which datapath ids, so that no switch takes another's place.
+//! Which certificates may use which datapath ids, so that no switch can pose as another.
 //!
-//! A file has a line for each certificate: the ids that its holder may take, separated by commas, then the holder's name. Lines that
-//! begin with `#` are comments.
+//! The file has a line per certificate: the datapath ids, separated by commas, then the certificate's name. Lines that begin
+//! with `#` are comments.
 //!
 //! ```text
 //! # the switch in rack 4, as ovs-pki made its certificate
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use urtica_socket::{Certificate, FileWatch};
 use urtica_wire::DatapathId;
 
-/// The file, as it was read last.
+/// The file as last read.
 #[derive(Debug, Default)]
 struct Rules {
     path: PathBuf,
@@ -31,7 +31,7 @@ struct Row {
 
 /// The rules in use, which are read again when their file changes.
 ///
-/// Thread-safety: the supervisor refreshes them, and shards ask; the lock is held for the asking alone.
+/// Thread-safety: the supervisor refreshes them, and shards query them; the lock is held for a query only.
 #[derive(Clone)]
 pub(crate) struct DatapathIds {
     rules: Arc<Mutex<Rules>>,
@@ -42,7 +42,7 @@ impl DatapathIds {
     /// Reads the file.
     ///
     /// # Errors
-    /// Where it cannot be read, or a line of it says nothing: the error names the line and what was expected.
+    /// If it cannot be read, or a line is invalid: the error names the line and what was expected.
     pub fn read(path: &Path) -> Result<Self, SettingError> {
         let files = FileWatch::new(vec![path.to_owned()]);
         Ok(Self {
@@ -51,7 +51,7 @@ impl DatapathIds {
         })
     }
 
-    /// Reads the file again where it has changed. `Some(Err)` where it is wrong now: then the old rules stay in use.
+    /// Reads the file again if it has changed. `Some(Err)` if it is invalid now: the old rules stay in use.
     pub fn refresh(&mut self) -> Option<Result<(), SettingError>> {
         if !self.files.has_changed() {
             return None;
@@ -61,7 +61,7 @@ impl DatapathIds {
         Some(read.map(|rules| *self.rules.lock() = rules))
     }
 
-    /// Whether a peer with this certificate, or without any, may take a datapath id; the error is a sentence.
+    /// Whether a peer with this certificate, or without one, may use a datapath id; the error is a sentence.
     pub fn admit(
         &self,
         datapath_id: DatapathId,

@@ -1,38 +1,38 @@
-//! Where a shard's input comes from a ring instead of its sockets.
+//! Input from a ring: a shard's messages arrive in one ring instead of in its sockets.
 //!
-//! **What.** Each shard may have a ring ([`Controller::input_rings`](crate::Controller::input_rings)), into which something in front of the
-//! program puts the messages of all its switches, cut at message boundaries. What it does not put there it *passes*: the shard reads
-//! it from the socket, as without a ring, and hands the input over again when nothing is left to be read. Replies are written as
-//! without a ring. Programs do not notice.
+//! **What.** Each shard may have a ring ([`Controller::input_rings`](crate::Controller::input_rings)) that the kernel fills
+//! with whole messages of all its switches. What does not go into the ring is *passed*: the shard reads it from the socket
+//! as usual, and hands the input back to the ring when nothing is left to read. Replies are written as usual. Programs do
+//! not notice.
 //!
-//! **Order.** A connection's input is either the ring's or the shard's. [`RingEntry::Passed`] says in the ring itself, behind all that was put
-//! there before, that it is the shard's from now on.
+//! **Order.** At any time, a connection's input belongs to the ring or to the shard. [`RingEntry::Passed`] marks in the
+//! ring, after all earlier messages, the point from which it belongs to the shard.
 //!
-//! **Cost.** A shard without a ring pays a look at an `Option` for each wait, and one for each batch.
+//! **Cost.** A shard without a ring checks an `Option` once per wait and once per batch.
 
 use rustix::fd::BorrowedFd;
 use std::io;
 use urtica_wire::Version;
 
-/// What makes rings. This crate states what it needs; `urtica-offload` has one.
+/// Creates rings. This crate defines the interface; `urtica-offload` implements it.
 pub trait InputRings: Send + Sync {
-    /// A ring for one shard. Called once by each.
+    /// Opens a shard's ring. Each shard calls this once.
     ///
     /// # Errors
-    /// Where there can be none; the shard reads its sockets then.
+    /// If there is no ring; the shard then reads its sockets.
     fn open(&self) -> io::Result<Box<dyn InputRing>>;
 }
 
 /// One shard's ring.
 pub trait InputRing: Send {
-    /// Readable while there is something in the ring.
+    /// Readable while the ring is not empty.
     fn wakeup(&self) -> BorrowedFd<'_>;
 
-    /// Prepares a connection's way into the ring; the shard goes on reading its socket until it hands over. All that has come so far has
-    /// been read. No other connection has or had this number.
+    /// Attaches a connection, whose input has all been read; the shard goes on reading its socket until it hands the input
+    /// over. Connection numbers are never reused.
     ///
     /// # Errors
-    /// Where it cannot; the socket is read then.
+    /// If it cannot be attached; its socket is read instead.
     fn attach(
         &mut self,
         connection: u64,
@@ -40,69 +40,71 @@ pub trait InputRing: Send {
         version: Version,
     ) -> io::Result<Box<dyn RingInput>>;
 
-    /// Has [`InputRing::next`] go on to what there is now, and not further.
+    /// Makes [`InputRing::next`] return everything that is in the ring now, and nothing later.
     fn look(&mut self);
 
-    /// Finds connections whose input is the shard's though no entry says so: see [`RingInput::is_found_lost`]. [`InputRing::next`] tells them.
+    /// Finds connections whose input belongs to the shard although no entry says so: see [`RingInput::is_found_lost`].
+    /// [`InputRing::next`] reports them.
     fn find_passed(&mut self);
 
-    /// What comes next. Lives until the next call.
+    /// The next entry, valid until the next call.
     fn next(&mut self) -> Option<RingEntry<'_>>;
 }
 
-/// What is in a ring.
+/// An entry of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingEntry<'r> {
-    /// Whole messages, one after the other, of this connection.
+    /// Whole messages of this connection, one after the other.
     Messages(u64, &'r [u8]),
-    /// The input of this connection may have been passed to the shard: see [`RingInput::take_back`].
+    /// This connection's input may have been passed to the shard: see [`RingInput::take_back`].
     Passed(u64),
 }
 
-/// One connection's way into a ring.
+/// One connection's side of a ring.
 pub trait RingInput: Send {
-    /// Whether the input comes through the ring, as far as the shard has been told.
+    /// Whether the input belongs to the ring, as far as the shard knows.
     fn is_rings(&self) -> bool;
 
     /// The shard has read so many bytes from the socket.
     fn note_read(&mut self, count: usize);
 
-    /// Has what comes next come through the ring, behind the beginning of a message that has not come as a whole. Returns `false` where
-    /// that cannot be now, for instance because more has been passed.
+    /// Hands the input over to the ring, with the beginning of a message that is not complete. Returns `false` if that is
+    /// not possible now, for instance because more was passed.
     fn hand_over(&mut self, fragment: &[u8]) -> bool;
 
-    /// Where input was passed, makes it the shard's: appends the beginning of a message that was kept to `input`. Returns whether it was.
+    /// If input was passed, takes it back for the shard and appends the beginning of a message that the ring had kept to
+    /// `input`. Returns whether it was passed.
     fn take_back(&mut self, input: &mut Vec<u8>) -> bool;
 
-    /// Whether the ring has lost this socket, so that something waits in there that nobody tells of. Asked a few times a second.
+    /// Whether the ring has lost this socket, so that input may wait there unnoticed. Called a few times per second.
     fn is_found_lost(&mut self, socket: BorrowedFd) -> bool;
 
-    /// Asks for what comes next to be passed, behind what is in the ring.
+    /// Requests that further input be passed, after what is in the ring.
     fn ask_back(&self);
 
-    /// What was done since the last call.
+    /// The counts since the last call.
     fn take_counts(&mut self) -> RingCounts;
 }
 
-/// What was done in front of the program.
+/// How many times input did not go through the ring, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
-    /// How many times input was passed because it held something that does not go through the ring, or because the switch did not
-    /// read its replies.
+    /// Input passed because it held something that does not go through the ring, or because the switch did not read its
+    /// replies.
     pub passed: u64,
-    /// How many times input was passed because the queue was long.
+    /// Input passed because the queue was long.
     pub fell_back: u64,
-    /// How many times input was passed because the ring was full.
+    /// Input passed because the ring was full.
     pub ring_full: u64,
 }
 
-/// A connection's way into its shard's ring.
+/// A connection's state towards its shard's ring.
 #[derive(Default)]
 pub(crate) enum RingState {
-    /// There is none yet.
+    /// Not attached yet.
     #[default]
     Without,
-    /// There can be none.
+    /// Cannot be attached.
     Refused,
     Attached(Box<dyn RingInput>),
 }

@@ -9,7 +9,7 @@ use crate::panics::contain_thread;
 use crate::session::SessionConfig;
 use crate::shard::Shard;
 use crate::stage::Tables;
-use crate::supervisor::{Doors, Supervisor};
+use crate::supervisor::{Acceptor, Supervisor};
 use crate::watch::{Watch, join_other};
 use crate::{Background, BackgroundCounters, InputRings, Program};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Running {
 /// What a controller is started with.
 pub(crate) struct Plan {
     pub listeners: Vec<Listener>,
-    /// What keeps connections when this program ends, and has kept some.
+    /// Keeps connections when this program ends, and has those of an earlier one.
     pub held: Option<Held>,
     pub tls: Option<Tls>,
     pub datapath_ids: Option<DatapathIds>,
@@ -45,7 +45,7 @@ pub(crate) struct Plan {
     /// In the order in which they see messages.
     pub programs: Vec<Arc<dyn Program>>,
     pub rings: Option<Arc<dyn InputRings>>,
-    /// What runs beside them.
+    /// Background programs without handlers.
     pub starters: Vec<Starter>,
 }
 
@@ -184,12 +184,12 @@ fn spawn_threads(
         threads.push(thread.map_err(Error::io("start a shard"))?);
     }
     let handshakes = plan.tls.map(Handshakes::new).transpose();
-    let doors = Doors {
+    let acceptor = Acceptor {
         listeners: plan.listeners,
         handshakes: handshakes.map_err(Error::io("make an epoll"))?,
         datapath_ids: plan.datapath_ids,
     };
-    let mut supervisor = Supervisor::new(network.clone(), queues, doors, plan.session);
+    let mut supervisor = Supervisor::new(network.clone(), queues, acceptor, plan.session);
     if let Some(held) = plan.held {
         supervisor.take_over(held.link, held.connections);
     }

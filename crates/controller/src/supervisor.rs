@@ -33,9 +33,9 @@ pub(crate) struct Supervisor {
     network: Network,
     /// The connections on their way into each shard.
     queues: Arc<[ConnectionQueue]>,
-    doors: Doors,
+    acceptor: Acceptor,
     session: SessionConfig,
-    /// What has connections outlive this program.
+    /// Keeps connections when this program ends.
     holder: Option<Arc<Link>>,
     next_refresh: Instant,
     /// How long each shard had been busy when load was last compared, in nanoseconds.
@@ -46,12 +46,12 @@ pub(crate) struct Supervisor {
     last_token: Token,
 }
 
-/// How peers get in.
-pub(crate) struct Doors {
+/// Where connections are accepted, and from whom.
+pub(crate) struct Acceptor {
     pub listeners: Vec<Listener>,
-    /// Those that speak TLS and are not in yet.
+    /// TLS connections whose handshake is not finished.
     pub handshakes: Option<Handshakes>,
-    /// Which places their certificates are for.
+    /// Which datapath ids certificates may use.
     pub datapath_ids: Option<DatapathIds>,
 }
 
@@ -59,7 +59,7 @@ impl Supervisor {
     pub fn new(
         network: Network,
         queues: Arc<[ConnectionQueue]>,
-        doors: Doors,
+        acceptor: Acceptor,
         session: SessionConfig,
     ) -> Self {
         let busy_before = vec![0; network.shards().len()];
@@ -68,7 +68,7 @@ impl Supervisor {
         Self {
             network,
             queues,
-            doors,
+            acceptor,
             session,
             holder: None,
             next_refresh: now,
@@ -79,7 +79,7 @@ impl Supervisor {
         }
     }
 
-    /// Has this holder keep what is accepted, and takes over what it has kept for an earlier program.
+    /// Gives accepted connections to this holder, and takes over those that it has kept for an earlier program.
     pub fn take_over(&mut self, holder: Link, connections: Vec<HeldConnection>) {
         let holder = Arc::new(holder);
         let count = connections.len();
@@ -117,7 +117,7 @@ impl Supervisor {
     /// Runs until the controller is to stop; then closes the listeners, or leaves them, and tells the shards to end.
     pub fn run(mut self, watch: &Watch) -> io::Result<()> {
         while !self.wait(watch)? {
-            self.heed_holder(watch);
+            self.handle_notice(watch);
             for index in 0..self.listening(Instant::now()).len() {
                 self.accept_all(index);
             }
@@ -130,7 +130,7 @@ impl Supervisor {
             }
         }
         let is_leaving = watch.is_leaving() && self.holder.is_some();
-        for listener in self.doors.listeners.drain(..) {
+        for listener in self.acceptor.listeners.drain(..) {
             match is_leaving {
                 true => listener.leave(),
                 false => drop(listener),
@@ -150,8 +150,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Does as the holder says.
-    fn heed_holder(&mut self, watch: &Watch) {
+    /// Handles a notice from the holder.
+    fn handle_notice(&mut self, watch: &Watch) {
         let Some(holder) = &self.holder else {
             return;
         };
@@ -178,7 +178,7 @@ impl Supervisor {
     fn listening(&self, now: Instant) -> &[Listener] {
         match self.paused_until {
             Some(until) if now < until => &[],
-            _ => &self.doors.listeners,
+            _ => &self.acceptor.listeners,
         }
     }
 
@@ -186,7 +186,7 @@ impl Supervisor {
     fn next_timeout(&self, now: Instant) -> Instant {
         let paused_until = self.paused_until.filter(|until| now < *until);
         let handshake = self
-            .doors
+            .acceptor
             .handshakes
             .as_ref()
             .and_then(Handshakes::next_timeout);
@@ -210,7 +210,7 @@ impl Supervisor {
         fds.extend(holder.map(|holder| PollFd::from_borrowed_fd(holder.as_fd(), PollFlags::IN)));
         let listening = self.listening(now).iter();
         fds.extend(listening.map(|listener| PollFd::new(listener, PollFlags::IN)));
-        let handshakes = self.doors.handshakes.iter();
+        let handshakes = self.acceptor.handshakes.iter();
         fds.extend(handshakes.map(|handshakes| PollFd::new(handshakes, PollFlags::IN)));
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) => Ok(!fds[0].revents().is_empty()),
@@ -221,21 +221,21 @@ impl Supervisor {
 
     fn accept_all(&mut self, index: usize) {
         loop {
-            let listener = &self.doors.listeners[index];
+            let listener = &self.acceptor.listeners[index];
             let is_tls = listener.address().is_tls();
             let (socket, peer) = match listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) => return self.note_refusal(&error, Instant::now()),
             };
-            match &mut self.doors.handshakes {
+            match &mut self.acceptor.handshakes {
                 Some(handshakes) if is_tls => handshakes.accept(socket, peer, Instant::now()),
-                _ => self.let_in(socket.into(), peer),
+                _ => self.adopt(socket.into(), peer),
             }
         }
     }
 
-    /// A peer is there that is to be served: hands it to a shard.
-    fn let_in(&mut self, stream: Stream, peer: String) {
+    /// Makes a connection of an accepted peer, and hands it to a shard.
+    fn adopt(&mut self, stream: Stream, peer: String) {
         self.last_token += 1;
         let admission = self.admission(stream.certificate());
         let mut connection = Connection::new(
@@ -252,16 +252,16 @@ impl Supervisor {
         self.pass_on(connection);
     }
 
-    /// What decides which datapath ids a peer may take, if anything does.
+    /// The check of the datapath id that a peer uses, if there is one.
     fn admission(&self, certificate: Option<&Certificate>) -> Option<Admission> {
-        let ids = self.doors.datapath_ids.clone()?;
+        let ids = self.acceptor.datapath_ids.clone()?;
         let certificate = certificate.cloned();
         Some(Box::new(move |id| ids.admit(id, certificate.as_ref())))
     }
 
-    /// Goes on with TLS handshakes, and lets in those who are through.
+    /// Continues TLS handshakes, and adopts the peers that have finished theirs.
     fn finish_handshakes(&mut self) {
-        let Some(handshakes) = &mut self.doors.handshakes else {
+        let Some(handshakes) = &mut self.acceptor.handshakes else {
             return;
         };
         for Ended { peer, outcome, .. } in handshakes.poll(Instant::now()) {
@@ -270,7 +270,7 @@ impl Supervisor {
                 Ok(stream) => {
                     let certificate = stream.certificate().map(Certificate::to_string);
                     urtica_log::debug!(about: about, peer, certificate, "TLS handshake done");
-                    self.let_in(stream, peer);
+                    self.adopt(stream, peer);
                 }
                 Err(reason) if reason.is_noise() => {
                     urtica_log::debug!(about: about, peer, %reason, "connection closed before its TLS handshake");
@@ -282,10 +282,10 @@ impl Supervisor {
         }
     }
 
-    /// Looks at the files that may have changed.
+    /// Reads files again that have changed.
     fn refresh(&mut self) {
         self.next_refresh = Instant::now() + REFRESH_INTERVAL;
-        let handshakes = self.doors.handshakes.iter_mut();
+        let handshakes = self.acceptor.handshakes.iter_mut();
         for notice in handshakes.flat_map(|handshakes| handshakes.refresh(SystemTime::now())) {
             match notice.is_warning() {
                 true => tracing::warn!("TLS: {notice}"),
@@ -293,7 +293,7 @@ impl Supervisor {
             }
         }
         match self
-            .doors
+            .acceptor
             .datapath_ids
             .as_mut()
             .and_then(DatapathIds::refresh)
@@ -351,7 +351,7 @@ impl Supervisor {
     }
 }
 
-/// Has the holder keep a connection, where that can be.
+/// Gives a connection to the holder, if that can keep it.
 fn hold(connection: &mut Connection, holder: &Arc<Link>) {
     if let Err(error) = connection.hold(holder) {
         urtica_log::warn!(about: "holding", peer = connection.name(), %error, "a connection is not held, and ends with this program: only those over TCP can be");
@@ -416,12 +416,12 @@ mod tests {
         let listener = Listener::bind(&anywhere).expect("a port");
         let queues = ConnectionQueue::for_shards(1);
         let session = SessionConfig::default();
-        let doors = Doors {
+        let acceptor = Acceptor {
             listeners: vec![listener],
             handshakes: None,
             datapath_ids: None,
         };
-        let mut supervisor = Supervisor::new(network, queues, doors, session);
+        let mut supervisor = Supervisor::new(network, queues, acceptor, session);
         let now = Instant::now();
         for passing in [Errno::AGAIN, Errno::INTR, Errno::CONNABORTED] {
             supervisor.note_refusal(&passing.into(), now);

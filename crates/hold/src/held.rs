@@ -1,4 +1,4 @@
-//! The program's side: what it finds at the holder, and what it gives into its keeping.
+//! The program's side: what it receives from the holder, and what it gives to it.
 
 use crate::holder::new_socket;
 use crate::journal::Journal;
@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the holder has to answer; longer than it gives the program before to let go.
+/// How long the holder has to answer; longer than it gives the previous program to let go.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How many messages may wait for a holder that does not take them. What comes beyond is not kept.
+/// How many messages may wait for a holder that does not read. Anything beyond is not kept.
 const MAX_WAITING: usize = 1 << 16;
 
-/// Why there is no holder for this program.
+/// Why this program has no holder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldError {
@@ -30,25 +30,25 @@ pub enum HoldError {
     Absent {
         /// The holder's socket.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         error: io::Error,
     },
-    /// It belongs to another user, who could take the connections.
+    /// It belongs to another user, who could take over the connections.
     #[error("the holder at {path} belongs to user {theirs} and this program to user {ours}; expected one of the same user, or root's: name another file", path = .path.display())]
     OfOther {
         /// The holder's socket.
         path: PathBuf,
-        /// Who runs the holder.
+        /// The holder's user.
         theirs: u32,
-        /// Who runs this program.
+        /// This program's user.
         ours: u32,
     },
-    /// It is of a version that this program does not understand. It has been asked to close what it keeps, and to end.
+    /// It is of an incompatible version. It was told to close everything and to end.
     #[error("the holder at {path} is of another version: {reason}; it closes the connections that it has, and switches connect anew", path = .path.display())]
     OtherVersion {
         /// The holder's socket.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         reason: String,
     },
     /// It refuses.
@@ -56,36 +56,36 @@ pub enum HoldError {
     Refused {
         /// The holder's socket.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It does not answer, or not sensibly.
+    /// It does not answer, or its answer is malformed.
     #[error("the holder at {path} does not answer as expected: {error}; end it, and start again", path = .path.display())]
     Silent {
         /// The holder's socket.
         path: PathBuf,
-        /// What went wrong.
+        /// The problem.
         error: io::Error,
     },
 }
 
-/// A listening socket that an earlier program had.
+/// A listening socket of an earlier program.
 #[derive(Debug)]
 pub struct HeldListener {
-    /// Its name at the holder.
+    /// Its id at the holder.
     pub id: Id,
-    /// What the earlier program called it.
+    /// The label that the earlier program gave it.
     pub label: String,
     /// The socket.
     pub socket: OwnedFd,
 }
 
-/// A connection that an earlier program had.
+/// A connection of an earlier program.
 #[derive(Debug)]
 pub struct HeldConnection {
-    /// Its name at the holder.
+    /// Its id at the holder.
     pub id: Id,
-    /// What the earlier program called it.
+    /// The label that the earlier program gave it.
     pub label: String,
     /// The socket.
     pub socket: OwnedFd,
@@ -93,10 +93,10 @@ pub struct HeldConnection {
     pub journal: OwnedFd,
 }
 
-/// What a program has at its start that uses a holder: see [`attach`].
+/// What a program that uses a holder starts with: see [`attach`].
 #[derive(Debug)]
 pub struct Held {
-    /// The way to the holder.
+    /// The connection to the holder.
     pub link: Link,
     /// Listening sockets of an earlier program.
     pub listeners: Vec<HeldListener>,
@@ -104,33 +104,32 @@ pub struct Held {
     pub connections: Vec<HeldConnection>,
 }
 
-/// What the holder says to a program that is attached.
+/// A notice from the holder to the attached program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Another program wants to take over: this one is to stop using what the holder keeps, and to drop its [`Link`].
+    /// Another program takes over: this one must stop using everything that the holder keeps, and drop its [`Link`].
     LetGo,
-    /// The holder has no file descriptors left for something that it was to keep, which ends with this program.
+    /// The holder has no file descriptor left for a socket, which therefore ends with this program.
     Unkept,
-    /// The holder has ended. What it kept belongs to this program alone now.
+    /// The holder has ended. What it kept now belongs to this program alone.
     Gone,
 }
 
-/// The way to the holder. Dropped, it tells the holder that the program is gone.
+/// A connection to the holder. Dropping it tells the holder that the program is gone.
 ///
 /// Thread-safety: any thread may use it; none ever waits for the holder.
 #[derive(Debug)]
 pub struct Link {
     socket: OwnedFd,
     last_id: AtomicU64,
-    /// What the holder did not take yet.
+    /// Messages that the holder has not read yet.
     waiting: Mutex<VecDeque<(Message, Vec<OwnedFd>)>>,
 }
 
-/// Attaches this program to the holder at a Unix socket of this name, and takes over what an earlier program had. If that is still there,
-/// it is asked to let go. Once this program is gone, the holder keeps its sockets for the time `keep`.
-///
+/// Attaches this program to the holder at a Unix socket, and takes over the sockets of an earlier program. If that is still
+/// running, it is told to let go. When this program is gone, the holder keeps its sockets for the time `keep`.
 /// # Errors
-/// [`HoldError`] where there is no holder, or none for this program.
+/// [`HoldError`] if there is no holder for this program.
 pub fn attach(path: &Path, keep: Duration) -> Result<Held, HoldError> {
     raise_open_files();
     let socket = connect_to(path)?;
@@ -191,7 +190,7 @@ fn refusal(path: &Path, socket: &OwnedFd, layout: u32, reason: String) -> HoldEr
     if layout == LAYOUT {
         return HoldError::Refused { path, reason };
     }
-    // Where it does not take this, it ends by itself in a while.
+    // If it does not read this, it ends by itself after a while.
     let _ = message::send(socket, &Message::End, &[]);
     HoldError::OtherVersion { path, reason }
 }
@@ -215,7 +214,7 @@ fn connect_to(path: &Path) -> Result<OwnedFd, HoldError> {
     }
 }
 
-/// Whether a holder of this user may have our connections.
+/// Whether a holder of this user may receive our connections.
 fn is_trusted(theirs: Uid, ours: Uid) -> bool {
     theirs == ours || theirs.is_root()
 }
@@ -244,20 +243,20 @@ fn receive_by(socket: &OwnedFd, deadline: Instant) -> io::Result<(Message, Vec<O
 }
 
 impl Link {
-    /// Has the holder keep a listening socket. Returns its name there.
+    /// Gives a listening socket to the holder. Returns its id there.
     ///
     /// # Errors
-    /// Where no descriptor is left for it.
+    /// If there is no file descriptor left for it.
     pub fn keep_listener(&self, label: String, socket: BorrowedFd) -> io::Result<Id> {
         let id = self.next_id();
         self.say(Message::Listener { id, label }, &[socket])?;
         Ok(id)
     }
 
-    /// Has the holder keep a connection. Returns its name there.
+    /// Gives a connection to the holder. Returns its id there.
     ///
     /// # Errors
-    /// Where no descriptor is left for it.
+    /// If there is no file descriptor left for it.
     pub fn keep_connection(
         &self,
         label: String,
@@ -270,17 +269,17 @@ impl Link {
         Ok(id)
     }
 
-    /// The program has closed, or shut down, what the holder keeps under this name.
+    /// The program has closed, or shut down, the socket with this id.
     pub fn forget(&self, id: Id) {
         let _ = self.say(Message::Forget { id }, &[]);
     }
 
-    /// Has the holder close all that it keeps, and end.
+    /// Tells the holder to close everything, and to end.
     pub fn end(&self) {
         let _ = self.say(Message::End, &[]);
     }
 
-    /// What the holder has said, if it has: to be called when the link becomes readable, until it returns `None`.
+    /// The next notice from the holder, if there is one. Call it when the link becomes readable, until it returns `None`.
     pub fn next_notice(&self) -> Option<Notice> {
         loop {
             match message::receive(&self.socket) {
@@ -293,19 +292,19 @@ impl Link {
         }
     }
 
-    /// Whether there is something that the holder did not take yet: see [`Link::flush`].
+    /// Whether there are messages that the holder has not read yet: see [`Link::flush`].
     pub fn has_waiting(&self) -> bool {
         !self.waiting.lock().is_empty()
     }
 
-    /// Sends again what the holder did not take. To be called now and then.
+    /// Sends waiting messages again. Call it now and then.
     pub fn flush(&self) {
         let mut waiting = self.waiting.lock();
         while let Some((message, fds)) = waiting.front() {
             let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
             match message::send(&self.socket, message, &fds) {
                 Err(Errno::AGAIN | Errno::TOOMANYREFS) => return,
-                // What cannot be said any more, nobody has to hear.
+                // The holder is gone: nobody needs the message.
                 _ => drop(waiting.pop_front()),
             }
         }
@@ -331,7 +330,7 @@ impl Link {
     }
 }
 
-/// Becomes readable when the holder says something.
+/// Becomes readable when there is a notice from the holder.
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

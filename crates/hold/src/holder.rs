@@ -23,13 +23,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long the holder waits for the first program, and for one that says nothing.
+/// How long the holder waits for the first program, and for the first message of a peer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a program has to let go of what it has when another is to follow it.
+/// How long a program has to let go when another one replaces it.
 const LET_GO: Duration = Duration::from_secs(5);
 
-/// How many programs may talk to the holder at a time: one that is attached, one that follows it, and some that are refused.
+/// How many peers the holder accepts at a time: the attached program, its successor, and some to refuse.
 const MAX_PEERS: usize = 16;
 
 /// A holder that listens for programs.
@@ -39,18 +39,18 @@ pub struct Holder {
     path: PathBuf,
     kept: BTreeMap<Id, Kept>,
     peers: Vec<Peer>,
-    /// Until when all is kept though no program is attached.
+    /// When everything is closed if no program attaches.
     until: Option<Instant>,
 }
 
-/// A socket, with its journal where it is a connection.
+/// A socket, with its journal if it is a connection.
 #[derive(Debug)]
 struct Kept {
     message: Message,
     fds: Vec<OwnedFd>,
 }
 
-/// A process that talks to the holder.
+/// A process connected to the holder.
 #[derive(Debug)]
 struct Peer {
     socket: OwnedFd,
@@ -62,9 +62,9 @@ struct Peer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Has not said what it wants; refused, or gone, at this time.
+    /// Has not said what it wants, or was refused; disconnected at this time.
     New(Instant),
-    /// Waits until the one that is attached lets go, or until this time.
+    /// Waits until the attached program lets go, or until this time.
     Following(Instant),
     Attached,
     Refused,
@@ -72,12 +72,12 @@ enum Role {
 
 #[derive(Debug)]
 enum Outgoing {
-    /// What is kept under this id, if it still is.
+    /// Whether the socket with this id is still kept.
     Kept(Id),
     Message(Message),
 }
 
-/// What a peer's turn has come to.
+/// The result of serving a peer.
 #[derive(PartialEq, Eq)]
 enum Turn {
     Stays,
@@ -87,11 +87,10 @@ enum Turn {
 }
 
 impl Holder {
-    /// Listens at a Unix socket of this name, which only the user of this process may use. One that nobody listens at any more is
-    /// replaced.
+    /// Listens at a Unix socket that only this process's user may use. A stale socket file is replaced.
     ///
     /// # Errors
-    /// Where it cannot, for instance because another holder does.
+    /// If it cannot, for instance because another holder listens there.
     pub fn bind(path: &Path) -> io::Result<Self> {
         raise_open_files();
         let address = SocketAddrUnix::new(path)?;
@@ -109,7 +108,7 @@ impl Holder {
         }
         let listener = new_socket()?;
         bind(&listener, &address)?;
-        // Until here, whoever connects is refused by the system; after it, strangers are by their credentials, too.
+        // Up to here, the system refuses everybody; from here on, other users are refused by their credentials.
         chmod(path, Mode::RUSR | Mode::WUSR)?;
         listen(&listener, MAX_PEERS as i32)?;
         Ok(Self {
@@ -121,10 +120,11 @@ impl Holder {
         })
     }
 
-    /// Keeps what programs give it, until one tells it to end or none has come back in time. Returns how many sockets it closed then.
+    /// Keeps what programs give it, until one tells it to end or none has come back in time. Returns the number of sockets
+    /// that it closed then.
     ///
     /// # Errors
-    /// Where the system refuses to wait.
+    /// If the system refuses to wait.
     pub fn run(mut self) -> io::Result<usize> {
         loop {
             self.wait()?;
@@ -159,7 +159,7 @@ impl Holder {
         }
     }
 
-    /// Takes on the processes of the same user, and of root, that have connected.
+    /// Accepts connections of processes of the same user, and of root.
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         while let Ok(socket) = accept_with(&self.listener, flags) {
@@ -178,7 +178,7 @@ impl Holder {
         }
     }
 
-    /// Serves each peer. Returns whether the holder is to end.
+    /// Serves each peer. Returns whether the holder must end.
     fn serve_peers(&mut self) -> bool {
         let mut index = 0;
         while index < self.peers.len() {
@@ -234,7 +234,7 @@ impl Holder {
             Message::Forget { id } if is_attached => {
                 self.kept.remove(&id);
             }
-            // Of one that is not attached where nobody is: it cannot use what is kept, and wants to listen itself.
+            // A second program without an attached one: it cannot use what is kept, and wants to listen itself.
             Message::End if is_attached || self.attached().is_none() => return Turn::End,
             _ => {}
         }
@@ -254,7 +254,7 @@ impl Holder {
             }
             Some(attached) => {
                 self.say(attached, Message::LetGo);
-                // Said before it is waited for.
+                // Sent before waiting for it.
                 if self.send(attached) != Turn::Stays {
                     self.peers[attached].outgoing.clear();
                 }
@@ -263,7 +263,7 @@ impl Holder {
         }
     }
 
-    /// Gives all that is kept to this program.
+    /// Gives everything that is kept to this program.
     fn hand_over(&mut self, index: usize) {
         self.until = None;
         let peer = &mut self.peers[index];
@@ -295,7 +295,7 @@ impl Holder {
         self.say(index, Message::Refused { layout, reason });
     }
 
-    /// A peer is gone. Where it was attached, the one that waits follows it, or the time runs.
+    /// A peer is gone. If it was the attached program, its successor attaches, or the time starts to run.
     fn remove(&mut self, index: usize) {
         let peer = self.peers.remove(index);
         if peer.role != Role::Attached {
@@ -318,7 +318,7 @@ impl Holder {
         outgoing.push_back(Outgoing::Message(message));
     }
 
-    /// Sends a peer what it takes now.
+    /// Sends a peer as much as it reads now.
     fn send(&mut self, index: usize) -> Turn {
         let peer = &mut self.peers[index];
         while let Some(next) = peer.outgoing.front() {
@@ -341,7 +341,7 @@ impl Holder {
 }
 
 impl Peer {
-    /// When it has to have done what it is waited for.
+    /// The deadline of what the peer is expected to do.
     fn deadline(&self) -> Option<Instant> {
         match self.role {
             Role::New(until) | Role::Following(until) => Some(until),

@@ -1,9 +1,10 @@
-//! What a connection's next program has to know: what is owed to the peer, and a word and a record of the program's own.
+//! What the next program must know about a connection: the output owed to the peer, and a word and a record of the program's
+//! own.
 //!
-//! **What.** A [`Journal`] is a file in memory that the program writes and the holder keeps open beside the socket. The socket's
-//! own queues and counters, which are the kernel's, are the other half of what survives.
+//! **What.** A [`Journal`] is a file in memory that the program writes and the holder keeps open with the socket. The other
+//! half of what survives is in the kernel: the socket's queues and counters.
 //!
-//! **How.** The program looks at its input without taking it off the socket's queue, and handles it. Then, in this order:
+//! **How.** The program peeks at its input, without taking it off the socket's queue, and handles it. Then, in this order:
 //!
 //! 1. [`Journal::note`] writes the replies and the state after this input, beside the state before it,
 //! 2. [`discard`](crate::discard) takes the input off the queue: this is the moment at which the input counts as handled,
@@ -14,11 +15,12 @@
 //! written. No reply is lost or sent twice, and no message is torn. The beginning of a message stays in the queue until the
 //! rest has come.
 //!
-//! **Cost.** A look instead of a read, one more system call to discard, one or two to write to the file: around a microsecond for each batch.
-//! The file has three pages, and as much more as waits for a peer that does not read. Without a holder, nothing.
+//! **Cost.** A peek instead of a read, one more system call to discard, one or two to write to the file: about a microsecond
+//! per batch.
+//! The file has three pages, plus the output that waits for a peer which does not read. Without a holder there is no cost.
 //!
-//! **What it needs of the kernel.** A write of the header, which lies within one page, is done as a whole or not at all, since a
-//! process is killed between two pages at the earliest; a longer write has been done up to some byte.
+//! **What it needs of the kernel.** A write of the header, which lies within one page, happens completely or not at all,
+//! since a process is killed between two pages at the earliest; a longer write has happened up to some byte.
 
 use crate::progress::Progress;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,19 +34,19 @@ const MAGIC: u64 = u64::from_be_bytes(*b"urtica\0\x01");
 /// The longest record.
 pub const RECORD_BYTES: usize = 64 << 10;
 
-/// Where the header is, behind the record.
+/// The offset of the header, after the record.
 const HEADER_AT: u64 = RECORD_BYTES as u64;
 
 const HEADER_WORDS: usize = 12;
 const HEADER_BYTES: usize = 8 * HEADER_WORDS;
 
-/// Where the output is: right behind the header, so that one call can write both.
+/// The offset of the output: right after the header, so that one call can write both.
 const OUTPUT_AT: u64 = HEADER_AT + HEADER_BYTES as u64;
 
-/// From how many bytes on that have been sent the output is moved to the front, and the file cut.
+/// When so many bytes have been sent, the rest of the output is moved to the front, and the file truncated.
 const SPARE_BYTES: u64 = 1 << 20;
 
-/// What holds at one moment.
+/// The state at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
     /// How many bytes were output before those that are in the file.
@@ -58,7 +60,7 @@ struct State {
 /// The file's header. Its words, in order, are those of the fields; the last is a sum of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
-    /// What the kernel had counted as written before the first byte of output.
+    /// The kernel's count of written bytes before the first byte of output.
     written_before: u64,
     /// How much input is off the queue when `after` holds.
     input: u64,
@@ -118,7 +120,7 @@ impl Header {
     }
 }
 
-/// Tells a header from one that was written over; not meant to withstand anybody.
+/// A checksum against torn headers; not cryptographic.
 fn sum(words: &[u64; HEADER_WORDS]) -> u64 {
     let words = words[..HEADER_WORDS - 1].iter();
     words.fold(0xcbf2_9ce4_8422_2325, |sum, word| {
@@ -128,16 +130,16 @@ fn sum(words: &[u64; HEADER_WORDS]) -> u64 {
     })
 }
 
-/// Why nothing can be made of what a connection's last program left. The connection is to be closed then.
+/// Why a journal cannot be used. The connection must be closed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damaged {
-    /// It is another version's.
+    /// It is of another version.
     #[error("it was written by another version of this program")]
     OtherLayout,
     /// It contradicts itself or the socket.
     #[error("it contradicts itself or its socket")]
     Inconsistent,
-    /// The system refuses to tell.
+    /// The system refuses access.
     #[error("it cannot be read: {0}")]
     Io(Errno),
 }
@@ -163,33 +165,33 @@ pub struct Journal {
     input: u64,
     record_len: u64,
     state: State,
-    /// How long the file may be.
+    /// The allowed length of the file.
     file_len: u64,
 }
 
-/// What happened since the last note.
+/// The changes since the last note.
 #[derive(Clone, Copy, Debug)]
 pub struct Note<'a> {
-    /// How many bytes of input were handled. The caller discards them right after it has noted this.
+    /// How many bytes of input were handled. The caller discards them right after noting this.
     pub input: usize,
-    /// All output that was noted before and has not been sent.
+    /// Output that was noted before and has not been sent.
     pub unsent: &'a [u8],
-    /// The output that is new. To be sent when the input has been discarded.
+    /// New output. To be sent once the input has been discarded.
     pub output: &'a [u8],
-    /// What the next program is to be told.
+    /// The state for the next program.
     pub word: u64,
 }
 
-/// What a connection's last program left.
+/// The state that a connection's last program left.
 #[derive(Debug)]
 pub struct Recovered {
-    /// The journal, to go on with.
+    /// The journal, to continue with.
     pub journal: Journal,
     /// What is still to be sent.
     pub unsent: Vec<u8>,
-    /// The last word; 0 where nothing was ever noted.
+    /// The last word; 0 if nothing was ever noted.
     pub word: u64,
-    /// The record; empty where there is none.
+    /// The record; empty if there is none.
     pub record: Vec<u8>,
 }
 
@@ -197,7 +199,7 @@ impl Journal {
     /// The journal of a TCP connection that nobody has read from or written to.
     ///
     /// # Errors
-    /// Where the system has no memory for it, or the socket is not TCP's.
+    /// If the system has no memory for it, or the socket is not TCP.
     pub fn create(socket: BorrowedFd) -> io::Result<Self> {
         let written_before = Progress::of(socket)?.written;
         let mut journal = Self {
@@ -212,10 +214,10 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Goes on with the journal of a connection whose program is gone.
+    /// Continues the journal of a connection whose program is gone.
     ///
     /// # Errors
-    /// [`Damaged`] where it cannot be.
+    /// [`Damaged`] if that is not possible.
     pub fn recover(file: OwnedFd, socket: BorrowedFd) -> Result<Recovered, Damaged> {
         let mut header = [0; HEADER_BYTES];
         read_at(&file, &mut header, HEADER_AT)?;
@@ -254,10 +256,10 @@ impl Journal {
         })
     }
 
-    /// Stores a record, once. It counts from the next note on.
+    /// Stores a record, once. It takes effect with the next note.
     ///
     /// # Errors
-    /// Where it is longer than [`RECORD_BYTES`], or the system has no memory for it.
+    /// If it is longer than [`RECORD_BYTES`], or the system has no memory for it.
     pub fn set_record(&mut self, record: &[u8]) -> Result<(), Errno> {
         if record.len() > RECORD_BYTES {
             return Err(Errno::MSGSIZE);
@@ -270,7 +272,7 @@ impl Journal {
     /// Notes what has happened, before the input is discarded and the output sent.
     ///
     /// # Errors
-    /// Where the system has no memory for it. The connection cannot outlive the program any more then.
+    /// If the system has no memory for it. The connection can then no longer outlive the program.
     pub fn note(&mut self, note: Note) -> Result<(), Errno> {
         if note.output.is_empty() && note.word == self.state.word {
             self.input += note.input as u64;
@@ -296,7 +298,8 @@ impl Journal {
     fn write(&mut self, before: State, after: State, note: Note) -> Result<(), Errno> {
         let end = OUTPUT_AT + after.len;
         self.file_len = self.file_len.max(end);
-        // Killed in the middle of this, the program has not discarded the input: the state before holds, in which all is sent.
+        // If the program is killed during this, it has not discarded the input: the state before holds, in which everything
+        // is sent.
         if note.input > 0 && before.len == 0 {
             let header = self.header(before, after, note.input).to_bytes();
             let both = [IoSlice::new(&header), IoSlice::new(note.output)];
@@ -310,14 +313,14 @@ impl Journal {
         self.write_header(before, after, note.input)
     }
 
-    /// All output has been sent: what comes is written over it.
+    /// All output has been sent: new output overwrites it.
     fn begin_anew(&mut self) -> Result<(), Errno> {
         self.state.position += self.state.len;
         self.state.len = 0;
         self.cut()
     }
 
-    /// Moves what has not been sent to the front, over what has been.
+    /// Moves unsent output to the front, over what has been sent.
     fn move_to_front(&mut self, unsent: &[u8]) -> Result<(), Errno> {
         let sent = self.state.len - unsent.len() as u64;
         if sent < unsent.len() as u64 {
@@ -334,7 +337,7 @@ impl Journal {
         self.cut()
     }
 
-    /// Gives memory back where the output was much longer than it is.
+    /// Frees memory if the output was much longer than it is.
     fn cut(&mut self) -> Result<(), Errno> {
         let end = OUTPUT_AT + self.state.len;
         if self.file_len > end + SPARE_BYTES {

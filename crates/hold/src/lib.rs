@@ -1,14 +1,14 @@
 //! Keeps a program's sockets open while the program is killed, restarted or replaced.
 //!
-//! **Why it exists apart.** It knows sockets and bytes, and nothing of OpenFlow. What runs as the holder should be small: what
-//! it cannot do, it cannot do wrong while programs come and go.
+//! **Why it exists apart.** It knows sockets and bytes, and nothing of OpenFlow. The holder must survive all programs, so it
+//! should be small.
 //!
-//! **What.** A [`Holder`] is a process with a Unix socket. A program [`attach`]es to it, gives it its listening sockets
-//! and its connections ([`Link`]), and writes for each connection a [`Journal`], which the holder keeps with it. When the program
-//! is gone, by `kill -9` or because another is to follow, the next one gets it all, and each connection goes on at the very byte
-//! ([`Journal::recover`]). The holder neither reads from the sockets nor writes to them.
+//! **What.** A [`Holder`] is a process with a Unix socket. A program [`attach`]es to it, gives it its listening sockets and
+//! connections ([`Link`]), and writes a [`Journal`] for each connection, which the holder keeps as well. When the program is
+//! gone, by `kill -9` or because another one replaces it, the next program receives all of them, and continues each
+//! connection at the exact byte ([`Journal::recover`]). The holder neither reads from the sockets nor writes to them.
 //!
-//! **Who may.** The holder's socket can be opened by its owner and root alone, and both sides check each other's user.
+//! **Access.** Only its owner and root can open the holder's socket, and both sides check each other's user.
 //!
 //! ```
 //! use std::time::Duration;

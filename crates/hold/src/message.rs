@@ -1,4 +1,4 @@
-//! What a program and the holder say to each other: one datagram each, with the sockets that it is about.
+//! The messages between a program and the holder: one datagram each, with the sockets that it concerns.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -11,7 +11,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// The number of this form of messages. `Attach`, `End` and `Refused` stay as they are, so that versions can refuse each other.
+/// The version of the messages. `Attach`, `End` and `Refused` never change, so that versions can refuse each other.
 pub const LAYOUT: u32 = 1;
 
 /// The longest label, in bytes.
@@ -20,30 +20,31 @@ pub const MAX_LABEL: usize = 2048;
 /// The longest message.
 const MAX_BYTES: usize = 4096;
 
-/// The most descriptors that a message carries.
+/// The maximum number of descriptors in a message.
 const MAX_FDS: usize = 2;
 
-/// Names what is kept.
+/// Identifies what is kept.
 pub type Id = u64;
 
-/// What is said.
+/// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// To the holder: the program is there, and wants what is kept. Without a program, it is to be kept for so many seconds.
+    /// To the holder: the program attaches and takes what is kept. After the program's end, everything is kept for so many
+    /// seconds.
     Attach { layout: u32, keep_seconds: u32 },
-    /// Either way: a listening socket to keep.
+    /// In both directions: a listening socket to keep.
     Listener { id: Id, label: String },
-    /// Either way: a connection and its journal to keep.
+    /// In both directions: a connection and its journal to keep.
     Connection { id: Id, label: String },
     /// To the holder: the program has closed this.
     Forget { id: Id },
-    /// To the holder: close all, and end.
+    /// To the holder: close everything, and end.
     End,
     /// To the program: there is no room to keep this.
     Unkept { id: Id },
-    /// To the program: that was all that is kept; the program is attached.
+    /// To the program: that was everything; the program is attached.
     Attached,
-    /// To the program: this one, which another is to follow, is to let go.
+    /// To the program: let go, another one takes over.
     LetGo,
     /// To the program: why it is not attached.
     Refused { layout: u32, reason: String },
@@ -83,7 +84,7 @@ impl Message {
         }
     }
 
-    /// `None` where these bytes are no message.
+    /// `None` if these bytes are not a message.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (kind, body) = bytes.split_first()?;
         match kind {
@@ -131,25 +132,25 @@ fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*number), rest))
 }
 
-/// How long something is to be kept, as it is said.
+/// A duration in seconds, as sent.
 pub fn whole_seconds(time: Duration) -> u32 {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     u32::try_from(seconds).unwrap_or(u32::MAX)
 }
 
-/// Has this process open as many files as it may: thousands of connections are thousands of sockets, and the soft limit is often
+/// Raises this process's limit of open files: thousands of connections are thousands of sockets, and the soft limit is often
 /// 1024.
 pub fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where it cannot be raised, what does not fit is told of when the time comes.
+    // If this fails, sockets that do not fit are reported later.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// Sends a message without waiting.
 ///
 /// # Errors
-/// [`Errno::AGAIN`] where the other side does not take it now, others where it is gone.
+/// [`Errno::AGAIN`] if the other side does not read it now, others if it is gone.
 pub fn send(socket: impl AsFd, message: &Message, fds: &[BorrowedFd]) -> Result<(), Errno> {
     let bytes = message.encode();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
@@ -161,11 +162,11 @@ pub fn send(socket: impl AsFd, message: &Message, fds: &[BorrowedFd]) -> Result<
     sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, flags).map(drop)
 }
 
-/// Takes a message that has come, without waiting; `None` where the other side has closed. Its descriptors may be missing where this
-/// process has no room for them.
+/// Receives a message without waiting; `None` if the other side has closed. Its descriptors may be missing if this process
+/// has no room for them.
 ///
 /// # Errors
-/// [`Errno::AGAIN`] where none has come; [`Errno::PROTO`] where it makes no sense.
+/// [`Errno::AGAIN`] if there is none; [`Errno::PROTO`] if it is malformed.
 pub fn receive(socket: impl AsFd) -> Result<Option<(Message, Vec<OwnedFd>)>, Errno> {
     let mut bytes = [0; MAX_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];

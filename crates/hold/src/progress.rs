@@ -1,28 +1,28 @@
-//! How far a TCP connection has got, as the kernel counts it: what no program's death can take along.
+//! The progress of a TCP connection as the kernel counts it, which survives the program.
 
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io;
 
-/// How many times the counters are read until two readings agree. They settle where nobody reads or writes: the peer can
+/// How many times the counters are read until two readings agree. They settle while nobody reads or writes: the peer can
 /// acknowledge only what was sent, and send only what there is room for.
 const READINGS: u32 = 1000;
 
-/// How far a TCP connection has got since it was accepted.
+/// The progress of a TCP connection since it was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Bytes that were read off its queue. Once the peer has closed its side, one more may be counted.
+    /// Bytes read off its queue. Once the peer has closed its side, one more may be counted.
     pub consumed: u64,
-    /// Bytes that the kernel has taken to be sent, those that have not left included.
+    /// Bytes written to it, including those that have not left yet.
     pub written: u64,
 }
 
 impl Progress {
-    /// Where a connection is that nobody reads from and writes to meanwhile.
+    /// The progress of a connection that nobody reads or writes meanwhile.
     ///
     /// # Errors
-    /// Where the socket is not TCP's, or is broken.
+    /// If the socket is not TCP, or is broken.
     pub fn of(socket: BorrowedFd) -> io::Result<Self> {
         for _ in 0..READINGS {
             let before = TcpInfo::of(socket)?;
@@ -43,10 +43,10 @@ impl Progress {
     }
 }
 
-/// Takes bytes that were looked at off a TCP socket's queue, without copying them. `room` is what the system would copy to.
+/// Takes peeked bytes off a TCP socket's queue, without copying them. The system needs `room` as if it copied them.
 ///
 /// # Errors
-/// Where the connection is broken.
+/// If the connection is broken.
 pub fn discard(socket: BorrowedFd, mut count: usize, room: &mut [u8]) -> Result<(), Errno> {
     while count > 0 {
         let length = count.min(room.len());
@@ -64,7 +64,7 @@ pub fn discard(socket: BorrowedFd, mut count: usize, room: &mut [u8]) -> Result<
     Ok(())
 }
 
-/// `struct tcp_info` of linux/tcp.h, as far as it is read; libc's ends before this.
+/// `struct tcp_info` of linux/tcp.h up to the last field that is read; libc's is shorter.
 #[repr(C)]
 #[derive(Default)]
 struct TcpInfo {

@@ -5,7 +5,7 @@
 //! this crate, or where the kernel allows no eBPF, everything works as before.
 //!
 //! **What.** [`Kernel::start`] loads the programs of `bpf/`; [`LearningSwitch`] is `l2` with a kernel half, which answers always or
-//! while queues are short ([`Mode`]). Nothing is pinned: what is in the kernel goes away with the process.
+//! while queues are short ([`Mode`]); [`ring`] delivers messages to any program. Nothing is pinned: what is in the kernel goes away with the process.
 //!
 //! ```no_run
 //! use urtica_controller::Controller;
@@ -24,8 +24,8 @@
 //!                        bpf/learning_switch.bpf.c                            of the controller
 //!                           │ look_at_message: can all of this be answered?      │ Connection::reclaim_from_kernel
 //!                           │ has_room: does the switch read?                    ▼
-//!                           │ answer_message: the table, the replies       KernelHalf for Link ──► Shared::reclaim
-//!                           ▼                                              link.rs                 session.rs
+//!                           │ answer_message: the table, the replies       KernelHalf for Link ──► Owner::reclaim
+//!                           ▼                                              link.rs                 owner.rs
 //!                    session.replies ◄─────── memory that both see ─────────────►  SharedPlaces: the handler's table
 //!                           │
 //!                           ▼

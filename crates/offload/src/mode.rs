@@ -12,46 +12,46 @@ pub enum Mode {
     Kernel,
 }
 
-/// A read that brings at least so many bytes finds a long queue: what the kernel passes on because it is long is longer too.
+/// A read of at least so many bytes indicates a long queue: what the kernel passes because it is long is longer, too.
 const LONG_READ: usize = 16 << 10;
 
-/// After so many reads of a long queue in a row, the kernel half steps aside.
+/// The kernel half steps aside after so many consecutive reads of a long queue.
 const LONG_READS: u32 = 4;
 
-/// A read that brings less finds a short queue.
+/// A shorter read indicates a short queue.
 const SHORT_READ: usize = 4 << 10;
 
-/// After so many reads of a short queue in a row, the kernel half comes back: at first, and at most where it had to leave soon
-/// again and again.
+/// The kernel half comes back after so many consecutive reads of a short queue: initially, and at most if it had to step
+/// aside soon again and again.
 const SHORT_READS: u32 = 16;
 const MAX_SHORT_READS: u32 = 1024;
 
-/// After so many looks at a connection since something was read, the kernel half comes back in any case.
+/// The kernel half comes back in any case after so many checks of a connection without a read.
 const IDLE_LOOKS: u32 = 3;
 
-/// A stay in which the kernel has answered so many packet-ins was worth its while.
+/// The kernel half was useful if it answered so many packet-ins before it stepped aside.
 const WORTHWHILE: u64 = 4096;
 
-/// How busy one connection is, and what follows: whether its input is to go through the kernel's programs.
+/// How busy one connection is, and whether its input should go through the kernel's programs.
 ///
-/// It costs something to change over, so a connection that swings between a long and a short queue waits twice as long each
-/// time before the kernel half comes back to it.
+/// Switching over has a cost, so for a connection that alternates between a long and a short queue, the wait is doubled each
+/// time before the kernel half comes back.
 #[derive(Debug)]
 pub(crate) struct Pace {
     mode: Mode,
     wants_kernel: bool,
-    /// Reads in a row that speak for changing over.
+    /// Consecutive reads in favour of switching over.
     reads: u32,
-    /// Looks in a row since the last read.
+    /// Consecutive checks since the last read.
     looks: u32,
     /// How many short reads bring the kernel half back.
     short_reads: u32,
-    /// What the kernel had answered when it last came back.
+    /// The number of packet-ins that the kernel had answered when it last came back.
     answered_before: u64,
 }
 
 impl Pace {
-    /// Of a connection that has just been attached.
+    /// For a connection that has just been attached.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,
@@ -73,12 +73,12 @@ impl Pace {
         self.reads = if is_for_change { self.reads + 1 } else { 0 };
     }
 
-    /// Whether nothing was read since the last look.
+    /// Whether nothing was read since the last check.
     pub fn is_idle(&self) -> bool {
         self.looks > 0
     }
 
-    /// Looks at the connection: whether input is to go through the kernel's programs, of which the kernel has answered so many packet-ins so far.
+    /// Whether input should go through the kernel's programs, given how many packet-ins the kernel has answered so far.
     pub fn wants_kernel(&mut self, answered: u64) -> bool {
         self.looks += 1;
         if self.mode == Mode::Kernel {

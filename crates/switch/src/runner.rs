@@ -804,6 +804,7 @@ mod tests {
             Source::Port,
             Source::Packets,
             Source::Links,
+            Source::Handshakes,
             Source::Listener(1),
             Source::Target(2),
             Source::Connection(3),

@@ -1,7 +1,7 @@
-//! What a connection has that outlives its program: see [`urtica_hold`].
+//! The part of a connection that outlives its program: see [`urtica_hold`].
 //!
-//! Input stays in the socket's queue until it is handled: it is looked at, and discarded once the journal has the replies. So what
-//! came of a message that is not whole needs no place of its own.
+//! Input is peeked at, and stays in the socket's queue until it has been handled and the journal has the replies; then it is
+//! discarded. So an incomplete message needs no storage of its own.
 
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
@@ -11,38 +11,38 @@ use std::io;
 use std::sync::Arc;
 use urtica_hold::{Id, Journal, Link, Note, discard};
 
-/// How much is discarded at once.
+/// How much is discarded per system call.
 const DISCARD_BYTES: usize = 256 << 10;
 
-/// A connection's journal, and its name at the holder.
+/// A connection's journal, and its id at the holder.
 pub(crate) struct Hold {
     journal: Journal,
     link: Arc<Link>,
     id: Id,
-    /// Bytes that were looked at and not handled; they are at the front of the socket's queue.
+    /// Bytes that were peeked at but not handled; they are at the front of the socket's queue.
     left: usize,
-    /// Bytes that were handled and not discarded; they are before those.
+    /// Bytes that were handled but not discarded; they precede those.
     handled: usize,
-    /// Whether the last look saw all that there was.
+    /// Whether the last peek saw everything that was in the queue.
     is_drained: bool,
-    /// How many bytes at the end of the output the journal does not have yet.
+    /// How many bytes at the end of the output are not in the journal yet.
     unnoted: usize,
 }
 
 impl Hold {
-    /// Has the holder keep a connection that was just accepted.
+    /// Gives a newly accepted connection to the holder.
     ///
     /// # Errors
-    /// Where it cannot be kept.
+    /// If it cannot be kept.
     pub fn begin(link: &Arc<Link>, socket: BorrowedFd, peer: &str) -> io::Result<Self> {
-        // What is sent out of band would be skipped, and not be counted.
+        // Out-of-band data would be skipped, and not be counted.
         set_socket_oobinline(socket, true)?;
         let journal = Journal::create(socket)?;
         let id = link.keep_connection(peer.to_owned(), socket, &journal)?;
         Ok(Self::resume(journal, Arc::clone(link), id, 0))
     }
 
-    /// Goes on with a connection of an earlier program. The journal does not have the last `unnoted` bytes of the output.
+    /// Continues a connection of an earlier program. The journal lacks the last `unnoted` bytes of the output.
     pub fn resume(journal: Journal, link: Arc<Link>, id: Id, unnoted: usize) -> Self {
         Self {
             journal,
@@ -55,29 +55,29 @@ impl Hold {
         }
     }
 
-    /// Looks at what is in the socket's queue. Returns how many bytes that is.
+    /// Peeks at the socket's queue. Returns the number of bytes seen.
     pub fn look(socket: BorrowedFd, buffer: &mut [u8]) -> Result<usize, Errno> {
         recv(socket, buffer, RecvFlags::PEEK).map(|(count, _)| count)
     }
 
-    /// How many of the bytes that a look brings were seen before.
+    /// How many of the bytes that the next peek returns were seen before.
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// What was looked at is handled from here on: so many bytes, which were all that there was where `is_drained`.
+    /// Starts to handle `count` peeked bytes; `is_drained` if they were all that was in the queue.
     pub fn begin_input(&mut self, count: usize, is_drained: bool) {
         self.left = count;
         self.is_drained = is_drained;
     }
 
-    /// All but so many bytes of what was looked at are handled.
+    /// All but so many of the peeked bytes are handled.
     pub fn note_left(&mut self, left: usize) {
         self.handled += self.left.saturating_sub(left);
         self.left = left;
     }
 
-    /// Whether the rest of a message is missing and has not come, so that there is nothing to do until more comes.
+    /// Whether a message is incomplete, so that there is nothing to do until more arrives.
     pub fn awaits_rest(&self) -> bool {
         self.is_drained && self.left > 0
     }
@@ -92,7 +92,7 @@ impl Hold {
         self.journal.set_record(frame)
     }
 
-    /// Writes to the journal what it does not have of the output.
+    /// Writes the output that the journal lacks.
     pub fn note_output(&mut self, output: &[u8], word: u64) -> Result<(), Errno> {
         let (unsent, output) = output.split_at(output.len() - self.unnoted);
         self.unnoted = 0;
@@ -104,7 +104,7 @@ impl Hold {
         })
     }
 
-    /// What was handled counts as handled from now on, and `replies` as owed, which come after the output.
+    /// Commits what was handled: `replies`, which follow the output, are noted, then the handled input is discarded.
     pub fn commit(
         &mut self,
         socket: BorrowedFd,
@@ -129,7 +129,7 @@ impl Hold {
 
     /// The connection ends. The holder's copy of the socket does not keep it open.
     pub fn end(self, socket: BorrowedFd) {
-        // Fails only where the peer was faster.
+        // Fails only if the peer has closed it already.
         let _ = shutdown(socket, Shutdown::Both);
         self.link.forget(self.id);
     }

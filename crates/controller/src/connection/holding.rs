@@ -1,6 +1,6 @@
-//! Connections that outlive their program: how one is kept, left, and taken up by the next.
+//! Connections that outlive their program: giving one to the holder, leaving it, and resuming it in the next program.
 //!
-//! What a handler's reply is to a message, the journal has before the message counts as handled: see [`urtica_hold`].
+//! The journal has a handler's replies to a message before the message counts as handled: see [`urtica_hold`].
 
 use super::hold::Hold;
 use super::{Channel, Close, Connection};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use urtica_hold::{Damaged, HeldConnection, Journal, Link};
 
-/// Why a connection ends for a program that leaves it to the next.
+/// Why a connection ends when its program leaves it to the next.
 const LEFT: Close = Close::Asked("it is left to the next program");
 
 /// Why a connection of an earlier program cannot be used.
@@ -26,10 +26,10 @@ pub(crate) enum Unresumable {
 }
 
 impl Connection {
-    /// Has the holder keep the connection, which was just accepted.
+    /// Gives the newly accepted connection to the holder.
     ///
     /// # Errors
-    /// Where it cannot be kept; it can be used all the same.
+    /// If it cannot be kept; it works all the same.
     pub fn hold(&mut self, link: &Arc<Link>) -> io::Result<()> {
         let socket = self.channel.socket().ok_or(io::ErrorKind::Unsupported)?;
         let hold = Hold::begin(link, socket, self.session.peer())?;
@@ -37,10 +37,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Goes on with a connection of an earlier program. [`Connection::take_up`] comes next, on its shard.
+    /// Resumes a connection of an earlier program. [`Connection::take_up`] must follow, on its shard.
     ///
     /// # Errors
-    /// Where what is kept of it is damaged, or its session is not possible here; it is to be closed then.
+    /// If its journal is damaged, or its session is not possible here; it must be closed then.
     pub fn resume(
         held: &HeldConnection,
         link: &Arc<Link>,
@@ -65,14 +65,14 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Has the switch of a connection that an earlier program had join, before anything that it has sent is handled.
+    /// Lets the switch of a resumed connection join, before any of its messages is handled.
     pub fn take_up(&mut self, batch: &mut BatchContext) {
         if let Some(info) = self.resumed.take() {
             self.join(info, batch);
         }
     }
 
-    /// Reads what has come; where a holder keeps the connection, looks at it, so that it stays until it is handled.
+    /// Reads input; on a held connection it only peeks, so that the input stays in the queue until it is handled.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         if self.hold.is_none() {
             return self.read(buffer);
@@ -83,7 +83,7 @@ impl Connection {
         }
     }
 
-    /// Ends it for this program, and leaves it to the next, where a holder keeps it.
+    /// Ends the connection for this program, and leaves it to the next if it is held.
     pub fn leave(&mut self, batch: &mut BatchContext) {
         match self.commit_output() {
             Ok(()) => self.hold = None,
@@ -94,19 +94,19 @@ impl Connection {
 }
 
 impl<C: Channel> Connection<C> {
-    /// How many of the bytes that the next read brings were there before.
+    /// How many of the bytes that the next read returns were seen before.
     pub fn left(&self) -> usize {
         self.hold.as_ref().map_or(0, |hold| hold.left())
     }
 
-    /// Whether there is the beginning of a message in the socket's queue, and nothing to do until more comes.
+    /// Whether the queue holds an incomplete message, and there is nothing to do until more arrives.
     pub fn awaits_rest(&self) -> bool {
         let awaits = self.hold.as_ref().is_some_and(|hold| hold.awaits_rest());
         awaits && !self.is_stalled()
     }
 
-    /// Has the journal have all that is to be sent, before it is: the replies in `batch.out` with what they answer, and what came
-    /// through the mailbox.
+    /// Writes to the journal everything that is to be sent, before it is sent: the output from the mailbox, and the replies
+    /// in `batch.out` together with the input that they answer.
     #[cold] // so that connections that nobody keeps pay a comparison
     pub(super) fn commit(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
         let (Some(hold), Some(socket)) = (&mut self.hold, self.channel.socket()) else {
@@ -117,7 +117,7 @@ impl<C: Channel> Connection<C> {
             .map_err(Close::Unkeepable)
     }
 
-    /// The same for what came through the mailbox alone.
+    /// The same for the output from the mailbox only.
     #[cold]
     pub(super) fn commit_output(&mut self) -> Result<(), Close> {
         let Some(hold) = &mut self.hold else {

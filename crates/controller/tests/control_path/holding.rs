@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use urtica_controller::hold::{Held, Holder};
-use urtica_controller::{Address, Controller, NetworkEvent, Running, SessionConfig, SwitchInfo};
+use urtica_controller::{
+    Address, Controller, NetworkEvent, Program, Running, SessionConfig, SwitchInfo,
+};
 use urtica_wire::{DatapathId, EntryOptions, Experimenter, Match, Message, Version};
 
 const LONG: Duration = Duration::from_secs(600);
@@ -35,6 +37,10 @@ impl Room {
         controller(2).hold(self.attach())
     }
 
+    fn start(&self, program: impl Program + 'static) -> Running {
+        self.controller().program(program).start().unwrap()
+    }
+
     fn unix_socket(&self) -> PathBuf {
         self.folder.path().join("of.sock")
     }
@@ -48,7 +54,7 @@ impl Room {
 fn recording(room: &Room) -> (Running, Record) {
     let ([recorder], record) = recorders(["p"]);
     let program = move |_: &SwitchInfo| recorder.clone();
-    (room.controller().program(program).start().unwrap(), record)
+    (room.start(program), record)
 }
 
 /// Takes what a resumed session asks a switch, and answers with ports 1 and 2.
@@ -101,20 +107,12 @@ fn handlers_are_made_anew_and_the_switch_notices_nothing_but_a_question() {
 #[test]
 fn xids_go_on() {
     let room = Room::new();
-    let first = room
-        .controller()
-        .program(|_: &SwitchInfo| Hub)
-        .start()
-        .unwrap();
+    let first = room.start(|_: &SwitchInfo| Hub);
     let mut switch = FakeSwitch::join(&first, Version::Of13, 1);
     switch.send(0, &Message::PacketIn(packet_in(&UDP)));
     let last = switch.receive().header().xid & 0x00ff_ffff;
     first.leave().unwrap();
-    let second = room
-        .controller()
-        .program(|_: &SwitchInfo| Hub)
-        .start()
-        .unwrap();
+    let second = room.start(|_: &SwitchInfo| Hub);
     let next = switch.receive().header().xid & 0x00ff_ffff;
     assert_eq!(next, last + 1);
     second.stop().unwrap();
@@ -124,12 +122,7 @@ fn xids_go_on() {
 #[test]
 fn a_handshake_goes_on_with_the_next_program() {
     let room = Room::new();
-    let start = || {
-        room.controller()
-            .program(|_: &SwitchInfo| Hub)
-            .start()
-            .unwrap()
-    };
+    let start = || room.start(|_: &SwitchInfo| Hub);
     let first = start();
     let version = Version::Of13;
     let mut silent = FakeSwitch::over(connect(&first), version);
@@ -160,11 +153,7 @@ fn a_handshake_goes_on_with_the_next_program() {
 #[test]
 fn half_a_message_costs_nothing_until_its_rest_comes() {
     let room = Room::new();
-    let running = room
-        .controller()
-        .program(|_: &SwitchInfo| Hub)
-        .start()
-        .unwrap();
+    let running = room.start(|_: &SwitchInfo| Hub);
     let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
     let packet = encode(Version::Of10, 0, &Message::PacketIn(packet_in(&UDP)));
     let reads = || {
@@ -195,7 +184,7 @@ fn half_a_message_costs_nothing_until_its_rest_comes() {
 fn the_longest_message_may_come_in_small_pieces() {
     let room = Room::new();
     let program = |_: &SwitchInfo| Hub;
-    let running = room.controller().program(program).start().unwrap();
+    let running = room.start(program);
     let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
     switch.socket.set_tcp_nodelay(true).unwrap();
     let question = encode(Version::Of10, 9, &Message::EchoRequest(&[7; 65_000]));
@@ -211,11 +200,7 @@ fn the_longest_message_may_come_in_small_pieces() {
 fn what_waits_for_a_switch_that_does_not_read_is_sent_by_the_next_controller() {
     const COUNT: u32 = 200;
     let room = Room::new();
-    let first = room
-        .controller()
-        .program(|_: &SwitchInfo| Quiet)
-        .start()
-        .unwrap();
+    let first = room.start(|_: &SwitchInfo| Quiet);
     let mut switch = FakeSwitch::join(&first, Version::Of10, 1);
     let network = first.network().clone();
     let mut accepted = 0;
@@ -233,11 +218,7 @@ fn what_waits_for_a_switch_that_does_not_read_is_sent_by_the_next_controller() {
         counters.sent.get() >= u64::from(accepted)
     });
     first.leave().unwrap();
-    let second = room
-        .controller()
-        .program(|_: &SwitchInfo| Quiet)
-        .start()
-        .unwrap();
+    let second = room.start(|_: &SwitchInfo| Quiet);
     let mut received = 0;
     while received < accepted {
         match switch.receive().message() {
@@ -253,11 +234,7 @@ fn what_waits_for_a_switch_that_does_not_read_is_sent_by_the_next_controller() {
 #[test]
 fn switches_that_are_taken_over_come_up() {
     let room = Room::new();
-    let first = room
-        .controller()
-        .program(|_: &SwitchInfo| Quiet)
-        .start()
-        .unwrap();
+    let first = room.start(|_: &SwitchInfo| Quiet);
     let mut switch = FakeSwitch::join(&first, Version::Of10, 1);
     first.leave().unwrap();
     let program = Beside(|background: &urtica_controller::Background| {
@@ -273,7 +250,7 @@ fn switches_that_are_taken_over_come_up() {
             }
         });
     });
-    let second = room.controller().program(program).start().unwrap();
+    let second = room.start(program);
     describe_ports_again(&mut switch);
     assert!(matches!(switch.receive().message(), Message::FlowMod(_)));
     second.stop().unwrap();
@@ -282,11 +259,7 @@ fn switches_that_are_taken_over_come_up() {
 #[test]
 fn a_version_that_is_not_enabled_any_more_ends_the_connection() {
     let room = Room::new();
-    let first = room
-        .controller()
-        .program(|_: &SwitchInfo| Hub)
-        .start()
-        .unwrap();
+    let first = room.start(|_: &SwitchInfo| Hub);
     let mut switch = FakeSwitch::join(&first, Version::Of13, 1);
     first.leave().unwrap();
     let mut session = SessionConfig::default();
@@ -334,11 +307,7 @@ fn connections_over_unix_sockets_end_and_their_listener_stays() {
 #[test]
 fn a_listener_that_nobody_asks_for_any_more_is_closed() {
     let room = Room::new();
-    let first = room
-        .controller()
-        .program(|_: &SwitchInfo| Hub)
-        .start()
-        .unwrap();
+    let first = room.start(|_: &SwitchInfo| Hub);
     let address = first.addresses()[0].clone();
     first.leave().unwrap();
     let elsewhere = Address::PassiveUnix(room.unix_socket());
@@ -361,19 +330,11 @@ fn a_listener_that_nobody_asks_for_any_more_is_closed() {
 #[test]
 fn a_controller_lets_go_when_another_attaches() {
     let room = Room::new();
-    let first = room
-        .controller()
-        .program(|_: &SwitchInfo| Hub)
-        .start()
-        .unwrap();
+    let first = room.start(|_: &SwitchInfo| Hub);
     let (sender, told) = std::sync::mpsc::channel();
     first.on_failure(move || sender.send(()).unwrap());
     let mut switch = FakeSwitch::join(&first, Version::Of10, 1);
-    let second = room
-        .controller()
-        .program(|_: &SwitchInfo| Hub)
-        .start()
-        .unwrap();
+    let second = room.start(|_: &SwitchInfo| Hub);
     told.recv_timeout(DEADLINE).unwrap();
     assert!(first.failure().is_none());
     first.stop().unwrap();

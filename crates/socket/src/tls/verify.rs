@@ -231,7 +231,7 @@ impl PeerVerifier {
         &self.trust.ours
     }
 
-    fn judge(
+    fn verify(
         &self,
         shown: &CertificateDer,
         intermediates: &[CertificateDer],
@@ -326,7 +326,7 @@ impl ClientCertVerifier for PeerVerifier {
         intermediates: &[CertificateDer],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        self.judge(shown, intermediates, now, Peer::Client)
+        self.verify(shown, intermediates, now, Peer::Client)
             .map(|()| ClientCertVerified::assertion())
     }
 
@@ -362,7 +362,7 @@ impl ServerCertVerifier for PeerVerifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.judge(shown, intermediates, now, Peer::Server)
+        self.verify(shown, intermediates, now, Peer::Server)
             .map(|()| ServerCertVerified::assertion())
     }
 
