@@ -9,7 +9,7 @@ SHARD ?= 0/8
 PUBLIC_API = $(CARGO) run --quiet --locked --manifest-path tools/public-api/Cargo.toml --target-dir target/public-api --
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick mutants bench figures network-figures figure-16 figure-20 switch-figures msrv publish-check public-api public-api-bless deb package-test miri ci
+.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick mutants bench figures network-figures figure-16 figure-20 kernel-half-figures switch-figures msrv publish-check public-api public-api-bless deb package-test miri ci
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -27,10 +27,11 @@ test: ## All tests, and each benchmark once; those against real peers need root 
 	exit $$status
 
 rivals: ## Whether what measures other programs beside ours works, in tiny runs; root and all that `make setup` installs
-	$(CARGO) build
+	$(CARGO) build --features kernel-half
 	python3 tools/figures --quick --rows 3 --program target/debug/urtica
 	python3 tools/network-figures --quick --rows 4 --program target/debug/urtica
 	python3 tools/veth-figures --quick --program target/debug/urtica
+	python3 tools/kernel-half-figures --quick --rows figure-4,table-1,discovery --program target/debug/urtica
 
 simulate: ## Drawn networks with drawn faults: so many seeds of each set of programs (SEEDS=500), in release
 	tools/simulate $(SEEDS)
@@ -85,6 +86,9 @@ figure-16: ## McNettle's Figure 16 redrawn: fairness by the number of switches
 
 figure-20: ## McNettle's Figure 20 redrawn: what sharing state costs
 	python3 tools/network-figures --rows figure-20
+
+kernel-half-figures: ## What answering in the kernel gains and loses: docs/kernel-half-figures.md; root, under twenty minutes
+	python3 tools/kernel-half-figures
 
 switch-figures: ## The switch beside Open vSwitch: docs/switch-figures.md; root, ovs-bench (OVS_BENCH=DIR), an hour and a half
 	OVS_BENCH='$(OVS_BENCH)' python3 tools/switch-figures

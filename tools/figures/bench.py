@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,10 @@ class MeasureError(Exception):
     """A sentence that says why a row could not be measured."""
 
 
+class Refused(MeasureError):
+    """What a program says that does not do what it was started for."""
+
+
 @dataclass(frozen=True)
 class Server:
     """A program under test. `{port}` and `{host}` in its command are replaced, and it runs in the project's folder."""
@@ -50,6 +55,8 @@ class Server:
     expect: tuple = ()
     # Whether it is another project's. That it fails is told, and is no failure of ours.
     is_rival: bool = False
+    # Whether it may say that it does not do this, here or yet: then that is told.
+    may_refuse: bool = False
 
 
 # The program itself: a build with a kernel half would answer in the kernel.
@@ -83,6 +90,16 @@ class Side:
         return (*self.mode, "-s", str(self.switches), *self.macs, "--openflow", self.openflow, *checks)
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a server and its load are, and the address at which they meet."""
+
+    host: str
+    # What goes before their commands.
+    in_server_room: tuple = ()
+    in_load_room: tuple = ()
+
+
 @dataclass
 class Run:
     """What one turn of a side found: the bench's report without its long lists, and what the machine did meanwhile."""
@@ -99,6 +116,10 @@ class Run:
     stolen: float
     # What the controller counted until it was stopped: received, received_bytes, sent_bytes and others.
     counters: dict
+    # CPU time of the whole machine while the load ran, by the clock's ticks: both sides, and what the kernel did for them.
+    machine_cpu_ns: float = 0
+    # Cycles of the whole machine meanwhile, where they were counted.
+    machine_cycles: int | None = None
     # Whether it is the one of its turn's attempts that the table is made from.
     counts: bool = False
     # Why there is nothing to measure, where that is so.
@@ -141,6 +162,18 @@ class Run:
         return self.report["latency"]["p99_us"] if self.report["latency"] else 0
 
     @property
+    def least_us(self):
+        return self.report["latency"]["min_us"] if self.report["latency"] else 0
+
+    @property
+    def machine_cpu_ns_per_answer(self):
+        return self.machine_cpu_ns / self.report["tally"]["answered"]
+
+    @property
+    def machine_cycles_per_answer(self):
+        return (self.machine_cycles or 0) / self.report["tally"]["answered"]
+
+    @property
     def jain(self):
         return self.report["jain"]
 
@@ -180,6 +213,8 @@ class Bench:
         self.runs = []
         self.random = random.Random(settings.seed)
         self.repeats_left = 0 if settings.quick else REPEATS_IN_ALL
+        self.place = Place(OWN_HOST)
+        self.counts_cycles = False
 
     def take_turns(self, row, *sides):
         """The runs of each side, in the order of the rounds. Who goes first in a round is drawn."""
@@ -212,28 +247,52 @@ class Bench:
         return self.repeats_left >= 0
 
     def on_both_cores(self):
-        """The same for servers and loads that may use every core. Its runs are kept with the others; threads of both sides wait
-        for each other all the time, which is no disturbance there, so that none is repeated."""
+        """The same for servers and loads that may use every core. Threads of both sides wait for each other all the time."""
         cores = f"{self.settings.server_core},{self.settings.load_core}"
-        both = Bench(dataclasses.replace(self.settings, server_core=cores, load_core=cores), self.folder)
-        both.runs, both.random, both.repeats_left = self.runs, self.random, 0
-        return both
+        return self.without_repeats(server_core=cores, load_core=cores)
+
+    def without_repeats(self, **settings):
+        """The same, with other settings, where sides wait for a core and that is no disturbance. Its runs are kept with the
+        others."""
+        other = Bench(dataclasses.replace(self.settings, **settings), self.folder)
+        other.runs, other.random, other.repeats_left, other.place = self.runs, self.random, 0, self.place
+        return other
+
+    @contextlib.contextmanager
+    def at(self, place):
+        """Servers and loads are there meanwhile."""
+        self.place, before = place, self.place
+        try:
+            yield
+        finally:
+            self.place = before
+
+    @contextlib.contextmanager
+    def counting_cycles(self):
+        """The machine's cycles are counted meanwhile, where they can be. Yields whether they can."""
+        self.counts_cycles = can_count_cycles()
+        try:
+            yield self.counts_cycles
+        finally:
+            self.counts_cycles = False
 
     def run_or_failure(self, row, side, number, attempt):
-        """A run. A rival that does not start, or breaks off, has a run that says so; where one of ours does, nothing goes on."""
+        """A run. A rival that does not start, or breaks off, has a run that says so; where one of ours does, nothing goes on,
+        unless it may refuse and does."""
         try:
             return self.run(row, side, number, attempt)
         except (MeasureError, subprocess.TimeoutExpired) as error:
-            if not side.server.is_rival:
+            may_fail = side.server.may_refuse if isinstance(error, Refused) else side.server.is_rival
+            if not may_fail:
                 raise
             return failed_run(row, side, number, attempt, str(error))
 
     def run(self, row, side, number, attempt):
         with self.server(side.server) as server:
-            stolen_before = Stolen.now()
+            before = CpuTime.now()
             load = self.load_command(server, self.flags(side))
             report, faulty = self.load(load)
-            stolen = stolen_before.share_until(Stolen.now())
+            after = CpuTime.now()
         return Run(
             row=row,
             side=side.name,
@@ -244,7 +303,9 @@ class Bench:
             report=report,
             faulty=faulty,
             waited=waited(report),
-            stolen=stolen,
+            stolen=before.stolen_until(after),
+            machine_cpu_ns=before.busy_ns_until(after),
+            machine_cycles=total_cycles(self.folder / CYCLES) if self.counts_cycles else None,
             counters=server.counters(),
             failure="it answered no packet-in" if report["responses_per_s"]["mean"] == 0 else None,
         )
@@ -255,15 +316,20 @@ class Bench:
         return (*side.load_flags(), "-l", "4", "-w", "1", "-m", str(ms_per_test))
 
     def load_command(self, server, flags):
-        target = ("-c", OWN_HOST, "-p", str(server.port), "--controller-pid", str(server.pid))
-        return self.pinned(self.settings.load_core, ("urtica", "bench", *target, *flags))
+        target = ("-c", self.place.host, "-p", str(server.port), "--controller-pid", str(server.pid))
+        return self.load_pinned(("urtica", "bench", *target, *flags))
+
+    def load_pinned(self, command):
+        """A command of the load's, in its room and on its core."""
+        return (*self.place.in_load_room, *self.pinned(self.settings.load_core, command))
 
     def load(self, command):
         """The report of a load, and whether it found answers wrong or missing."""
         file = self.folder / "report.json"
         file.unlink(missing_ok=True)
+        counter = cycle_counter(self.folder / CYCLES) if self.counts_cycles else ()
         load = subprocess.run(
-            [*self.real(command), "--json", str(file)],
+            [*counter, *self.real(command), "--json", str(file)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -277,17 +343,16 @@ class Bench:
     @contextlib.contextmanager
     def server(self, server, wrapper=()):
         """A server that listens, alone on its core, and that is stopped in the end by its process id."""
-        port = free_port()
-        command = tuple(part.format(port=port, host=OWN_HOST) for part in server.command)
-        command = self.pinned(self.settings.server_core, (*wrapper, *command))
-        log = self.folder / "server.log"
+        port, host = free_port(), self.place.host
+        command = tuple(part.format(port=port, host=host) for part in server.command)
+        command = (*self.place.in_server_room, *self.pinned(self.settings.server_core, (*wrapper, *command)))
+        log, real = self.folder / "server.log", self.real(command)
         with open(log, "w") as output:
-            process = subprocess.Popen(
-                self.real(command), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
-        started = StartedServer(process, port, log, shown(command), is_wrapped="perf" in wrapper)
+            process = started_process(real, output)
+        started = StartedServer(process, host, port, log, real, shown(command), is_wrapped="perf" in wrapper)
         try:
             started.wait_until_it_listens()
+            started.see_that_it_does_not_refuse()
             yield started
         finally:
             started.stop()
@@ -302,13 +367,20 @@ class Bench:
         return [files.get(part, part) for part in command]
 
 
+def started_process(command, output):
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+
 @dataclass
 class StartedServer:
     """A server at work."""
 
     process: subprocess.Popen
+    host: str
     port: int
     log: Path
+    # The command with the files of programs, and as one would type it.
+    command: list
     shown: str
     is_wrapped: bool
 
@@ -323,12 +395,26 @@ class StartedServer:
 
     def wait_until_it_listens(self):
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not is_listening(self.port):
+        while not is_listening(self.port, self.host, self.process.pid):
             if self.process.poll() is not None:
-                raise MeasureError(f"'{self.shown}' ended at once: {last_line(self.log.read_text())}")
+                raise refusal_in(self.log.read_text()) or MeasureError(
+                    f"'{self.shown}' ended at once: {last_line(self.log.read_text())}"
+                )
             if time.monotonic() > deadline:
                 raise MeasureError(f"'{self.shown}' did not listen within {START_TIMEOUT_S} s")
             time.sleep(0.02)
+
+    def see_that_it_does_not_refuse(self):
+        """Where the kernel half is not active the program answers alone, and says why."""
+        if inactive := re.search(r"(?:the kernel half is|rings are) not active: .*", self.log.read_text(errors="replace")):
+            raise Refused(f"refused: {inactive[0]}")
+
+    def kill_and_start_again(self):
+        """Kills it, and starts the same at once."""
+        self.process.kill()
+        self.process.wait()
+        with open(self.log, "a") as output:
+            self.process = started_process(self.command, output)
 
     def stop(self):
         if self.process.poll() is not None:
@@ -369,19 +455,48 @@ def waited(report):
 
 
 @dataclass
-class Stolen:
-    """The machine's CPU time so far, and what of it the hypervisor gave to others."""
+class CpuTime:
+    """The machine's CPU time so far in ticks, what of it was used, and what of it the hypervisor gave to others."""
 
     ticks: int
+    busy: int
     stolen: int
 
     @classmethod
     def now(cls):
         ticks = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-        return cls(sum(ticks), ticks[7])
+        user, nice, system, idle, iowait, irq, softirq, stolen = ticks
+        return cls(sum(ticks), user + nice + system + irq + softirq, stolen)
 
-    def share_until(self, later):
+    def stolen_until(self, later):
         return (later.stolen - self.stolen) / max(1, later.ticks - self.ticks)
+
+    def busy_ns_until(self, later):
+        return (later.busy - self.busy) * 1e9 / os.sysconf("SC_CLK_TCK")
+
+
+CYCLES = "cycles.csv"
+
+
+def cycle_counter(file):
+    """What counts all processors' cycles for the time of the command after it."""
+    return ("perf", "stat", "--all-cpus", "-x,", "-e", "cycles", "-o", str(file))
+
+
+def total_cycles(file):
+    found = re.search(r"^(\d+),,cycles", file.read_text(), re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def can_count_cycles():
+    """Not in most virtual machines."""
+    with tempfile.TemporaryDirectory(prefix="urtica-figures-") as folder:
+        file = Path(folder) / CYCLES
+        try:
+            done = subprocess.run([*cycle_counter(file), "true"], capture_output=True)
+        except FileNotFoundError:
+            return False
+        return done.returncode == 0 and total_cycles(file) is not None
 
 
 def without_long_lists(report):
@@ -410,15 +525,18 @@ def free_port(host=OWN_HOST):
         return probe.getsockname()[1]
 
 
-def is_listening(port, host=OWN_HOST):
-    """Looks into the kernel's table: a connection to find out would be a switch to the server."""
+def is_listening(port, host=OWN_HOST, process="self"):
+    """Looks into the kernel's table, in the network namespace of a process: a connection to find out would be a switch to the
+    server."""
     # As the kernel writes it: the address as a number in the machine's byte order.
     address = int.from_bytes(socket.inet_aton(host), sys.byteorder)
     wanted = f"{address:08X}:{port:04X}"
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        _, local, _, state = line.split()[:4]
-        if local == wanted and state == "0A":
-            return True
+    # Of a process that has ended there is no table.
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{process}/net/tcp").read_text().splitlines()[1:]:
+            _, local, _, state = line.split()[:4]
+            if local == wanted and state == "0A":
+                return True
     return False
 
 
@@ -430,10 +548,17 @@ def shown(command):
     """The command as one would type it, whatever the port and the process id were."""
     line = shlex.join(command)
     line = re.sub(r"--controller-pid \d+ ", "", line)
+    line = re.sub(r"\b(urtica-figures)-\d+", r"\1", line)
     line = line.replace(OWN_HOST, "127.0.0.1")
     line = re.sub(r"\bptcp:\d+:", "ptcp:6653:", line)
     line = re.sub(r"(-p |(?:switch|topology)\.py )\d+", r"\g<1>6653", line)
     return re.sub(r"/\S*/(callgrind\.out|perf\.csv)", r"\1", line)
+
+
+def refusal_in(text):
+    """What the program says that does not take its options; `None` where it says something else."""
+    said = re.search(r"^(?:error|urtica): (.*)", text, re.MULTILINE)
+    return Refused(f"refused: {said[1]}") if said else None
 
 
 def last_line(text):

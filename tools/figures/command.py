@@ -35,6 +35,10 @@ class Figures:
     title: str
     explanation: str
     groups: tuple
+    # What is measured of each run unless told otherwise.
+    ms: int = 1500
+    # What of the program is built beyond what is built by default.
+    features: tuple = ()
     # From the lines of the table to pictures by name, and the section of the document for each.
     drawn_from: callable = lambda lines: {}
     sections: dict = field(default_factory=dict)
@@ -51,10 +55,10 @@ def run(figures, description):
 
 def measured_and_told(figures, description):
     """Returns the rows that could not be measured."""
-    args = arguments(figures.name, description, figures.groups)
+    args = arguments(figures, description)
     groups = [group for group in figures.groups if set(group.rows) & set(args.rows)]
     refuse_what_is_missing(groups, args.rivals)
-    settings = settings_of(args)
+    settings = settings_of(args, figures.features)
     machine = machine_facts()
     with tempfile.TemporaryDirectory(prefix="urtica-figures-") as folder:
         bench = Bench(settings, Path(folder))
@@ -78,14 +82,14 @@ def write(file, text):
     progress(f"wrote {file}")
 
 
-def settings_of(args):
+def settings_of(args, features):
     """The settings that the options ask for. Ends with a sentence where the machine does not have what they need."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         sys.exit("figures: needs two cores, one for the program under test, one for the load; this machine gives one")
     allow_open_files()
     return Settings(
-        program=args.program or build(),
+        program=args.program or build(features),
         rounds=args.rounds,
         ms=args.ms,
         quick=args.quick,
@@ -108,15 +112,15 @@ def measure(bench, groups, rows):
     return lines, failures
 
 
-def arguments(tool, description, groups):
+def arguments(figures, description):
     """The options. All rows go into the documents; some are only printed, unless told where to write."""
-    rows = rows_in(groups)
+    rows = rows_in(figures.groups)
     parser = argparse.ArgumentParser(
-        prog=f"python3 tools/{tool}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"python3 tools/{figures.name}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rows", type=rows_of(rows), default=rows, metavar="N,…", help=f"of {', '.join(rows)} (all)")
     parser.add_argument("--rounds", type=positive, metavar="N", help="how often each side has its turn (5)")
-    parser.add_argument("--ms", type=positive, metavar="MS", help="what is measured of each run, in ms (1500)")
+    parser.add_argument("--ms", type=positive, metavar="MS", help=f"what is measured of each run, in ms ({figures.ms})")
     parser.add_argument("--quick", action="store_true", help="one tiny round of few switches; proves nothing")
     without = "leave out what is measured of other programs: os-ken, ovs-testcontroller"
     parser.add_argument("--without-rivals", dest="rivals", action="store_false", help=without)
@@ -124,7 +128,7 @@ def arguments(tool, description, groups):
     parser.add_argument("--program", type=Path, metavar="FILE", help="measure this urtica, instead of building one")
     args = parser.parse_args()
     args.rounds = args.rounds or (1 if args.quick else 5)
-    args.ms = args.ms or (900 if args.quick else 1500)
+    args.ms = args.ms or (900 if args.quick else figures.ms)
     if args.out is None and not args.quick and args.rivals and set(args.rows) == set(rows):
         args.out = ROOT / "docs"
     if args.out and not args.out.is_dir():
@@ -180,9 +184,10 @@ def allow_open_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def build():
+def build(features):
     """The program as it stands here, optimised."""
-    if subprocess.run(["cargo", "build", "--release", "--locked"], cwd=ROOT).returncode != 0:
+    options = [word for feature in features for word in ("--features", feature)]
+    if subprocess.run(["cargo", "build", "--release", "--locked", *options], cwd=ROOT).returncode != 0:
         sys.exit("figures: cargo could not build urtica")
     target = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
     return (ROOT / target / "release/urtica").resolve()

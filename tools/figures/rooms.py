@@ -5,7 +5,7 @@ import os
 import subprocess
 import time
 
-from bench import ROOT, MeasureError, last_line
+from bench import ROOT, MeasureError, Place, last_line
 
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 
@@ -55,6 +55,21 @@ def namespace(name):
         yield name
     finally:
         call("ip", "netns", "delete", name)
+
+
+@contextlib.contextmanager
+def steered_veth(server_core, load_core):
+    """Two namespaces that a veth pair joins, each of which handles what it receives on a core of its own (receive packet
+    steering): without, a segment would be handled on the core that sends it. Yields the place."""
+    with namespace(f"urtica-figures-{os.getpid()}-c") as ours, namespace(f"urtica-figures-{os.getpid()}-s") as theirs:
+        call("ip", "-n", ours, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", theirs)
+        for room, host, core in ((ours, 1, server_core), (theirs, 2, load_core)):
+            call("ip", "-n", room, "address", "add", f"10.77.0.{host}/24", "dev", "eth0")
+            for device in ("lo", "eth0"):
+                call("ip", "-n", room, "link", "set", device, "up")
+            steer = f"echo {1 << int(core):x} > /sys/class/net/eth0/queues/rx-0/rps_cpus"
+            call("ip", "netns", "exec", room, "sh", "-c", steer)
+        yield Place("10.77.0.1", ("ip", "netns", "exec", ours), ("ip", "netns", "exec", theirs))
 
 
 def wait_until(is_true, what, started, log, seconds=START_TIMEOUT_S):

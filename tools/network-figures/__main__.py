@@ -35,4 +35,4 @@ machine disturbed it for a tenth of the time, and a line whose answers were wron
 
 if __name__ == "__main__":
     title = "Programs on a network: figures"
-    run(Figures("network-figures", title, EXPLANATION, GROUPS, drawn_from, SECTIONS), __doc__)
+    run(Figures("network-figures", title, EXPLANATION, GROUPS, drawn_from=drawn_from, sections=SECTIONS), __doc__)

@@ -1,15 +1,12 @@
 """The rows of the table: what is compared with what, and the targets."""
 
-import json
-import subprocess
 from dataclasses import replace
 
 import mininet
-from bench import L2, MAX_RATE, PING_PONG, MeasureError, Server, Side, last_line, progress, shown
+from bench import L2, MAX_RATE, PING_PONG, MeasureError, Server, Side, progress
 from document import Line, at_least, at_most, figure_line, ratio_line
 from command import Group
-
-LOAD_TIMEOUT_S = 300
+from in_process import figures as in_process_figures
 
 # Few enough hosts that each is met again and again: what is shared is read, and hardly ever written. With the datapath
 # id in its addresses, a host is at one switch only.
@@ -117,16 +114,8 @@ def in_process(row, figures):
     """Rows that `urtica bench network` measures: the name of each of its figures, with the target."""
 
     def measured(bench):
-        command = bench.pinned(cores_of(bench, row), ("urtica", "bench", "network", "--figure", row_name, "--rounds", str(bench.settings.rounds)))
-        if bench.settings.quick:
-            command += ("--quick",)
-        done = subprocess.run(
-            [*bench.real(command), "--json", "-"], capture_output=True, text=True, timeout=LOAD_TIMEOUT_S
-        )
-        if done.returncode != 0:
-            raise MeasureError(f"'{shown(command)}' failed: {last_line(done.stderr)}")
-        found = {record["figure"]: record for record in map(json.loads, done.stdout.splitlines())}
-        return [line_of(row, found[name], target, shown(command)) for name, target in figures.items()]
+        found, command = in_process_figures(bench, row_name, cores_of(bench, row))
+        return [line_of(row, found[name], target, command) for name, target in figures.items()]
 
     row_name = IN_PROCESS[row]
     return measured

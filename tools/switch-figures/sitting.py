@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict, dataclass
 from itertools import product
 
-from bench import Stolen, last_line
+from bench import CpuTime, last_line
 from document import machine_facts
 from points import Settings
 
@@ -117,7 +117,7 @@ class Sitting:
 
     def run(self, number, point, side, tools, facts):
         command = point.commands(self.settings)[side]
-        stolen_before = Stolen.now()
+        before = CpuTime.now()
         output = output_of(tools.real(command), tools.environment)
         return Run(
             point=str(point),
@@ -126,7 +126,7 @@ class Sitting:
             command=" ".join(command),
             commit=facts["commit"],
             time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            stolen=round(stolen_before.share_until(Stolen.now()), 4),
+            stolen=round(before.stolen_until(CpuTime.now()), 4),
             records=records_of(output),
             machine=machine_of(facts),
         )

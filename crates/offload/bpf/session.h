@@ -10,7 +10,8 @@
 /* No longer message is kept while only its beginning is there. */
 #define CARRY_BYTES 2048
 
-/* Longer input is the program's: it comes in such pieces when queues are long, and batches are faster there. */
+/* Longer input is the program's in any case: it comes in such pieces when queues are long, and batches are faster there. The
+ * program may set a lower limit (`max_input_bytes`). */
 #define INPUT_BYTES 16384
 
 /* Room for the input and what was carried before it; a power of two. */
@@ -41,6 +42,7 @@ struct session {
 	u64 clock_ns;        /* the kernel's monotonic clock when the table's clock was 0 */
 	u32 max_age_s;
 	u32 place_mask;      /* the number of places less one */
+	u32 max_input_bytes; /* longer input is passed */
 
 	/* The owner reads and writes these. */
 	u32 xid;             /* the last one used, without its sender */
@@ -52,7 +54,6 @@ struct session {
 	/* The kernel's alone. */
 	u32 write_seq;       /* where the socket's output stood at the hand-over */
 	u32 unwritten_base;  /* low bits of `reply_bytes` at that time */
-	u32 padding;
 
 	/* Where replies that have not left `replies` begin (low 32 bits) and end. */
 	u64 span;

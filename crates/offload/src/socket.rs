@@ -1,5 +1,6 @@
 //! What is asked of sockets beyond what libraries have.
 
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -111,6 +112,17 @@ pub fn peer(socket: BorrowedFd) -> String {
     let address = rustix::net::getpeername(socket).ok().flatten();
     let address = address.and_then(|any| std::net::SocketAddr::try_from(any).ok());
     address.map_or_else(|| "unknown".into(), |address| address.to_string())
+}
+
+/// Whether the other end is on this machine, so that the processor that sends a segment is also the one that receives it.
+pub fn is_peer_local(socket: BorrowedFd) -> bool {
+    let ip = |address: rustix::io::Result<rustix::net::SocketAddrAny>| {
+        let address = std::net::SocketAddr::try_from(address.ok()?).ok()?;
+        Some(address.ip().to_canonical())
+    };
+    let peer = rustix::net::getpeername(socket).and_then(|peer| peer.ok_or(Errno::NOTCONN));
+    let peer = ip(peer);
+    peer.is_some_and(|ip| ip.is_loopback()) || peer == ip(rustix::net::getsockname(socket))
 }
 
 /// The kernel's number for a socket, which no other has.

@@ -21,7 +21,7 @@ fn the_tools_own_tests_pass() {
     if !require::all(&["python3"]) {
         return;
     }
-    for tool in ["figures", "network-figures"] {
+    for tool in ["figures", "network-figures", "kernel-half-figures"] {
         run(Command::new("python3")
             .args(["-m", "unittest", "discover"])
             .arg(Path::new(TOOLS).join(tool)));
@@ -87,6 +87,34 @@ fn discovery_is_measured_on_mininet() {
         lines.iter().all(|line| line["figure"].as_f64() > Some(0.0)),
         "{lines:?}"
     );
+}
+
+#[test]
+fn kernel_half_figures_are_measured_and_written() {
+    if !require::root_and(&["python3", "taskset", "ip", "ss"]) {
+        return;
+    }
+    let _turn = turn();
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    run(quick("kernel-half-figures")
+        .args(["--rows", "3,6,7,8,figure-4", "--out"])
+        .arg(folder.path()));
+
+    let (lines, mut rows) = lines_of(folder.path(), "kernel-half-figures");
+    rows.dedup();
+    assert_eq!(rows, ["3", "8", "6", "7", "figure-4"]);
+    // Of what the program does not do there is a sentence.
+    for line in &lines {
+        let is_refused = line["remarks"].to_string().contains("refused: ");
+        assert!(is_refused || line["figure"].as_f64().is_some(), "{line}");
+    }
+    let held = lines.iter().find(|line| {
+        line["what"] == "stopped for 1 s, `none`, 16 switches, ping-pong: replies lost"
+    });
+    assert_eq!(held.expect("there is this line")["figure"], 0);
+    let plot = folder.path().join("kernel-half-figures-threads.svg");
+    let svg = fs::read_to_string(plot).expect("a plot is drawn");
+    assert!(svg.contains("<polyline points="), "{svg}");
 }
 
 #[test]
@@ -174,7 +202,7 @@ fn quick(tool: &str) -> Command {
         "--program",
         env!("CARGO_BIN_EXE_urtica"),
     ]);
-    if matches!(tool, "figures" | "network-figures") {
+    if matches!(tool, "figures" | "network-figures" | "kernel-half-figures") {
         command.arg("--without-rivals");
     }
     command

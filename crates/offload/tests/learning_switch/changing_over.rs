@@ -44,10 +44,10 @@ fn swing(kernel: &Kernel, version: Version, seed: u64) {
         answered = counters.answered_in_kernel.get();
         while counters.answered_in_kernel.get() == answered {
             assert!(start.elapsed() < PATIENCE, "it has not come back");
-            for piece in draw.cut(&draw_few(&mut Draw::new(seed), version)) {
-                pair.send(piece);
+            for packet in draw_few(&mut draw, version) {
+                pair.send(&packet);
+                pair.compare();
             }
-            pair.compare();
         }
     }
     assert!(answered > 0);
@@ -66,16 +66,19 @@ fn plain_stream(draw: &mut Draw, version: Version) -> Vec<u8> {
     stream
 }
 
-/// A few packets, one of which the kernel does not answer.
-fn draw_few(draw: &mut Draw, version: Version) -> Vec<u8> {
-    let mut stream = Vec::new();
-    for at in 0..20 {
-        draw.plain_packet().encode(version, at, &mut stream);
-    }
+/// A few packets, one of which the kernel does not answer. Each is sent when the one before it was answered, as where the queue
+/// is short.
+fn draw_few(draw: &mut Draw, version: Version) -> Vec<Vec<u8>> {
     let mut tagged = Packet::udp(3, 4);
     tagged.frame[12..14].copy_from_slice(&[0x81, 0]);
-    tagged.encode(version, 20, &mut stream);
-    stream
+    let mut packets: Vec<_> = (0..20).map(|_| draw.plain_packet()).collect();
+    packets.push(tagged);
+    let encoded = packets.iter().map(|packet| {
+        let mut message = Vec::new();
+        packet.encode(version, 1, &mut message);
+        message
+    });
+    encoded.collect()
 }
 
 /// Sends all of it while the replies are read.

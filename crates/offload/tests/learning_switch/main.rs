@@ -10,5 +10,6 @@ mod owners;
 mod packets;
 mod pair;
 mod same_replies;
+mod segment_limit;
 mod support;
 mod switch;

@@ -54,6 +54,22 @@ impl Packet {
     }
 }
 
+/// Packet-ins that the kernel answers, of so many bytes in all: at least 250.
+pub fn segment_of(bytes: usize, version: Version) -> Vec<u8> {
+    let mut segment = Vec::new();
+    let mut packet = Packet::udp(1, 2);
+    packet.encode(version, 1, &mut segment);
+    let each = segment.len();
+    while segment.len() + 2 * each <= bytes {
+        packet.encode(version, 1, &mut segment);
+    }
+    packet
+        .frame
+        .resize(bytes - segment.len() - (each - packet.frame.len()), 0);
+    packet.encode(version, 1, &mut segment);
+    segment
+}
+
 /// Draws.
 pub struct Draw(Mt64);
 

@@ -1,0 +1,17 @@
+"""The learning switch in each mode, and loads on it."""
+
+from dataclasses import replace
+
+from bench import L2, Side
+
+WINDOW_32 = ("--window", "32")
+
+
+def l2(mode, shards=1):
+    """`l2` with `--offload MODE`. Plain epoll it does not refuse."""
+    command = ("urtica", "run", "l2", "--offload", mode, "--shards", str(shards), "--listen", "ptcp:{port}:{host}")
+    return replace(L2, name=f"l2, {mode}", command=command, may_refuse=mode != "none")
+
+
+def side(mode, load, switches, shards=1):
+    return Side(mode, l2(mode, shards), mode=load, switches=switches)

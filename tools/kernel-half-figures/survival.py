@@ -1,0 +1,152 @@
+"""A program that is stopped, or killed and started again, while switches wait for answers."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, replace
+
+from bench import LOAD_TIMEOUT_S, MeasureError, Refused, last_line, progress, shown, without_long_lists
+from document import Line, at_most
+from modes import l2
+
+SWITCHES = 16
+STOPPED_S = 1
+# How long the holder waits for a program, should this tool end before it has started one.
+HOLD_S = 10
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a load saw while something happened to the program."""
+
+    lost: int
+    closed: int
+    longest_gap_ms: float
+    is_faulty: bool
+    commands: tuple
+
+
+def lines(bench):
+    cases = {
+        "stopped for 1 s under `--hold`": (stop, True),
+        "killed and started again under `--hold`": (kill, True),
+        "stopped for 1 s": (stop, False),
+    }
+    table = []
+    for what, (event, is_held) in cases.items():
+        modes = ("none", "kernel")
+        found, refusals = rounds(bench, what, modes, event, is_held)
+        for mode in modes:
+            table += told(what, mode, found[mode], refusals.get(mode))
+    return table
+
+
+def rounds(bench, what, modes, event, is_held):
+    """What each mode's rounds found, and the sentences of those that refuse."""
+    found, refusals = {mode: [] for mode in modes}, {}
+    for number in range(1, bench.settings.rounds + 1):
+        for mode in bench.random.sample(modes, len(modes)):
+            if mode in refusals:
+                continue
+            try:
+                found[mode].append(run(bench, mode, event, is_held))
+                latest = found[mode][-1]
+                outcome = f"{latest.lost} lost, {latest.closed} closed, longest gap {latest.longest_gap_ms:.1f} ms"
+            except Refused as refusal:
+                refusals[mode] = outcome = str(refusal)
+            progress(f"row 6, round {number}, {mode}, {what}: {outcome}")
+    return found, refusals
+
+
+def told(what, mode, found, refusal):
+    remarks = [refusal] if refusal else []
+    is_kernel = mode == "kernel"
+    columns = {
+        "replies lost": ("", at_most(0), [each.lost for each in found]),
+        "connections lost": ("", at_most(0), [each.closed for each in found]),
+        "longest gap between two answers": ("ms", at_most(5) if is_kernel else None, [each.longest_gap_ms for each in found]),
+    }
+    return [
+        Line(
+            "6",
+            f"{what}, `{mode}`, {SWITCHES} switches, ping-pong: {column}",
+            unit,
+            values,
+            target,
+            remarks=remarks,
+            commands=list(found[0].commands) if found else [],
+            faulty=any(each.is_faulty for each in found),
+        )
+        for column, (unit, target, values) in columns.items()
+    ]
+
+
+def run(bench, mode, event, is_held):
+    """One load, in the middle of which `event` happens. A gap is the longest that an answer took: each switch waits for one."""
+    server = l2(mode)
+    if is_held:
+        held = (f"--hold={bench.folder}/hold.sock", "--hold-seconds", str(HOLD_S))
+        server = replace(server, command=(*server.command, *held))
+    with contextlib.ExitStack() as stack:
+        started = stack.enter_context(bench.server(server))
+        if is_held:
+            # By SIGINT the holder ends as well, by SIGTERM it would wait.
+            stack.callback(lambda: started.process.send_signal(signal.SIGINT) or started.process.wait(HOLD_S))
+        ms = max(500, bench.settings.ms // 2)
+        # No process id: it changes.
+        target = ("-c", bench.place.host, "-p", str(started.port))
+        command = bench.load_pinned(
+            ("urtica", "bench", *target, "-s", str(SWITCHES), "-M", "1000", "-l", "5", "-w", "1", "-m", str(ms), "--verify")
+        )
+        report_file = bench.folder / "report.json"
+        report_file.unlink(missing_ok=True)
+        load = subprocess.Popen(
+            [*bench.real(command), "--json", str(report_file)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            wait_for_switches(started, load)
+            # Into the second test, of which latency counts.
+            time.sleep(1.5 * ms / 1000)
+            event(started)
+            _, said = load.communicate(timeout=LOAD_TIMEOUT_S)
+        finally:
+            load.kill()
+            load.wait()
+    if not report_file.exists():
+        raise MeasureError(f"the load failed: {last_line(said)}")
+    report = without_long_lists(json.loads(report_file.read_text()))
+    return found_in(report, load.returncode, (started.shown, shown(command)))
+
+
+def found_in(report, status, commands):
+    tally = report["tally"]
+    # What came twice, or was wrong, is no better than what is lost.
+    lost = tally["lost"] + report["unanswered"]
+    longest_us = report["latency"]["max_us"] if report["latency"] else 0
+    return Found(lost, len(report["closed"]), longest_us / 1000, status != 0, commands)
+
+
+def wait_for_switches(started, load):
+    deadline = time.monotonic() + 30
+    while started.joined() < SWITCHES:
+        if load.poll() is not None or time.monotonic() > deadline:
+            raise MeasureError(f"only {started.joined()} of {SWITCHES} switches joined")
+        time.sleep(0.02)
+
+
+def stop(started):
+    started.process.send_signal(signal.SIGSTOP)
+    try:
+        time.sleep(STOPPED_S)
+    finally:
+        started.process.send_signal(signal.SIGCONT)
+
+
+def kill(started):
+    started.kill_and_start_again()
