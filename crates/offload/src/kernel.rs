@@ -1,5 +1,6 @@
 //! The programs in the kernel: whether it takes them, and what of it connections share.
 
+use crate::l3_tables::Tables;
 use crate::loaded::Loaded;
 use crate::places::Table;
 use crate::session::Memory;
@@ -79,6 +80,7 @@ fn is_privileged() -> bool {
 #[derive(Clone, Copy)]
 pub(crate) enum Application {
     LearningSwitch,
+    L3,
 }
 
 impl Application {
@@ -86,6 +88,7 @@ impl Application {
     pub fn bytes(self) -> usize {
         match self {
             Self::LearningSwitch => size_of::<Table>(),
+            Self::L3 => size_of::<Tables>(),
         }
     }
 }

@@ -22,7 +22,7 @@
 //! ```text
 //!  switch ══► socket ──► from_switch() ───── what is not answered here ─────► Shard::serve
 //!                        bpf/answering.h                                      of the controller
-//!                           │ longest_reply: can all of this be answered?      │ Connection::reclaim_from_kernel
+//!                           │ longest_reply: can all of this be answered?        │ Connection::reclaim_from_kernel
 //!                           │ has_room: does the switch read?                    ▼
 //!                           │ answer_message: the table, the replies       KernelHalf for Link ──► Owner::reclaim
 //!                           ▼                                              link.rs                 owner.rs
@@ -62,6 +62,7 @@
 )]
 
 mod kernel;
+mod l3_tables;
 mod learning_switch;
 mod link;
 #[cfg(not(without_programs))]
@@ -73,6 +74,7 @@ mod mode;
 mod owner;
 mod places;
 pub mod ring;
+mod router;
 mod session;
 mod socket;
 mod waker;
@@ -80,3 +82,4 @@ mod waker;
 pub use kernel::{Kernel, Unavailable};
 pub use learning_switch::LearningSwitch;
 pub use mode::Mode;
+pub use router::RouterKernel;

@@ -14,6 +14,7 @@ fn object_of(application: Application) -> &'static [u8] {
         Application::LearningSwitch => {
             include_bytes!(concat!(env!("OUT_DIR"), "/learning_switch.o"))
         }
+        Application::L3 => include_bytes!(concat!(env!("OUT_DIR"), "/l3.o")),
     }
 }
 
