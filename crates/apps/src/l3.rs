@@ -247,13 +247,11 @@ impl L3 {
     }
 
     /// Has what is clear answered in the kernel. What that answers no other program of the controller sees, as if this one had consumed
-    /// it: beside this program and its services there are to be only programs that come after it.
+    /// it: beside this program and its services there are to be only programs that come after it. Does nothing where hosts learn from
+    /// [any packet](urtica_services::HostsConfig::learns_from_data), or tell another [watcher](Hosts::watch).
     pub fn in_kernel(self, kernel: Arc<dyn L3Kernel>) -> Self {
-        if self
-            .0
-            .hosts
-            .watch(Arc::new(Forgetting(Arc::clone(&kernel))))
-        {
+        let (hosts, watcher) = (&self.0.hosts, Forgetting(Arc::clone(&kernel)));
+        if !hosts.learns_from_data() && hosts.watch(Arc::new(watcher)) {
             let _ = self.0.kernel.set(kernel);
         }
         self

@@ -297,6 +297,11 @@ impl Hosts {
         }
     }
 
+    /// Whether any packet may teach an address: see [`HostsConfig::learns_from_data`].
+    pub fn learns_from_data(&self) -> bool {
+        self.0.table.config().learns_from_data
+    }
+
     /// Whether a port has been classified as having no switch behind it: see
     /// [`Discovery::is_host_port`].
     pub fn is_host_port(&self, port: PortId) -> bool {
