@@ -5,7 +5,7 @@
 //! this crate, or where the kernel allows no eBPF, everything works as before.
 //!
 //! **What.** [`Kernel::start`] loads the programs of `bpf/`; [`LearningSwitch`] is `l2` with a kernel half, which answers always or
-//! while queues are short ([`Mode`]); [`ring`] delivers messages to any program. Nothing is pinned: what is in the kernel goes away with the process.
+//! while queues are short ([`Mode`]); [`RouterKernel`] is that of `l3`; [`ring`] delivers messages to any program. Nothing is pinned: what is in the kernel goes away with the process.
 //!
 //! ```no_run
 //! use urtica_controller::Controller;
@@ -39,6 +39,9 @@
 //!    unchanged. The start of a message at its end is kept in `session.input`, and the next segment is appended to it.
 //! 2. **`answer_packet_in`** is `L2::packet_in`, `mac_table.h` is `mac_table.rs`, and `replies.h` is `exact.rs` of
 //!    `urtica-wire`, in C; tests compare both, byte by byte.
+//!    The router `l3` is another application of the same machinery (`bpf/answering.h`): `l3.bpf.c` decides, by facts that the program
+//!    has told (`l3_tables.rs`). Who changes a fact, in whatever thread, says so in the session's `is_stale`; nothing is answered then
+//!    until the program has forgotten them.
 //! 3. **Ownership.** One word of the session, `owner`, says who answers, the kernel or the program, and how many bytes were
 //!    passed. A segment that is passed hands ownership to the program, which gives it back when it has handled all that it
 //!    was passed and has written all its replies: one compare-and-exchange that fails if more was passed meanwhile. Before

@@ -24,6 +24,33 @@ use urtica_wire::{DatapathId, PortNo, Version};
 /// gateway likewise. Each switch has its own tables, in memory that kernel and program share: 8,192 hosts, 16,384 addresses and, in
 /// OpenFlow 1.3, 16,384 flows. What there is no room for the program answers.
 ///
+/// ```no_run
+/// use std::sync::Arc;
+/// use urtica_apps::{L3, L3Config};
+/// use urtica_controller::Controller;
+/// use urtica_offload::RouterKernel;
+/// use urtica_services::{
+///     Discovery, DiscoveryConfig, Hosts, HostsConfig, ProvisionConfig, Provisioner, Routes,
+/// };
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let config: L3Config = std::fs::read_to_string("subnets.toml")?.parse()?;
+///     let discovery = Discovery::new(DiscoveryConfig::default());
+///     let hosts = Hosts::new(&discovery, HostsConfig::default());
+///     let routes = Routes::new(&discovery);
+///     let provisioner = Provisioner::new(ProvisionConfig::default());
+///     let l3 = L3::new(&discovery, &hosts, &routes, &provisioner, config);
+///     Controller::new()
+///         .program(discovery)
+///         .program(hosts)
+///         .program(routes)
+///         .program(provisioner)
+///         .program(l3.in_kernel(Arc::new(RouterKernel::start()?)))
+///         .run_programs()?;
+///     Ok(())
+/// }
+/// ```
+///
 /// Thread-safety: one lock guards which sessions a switch has. It is taken last.
 #[derive(Clone)]
 pub struct RouterKernel {
