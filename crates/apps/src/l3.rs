@@ -23,23 +23,27 @@
 
 mod config;
 mod frames;
+mod kernel;
 
 pub use config::{Interface, L3Config, L3ConfigError, Subnet};
+pub use kernel::{L3Fact, L3Kernel, L3Session};
 
 use crate::paths::{Paths, is_in};
 use crate::registry::Setup;
 use config::NextHop;
 use frames::Failure;
+use kernel::Forgetting;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 use urtica_controller::{
-    Background, EntryOptions, Network, Ports, Program, Switch, SwitchHandler, SwitchInfo,
+    Background, EntryOptions, KernelHalf, Network, Ports, Program, Switch, SwitchHandler,
+    SwitchInfo,
 };
 use urtica_services::{Discovery, Flow, Host, Hosts, PortRole, Provisioner, Routes};
 use urtica_topology::{Path, PortId};
@@ -161,6 +165,17 @@ struct Handed<'a> {
     bytes: &'a [u8],
 }
 
+impl Handed<'_> {
+    /// The flow to an address that the packet is of.
+    fn key(&self, dst: Ipv4Addr) -> FlowKey {
+        FlowKey {
+            src: self.src,
+            gateway: self.gateway.mac,
+            dst,
+        }
+    }
+}
+
 /// A packet whose next hop is being resolved.
 struct Waiting {
     gateway: Interface,
@@ -199,6 +214,8 @@ struct Shared {
     state: Mutex<State>,
     /// The table of the entries, the same on all switches: another one if a program filters.
     table_id: AtomicU8,
+    /// What answers in the kernel, where something does.
+    kernel: OnceLock<Arc<dyn L3Kernel>>,
 }
 
 struct State {
@@ -225,7 +242,19 @@ impl L3 {
                 unresolved: BTreeMap::new(),
             }),
             table_id: AtomicU8::new(0),
+            kernel: OnceLock::new(),
         }))
+    }
+
+    /// Has what is clear answered in the kernel. What that answers no other program of the controller sees, as if this one had consumed
+    /// it: beside this program and its services there are to be only programs that come after it. Does nothing where hosts learn from
+    /// [any packet](urtica_services::HostsConfig::learns_from_data), or tell another [watcher](Hosts::watch).
+    pub fn in_kernel(self, kernel: Arc<dyn L3Kernel>) -> Self {
+        let (hosts, watcher) = (&self.0.hosts, Forgetting(Arc::clone(&kernel)));
+        if !hosts.learns_from_data() && hosts.watch(Arc::new(watcher)) {
+            let _ = self.0.kernel.set(kernel);
+        }
+        self
     }
 
     /// The number of flows that have entries, or will have.
@@ -249,7 +278,11 @@ pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
     }
     let (discovery, hosts) = (setup.discovery(), setup.hosts());
     let (routes, provisioner) = (setup.routes(), setup.provisioner());
-    setup.add(L3::new(&discovery, &hosts, &routes, &provisioner, config));
+    let l3 = L3::new(&discovery, &hosts, &routes, &provisioner, config);
+    setup.add(match setup.options.l3_kernel.clone() {
+        Some(kernel) => l3.in_kernel(kernel),
+        None => l3,
+    });
     Ok(())
 }
 
@@ -258,6 +291,7 @@ impl Program for L3 {
         Box::new(L3Handler {
             shared: Arc::clone(&self.0),
             errors: (0, 0),
+            session: None,
         })
     }
 
@@ -274,10 +308,16 @@ struct L3Handler {
     shared: Arc<Shared>,
     /// The current second, and how many ICMP errors were sent in it.
     errors: (u32, u32),
+    /// What answers in the kernel, where something does.
+    session: Option<Box<dyn L3Session>>,
 }
 
 impl SwitchHandler for L3Handler {
     fn switch_up(&mut self, switch: &mut Switch) {
+        if let Some(kernel) = self.shared.kernel.get() {
+            let program = switch.network().program();
+            self.session = kernel.open(switch.info(), program, &self.shared.hosts);
+        }
         self.shared
             .table_id
             .store(switch.table(), Ordering::Relaxed);
@@ -297,6 +337,7 @@ impl SwitchHandler for L3Handler {
             (ether_type::ARP, _) => {
                 if let Some(asked) = Headers::parse(packet.data).arp {
                     shared.answer(switch, packet, &asked);
+                    self.tell_of_question(switch, packet, &asked);
                 }
             }
             (ether_type::IPV4, Some(gateway)) => {
@@ -308,11 +349,64 @@ impl SwitchHandler for L3Handler {
                     bytes: ethernet.payload(),
                 };
                 self.take(switch, &handed);
+                self.tell_of_packet(&handed);
             }
             _ => {}
         }
         if gateway.is_some() {
             switch.consume();
+        }
+    }
+
+    fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
+        self.session.as_mut()?.kernel_half()
+    }
+
+    fn kernel_half_for_all(&mut self) -> Option<Box<dyn KernelHalf>> {
+        self.kernel_half()
+    }
+}
+
+/// What the kernel half is told. It is looked up anew, whatever was done with the packet.
+impl L3Handler {
+    /// What a question for a gateway was answered by.
+    fn tell_of_question(&mut self, switch: &Switch, packet: &PacketIn, asked: &Arp) {
+        let at = PortId::new(switch.datapath_id(), packet.in_port);
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        let gateway = self.shared.config.by_address(asked.tpa);
+        let (Some(gateway), Some(host)) = (gateway, self.shared.host_at(at, asked.sha)) else {
+            return;
+        };
+        session.tell(host);
+        session.tell(gateway.fact());
+        if let Some(hop) = self.shared.next_hop_at(at.switch, asked.spa) {
+            session.tell(hop);
+        }
+    }
+
+    /// What a packet was forwarded by.
+    fn tell_of_packet(&mut self, handed: &Handed) {
+        let (Some(session), Ok(packet)) = (&mut self.session, Ipv4View::new(handed.bytes)) else {
+            return;
+        };
+        let host = self.shared.host_at(handed.at, handed.src);
+        let hop = self.shared.next_hop_at(handed.at.switch, packet.dst());
+        let (Some(host), Some(hop)) = (host, hop) else {
+            return;
+        };
+        session.tell(host);
+        session.tell(handed.gateway.fact());
+        session.tell(hop);
+        let key = handed.key(packet.dst());
+        // In 1.0 there are none, and the controller forwards each packet.
+        if self.shared.state().paths.get(&key).is_some() {
+            session.tell(L3Fact::Flow {
+                src: key.src,
+                gateway: key.gateway,
+                dst: key.dst,
+            });
         }
     }
 }
@@ -440,11 +534,7 @@ impl Shared {
         if let Some(frame) = frames::forwarded(hop.interface, host.mac, packet) {
             send_frame(network, host.attached, &frame);
         }
-        let key = FlowKey {
-            src: handed.src,
-            gateway: handed.gateway.mac,
-            dst: packet.dst(),
-        };
+        let key = handed.key(packet.dst());
         let near = self.hosts.find_in(None, handed.src);
         let Some(near) = near.filter(|near| near.attached == handed.at) else {
             return;
@@ -458,6 +548,41 @@ impl Shared {
                 let flow = self.flow(key, &path, hop.interface, host.mac);
                 state.paths.insert(key, path, flow);
             }
+        }
+    }
+
+    /// The host at a port that sends packets from this MAC address, if it has an address to be probed for.
+    fn host_at(&self, at: PortId, mac: MacAddr) -> Option<L3Fact> {
+        let host = self.hosts.find_in(None, mac)?;
+        let is_there = host.attached == at && host.addresses().next().is_some();
+        is_there.then_some(L3Fact::Host {
+            mac,
+            port: at.port_no,
+        })
+    }
+
+    /// Where packets for an address go, if that is a port of this switch and none waits for it.
+    fn next_hop_at(&self, switch: DatapathId, address: Ipv4Addr) -> Option<L3Fact> {
+        if self.config.by_address(address).is_some() {
+            return None;
+        }
+        let hop = self.config.next_hop(address)?;
+        let host = self.hosts.find_ipv4(hop.address)?;
+        let is_here = host.vlan.is_none() && host.attached.switch == switch;
+        let is_clear = is_here && !self.state().unresolved.contains_key(&hop.address);
+        is_clear.then_some(L3Fact::NextHop {
+            address,
+            port: host.attached.port_no,
+            dst: host.mac,
+            src: hop.interface.mac,
+            is_owner: hop.address == address,
+        })
+    }
+
+    /// What was told of the first switch of a path may be wrong.
+    fn forget(&self, path: &Path) {
+        if let (Some(kernel), Some(begin)) = (self.kernel.get(), path.begin()) {
+            kernel.forget(begin.switch);
         }
     }
 
@@ -582,10 +707,11 @@ impl Shared {
                 seen = version;
             }
             let mut state = self.state();
-            state.paths.settle();
+            state.paths.settle_each(|path| self.forget(path));
             let paths = state.paths.iter();
             let wrong: Vec<_> = paths
                 .filter(|(key, path)| !self.is_right(key, path))
+                .inspect(|(_, path)| self.forget(path))
                 .map(|(key, _)| *key)
                 .collect();
             for key in wrong {

@@ -45,10 +45,13 @@ pub use host_table::{
 };
 pub use hub::Hub;
 pub use l2::L2;
-pub use l3::{Interface, L3, L3Args, L3Config, L3ConfigError, L3Error, Subnet};
+pub use l3::{
+    Interface, L3, L3Args, L3Config, L3ConfigError, L3Error, L3Fact, L3Kernel, L3Session, Subnet,
+};
 pub use mac_table::{Learned, MacEntry, MacTable, Places};
 pub use registry::{
-    Options, Services, SetupError, add_all, add_all_with_services, add_by_name, names, overview,
+    Options, Services, SetupError, add_all, add_all_with_services, add_by_name, is_l3_first, names,
+    overview,
 };
 pub use routing::Routing;
 pub use security::{Dropped, Offence, Security, SecurityArgs, SecurityConfig};

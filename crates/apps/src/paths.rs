@@ -77,9 +77,15 @@ impl<K: Ord + Copy> Paths<K> {
 
     /// Checks the state of the entries. Returns the keys of paths that are gone, or could not be provisioned.
     pub fn settle(&mut self) -> Vec<K> {
+        self.settle_each(|_| ())
+    }
+
+    /// The same, which calls `lose` with each of these paths.
+    pub fn settle_each(&mut self, mut lose: impl FnMut(&Path)) -> Vec<K> {
         let mut gone = Vec::new();
-        for (key, (_, entries)) in &mut self.by_key {
+        for (key, (path, entries)) in &mut self.by_key {
             if !settle(entries, &self.provisioner) {
+                lose(path);
                 gone.push(*key);
             }
         }

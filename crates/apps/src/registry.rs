@@ -11,9 +11,10 @@ use crate::bandwidth::{self, BandwidthArgs};
 use crate::elephants::{self, ElephantsArgs};
 use crate::firewall::{self, FirewallArgs};
 use crate::global::{self, GlobalArgs};
-use crate::l3::{self, L3Args};
+use crate::l3::{self, L3Args, L3Kernel};
 use crate::security::{self, SecurityArgs};
 use crate::{Hub, LockFree, Locked, Transactional, l2, routing};
+use std::sync::Arc;
 use urtica_controller::{Controller, Program, SwitchInfo};
 use urtica_services::{
     Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner,
@@ -42,6 +43,9 @@ pub struct Options {
     /// Of `security`.
     #[command(flatten)]
     pub security: SecurityArgs,
+    /// What answers in the kernel for `l3`; not on the command line. Where it is set, [`is_l3_first`] has to hold.
+    #[arg(skip)]
+    pub l3_kernel: Option<Arc<dyn L3Kernel>>,
     /// Of `discovery`; not on the command line.
     #[arg(skip)]
     pub discovery: DiscoveryConfig,
@@ -269,6 +273,15 @@ pub fn add_by_name(controller: Controller, name: &str) -> Result<Controller, Set
     add_all(controller, &[name], &Options::default())
 }
 
+/// Whether `l3` is among these programs, with its services and programs that forward what it leaves to them, alone: then nobody else
+/// has to see the packets that it handles, and it can be answered for in the kernel ([`Options::l3_kernel`]).
+pub fn is_l3_first(names: &[impl AsRef<str>]) -> bool {
+    const SERVICES: [&str; 4] = ["discovery", "hosts", "routes", "provisioner"];
+    let mut names = names.iter().map(AsRef::as_ref);
+    let first = names.find(|name| !SERVICES.contains(name));
+    first == Some("l3") && names.all(|name| SERVICES.contains(&name) || is_forwarder(name))
+}
+
 /// The rows with these names, in this order.
 fn find_rows(names: &[impl AsRef<str>]) -> Result<Vec<&'static Row>, SetupError> {
     let mut rows: Vec<&'static Row> = Vec::new();
@@ -341,6 +354,10 @@ fn forwarders() -> impl Iterator<Item = &'static str> {
     all.map(|row| row.name)
 }
 
+fn is_forwarder(name: &str) -> bool {
+    forwarders().any(|forwarder| forwarder == name)
+}
+
 /// The names of the bundled programs.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ROWS.iter().map(|row| row.name)
@@ -409,13 +426,13 @@ impl<'a> Setup<'a> {
     pub fn forwarder_before(&self) -> Option<&'static str> {
         let earlier = self.named.iter().take_while(|name| **name != self.current);
         let mut earlier = earlier.copied();
-        earlier.find(|name| forwarders().any(|forwarder| forwarder == *name))
+        earlier.find(|name| is_forwarder(name))
     }
 
     /// Only one program may forward everything.
     fn check_forwarders(&self) -> Result<(), String> {
         match self.forwarder_before() {
-            Some(earlier) if forwarders().any(|name| name == self.current) => Err(format!(
+            Some(earlier) if is_forwarder(self.current) => Err(format!(
                 "{earlier} forwards whatever comes, too, so that all would come twice; expected one of the two"
             )),
             _ => Ok(()),

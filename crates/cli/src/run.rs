@@ -6,10 +6,11 @@ use crate::log::log_to_stderr;
 use crate::northbound::NorthboundArgs;
 use crate::{service, status};
 use std::process::ExitCode;
+use std::sync::Arc;
 use urtica_apps as apps;
 use urtica_controller::{Args, Controller};
 use urtica_offload::ring::RingKernel;
-use urtica_offload::{Kernel, LearningSwitch, Mode, Unavailable};
+use urtica_offload::{Kernel, LearningSwitch, Mode, RouterKernel, Unavailable};
 
 /// Options of `urtica run`.
 #[derive(clap::Args)]
@@ -18,7 +19,7 @@ pub struct RunArgs {
     /// The programs to run, separated by commas. Each message passes through them in this order.
     #[arg(value_name = "APP", value_delimiter = ',', required = true)]
     apps: Vec<String>,
-    /// Who answers packet-ins: the program, or, as far as it can, the kernel (l2 alone; needs root and Linux 6.6).
+    /// Who answers packet-ins: the program, or, as far as it can, the kernel (l2 alone, or l3; needs root and Linux 6.6).
     #[arg(long, value_name = "MODE", default_value = "auto")]
     offload: Offload,
     #[command(flatten)]
@@ -60,9 +61,11 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
     }
     let controller = args.controller.clone().into_controller();
     let controller = match kernel_mode(&args)? {
-        Some(mode) => add_offloaded(controller, &args, mode)?,
-        None if args.offload == Offload::Ring => add_apps(with_rings(controller), &args)?,
-        None => add_apps(controller, &args)?,
+        Some((form, mode)) => add_offloaded(controller, &args, form, mode)?,
+        None if args.offload == Offload::Ring => {
+            add_apps(with_rings(controller), &args, &args.options)?
+        }
+        None => add_apps(controller, &args, &args.options)?,
     };
     // Last, since an earlier program stops for it.
     let controller = match args.hold.attach()? {
@@ -73,19 +76,45 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// How the kernel is to answer, if it is.
-fn kernel_mode(args: &RunArgs) -> Result<Option<Mode>, String> {
-    let has_kernel_form = args.apps == ["l2"];
+/// A program that can answer in the kernel.
+#[derive(Clone, Copy)]
+enum KernelForm {
+    L2,
+    L3,
+}
+
+impl KernelForm {
+    /// That of these programs, where they have one.
+    fn of(apps: &[String]) -> Option<Self> {
+        match apps {
+            [only] if only == "l2" => Some(Self::L2),
+            apps => apps::is_l3_first(apps).then_some(Self::L3),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::L2 => "l2",
+            Self::L3 => "l3",
+        }
+    }
+}
+
+/// What answers in the kernel, and how, if something does.
+fn kernel_mode(args: &RunArgs) -> Result<Option<(KernelForm, Mode)>, String> {
+    let form = KernelForm::of(&args.apps);
     match args.offload {
         Offload::None | Offload::Ring => Ok(None),
         // A holder keeps no state of a kernel half.
         Offload::Auto if args.hold.is_given() => Ok(None),
-        Offload::Auto => Ok(has_kernel_form.then_some(Mode::Auto)),
-        Offload::Kernel if has_kernel_form => Ok(Some(Mode::Kernel)),
-        Offload::Kernel => Err(format!(
-            "--offload kernel: {} has no kernel form; expected l2, alone, or --offload none",
-            args.apps.join(",")
-        )),
+        Offload::Auto => Ok(form.map(|form| (form, Mode::Auto))),
+        Offload::Kernel => match form {
+            Some(form) => Ok(Some((form, Mode::Kernel))),
+            None => Err(format!(
+                "--offload kernel: {} has no kernel form; expected l2, alone, or l3 before a program that forwards the rest, or --offload none",
+                args.apps.join(",")
+            )),
+        },
     }
 }
 
@@ -109,9 +138,9 @@ fn with_rings(controller: Controller) -> Controller {
 fn add_apps(
     controller: Controller,
     args: &RunArgs,
+    options: &apps::Options,
 ) -> Result<Controller, Box<dyn std::error::Error>> {
-    let (controller, services) =
-        apps::add_all_with_services(controller, &args.apps, &args.options)?;
+    let (controller, services) = apps::add_all_with_services(controller, &args.apps, options)?;
     #[cfg(feature = "northbound")]
     let controller = args.northbound.add_to(controller, &args.apps, &services)?;
     #[cfg(not(feature = "northbound"))]
@@ -123,20 +152,24 @@ fn add_apps(
 fn add_offloaded(
     controller: Controller,
     args: &RunArgs,
+    form: KernelForm,
     mode: Mode,
 ) -> Result<Controller, Box<dyn std::error::Error>> {
-    // Also what else is wrong with the options.
-    apps::add_all(Controller::new(), &args.apps, &args.options)?;
-    match Kernel::start() {
+    if let KernelForm::L2 = form {
+        // What is wrong with options is otherwise found when programs are added.
+        apps::add_all(Controller::new(), &args.apps, &args.options)?;
+    }
+    let kernel = match form {
+        KernelForm::L2 => Kernel::start().map(LoadedForm::L2),
+        KernelForm::L3 => RouterKernel::start().map(LoadedForm::L3),
+    };
+    match kernel {
         Ok(kernel) => {
-            let when = when_it_answers(mode);
-            tracing::info!("the kernel half is active: l2 answers in the kernel what it can{when}");
-            let controller = controller.program(LearningSwitch::new(kernel).mode(mode));
-            #[cfg(feature = "northbound")]
-            let controller =
-                args.northbound
-                    .add_to(controller, &args.apps, &apps::Services::default())?;
-            Ok(controller)
+            let (name, when) = (form.name(), when_it_answers(mode));
+            tracing::info!(
+                "the kernel half is active: {name} answers in the kernel what it can{when}"
+            );
+            kernel.add_to(controller, args, mode)
         }
         Err(reason) => {
             // Who has asked for it is warned.
@@ -144,7 +177,39 @@ fn add_offloaded(
                 Offload::Auto => tracing::info!("{}", inactive(&reason)),
                 _ => tracing::warn!("{}", inactive(&reason)),
             }
-            add_apps(controller, args)
+            add_apps(controller, args, &args.options)
+        }
+    }
+}
+
+/// A program's part in the kernel.
+enum LoadedForm {
+    L2(Kernel),
+    L3(RouterKernel),
+}
+
+impl LoadedForm {
+    /// Adds the programs, of which one answers there.
+    fn add_to(
+        self,
+        controller: Controller,
+        args: &RunArgs,
+        mode: Mode,
+    ) -> Result<Controller, Box<dyn std::error::Error>> {
+        match self {
+            Self::L2(kernel) => {
+                let controller = controller.program(LearningSwitch::new(kernel).mode(mode));
+                #[cfg(feature = "northbound")]
+                let controller =
+                    args.northbound
+                        .add_to(controller, &args.apps, &apps::Services::default())?;
+                Ok(controller)
+            }
+            Self::L3(kernel) => {
+                let mut options = args.options.clone();
+                options.l3_kernel = Some(Arc::new(kernel.mode(mode)));
+                add_apps(controller, args, &options)
+            }
         }
     }
 }

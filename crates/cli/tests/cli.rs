@@ -145,14 +145,20 @@ fn an_unknown_program_is_refused_with_the_known_ones() {
 }
 
 #[test]
-fn only_l2_alone_answers_in_the_kernel() {
-    for programs in ["hub", "l2,hub", "discovery,l2"] {
+fn only_l2_alone_and_l3_answer_in_the_kernel() {
+    for programs in [
+        "hub",
+        "l2,hub",
+        "discovery,l2",
+        "firewall,l3",
+        "l3,security",
+    ] {
         assert_eq!(
             refusal(&["run", programs, "--offload", "kernel"])
                 .lines()
                 .last(),
             Some(&*format!(
-                "urtica: --offload kernel: {programs} has no kernel form; expected l2, alone, or --offload none"
+                "urtica: --offload kernel: {programs} has no kernel form; expected l2, alone, or l3 before a program that forwards the rest, or --offload none"
             ))
         );
     }
@@ -165,6 +171,17 @@ fn one_line_tells_whether_the_kernel_half_is_active() {
     let offloaded: [&[&str]; 3] = [&[], &["--offload", "auto"], &["--offload", "kernel"]];
     for options in offloaded {
         let (running, said) = Running::start_with("l2", options);
+        let lines = said.matches("the kernel half is").count();
+        assert_eq!(lines, 1, "{said}");
+        running.end_by(Signal::INT);
+    }
+    let mut subnets = tempfile::NamedTempFile::new().unwrap();
+    let interface = "[[interface]]\naddress = \"10.0.1.254/24\"\nmac = \"02:00:00:00:01:fe\"";
+    subnets.write_all(interface.as_bytes()).unwrap();
+    let file = subnets.path().to_str().unwrap();
+    for (programs, mode) in [("l3", "auto"), ("l3,routing", "kernel")] {
+        let options = ["--l3-config", file, "--offload", mode];
+        let (running, said) = Running::start_with(programs, &options);
         let lines = said.matches("the kernel half is").count();
         assert_eq!(lines, 1, "{said}");
         running.end_by(Signal::INT);

@@ -359,7 +359,8 @@ impl<C: Channel> Connection<C> {
         let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
             return Ok(());
         };
-        if !self.output.is_empty() {
+        // What handlers have sent by way of the mailbox comes before answers to what comes now.
+        if !self.output.is_empty() || self.backlog.bytes() > 0 {
             return Ok(());
         }
         let handover = Handover::new(&self.input, self.session.xids.last(), batch.started);
@@ -390,7 +391,8 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// The switch is up: starts the kernel half, where there is one program and it has one, and no holder keeps the connection.
+    /// The switch is up: starts the kernel half, where its program, or one of several for all, has one, and no holder keeps the
+    /// connection.
     fn start_kernel_half(&mut self) {
         if self.hold.is_some() {
             return;
@@ -398,9 +400,13 @@ impl<C: Channel> Connection<C> {
         let (Some(_), Some(switch)) = (self.channel.socket(), &mut self.switch) else {
             return;
         };
-        if let [handler] = &mut switch.handlers[..] {
-            self.kernel = handler.kernel_half().map(Ownership::new);
-        }
+        let half = match &mut switch.handlers[..] {
+            [handler] => handler.kernel_half(),
+            several => several
+                .iter_mut()
+                .find_map(|handler| handler.kernel_half_for_all()),
+        };
+        self.kernel = half.map(Ownership::new);
     }
 }
 

@@ -96,6 +96,12 @@ pub trait SwitchHandler: Send {
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
         None
     }
+
+    /// The same, where this program is one of several. What the kernel half answers, no other program sees: it must answer nothing
+    /// that another would do something about. The first program that has one keeps it.
+    fn kernel_half_for_all(&mut self) -> Option<Box<dyn KernelHalf>> {
+        None
+    }
 }
 
 impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
@@ -153,6 +159,10 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
 
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
         (**self).kernel_half()
+    }
+
+    fn kernel_half_for_all(&mut self) -> Option<Box<dyn KernelHalf>> {
+        (**self).kernel_half_for_all()
     }
 }
 

@@ -5,7 +5,7 @@
 //! this crate, or where the kernel allows no eBPF, everything works as before.
 //!
 //! **What.** [`Kernel::start`] loads the programs of `bpf/`; [`LearningSwitch`] is `l2` with a kernel half, which answers always or
-//! while queues are short ([`Mode`]); [`ring`] delivers messages to any program. Nothing is pinned: what is in the kernel goes away with the process.
+//! while queues are short ([`Mode`]); [`RouterKernel`] is that of `l3`; [`ring`] delivers messages to any program. Nothing is pinned: what is in the kernel goes away with the process.
 //!
 //! ```no_run
 //! use urtica_controller::Controller;
@@ -21,8 +21,8 @@
 //!
 //! ```text
 //!  switch ══► socket ──► from_switch() ───── what is not answered here ─────► Shard::serve
-//!                        bpf/learning_switch.bpf.c                            of the controller
-//!                           │ look_at_message: can all of this be answered?      │ Connection::reclaim_from_kernel
+//!                        bpf/answering.h                                      of the controller
+//!                           │ longest_reply: can all of this be answered?        │ Connection::reclaim_from_kernel
 //!                           │ has_room: does the switch read?                    ▼
 //!                           │ answer_message: the table, the replies       KernelHalf for Link ──► Owner::reclaim
 //!                           ▼                                              link.rs                 owner.rs
@@ -35,10 +35,13 @@
 //! ```
 //!
 //! 1. **`from_switch`** runs for every segment of a switch's input, on whichever processor receives it. It first looks at all
-//!    messages and changes nothing (`look_at_message`), then answers. A segment is answered as a whole or passed on
+//!    messages and changes nothing (`longest_reply`), then answers. A segment is answered as a whole or passed on
 //!    unchanged. The start of a message at its end is kept in `session.input`, and the next segment is appended to it.
 //! 2. **`answer_packet_in`** is `L2::packet_in`, `mac_table.h` is `mac_table.rs`, and `replies.h` is `exact.rs` of
 //!    `urtica-wire`, in C; tests compare both, byte by byte.
+//!    The router `l3` is another application of the same machinery (`bpf/answering.h`): `l3.bpf.c` decides, by facts that the program
+//!    has told (`l3_tables.rs`). Who changes a fact, in whatever thread, says so in the session's `is_stale`; nothing is answered then
+//!    until the program has forgotten them.
 //! 3. **Ownership.** One word of the session, `owner`, says who answers, the kernel or the program, and how many bytes were
 //!    passed. A segment that is passed hands ownership to the program, which gives it back when it has handled all that it
 //!    was passed and has written all its replies: one compare-and-exchange that fails if more was passed meanwhile. Before
@@ -62,6 +65,7 @@
 )]
 
 mod kernel;
+mod l3_tables;
 mod learning_switch;
 mod link;
 #[cfg(not(without_programs))]
@@ -71,7 +75,9 @@ mod loaded;
 mod loaded;
 mod mode;
 mod owner;
+mod places;
 pub mod ring;
+mod router;
 mod session;
 mod socket;
 mod waker;
@@ -79,3 +85,4 @@ mod waker;
 pub use kernel::{Kernel, Unavailable};
 pub use learning_switch::LearningSwitch;
 pub use mode::Mode;
+pub use router::RouterKernel;

@@ -16,9 +16,22 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use urtica_controller::{Handover, KernelHalf, Reclaimed, Taken};
 
+/// What an application does when the owner of its tables changes.
+pub(crate) trait Turns: Send {
+    /// The program is about to hand the connection over.
+    fn before_kernel(&mut self) {}
+
+    /// The program has the connection back.
+    fn after_kernel(&mut self) {}
+}
+
+/// Tables that kernel and program use alike.
+impl Turns for () {}
+
 /// One connection's kernel half.
 pub(crate) struct Link {
     kernel: Kernel,
+    turns: Box<dyn Turns>,
     slot: u32,
     memory: Arc<Memory>,
     waker: Waker,
@@ -75,8 +88,19 @@ impl Done {
 
 impl Link {
     pub fn new(kernel: Kernel, opened: Opened, mode: Mode) -> Self {
+        Self::with_turns(kernel, opened, mode, ())
+    }
+
+    /// That of an application with something to do when the owner changes.
+    pub fn with_turns(
+        kernel: Kernel,
+        opened: Opened,
+        mode: Mode,
+        turns: impl Turns + 'static,
+    ) -> Self {
         Self {
             kernel,
+            turns: Box::new(turns),
             slot: opened.slot,
             memory: opened.memory,
             waker: opened.waker,
@@ -220,6 +244,7 @@ impl KernelHalf for Link {
         let (Some(attached), shared) = (&self.attached, self.memory.shared()) else {
             return Ok(Taken::NotYet);
         };
+        self.turns.before_kernel();
         shared.set_fragment(handover.fragment);
         shared.xid.store(handover.xid, Relaxed);
         shared.is_fresh.store(1, Relaxed);
@@ -239,6 +264,7 @@ impl KernelHalf for Link {
         shared.take_fragment(input);
         let (before, now) = (self.before, Done::of(shared));
         self.before = now;
+        self.turns.after_kernel();
         Reclaimed {
             xid: shared.xid.load(Relaxed),
             answered: now.answered - before.answered,

@@ -183,8 +183,19 @@ struct Shared {
     /// Held only to look.
     flooded: Mutex<Flooded>,
     events: Broadcast<HostEvent>,
+    /// Told of changes at once, if something keeps copies.
+    watcher: OnceLock<Arc<dyn HostsWatcher>>,
     /// Available from the start.
     background: OnceLock<Background>,
+}
+
+/// Keeps copies of where hosts are, to answer for the controller.
+///
+/// Events ([`Hosts::events`]) come later than the change; a watcher is told by the thread that makes it, before it goes on.
+pub trait HostsWatcher: Send + Sync {
+    /// Where a host at this port is, or what addresses it has, has changed or is in doubt: copies are not to be used any more. Is not
+    /// called for hosts that join. It must not call back, nor wait.
+    fn changed(&self, port: PortId);
 }
 
 impl Hosts {
@@ -196,6 +207,7 @@ impl Hosts {
             discovery: discovery.clone(),
             flooded: Mutex::default(),
             events: Broadcast::new(HostEvent::Missed),
+            watcher: OnceLock::new(),
             background: OnceLock::new(),
         }))
     }
@@ -254,6 +266,20 @@ impl Hosts {
         self.0.events.subscribe()
     }
 
+    /// Has `watcher` told of changes from now on. Returns `false`, and changes nothing, where another one is told.
+    pub fn watch(&self, watcher: Arc<dyn HostsWatcher>) -> bool {
+        self.0.watcher.set(watcher).is_ok()
+    }
+
+    /// An untagged frame of this host came in at this port and was handled without the controller: it was heard at this time, if it
+    /// still is there. That is no answer to a probe: where something is in doubt, the controller has to see frames itself.
+    pub fn note_heard(&self, mac: MacAddr, port: PortId, now: Instant) {
+        let host = self.find_in(None, mac);
+        if let Some(host) = host.filter(|host| host.attached == port) {
+            host.note_seen(now);
+        }
+    }
+
     /// Floods a frame without using any link: sends it out of the host ports of all these switches except the ingress port.
     /// This costs one packet-out per switch and no packet-in. Does nothing if flooded packets are not accepted at the
     /// ingress port ([`FloodTree::is_open`]), or if the same frame was flooded less than 100 ms ago: then it has come back.
@@ -269,6 +295,11 @@ impl Hosts {
         if tree.accepts(from) && self.is_new(frame, now) {
             tree.send_to_hosts(network, from, frame, to);
         }
+    }
+
+    /// Whether any packet may teach an address: see [`HostsConfig::learns_from_data`].
+    pub fn learns_from_data(&self) -> bool {
+        self.0.table.config().learns_from_data
     }
 
     /// Whether a port has been classified as having no switch behind it: see
@@ -465,6 +496,13 @@ impl Shared {
 
     /// Sends the probes and publishes the events.
     fn carry_out(&self, effects: Effects, network: &Network) {
+        if let Some(watcher) = self.watcher.get() {
+            let changed = effects.events.iter().flat_map(HostEvent::changed_ports);
+            let in_doubt = effects.probes.iter().map(|probe| probe.port);
+            changed
+                .chain(in_doubt)
+                .for_each(|port| watcher.changed(port));
+        }
         for probe in &effects.probes {
             let frame = probe::frame(probe, self.table.config().our_mac);
             let actions = [Action::output(probe.port.port_no)];

@@ -49,7 +49,9 @@ pub use discovery::{
     HostLldp, Refusal,
 };
 pub use flooding::{FloodTree, PortRole};
-pub use hosts::{ConflictPolicy, EVENT_INTERVAL, Host, HostEvent, Hosts, HostsConfig, LeftReason};
+pub use hosts::{
+    ConflictPolicy, EVENT_INTERVAL, Host, HostEvent, Hosts, HostsConfig, HostsWatcher, LeftReason,
+};
 pub use neighbour_proxy::{NeighbourProxy, NeighbourProxyConfig, NeighbourProxyCounts};
 pub use provision::{
     COOKIE_TAG, COOKIE_TAG_MASK, Flow, Outcome, ProvisionConfig, ProvisionCounts, ProvisionError,

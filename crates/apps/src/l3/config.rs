@@ -1,5 +1,6 @@
 //! The configuration file: subnets, and routes beyond them.
 
+use super::L3Fact;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -53,6 +54,16 @@ pub struct Interface {
     pub subnet: Subnet,
     /// Its MAC address, which must be unused.
     pub mac: MacAddr,
+}
+
+impl Interface {
+    /// What the kernel half is told of it.
+    pub(super) fn fact(&self) -> L3Fact {
+        L3Fact::Gateway {
+            address: self.address,
+            mac: self.mac,
+        }
+    }
 }
 
 /// Where packets go for a subnet without an interface.

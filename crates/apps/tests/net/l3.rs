@@ -5,9 +5,10 @@ use std::cell::RefCell;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use urtica_apps::{L3, L3Config, Routing};
-use urtica_controller::{Controller, SessionConfig};
+use urtica_apps::{L3, L3Config, L3Fact, L3Kernel, L3Session, Routing};
+use urtica_controller::{Controller, KernelHalf, ProgramId, SessionConfig, SwitchInfo};
 use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Datagrams, End, HostId, Net};
 use urtica_services::{Discovery, Hosts, HostsConfig, ProvisionConfig, Provisioner, Routes};
@@ -16,7 +17,7 @@ use urtica_wire::packet::{
     Arp, EthernetView, Icmpv4, Icmpv4View, Ipv4, Ipv4View, PseudoHeader, Udp, ether_type, icmpv4,
     ip_proto,
 };
-use urtica_wire::{MacAddr, Version};
+use urtica_wire::{DatapathId, MacAddr, Version};
 
 /// Three subnets. Hosts of these networks take everybody for a neighbour, so the gateways answer for all that is far.
 pub const CONFIG: &str = r#"
@@ -39,12 +40,20 @@ const GATEWAY: u64 = 0x0200_0000_01fe;
 
 /// Routing in subnets and between them.
 fn routed(spec: &str, version: Version) -> (Net, L3) {
+    routed_with(spec, version, None)
+}
+
+fn routed_with(spec: &str, version: Version, kernel: Option<Arc<Recorder>>) -> (Net, L3) {
     let discovery = Discovery::new(options().discovery);
     let hosts = Hosts::new(&discovery, HostsConfig::default());
     let routes = Routes::new(&discovery);
     let provisioner = Provisioner::new(ProvisionConfig::default());
     let config: L3Config = CONFIG.parse().unwrap();
     let l3 = L3::new(&discovery, &hosts, &routes, &provisioner, config);
+    let l3 = match kernel {
+        Some(kernel) => l3.in_kernel(kernel),
+        None => l3,
+    };
     let mut session = SessionConfig::default();
     session.versions = vec![version];
     let controller = Controller::new()
@@ -310,6 +319,101 @@ fn a_flow_leaves_a_link_that_is_cut() {
     assert!(net.ping_all().unwrap().is_complete());
     net.run_for(Duration::from_secs(70));
     assert_eq!(l3.flows(), 0, "what is not used is gone");
+}
+
+/// What a kernel half has been told of the first switch and has not forgotten.
+#[derive(Clone, Debug, Default)]
+struct Recorder(Arc<Mutex<Vec<L3Fact>>>);
+
+impl L3Kernel for Recorder {
+    fn open(&self, switch: &SwitchInfo, _: ProgramId, _: &Hosts) -> Option<Box<dyn L3Session>> {
+        let is_first = switch.datapath_id == DatapathId(1);
+        is_first.then(|| Box::new(self.clone()) as Box<dyn L3Session>)
+    }
+
+    fn forget(&self, switch: DatapathId) {
+        if switch == DatapathId(1) {
+            self.0.lock().unwrap().clear();
+        }
+    }
+}
+
+impl L3Session for Recorder {
+    fn tell(&mut self, fact: L3Fact) {
+        self.0.lock().unwrap().push(fact);
+    }
+
+    fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
+        None
+    }
+}
+
+impl Recorder {
+    fn knows(&self, is_it: impl Fn(&L3Fact) -> bool) -> bool {
+        self.0.lock().unwrap().iter().any(is_it)
+    }
+}
+
+#[test]
+fn the_kernel_is_told_what_packets_are_forwarded_by() {
+    for version in Version::ALL {
+        let kernel = Arc::new(Recorder::default());
+        let (mut net, _) = routed_with("single,3", version, Some(Arc::clone(&kernel)));
+        assert!(net.ping_all().unwrap().is_complete());
+        // Once all are known, packets of host 1 to host 2 and back.
+        hand_echo(&net, [10, 0, 2, 2], 64);
+        net.run_for(ms(100));
+        let first = MacAddr::from_u64(1);
+        let second = Ipv4Addr::new(10, 0, 2, 2);
+        assert!(kernel.knows(
+            |fact| matches!(fact, L3Fact::Host { mac, port } if *mac == first && port.0 == 1)
+        ));
+        assert!(
+            kernel.knows(
+                |fact| matches!(fact, L3Fact::Gateway { mac, .. } if mac.to_u64() == GATEWAY)
+            )
+        );
+        assert!(kernel.knows(|fact| matches!(fact,
+            L3Fact::NextHop { address, port, is_owner: true, .. } if *address == second && port.0 == 2)));
+        let has_flow = kernel.knows(
+            |fact| matches!(fact, L3Fact::Flow { src, dst, .. } if *src == first && *dst == second),
+        );
+        assert_eq!(has_flow, version == Version::Of13);
+        net.cut(net.link("h2", "s1").unwrap()).unwrap();
+        net.run_for(ms(1_000));
+        assert!(
+            !kernel.knows(
+                |fact| matches!(fact, L3Fact::NextHop { address, .. } if *address == second)
+            ),
+            "it has left"
+        );
+    }
+}
+
+#[test]
+fn the_kernel_forgets_flows_that_expire() {
+    let kernel = Arc::new(Recorder::default());
+    let (mut net, l3) = routed_with("single,3", Version::Of13, Some(Arc::clone(&kernel)));
+    assert!(net.ping_all().unwrap().is_complete());
+    hand_echo(&net, [10, 0, 2, 2], 64);
+    net.run_for(ms(100));
+    assert!(kernel.knows(|fact| matches!(fact, L3Fact::Flow { .. })));
+    net.run_for(Duration::from_secs(70));
+    assert_eq!(l3.flows(), 0);
+    assert!(!kernel.knows(|fact| matches!(fact, L3Fact::Flow { .. })));
+}
+
+/// What reaches another switch, or a gateway itself, is the program's.
+#[test]
+fn the_kernel_is_not_told_what_is_elsewhere() {
+    let kernel = Arc::new(Recorder::default());
+    let (mut net, _) = routed_with("linear,3", Version::Of13, Some(Arc::clone(&kernel)));
+    assert!(net.ping_all().unwrap().is_complete());
+    hand_echo(&net, [10, 0, 2, 2], 64);
+    hand_echo(&net, [10, 0, 2, 254], 64);
+    net.run_for(ms(100));
+    assert!(!kernel.knows(|fact| matches!(fact,
+        L3Fact::NextHop { address, .. } if address.octets()[2] == 2)));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod firewall;
 mod flows;
 mod hold;
 mod l2;
+mod l3;
 mod mininet;
 mod namespace;
 mod net;

@@ -28,10 +28,14 @@ impl Bench {
     }
 
     fn with_program(program: Arc<dyn Program>) -> Self {
+        Self::with_programs(vec![program])
+    }
+
+    fn with_programs(programs: Vec<Arc<dyn Program>>) -> Self {
         let network = Network::new(2, Tables::Shared).unwrap();
         let queues = ConnectionQueue::for_shards(2);
         let shard = |index| {
-            let (network, programs) = (network.clone(), vec![program.clone()]);
+            let (network, programs) = (network.clone(), programs.clone());
             Shard::new(index, network, Arc::clone(&queues), programs).unwrap()
         };
         let shards = [shard(0), shard(1)];

@@ -8,8 +8,8 @@ use urtica_controller::{
 };
 use urtica_offload::{Kernel, LearningSwitch, Mode};
 use urtica_wire::{
-    Capabilities, DatapathId, Features, Header, List, Message, MultipartFlags, MultipartReply,
-    MultipartReplyBody, Version,
+    Capabilities, DatapathId, Features, Header, List, MacAddr, Message, MultipartFlags,
+    MultipartReply, MultipartReplyBody, Port, PortNo, Version,
 };
 
 /// How long anything may take on a busy machine.
@@ -27,12 +27,16 @@ pub fn offloaded(kernel: &Kernel, mode: Mode, places: usize) -> Running {
         .unwrap()
 }
 
-/// One that asks no switch whether it is there: tests say all that is said.
 fn controller(program: impl urtica_controller::Program + 'static) -> Controller {
+    silent_controller().program(program)
+}
+
+/// One that asks no switch whether it is there: tests say all that is said.
+pub fn silent_controller() -> Controller {
     let mut session = SessionConfig::default();
     session.echo_interval = Duration::from_secs(3000);
     session.dead_interval = Duration::from_secs(6000);
-    Controller::new().session(session).program(program)
+    Controller::new().session(session)
 }
 
 /// What a switch and its controller say to each other.
@@ -65,7 +69,11 @@ pub struct InMemory {
 
 impl InMemory {
     pub fn new(program: impl urtica_controller::Program + 'static) -> Self {
-        let mut controller = controller(program).embed().unwrap();
+        Self::of(controller(program))
+    }
+
+    pub fn of(controller: Controller) -> Self {
+        let mut controller = controller.embed().unwrap();
         let connection = controller.connect("a switch".into(), Duration::ZERO);
         Self {
             controller,
@@ -112,6 +120,16 @@ pub fn connect(controller: &Running) -> TcpStream {
 
 /// Joins as a switch of this version. Returns when the controller has told what it tells every switch.
 pub fn join(channel: &mut impl Channel, version: Version, id: u64) {
+    join_with_ports(channel, version, id, 0);
+}
+
+/// The same with ports from 1 on, so many.
+pub fn join_with_ports(channel: &mut impl Channel, version: Version, id: u64, count: u32) {
+    let ports: Vec<_> = (1..=count).map(port).collect();
+    let of = |wanted| match version == wanted {
+        true => ports.clone(),
+        false => Vec::new(),
+    };
     let wire = version.to_wire();
     channel.send(&[wire, 0, 0, 8, 0, 0, 0, 1]);
     let features = Message::FeaturesReply(Features {
@@ -121,7 +139,7 @@ pub fn join(channel: &mut impl Channel, version: Version, id: u64) {
         auxiliary_id: 0,
         capabilities: Capabilities::empty(),
         actions: 0,
-        ports: List::default(),
+        ports: List::from(of(Version::Of10)),
     });
     let mut said = Vec::new();
     wait_for(channel, &mut said, |header| header.message_type == 5);
@@ -134,13 +152,19 @@ pub fn join(channel: &mut impl Channel, version: Version, id: u64) {
         });
         let ports = Message::MultipartReply(MultipartReply {
             flags: MultipartFlags::empty(),
-            body: MultipartReplyBody::PortDesc(List::default()),
+            body: MultipartReplyBody::PortDesc(List::from(of(Version::Of13))),
         });
         let mut reply = Vec::new();
         ports.encode(version, request.xid, &mut reply).unwrap();
         channel.send(&reply);
     }
     settle(channel, &mut said, version);
+}
+
+/// A port that is up.
+pub fn port(number: u32) -> Port {
+    let address = MacAddr::from_u64(0x0600_0000_0000 + u64::from(number));
+    Port::new(PortNo(number), address, "")
 }
 
 /// Sends an echo request and waits for its reply: all before it has been dealt with.

@@ -72,6 +72,31 @@ pub enum HostEvent {
     Missed(u64),
 }
 
+impl HostEvent {
+    /// The ports of hosts that are not what or where they were; none for hosts that join, which nobody had copied.
+    pub(super) fn changed_ports(&self) -> impl Iterator<Item = PortId> + use<> {
+        let ports = match self {
+            Self::Joined(_) | Self::Refused { .. } | Self::Missed(_) => [None, None],
+            Self::Changed(host) | Self::Left { host, .. } | Self::Flapping { host, .. } => {
+                [Some(host.attached), None]
+            }
+            Self::Contested { host, port } => [Some(host.attached), Some(*port)],
+            Self::Moved { host, from } => [Some(host.attached), Some(*from)],
+            Self::AddressConflict {
+                owner: one,
+                claimant: other,
+                ..
+            }
+            | Self::AddressMoved {
+                from: one,
+                to: other,
+                ..
+            } => [Some(one.attached), Some(other.attached)],
+        };
+        ports.into_iter().flatten()
+    }
+}
+
 /// Why a host was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftReason {

@@ -74,11 +74,16 @@ impl Host {
 
     /// Heard again. The time never decreases: threads may have read their clocks in another order.
     pub(super) fn touch(&self, now: Instant) {
+        self.note_seen(now);
+        self.heard.store(self.heard() + 1, Ordering::Relaxed);
+    }
+
+    /// The same, for what is no answer to a probe.
+    pub(super) fn note_seen(&self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.base).as_nanos() as u64;
         if elapsed > self.last_seen.load(Ordering::Relaxed) {
             self.last_seen.store(elapsed, Ordering::Relaxed);
         }
-        self.heard.store(self.heard() + 1, Ordering::Relaxed);
     }
 
     pub(super) fn heard(&self) -> u64 {

@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use urtica_controller::{Controller, Switch, SwitchHandler, SwitchInfo};
 use urtica_services::{
-    ConflictPolicy, Discovery, DiscoveryConfig, Events, HostEvent, Hosts, HostsConfig, LeftReason,
+    ConflictPolicy, Discovery, DiscoveryConfig, Events, HostEvent, Hosts, HostsConfig,
+    HostsWatcher, LeftReason,
 };
+use urtica_topology::PortId;
 use urtica_wire::packet::{Arp, ether_type, icmpv6::nd_flags};
 use urtica_wire::{MacAddr, PacketIn, Version};
 
@@ -288,4 +290,85 @@ fn times_without_end_are_taken() {
     net.advance(Duration::from_secs(3_600));
     assert!(hosts.find_ipv4(ip(1)).is_some());
     assert_eq!(net.controller.background_counters().panics(), 0);
+}
+
+/// What a watcher is told.
+#[derive(Default)]
+struct Told(Mutex<Vec<PortId>>);
+
+impl HostsWatcher for Told {
+    fn changed(&self, port: PortId) {
+        self.0.lock().unwrap().push(port);
+    }
+}
+
+impl Told {
+    /// Whether this port was named since the last call.
+    fn names(&self, port: PortId) -> bool {
+        std::mem::take(&mut *self.0.lock().unwrap()).contains(&port)
+    }
+}
+
+#[test]
+fn a_watcher_is_told_at_once_of_what_is_not_so_any_more() {
+    let (mut net, hosts) = line(2);
+    let told = Arc::new(Told::default());
+    assert!(hosts.watch(told.clone()));
+    assert!(!hosts.watch(Arc::new(Told::default())), "there is one");
+    net.packet_in(port(1, 3), &arp_request(1, 9, None));
+    assert!(told.names(port(1, 3)), "it has an address now");
+    net.packet_in(port(1, 3), &arp_request(1, 9, None));
+    assert!(told.0.lock().unwrap().is_empty(), "there is no news");
+    // Another host says that it has the address; its owner is asked.
+    let forged = Arp::request(mac(2), ip(1), ip(9));
+    net.packet_in(port(2, 3), &arp(2, MacAddr::BROADCAST, None, forged));
+    assert!(told.names(port(1, 3)), "the address is in doubt");
+    net.advance(2 * SETTLED);
+    assert_eq!(hosts.find_ipv4(ip(1)).unwrap().mac, mac(2));
+    assert!(told.names(port(1, 3)), "the address has gone");
+    net.packet_in(port(1, 3), &arp_request(3, 9, None));
+    net.packet_in(port(2, 3), &arp_request(3, 9, None));
+    assert!(told.names(port(1, 3)), "where it is is in doubt");
+    net.advance(2 * SETTLED);
+    assert_eq!(hosts.find(mac(3)).unwrap().attached, port(2, 3));
+    assert!(told.names(port(1, 3)), "it has moved");
+    net.disconnect(2);
+    assert!(told.names(port(2, 3)), "it has left");
+}
+
+#[test]
+fn a_host_that_others_hear_is_not_silent() {
+    let config = HostsConfig::default();
+    let (max_age, discovery) = (config.max_age, discovery());
+    let hosts = Hosts::new(&discovery, config);
+    let now = Arc::new(Mutex::new(None));
+    let clock = Arc::clone(&now);
+    let controller = Controller::new()
+        .program(discovery)
+        .program(hosts.clone())
+        .program(move |_: &SwitchInfo| Clock(clock.clone()));
+    let mut net = Net::line(controller, Version::Of13, 1);
+    net.advance(SETTLED);
+    net.packet_in(port(1, 3), &arp_request(1, 9, None));
+    for _ in 0..3 {
+        net.advance(max_age * 2 / 3);
+        // Some other frame tells the time.
+        net.packet_in(port(1, 3), &arp_request(2, 9, None));
+        let now = now.lock().unwrap().unwrap();
+        hosts.note_heard(mac(1), port(1, 1), now);
+        assert_ne!(hosts.find(mac(1)).unwrap().last_seen(), now, "elsewhere");
+        hosts.note_heard(mac(1), port(1, 3), now);
+        assert_eq!(hosts.find(mac(1)).unwrap().last_seen(), now);
+    }
+    net.advance(max_age * 2);
+    assert!(hosts.find(mac(1)).is_none());
+}
+
+/// Notes when packets come.
+struct Clock(Arc<Mutex<Option<std::time::Instant>>>);
+
+impl SwitchHandler for Clock {
+    fn packet_in(&mut self, switch: &mut Switch, _packet: &PacketIn) {
+        *self.0.lock().unwrap() = Some(switch.now());
+    }
 }

@@ -1,4 +1,4 @@
-//! A connection whose kernel half owns it moves to another shard, and is woken there.
+//! A connection with a kernel half: when that gets it, from which program, and where it is woken.
 
 use super::*;
 use crate::{Handover, KernelHalf, Reclaimed, Taken};
@@ -110,4 +110,67 @@ fn it_is_woken_in_the_shard_that_it_moved_to() {
     events.clear();
     bench.shards[0].wait(&mut events).unwrap();
     assert!(events.is_empty(), "the old shard watches it no longer");
+}
+
+/// A program among others, which has one for all.
+struct ForAll(Handler);
+
+impl SwitchHandler for ForAll {
+    fn kernel_half_for_all(&mut self) -> Option<Box<dyn KernelHalf>> {
+        self.0.kernel_half()
+    }
+}
+
+/// One that only has one where it is alone.
+fn alone(log: &Arc<Mutex<Log>>) -> impl Fn(&SwitchInfo) -> Handler + use<> {
+    let log = Arc::clone(log);
+    move |_| Handler(Some(scripted(&log)))
+}
+
+fn for_all(log: &Arc<Mutex<Log>>) -> impl Fn(&SwitchInfo) -> ForAll + use<> {
+    let log = Arc::clone(log);
+    move |_| ForAll(Handler(Some(scripted(&log))))
+}
+
+fn scripted(log: &Arc<Mutex<Log>>) -> Scripted {
+    Scripted {
+        log: Arc::clone(log),
+        wakeup: Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap()),
+    }
+}
+
+/// Reads once, as the first read after which it can be attached.
+fn read_once(bench: &mut Bench, switch: &mut UnixStream) {
+    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
+    let key = bench.shards[0].by_token[&1];
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+}
+
+#[test]
+fn of_several_programs_one_has_it_for_all() {
+    let (one, other) = (Arc::default(), Arc::default());
+    let mut bench = Bench::with_programs(vec![
+        Arc::new(alone(&one)),
+        Arc::new(for_all(&other)),
+        Arc::new(|_: &SwitchInfo| Quiet),
+    ]);
+    let mut switch = bench.join(1, 7);
+    read_once(&mut bench, &mut switch);
+    assert!(one.lock().calls.is_empty(), "it would answer for itself");
+    assert_eq!(other.lock().calls, ["attach", "hand over"]);
+}
+
+#[test]
+fn it_waits_for_what_was_sent_by_way_of_the_mailbox() {
+    let log = Arc::default();
+    let mut bench = Bench::with_program(Arc::new(alone(&log)));
+    let mut switch = bench.join(1, 7);
+    let network = bench.network.clone();
+    network
+        .send(DatapathId(7), &Message::BarrierRequest)
+        .unwrap();
+    read_once(&mut bench, &mut switch);
+    assert_eq!(log.lock().calls, ["attach"]);
+    assert!(bench.shards[0].handle_commands().is_continue());
+    assert_eq!(log.lock().calls, ["attach", "hand over"]);
 }

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
+/* What the router in the kernel goes by: facts that the program has told (L3Fact of apps/src/l3/kernel.rs). src/l3_tables.rs has the same in
+ * Rust, and fills the tables while the program is the owner.
+ *
+ * Each table is made of buckets of four places. What there is no place for is not known here, and is the program's to answer. All is
+ * forgotten at once: by another generation, where the program is the owner, or for the moment by `is_stale`, from any thread.
+ */
+#pragma once
+
+#include "bytes.h"
+
+/* The places of each table; powers of two. */
+#define MAX_HOSTS 8192
+#define MAX_NEXT_HOPS 16384
+#define MAX_FLOWS 16384
+
+#define PLACES_IN_BUCKET 4
+
+/* Above the 48 bits of a MAC address: the gateways', and hosts that were heard since the program has last looked. */
+#define MAC_IS_GATEWAY (1ULL << 62)
+#define MAC_IS_HEARD (1ULL << 63)
+
+struct host {
+	u64 mac;
+	u32 port;
+	u32 generation;
+};
+
+enum next_hop_kind {
+	HOP_ROUTED,     /* a router at the port knows the way */
+	HOP_OWNER,      /* the host at the port has the address */
+	HOP_GATEWAY,    /* it is a gateway's own address */
+};
+
+struct next_hop {
+	u64 dst;        /* the host's or gateway's MAC address */
+	u64 src;        /* that of the gateway that packets leave from */
+	u32 address;
+	u32 port;
+	u32 kind;
+	u32 generation;
+};
+
+struct flow {
+	u64 src;
+	u64 gateway;
+	u32 dst;
+	u32 generation;
+};
+
+struct application {
+	u32 is_stale;
+	u32 generation;      /* of what is known; never 0 */
+	u32 xid;             /* of all packet-outs */
+	u32 heard_count;
+	u32 padding[12];
+	struct host hosts[MAX_HOSTS];
+	struct next_hop next_hops[MAX_NEXT_HOPS];
+	struct flow flows[MAX_FLOWS];
+	u32 heard[MAX_HOSTS];  /* the places of hosts that were heard since the program has last looked */
+};
+
+/* The first place of a key's bucket, before it is masked. */
+INLINE u32 bucket_of(u64 key) { return (u32)(key * 0x9e3779b97f4a7c15ULL >> 32) * PLACES_IN_BUCKET; }
+
+INLINE u64 flow_key(u64 src, u64 gateway, u32 dst) { return src << 16 ^ gateway ^ (u64)dst << 20; }
+
+/* The place of a MAC address, which is a gateway's or a host's. Returns NULL where it is not known. */
+static __noinline struct host *find_host(struct application *tables, u64 mac)
+{
+	u32 first = bucket_of(mac);
+
+	for (u32 i = 0; i < PLACES_IN_BUCKET; i++) {
+		struct host *host = &tables->hosts[(first + i) & (MAX_HOSTS - 1)];
+
+		if ((host->mac & ~MAC_IS_HEARD) == mac && host->generation == tables->generation)
+			return host;
+	}
+	return NULL;
+}
+
+/* Where packets for an address go. Returns NULL where that is not known. */
+static __noinline struct next_hop *find_next_hop(struct application *tables, u32 address)
+{
+	u32 first = bucket_of(address);
+
+	for (u32 i = 0; i < PLACES_IN_BUCKET; i++) {
+		struct next_hop *hop = &tables->next_hops[(first + i) & (MAX_NEXT_HOPS - 1)];
+
+		if (hop->address == address && hop->generation == tables->generation)
+			return hop;
+	}
+	return NULL;
+}
+
+/* Whether the entries of a flow were sent to the switch. */
+static __noinline int has_flow(struct application *tables, u64 src, u64 gateway, u32 dst)
+{
+	u32 first = bucket_of(flow_key(src, gateway, dst));
+
+	for (u32 i = 0; i < PLACES_IN_BUCKET; i++) {
+		struct flow *flow = &tables->flows[(first + i) & (MAX_FLOWS - 1)];
+
+		if (flow->src == src && flow->gateway == gateway && flow->dst == dst && flow->generation == tables->generation)
+			return 1;
+	}
+	return 0;
+}
+
+/* Notes that a host was heard, for the program to find. */
+INLINE void note_heard(struct application *tables, struct host *host)
+{
+	if (host->mac & MAC_IS_HEARD)
+		return;
+	host->mac |= MAC_IS_HEARD;
+	tables->heard[tables->heard_count & (MAX_HOSTS - 1)] = host - tables->hosts;
+	tables->heard_count++;
+}

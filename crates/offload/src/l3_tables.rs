@@ -1,0 +1,311 @@
+//! The router's part of a session: `struct application` of `bpf/l3.h`, field by field.
+//!
+//! While the program is the owner it writes facts into the tables; the kernel looks them up, and notes which hosts it has heard. Any
+//! thread may say that the facts are stale: the kernel answers nothing then until the program has forgotten them all.
+
+use crate::session::Memory;
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use urtica_apps::L3Fact;
+use urtica_wire::{MacAddr, PortNo};
+
+const MAX_HOSTS: usize = 8192;
+const MAX_NEXT_HOPS: usize = 16384;
+const MAX_FLOWS: usize = 16384;
+
+/// How many places a key may have.
+const PLACES_IN_BUCKET: usize = 4;
+
+const MAC_IS_GATEWAY: u64 = 1 << 62;
+const MAC_IS_HEARD: u64 = 1 << 63;
+
+const HOP_ROUTED: u32 = 0;
+const HOP_OWNER: u32 = 1;
+const HOP_GATEWAY: u32 = 2;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Host {
+    mac: u64,
+    port: u32,
+    generation: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct NextHop {
+    dst: u64,
+    src: u64,
+    address: u32,
+    port: u32,
+    kind: u32,
+    generation: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Flow {
+    src: u64,
+    gateway: u64,
+    dst: u32,
+    generation: u32,
+}
+
+/// All of it, as it is in the memory that the kernel sees.
+#[repr(C)]
+pub struct Tables {
+    is_stale: AtomicU32,
+    generation: AtomicU32,
+    xid: AtomicU32,
+    heard_count: AtomicU32,
+    padding: [AtomicU32; 12],
+    known: UnsafeCell<Known>,
+}
+
+/// The owner's alone.
+#[repr(C)]
+struct Known {
+    hosts: [Host; MAX_HOSTS],
+    next_hops: [NextHop; MAX_NEXT_HOPS],
+    flows: [Flow; MAX_FLOWS],
+    heard: [u32; MAX_HOSTS],
+}
+
+/// A place in a table.
+trait Entry: Copy {
+    fn key(&self) -> u64;
+    fn generation(&self) -> u32;
+
+    /// Whether it is about the same as another.
+    fn is_about(&self, other: &Self) -> bool;
+}
+
+impl Entry for Host {
+    fn key(&self) -> u64 {
+        self.mac & !MAC_IS_HEARD
+    }
+
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn is_about(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Entry for NextHop {
+    fn key(&self) -> u64 {
+        self.address.into()
+    }
+
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn is_about(&self, other: &Self) -> bool {
+        self.address == other.address
+    }
+}
+
+impl Entry for Flow {
+    fn key(&self) -> u64 {
+        self.src << 16 ^ self.gateway ^ u64::from(self.dst) << 20
+    }
+
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn is_about(&self, other: &Self) -> bool {
+        (self.src, self.gateway, self.dst) == (other.src, other.gateway, other.dst)
+    }
+}
+
+/// Puts an entry where the kernel looks for it, if there is room.
+fn put<E: Entry>(table: &mut [E], entry: E) {
+    let hash = (entry.key().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+    let first = (hash * PLACES_IN_BUCKET) & (table.len() - 1);
+    let bucket = &mut table[first..first + PLACES_IN_BUCKET];
+    let is_valid = |place: &E| place.generation() == entry.generation();
+    let same = bucket
+        .iter()
+        .position(|place| is_valid(place) && place.is_about(&entry));
+    let place = same.or_else(|| bucket.iter().position(|place| !is_valid(place)));
+    if let Some(place) = place {
+        bucket[place] = entry;
+    }
+}
+
+/// The tables of one session, for the thread that its connection belongs to. Everything but [`SharedTables::forget`] is to be called while
+/// the program is the owner.
+pub struct SharedTables(Arc<Memory>);
+
+impl SharedTables {
+    /// Those of a session, to which the kernel has not been let yet, and whose packet-outs have this xid.
+    pub fn new(memory: Arc<Memory>, xid: u32) -> Self {
+        let shared = Self(memory);
+        shared.tables().xid.store(xid, Relaxed);
+        shared.tables().generation.store(1, Relaxed);
+        shared
+    }
+
+    fn tables(&self) -> &Tables {
+        tables_of(&self.0)
+    }
+
+    fn known(&mut self) -> &mut Known {
+        // SAFETY: the kernel uses it only while it is the owner, and the program calls this only while it is, in the thread that the
+        // connection belongs to: the exchange of the owner orders the one after the other. There is nothing in it but numbers.
+        unsafe { &mut *self.tables().known.get() }
+    }
+
+    /// Adds a fact, where there is room.
+    pub fn tell(&mut self, fact: L3Fact) {
+        let generation = self.tables().generation.load(Relaxed);
+        let known = self.known();
+        match fact {
+            L3Fact::Gateway { address, mac } => {
+                let host = Host {
+                    mac: mac.to_u64() | MAC_IS_GATEWAY,
+                    port: 0,
+                    generation,
+                };
+                let hop = NextHop {
+                    dst: mac.to_u64(),
+                    src: 0,
+                    address: address.to_bits(),
+                    port: 0,
+                    kind: HOP_GATEWAY,
+                    generation,
+                };
+                put(&mut known.hosts, host);
+                put(&mut known.next_hops, hop);
+            }
+            L3Fact::Host { mac, port } => {
+                let host = Host {
+                    mac: mac.to_u64(),
+                    port: port.0,
+                    generation,
+                };
+                put(&mut known.hosts, host);
+            }
+            L3Fact::NextHop {
+                address,
+                port,
+                dst,
+                src,
+                is_owner,
+            } => {
+                let hop = NextHop {
+                    dst: dst.to_u64(),
+                    src: src.to_u64(),
+                    address: address.to_bits(),
+                    port: port.0,
+                    kind: if is_owner { HOP_OWNER } else { HOP_ROUTED },
+                    generation,
+                };
+                put(&mut known.next_hops, hop);
+            }
+            L3Fact::Flow { src, gateway, dst } => {
+                let flow = Flow {
+                    src: src.to_u64(),
+                    gateway: gateway.to_u64(),
+                    dst: dst.to_bits(),
+                    generation,
+                };
+                put(&mut known.flows, flow);
+            }
+        }
+    }
+
+    /// Calls `hear` with each host that the kernel has heard since the last time.
+    pub fn take_heard(&mut self, mut hear: impl FnMut(MacAddr, PortNo)) {
+        let count = self.tables().heard_count.swap(0, Relaxed) as usize;
+        let known = self.known();
+        for place in known.heard.iter().take(count) {
+            let host = &mut known.hosts[*place as usize % MAX_HOSTS];
+            host.mac &= !MAC_IS_HEARD;
+            hear(MacAddr::from_u64(host.mac), PortNo(host.port));
+        }
+    }
+
+    /// Forgets all, if something has become stale since the last time.
+    pub fn forget_stale(&mut self) {
+        if self.tables().is_stale.swap(0, AcqRel) == 0 {
+            return;
+        }
+        let next = self.tables().generation.load(Relaxed).wrapping_add(1);
+        if next == 0 {
+            self.clear();
+        }
+        self.tables().generation.store(next.max(1), Relaxed);
+    }
+
+    /// Frees all places, before generations begin anew.
+    fn clear(&mut self) {
+        let known = self.known();
+        known.hosts.iter_mut().for_each(|host| host.generation = 0);
+        let hops = known.next_hops.iter_mut();
+        hops.for_each(|hop| hop.generation = 0);
+        known.flows.iter_mut().for_each(|flow| flow.generation = 0);
+    }
+}
+
+/// What was told of the session may be wrong from now on. From any thread.
+pub fn forget(memory: &Memory) {
+    tables_of(memory).is_stale.store(1, Release);
+}
+
+fn tables_of(memory: &Memory) -> &Tables {
+    // SAFETY: the mapping lives as long as `memory`. Tables are made of atomics and a cell alone, for which any bytes are values.
+    unsafe { &*memory.application::<Tables>() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn flow(src: u64, generation: u32) -> Flow {
+        Flow {
+            src,
+            gateway: 1,
+            dst: 2,
+            generation,
+        }
+    }
+
+    /// Where the kernel would find it.
+    fn find(table: &[Flow], src: u64, generation: u32) -> Option<Flow> {
+        let wanted = flow(src, generation);
+        let mut places = table
+            .iter()
+            .filter(|place| place.generation == generation && place.is_about(&wanted));
+        let found = places.next().copied();
+        assert!(places.next().is_none(), "it is there twice");
+        found
+    }
+
+    #[test]
+    fn a_table_has_what_there_was_room_for_and_nothing_else() {
+        let mut table = [flow(0, 0); 64];
+        for generation in 1..4 {
+            let mut refused = 0;
+            let mut known = HashMap::new();
+            for src in (0..200).chain(0..200) {
+                put(&mut table, flow(src, generation));
+                let is_there = find(&table, src, generation).is_some();
+                refused += u32::from(!is_there);
+                let was_there = known.insert(src, is_there);
+                assert!(was_there.is_none_or(|was_there| was_there == is_there));
+            }
+            let count = known.values().filter(|is_there| **is_there).count();
+            assert!(count > 48 && count <= 64, "{count} are known");
+            assert!(refused > 0);
+            assert!((0..200).all(|src| find(&table, src, generation + 1).is_none()));
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `l3` with a kernel half.
+
+use crate::kernel::{Application, Kernel, Unavailable};
+use crate::l3_tables::{SharedTables, forget};
+use crate::link::{Link, Turns};
+use crate::mode::Mode;
+use crate::session::Memory;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+use urtica_apps::{L3Fact, L3Kernel, L3Session};
+use urtica_controller::{KernelHalf, ProgramId, SwitchInfo};
+use urtica_services::Hosts;
+use urtica_topology::PortId;
+use urtica_wire::{DatapathId, PortNo, Version};
+
+/// Answers in the kernel for [`L3`](urtica_apps::L3), as far as it can: `l3`'s replies, byte for byte. See
+/// [`L3::in_kernel`](urtica_apps::L3::in_kernel).
+///
+/// It answers by facts that the program has told: packets of a host to an address are answered from the second on, and questions for a
+/// gateway likewise. Each switch has its own tables, in memory that kernel and program share: 8,192 hosts, 16,384 addresses and, in
+/// OpenFlow 1.3, 16,384 flows. What there is no room for the program answers.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use urtica_apps::{L3, L3Config};
+/// use urtica_controller::Controller;
+/// use urtica_offload::RouterKernel;
+/// use urtica_services::{
+///     Discovery, DiscoveryConfig, Hosts, HostsConfig, ProvisionConfig, Provisioner, Routes,
+/// };
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let config: L3Config = std::fs::read_to_string("subnets.toml")?.parse()?;
+///     let discovery = Discovery::new(DiscoveryConfig::default());
+///     let hosts = Hosts::new(&discovery, HostsConfig::default());
+///     let routes = Routes::new(&discovery);
+///     let provisioner = Provisioner::new(ProvisionConfig::default());
+///     let l3 = L3::new(&discovery, &hosts, &routes, &provisioner, config);
+///     Controller::new()
+///         .program(discovery)
+///         .program(hosts)
+///         .program(routes)
+///         .program(provisioner)
+///         .program(l3.in_kernel(Arc::new(RouterKernel::start()?)))
+///         .run_programs()?;
+///     Ok(())
+/// }
+/// ```
+///
+/// Thread-safety: one lock guards which sessions a switch has. It is taken last.
+#[derive(Clone)]
+pub struct RouterKernel {
+    kernel: Kernel,
+    mode: Mode,
+    sessions: Arc<Mutex<HashMap<DatapathId, Vec<Weak<Memory>>>>>,
+}
+
+impl RouterKernel {
+    /// Loads the programs, for [`Mode::Auto`].
+    ///
+    /// # Errors
+    /// [`Unavailable`] where there are none, or the kernel does not take them.
+    pub fn start() -> Result<Self, Unavailable> {
+        Ok(Self {
+            kernel: Kernel::load(Application::L3)?,
+            mode: Mode::default(),
+            sessions: Arc::default(),
+        })
+    }
+
+    /// The same in this mode.
+    pub fn mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// The same for at most so many connections at a time: see [`Kernel::max_switches`].
+    pub fn max_switches(self, count: u32) -> Self {
+        let kernel = self.kernel.max_switches(count);
+        Self { kernel, ..self }
+    }
+
+    fn add_session(&self, switch: DatapathId, memory: &Arc<Memory>) {
+        let mut sessions = self.sessions.lock();
+        sessions.retain(|_, of_switch| {
+            of_switch.retain(|session| session.strong_count() > 0);
+            !of_switch.is_empty()
+        });
+        let of_switch = sessions.entry(switch).or_default();
+        of_switch.push(Arc::downgrade(memory));
+    }
+}
+
+impl fmt::Debug for RouterKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouterKernel")
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl L3Kernel for RouterKernel {
+    fn open(
+        &self,
+        switch: &SwitchInfo,
+        program: ProgramId,
+        hosts: &Hosts,
+    ) -> Option<Box<dyn L3Session>> {
+        let opened = self.kernel.open_session()?;
+        let memory = Arc::clone(&opened.memory);
+        let version = switch.version.to_wire().into();
+        memory.shared().version.store(version, Relaxed);
+        let tables = SharedTables::new(Arc::clone(&memory), xid_of(program));
+        let tables = Arc::new(Mutex::new(tables));
+        self.add_session(switch.datapath_id, &memory);
+        let turns = RouterTurns {
+            tables: Arc::clone(&tables),
+            hosts: hosts.clone(),
+            switch: switch.datapath_id,
+        };
+        let link = Link::with_turns(self.kernel.clone(), opened, self.mode, turns);
+        Some(Box::new(Session {
+            tables,
+            link: Some(link),
+            last_port: match switch.version {
+                Version::Of10 => LAST_PORT_OF10,
+                Version::Of13 => PortNo(u32::MAX),
+            },
+        }))
+    }
+
+    fn forget(&self, switch: DatapathId) {
+        let sessions = self.sessions.lock();
+        for session in sessions.get(&switch).into_iter().flatten() {
+            if let Some(memory) = session.upgrade() {
+                forget(&memory);
+            }
+        }
+    }
+}
+
+/// The xid of what a program sends through its network.
+fn xid_of(program: ProgramId) -> u32 {
+    u32::from(program.number()) << 24
+}
+
+/// Of 1.0's ports, the kernel writes those up to this: others may be reserved, and mean something else then.
+const LAST_PORT_OF10: PortNo = PortNo(0x7fff);
+
+/// One switch's session, for its handler.
+struct Session {
+    /// Locked by the thread alone that the connection belongs to.
+    tables: Arc<Mutex<SharedTables>>,
+    /// Until the connection has it.
+    link: Option<Link>,
+    last_port: PortNo,
+}
+
+impl L3Session for Session {
+    fn tell(&mut self, fact: L3Fact) {
+        match fact {
+            L3Fact::Host { port, .. } | L3Fact::NextHop { port, .. } if port > self.last_port => {}
+            _ => self.tables.lock().tell(fact),
+        }
+    }
+
+    fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
+        let link = self.link.take()?;
+        Some(Box::new(link))
+    }
+}
+
+/// What is done when the owner of the tables changes.
+struct RouterTurns {
+    tables: Arc<Mutex<SharedTables>>,
+    hosts: Hosts,
+    switch: DatapathId,
+}
+
+impl Turns for RouterTurns {
+    fn before_kernel(&mut self) {
+        self.tables.lock().forget_stale();
+    }
+
+    fn after_kernel(&mut self) {
+        let (now, switch) = (Instant::now(), self.switch);
+        self.tables.lock().take_heard(|mac, port| {
+            self.hosts.note_heard(mac, PortId::new(switch, port), now);
+        });
+    }
+}

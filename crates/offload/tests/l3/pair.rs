@@ -1,0 +1,183 @@
+//! Two controllers that hear the same, and of which what the routers say is compared.
+
+use crate::packets::Packet;
+use crate::plan::{HOSTS, PORTS, XID, port_of, question_for_gateway, router, router_kernel};
+use crate::switch::{Channel, InMemory, connect, headers, join_with_ports, settle};
+use std::net::TcpStream;
+use std::sync::Arc;
+use urtica_controller::{Running, SwitchCounters};
+use urtica_offload::{Mode, RouterKernel};
+use urtica_services::Hosts;
+use urtica_wire::{DatapathId, Version};
+
+const PACKET_OUT: u8 = 13;
+
+/// A switch whose controller answers in the kernel, and one whose controller is the program alone; both hear the same.
+pub struct Pair {
+    pub controller: Running,
+    pub hosts: Hosts,
+    pub kernel: RouterKernel,
+    pub real: TcpStream,
+    pub version: Version,
+    reference: InMemory,
+    /// What the real one has said and nobody has looked at.
+    said: Vec<u8>,
+    /// What the router in the reference model has said, and the real one is to say.
+    expected: Vec<u8>,
+    /// How many bytes were the same.
+    compared: usize,
+}
+
+impl Pair {
+    /// Both know all hosts. `None` where the machine has no kernel half.
+    pub fn new(mode: Mode, version: Version) -> Option<Self> {
+        let mut pair = Self::with_unknown_hosts(mode, version)?;
+        for host in 1..=HOSTS {
+            pair.come(host, question_for_gateway(host));
+        }
+        pair.compare();
+        Some(pair)
+    }
+
+    pub fn with_unknown_hosts(mode: Mode, version: Version) -> Option<Self> {
+        let kernel = router_kernel(mode)?;
+        let (controller, hosts) = router(Some(kernel.clone()));
+        let controller = controller.listen("ptcp:0:127.0.0.1".parse().unwrap());
+        let controller = controller.shards(1).start().unwrap();
+        let (mut real, mut reference) = (connect(&controller), InMemory::of(router(None).0));
+        join_with_ports(&mut real, version, 1, PORTS);
+        join_with_ports(&mut reference, version, 1, PORTS);
+        Some(Self {
+            controller,
+            hosts,
+            kernel,
+            real,
+            version,
+            reference,
+            said: Vec::new(),
+            expected: Vec::new(),
+            compared: 0,
+        })
+    }
+
+    /// A frame of a host comes in.
+    pub fn come(&mut self, host: u8, frame: Vec<u8>) {
+        self.come_in(port_of(host), frame);
+    }
+
+    /// A frame comes in at a port.
+    pub fn come_in(&mut self, in_port: u32, frame: Vec<u8>) {
+        let mut message = Vec::new();
+        packet_in(in_port, frame).encode(self.version, 1, &mut message);
+        self.send(&message);
+    }
+
+    /// Both hear this; the real one in this piece.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.expect(bytes);
+        self.real.send(bytes);
+    }
+
+    /// The reference hears this.
+    pub fn expect(&mut self, bytes: &[u8]) {
+        self.reference.send(bytes);
+        loop {
+            let mut said = self.reference.take();
+            if said.is_empty() {
+                return;
+            }
+            self.expected.extend(take_routers(&mut said));
+        }
+    }
+
+    /// Waits until the router has said as much as is expected, and compares.
+    pub fn compare(&mut self) {
+        let mut said = take_routers(&mut self.said);
+        while said.len() < self.expected.len() {
+            self.said.extend(self.real.receive());
+            said.extend(take_routers(&mut self.said));
+        }
+        assert_same(&said, &self.expected);
+        self.compared += said.len();
+        self.expected.clear();
+    }
+
+    /// Both hear this; the real one is read from meanwhile.
+    pub fn send_in_pieces<'s>(
+        &mut self,
+        stream: &'s [u8],
+        cut: impl FnOnce(&'s [u8]) -> Vec<&'s [u8]>,
+    ) {
+        self.expect(stream);
+        let (pieces, mut socket) = (cut(stream), self.real.try_clone().unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(move || pieces.into_iter().for_each(|piece| socket.send(piece)));
+            self.compare();
+        });
+    }
+
+    pub fn counters(&self) -> Arc<SwitchCounters> {
+        let network = self.controller.network();
+        network.counters(DatapathId(1)).expect("it is connected")
+    }
+
+    /// Nothing more is said than was expected.
+    pub fn finish(mut self) {
+        self.compare();
+        // What handlers send elsewhere follows an echo reply at the next occasion.
+        for _ in 0..3 {
+            let mut said = Vec::new();
+            settle(&mut self.real, &mut said, self.version);
+            self.said.extend(said);
+        }
+        assert_same(&take_routers(&mut self.said), &[]);
+        assert!(self.compared > 0, "nothing was to be said");
+        drop(self.real);
+        self.controller.stop().unwrap();
+    }
+}
+
+/// A packet-in with a packet in it that nobody has kept.
+pub fn packet_in(in_port: u32, frame: Vec<u8>) -> Packet {
+    Packet {
+        buffer_id: u32::MAX,
+        in_port,
+        frame,
+    }
+}
+
+/// Takes the whole messages from the front. Returns the router's packet-outs.
+pub fn take_routers(bytes: &mut Vec<u8>) -> Vec<u8> {
+    let (mut at, mut routers) = (0, Vec::new());
+    for header in headers(bytes) {
+        let message = &bytes[at..at + usize::from(header.length)];
+        if (header.message_type, header.xid) == (PACKET_OUT, XID) {
+            routers.extend_from_slice(message);
+        }
+        at += message.len();
+    }
+    bytes.drain(..at);
+    routers
+}
+
+/// Fails where they differ, and shows the first message that does.
+pub fn assert_same(said: &[u8], expected: &[u8]) {
+    let (mut at, mut number) = (0, 0);
+    while at < said.len().max(expected.len()) {
+        let (one, other) = (message_at(said, at), message_at(expected, at));
+        assert!(
+            one == other,
+            "message {number}, of {} bytes in all and not {}:\n{one:02x?}\nexpected\n{other:02x?}",
+            said.len(),
+            expected.len(),
+        );
+        at += one.len();
+        number += 1;
+    }
+}
+
+fn message_at(bytes: &[u8], at: usize) -> &[u8] {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let length = headers(rest).next().map_or(0, |header| header.length);
+    &rest[..usize::from(length).min(rest.len())]
+}

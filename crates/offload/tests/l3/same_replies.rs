@@ -1,0 +1,123 @@
+//! The replies are those of the program, whatever comes and however it is cut.
+
+use crate::packets::Draw;
+use crate::pair::{Pair, packet_in};
+use crate::plan::{HOSTS, handed, header, ip_of, port_of, question_for_gateway};
+use crate::traffic::Traffic;
+use urtica_offload::Mode;
+use urtica_wire::{Message, Version};
+
+/// How many messages random streams have in each version and mode, if nothing else is asked for.
+const MESSAGES: u64 = 5_000;
+
+/// Sets their number: `URTICA_TEST_MESSAGES=5000000 cargo test --release -p urtica-offload random_pieces`.
+const MESSAGES_VARIABLE: &str = "URTICA_TEST_MESSAGES";
+
+/// Messages on one connection.
+const MESSAGES_A_SEED: u64 = 5_000;
+
+#[test]
+fn a_random_stream_in_random_pieces() {
+    let messages = std::env::var(MESSAGES_VARIABLE).map_or(MESSAGES, |count| {
+        count.parse().expect("the variable is a number of messages")
+    });
+    for mode in [Mode::Kernel, Mode::Auto] {
+        for version in Version::ALL {
+            for seed in 0..messages.div_ceil(MESSAGES_A_SEED) {
+                random_stream(mode, version, seed);
+            }
+        }
+    }
+}
+
+fn random_stream(mode: Mode, version: Version, seed: u64) {
+    const MESSAGES_A_ROUND: u32 = 50;
+    let Some(mut pair) = Pair::new(mode, version) else {
+        return;
+    };
+    let (mut traffic, mut cuts) = (Traffic::new(seed), Draw::new(seed));
+    for _ in 0..MESSAGES_A_SEED / u64::from(MESSAGES_A_ROUND) {
+        let stream = traffic.stream(version, MESSAGES_A_ROUND);
+        for piece in cuts.cut(&stream) {
+            pair.send(piece);
+        }
+        pair.compare();
+    }
+    let answered = pair.counters().answered_in_kernel.get();
+    assert!(answered > 0, "seed {seed}: the kernel has answered nothing");
+    pair.finish();
+}
+
+#[test]
+fn packets_of_known_hosts_are_forwarded_in_the_kernel() {
+    for version in Version::ALL {
+        let Some(mut pair) = Pair::new(Mode::Kernel, version) else {
+            return;
+        };
+        let mut traffic = Traffic::new(7);
+        introduce(&mut pair);
+        let before = pair.counters().answered_in_kernel.get();
+        let mut all = 0;
+        for at in 0..1000 {
+            let mut bytes = Vec::new();
+            for _ in 0..traffic.draw.below(10) + 1 {
+                all += 1;
+                traffic.plain(version, at, &mut bytes);
+            }
+            pair.send(&bytes);
+            pair.compare();
+        }
+        let counters = pair.counters();
+        pair.finish();
+        let kernel = counters.answered_in_kernel.get() - before;
+        assert!(
+            kernel * 10 > all * 7,
+            "{version:?}: {kernel} of {all} packet-ins were answered in the kernel"
+        );
+    }
+}
+
+/// Each host sends to each other one.
+fn introduce(pair: &mut Pair) {
+    for src in 1..=HOSTS {
+        for dst in 1..=HOSTS {
+            pair.come(src, handed(src, &header(src, ip_of(dst)), b"first"));
+            pair.compare();
+        }
+        for last in 0..5 {
+            let far = [192, 168, 0, last].into();
+            pair.come(src, handed(src, &header(src, far), b"first"));
+        }
+        pair.compare();
+    }
+}
+
+#[test]
+fn a_stream_cut_at_every_byte() {
+    for version in Version::ALL {
+        let Some(mut pair) = Pair::new(Mode::Kernel, version) else {
+            return;
+        };
+        let mut stream = Vec::new();
+        let mut add = |src, frame| packet_in(port_of(src), frame).encode(version, 1, &mut stream);
+        add(2, handed(2, &header(2, ip_of(3)), b"from 2 to 3"));
+        add(3, question_for_gateway(3));
+        add(3, handed(3, &header(3, ip_of(2)), b"from 3 to 2"));
+        Message::EchoRequest(&[])
+            .encode(version, 1, &mut stream)
+            .unwrap();
+        packet_in(port_of(4), question_for_gateway(4)).encode(version, 1, &mut stream);
+        for cut in 1..stream.len() {
+            let (head, tail) = stream.split_at(cut);
+            pair.send(head);
+            pair.send(tail);
+            pair.compare();
+        }
+        for piece in stream.chunks(1) {
+            pair.send(piece);
+        }
+        let counters = pair.counters();
+        pair.finish();
+        assert!(counters.answered_in_kernel.get() > 0);
+    }
+}
