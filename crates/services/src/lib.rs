@@ -40,6 +40,7 @@ mod flooding;
 mod hosts;
 mod neighbour_proxy;
 mod notify;
+mod offload;
 mod provision;
 mod routes;
 mod timers;
@@ -51,6 +52,7 @@ pub use discovery::{
 pub use flooding::{FloodTree, PortRole};
 pub use hosts::{ConflictPolicy, EVENT_INTERVAL, Host, HostEvent, Hosts, HostsConfig, LeftReason};
 pub use neighbour_proxy::{NeighbourProxy, NeighbourProxyConfig, NeighbourProxyCounts};
+pub use offload::{LinkProbe, ServiceOffload, SettledCounts};
 pub use provision::{
     COOKIE_TAG, COOKIE_TAG_MASK, Flow, Outcome, ProvisionConfig, ProvisionCounts, ProvisionError,
     Provisioned, Provisioner, Provisioning, Removing, is_provisioned,
