@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// The sources with the programs, and what they are compiled to; the headers beside them belong to them.
 const SOURCES: [(&str, &str); 2] = [
-    ("bpf/learning_switch.bpf.c", "programs.o"),
+    ("bpf/learning_switch.bpf.c", "learning_switch.o"),
     ("bpf/ring.bpf.c", "ring.o"),
 ];
 

@@ -1,197 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT
-/* The learning switch `l2` in the kernel: apps/src/l2.rs, decision by decision and byte by byte.
- *
- *   switch ══► its socket ──► from_switch() ──► program: what is not answered here, in order
- *                                  │ the replies are in `session.replies`
- *                                  ▼ the input itself goes on, as a signal
- *                             relay: one end of a pair of Unix sockets ──► the other end
- *                                                                               │
- *   switch ◄══ its socket ◄── as much output as there are replies ◄── to_switch()
- *
- * Why the relay: the kernel counts what was read from a TCP socket (`copied_seq`) by the length that the data has when
- * the verdict is in. A reply that is longer than its request would count as more read than came, and the socket would not
- * be woken any more. Unix sockets count nothing, so that the data can be given any length on the second half of the way.
- *
- * All or nothing: a piece of input is answered here if all of it can be, or passed to the program as it is. It is looked at
- * first, changing nothing, and answered then.
- */
+/* The learning switch `l2` in the kernel: apps/src/l2.rs, decision by decision and byte by byte. */
 #include "mac_table.h"
-#include "packet_in.h"
 #include "replies.h"
+#include "answering.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* How many replies may be on their way to the socket's send queue, in bytes. */
-#define MAX_UNWRITTEN_BYTES (128 << 10)
-
-/* How much may wait in the send queue for a switch to read, in bytes of kernel memory. */
-#define MAX_QUEUED_BYTES (1 << 20)
-
-#define MAX_SESSIONS 4096
-
-/* The least that a ring can have: a page. */
-#define WAKER_BYTES 4096
-
-/* More messages than fit into a piece of input. */
-#define MAX_MESSAGES ((INPUT_BYTES + CARRY_BYTES) / HEADER_BYTES)
-
-/* The most that bpf_skb_adjust_room() adds or takes away at once. */
-#define ROOM_STEP 4095
-
-/* What is looked at of the kernel's own. */
-struct sock {
-	int sk_sndbuf;
-	int sk_wmem_queued;
-} __attribute__((preserve_access_index));
-
-struct inet_sock {
-	struct sock sk;
-} __attribute__((preserve_access_index));
-
-struct inet_connection_sock {
-	struct inet_sock icsk_inet;
-} __attribute__((preserve_access_index));
-
-struct tcp_sock {
-	struct inet_connection_sock inet_conn;
-	u32 write_seq;
-} __attribute__((preserve_access_index));
-
-/* The slot of a socket, by its cookie. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 2 * MAX_SESSIONS);
-	__type(key, u64);
-	__type(value, u32);
-} slots SEC(".maps");
-
-/* Each slot's session is a map of one element, which the program has mapped into its memory. */
-struct session_map {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(struct session));
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, MAX_SESSIONS);
-	__type(key, u32);
-	__array(values, struct session_map);
-} sessions SEC(".maps");
-
-/* Each slot's ring wakes the program when it becomes the owner. Without it the program would have to be woken for all input, since
- * a socket wakes who waits for input also when that is answered here. */
-struct waker_map {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, WAKER_BYTES);
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, MAX_SESSIONS);
-	__type(key, u32);
-	__array(values, struct waker_map);
-} wakers SEC(".maps");
-
-/* Switches' sockets: what comes in goes through from_switch(). */
-struct {
-	__uint(type, BPF_MAP_TYPE_SOCKMAP);
-	__uint(max_entries, MAX_SESSIONS);
-	__type(key, u32);
-	__type(value, u64);
-} switches SEC(".maps");
-
-/* The same sockets, also while they are out of `switches`. Nothing runs here: it keeps what was passed to the program and not
- * read yet, which the kernel throws away when a socket leaves its last map. */
-struct {
-	__uint(type, BPF_MAP_TYPE_SOCKMAP);
-	__uint(max_entries, MAX_SESSIONS);
-	__type(key, u32);
-	__type(value, u64);
-} keepers SEC(".maps");
-
-/* The ends of the pairs of Unix sockets into which from_switch() sends. */
-struct {
-	__uint(type, BPF_MAP_TYPE_SOCKMAP);
-	__uint(max_entries, MAX_SESSIONS);
-	__type(key, u32);
-	__type(value, u64);
-} relays SEC(".maps");
-
-/* The other ends: what comes out goes through to_switch(). */
-struct {
-	__uint(type, BPF_MAP_TYPE_SOCKMAP);
-	__uint(max_entries, MAX_SESSIONS);
-	__type(key, u32);
-	__type(value, u64);
-} exits SEC(".maps");
-
-INLINE struct session *session_of(struct __sk_buff *skb)
-{
-	u64 cookie = bpf_get_socket_cookie(skb);
-	u32 *slot = bpf_map_lookup_elem(&slots, &cookie);
-	u32 only = 0;
-	void *map;
-
-	if (!slot)
-		return NULL;
-	map = bpf_map_lookup_elem(&sessions, slot);
-	return map ? bpf_map_lookup_elem(map, &only) : NULL;
-}
-
-/* Wakes the program, which finds input or, for the moment that it takes to get there, that it is the owner. */
-INLINE void wake_program(u32 slot)
-{
-	void *waker = bpf_map_lookup_elem(&wakers, &slot);
-	u64 nothing = 0;
-
-	if (waker)
-		bpf_ringbuf_output(waker, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
-}
-
-/* Replies that have not left the session: where they begin and end. */
-struct span {
-	u32 begin, end;
-};
-
-INLINE struct span span_of(u64 word)
-{
-	struct span span = {word, word >> 32};
-
-	return span;
-}
-
-/* Where the next reply goes: at the front when all have left. */
-INLINE u32 free_from(u64 word)
-{
-	struct span span = span_of(word);
-
-	return span.begin == span.end ? 0 : span.end;
-}
-
-/* ---- Looking at the input ---- */
-
-struct look {
-	struct session *session;
-	u32 at;           /* where the next message begins */
-	u32 end;          /* where the input ends */
-	u32 longest;      /* the most bytes that the replies can take */
-	u32 is_other;     /* something is there that is not answered here */
-};
-
-INLINE u8 *input_at(struct session *session, u32 at) { return session->input + (at & (INPUT_ROOM - 1)); }
-INLINE u8 *reply_at(struct session *session, u32 at) { return session->replies + (at & (REPLY_ROOM - 1)); }
-
-/* The most bytes that the replies to this message can take. Returns a negative number where it is not answered here. */
 INLINE s32 longest_reply(struct session *session, const u8 *message, u32 bytes)
 {
 	struct packet_in packet;
 	const u8 *frame;
 	u64 dst;
 
-	if (!read_packet_in(message, bytes, session->version, &packet))
+	if (message[1] != OFPT_PACKET_IN || !read_packet_in(message, bytes, session->version, &packet))
 		return -1;
 	if (session->version == OF10 && packet.in_port >= OF10_ORDINARY_PORTS)
 		return -1;
@@ -204,51 +25,6 @@ INLINE s32 longest_reply(struct session *session, const u8 *message, u32 bytes)
 		return -1;
 	return MAX_DELETE_BYTES + MAX_FLOW_MOD_BYTES + MAX_PACKET_OUT_BYTES +
 	       (packet.buffer_id == OFP_NO_BUFFER ? packet.data_bytes : 0);
-}
-
-static long look_at_message(u32 index, void *context)
-{
-	struct look *look = context;
-	struct session *session = look->session;
-	u32 left = look->end - look->at, bytes;
-	const u8 *message = input_at(session, look->at);
-	s32 longest;
-
-	if (left < HEADER_BYTES)
-		return 1;
-	bytes = get16(message + 2);
-	if (message[0] != session->version || message[1] != OFPT_PACKET_IN || bytes < HEADER_BYTES || bytes > CARRY_BYTES) {
-		look->is_other = 1;
-		return 1;
-	}
-	if (left < bytes)
-		return 1;
-	longest = longest_reply(session, message, bytes);
-	if (longest < 0) {
-		look->is_other = 1;
-		return 1;
-	}
-	look->longest += longest;
-	look->at += bytes;
-	return 0;
-}
-
-/* ---- Answering it ---- */
-
-struct answer {
-	struct session *session;
-	u32 at;           /* where the next message begins */
-	u32 end;          /* where the last one ends */
-	u32 to;           /* where the next reply goes */
-	u32 now_s;
-	u32 messages;
-	u32 replies;
-};
-
-INLINE u32 next_xid(struct session *session)
-{
-	session->xid++;
-	return XID_SENDER | (session->xid & XID_COUNTER);
 }
 
 INLINE void forward(struct answer *answer, const struct packet_in *packet, const u8 *frame, u32 port)
@@ -268,18 +44,19 @@ INLINE void forward(struct answer *answer, const struct packet_in *packet, const
 INLINE void answer_packet_in(struct answer *answer, const struct packet_in *packet, const u8 *frame)
 {
 	struct session *session = answer->session;
+	struct application *table = &session->application;
 	u64 dst = get_mac(frame), src = get_mac(frame + 6);
 	u32 port;
 
 	if (is_link_local(dst))
 		return;
-	if (learn(session, src, packet->in_port, answer->now_s) == LEARNED_MOVED) {
+	if (learn(table, src, packet->in_port, answer->now_s) == LEARNED_MOVED) {
 		u32 xid = next_xid(session);
 
 		answer->to += write_delete(reply_at(session, answer->to), session->version, xid, frame + 6);
 		answer->replies++;
 	}
-	if (!port_of(session, dst, answer->now_s, &port)) {
+	if (!port_of(table, dst, answer->now_s, &port)) {
 		forward(answer, packet, frame, session->version == OF10 ? OFPP_FLOOD_OF10 : OFPP_FLOOD_OF13);
 	} else if (port != packet->in_port) {
 		enum upper upper = upper_of(frame, packet->data_bytes);
@@ -293,193 +70,11 @@ INLINE void answer_packet_in(struct answer *answer, const struct packet_in *pack
 	}
 }
 
-static long answer_message(u32 index, void *context)
+INLINE void answer_message(struct answer *answer, const u8 *message, u32 bytes)
 {
-	struct answer *answer = context;
-	const u8 *message = input_at(answer->session, answer->at);
 	struct packet_in packet;
-	u32 bytes;
 
-	if (answer->at >= answer->end)
-		return 1;
-	bytes = get16(message + 2);
 	/* What was looked at before is still so. */
-	if (!read_packet_in(message, bytes, answer->session->version, &packet))
-		return 1;
-	answer_packet_in(answer, &packet, message + packet.data_at);
-	answer->messages++;
-	answer->at += bytes;
-	return 0;
-}
-
-/* ---- The two ends of the way ---- */
-
-/* Whether the switch reads its replies about as fast as they come, so that so many bytes more can be sent to it from
- * here. What is on its way there does not push back, and so must be held back before. */
-INLINE int has_room(struct __sk_buff *skb, struct session *session, u32 bytes)
-{
-	struct bpf_sock *sk = skb->sk;
-	struct tcp_sock *tcp;
-	u32 unwritten, queued, limit;
-
-	if (!sk)
-		return 0;
-	tcp = bpf_skc_to_tcp_sock(sk);
-	if (!tcp)
-		return 0;
-	if (session->is_fresh) {
-		session->is_fresh = 0;
-		session->write_seq = tcp->write_seq;
-		session->unwritten_base = session->reply_bytes;
-	}
-	/* Only replies from here are written while the kernel is the owner: what was sent less what was written. */
-	unwritten = ((u32)session->reply_bytes - session->unwritten_base) - (tcp->write_seq - session->write_seq);
-	queued = tcp->inet_conn.icsk_inet.sk.sk_wmem_queued;
-	limit = (u32)tcp->inet_conn.icsk_inet.sk.sk_sndbuf / 2;
-	if (limit > MAX_QUEUED_BYTES)
-		limit = MAX_QUEUED_BYTES;
-	return unwritten + bytes <= MAX_UNWRITTEN_BYTES && queued <= limit &&
-	       free_from(session->span) + bytes <= REPLY_ROOM;
-}
-
-/* Lets to_switch() see replies that were written from `from` to `to`. It may take what was there before meanwhile. */
-INLINE void publish(struct session *session, u32 from, u32 to)
-{
-	if (from == to)
-		return;
-#pragma unroll
-	for (int attempt = 0; attempt < 4; attempt++) {
-		u64 word = *(volatile u64 *)&session->span;
-		u64 begin = from ? span_of(word).begin : 0;
-
-		if (__sync_val_compare_and_swap(&session->span, word, (u64)to << 32 | begin) == word)
-			return;
-	}
-}
-
-/* Answers the input, if all of it can be. Returns where it ends, the beginning of a message at its end not counted, or a
- * negative number where it is for the program. */
-INLINE s32 answer_input(struct __sk_buff *skb, struct session *session, u32 carried, u32 bytes)
-{
-	struct look look = {.session = session, .end = carried + bytes};
-	struct answer answer = {.session = session};
-	u64 span;
-
-	if (bytes > INPUT_BYTES) {
-		session->passed_long++;
-		return -1;
-	}
-	if (bpf_skb_load_bytes(skb, 0, session->input + carried, bytes))
-		return -1;
-	bpf_loop(MAX_MESSAGES, look_at_message, &look, 0);
-	if (look.is_other) {
-		session->passed_other++;
-		return -1;
-	}
-	if (!has_room(skb, session, look.longest)) {
-		session->passed_full++;
-		return -1;
-	}
-	span = session->span;
-	answer.end = look.at;
-	answer.to = free_from(span);
-	answer.now_s = (bpf_ktime_get_ns() - session->clock_ns) / 1000000000;
-	bpf_loop(MAX_MESSAGES, answer_message, &answer, 0);
-	session->answered += answer.messages;
-	session->replies_sent += answer.replies;
-	session->reply_bytes += answer.to - free_from(span);
-	publish(session, free_from(span), answer.to);
-	return look.at;
-}
-
-/* Keeps the beginning of a message that is not whole. */
-INLINE void carry(struct session *session, u32 at, u32 end)
-{
-	u32 bytes = end - at;
-
-	session->carried = bytes;
-	if (bytes == 0 || bytes > CARRY_BYTES || at == 0)
-		return;
-	bpf_probe_read_kernel(session->input, bytes, input_at(session, at));
-}
-
-SEC("sk_skb/verdict")
-int from_switch(struct __sk_buff *skb)
-{
-	struct session *session = session_of(skb);
-	u32 bytes = skb->len, carried, slot;
-	u64 before;
-	s32 at;
-
-	/* The end of the stream has no bytes. */
-	if (!session || bytes == 0 || !begin_turn(&session->owner, bytes))
-		return SK_PASS;
-	carried = session->carried;
-	if (carried >= CARRY_BYTES)
-		carried = CARRY_BYTES - 1;
-	slot = session->slot;
-	before = session->reply_bytes;
-	at = answer_input(skb, session, carried, bytes);
-	if (at < 0) {
-		end_turn(&session->owner, bytes);
-		wake_program(slot);
-		return SK_PASS;
-	}
-	session->taken_bytes += bytes;
-	carry(session, at, carried + bytes);
-	before = session->reply_bytes - before;
-	end_turn(&session->owner, 0);
-	return before ? bpf_sk_redirect_map(skb, &relays, slot, 0) : SK_DROP;
-}
-
-/* Gives the data so many bytes, at its front. */
-struct resize {
-	struct __sk_buff *skb;
-	u32 bytes;
-};
-
-static long resize_step(u32 index, void *context)
-{
-	struct resize *resize = context;
-	s32 missing = (s32)resize->bytes - (s32)resize->skb->len;
-
-	if (missing == 0)
-		return 1;
-	if (missing > ROOM_STEP)
-		missing = ROOM_STEP;
-	if (missing < -ROOM_STEP)
-		missing = -ROOM_STEP;
-	return bpf_skb_adjust_room(resize->skb, missing, 0, 0) != 0;
-}
-
-SEC("sk_skb/verdict")
-int to_switch(struct __sk_buff *skb)
-{
-	struct session *session = session_of(skb);
-	struct resize resize = {.skb = skb};
-	struct span span;
-	u64 word, left;
-	u32 bytes, begin;
-
-	if (!session)
-		return SK_DROP;
-	word = *(volatile u64 *)&session->span;
-	span = span_of(word);
-	/* One signal may come in several pieces, the first of which has taken all. */
-	if (span.begin >= span.end)
-		return SK_DROP;
-	resize.bytes = span.end - span.begin;
-	bpf_loop(REPLY_ROOM / ROOM_STEP + 2, resize_step, &resize, 0);
-	/* Where memory is short, what does not fit leaves with the next signal. */
-	bytes = skb->len < resize.bytes ? skb->len : resize.bytes;
-	begin = span.begin & (REPLY_ROOM - 1);
-	if (bytes == 0 || bytes > REPLY_ROOM)
-		return SK_DROP;
-	if (bpf_skb_store_bytes(skb, 0, session->replies + begin, bytes, 0))
-		return SK_DROP;
-	/* from_switch() only ever adds at the end meanwhile. */
-	left = word + bytes;
-	if (__sync_val_compare_and_swap(&session->span, word, left) != word)
-		__sync_fetch_and_add(&session->span, bytes);
-	return bpf_sk_redirect_map(skb, &switches, session->slot, 0);
+	if (read_packet_in(message, bytes, answer->session->version, &packet))
+		answer_packet_in(answer, &packet, message + packet.data_at);
 }

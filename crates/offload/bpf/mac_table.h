@@ -3,7 +3,26 @@
  * it has its full size from the beginning. That file says how it works and why. */
 #pragma once
 
-#include "session.h"
+#include "bytes.h"
+
+/* The most places that a table of hosts has; a power of two. */
+#define MAX_PLACES 65536
+
+/* A place in the table of hosts: `Entry` of mac_table.rs. */
+struct place {
+	u64 mac;
+	u32 port;
+	u32 seen;
+};
+
+/* src/learning_switch.rs has the same in Rust. */
+struct application {
+	u32 max_age_s;
+	u32 place_mask;      /* the number of places less one */
+	u32 places_taken;
+	u32 padding[13];
+	struct place places[MAX_PLACES];
+};
 
 #define BUCKET 4
 #define PROBES 3
@@ -39,13 +58,13 @@ INLINE u64 next_place(u64 mac, u64 place)
 	return elsewhere | ((mac ^ mac >> 32) & NEIGHBOURS);
 }
 
-INLINE struct place *place_at(struct session *session, u64 place)
+INLINE struct place *place_at(struct application *table, u64 place)
 {
-	return &session->places[place & (MAX_PLACES - 1)];
+	return &table->places[place & (MAX_PLACES - 1)];
 }
 
 /* Looks at all places that an address may have. */
-static __noinline int search(struct session *session, u64 mac, struct search *result)
+static __noinline int search(struct application *table, u64 mac, struct search *result)
 {
 	u64 wish = first_place(mac);
 	u32 victim_seen = ~0U;
@@ -54,12 +73,12 @@ static __noinline int search(struct session *session, u64 mac, struct search *re
 	result->place = 0;
 	result->others_looked_up = 0;
 	for (int probe = 0; probe < PROBES; probe++) {
-		u64 at = wish & session->place_mask;
+		u64 at = wish & table->place_mask;
 		u64 start = at & ~(u64)(BUCKET - 1);
 		u32 free_at = BUCKET;
 
 		for (u32 i = 0; i < BUCKET; i++) {
-			struct place *place = place_at(session, start + i);
+			struct place *place = place_at(table, start + i);
 
 			if (place->mac == mac) {
 				result->what = FOUND;
@@ -71,11 +90,11 @@ static __noinline int search(struct session *session, u64 mac, struct search *re
 		}
 		if (free_at < BUCKET) {
 			result->what = FREE;
-			result->place = place_at(session, at)->mac == NO_MAC ? at : start + free_at;
+			result->place = place_at(table, at)->mac == NO_MAC ? at : start + free_at;
 			return 0;
 		}
 		for (u32 i = 0; i < BUCKET; i++) {
-			struct place *place = place_at(session, start + i);
+			struct place *place = place_at(table, start + i);
 
 			result->others_looked_up |= place->seen & LOOKED_UP;
 			if (place->seen < victim_seen) {
@@ -89,15 +108,15 @@ static __noinline int search(struct session *session, u64 mac, struct search *re
 }
 
 /* All that an address might have displaced must be looked up again before places are short the next time. */
-static __noinline int forget_looks(struct session *session, u64 mac)
+static __noinline int forget_looks(struct application *table, u64 mac)
 {
 	u64 wish = first_place(mac);
 
 	for (int probe = 0; probe < PROBES; probe++) {
-		u64 start = wish & session->place_mask & ~(u64)(BUCKET - 1);
+		u64 start = wish & table->place_mask & ~(u64)(BUCKET - 1);
 
 		for (u32 i = 0; i < BUCKET; i++)
-			place_at(session, start + i)->seen &= ~LOOKED_UP;
+			place_at(table, start + i)->seen &= ~LOOKED_UP;
 		wish = next_place(mac, wish);
 	}
 	return 0;
@@ -115,23 +134,23 @@ INLINE enum learned refresh(struct place *place, u32 port, u32 now_s)
 }
 
 /* Notes that `mac` is behind `port`. */
-INLINE enum learned learn(struct session *session, u64 mac, u32 port, u32 now_s)
+INLINE enum learned learn(struct application *table, u64 mac, u32 port, u32 now_s)
 {
-	struct place *place = place_at(session, first_place(mac) & session->place_mask);
+	struct place *place = place_at(table, first_place(mac) & table->place_mask);
 	struct search result;
 
 	if (place->mac == mac)
 		return refresh(place, port, now_s);
 	if (mac & MULTICAST || mac == 0)
 		return LEARNED_SAME;
-	search(session, mac, &result);
-	place = place_at(session, result.place);
+	search(table, mac, &result);
+	place = place_at(table, result.place);
 	if (result.what == FOUND)
 		return refresh(place, port, now_s);
 	if (result.what == FREE)
-		session->places_taken++;
+		table->places_taken++;
 	else if (result.others_looked_up)
-		forget_looks(session, mac);
+		forget_looks(table, mac);
 	place->mac = mac;
 	place->port = port;
 	place->seen = now_s;
@@ -139,19 +158,19 @@ INLINE enum learned learn(struct session *session, u64 mac, u32 port, u32 now_s)
 }
 
 /* The port that `mac` is behind. Returns 0 where that is not known. */
-INLINE int port_of(struct session *session, u64 mac, u32 now_s, u32 *port)
+INLINE int port_of(struct application *table, u64 mac, u32 now_s, u32 *port)
 {
-	struct place *place = place_at(session, first_place(mac) & session->place_mask);
+	struct place *place = place_at(table, first_place(mac) & table->place_mask);
 	struct search result;
 
 	if (place->mac != mac) {
-		search(session, mac, &result);
+		search(table, mac, &result);
 		if (result.what != FOUND)
 			return 0;
-		place = place_at(session, result.place);
+		place = place_at(table, result.place);
 	}
 	if (!(place->seen & LOOKED_UP))
 		place->seen |= LOOKED_UP;
 	*port = place->port;
-	return (u64)now_s <= (u64)(place->seen & ~LOOKED_UP) + session->max_age_s;
+	return (u64)now_s <= (u64)(place->seen & ~LOOKED_UP) + table->max_age_s;
 }

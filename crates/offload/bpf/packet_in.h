@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* A packet-in of either version, and the packet in it, as far as the learning switch looks at them. */
+/* A packet-in of either version, and the packet in it, as far as applications look at them. */
 #pragma once
 
 #include "bytes.h"

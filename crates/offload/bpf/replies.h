@@ -3,21 +3,14 @@
  * function writes one and returns its length. */
 #pragma once
 
-#include "packet_in.h"
+#include "packet_out.h"
 
 #define OFPP_FLOOD_OF10 0xfffb
 #define OFPP_FLOOD_OF13 0xfffffffbU
 
-/* The program's sender in an xid: that of the first program. */
-#define XID_SENDER (1U << 24)
-#define XID_COUNTER 0xffffffU
-
-/* The longest of each, the packet of a packet-out not counted. */
+/* The longest of each. */
 #define MAX_DELETE_BYTES 72
 #define MAX_FLOW_MOD_BYTES 160
-#define MAX_PACKET_OUT_BYTES 40
-
-#define TEMPLATE static const u8 __attribute__((aligned(8)))
 
 TEMPLATE OF10_DELETE[72] = {
 	0x01, 14, 0, 72,  0, 0, 0, 0,
@@ -34,12 +27,6 @@ TEMPLATE OF10_FLOW_MOD[80] = {
 	0, 0, 0, 0,  0, 0, 0, 0,  0, 0,  0, 0,                                 /* nw_src, nw_dst, tp_src, tp_dst */
 	1, 0, 0, 0, 0, 0, 0, 0,  0, 0,  0, 5,  0, 0,  0x80, 0,                 /* cookie: program 1, command, idle 5 s, priority */
 	0, 0, 0, 0,  0xff, 0xff,  0, 0,                                        /* buffer_id, out_port, flags */
-	0, 0,  0, 8,  0, 0,  0, 0,                                             /* output: port, max_len */
-};
-
-TEMPLATE OF10_PACKET_OUT[24] = {
-	0x01, 13, 0, 0,  0, 0, 0, 0,
-	0, 0, 0, 0,  0, 0,  0, 8,                                              /* buffer_id, in_port, actions' length */
 	0, 0,  0, 8,  0, 0,  0, 0,                                             /* output: port, max_len */
 };
 
@@ -91,12 +78,6 @@ TEMPLATE OF13_TAIL[26] = {
 	0, 0,                                                                  /*   0 pad of the match */
 	0, 4,  0, 24,  0, 0, 0, 0,                                             /*   2 apply-actions */
 	0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                   /*  10 output: port, max_len */
-};
-
-TEMPLATE OF13_PACKET_OUT[40] = {
-	0x04, 13, 0, 0,  0, 0, 0, 0,
-	0, 0, 0, 0,  0, 0, 0, 0,  0, 16,  0, 0, 0, 0, 0, 0,                    /* buffer_id, in_port, actions' length, pad */
-	0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                   /* output: port, max_len */
 };
 
 /* Deletes the entries towards the host at `mac`. */
@@ -187,25 +168,4 @@ INLINE u32 write_flow_mod(u8 *to, u32 version, u32 xid, const struct packet_in *
 	if (version == OF10)
 		return write_flow_mod_of10(to, xid, packet, frame, upper, port);
 	return write_flow_mod_of13(to, xid, packet, frame, upper, port);
-}
-
-/* What precedes the packet in a packet-out; the length in its header counts `data_bytes` of packet. */
-INLINE u32 write_packet_out(u8 *to, u32 version, u32 xid, const struct packet_in *packet, u32 port, u32 data_bytes)
-{
-	if (version == OF10) {
-		copy_bytes(to, OF10_PACKET_OUT, sizeof(OF10_PACKET_OUT));
-		put16(to + 2, sizeof(OF10_PACKET_OUT) + data_bytes);
-		put32(to + 4, xid);
-		put32(to + 8, packet->buffer_id);
-		put16(to + 12, packet->in_port);
-		put16(to + 20, port);
-		return sizeof(OF10_PACKET_OUT);
-	}
-	copy_bytes(to, OF13_PACKET_OUT, sizeof(OF13_PACKET_OUT));
-	put16(to + 2, sizeof(OF13_PACKET_OUT) + data_bytes);
-	put32(to + 4, xid);
-	put32(to + 8, packet->buffer_id);
-	put32(to + 12, packet->in_port);
-	put32(to + 28, port);
-	return sizeof(OF13_PACKET_OUT);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
 /* What the kernel and the program share of one switch's connection. src/session.rs has the same in Rust.
  *
- * The owner alone may touch the rest: see owner.h.
+ * The owner alone may touch the rest: see owner.h. Before this file an application defines `struct application`, its own part.
  */
 #pragma once
 
@@ -19,18 +19,12 @@
 /* Room for replies on their way; a power of two. */
 #define REPLY_ROOM 65536
 
-/* The most places that a table of hosts has; a power of two. */
-#define MAX_PLACES 65536
-
 /* Nothing that is read or written as a whole at any place of a buffer is longer. */
 #define SLACK (CARRY_BYTES + 256)
 
-/* A place in the table of hosts: `Entry` of mac_table.rs. */
-struct place {
-	u64 mac;
-	u32 port;
-	u32 seen;
-};
+/* The program's sender in an xid: that of the first program. */
+#define XID_SENDER (1U << 24)
+#define XID_COUNTER 0xffffffU
 
 struct session {
 	u64 owner;
@@ -38,13 +32,10 @@ struct session {
 	/* Set by the program before it first hands over. */
 	u32 slot;
 	u32 version;         /* the wire version */
-	u64 clock_ns;        /* the kernel's monotonic clock when the table's clock was 0 */
-	u32 max_age_s;
-	u32 place_mask;      /* the number of places less one */
+	u64 clock_ns;        /* the kernel's monotonic clock when the program's clock was 0 */
 
 	/* The owner reads and writes these. */
 	u32 xid;             /* the last one used, without its sender */
-	u32 places_taken;
 	u32 carried;         /* so many bytes of a message that is not whole are at the front of `input` */
 	u32 is_fresh;        /* the kernel has answered nothing since it became the owner */
 	u32 is_retired;      /* the program's: something came that only it can ever answer rightly, and it stays the owner */
@@ -52,7 +43,6 @@ struct session {
 	/* The kernel's alone. */
 	u32 write_seq;       /* where the socket's output stood at the hand-over */
 	u32 unwritten_base;  /* low bits of `reply_bytes` at that time */
-	u32 padding;
 
 	/* Where replies that have not left `replies` begin (low 32 bits) and end. */
 	u64 span;
@@ -68,5 +58,5 @@ struct session {
 
 	u8 input[INPUT_ROOM + SLACK];
 	u8 replies[REPLY_ROOM + SLACK];
-	struct place places[MAX_PLACES] __attribute__((aligned(64)));
+	struct application application __attribute__((aligned(64)));
 };

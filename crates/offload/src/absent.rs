@@ -1,6 +1,6 @@
 //! What stands in for the programs and maps where they were not built: there is never one.
 
-use crate::kernel::Way;
+use crate::kernel::{Application, Way};
 use crate::session::Memory;
 use crate::waker::Waker;
 use std::convert::Infallible;
@@ -12,7 +12,7 @@ pub(crate) struct Loaded(Infallible);
 
 impl Loaded {
     /// There is nothing to load.
-    pub fn load() -> io::Result<Self> {
+    pub fn load(_application: Application) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

@@ -1,6 +1,7 @@
 //! The programs in the kernel: whether it takes them, and what of it connections share.
 
 use crate::loaded::Loaded;
+use crate::places::Table;
 use crate::session::Memory;
 use crate::waker::Waker;
 use parking_lot::{Mutex, MutexGuard};
@@ -10,7 +11,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How many connections can have a kernel half at a time: `MAX_SESSIONS` of `bpf/learning_switch.bpf.c`.
+/// How many connections can have a kernel half at a time: `MAX_SESSIONS` of `bpf/answering.h`.
 const MAX_SESSIONS: u32 = 4096;
 
 /// The oldest kernel whose sockmaps pass, redirect and count as the programs need it.
@@ -74,6 +75,21 @@ fn is_privileged() -> bool {
     })
 }
 
+/// What can answer in the kernel.
+#[derive(Clone, Copy)]
+pub(crate) enum Application {
+    LearningSwitch,
+}
+
+impl Application {
+    /// The size of its part of a session: that of its `struct application`.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::LearningSwitch => size_of::<Table>(),
+        }
+    }
+}
+
 /// The programs, loaded, and the tables that they share. They are in the kernel until the last copy of this is dropped or the
 /// process ends.
 #[derive(Clone)]
@@ -120,8 +136,12 @@ impl Kernel {
     /// # Errors
     /// [`Unavailable`] where there are none, or the kernel does not take them.
     pub fn start() -> Result<Self, Unavailable> {
+        Self::load(Application::LearningSwitch)
+    }
+
+    pub(crate) fn load(application: Application) -> Result<Self, Unavailable> {
         check_system()?;
-        let loaded = Loaded::load().map_err(Unavailable::because)?;
+        let loaded = Loaded::load(application).map_err(Unavailable::because)?;
         let slots = Slots {
             loaded,
             free: Vec::new(),

@@ -3,7 +3,8 @@
 use crate::kernel::Kernel;
 use crate::link::Link;
 use crate::mode::Mode;
-use crate::session::{MAX_PLACES, Memory, SharedPlaces};
+use crate::places::{MAX_PLACES, SharedPlaces, set_up};
+use crate::session::Memory;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use urtica_apps::{L2, MacTable};
@@ -101,8 +102,7 @@ impl SwitchHandler for Offloaded {
 pub(crate) fn prepare(memory: &Memory, version: Version, places: usize) {
     let shared = memory.shared();
     shared.version.store(version.to_wire().into(), Relaxed);
-    shared.place_mask.store(places as u32 - 1, Relaxed);
-    shared.max_age_s.store(MAX_AGE_S, Relaxed);
+    set_up(memory, places, MAX_AGE_S);
 }
 
 /// After how long a silence a host is forgotten: as in [`MacTable::in_places`].

@@ -21,8 +21,8 @@
 //!
 //! ```text
 //!  switch ══► socket ──► from_switch() ───── what is not answered here ─────► Shard::serve
-//!                        bpf/learning_switch.bpf.c                            of the controller
-//!                           │ look_at_message: can all of this be answered?      │ Connection::reclaim_from_kernel
+//!                        bpf/answering.h                                      of the controller
+//!                           │ longest_reply: can all of this be answered?      │ Connection::reclaim_from_kernel
 //!                           │ has_room: does the switch read?                    ▼
 //!                           │ answer_message: the table, the replies       KernelHalf for Link ──► Owner::reclaim
 //!                           ▼                                              link.rs                 owner.rs
@@ -35,7 +35,7 @@
 //! ```
 //!
 //! 1. **`from_switch`** runs for every segment of a switch's input, on whichever processor receives it. It first looks at all
-//!    messages and changes nothing (`look_at_message`), then answers. A segment is answered as a whole or passed on
+//!    messages and changes nothing (`longest_reply`), then answers. A segment is answered as a whole or passed on
 //!    unchanged. The start of a message at its end is kept in `session.input`, and the next segment is appended to it.
 //! 2. **`answer_packet_in`** is `L2::packet_in`, `mac_table.h` is `mac_table.rs`, and `replies.h` is `exact.rs` of
 //!    `urtica-wire`, in C; tests compare both, byte by byte.
@@ -71,6 +71,7 @@ mod loaded;
 mod loaded;
 mod mode;
 mod owner;
+mod places;
 pub mod ring;
 mod session;
 mod socket;

@@ -1,20 +1,27 @@
 //! The programs and maps of `bpf/`, by way of libbpf.
 
-use crate::kernel::Way;
-use crate::session::{Memory, SESSION_BYTES};
+use crate::kernel::{Application, Way};
+use crate::session::{Memory, session_bytes};
 use crate::waker::{Waker, ring_bytes};
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, PrintLevel};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// The programs, as clang has compiled them.
-const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/programs.o"));
+/// An application's programs, as clang has compiled them.
+fn object_of(application: Application) -> &'static [u8] {
+    match application {
+        Application::LearningSwitch => {
+            include_bytes!(concat!(env!("OUT_DIR"), "/learning_switch.o"))
+        }
+    }
+}
 
 /// The programs, loaded, and their maps.
 pub(crate) struct Loaded {
     /// Keeps the programs in the kernel.
     _object: Object,
+    application: Application,
     slots: MapHandle,
     sessions: MapHandle,
     wakers: MapHandle,
@@ -29,18 +36,18 @@ pub(crate) struct Loaded {
 unsafe impl Send for Loaded {}
 
 impl Loaded {
-    /// Loads the programs and attaches them to their maps.
-    pub fn load() -> io::Result<Self> {
-        Self::try_load().map_err(to_io)
+    /// Loads an application's programs and attaches them to their maps.
+    pub fn load(application: Application) -> io::Result<Self> {
+        Self::try_load(application).map_err(to_io)
     }
 
-    fn try_load() -> libbpf_rs::Result<Self> {
+    fn try_load(application: Application) -> libbpf_rs::Result<Self> {
         // What it says of programs that are refused is pages long, and goes to standard error otherwise.
         libbpf_rs::set_print(Some((PrintLevel::Debug, |_, text| {
             tracing::debug!("libbpf: {}", text.trim_end());
         })));
         let mut builder = ObjectBuilder::default();
-        let object = builder.open_memory(PROGRAMS)?.load()?;
+        let object = builder.open_memory(object_of(application))?.load()?;
         let map = |name: &str| {
             let map = object.maps().find(|map| map.name() == name);
             MapHandle::try_from(&map.expect("the programs have this map"))
@@ -56,6 +63,7 @@ impl Loaded {
         }
         Ok(Self {
             _object: object,
+            application,
             slots,
             sessions,
             wakers,
@@ -113,13 +121,18 @@ impl Loaded {
 
     /// A session with memory of its own, for this slot, and what wakes its program.
     pub fn new_session(&self, slot: u32) -> io::Result<(Memory, Waker)> {
-        let session = self.new_map(slot, &SESSION).map_err(to_io)?;
+        let application_bytes = self.application.bytes();
+        let session = Kind {
+            value_bytes: session_bytes(application_bytes) as u32,
+            ..SESSION
+        };
+        let session = self.new_map(slot, &session).map_err(to_io)?;
         let waker = Kind {
             entries: ring_bytes() as u32,
             ..WAKER
         };
         let waker = self.new_map(slot, &waker).map_err(to_io)?;
-        let memory = Memory::map(session.as_fd())?;
+        let memory = Memory::map(session.as_fd(), application_bytes)?;
         Ok((memory, Waker::map(waker.as_fd().try_clone_to_owned()?)?))
     }
 
@@ -168,7 +181,7 @@ const SESSION: Kind = Kind {
     map_type: MapType::Array,
     name: "session",
     key_bytes: size_of::<u32>() as u32,
-    value_bytes: SESSION_BYTES as u32,
+    value_bytes: 0, // as many as the application's sessions have
     entries: 1,
     flags: BPF_F_MMAPABLE,
 };

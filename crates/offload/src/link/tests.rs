@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::learning_switch::prepare;
-use crate::session::SharedPlaces;
+use crate::places::SharedPlaces;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};

@@ -1,0 +1,80 @@
+//! The learning switch's part of a session: `struct application` of `bpf/mac_table.h`, field by field.
+
+use crate::session::Memory;
+use std::cell::UnsafeCell;
+use std::mem::offset_of;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use urtica_apps::{MacEntry, Places};
+
+/// The most places that a table of hosts has.
+pub const MAX_PLACES: usize = 1 << 16;
+
+/// The settings of a table, and its places.
+#[repr(C)]
+pub struct Table {
+    max_age_s: AtomicU32,
+    place_mask: AtomicU32,
+    places_taken: AtomicU32,
+    padding: [AtomicU32; 13],
+    places: [UnsafeCell<MacEntry>; MAX_PLACES],
+}
+
+/// The settings, which stay for the time of a session.
+pub fn set_up(memory: &Memory, places: usize, max_age_s: u32) {
+    // SAFETY: the mapping lives as long as `memory`. A Table is made of atomics and cells alone, for which any bytes are values.
+    let table = unsafe { &*memory.application::<Table>() };
+    table.max_age_s.store(max_age_s, Relaxed);
+    table.place_mask.store(places as u32 - 1, Relaxed);
+}
+
+/// The places of a table that the kernel sees as well. It is used only while the program is the owner.
+pub struct SharedPlaces {
+    memory: Arc<Memory>,
+    count: usize,
+}
+
+impl SharedPlaces {
+    /// So many places, all free, of this session, to which the kernel has not been let yet. To be made once for each.
+    pub fn new(memory: Arc<Memory>, count: usize) -> Self {
+        assert!(count <= MAX_PLACES);
+        let mut places = Self { memory, count };
+        places.fill(MacEntry::FREE);
+        places
+    }
+
+    /// Where they begin.
+    fn first(&self) -> *mut MacEntry {
+        let table = self.memory.application::<Table>();
+        table.wrapping_byte_add(offset_of!(Table, places)).cast()
+    }
+}
+
+impl Deref for SharedPlaces {
+    type Target = [MacEntry];
+
+    fn deref(&self) -> &[MacEntry] {
+        // SAFETY: the mapping has MAX_PLACES from here on, aligned to 64 bytes, and lives as long as self; `count` is not more.
+        // Any bytes are a MacEntry. The kernel writes there only while it is the owner, and a handler, which is all that
+        // holds this, runs only while the program is: the exchange of the owner orders the one after the other.
+        unsafe { std::slice::from_raw_parts(self.first(), self.count) }
+    }
+}
+
+impl DerefMut for SharedPlaces {
+    fn deref_mut(&mut self) -> &mut [MacEntry] {
+        // SAFETY: as above; and there is one SharedPlaces for a session, which is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.first(), self.count) }
+    }
+}
+
+impl Places for SharedPlaces {
+    /// The memory has one size: all of its places are free afterwards.
+    fn renew(&mut self, _places: usize) -> Vec<MacEntry> {
+        let before = self.to_vec();
+        self.fill(MacEntry::FREE);
+        before
+    }
+}
