@@ -2,6 +2,7 @@
 
 use crate::loaded::Loaded;
 use crate::places::Table;
+use crate::services::Part;
 use crate::session::Memory;
 use crate::waker::Waker;
 use parking_lot::{Mutex, MutexGuard};
@@ -79,6 +80,7 @@ fn is_privileged() -> bool {
 #[derive(Clone, Copy)]
 pub(crate) enum Application {
     LearningSwitch,
+    Services,
 }
 
 impl Application {
@@ -86,6 +88,7 @@ impl Application {
     pub fn bytes(self) -> usize {
         match self {
             Self::LearningSwitch => size_of::<Table>(),
+            Self::Services => size_of::<Part>(),
         }
     }
 }
@@ -176,6 +179,12 @@ impl Kernel {
                 None
             }
         }
+    }
+
+    /// A table of the application's own.
+    #[cfg(not(without_programs))]
+    pub(crate) fn table(&self, name: &str) -> io::Result<libbpf_rs::MapHandle> {
+        self.lock().loaded.table(name)
     }
 
     /// Has what comes from a switch's socket go through the programs.
