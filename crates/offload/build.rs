@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The sources with the programs, and what they are compiled to; the headers beside them belong to them.
-const SOURCES: [(&str, &str); 3] = [
+const SOURCES: [(&str, &str); 4] = [
     ("bpf/learning_switch.bpf.c", "learning_switch.o"),
     ("bpf/l3.bpf.c", "l3.o"),
+    ("bpf/services.bpf.c", "services.o"),
     ("bpf/ring.bpf.c", "ring.o"),
 ];
 

@@ -1,6 +1,6 @@
 //! What a shard's connections have at hand while they handle what they received.
 
-use crate::{Network, Program};
+use crate::{KernelHalves, Network, Program};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ pub(crate) struct BatchContext {
     /// The same for each program.
     pub networks: Vec<Network>,
     pub programs: Vec<Arc<dyn Program>>,
+    /// What settles messages in front of all programs, where there is such.
+    pub kernel_halves: Option<Arc<dyn KernelHalves>>,
     /// The index of the shard.
     pub shard: usize,
     /// When the shard started.
@@ -41,6 +43,7 @@ impl BatchContext {
             networks: networks.collect(),
             network,
             programs,
+            kernel_halves: None,
             shard,
             started: now,
             discarded: Vec::new(),

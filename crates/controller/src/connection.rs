@@ -335,10 +335,11 @@ impl<C: Channel> Connection<C> {
             return;
         };
         self.session.xids.go_on_after(reclaimed.xid);
-        if reclaimed.answered > 0 {
+        let received = reclaimed.answered + reclaimed.others;
+        if received > 0 {
             self.session.note_received(batch.now);
         }
-        self.counters.received.add(reclaimed.answered);
+        self.counters.received.add(received);
         self.counters.packet_ins.add(reclaimed.answered);
         self.counters.answered_in_kernel.add(reclaimed.answered);
         self.counters.sent.add(reclaimed.sent);
@@ -346,16 +347,41 @@ impl<C: Channel> Connection<C> {
         self.counters.passed_by_kernel.add(reclaimed.passed);
         self.counters.fell_back.add(reclaimed.fell_back);
         let shard = &batch.network.shard(batch.shard).counters;
-        shard.received.add(reclaimed.answered);
+        shard.received.add(received);
         shard.sent_bytes.add(reclaimed.sent_bytes);
         shard.answered_in_kernel.add(reclaimed.answered);
         shard.passed_by_kernel.add(reclaimed.passed);
         shard.fell_back.add(reclaimed.fell_back);
     }
 
+    /// Has the handlers see what the kernel half has settled and tells something new. To be called after
+    /// [`Connection::reclaim_from_kernel`], before anything that came later is handled.
+    pub fn handle_events(&mut self, batch: &mut BatchContext) {
+        let (Some(kernel), Some(joined), Some(version)) =
+            (&mut self.kernel, &mut self.switch, self.session.version())
+        else {
+            return;
+        };
+        let (xids, counters) = (&mut self.session.xids, &self.counters);
+        kernel.take_events(&mut |message| {
+            let body = message.get(Header::SIZE..).unwrap_or_default();
+            if let Ok(packet) = PacketIn::decode(version, body) {
+                joined.call(0..usize::MAX, xids, counters, batch, |handler, switch| {
+                    handler.settled(switch, &packet);
+                });
+            }
+        });
+    }
+
     /// Hands the connection over to the kernel half where nothing is left to do, until something comes that the kernel half does
     /// not answer.
-    pub fn hand_to_kernel(&mut self, batch: &BatchContext) -> Result<(), Close> {
+    pub fn hand_to_kernel(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
+        if self.kernel.is_none() {
+            return Ok(());
+        }
+        // Those of a connection that was taken back to send something.
+        self.handle_events(batch);
+        self.flush(batch)?;
         let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
             return Ok(());
         };
@@ -391,18 +417,19 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// The switch is up: starts the kernel half, where its program, or one of several for all, has one, and no holder keeps the
-    /// connection.
-    fn start_kernel_half(&mut self) {
+    /// The switch is up: starts the kernel half of all programs, or that of its program or of one of several for all, where there is
+    /// one and no holder keeps the connection.
+    fn start_kernel_half(&mut self, batch: &BatchContext) {
         if self.hold.is_some() {
             return;
         }
         let (Some(_), Some(switch)) = (self.channel.socket(), &mut self.switch) else {
             return;
         };
-        let half = match &mut switch.handlers[..] {
-            [handler] => handler.kernel_half(),
-            several => several
+        let half = match (&batch.kernel_halves, &mut switch.handlers[..]) {
+            (Some(halves), _) => halves.open(&switch.info),
+            (None, [handler]) => handler.kernel_half(),
+            (None, several) => several
                 .iter_mut()
                 .find_map(|handler| handler.kernel_half_for_all()),
         };
@@ -790,7 +817,7 @@ impl<C: Channel> Connection<C> {
             switch.start_timers(batch.now);
             batch.network.announce(switch.info.datapath_id, self.token);
         }
-        self.start_kernel_half();
+        self.start_kernel_half(batch);
     }
 
     /// Handles a part of the port description. What it changes after the switch is up is reported to handlers as port-status

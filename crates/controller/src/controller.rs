@@ -9,7 +9,7 @@ use crate::session::SessionConfig;
 use crate::setting::SettingError;
 use crate::stage::Tables;
 use crate::xid::MAX_PROGRAMS;
-use crate::{Background, Embedded, InputRings, Program};
+use crate::{Background, Embedded, InputRings, KernelHalves, Program};
 use rustix::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,6 +55,7 @@ pub struct Controller {
     held: Option<Held>,
     programs: Vec<Arc<dyn Program>>,
     rings: Option<Arc<dyn InputRings>>,
+    kernel_halves: Option<Arc<dyn KernelHalves>>,
     starters: Vec<Starter>,
 }
 
@@ -71,6 +72,7 @@ impl Default for Controller {
             held: None,
             programs: Vec::new(),
             rings: None,
+            kernel_halves: None,
             starters: Vec::new(),
         }
     }
@@ -156,6 +158,13 @@ impl Controller {
         self
     }
 
+    /// Has these settle what they can in front of all programs, for instance on behalf of services: see `urtica-offload`. Handlers'
+    /// own [kernel halves](crate::SwitchHandler::kernel_half) are not started then.
+    pub fn kernel_halves(mut self, halves: impl KernelHalves + 'static) -> Self {
+        self.kernel_halves = Some(Arc::new(halves));
+        self
+    }
+
     /// Runs background programs that have no handlers, such as an HTTP interface: `start` [spawns](Background::spawn) them. A
     /// [`Program`] has a handler for each switch, which each message passes through; these cost a message nothing.
     ///
@@ -226,6 +235,7 @@ impl Controller {
             tables,
             programs,
             rings: self.rings,
+            kernel_halves: self.kernel_halves,
             starters: self.starters,
         })
     }

@@ -47,6 +47,10 @@ pub trait SwitchHandler: Send {
     /// A packet that matched no entry, or that an entry sent to the controller.
     fn packet_in(&mut self, _switch: &mut Switch, _packet: &PacketIn) {}
 
+    /// A packet-in that the [kernel half](crate::KernelHalves) has settled, and that tells something new: there is nothing to answer,
+    /// and no later program is asked about it. For programs that keep account of hosts and links.
+    fn settled(&mut self, _switch: &mut Switch, _packet: &PacketIn) {}
+
     /// Packet-ins that came together; passes them to [`SwitchHandler::packet_in`] one by one.
     ///
     /// A program may override this to work on several at once. As a default method, and not in the framework, the loop is
@@ -119,6 +123,10 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         (**self).packet_in(switch, packet);
+    }
+
+    fn settled(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        (**self).settled(switch, packet);
     }
 
     fn packet_ins(&mut self, switch: &mut Switch, packets: &mut PacketIns) {

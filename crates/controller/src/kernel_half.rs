@@ -6,11 +6,23 @@
 //! over when nothing is left for it to do, and reclaims it before it does anything with it. What the kernel half does not answer
 //! reaches the program as ordinary input, and the ownership with it.
 //!
+//! **In front of several programs.** A handler's kernel half answers for its program alone. [`KernelHalves`] answer for what several
+//! programs build on, such as services. A packet-in that is settled and tells something new is an *event*: handlers get it by
+//! [`SwitchHandler::settled`](crate::SwitchHandler::settled), before whatever was passed after it.
+//!
 //! **Cost.** A connection without one pays a look at an `Option` for each batch.
 
+use crate::SwitchInfo;
 use rustix::fd::BorrowedFd;
 use std::io;
 use std::time::Instant;
+
+/// Makes the kernel halves of connections, whatever programs there are: see
+/// [`Controller::kernel_halves`](crate::Controller::kernel_halves). This crate states what it needs; `urtica-offload` has one.
+pub trait KernelHalves: Send + Sync {
+    /// The kernel half of a switch that has just come up; `None` where it cannot have one, and the programs do everything.
+    fn open(&self, info: &SwitchInfo) -> Option<Box<dyn KernelHalf>>;
+}
 
 /// The part of a handler that answers in the kernel. This crate states what it needs; `urtica-offload` has one.
 pub trait KernelHalf: Send {
@@ -48,6 +60,15 @@ pub trait KernelHalf: Send {
 
     /// The longest beginning of a message, in bytes, that it can take over.
     fn max_fragment(&self) -> usize;
+
+    /// Whether there are events for the program, of which [`KernelHalf::wakeup`] has told.
+    fn has_events(&self) -> bool {
+        false
+    }
+
+    /// Tells of the packet-ins that were settled and say something new, in order and once: whole messages of the session's
+    /// version. Called after [`KernelHalf::reclaim`], before anything that was passed is handled.
+    fn take_events(&mut self, _tell: &mut dyn FnMut(&[u8])) {}
 }
 
 /// What the program hands over with a connection.
@@ -95,6 +116,8 @@ pub struct Reclaimed {
     pub xid: u32,
     /// Packet-ins that were answered, also those for which nothing was to be sent.
     pub answered: u64,
+    /// Other messages that were dealt with: echo requests and replies.
+    pub others: u64,
     /// Messages that were sent.
     pub sent: u64,
     /// Their bytes.
@@ -164,7 +187,14 @@ impl Ownership {
 
     /// Whether the program is to take the connection back, since something is on its way to it.
     pub fn has_passed(&self) -> bool {
-        !self.is_programs && self.half.has_passed()
+        !self.is_programs && (self.half.has_passed() || self.half.has_events())
+    }
+
+    /// Tells of the events, where the program owns the connection.
+    pub fn take_events(&mut self, tell: &mut dyn FnMut(&[u8])) {
+        if self.is_programs && self.is_attached && self.half.has_events() {
+            self.half.take_events(tell);
+        }
     }
 
     /// Attaches the kernel half to the socket, if that can be now and has not been done.

@@ -11,7 +11,7 @@ use crate::shard::Shard;
 use crate::stage::Tables;
 use crate::supervisor::{Acceptor, Supervisor};
 use crate::watch::{Watch, join_other};
-use crate::{Background, BackgroundCounters, InputRings, Program};
+use crate::{Background, BackgroundCounters, InputRings, KernelHalves, Program};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -45,6 +45,7 @@ pub(crate) struct Plan {
     /// In the order in which they see messages.
     pub programs: Vec<Arc<dyn Program>>,
     pub rings: Option<Arc<dyn InputRings>>,
+    pub kernel_halves: Option<Arc<dyn KernelHalves>>,
     /// Background programs without handlers.
     pub starters: Vec<Starter>,
 }
@@ -168,11 +169,12 @@ fn spawn_threads(
     for (index, core) in plan.cores.into_iter().enumerate() {
         let (network, queues) = (network.clone(), Arc::clone(&queues));
         let (programs, drain_timeout) = (plan.programs.clone(), plan.drain_timeout);
-        let rings = plan.rings.clone();
+        let (rings, halves) = (plan.rings.clone(), plan.kernel_halves.clone());
         let run = move || {
             pin_shard(index, core);
             let shard = || {
                 let shard = Shard::new(index, network.clone(), queues, programs)?;
+                let shard = shard.with_kernel_halves(halves);
                 with_ring(index, shard, rings.as_deref())?.run(drain_timeout)
             };
             let served = contain_thread(shard);

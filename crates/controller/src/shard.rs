@@ -12,7 +12,6 @@
 //!
 //! **Thread-safety.** Nothing in here is shared but the mailbox, the queues of connections and the counters.
 
-use crate::Program;
 use crate::batch::{BatchContext, whole_seconds};
 use crate::connection::{Close, Connection, contain};
 use crate::connection_queue::ConnectionQueue;
@@ -20,6 +19,7 @@ use crate::input_ring::{InputRing, RingEntry};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
 use crate::panics::contain_thread;
+use crate::{KernelHalves, Program};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -111,6 +111,12 @@ impl Shard {
         epoll::add(&self.epoll, ring.wakeup(), data, epoll::EventFlags::IN)?;
         self.ring = Some(ring);
         Ok(self)
+    }
+
+    /// Has these settle messages in front of all programs.
+    pub fn with_kernel_halves(mut self, halves: Option<Arc<dyn KernelHalves>>) -> Self {
+        self.batch.kernel_halves = halves;
+        self
     }
 
     /// Serves until it is told to stop, and then until switches have read what waits for them, for `drain_timeout` at most.
@@ -252,7 +258,8 @@ impl Shard {
                 return self.close(key, &Close::Io(error.into()));
             }
         }
-        if let Err(close) = connection.hand_to_kernel(&self.batch) {
+        let batch = &mut self.batch;
+        if let Err(close) = contain(|| connection.hand_to_kernel(batch)) {
             return self.close(key, &close);
         }
         connection.settle_ring(self.ring.as_deref_mut());
@@ -458,6 +465,7 @@ impl Shard {
             let batch = &mut self.batch;
             let result = contain(|| {
                 connection.reclaim_from_kernel(batch);
+                connection.handle_events(batch);
                 connection.count_ring(batch);
                 connection.handle_timeout(batch)?;
                 connection.flush(batch)
@@ -593,6 +601,7 @@ fn read(
     if !connection.note_read(count, count < READ_BYTES, batch) {
         return Ok(());
     }
+    connection.handle_events(batch);
     let start = FRAGMENT_BYTES - connection.input_len();
     connection.drain_input(&mut buffer[start..FRAGMENT_BYTES]);
     connection.handle_input(&buffer[start..FRAGMENT_BYTES + count], batch)?;

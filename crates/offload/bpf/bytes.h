@@ -19,6 +19,7 @@ typedef __s32 s32;
 /* The network's order. */
 INLINE u16 get16(const u8 *at) { return bpf_ntohs(*(const u16 *)at); }
 INLINE u32 get32(const u8 *at) { return bpf_ntohl(*(const u32 *)at); }
+INLINE u64 get64(const u8 *at) { return (u64)get32(at) << 32 | get32(at + 4); }
 INLINE void put16(u8 *at, u16 value) { *(u16 *)at = bpf_htons(value); }
 INLINE void put32(u8 *at, u32 value) { *(u32 *)at = bpf_htonl(value); }
 

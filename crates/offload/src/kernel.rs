@@ -3,6 +3,7 @@
 use crate::l3_tables::Tables;
 use crate::loaded::Loaded;
 use crate::places::Table;
+use crate::services::Part;
 use crate::session::Memory;
 use crate::waker::Waker;
 use parking_lot::{Mutex, MutexGuard};
@@ -81,6 +82,7 @@ fn is_privileged() -> bool {
 pub(crate) enum Application {
     LearningSwitch,
     L3,
+    Services,
 }
 
 impl Application {
@@ -89,6 +91,7 @@ impl Application {
         match self {
             Self::LearningSwitch => size_of::<Table>(),
             Self::L3 => size_of::<Tables>(),
+            Self::Services => size_of::<Part>(),
         }
     }
 }
@@ -179,6 +182,12 @@ impl Kernel {
                 None
             }
         }
+    }
+
+    /// A table of the application's own.
+    #[cfg(not(without_programs))]
+    pub(crate) fn table(&self, name: &str) -> io::Result<libbpf_rs::MapHandle> {
+        self.lock().loaded.table(name)
     }
 
     /// Has what comes from a switch's socket go through the programs.

@@ -268,6 +268,7 @@ impl KernelHalf for Link {
         Reclaimed {
             xid: shared.xid.load(Relaxed),
             answered: now.answered - before.answered,
+            others: 0,
             sent: now.replies - before.replies,
             sent_bytes: now.reply_bytes - before.reply_bytes,
             passed: now.passed - before.passed,
@@ -334,7 +335,7 @@ pub(crate) fn has_input(socket: BorrowedFd) -> bool {
 }
 
 /// What the kernel's monotonic clock showed at a time in the past, in nanoseconds.
-fn clock_ns_at(time: std::time::Instant) -> u64 {
+pub(crate) fn clock_ns_at(time: std::time::Instant) -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     now_ns.saturating_sub(time.elapsed().as_nanos() as u64)

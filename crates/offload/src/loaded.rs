@@ -15,13 +15,14 @@ fn object_of(application: Application) -> &'static [u8] {
             include_bytes!(concat!(env!("OUT_DIR"), "/learning_switch.o"))
         }
         Application::L3 => include_bytes!(concat!(env!("OUT_DIR"), "/l3.o")),
+        Application::Services => include_bytes!(concat!(env!("OUT_DIR"), "/services.o")),
     }
 }
 
 /// The programs, loaded, and their maps.
 pub(crate) struct Loaded {
     /// Keeps the programs in the kernel.
-    _object: Object,
+    object: Object,
     application: Application,
     slots: MapHandle,
     sessions: MapHandle,
@@ -49,10 +50,7 @@ impl Loaded {
         })));
         let mut builder = ObjectBuilder::default();
         let object = builder.open_memory(object_of(application))?.load()?;
-        let map = |name: &str| {
-            let map = object.maps().find(|map| map.name() == name);
-            MapHandle::try_from(&map.expect("the programs have this map"))
-        };
+        let map = |name: &str| find_map(&object, name);
         let (slots, sessions, wakers) = (map("slots")?, map("sessions")?, map("wakers")?);
         let (switches, keepers) = (map("switches")?, map("keepers")?);
         let (relays, exits) = (map("relays")?, map("exits")?);
@@ -63,7 +61,7 @@ impl Loaded {
                 .attach_sockmap(map.as_fd().as_raw_fd())?;
         }
         Ok(Self {
-            _object: object,
+            object,
             application,
             slots,
             sessions,
@@ -73,6 +71,11 @@ impl Loaded {
             relays,
             exits,
         })
+    }
+
+    /// A table of the application's own.
+    pub fn table(&self, name: &str) -> io::Result<MapHandle> {
+        find_map(&self.object, name).map_err(to_io)
     }
 
     /// Puts the sockets into the maps, so that what comes from the switch's goes through the programs.
@@ -160,6 +163,12 @@ impl Loaded {
         all.update(&slot.to_ne_bytes(), &value, MapFlags::ANY)?;
         Ok(map)
     }
+}
+
+/// The map of this name.
+fn find_map(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
+    let map = object.maps().find(|map| map.name() == name);
+    MapHandle::try_from(&map.expect("the programs have this map"))
 }
 
 /// Puts a socket into a map.

@@ -35,6 +35,7 @@ pub use damping::DampingConfig;
 use crate::bucket::PortBuckets;
 use crate::flooding::{FloodTree, LatestTree, PortRole, packet_out};
 use crate::notify::Notify;
+use crate::offload::{LinkProbe, Offload, ServiceOffload};
 use links::{Findings, Links, Owner};
 use parking_lot::Mutex;
 use probe::{Probe, Prober, Sighting};
@@ -303,6 +304,8 @@ struct Shared {
     counters: DiscoveryCounters,
     wakeup: Notify,
     last_owner: AtomicU64,
+    /// What settles probes that confirm a link, where there is such.
+    offload: Offload,
     /// Available from the start.
     active: OnceLock<Active>,
 }
@@ -331,8 +334,15 @@ impl Discovery {
             counters: DiscoveryCounters::default(),
             wakeup: Notify::default(),
             last_owner: AtomicU64::new(0),
+            offload: Offload::new(),
             active: OnceLock::new(),
         }))
+    }
+
+    /// Has probes that confirm a known link settled by this, from the start of the controller on: to be called before. The first one
+    /// is used.
+    pub fn offload(&self, offload: Arc<dyn ServiceOffload>) {
+        let _ = self.0.offload.set(offload);
     }
 
     /// The switches and links; a link is included once both its ends have heard each other.
@@ -366,7 +376,8 @@ impl Discovery {
         self.0.events.subscribe()
     }
 
-    /// The counters.
+    /// The counters. Probes that were [settled elsewhere](Discovery::offload) are counted there
+    /// ([`SettledCounts`](crate::SettledCounts)).
     pub fn counters(&self) -> &DiscoveryCounters {
         &self.0.counters
     }
@@ -437,7 +448,8 @@ impl Program for Discovery {
                 "a controller takes one Discovery, and a Discovery serves one controller; this one does not run"
             );
         }
-        let links = Links::new(shared.config.clone(), background.now());
+        let links = Links::new(shared.config.clone(), background.now())
+            .with_offload(shared.offload.get().cloned());
         shared.active.get_or_init(|| Active {
             background: background.clone(),
             links: Mutex::new(links),
@@ -478,6 +490,10 @@ impl SwitchHandler for Handler {
         if packet.eth_type() == ether_type::LLDP {
             self.handle_lldp(switch, packet);
         }
+    }
+
+    fn settled(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        self.packet_in(switch, packet);
     }
 
     fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
@@ -548,7 +564,7 @@ impl Handler {
         });
         count(&self.discovery.counters.probes_sent, probes.len());
         for probe in &probes {
-            let frame = self.discovery.prober.frame(probe);
+            let frame = self.discovery.frame(probe);
             // Fails for a port without a number in 1.0, and such a port was never reported.
             let _ = switch.send(&packet_out(&frame, &[Action::output(probe.from.port_no)]));
         }
@@ -584,6 +600,16 @@ impl Shared {
             self.wakeup.notify();
         }
         probes
+    }
+
+    /// A probe's frame, which is about to be sent.
+    fn frame(&self, probe: &Probe) -> Vec<u8> {
+        let frame = self.prober.frame(probe);
+        if let (Some(offload), Some(at)) = (self.offload.get(), probe.confirms_at) {
+            let (from, stamp) = (probe.from, probe.stamp);
+            offload.expect_probe(at, LinkProbe { from, stamp }, &frame);
+        }
+        frame
     }
 
     /// The background program: timers and publishing.
@@ -631,7 +657,7 @@ impl Shared {
         count(&self.counters.probes_sent, probes.len());
         for probe in probes {
             let (switch, port_no) = (probe.from.switch, probe.from.port_no);
-            let frame = self.prober.frame(probe);
+            let frame = self.frame(probe);
             // Fails if the switch has disconnected, which will be reported soon, or does not keep up: then this probe is
             // missed.
             let _ = background

@@ -42,6 +42,7 @@ pub use host::Host;
 
 use crate::bucket::PortBuckets;
 use crate::flooding::packet_out;
+use crate::offload::ServiceOffload;
 use crate::{Discovery, FloodTree, PortRole};
 use flooded::Flooded;
 use frame::Frame;
@@ -210,6 +211,14 @@ impl Hosts {
             watcher: OnceLock::new(),
             background: OnceLock::new(),
         }))
+    }
+
+    /// Has packets of known hosts settled by this, from the start of the controller on: to be called before. The first one is used.
+    pub fn offload(&self, offload: Arc<dyn ServiceOffload>) {
+        let table = &self.0.table;
+        if table.offload().set(Arc::clone(&offload)).is_ok() {
+            offload.set_our_mac(table.config().our_mac);
+        }
     }
 
     /// The host with this MAC address; if it is in several VLANs, the untagged one, or that of the lowest VLAN.
@@ -430,6 +439,10 @@ impl SwitchHandler for Handler {
         self.hosts.see(&sighting, switch.network(), now);
     }
 
+    fn settled(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        self.packet_in(switch, packet);
+    }
+
     fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
         let is_down = status.reason == PortReason::Delete
             || status.port.config.contains(PortConfig::PORT_DOWN)
@@ -518,6 +531,12 @@ impl Shared {
 
     fn correct(&self, network: &Network, now: Instant) {
         let tree = self.discovery.flood_tree().load();
+        if let Some(offload) = self.table.offload().get() {
+            let roles = [PortRole::Unclassified, PortRole::Host].into_iter();
+            let ports = roles.flat_map(|role| tree.ports_of(role));
+            let ports = ports.filter(|port| !port.port_no.is_reserved());
+            offload.set_host_ports(&ports.collect::<Vec<_>>());
+        }
         let effects = self.table.correct(|port| is_link_port(&tree, port), now);
         self.carry_out(effects, network);
     }

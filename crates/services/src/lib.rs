@@ -40,6 +40,7 @@ mod flooding;
 mod hosts;
 mod neighbour_proxy;
 mod notify;
+mod offload;
 mod provision;
 mod routes;
 mod timers;
@@ -53,6 +54,7 @@ pub use hosts::{
     ConflictPolicy, EVENT_INTERVAL, Host, HostEvent, Hosts, HostsConfig, HostsWatcher, LeftReason,
 };
 pub use neighbour_proxy::{NeighbourProxy, NeighbourProxyConfig, NeighbourProxyCounts};
+pub use offload::{LinkProbe, ServiceOffload, SettledCounts};
 pub use provision::{
     COOKIE_TAG, COOKIE_TAG_MASK, Flow, Outcome, ProvisionConfig, ProvisionCounts, ProvisionError,
     Provisioned, Provisioner, Provisioning, Removing, is_provisioned,

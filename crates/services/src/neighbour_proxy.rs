@@ -44,6 +44,7 @@ use crate::bucket::{Bucket, PortBuckets};
 use crate::flooding::packet_out;
 use crate::hosts::frame::{Frame, Neighbour};
 use crate::hosts::{Edges, Host, HostEvent, Hosts};
+use crate::offload::{Offload, ServiceOffload};
 use parking_lot::Mutex;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -120,6 +121,8 @@ struct Shared {
     contradicted: AtomicU64,
     announced: AtomicU64,
     is_started: AtomicBool,
+    /// What answers on its behalf, where there is such.
+    offload: Offload,
 }
 
 impl NeighbourProxy {
@@ -140,14 +143,26 @@ impl NeighbourProxy {
             contradicted: AtomicU64::new(0),
             announced: AtomicU64::new(0),
             is_started: AtomicBool::new(false),
+            offload: Offload::new(),
         }))
+    }
+
+    /// Has this answer requests, where it can, that would be answered here; to be called before the controller starts. The first one is
+    /// used.
+    pub fn offload(&self, offload: Arc<dyn ServiceOffload>) {
+        let _ = self.0.offload.set(offload);
     }
 
     /// The counters.
     pub fn counts(&self) -> NeighbourProxyCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let settled = self
+            .0
+            .offload
+            .get()
+            .map(|offload| offload.counts().requests);
         NeighbourProxyCounts {
-            answered: read(&self.0.answered),
+            answered: read(&self.0.answered) + settled.unwrap_or(0),
             relayed: read(&self.0.relayed),
             dropped: read(&self.0.dropped),
             contradicted: read(&self.0.contradicted),
@@ -221,6 +236,12 @@ enum Verdict {
 }
 
 impl SwitchHandler for Handler {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        if let Some(offload) = self.proxy.offload.get() {
+            offload.answer_as(switch.program());
+        }
+    }
+
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let Some(frame) = Frame::parse(packet.data) else {
             return;

@@ -30,8 +30,10 @@ use super::damping::Damping;
 use super::probe::Probe;
 use super::{DiscoveryConfig, DiscoveryEvent, DownReason, Refusal};
 use crate::flooding::{PortRole, SeenPort};
+use crate::offload::ServiceOffload;
 use crate::timers::Timers;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, MacAddr, Port, PortConfig, PortNo, PortState as PortStateBits};
@@ -83,6 +85,8 @@ pub(super) struct Links {
     events: VecDeque<DiscoveryEvent>,
     has_new_links: bool,
     has_new_ports: bool,
+    /// What settles probes that confirm a link, where there is such.
+    offload: Option<Arc<dyn ServiceOffload>>,
 }
 
 /// A port that is up.
@@ -193,7 +197,13 @@ impl Links {
             events: VecDeque::new(),
             has_new_links: false,
             has_new_ports: false,
+            offload: None,
         }
+    }
+
+    /// The same; this settles probes that confirm a link.
+    pub fn with_offload(self, offload: Option<Arc<dyn ServiceOffload>>) -> Self {
+        Self { offload, ..self }
     }
 
     /// A switch connected, with these ports. If there was one with this id, it is replaced.
@@ -286,6 +296,9 @@ impl Links {
     ) {
         if !self.is_owner(at.switch, owner) || !self.ports.contains_key(&at) {
             return;
+        }
+        if let Some(heard_by) = self.ports.get(&from).and_then(|port| port.heard_by) {
+            self.note_settled(heard_by);
         }
         match self.check_probe(at, from, stamp, now) {
             Check::Good => self.hear(at, from, stamp, now),
@@ -494,6 +507,10 @@ impl Links {
         if let Some(other) = self.ports.get_mut(&other) {
             other.link = None;
         }
+        if let Some(offload) = &self.offload {
+            offload.forget_probe(port);
+            offload.forget_probe(other);
+        }
         self.has_new_links = true;
         for link in both_ways(port, other) {
             self.events
@@ -569,6 +586,22 @@ impl Links {
     fn hears(&self, at: PortId, from: PortId) -> bool {
         let heard = self.ports.get(&at).and_then(|port| port.heard);
         heard.is_some_and(|heard| heard.from == from)
+    }
+
+    /// Catches up with the probes that were settled at a port without coming here: all confirmed what it had heard.
+    fn note_settled(&mut self, at: PortId) {
+        let settled = self.offload.as_ref();
+        let Some((probe, heard_at)) = settled.and_then(|offload| offload.settled_probe(at)) else {
+            return;
+        };
+        let heard = self.ports.get_mut(&at).and_then(|port| port.heard.as_mut());
+        let Some(heard) = heard.filter(|heard| heard.from == probe.from) else {
+            return;
+        };
+        heard.at = heard.at.max(heard_at);
+        if let Some(sender) = self.ports.get_mut(&probe.from) {
+            sender.heard_stamp = sender.heard_stamp.max(probe.stamp);
+        }
     }
 
     /// Both ports have heard each other: the link comes up, unless it is up already or is held down.
@@ -674,6 +707,7 @@ impl Links {
     }
 
     fn expire(&mut self, port: PortId, now: Instant) {
+        self.note_settled(port);
         let Some(heard) = self.ports.get(&port).and_then(|port| port.heard) else {
             return;
         };
@@ -717,6 +751,7 @@ impl Links {
                 from,
                 hw_addr: port.hw_addr,
                 stamp,
+                confirms_at: port.link,
             });
         }
     }

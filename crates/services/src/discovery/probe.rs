@@ -45,6 +45,8 @@ pub(super) struct Probe {
     pub hw_addr: MacAddr,
     /// Higher in each probe: nanoseconds since discovery started.
     pub stamp: u64,
+    /// Where it arrives if its link is still up.
+    pub confirms_at: Option<PortId>,
 }
 
 /// The kind of an LLDP frame.
@@ -190,6 +192,7 @@ mod tests {
         from: PortId::new(DatapathId(0xab), PortNo(3)),
         hw_addr: MacAddr::new([2, 0, 0, 0, 0, 3]),
         stamp: 77,
+        confirms_at: None,
     };
 
     fn prober(secret: u8) -> Prober {

@@ -25,6 +25,8 @@ pub struct Host {
     pub(super) came_from: Option<PortId>,
     /// How many times it was heard where it is. This shows whether it answers, since time stands still within a batch.
     heard: AtomicU64,
+    /// How many of its packets were settled before they came here, as far as was asked.
+    settled: AtomicU64,
     /// Nanoseconds since `base`.
     last_seen: AtomicU64,
     base: Instant,
@@ -44,12 +46,14 @@ impl Host {
             is_router: false,
             came_from: None,
             heard: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
             last_seen: AtomicU64::new(0),
             base: now,
         }
     }
 
-    /// When it was last heard, at its current port.
+    /// When it was last heard, at its current port. Packets that are [settled elsewhere](crate::Hosts::offload) are looked for when
+    /// the host would be given up otherwise.
     pub fn last_seen(&self) -> Instant {
         self.base + Duration::from_nanos(self.last_seen.load(Ordering::Relaxed))
     }
@@ -75,10 +79,17 @@ impl Host {
     /// Heard again. The time never decreases: threads may have read their clocks in another order.
     pub(super) fn touch(&self, now: Instant) {
         self.note_seen(now);
-        self.heard.store(self.heard() + 1, Ordering::Relaxed);
+        let heard = self.heard.load(Ordering::Relaxed);
+        self.heard.store(heard + 1, Ordering::Relaxed);
     }
 
-    /// The same, for what is no answer to a probe.
+    /// So many of its packets were settled elsewhere since it became known, the last at this time.
+    pub(super) fn note_settled(&self, count: u64, last: Instant) {
+        self.note_seen(last);
+        self.settled.store(count, Ordering::Relaxed);
+    }
+
+    /// Heard by something that is no answer to a probe.
     pub(super) fn note_seen(&self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.base).as_nanos() as u64;
         if elapsed > self.last_seen.load(Ordering::Relaxed) {
@@ -87,7 +98,7 @@ impl Host {
     }
 
     pub(super) fn heard(&self) -> u64 {
-        self.heard.load(Ordering::Relaxed)
+        self.heard.load(Ordering::Relaxed) + self.settled.load(Ordering::Relaxed)
     }
 
     pub(super) fn add(&mut self, address: IpAddr) {
@@ -122,7 +133,8 @@ impl Clone for Host {
             ipv6s: self.ipv6s.clone(),
             is_router: self.is_router,
             came_from: self.came_from,
-            heard: AtomicU64::new(self.heard()),
+            heard: AtomicU64::new(self.heard.load(Ordering::Relaxed)),
+            settled: AtomicU64::new(self.settled.load(Ordering::Relaxed)),
             last_seen: AtomicU64::new(self.last_seen.load(Ordering::Relaxed)),
             base: self.base,
         }

@@ -9,6 +9,7 @@
 use super::frame::Neighbour;
 use super::host::{Host, HostId};
 use super::{ConflictPolicy, EVENT_INTERVAL, HostEvent, HostsConfig, LeftReason};
+use crate::offload::Offload;
 use crate::timers::Timers;
 use papaya::HashMap;
 use parking_lot::{Mutex, MutexGuard};
@@ -68,6 +69,8 @@ pub(super) struct HostTable {
     writer: Mutex<Writer>,
     /// Sightings with news that were not examined.
     unread: AtomicU64,
+    /// What settles packets of known hosts, where there is such; it knows what the maps say.
+    offload: Offload,
 }
 
 /// What only changes need.
@@ -125,7 +128,12 @@ impl HostTable {
             by_address: HashMap::new(),
             writer: Mutex::default(),
             unread: AtomicU64::new(0),
+            offload: Offload::new(),
         }
+    }
+
+    pub fn offload(&self) -> &Offload {
+        &self.offload
     }
 
     pub fn config(&self) -> &HostsConfig {
@@ -397,6 +405,7 @@ impl Change<'_> {
     }
 
     fn claim<T>(&self, by: T, host: &Host) -> Claim<T> {
+        self.note_settled(host);
         Claim {
             by,
             due: self.now + self.table.config.probe_timeout,
@@ -433,6 +442,7 @@ impl Change<'_> {
         let Some(host) = self.find(id) else {
             return;
         };
+        self.note_settled(&host);
         let due = host.last_seen() + self.table.config.max_age;
         if due > self.now {
             self.writer.asked.remove(&id);
@@ -446,6 +456,16 @@ impl Change<'_> {
         }
         self.set_age(id, self.now + self.table.config.probe_timeout);
         self.probe(&host);
+    }
+
+    /// Catches up with the packets of a host that were settled without coming here.
+    fn note_settled(&self, host: &Host) {
+        let settled = self.table.offload.get();
+        if let Some((count, last)) =
+            settled.and_then(|offload| offload.settled_of(host.vlan, host.mac))
+        {
+            host.note_settled(count, last);
+        }
     }
 
     fn set_age(&mut self, id: HostId, due: Instant) {
@@ -462,6 +482,7 @@ impl Change<'_> {
         }
         self.writer.moves.remove(&id);
         let port = claim.by;
+        self.note_settled(&host);
         if host.heard() == claim.heard {
             return match self.has_room(port) {
                 true => self.move_to(&host, port),
@@ -486,7 +507,11 @@ impl Change<'_> {
         if self.find(claimant).is_none() {
             return;
         }
-        match self.owner(vlan, address) {
+        let owner = self.owner(vlan, address);
+        if let Some(owner) = &owner {
+            self.note_settled(owner);
+        }
+        match owner {
             Some(owner) if owner.id() == claimant || owner.heard() != claim.heard => {}
             Some(owner) => self.move_address(&owner, claimant, address),
             None => self.add_address(claimant, address),
@@ -532,7 +557,7 @@ impl Change<'_> {
             return;
         };
         if let Some(oldest) = host.surplus(address, self.table.config.max_addresses) {
-            take_off(&self.table.by_address, &oldest, id);
+            self.take_address(id, oldest);
             let host = self.update(&host, |host| host.remove(oldest));
             return self.add_address(host.id(), address);
         }
@@ -541,7 +566,7 @@ impl Change<'_> {
     }
 
     fn move_address(&mut self, owner: &Arc<Host>, to: HostId, address: IpAddr) {
-        take_off(&self.table.by_address, &address, owner.id());
+        self.take_address(owner.id(), address);
         let from = self.update(owner, |host| host.remove(address));
         self.add_address(to, address);
         if let Some(to) = self.find(to) {
@@ -587,9 +612,12 @@ impl Change<'_> {
     fn remove(&mut self, host: &Arc<Host>, reason: LeftReason) {
         let id = host.id();
         for address in host.addresses() {
-            take_off(&self.table.by_address, &address, id);
+            self.take_address(id, address);
         }
         take_off(&self.table.by_mac, &host.mac, id);
+        if let Some(offload) = self.table.offload.get() {
+            offload.remove_host(host.vlan, host.mac);
+        }
         self.leave_port(id, host.attached);
         self.writer.count -= 1;
         self.writer.timers.cancel(Timer::Age(id));
@@ -638,6 +666,16 @@ impl Change<'_> {
         put_on(&self.table.by_mac, host.mac, &host);
         for address in host.addresses() {
             put_on(&self.table.by_address, address, &host);
+        }
+        if let Some(offload) = self.table.offload.get() {
+            offload.set_host(&host);
+        }
+    }
+
+    fn take_address(&self, id: HostId, address: IpAddr) {
+        take_off(&self.table.by_address, &address, id);
+        if let Some(offload) = self.table.offload.get() {
+            offload.remove_address(id.0, address);
         }
     }
 

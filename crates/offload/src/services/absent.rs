@@ -1,0 +1,67 @@
+//! What stands in for the tables where the programs were not built: there are never any.
+
+use crate::kernel::Kernel;
+use std::convert::Infallible;
+use std::io;
+use std::net::IpAddr;
+use std::time::Instant;
+use urtica_controller::ProgramId;
+use urtica_services::{Host, LinkProbe, ServiceOffload, SettledCounts};
+use urtica_topology::PortId;
+use urtica_wire::MacAddr;
+
+/// Nothing.
+pub(super) struct Tables(Infallible);
+
+impl Tables {
+    /// There are none to open.
+    pub fn open(_: &Kernel) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl ServiceOffload for Tables {
+    fn expect_probe(&self, _: PortId, _: LinkProbe, _: &[u8]) {
+        match self.0 {}
+    }
+
+    fn forget_probe(&self, _: PortId) {
+        match self.0 {}
+    }
+
+    fn settled_probe(&self, _: PortId) -> Option<(LinkProbe, Instant)> {
+        match self.0 {}
+    }
+
+    fn set_host_ports(&self, _: &[PortId]) {
+        match self.0 {}
+    }
+
+    fn set_our_mac(&self, _: MacAddr) {
+        match self.0 {}
+    }
+
+    fn set_host(&self, _: &Host) {
+        match self.0 {}
+    }
+
+    fn remove_host(&self, _: Option<u16>, _: MacAddr) {
+        match self.0 {}
+    }
+
+    fn remove_address(&self, _: Option<u16>, _: IpAddr) {
+        match self.0 {}
+    }
+
+    fn settled_of(&self, _: Option<u16>, _: MacAddr) -> Option<(u64, Instant)> {
+        match self.0 {}
+    }
+
+    fn answer_as(&self, _: ProgramId) {
+        match self.0 {}
+    }
+
+    fn counts(&self) -> SettledCounts {
+        match self.0 {}
+    }
+}

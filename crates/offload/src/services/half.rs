@@ -1,0 +1,104 @@
+//! One connection's services in the kernel.
+
+use super::part::Part;
+use crate::kernel::{Kernel, Opened};
+use crate::link::Link;
+use crate::mode::Mode;
+use crate::session::Memory;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use urtica_controller::{Handover, KernelHalf, Reclaimed, SwitchInfo, Taken};
+use urtica_wire::split_frame;
+
+/// A link, and the events that came with it.
+pub(super) struct Half {
+    link: Link,
+    memory: Arc<Memory>,
+    /// What the kernel had counted when the program last became the owner.
+    others: u64,
+    events_full: u64,
+    /// Those that were taken from the kernel, and that handlers have not seen.
+    events: Vec<u8>,
+}
+
+impl Half {
+    pub fn new(kernel: Kernel, opened: Opened, info: &SwitchInfo, mode: Mode) -> Self {
+        let memory = Arc::clone(&opened.memory);
+        let version = info.version.to_wire();
+        memory.shared().version.store(version.into(), Relaxed);
+        Part::of(&memory)
+            .datapath_id
+            .store(info.datapath_id.0, Relaxed);
+        Self {
+            link: Link::new(kernel, opened, mode),
+            memory,
+            others: 0,
+            events_full: 0,
+            events: Vec::new(),
+        }
+    }
+}
+
+impl KernelHalf for Half {
+    fn attach(&mut self, socket: BorrowedFd) -> io::Result<()> {
+        self.link.attach(socket)
+    }
+
+    fn wakeup(&self) -> BorrowedFd<'_> {
+        self.link.wakeup()
+    }
+
+    fn has_passed(&self) -> bool {
+        self.link.has_passed()
+    }
+
+    fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
+        self.link.hand_over(socket, handover)
+    }
+
+    fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed {
+        let mut reclaimed = self.link.reclaim(input);
+        let part = Part::of(&self.memory);
+        part.take_events(&mut self.events);
+        let (others, full) = (part.others.load(Relaxed), part.events_full.load(Relaxed));
+        reclaimed.others = others - self.others;
+        // They are among those that the kernel has counted alike.
+        reclaimed.answered -= reclaimed.others;
+        let fell_back = (full - self.events_full).min(reclaimed.passed);
+        reclaimed.passed -= fell_back;
+        reclaimed.fell_back += fell_back;
+        (self.others, self.events_full) = (others, full);
+        reclaimed
+    }
+
+    fn may_write(&mut self, socket: BorrowedFd) -> bool {
+        self.link.may_write(socket)
+    }
+
+    fn note_read(&mut self, count: usize) {
+        self.link.note_read(count);
+    }
+
+    fn note_written(&mut self, count: usize) {
+        self.link.note_written(count);
+    }
+
+    fn max_fragment(&self) -> usize {
+        self.link.max_fragment()
+    }
+
+    fn has_events(&self) -> bool {
+        !self.events.is_empty() || Part::of(&self.memory).has_events()
+    }
+
+    fn take_events(&mut self, tell: &mut dyn FnMut(&[u8])) {
+        let mut rest = &self.events[..];
+        while let Ok(Some((message, after))) = split_frame(rest) {
+            tell(message);
+            rest = after;
+        }
+        self.events.clear();
+    }
+}

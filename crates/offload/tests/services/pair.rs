@@ -1,0 +1,196 @@
+//! Two controllers that hear the same, and whose answers and hosts are compared.
+
+use crate::bench::{
+    Channel, PATIENCE, Services, behind, connect, join, messages, settle, start, wait_for,
+};
+use crate::frames::{announcement, encode, request};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use urtica_controller::{ConnectionId, Embedded, Running, SwitchCounters};
+use urtica_offload::Driven;
+use urtica_services::Hosts;
+use urtica_wire::{DatapathId, Version};
+
+/// When the second controller's ports are for hosts.
+const LATER: Duration = Duration::from_secs(10);
+
+/// A controller whose services are in the kernel, and one that has them in the program alone; both hear the same.
+pub struct Pair {
+    pub driven: Driven,
+    pub services: Services,
+    pub running: Running,
+    pub real: TcpStream,
+    reference: InMemory,
+    references: Services,
+    version: Version,
+    /// What the reference model has said and the real one is to say.
+    expected: Vec<u8>,
+    /// What the real one has said of it.
+    said: Vec<u8>,
+}
+
+impl Pair {
+    /// Returns when the kernel answers; hosts 1 to 8 are known.
+    pub fn new(driven: Driven, version: Version) -> Self {
+        let (services, references) = (Services::new(), Services::new());
+        services.offload_to(&driven);
+        let running = start(&driven, services.controller(behind));
+        let mut real = connect(&running);
+        let mut reference = InMemory::new(&references);
+        join(&mut real, version, 1);
+        join(&mut reference, version, 1);
+        services.wait_for_host_ports(1);
+        reference.pass(LATER);
+        references.wait_for_host_ports(1);
+        let mut pair = Self {
+            driven,
+            services,
+            running,
+            real,
+            reference,
+            references,
+            version,
+            expected: Vec::new(),
+            said: Vec::new(),
+        };
+        pair.warm_up();
+        pair
+    }
+
+    fn warm_up(&mut self) {
+        for host in 1..=8 {
+            self.send(&encode(self.version, &announcement(host)));
+        }
+        let offload = self.driven.offload();
+        let start = Instant::now();
+        while offload.counts().requests == 0 {
+            assert!(start.elapsed() < PATIENCE, "the kernel answers in time");
+            self.send(&encode(self.version, &request(1, 2)));
+            self.compare();
+        }
+    }
+
+    /// Both hear this; the real one in this piece.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.expect(bytes);
+        self.real.send(bytes);
+    }
+
+    /// The reference hears this.
+    pub fn expect(&mut self, bytes: &[u8]) {
+        self.reference.send(bytes);
+        self.expected.extend(self.reference.take());
+    }
+
+    /// Waits until as much was said as is expected, and compares.
+    pub fn compare(&mut self) {
+        let expected = ordered(&self.expected);
+        while ordered(&self.said).len() < expected.len() {
+            self.said.extend(self.real.receive());
+        }
+        let said = ordered(&self.said);
+        if let Some(at) = (0..said.len()).find(|&at| said.get(at) != expected.get(at)) {
+            panic!(
+                "message {at} of {}, expected {}:\n{:02x?}\nexpected\n{:02x?}",
+                said.len(),
+                expected.len(),
+                said.get(at),
+                expected.get(at)
+            );
+        }
+        self.expected.clear();
+        self.said.clear();
+    }
+
+    pub fn counters(&self) -> Arc<SwitchCounters> {
+        let counters = self.running.network().counters(DatapathId(1));
+        counters.expect("it is connected")
+    }
+
+    /// Nothing more is said than was expected, and both know the same.
+    pub fn finish(mut self) {
+        let mut end = Vec::new();
+        settle(&mut self.reference, &mut end, self.version);
+        self.expected.extend(end);
+        settle(&mut self.real, &mut self.said, self.version);
+        self.compare();
+        let expected = known(&self.references.hosts);
+        wait_for("both know the same hosts", || {
+            known(&self.services.hosts) == expected
+        });
+        drop(self.real);
+        self.running.stop().unwrap();
+    }
+}
+
+/// All hosts, as text.
+fn known(hosts: &Hosts) -> Vec<String> {
+    let hosts = hosts.all().into_iter().map(|host| {
+        format!(
+            "{} {:?} {} {:?} {:?} {}",
+            host.mac, host.vlan, host.attached, host.ipv4s, host.ipv6s, host.is_router
+        )
+    });
+    hosts.collect()
+}
+
+/// The messages whose order is certain: not those that were sent outside of handlers, whose xids count nothing, and which pass
+/// through a mailbox.
+fn ordered(bytes: &[u8]) -> Vec<&[u8]> {
+    let is_ordered = |message: &&[u8]| message[5..8] != [0; 3];
+    messages(bytes).filter(is_ordered).collect()
+}
+
+/// A controller in memory, and its one switch.
+struct InMemory {
+    controller: Embedded,
+    connection: ConnectionId,
+    now: Duration,
+}
+
+impl InMemory {
+    fn new(services: &Services) -> Self {
+        let mut controller = services.controller(behind).embed().unwrap();
+        let connection = controller.connect("a switch".into(), Duration::ZERO);
+        Self {
+            controller,
+            connection,
+            now: Duration::ZERO,
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.controller.handle_timeout(self.now);
+        self.take();
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        loop {
+            self.controller.poll(self.now);
+            let output = self.controller.output(self.connection);
+            let said = output.map(std::mem::take).unwrap_or_default();
+            if said.is_empty() {
+                return all;
+            }
+            all.extend(said);
+        }
+    }
+}
+
+impl Channel for InMemory {
+    fn send(&mut self, bytes: &[u8]) {
+        let heard = self
+            .controller
+            .handle_input(self.connection, bytes, self.now);
+        heard.unwrap();
+    }
+
+    fn receive(&mut self) -> Vec<u8> {
+        let bytes = self.take();
+        assert!(!bytes.is_empty(), "the controller has something to say");
+        bytes
+    }
+}

@@ -1,0 +1,132 @@
+//! The answers are those of the services in the program, whatever comes and however it is cut.
+
+use crate::bench::driven;
+use crate::frames::{Draw, announcement, datagram, encode, request};
+use crate::pair::Pair;
+use urtica_wire::{Message, Version};
+
+/// How many messages random streams have in each version, if nothing else is asked for.
+const MESSAGES: u64 = 10_000;
+
+/// Sets their number, as for the learning switch.
+const MESSAGES_VARIABLE: &str = "URTICA_TEST_MESSAGES";
+
+/// Messages on one connection.
+const MESSAGES_A_SEED: u64 = 2_500;
+
+#[test]
+fn a_random_stream_in_random_pieces() {
+    let messages = std::env::var(MESSAGES_VARIABLE).map_or(MESSAGES, |count| {
+        count.parse().expect("the variable is a number of messages")
+    });
+    for version in Version::ALL {
+        for seed in 0..messages.div_ceil(MESSAGES_A_SEED) {
+            if random_stream(version, seed).is_none() {
+                return;
+            }
+        }
+    }
+}
+
+fn random_stream(version: Version, seed: u64) -> Option<()> {
+    const MESSAGES_A_ROUND: u64 = 50;
+    let mut pair = Pair::new(driven()?, version);
+    let mut draw = Draw::new(seed);
+    for round in 0..MESSAGES_A_SEED / MESSAGES_A_ROUND {
+        // What reaches the program takes its whole piece with it, so some rounds have nothing for it.
+        let is_plain = round % 2 == 0;
+        let mut sent = 0;
+        while sent < MESSAGES_A_ROUND {
+            let count = u64::from(draw.below(12)) + 1;
+            let message = |_| match is_plain {
+                true => draw.plain_message(version),
+                false => draw.message(version),
+            };
+            let stream: Vec<_> = (0..count).flat_map(message).collect();
+            for piece in draw.cut(&stream) {
+                pair.send(piece);
+            }
+            if is_plain {
+                pair.compare();
+            }
+            sent += count;
+        }
+        pair.compare();
+    }
+    let (settled, all) = (pair.driven.offload().counts(), pair.counters());
+    assert!(settled.requests > 100, "seed {seed}: {settled:?}");
+    assert!(all.passed_by_kernel.get() > 10, "seed {seed}");
+    pair.finish();
+    Some(())
+}
+
+#[test]
+fn a_stream_cut_at_every_byte() {
+    for version in Version::ALL {
+        let Some(driven) = driven() else { return };
+        let mut pair = Pair::new(driven, version);
+        let mut stream = Vec::new();
+        stream.extend(encode(version, &request(1, 2)));
+        Message::EchoRequest(b"echo")
+            .encode(version, 9, &mut stream)
+            .unwrap();
+        stream.extend(encode(version, &request(30, 3)));
+        stream.extend(encode(version, &datagram(1, 2)));
+        stream.extend(encode(version, &request(4, 5)));
+        for cut in 1..stream.len() {
+            let (head, tail) = stream.split_at(cut);
+            pair.send(head);
+            pair.send(tail);
+            pair.compare();
+        }
+        for piece in stream.chunks(1) {
+            pair.send(piece);
+        }
+        pair.finish();
+    }
+}
+
+#[test]
+fn requests_of_known_hosts_do_not_reach_the_program() {
+    for version in Version::ALL {
+        let Some(driven) = driven() else { return };
+        let mut pair = Pair::new(driven, version);
+        let before = pair.driven.offload().counts().requests;
+        for round in 0..500_u32 {
+            let (host, target) = ((round % 8) as u8 + 1, ((round + 3) % 8) as u8 + 1);
+            pair.send(&encode(version, &request(host, target)));
+            pair.compare();
+        }
+        let settled = pair.driven.offload().counts().requests - before;
+        assert!(
+            settled > 450,
+            "{settled} of 500 were answered in the kernel"
+        );
+        pair.finish();
+    }
+}
+
+/// More at once than there are verdicts, or than a piece of input may have.
+#[test]
+fn long_pieces_are_left_to_the_program() {
+    for version in Version::ALL {
+        let Some(driven) = driven() else { return };
+        let mut pair = Pair::new(driven, version);
+        let mut echoes = Vec::new();
+        for xid in 1..=1500 {
+            Message::EchoRequest(&[])
+                .encode(version, xid, &mut echoes)
+                .unwrap();
+        }
+        let requests: Vec<_> = (0..250)
+            .flat_map(|_| encode(version, &request(1, 2)))
+            .collect();
+        for _ in 0..20 {
+            pair.send(&echoes);
+            pair.send(&requests);
+            pair.send(&encode(version, &announcement(40)));
+            pair.compare();
+        }
+        pair.finish();
+    }
+}
