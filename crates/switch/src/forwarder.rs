@@ -38,6 +38,8 @@ pub(crate) struct Forwarder {
 /// What came of asking all ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Polled {
+    /// Whether any frame came.
+    pub has_input: bool,
     /// Whether any port had a full burst, so that there may be more.
     pub may_have_more: bool,
     /// Whether any port turned out not to work any more.
@@ -75,7 +77,10 @@ impl Forwarder {
             let received = self.receive(at, modes);
             self.forward(controllers, modes, now);
             match received {
-                Ok(count) => polled.may_have_more |= count == BURST,
+                Ok(count) => {
+                    polled.has_input |= count > 0;
+                    polled.may_have_more |= count == BURST;
+                }
                 Err(error) => {
                     let port_no = self.ports.at_mut(at).port_no;
                     urtica_log::warn!(about: port_no, %port_no, %error, "the port does not work any more");
