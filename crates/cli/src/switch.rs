@@ -12,8 +12,8 @@ use std::time::Duration;
 use urtica_pipeline::Backend;
 use urtica_socket::{Address, TlsArgs};
 use urtica_switch::{
-    Description, FailMode, Forwarding, PortError, PortIo, PortSpec, Runner, StopHandle, Switch,
-    SwitchConfig, Threads,
+    Description, FailMode, Forwarding, FrameMemory, PortError, PortIo, PortSpec, Runner,
+    StopHandle, Switch, SwitchConfig, Threads,
 };
 use urtica_wire::{DatapathId, PortNo, Version};
 
@@ -156,8 +156,14 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
         urtica_pipeline::write_perf_map()?;
     }
     let mut ports = Vec::new();
-    for (number, spec) in args.numbered_ports()? {
-        ports.push((number, spec.open()?));
+    let specs = args.numbered_ports()?;
+    // Ports are dealt out to threads in the order of their numbers.
+    let threads = usize::from(args.threads).max(1);
+    let mut memories: Vec<_> = (0..threads)
+        .map(|thread| FrameMemory::for_ports(specs.len().saturating_sub(thread).div_ceil(threads)))
+        .collect();
+    for (place, (number, spec)) in specs.into_iter().enumerate() {
+        ports.push((number, spec.open_sharing(&mut memories[place % threads])?));
     }
     let config = args.config(&ports);
     let datapath_id = config.datapath_id;

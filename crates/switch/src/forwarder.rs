@@ -7,7 +7,7 @@
 //! **Order.** Frames that came by one port are sent in the order in which they came, whichever way they take.
 //!
 //! **Cost.** Frames that follow each other and leave by the same port share one look at that port. Nothing is allocated for
-//! a frame that is carried out compiled; it is copied once, into the burst.
+//! a frame that is carried out compiled; it is copied once, into the burst, or not at all, where the port lends its memory.
 
 use crate::egress::Egress;
 use crate::fragments::is_fragment;
@@ -15,6 +15,7 @@ use crate::parcel::Parcel;
 use crate::port_table::{PortTable, SwitchPort};
 use crate::shared::{Modes, Shared};
 use crate::uplink::Controllers;
+use crate::{LentFrame, Received};
 use parking_lot::RwLockReadGuard;
 use std::io;
 use std::ops::Range;
@@ -29,10 +30,20 @@ pub(crate) struct Forwarder {
     /// The way into the compiled pipeline; without it all packets go the plain way.
     reader: Option<Reader>,
     burst: Burst,
+    lent: Lent,
     /// Packets that go the plain way, each with how many frames of the burst came before it.
     aside: Vec<(usize, Packet)>,
     /// How many packets went the plain way so far.
     plain_packets: u64,
+}
+
+/// The memory of the frames of one burst, all of one port, that is to be passed on or given back.
+#[derive(Default)]
+struct Lent {
+    /// By their places in the burst; those behind the last, and those that were copied, have none.
+    frames: Vec<Option<LentFrame>>,
+    /// What is not needed any more.
+    unused: Vec<LentFrame>,
 }
 
 /// What came of asking all ports.
@@ -54,6 +65,7 @@ impl Forwarder {
             ports,
             reader,
             burst: Burst::new(),
+            lent: Lent::default(),
             aside: Vec::new(),
             plain_packets: 0,
         }
@@ -76,6 +88,7 @@ impl Forwarder {
         for at in 0..self.ports.len() {
             let received = self.receive(at, modes);
             self.forward(controllers, modes, now);
+            self.lent.give_back(self.ports.at_mut(at));
             match received {
                 Ok(count) => {
                     polled.has_input |= count > 0;
@@ -110,24 +123,39 @@ impl Forwarder {
             ports,
             reader,
             burst,
+            lent,
             aside,
             ..
         } = self;
         let is_compiled = reader.is_some() && !modes.is_alone;
         let port = ports.at_mut(at);
         let port_no = port.port_no;
-        port.receive(BURST, &mut |frame| {
+        port.receive(BURST, &mut |received| {
+            let frame = match &received {
+                Received::Bytes(bytes) => bytes,
+                // SAFETY: the port exists, and nothing else has the frame.
+                Received::Lent(frame) => unsafe { frame.bytes() },
+            };
             if (modes.drops_fragments || modes.matches_hidden) && is_fragment(frame) {
                 if modes.matches_hidden {
                     let fragment = Packet::new(port_no, frame).with_hidden_fields();
                     aside.push((burst.len(), fragment));
                 }
-                return;
+                return lent.drop(received);
             }
-            let is_taken = is_compiled && burst.push(port_no, frame);
-            if !is_taken {
-                aside.push((burst.len(), Packet::new(port_no, frame)));
+            let is_taken = is_compiled
+                && match &received {
+                    Received::Bytes(bytes) => burst.push(port_no, bytes),
+                    // SAFETY: the port exists while the burst is processed, and `lent` has the frame until it is sent.
+                    Received::Lent(frame) => unsafe {
+                        burst.push_in_place(port_no, frame.room(), frame.start(), frame.len())
+                    },
+                };
+            if is_taken {
+                return lent.keep(received, burst.len() - 1);
             }
+            aside.push((burst.len(), Packet::new(port_no, frame)));
+            lent.drop(received);
         })
     }
 
@@ -141,6 +169,7 @@ impl Forwarder {
             shared: &self.shared,
             pipeline: None,
             ports: &mut self.ports,
+            lent: &mut self.lent,
             controllers,
             now,
             plain_packets: &mut self.plain_packets,
@@ -162,6 +191,7 @@ struct Exit<'a> {
     /// Taken for the rest of the burst when the first frame needs it.
     pipeline: Option<RwLockReadGuard<'a, Pipeline>>,
     ports: &'a mut PortTable,
+    lent: &'a mut Lent,
     controllers: &'a mut dyn Controllers,
     now: Duration,
     plain_packets: &'a mut u64,
@@ -170,16 +200,16 @@ struct Exit<'a> {
 impl<'a> Exit<'a> {
     /// Sends these frames of the burst where the compiled pipeline says.
     fn send_processed(&mut self, burst: &Burst, range: Range<usize>) {
-        let frames = burst.iter().skip(range.start).take(range.len());
-        let mut frames = frames.peekable();
+        let frames = burst.iter().enumerate();
+        let mut frames = frames.skip(range.start).take(range.len()).peekable();
         while let Some(first) = frames.next() {
-            let verdict = first.verdict();
-            let mut rest = || frames.next_if(|next| next.verdict() == verdict);
+            let verdict = first.1.verdict();
+            let mut rest = || frames.next_if(|(_, next)| next.verdict() == verdict);
             let run = std::iter::once(first).chain(std::iter::from_fn(&mut rest));
             match verdict {
-                Verdict::Output(port) => send_run(self.ports.sender(port), run),
+                Verdict::Output(port) => self.lent.send_run(self.ports.sender(port), run),
                 Verdict::Drop => run.for_each(drop),
-                Verdict::Punt => self.resume_run(run),
+                Verdict::Punt => self.resume_run(run.map(|(_, frame)| frame)),
             }
         }
     }
@@ -219,10 +249,53 @@ impl<'a> Exit<'a> {
     }
 }
 
-/// Sends frames by a port, if there is one that may send.
-fn send_run<'a>(port: Option<&mut SwitchPort>, run: impl Iterator<Item = Processed<'a>>) {
-    match port {
-        Some(port) => run.for_each(|frame| port.send(frame.bytes())),
-        None => run.for_each(drop),
+impl Lent {
+    /// Notes where the memory of the burst's last frame is, if it was lent.
+    fn keep(&mut self, received: Received<'_>, place: usize) {
+        if let Received::Lent(frame) = received {
+            self.frames.resize_with(place, || None);
+            self.frames.push(Some(frame));
+        }
+    }
+
+    /// A frame was copied, or is not needed.
+    fn drop(&mut self, received: Received<'_>) {
+        if let Received::Lent(frame) = received {
+            self.unused.push(frame);
+        }
+    }
+
+    /// Sends frames by a port, if there is one that may send. Each comes with its place in the burst.
+    fn send_run<'a>(
+        &mut self,
+        port: Option<&mut SwitchPort>,
+        run: impl Iterator<Item = (usize, Processed<'a>)>,
+    ) {
+        match port {
+            Some(port) if self.frames.is_empty() => {
+                run.for_each(|(_, frame)| port.send(frame.bytes()));
+            }
+            Some(port) => run.for_each(|(place, frame)| self.send(port, place, frame.bytes())),
+            None => run.for_each(drop),
+        }
+    }
+
+    fn send(&mut self, port: &mut SwitchPort, place: usize, bytes: &[u8]) {
+        let Some(mut frame) = self.frames.get_mut(place).and_then(Option::take) else {
+            return port.send(bytes);
+        };
+        frame.set_bytes(bytes);
+        // SAFETY: the port that lent it exists, and nobody looks at the burst's frame after this.
+        if let Err(frame) = unsafe { port.send_lent(frame) } {
+            self.unused.push(frame);
+        }
+    }
+
+    /// Gives all that is left back to the port that lent it.
+    fn give_back(&mut self, port: &mut SwitchPort) {
+        self.unused.extend(self.frames.drain(..).flatten());
+        if !self.unused.is_empty() {
+            port.take_back(&mut self.unused);
+        }
     }
 }

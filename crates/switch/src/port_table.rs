@@ -3,8 +3,8 @@
 //! Each thread of a switch has a table of all ports. Of its own ports it has the back ends, of the others outlets to the
 //! threads that do; what all need to know of a port is in one [`PortRecord`].
 
-use crate::PortIo;
 use crate::parcel::{Inbox, Outlet, Parcel};
+use crate::{LentFrame, PortIo, Received};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -40,6 +40,8 @@ pub(crate) struct SwitchPort {
     failed: bool,
     /// Something was sent since the last flush, or kept by it.
     unflushed: bool,
+    /// Lent frames that were not taken in.
+    refused: Vec<LentFrame>,
 }
 
 /// Where a port's frames come from and go to.
@@ -192,6 +194,7 @@ impl SwitchPort {
             record,
             failed: false,
             unflushed: false,
+            refused: Vec::new(),
         }
     }
 
@@ -221,7 +224,11 @@ impl SwitchPort {
     ///
     /// # Errors
     /// Where the back end does not work any more; it is then not asked again until [`SwitchPort::look`] finds a link.
-    pub fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+    pub fn receive(
+        &mut self,
+        max: usize,
+        handle: &mut dyn FnMut(Received<'_>),
+    ) -> io::Result<usize> {
         let Backend::Here(io) = &mut self.backend else {
             return Ok(0);
         };
@@ -230,17 +237,25 @@ impl SwitchPort {
         }
         let is_deaf = self.record.config().intersects(DEAF);
         let counters = &self.record.counters;
-        let received = io.receive(max, &mut |frame| {
+        let refused = &mut self.refused;
+        let received = io.receive_lent(max, &mut |frame| {
             add(&counters.rx_packets, 1);
             add(&counters.rx_bytes, frame.len() as u64);
-            if frame.len() < ethernet::HEADER_LEN {
-                add(&counters.rx_errors, 1);
+            let counter = if frame.len() < ethernet::HEADER_LEN {
+                &counters.rx_errors
             } else if is_deaf {
-                add(&counters.rx_dropped, 1);
+                &counters.rx_dropped
             } else {
-                handle(frame);
+                return handle(frame);
+            };
+            add(counter, 1);
+            if let Received::Lent(frame) = frame {
+                refused.push(frame);
             }
         });
+        if !self.refused.is_empty() {
+            io.take_back(&mut self.refused);
+        }
         if received.is_err() {
             add(&counters.rx_errors, 1);
             self.failed = true;
@@ -261,6 +276,40 @@ impl SwitchPort {
                 self.send_whole(&padded);
             }
         }
+    }
+
+    /// Gives the back end frames back that it has lent, all there are.
+    pub fn take_back(&mut self, frames: &mut Vec<LentFrame>) {
+        if let Backend::Here(io) = &mut self.backend {
+            io.take_back(frames);
+        }
+    }
+
+    /// Sends a lent frame, as [`SwitchPort::send`]; from where it is, if the back end can.
+    ///
+    /// # Errors
+    /// The frame, where it was copied: its memory is still to be given back.
+    ///
+    /// # Safety
+    /// The port that lent it exists, and nothing else has the frame.
+    pub unsafe fn send_lent(&mut self, mut frame: LentFrame) -> Result<(), LentFrame> {
+        if let Backend::Here(io) = &mut self.backend {
+            // SAFETY: as the caller promises.
+            unsafe { frame.pad(SHORTEST) };
+            let bytes = frame.len() as u64;
+            match io.send_lent(frame) {
+                Ok(()) => {
+                    self.unflushed = true;
+                    add(&self.record.counters.tx_packets, 1);
+                    add(&self.record.counters.tx_bytes, bytes);
+                    return Ok(());
+                }
+                Err(refused) => frame = refused,
+            }
+        }
+        // SAFETY: as the caller promises.
+        self.send(unsafe { frame.bytes() });
+        Err(frame)
     }
 
     /// Sends what another thread has sent by this port.
