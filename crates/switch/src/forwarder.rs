@@ -35,6 +35,8 @@ pub(crate) struct Forwarder {
     aside: Vec<(usize, Packet)>,
     /// How many packets went the plain way so far.
     plain_packets: u64,
+    /// Since when frames wait for others to leave with.
+    waiting_since: Option<Duration>,
 }
 
 /// The memory of the frames of one burst, all of one port, that is to be passed on or given back.
@@ -68,6 +70,7 @@ impl Forwarder {
             lent: Lent::default(),
             aside: Vec::new(),
             plain_packets: 0,
+            waiting_since: None,
         }
     }
 
@@ -81,7 +84,7 @@ impl Forwarder {
         self.reader = reader;
     }
 
-    /// Takes in at most a burst from each port, and sends what comes of it.
+    /// Takes in at most a burst from each port, and sends what comes of it; [`Forwarder::flush`] has it leave.
     pub fn poll_ports(&mut self, controllers: &mut dyn Controllers, now: Duration) -> Polled {
         let modes = self.shared.modes();
         let mut polled = Polled::default();
@@ -101,11 +104,22 @@ impl Forwarder {
                 }
             }
         }
-        self.ports.flush();
         polled
     }
 
-    /// Sends what another thread has sent by a port of this one. It leaves when ports are polled next.
+    /// Sees to it that frames that were sent leave: those of a port that has a burst of them at once, all others when they have
+    /// waited for `hold`. A system call for each frame would cost more than the frame.
+    pub fn flush(&mut self, hold: Duration, now: Duration) {
+        let since = self.waiting_since.unwrap_or(now);
+        match now.saturating_sub(since) < hold {
+            true => self.ports.flush_those_with(BURST),
+            false => self.ports.flush(),
+        }
+        let is_waiting = !hold.is_zero() && self.ports.has_unsent();
+        self.waiting_since = is_waiting.then_some(since);
+    }
+
+    /// Sends what another thread has sent by a port of this one.
     pub fn deliver(&mut self, parcel: &Parcel) {
         if let Some(port) = self.ports.get_mut(parcel.port_no) {
             port.send_all(parcel);
@@ -297,5 +311,79 @@ impl Lent {
         if !self.unused.is_empty() {
             port.take_back(&mut self.unused);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PortIo;
+    use crate::port::testing::frame;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::SeqCst;
+    use urtica_pipeline::PipelineConfig;
+    use urtica_wire::{MacAddr, PortNo};
+
+    /// A port to nowhere that counts how often it was flushed.
+    struct Counting(Arc<AtomicUsize>);
+
+    impl PortIo for Counting {
+        fn name(&self) -> &str {
+            "counting"
+        }
+
+        fn hw_addr(&self) -> MacAddr {
+            MacAddr::ZERO
+        }
+
+        fn is_up(&self) -> bool {
+            true
+        }
+
+        fn speed_kbps(&self) -> u32 {
+            0
+        }
+
+        fn receive(&mut self, _max: usize, _handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn send(&mut self, _frame: &[u8]) -> bool {
+            true
+        }
+
+        fn flush(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+
+        fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
+            None
+        }
+    }
+
+    #[test]
+    fn frames_leave_together_and_soon() {
+        let flushed = Arc::new(AtomicUsize::new(0));
+        let shared = Shared::new(Pipeline::new(PipelineConfig::default()), None);
+        let mut forwarder = Forwarder::new(Arc::new(shared), PortTable::default(), None);
+        let io = Box::new(Counting(Arc::clone(&flushed)));
+        let (port, _) = SwitchPort::new(PortNo(1), io, Duration::ZERO);
+        forwarder.ports.insert(port);
+        let at = Duration::from_micros;
+        let mut send = |forwarder: &mut Forwarder, count: usize, hold_us, now_us| {
+            let port = forwarder.ports.at_mut(0);
+            (0..count).for_each(|_| port.send(&frame(60, 1)));
+            forwarder.flush(at(hold_us), at(now_us));
+            flushed.swap(0, SeqCst)
+        };
+        assert_eq!(send(&mut forwarder, 0, 10, 100), 0, "nothing was sent");
+        assert_eq!(send(&mut forwarder, 3, 0, 100), 1, "nothing waits");
+        assert_eq!(send(&mut forwarder, 3, 10, 200), 0);
+        assert_eq!(send(&mut forwarder, 3, 10, 209), 0);
+        assert_eq!(send(&mut forwarder, 0, 10, 210), 1, "long enough");
+        assert_eq!(send(&mut forwarder, 31, 10, 300), 0);
+        assert_eq!(send(&mut forwarder, 1, 10, 301), 1, "a burst");
+        assert_eq!(send(&mut forwarder, 1, 10, 400), 0);
+        assert_eq!(send(&mut forwarder, 1, 0, 401), 1, "the thread will sleep");
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct SwitchPort {
     failed: bool,
     /// Something was sent since the last flush, or kept by it.
     unflushed: bool,
+    /// How many frames were sent since then.
+    unflushed_frames: usize,
     /// Lent frames that were not taken in.
     refused: Vec<LentFrame>,
 }
@@ -151,6 +153,15 @@ impl PortTable {
         }
     }
 
+    /// The same for ports that were sent `count` frames since.
+    pub fn flush_those_with(&mut self, count: usize) {
+        let is_full = |port: &&mut SwitchPort| port.unflushed_frames >= count;
+        self.ports
+            .iter_mut()
+            .filter(is_full)
+            .for_each(SwitchPort::flush);
+    }
+
     /// Whether the last flush has left something, for which there should be another soon.
     pub fn has_unsent(&self) -> bool {
         self.ports.iter().any(|port| port.unflushed)
@@ -194,6 +205,7 @@ impl SwitchPort {
             record,
             failed: false,
             unflushed: false,
+            unflushed_frames: 0,
             refused: Vec::new(),
         }
     }
@@ -300,6 +312,7 @@ impl SwitchPort {
             match io.send_lent(frame) {
                 Ok(()) => {
                     self.unflushed = true;
+                    self.unflushed_frames += 1;
                     add(&self.record.counters.tx_packets, 1);
                     add(&self.record.counters.tx_bytes, bytes);
                     return Ok(());
@@ -320,6 +333,7 @@ impl SwitchPort {
     #[inline]
     fn send_whole(&mut self, frame: &[u8]) {
         self.unflushed = true;
+        self.unflushed_frames += 1;
         let counters = &self.record.counters;
         let is_sent = match &mut self.backend {
             Backend::Here(io) => io.send(frame),
@@ -335,6 +349,7 @@ impl SwitchPort {
     }
 
     fn flush(&mut self) {
+        self.unflushed_frames = 0;
         self.unflushed = match &mut self.backend {
             Backend::Here(io) => {
                 io.flush();

@@ -410,7 +410,9 @@ impl Runner {
         let mut bursts = 0;
         loop {
             let polled = self.switch.poll_ports_once(self.now());
-            let goes_on = self.busy_poll.goes_on(polled.has_input, self.now());
+            let now = self.now();
+            let goes_on = self.busy_poll.goes_on(polled.has_input, now);
+            self.switch.flush_ports(self.busy_poll.hold(goes_on), now);
             bursts += usize::from(polled.has_input);
             if polled.may_have_more && bursts < BURSTS {
                 continue;

@@ -187,10 +187,17 @@ impl Switch {
     /// Takes in what has come in by all ports, at most a burst from each, and sends what comes of it. Returns whether
     /// any port had a full burst, so that there may be more.
     pub fn poll_ports(&mut self, now: Duration) -> bool {
-        self.poll_ports_once(now).may_have_more
+        let polled = self.poll_ports_once(now);
+        self.flush_ports(Duration::ZERO, now);
+        polled.may_have_more
     }
 
-    /// The same; what came of it.
+    /// Has frames that were sent leave, as [`Forwarder::flush`].
+    pub(crate) fn flush_ports(&mut self, hold: Duration, now: Duration) {
+        self.forwarder.flush(hold, now);
+    }
+
+    /// The same without having frames leave; what came of it.
     pub(crate) fn poll_ports_once(&mut self, now: Duration) -> Polled {
         let polled = self.forwarder.poll_ports(&mut self.agent, now);
         if polled.has_failed {

@@ -7,6 +7,9 @@
 //! pauses were short, for `limit` at most; then the thread sleeps. Who sleeps through the pauses of a quiet network has seen
 //! long ones alone, and does not ask.
 //!
+//! **Sending.** Who asks often gets frames one by one. What comes of them waits for others to leave with, by one system call,
+//! but not for long, and not when the thread is about to sleep ([`BusyPoll::hold`]).
+//!
 //! **Cost.** At most `limit` of a processor's time for a pause, and nothing where no frames come: a pause without an end is
 //! one pause.
 
@@ -22,6 +25,9 @@ const REMEMBERED: u32 = u8::BITS;
 
 /// A pause is short that asking would have bridged for half of its length.
 const SHORT: u32 = 2;
+
+/// Frames wait for others for this part of the limit at most.
+const HOLDS: u32 = 4;
 
 /// What one thread remembers of the pauses between its frames.
 #[derive(Clone, Debug)]
@@ -60,6 +66,14 @@ impl BusyPoll {
         }
         self.last_input = now;
         self.is_worthwhile() && !self.limit.is_zero()
+    }
+
+    /// How long frames may wait for others to be sent with: not when the thread is about to sleep.
+    pub fn hold(&self, goes_on: bool) -> Duration {
+        match goes_on {
+            true => self.limit / HOLDS,
+            false => Duration::ZERO,
+        }
     }
 
     fn is_worthwhile(&self) -> bool {

@@ -139,7 +139,10 @@ impl Worker {
         let mut bursts = 0;
         loop {
             let polled = self.poll_once();
-            let goes_on = self.busy_poll.goes_on(polled.has_input, self.now());
+            let now = self.now();
+            let goes_on = self.busy_poll.goes_on(polled.has_input, now);
+            let hold = self.busy_poll.hold(goes_on);
+            self.part.forwarder.flush(hold, now);
             let goes_on = goes_on || polled.may_have_more;
             bursts += usize::from(polled.has_input);
             if !goes_on || bursts == BURSTS {
