@@ -370,7 +370,7 @@ mod tests {
         let (port, _) = SwitchPort::new(PortNo(1), io, Duration::ZERO);
         forwarder.ports.insert(port);
         let at = Duration::from_micros;
-        let mut send = |forwarder: &mut Forwarder, count: usize, hold_us, now_us| {
+        let send = |forwarder: &mut Forwarder, count: usize, hold_us, now_us| {
             let port = forwarder.ports.at_mut(0);
             (0..count).for_each(|_| port.send(&frame(60, 1)));
             forwarder.flush(at(hold_us), at(now_us));
