@@ -19,10 +19,10 @@ mod program;
 mod queue;
 mod ring;
 
-use super::af_packet::Promiscuity;
+use super::af_packet::{Promiscuity, open_sender};
 use super::interface::Interface;
 use super::lent::{LentFrame, Received};
-use super::{Opening, PortError, PortIo};
+use super::{Opening, PortError, PortIo, PortSender};
 pub use memory::FrameMemory;
 use memory::{FRAME_BYTES, Memory, SPARE_FRAMES, frame_of};
 use opening::Queues;
@@ -220,6 +220,11 @@ impl PortIo for AfXdpPort {
 
     fn has_unsent(&self) -> bool {
         self.sender.is_congested()
+    }
+
+    /// By AF_PACKET: a socket's rings take one thread.
+    fn sender(&self) -> Option<Result<Box<dyn PortSender>, PortError>> {
+        Some(open_sender(&self.interface))
     }
 
     fn take_dropped(&mut self) -> u64 {

@@ -96,8 +96,28 @@ pub trait PortIo: Send {
         0
     }
 
+    /// A way for another thread to send by the port, past the one that has it; `None` where there is no other.
+    ///
+    /// # Errors
+    /// Where the system refuses it.
+    fn sender(&self) -> Option<Result<Box<dyn PortSender>, PortError>> {
+        None
+    }
+
     /// What becomes readable when frames have come in; `None` where only asking tells.
     fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>>;
+}
+
+/// A way to send by a port whose back end another thread has. Each sends in order, and nothing is said of frames of different ones.
+pub trait PortSender: Send {
+    /// As [`PortIo::send`].
+    fn send(&mut self, frame: &[u8]) -> bool;
+
+    /// As [`PortIo::flush`].
+    fn flush(&mut self);
+
+    /// As [`PortIo::has_unsent`].
+    fn has_unsent(&self) -> bool;
 }
 
 /// Why a port could not be opened.
