@@ -1,9 +1,13 @@
-"""Measures iperf3 and ping between two network namespaces, through our switch and through Open vSwitch's.
+"""Measures small frames, TCP and round trips between two network namespaces, through our switch and through Open vSwitch's.
 
 Two hosts, each on a veth, are joined by a switch in user space: `urtica switch` by AF_PACKET and by AF_XDP, and Open
 vSwitch's netdev datapath, which takes its packets by AF_PACKET. All have the same two flow entries, and are interleaved,
 round after round. The switch has one core, the hosts another. The hosts' offloads are off, for Open vSwitch does not
 complete partial checksums and takes no segments above the MTU.
+
+Small frames are sent as fast as they go (sender.py), and are counted by the interface of the host that they come to, which
+drops them: no program receives them, so that none is the limit. The same counter says what a sender sent. A switch's CPU time is
+that of its process, with what the kernel does in its name.
 
 Everything is this run's own: namespaces, processes, Open vSwitch's database, sockets and logs; and is gone afterwards.
 Needs root, two cores, and what tools/setup installs. The table goes to standard output, for docs/switch.md.
@@ -37,6 +41,7 @@ NEEDED = ("ip", "taskset", "ping", "iperf3", "ethtool", "ovsdb-tool", "ovsdb-ser
 ENTRIES = ("in_port=1,actions=output:2", "in_port=2,actions=output:1")
 ADDRESSES = ("10.0.0.1", "10.0.0.2")
 IPERF_PORT = 5201
+SENDER = Path(__file__).resolve().parent / "sender.py"
 
 MBIT = 1e6
 
@@ -88,6 +93,7 @@ def network(settings):
 
 @contextlib.contextmanager
 def urtica(network, back_end):
+    """Yields the process's id."""
     socket, log = network.folder / "switch.sock", network.folder / "switch.log"
     ports = (f"{back_end}:p1", f"{back_end}:p2")
     command = network.in_room(network.settings.program, "switch", *ports, "--controller", f"punix:{socket}")
@@ -95,11 +101,12 @@ def urtica(network, back_end):
         wait_until(socket.exists, "urtica switch", started, log)
         for entry in ENTRIES:
             call("ovs-ofctl", "-O", "OpenFlow13", "add-flow", f"unix:{socket}", entry)
-        yield
+        yield started.pid
 
 
 @contextlib.contextmanager
 def netdev(network):
+    """Yields the process's id."""
     folder = network.folder
 
     def vsctl(*command):
@@ -112,7 +119,7 @@ def netdev(network):
             vsctl("add-port", "br0", port, "--", "set", "interface", port, f"ofport_request={number}")
         for entry in ENTRIES:
             call("ovs-ofctl", "add-flow", f"unix:{folder}/br0.mgmt", entry)
-        yield
+        yield int((folder / "ovs-vswitchd.pid").read_text())
 
 
 SIDES = {
@@ -125,15 +132,33 @@ SIDES = {
 # ---- The loads ----
 
 
-def tcp_mbit(network):
+def tcp_mbit(network, _switch):
     report = iperf(network)
-    return report["end"]["sum_received"]["bits_per_second"] / MBIT
+    return (report["end"]["sum_received"]["bits_per_second"] / MBIT,)
 
 
-def small_packets(network):
-    """Received per second, of frames of 60 bytes sent as fast as they go."""
-    end = iperf(network, "--udp", "--bitrate", "0", "--length", "18")["end"]["sum"]
-    return (end["packets"] - end["lost_packets"]) / end["seconds"]
+def small_frames(network, switch):
+    """How many frames of 60 bytes the switch forwards in a second, and what each costs it, in microseconds of CPU time."""
+    seconds = network.settings.seconds
+    count_before, cpu_before = received(network), cpu_seconds(switch)
+    sent = int(call(*network.on_host(0, sys.executable, SENDER, "eth0", seconds)))
+    passed, cpu = received(network) - count_before, cpu_seconds(switch) - cpu_before
+    if passed == 0:
+        raise MeasureError(f"none of {sent} frames came through")
+    return passed / seconds, cpu / passed * 1e6
+
+
+def received(network):
+    """How many frames have come to the second host."""
+    told = call("ip", "-n", network.hosts[1], "-json", "-statistics", "link", "show", "dev", "eth0")
+    return json.loads(told)[0]["stats64"]["rx"]["packets"]
+
+
+def cpu_seconds(pid):
+    """What a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    user, system = int(fields[11]), int(fields[12])
+    return (user + system) / os.sysconf("SC_CLK_TCK")
 
 
 def iperf(network, *options):
@@ -159,21 +184,25 @@ def is_listening(pid):
     return False
 
 
-def round_trip_us(network):
+def round_trip_us(network, _switch):
     """The median of pings every two milliseconds."""
     count = network.settings.seconds * 500
     told = call(*network.on_host(0, "ping", "-n", "-c", count, "-i", "0.002", ADDRESSES[1]))
     times = [float(value) * 1000 for value in re.findall(r" time=([\d.]+) ms", told)]
     if len(times) < 0.99 * count:
         raise MeasureError(f"only {len(times)} of {count} pings were answered")
-    return statistics.median(times)
+    return (statistics.median(times),)
 
 
 FIGURES = {
-    "TCP": (tcp_mbit, "Mbit/s"),
-    "60-byte UDP, received": (small_packets, "packets/s"),
-    "round trip, median": (round_trip_us, "us"),
+    "60-byte frames, forwarded": "frames/s",
+    "CPU time of each": "us",
+    "TCP": "Mbit/s",
+    "round trip, median": "us",
 }
+
+# What gives them, in their order.
+LOADS = (small_frames, tcp_mbit, round_trip_us)
 
 
 # ---- What is told ----
@@ -189,7 +218,7 @@ def main():
     for number in range(1, args.rounds + 1):
         for side in SIDES if number % 2 else reversed(SIDES):
             measure(settings, side, found[side])
-            latest = ", ".join(f"{figure} {values[-1]:,.0f}" for figure, values in found[side].items())
+            latest = ", ".join(f"{figure} {values[-1]:,.4g}" for figure, values in found[side].items())
             progress(f"round {number} of {args.rounds}, {side}: {latest}")
     print(table(found))
     print(
@@ -199,15 +228,16 @@ def main():
 
 
 def measure(settings, side, found):
-    with network(settings) as joined, SIDES[side](joined):
+    with network(settings) as joined, SIDES[side](joined) as switch:
         # The hosts learn each other's addresses, and whether there is a way at all.
         call(*joined.on_host(0, "ping", "-n", "-c", "3", "-i", "0.2", "-W", "5", ADDRESSES[1]))
-        for figure, (load, _) in FIGURES.items():
-            found[figure].append(load(joined))
+        values = [value for load in LOADS for value in load(joined, switch)]
+        for figure, value in zip(FIGURES, values, strict=True):
+            found[figure].append(value)
 
 
 def table(found):
-    head = ["switch", *(f"{figure} ({unit})" for figure, (_, unit) in FIGURES.items())]
+    head = ["switch", *(f"{figure} ({unit})" for figure, unit in FIGURES.items())]
     rows = [head, ["---"] * len(head)]
     rows += [[side, *(spread(values, "") for values in figures.values())] for side, figures in found.items()]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

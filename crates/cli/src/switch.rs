@@ -12,8 +12,8 @@ use std::time::Duration;
 use urtica_pipeline::Backend;
 use urtica_socket::{Address, TlsArgs};
 use urtica_switch::{
-    Description, FailMode, Forwarding, PortError, PortIo, PortSpec, Runner, StopHandle, Switch,
-    SwitchConfig, Threads,
+    Description, FailMode, Forwarding, FrameMemory, PortError, PortIo, PortSpec, Runner,
+    StopHandle, Switch, SwitchConfig, Threads,
 };
 use urtica_wire::{DatapathId, PortNo, Version};
 
@@ -65,6 +65,10 @@ pub struct SwitchArgs {
     /// The processors that these threads are bound to, in turn, as in 1,2 [default: the system chooses].
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     cores: Vec<usize>,
+    /// How long a thread asks its ports for more before it sleeps, in microseconds, while frames come so close to each other that
+    /// this is worth it; 0 for not at all [default: 50; 0 where there is one processor].
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u16).range(..=1000))]
+    poll_us: Option<u16>,
     /// How many flow tables there are.
     #[arg(long, value_name = "N", default_value_t = 254, value_parser = clap::value_parser!(u8).range(1..=254))]
     tables: u8,
@@ -152,8 +156,14 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
         urtica_pipeline::write_perf_map()?;
     }
     let mut ports = Vec::new();
-    for (number, spec) in args.numbered_ports()? {
-        ports.push((number, spec.open()?));
+    let specs = args.numbered_ports()?;
+    // Ports are dealt out to threads in the order of their numbers.
+    let threads = usize::from(args.threads).max(1);
+    let mut memories: Vec<_> = (0..threads)
+        .map(|thread| FrameMemory::for_ports(specs.len().saturating_sub(thread).div_ceil(threads)))
+        .collect();
+    for (place, (number, spec)) in specs.into_iter().enumerate() {
+        ports.push((number, spec.open_sharing(&mut memories[place % threads])?));
     }
     let config = args.config(&ports);
     let datapath_id = config.datapath_id;
@@ -163,6 +173,9 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
         switch.add_port(number, port, Duration::ZERO);
     }
     let mut runner = Runner::new(switch, &args.controller)?.with_threads(&args.threads()?)?;
+    if let Some(limit_us) = args.poll_us {
+        runner = runner.with_busy_poll(Duration::from_micros(limit_us.into()));
+    }
     if let Some(files) = args.tls.config() {
         runner = runner.with_tls(files)?;
     }

@@ -7,7 +7,7 @@
 //! **Order.** Frames that came by one port are sent in the order in which they came, whichever way they take.
 //!
 //! **Cost.** Frames that follow each other and leave by the same port share one look at that port. Nothing is allocated for
-//! a frame that is carried out compiled; it is copied once, into the burst.
+//! a frame that is carried out compiled; it is copied once, into the burst, or not at all, where the port lends its memory.
 
 use crate::egress::Egress;
 use crate::fragments::is_fragment;
@@ -15,6 +15,7 @@ use crate::parcel::Parcel;
 use crate::port_table::{PortTable, SwitchPort};
 use crate::shared::{Modes, Shared};
 use crate::uplink::Controllers;
+use crate::{LentFrame, Received};
 use parking_lot::RwLockReadGuard;
 use std::io;
 use std::ops::Range;
@@ -29,15 +30,29 @@ pub(crate) struct Forwarder {
     /// The way into the compiled pipeline; without it all packets go the plain way.
     reader: Option<Reader>,
     burst: Burst,
+    lent: Lent,
     /// Packets that go the plain way, each with how many frames of the burst came before it.
     aside: Vec<(usize, Packet)>,
     /// How many packets went the plain way so far.
     plain_packets: u64,
+    /// Since when frames wait for others to leave with.
+    waiting_since: Option<Duration>,
+}
+
+/// The memory of the frames of one burst, all of one port, that is to be passed on or given back.
+#[derive(Default)]
+struct Lent {
+    /// By their places in the burst; those behind the last, and those that were copied, have none.
+    frames: Vec<Option<LentFrame>>,
+    /// What is not needed any more.
+    unused: Vec<LentFrame>,
 }
 
 /// What came of asking all ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Polled {
+    /// Whether any frame came.
+    pub has_input: bool,
     /// Whether any port had a full burst, so that there may be more.
     pub may_have_more: bool,
     /// Whether any port turned out not to work any more.
@@ -52,8 +67,10 @@ impl Forwarder {
             ports,
             reader,
             burst: Burst::new(),
+            lent: Lent::default(),
             aside: Vec::new(),
             plain_packets: 0,
+            waiting_since: None,
         }
     }
 
@@ -67,15 +84,19 @@ impl Forwarder {
         self.reader = reader;
     }
 
-    /// Takes in at most a burst from each port, and sends what comes of it.
+    /// Takes in at most a burst from each port, and sends what comes of it; [`Forwarder::flush`] has it leave.
     pub fn poll_ports(&mut self, controllers: &mut dyn Controllers, now: Duration) -> Polled {
         let modes = self.shared.modes();
         let mut polled = Polled::default();
         for at in 0..self.ports.len() {
             let received = self.receive(at, modes);
             self.forward(controllers, modes, now);
+            self.lent.give_back(self.ports.at_mut(at));
             match received {
-                Ok(count) => polled.may_have_more |= count == BURST,
+                Ok(count) => {
+                    polled.has_input |= count > 0;
+                    polled.may_have_more |= count == BURST;
+                }
                 Err(error) => {
                     let port_no = self.ports.at_mut(at).port_no;
                     urtica_log::warn!(about: port_no, %port_no, %error, "the port does not work any more");
@@ -83,11 +104,22 @@ impl Forwarder {
                 }
             }
         }
-        self.ports.flush();
         polled
     }
 
-    /// Sends what another thread has sent by a port of this one. It leaves when ports are polled next.
+    /// Sees to it that frames that were sent leave: those of a port that has a burst of them at once, all others when they have
+    /// waited for `hold`. A system call for each frame would cost more than the frame.
+    pub fn flush(&mut self, hold: Duration, now: Duration) {
+        let since = self.waiting_since.unwrap_or(now);
+        match now.saturating_sub(since) < hold {
+            true => self.ports.flush_those_with(BURST),
+            false => self.ports.flush(),
+        }
+        let is_waiting = !hold.is_zero() && self.ports.has_unsent();
+        self.waiting_since = is_waiting.then_some(since);
+    }
+
+    /// Sends what another thread has sent by a port of this one.
     pub fn deliver(&mut self, parcel: &Parcel) {
         if let Some(port) = self.ports.get_mut(parcel.port_no) {
             port.send_all(parcel);
@@ -105,24 +137,39 @@ impl Forwarder {
             ports,
             reader,
             burst,
+            lent,
             aside,
             ..
         } = self;
         let is_compiled = reader.is_some() && !modes.is_alone;
         let port = ports.at_mut(at);
         let port_no = port.port_no;
-        port.receive(BURST, &mut |frame| {
+        port.receive(BURST, &mut |received| {
+            let frame = match &received {
+                Received::Bytes(bytes) => bytes,
+                // SAFETY: the port exists, and nothing else has the frame.
+                Received::Lent(frame) => unsafe { frame.bytes() },
+            };
             if (modes.drops_fragments || modes.matches_hidden) && is_fragment(frame) {
                 if modes.matches_hidden {
                     let fragment = Packet::new(port_no, frame).with_hidden_fields();
                     aside.push((burst.len(), fragment));
                 }
-                return;
+                return lent.drop(received);
             }
-            let is_taken = is_compiled && burst.push(port_no, frame);
-            if !is_taken {
-                aside.push((burst.len(), Packet::new(port_no, frame)));
+            let is_taken = is_compiled
+                && match &received {
+                    Received::Bytes(bytes) => burst.push(port_no, bytes),
+                    // SAFETY: the port exists while the burst is processed, and `lent` has the frame until it is sent.
+                    Received::Lent(frame) => unsafe {
+                        burst.push_in_place(port_no, frame.room(), frame.start(), frame.len())
+                    },
+                };
+            if is_taken {
+                return lent.keep(received, burst.len() - 1);
             }
+            aside.push((burst.len(), Packet::new(port_no, frame)));
+            lent.drop(received);
         })
     }
 
@@ -136,6 +183,7 @@ impl Forwarder {
             shared: &self.shared,
             pipeline: None,
             ports: &mut self.ports,
+            lent: &mut self.lent,
             controllers,
             now,
             plain_packets: &mut self.plain_packets,
@@ -157,6 +205,7 @@ struct Exit<'a> {
     /// Taken for the rest of the burst when the first frame needs it.
     pipeline: Option<RwLockReadGuard<'a, Pipeline>>,
     ports: &'a mut PortTable,
+    lent: &'a mut Lent,
     controllers: &'a mut dyn Controllers,
     now: Duration,
     plain_packets: &'a mut u64,
@@ -165,16 +214,16 @@ struct Exit<'a> {
 impl<'a> Exit<'a> {
     /// Sends these frames of the burst where the compiled pipeline says.
     fn send_processed(&mut self, burst: &Burst, range: Range<usize>) {
-        let frames = burst.iter().skip(range.start).take(range.len());
-        let mut frames = frames.peekable();
+        let frames = burst.iter().enumerate();
+        let mut frames = frames.skip(range.start).take(range.len()).peekable();
         while let Some(first) = frames.next() {
-            let verdict = first.verdict();
-            let mut rest = || frames.next_if(|next| next.verdict() == verdict);
+            let verdict = first.1.verdict();
+            let mut rest = || frames.next_if(|(_, next)| next.verdict() == verdict);
             let run = std::iter::once(first).chain(std::iter::from_fn(&mut rest));
             match verdict {
-                Verdict::Output(port) => send_run(self.ports.sender(port), run),
+                Verdict::Output(port) => self.lent.send_run(self.ports.sender(port), run),
                 Verdict::Drop => run.for_each(drop),
-                Verdict::Punt => self.resume_run(run),
+                Verdict::Punt => self.resume_run(run.map(|(_, frame)| frame)),
             }
         }
     }
@@ -214,10 +263,127 @@ impl<'a> Exit<'a> {
     }
 }
 
-/// Sends frames by a port, if there is one that may send.
-fn send_run<'a>(port: Option<&mut SwitchPort>, run: impl Iterator<Item = Processed<'a>>) {
-    match port {
-        Some(port) => run.for_each(|frame| port.send(frame.bytes())),
-        None => run.for_each(drop),
+impl Lent {
+    /// Notes where the memory of the burst's last frame is, if it was lent.
+    fn keep(&mut self, received: Received<'_>, place: usize) {
+        if let Received::Lent(frame) = received {
+            self.frames.resize_with(place, || None);
+            self.frames.push(Some(frame));
+        }
+    }
+
+    /// A frame was copied, or is not needed.
+    fn drop(&mut self, received: Received<'_>) {
+        if let Received::Lent(frame) = received {
+            self.unused.push(frame);
+        }
+    }
+
+    /// Sends frames by a port, if there is one that may send. Each comes with its place in the burst.
+    fn send_run<'a>(
+        &mut self,
+        port: Option<&mut SwitchPort>,
+        run: impl Iterator<Item = (usize, Processed<'a>)>,
+    ) {
+        match port {
+            Some(port) if self.frames.is_empty() => {
+                run.for_each(|(_, frame)| port.send(frame.bytes()));
+            }
+            Some(port) => run.for_each(|(place, frame)| self.send(port, place, frame.bytes())),
+            None => run.for_each(drop),
+        }
+    }
+
+    fn send(&mut self, port: &mut SwitchPort, place: usize, bytes: &[u8]) {
+        let Some(mut frame) = self.frames.get_mut(place).and_then(Option::take) else {
+            return port.send(bytes);
+        };
+        frame.set_bytes(bytes);
+        // SAFETY: the port that lent it exists, and nobody looks at the burst's frame after this.
+        if let Err(frame) = unsafe { port.send_lent(frame) } {
+            self.unused.push(frame);
+        }
+    }
+
+    /// Gives all that is left back to the port that lent it.
+    fn give_back(&mut self, port: &mut SwitchPort) {
+        self.unused.extend(self.frames.drain(..).flatten());
+        if !self.unused.is_empty() {
+            port.take_back(&mut self.unused);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PortIo;
+    use crate::port::testing::frame;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::SeqCst;
+    use urtica_pipeline::PipelineConfig;
+    use urtica_wire::{MacAddr, PortNo};
+
+    /// A port to nowhere that counts how often it was flushed.
+    struct Counting(Arc<AtomicUsize>);
+
+    impl PortIo for Counting {
+        fn name(&self) -> &str {
+            "counting"
+        }
+
+        fn hw_addr(&self) -> MacAddr {
+            MacAddr::ZERO
+        }
+
+        fn is_up(&self) -> bool {
+            true
+        }
+
+        fn speed_kbps(&self) -> u32 {
+            0
+        }
+
+        fn receive(&mut self, _max: usize, _handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn send(&mut self, _frame: &[u8]) -> bool {
+            true
+        }
+
+        fn flush(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+
+        fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
+            None
+        }
+    }
+
+    #[test]
+    fn frames_leave_together_and_soon() {
+        let flushed = Arc::new(AtomicUsize::new(0));
+        let shared = Shared::new(Pipeline::new(PipelineConfig::default()), None);
+        let mut forwarder = Forwarder::new(Arc::new(shared), PortTable::default(), None);
+        let io = Box::new(Counting(Arc::clone(&flushed)));
+        let (port, _) = SwitchPort::new(PortNo(1), io, Duration::ZERO);
+        forwarder.ports.insert(port);
+        let at = Duration::from_micros;
+        let send = |forwarder: &mut Forwarder, count: usize, hold_us, now_us| {
+            let port = forwarder.ports.at_mut(0);
+            (0..count).for_each(|_| port.send(&frame(60, 1)));
+            forwarder.flush(at(hold_us), at(now_us));
+            flushed.swap(0, SeqCst)
+        };
+        assert_eq!(send(&mut forwarder, 0, 10, 100), 0, "nothing was sent");
+        assert_eq!(send(&mut forwarder, 3, 0, 100), 1, "nothing waits");
+        assert_eq!(send(&mut forwarder, 3, 10, 200), 0);
+        assert_eq!(send(&mut forwarder, 3, 10, 209), 0);
+        assert_eq!(send(&mut forwarder, 0, 10, 210), 1, "long enough");
+        assert_eq!(send(&mut forwarder, 31, 10, 300), 0);
+        assert_eq!(send(&mut forwarder, 1, 10, 301), 1, "a burst");
+        assert_eq!(send(&mut forwarder, 1, 10, 400), 0);
+        assert_eq!(send(&mut forwarder, 1, 0, 401), 1, "the thread will sleep");
     }
 }

@@ -31,6 +31,6 @@ mod switch;
 mod uplink;
 
 pub use agent::ConnectionId;
-pub use port::{PortError, PortIo, PortSpec};
+pub use port::{FrameMemory, LentFrame, PortError, PortIo, PortSender, PortSpec, Received};
 pub use runner::{RunError, Runner, StopHandle, Target, Threads};
 pub use switch::{Description, FailMode, Forwarding, Switch, SwitchConfig};

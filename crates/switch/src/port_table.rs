@@ -1,10 +1,12 @@
 //! The switch's ports: their back ends, and what went through them.
 //!
-//! Each thread of a switch has a table of all ports. Of its own ports it has the back ends, of the others outlets to the
-//! threads that do; what all need to know of a port is in one [`PortRecord`].
+//! Each thread of a switch has a table of all ports. Of its own ports it has the back ends, of the others ways to send: past the
+//! thread that has the port where the back end has such a way, else outlets to that thread. What all need to know of a port is in one
+//! [`PortRecord`]. Each thread counts by itself, and who asks adds up.
 
-use crate::PortIo;
 use crate::parcel::{Inbox, Outlet, Parcel};
+use crate::{LentFrame, PortIo, PortSender, Received};
+use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -36,22 +38,29 @@ pub(crate) struct SwitchPort {
     pub port_no: PortNo,
     backend: Backend,
     record: Arc<PortRecord>,
+    /// What this thread counts.
+    counters: Arc<Counters>,
     /// The back end returned an error; it is asked again once it has a link.
     failed: bool,
     /// Something was sent since the last flush, or kept by it.
     unflushed: bool,
+    /// How many frames were sent since then.
+    unflushed_frames: usize,
+    /// Lent frames that were not taken in.
+    refused: Vec<LentFrame>,
 }
 
 /// Where a port's frames come from and go to.
 enum Backend {
     /// This thread has it.
     Here(Box<dyn PortIo>),
+    /// Another thread has it, and this one can send past it.
+    Beside(Box<dyn PortSender>),
     /// Another thread has it.
     Elsewhere(Outlet),
 }
 
-/// What all threads know of a port. Only the thread that has its back end tells of the link and counts, but for the frames
-/// that are lost on their way there.
+/// What all threads know of a port. Only the thread that has its back end tells of the link.
 #[derive(Debug)]
 struct PortRecord {
     added: Duration,
@@ -61,10 +70,14 @@ struct PortRecord {
     config: AtomicU32,
     has_link: AtomicBool,
     speed_kbps: AtomicU32,
-    counters: Counters,
+    /// Those of all threads. Locked to add one and to add them up.
+    counters: Mutex<Vec<Arc<Counters>>>,
 }
 
+/// What went through a port on one thread, which alone counts here: on cache lines of its own, two of them, as processors
+/// fetch lines in pairs.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 struct Counters {
     rx_packets: AtomicU64,
     rx_bytes: AtomicU64,
@@ -149,6 +162,15 @@ impl PortTable {
         }
     }
 
+    /// The same for ports that were sent `count` frames since.
+    pub fn flush_those_with(&mut self, count: usize) {
+        let is_full = |port: &&mut SwitchPort| port.unflushed_frames >= count;
+        self.ports
+            .iter_mut()
+            .filter(is_full)
+            .for_each(SwitchPort::flush);
+    }
+
     /// Whether the last flush has left something, for which there should be another soon.
     pub fn has_unsent(&self) -> bool {
         self.ports.iter().any(|port| port.unflushed)
@@ -180,18 +202,30 @@ impl SwitchPort {
 
     /// The same port for a thread that does not have it, but the inbox of the one that does.
     pub fn elsewhere(&self, inbox: Arc<Inbox>) -> Self {
-        let outlet = Outlet::new(self.port_no, inbox);
-        let backend = Backend::Elsewhere(outlet);
+        let outlet = || Backend::Elsewhere(Outlet::new(self.port_no, inbox));
+        let backend = match self.io().and_then(PortIo::sender) {
+            Some(Ok(sender)) => Backend::Beside(sender),
+            Some(Err(error)) => {
+                tracing::info!(port_no = %self.port_no, %error, "frames for the port go through the thread that has it");
+                outlet()
+            }
+            None => outlet(),
+        };
         Self::with(self.port_no, backend, Arc::clone(&self.record))
     }
 
     fn with(port_no: PortNo, backend: Backend, record: Arc<PortRecord>) -> Self {
+        let counters = Arc::new(Counters::default());
+        record.counters.lock().push(Arc::clone(&counters));
         Self {
             port_no,
             backend,
             record,
+            counters,
             failed: false,
             unflushed: false,
+            unflushed_frames: 0,
+            refused: Vec::new(),
         }
     }
 
@@ -199,7 +233,7 @@ impl SwitchPort {
     pub fn io(&self) -> Option<&dyn PortIo> {
         match &self.backend {
             Backend::Here(io) => Some(&**io),
-            Backend::Elsewhere(_) => None,
+            Backend::Beside(_) | Backend::Elsewhere(_) => None,
         }
     }
 
@@ -207,7 +241,7 @@ impl SwitchPort {
     pub fn into_io(self) -> Option<Box<dyn PortIo>> {
         match self.backend {
             Backend::Here(io) => Some(io),
-            Backend::Elsewhere(_) => None,
+            Backend::Beside(_) | Backend::Elsewhere(_) => None,
         }
     }
 
@@ -221,7 +255,11 @@ impl SwitchPort {
     ///
     /// # Errors
     /// Where the back end does not work any more; it is then not asked again until [`SwitchPort::look`] finds a link.
-    pub fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+    pub fn receive(
+        &mut self,
+        max: usize,
+        handle: &mut dyn FnMut(Received<'_>),
+    ) -> io::Result<usize> {
         let Backend::Here(io) = &mut self.backend else {
             return Ok(0);
         };
@@ -229,20 +267,28 @@ impl SwitchPort {
             return Ok(0);
         }
         let is_deaf = self.record.config().intersects(DEAF);
-        let counters = &self.record.counters;
-        let received = io.receive(max, &mut |frame| {
+        let counters = &self.counters;
+        let refused = &mut self.refused;
+        let received = io.receive_lent(max, &mut |frame| {
             add(&counters.rx_packets, 1);
             add(&counters.rx_bytes, frame.len() as u64);
-            if frame.len() < ethernet::HEADER_LEN {
-                add(&counters.rx_errors, 1);
+            let counter = if frame.len() < ethernet::HEADER_LEN {
+                &counters.rx_errors
             } else if is_deaf {
-                add(&counters.rx_dropped, 1);
+                &counters.rx_dropped
             } else {
-                handle(frame);
+                return handle(frame);
+            };
+            add(counter, 1);
+            if let Received::Lent(frame) = frame {
+                refused.push(frame);
             }
         });
+        if !self.refused.is_empty() {
+            io.take_back(&mut self.refused);
+        }
         if received.is_err() {
-            add(&counters.rx_errors, 1);
+            add(&self.counters.rx_errors, 1);
             self.failed = true;
             self.record.has_link.store(false, Relaxed);
         }
@@ -263,6 +309,40 @@ impl SwitchPort {
         }
     }
 
+    /// Gives the back end frames back that it has lent, all there are.
+    pub fn take_back(&mut self, frames: &mut Vec<LentFrame>) {
+        if let Backend::Here(io) = &mut self.backend {
+            io.take_back(frames);
+        }
+    }
+
+    /// Sends a lent frame, as [`SwitchPort::send`]; from where it is, if the back end can.
+    ///
+    /// # Errors
+    /// The frame, where it was copied: its memory is still to be given back.
+    ///
+    /// # Safety
+    /// The port that lent it exists, and nothing else has the frame.
+    pub unsafe fn send_lent(&mut self, mut frame: LentFrame) -> Result<(), LentFrame> {
+        if let Backend::Here(io) = &mut self.backend {
+            // SAFETY: as the caller promises.
+            unsafe { frame.pad(SHORTEST) };
+            let bytes = frame.len() as u64;
+            match io.send_lent(frame) {
+                Ok(()) => {
+                    self.unflushed = true;
+                    self.unflushed_frames += 1;
+                    self.counters.count_sent(bytes);
+                    return Ok(());
+                }
+                Err(refused) => frame = refused,
+            }
+        }
+        // SAFETY: as the caller promises.
+        self.send(unsafe { frame.bytes() });
+        Err(frame)
+    }
+
     /// Sends what another thread has sent by this port.
     pub fn send_all(&mut self, parcel: &Parcel) {
         parcel.frames().for_each(|frame| self.send_whole(frame));
@@ -271,28 +351,32 @@ impl SwitchPort {
     #[inline]
     fn send_whole(&mut self, frame: &[u8]) {
         self.unflushed = true;
-        let counters = &self.record.counters;
+        self.unflushed_frames += 1;
+        let counters = &self.counters;
         let is_sent = match &mut self.backend {
             Backend::Here(io) => io.send(frame),
+            Backend::Beside(sender) => sender.send(frame),
             Backend::Elsewhere(outlet) => return counters.count_lost(outlet.push(frame)),
         };
         match is_sent {
-            true => {
-                add(&counters.tx_packets, 1);
-                add(&counters.tx_bytes, frame.len() as u64);
-            }
+            true => counters.count_sent(frame.len() as u64),
             false => counters.count_lost(1),
         }
     }
 
     fn flush(&mut self) {
+        self.unflushed_frames = 0;
         self.unflushed = match &mut self.backend {
             Backend::Here(io) => {
                 io.flush();
                 io.has_unsent()
             }
+            Backend::Beside(sender) => {
+                sender.flush();
+                sender.has_unsent()
+            }
             Backend::Elsewhere(outlet) => {
-                self.record.counters.count_lost(outlet.flush());
+                self.counters.count_lost(outlet.flush());
                 false
             }
         };
@@ -310,7 +394,7 @@ impl SwitchPort {
         let dropped = io.take_dropped();
         if dropped > 0 {
             let port_no = self.port_no;
-            add(&self.record.counters.rx_dropped, dropped);
+            add(&self.counters.rx_dropped, dropped);
             urtica_log::warn!(about: port_no, %port_no, dropped, "frames were lost: more came than were received in time");
         }
     }
@@ -322,7 +406,9 @@ impl SwitchPort {
         }
         match &self.backend {
             Backend::Here(_) => self.look(),
-            Backend::Elsewhere(_) => self.record.has_link.store(has_link, Relaxed),
+            Backend::Beside(_) | Backend::Elsewhere(_) => {
+                self.record.has_link.store(has_link, Relaxed)
+            }
         }
         true
     }
@@ -340,16 +426,20 @@ impl SwitchPort {
     /// What went through the port.
     pub fn stats(&self, now: Duration) -> PortStats {
         let age = now.saturating_sub(self.record.added);
-        let counters = &self.record.counters;
+        let all = self.record.counters.lock();
+        let sum = |counter: fn(&Counters) -> &AtomicU64| {
+            let counts = all.iter().map(|counters| counter(counters).load(Relaxed));
+            counts.sum()
+        };
         PortStats {
             port_no: self.port_no,
-            rx_packets: counters.rx_packets.load(Relaxed),
-            tx_packets: counters.tx_packets.load(Relaxed),
-            rx_bytes: counters.rx_bytes.load(Relaxed),
-            tx_bytes: counters.tx_bytes.load(Relaxed),
-            rx_dropped: counters.rx_dropped.load(Relaxed),
-            tx_dropped: counters.tx_dropped.load(Relaxed),
-            rx_errors: counters.rx_errors.load(Relaxed),
+            rx_packets: sum(|counters| &counters.rx_packets),
+            tx_packets: sum(|counters| &counters.tx_packets),
+            rx_bytes: sum(|counters| &counters.rx_bytes),
+            tx_bytes: sum(|counters| &counters.tx_bytes),
+            rx_dropped: sum(|counters| &counters.rx_dropped),
+            tx_dropped: sum(|counters| &counters.tx_dropped),
+            rx_errors: sum(|counters| &counters.rx_errors),
             tx_errors: NOT_KEPT,
             rx_frame_err: NOT_KEPT,
             rx_over_err: NOT_KEPT,
@@ -369,7 +459,7 @@ impl PortRecord {
             config: AtomicU32::default(),
             has_link: AtomicBool::default(),
             speed_kbps: AtomicU32::default(),
-            counters: Counters::default(),
+            counters: Mutex::default(),
         }
     }
 
@@ -379,10 +469,14 @@ impl PortRecord {
 }
 
 impl Counters {
-    /// Any thread may lose frames.
+    fn count_sent(&self, bytes: u64) {
+        add(&self.tx_packets, 1);
+        add(&self.tx_bytes, bytes);
+    }
+
     fn count_lost(&self, count: usize) {
         if count > 0 {
-            self.tx_dropped.fetch_add(count as u64, Relaxed);
+            add(&self.tx_dropped, count as u64);
         }
     }
 }

@@ -17,6 +17,7 @@
 
 mod accepting;
 mod backoff;
+mod busy_poll;
 mod target;
 mod worker;
 
@@ -25,6 +26,7 @@ use crate::port::link_watch::LinkWatch;
 use crate::uplink::ControllerPacket;
 use crate::{ConnectionId, Switch};
 use accepting::Accepting;
+use busy_poll::BusyPoll;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -137,6 +139,8 @@ pub struct Runner {
     next_refresh: Duration,
     /// Whether some port has nothing to watch.
     has_silent_ports: bool,
+    /// What threads that have ports begin with.
+    busy_poll: BusyPoll,
     /// Where reads go.
     input: Vec<u8>,
     next_tick: Duration,
@@ -240,6 +244,7 @@ impl Runner {
             handshakes: None,
             next_refresh: Duration::ZERO,
             has_silent_ports: false,
+            busy_poll: BusyPoll::default(),
             input: vec![0; READ_BYTES],
             next_tick: Duration::ZERO,
         })
@@ -276,6 +281,13 @@ impl Runner {
         Ok(self)
     }
 
+    /// Has threads that have ports ask these for at most so long before they sleep, while frames come so close to each other
+    /// that this is worth it (busy polling). Zero switches it off. By default 50 us, or zero where there is one processor.
+    pub fn with_busy_poll(mut self, limit: Duration) -> Self {
+        self.busy_poll = BusyPoll::new(limit);
+        self
+    }
+
     /// Where it listens, with the ports that the system chose.
     pub fn listen_addresses(&self) -> impl Iterator<Item = &Address> {
         self.listeners.iter().map(Listener::address)
@@ -297,7 +309,10 @@ impl Runner {
         self.check_tls()?;
         self.watch_all()
             .map_err(RunError::io("watch its ports and sockets"))?;
-        let workers = std::mem::take(&mut self.workers);
+        let mut workers = std::mem::take(&mut self.workers);
+        for worker in &mut workers {
+            worker.set_busy_poll(self.busy_poll.clone());
+        }
         let crew = Crew::start(workers, self.stop_handle())?;
         let served = self.serve();
         self.close_all();
@@ -387,10 +402,26 @@ impl Runner {
                 .hand_over(waiting.into_iter(), self.started.elapsed());
             return !packets.may_wait();
         }
-        (0..BURSTS).all(|_| {
+        self.poll_ports()
+    }
+
+    /// Takes in bursts of each port, the first of which it waits a while for where that is worth it; whether there may be more.
+    fn poll_ports(&mut self) -> bool {
+        let mut bursts = 0;
+        loop {
+            let polled = self.switch.poll_ports_once(self.now());
             let now = self.now();
-            self.switch.poll_ports(now)
-        })
+            let goes_on = self.busy_poll.goes_on(polled.has_input, now);
+            self.switch.flush_ports(self.busy_poll.hold(goes_on), now);
+            bursts += usize::from(polled.has_input);
+            if polled.may_have_more && bursts < BURSTS {
+                continue;
+            }
+            // What came of a burst is for controllers to have at once.
+            if polled.has_input || !goes_on {
+                return polled.may_have_more || goes_on;
+            }
+        }
     }
 
     /// The system has told of links.

@@ -3,7 +3,7 @@
 use crate::PortIo;
 use crate::agent::{Agent, ConnectionId};
 use crate::egress::Egress;
-use crate::forwarder::Forwarder;
+use crate::forwarder::{Forwarder, Polled};
 use crate::port_table::{PortTable, SwitchPort};
 use crate::shared::{Modes, Shared};
 use std::sync::Arc;
@@ -187,11 +187,23 @@ impl Switch {
     /// Takes in what has come in by all ports, at most a burst from each, and sends what comes of it. Returns whether
     /// any port had a full burst, so that there may be more.
     pub fn poll_ports(&mut self, now: Duration) -> bool {
+        let polled = self.poll_ports_once(now);
+        self.flush_ports(Duration::ZERO, now);
+        polled.may_have_more
+    }
+
+    /// Has frames that were sent leave, as [`Forwarder::flush`].
+    pub(crate) fn flush_ports(&mut self, hold: Duration, now: Duration) {
+        self.forwarder.flush(hold, now);
+    }
+
+    /// The same without having frames leave; what came of it.
+    pub(crate) fn poll_ports_once(&mut self, now: Duration) -> Polled {
         let polled = self.forwarder.poll_ports(&mut self.agent, now);
         if polled.has_failed {
             self.tell_of_links();
         }
-        polled.may_have_more
+        polled
     }
 
     /// Whether a port has frames for which it had no room: then [`Switch::poll_ports`] should be called again soon, although none

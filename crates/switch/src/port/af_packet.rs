@@ -19,7 +19,7 @@
 
 use super::interface::Interface;
 use super::offload::{Offload, Segmenter};
-use super::{Opening, PortError, PortIo};
+use super::{Opening, PortError, PortIo, PortSender};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -162,7 +162,7 @@ impl PortIo for AfPacketPort {
     }
 
     fn send(&mut self, frame: &[u8]) -> bool {
-        self.sender.push(frame)
+        self.sender.send(frame)
     }
 
     fn flush(&mut self) {
@@ -170,7 +170,11 @@ impl PortIo for AfPacketPort {
     }
 
     fn has_unsent(&self) -> bool {
-        !self.sender.ends.is_empty()
+        self.sender.has_unsent()
+    }
+
+    fn sender(&self) -> Option<Result<Box<dyn PortSender>, PortError>> {
+        Some(open_sender(&self.interface))
     }
 
     /// The kernel counts the frames for which the ring had no slot, from zero again each time it is asked.
@@ -377,36 +381,6 @@ impl Sender {
         })
     }
 
-    fn push(&mut self, frame: &[u8]) -> bool {
-        if self.ends.len() == BATCH {
-            self.flush();
-        }
-        if self.ends.len() == BATCH {
-            return false;
-        }
-        self.bytes.extend_from_slice(frame);
-        self.ends.push(self.bytes.len());
-        true
-    }
-
-    /// Sends what waits. What the socket has no room for stays; a frame that the interface does not take (it is too long, or
-    /// the interface is down) is lost, as on any wire.
-    fn flush(&mut self) {
-        let mut sent = 0;
-        while sent < self.ends.len() {
-            match self.send_from(sent) {
-                Ok(count) => sent += count,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(error) => {
-                    urtica_log::trace!(about: self.index, interface = self.index, %error, "a frame was not sent");
-                    sent += 1;
-                }
-            }
-        }
-        self.forget(sent);
-    }
-
     /// Sends the frames from number `first` on; returns how many went.
     fn send_from(&self, first: usize) -> Result<usize, Errno> {
         // SAFETY: both structures are valid when all zero: null pointers and zero lengths.
@@ -446,6 +420,51 @@ impl Sender {
         self.ends.drain(..count);
         self.ends.iter_mut().for_each(|later| *later -= end);
     }
+}
+
+impl PortSender for Sender {
+    fn send(&mut self, frame: &[u8]) -> bool {
+        if self.ends.len() == BATCH {
+            self.flush();
+        }
+        if self.ends.len() == BATCH {
+            return false;
+        }
+        self.bytes.extend_from_slice(frame);
+        self.ends.push(self.bytes.len());
+        true
+    }
+
+    /// Sends what waits. What the socket has no room for stays; a frame that the interface does not take (it is too long, or
+    /// the interface is down) is lost, as on any wire.
+    fn flush(&mut self) {
+        let mut sent = 0;
+        while sent < self.ends.len() {
+            match self.send_from(sent) {
+                Ok(count) => sent += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => {
+                    urtica_log::trace!(about: self.index, interface = self.index, %error, "a frame was not sent");
+                    sent += 1;
+                }
+            }
+        }
+        self.forget(sent);
+    }
+
+    fn has_unsent(&self) -> bool {
+        !self.ends.is_empty()
+    }
+}
+
+/// A way to send by an interface beside others.
+pub(super) fn open_sender(interface: &Interface) -> Result<Box<dyn PortSender>, PortError> {
+    let opening = Opening {
+        port: &interface.name,
+        needs: "CAP_NET_RAW",
+    };
+    Ok(Box::new(Sender::open(interface, &opening)?))
 }
 
 /// A packet socket that receives nothing until it is bound to a protocol.
@@ -610,7 +629,7 @@ mod tests {
         };
         let marks = 0..=255_u8;
         let accepted: Vec<_> = marks
-            .take_while(|&mark| sender.push(&frame(60, mark)))
+            .take_while(|&mark| sender.send(&frame(60, mark)))
             .collect();
         assert!(accepted.len() < 256, "no queue is that long");
         assert_eq!(sender.ends.len(), BATCH);
@@ -658,6 +677,53 @@ mod tests {
             assert!(is_readable(&b, 500));
             receive(&mut b, 1);
             assert!(!is_readable(&b, 0));
+        });
+    }
+
+    #[test]
+    fn other_senders_send_beside_the_port() {
+        in_namespace(|| {
+            let (mut a, mut b) = link();
+            let mut others = [a.sender(), a.sender()].map(|sender| sender.unwrap().unwrap());
+            for (mark, other) in (1..).zip(&mut others) {
+                (0..40).for_each(|_| assert!(other.send(&frame(60, mark))));
+                other.flush();
+                assert!(!other.has_unsent());
+            }
+            assert!(a.send(&frame(60, 0)));
+            a.flush();
+            let mut marks: Vec<_> = receive(&mut b, 81).iter().map(|frame| frame[20]).collect();
+            marks.sort_unstable();
+            let expected = [vec![0; 1], vec![1; 40], vec![2; 40]].concat();
+            assert_eq!(marks, expected);
+        });
+    }
+
+    /// Through slots, aside of them, and not at all, where the interface does not take them.
+    #[test]
+    fn frames_of_every_length_pass_or_are_lost_alone() {
+        in_namespace(|| {
+            let (mut a, mut b) = link();
+            for end in ["v0", "v1"] {
+                ip(&format!("link set {end} mtu 65535"));
+            }
+            let slots = b.ring.slots.slot_bytes;
+            let lengths: Vec<_> = (14..=slots + 10)
+                .chain(65_500..=65_549)
+                .chain([4096, 9014, 32_768])
+                .collect();
+            for &length in &lengths {
+                let sent = frame(length, length as u8);
+                assert!(a.send(&sent), "{length} bytes");
+                a.flush();
+                assert!(receive(&mut b, 1) == [sent], "{length} bytes");
+            }
+            for length in (0..14).chain([65_550, 70_000, 200_000]) {
+                a.send(&vec![1; length]);
+                a.send(&frame(60, 3));
+                a.flush();
+                assert_eq!(receive(&mut b, 1), [frame(60, 3)], "after {length} bytes");
+            }
         });
     }
 

@@ -1,150 +1,135 @@
 //! A network interface by AF_XDP: frames go past most of the kernel, into memory that is shared with it.
 //!
-//! **What.** A small XDP program (see the module `program`) hands the frames of the interface's receive queue to a socket,
-//! in the driver where that can (native), or else right behind it (generic). Without copies where the driver can do that,
-//! with one where it cannot; the kernel chooses. The interface is promiscuous as long as the port exists.
+//! **What.** A small XDP program (see the module `program`) hands the frames of each of the interface's receive queues to a
+//! socket, in the driver where that can (native), or else right behind it (generic). Without copies where the driver can do
+//! that, with one where it cannot (see `opening`). Frames are lent to the switch where they are, and a port that shares their
+//! memory sends them from there (see `memory`). The interface is promiscuous as long as the port exists.
 //!
-//! **Cost.** `FRAMES` frames of `FRAME_BYTES` of memory for each port. Receiving is no system call. Sending is a copy, and a
-//! system call for a burst, of which the kernel does 32 frames at a time where it copies.
+//! **Cost.** 13 MiB of memory for each queue. Receiving is no system call. Sending is one for a burst; where the kernel copies,
+//! it does 32 frames at a time.
 //!
-//! **Limits.** One receive queue, since one thread serves the port; an interface with more is refused. Frames up to
+//! **Limits.** Frames leave by the first queue. Where the kernel has no frames of several parts (before Linux 6.6), frames up to
 //! `MAX_MTU` and their headers. Partial checksums of local senders are completed; segments that are larger than the MTU do not
 //! come, natively because the kernel then has the sender cut them, generically because it drops them. A VLAN tag that the
 //! sender's kernel left to the hardware of a veth is lost: `ethtool -K PEER txvlan off` has it put in.
 
+mod memory;
+mod opening;
 mod program;
+mod queue;
 mod ring;
 
-use super::af_packet::Promiscuity;
+use super::af_packet::{Promiscuity, open_sender};
 use super::interface::Interface;
-use super::{Opening, PortError, PortIo, offload};
+use super::lent::{LentFrame, Received};
+use super::{Opening, PortError, PortIo, PortSender};
+pub use memory::FrameMemory;
+use memory::{FRAME_BYTES, Memory, SPARE_FRAMES, frame_of};
+use opening::Queues;
 use program::Redirect;
-use ring::{Consumer, Producer};
+use queue::{Receiver, Sender};
+use rustix::event::epoll;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-use rustix::net::xdp::{
-    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
-    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpDescOptions, XdpUmemReg,
-    XdpUmemRegFlags,
-};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
-    sockopt,
-};
 use std::io;
-use std::ptr::NonNull;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 use urtica_wire::MacAddr;
-
-/// The memory of one frame.
-const FRAME_BYTES: usize = 4096;
 
 /// What the kernel keeps free before each frame that it receives (`XDP_PACKET_HEADROOM`).
 const HEADROOM_BYTES: usize = 256;
 
-/// Frames that may wait to be received, and as many again to be sent; powers of two.
-const RX_FRAMES: usize = 2048;
-const TX_FRAMES: usize = 1024;
-
-/// All frames of a port.
-const FRAMES: usize = RX_FRAMES + TX_FRAMES;
-
-/// The largest MTU: the rest of a frame's memory is for the Ethernet header and two VLAN tags.
+/// The largest MTU with which a frame, its Ethernet header and two VLAN tags have one part.
 const MAX_MTU: usize = FRAME_BYTES - HEADROOM_BYTES - 22;
-
-/// How long the kernel may take to let go of a socket that was closed; it has been seen to take a second.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// How often the kernel is asked to go on with a burst, 32 frames each time.
-const KICKS: usize = TX_FRAMES / 32;
 
 /// A port on a network interface.
 pub struct AfXdpPort {
     interface: Interface,
-    // Declared before the socket: no frame may be redirected to a socket that is gone.
+    // Declared before the sockets: no frame may be redirected to a socket that is gone.
     _redirect: Redirect,
     _promiscuity: Promiscuity,
-    /// Received frames, and the frames given to the kernel to receive into.
-    rx: Consumer<XdpDesc>,
-    fill: Producer<u64>,
-    /// Frames to send, and the frames that have been.
-    tx: Producer<XdpDesc>,
-    completed: Consumer<u64>,
-    /// The frames, by address, that nothing is sent from.
-    free: Vec<u64>,
-    /// Whether the kernel was too busy to take all frames that are to be sent.
-    is_congested: bool,
-    /// How many frames the kernel had lost when it was last asked.
-    dropped_before: u64,
-    socket: OwnedFd,
-    memory: Memory,
+    receivers: Vec<Receiver>,
+    /// The one whose turn it is.
+    next_receiver: usize,
+    sender: Sender,
+    /// What watches all receivers, if there are several.
+    watch: Option<OwnedFd>,
+    /// Free frames, by address.
+    spare: Vec<u64>,
+    /// Lent frames that their receiver has not passed on.
+    unused: Vec<LentFrame>,
+    memory: Arc<Memory>,
 }
 
 impl AfXdpPort {
     /// Opens the interface `name` of the process's network namespace.
     ///
     /// # Errors
-    /// Where there is no such interface, it has several receive queues or large frames, another program has it, or we may not.
+    /// Where there is no such interface, it cannot be used so, another program has it, or we may not.
     pub fn open(name: &str) -> Result<Self, PortError> {
+        Self::open_sharing(name, &mut FrameMemory::for_ports(1))
+    }
+
+    /// The same, with the memory of other ports if that is possible.
+    ///
+    /// # Errors
+    /// As [`AfXdpPort::open`].
+    pub fn open_sharing(name: &str, memory: &mut FrameMemory) -> Result<Self, PortError> {
         let interface = Interface::find(name)?;
         let opening = Opening {
             port: name,
             needs: "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
         };
-        check(&interface, &opening)?;
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)
-            .map_err(opening.failed("make an XDP socket"))?;
-        let memory = Memory::new().map_err(opening.failed("get memory for frames"))?;
-        register(&socket, &memory).map_err(opening.failed("share memory with the kernel"))?;
-        let offsets =
-            sockopt::xdp_mmap_offsets(&socket).map_err(opening.failed("find the rings"))?;
-        let rings = "map the rings";
-        let port = Self {
-            rx: Consumer::map(&socket, &offsets.rx, RX_FRAMES, XDP_PGOFF_RX_RING)
-                .map_err(opening.failed(rings))?,
-            fill: Producer::map(&socket, &offsets.fr, RX_FRAMES, XDP_UMEM_PGOFF_FILL_RING)
-                .map_err(opening.failed(rings))?,
-            tx: Producer::map(&socket, &offsets.tx, TX_FRAMES, XDP_PGOFF_TX_RING)
-                .map_err(opening.failed(rings))?,
-            completed: Consumer::map(
-                &socket,
-                &offsets.cr,
-                TX_FRAMES,
-                XDP_UMEM_PGOFF_COMPLETION_RING,
-            )
-            .map_err(opening.failed(rings))?,
-            _promiscuity: Promiscuity::begin(&interface)
-                .map_err(opening.failed("listen to all of the interface"))?,
-            _redirect: {
-                bind_when_free(&socket, interface.index)
-                    .map_err(opening.failed("bind to the interface"))?;
-                Redirect::attach(interface.index, &socket)
-                    .map_err(opening.failed("attach an XDP program"))?
-            },
-            free: (RX_FRAMES..FRAMES).map(address).collect(),
-            is_congested: false,
-            dropped_before: 0,
+        let mtu = interface.mtu().map_err(opening.failed("read the MTU"))?;
+        let count = interface.rx_queues().unwrap_or(1).max(1);
+        let opened = opening::open(interface.index, count, mtu > MAX_MTU, memory);
+        let queues = opened.map_err(|(what, error)| match error {
+            Errno::OPNOTSUPP | Errno::INVAL if mtu > MAX_MTU => opening.unsuitable(format!(
+                "has an MTU of {mtu}; expected {MAX_MTU} at most, as the kernel or the driver has no frames of several parts (use afpacket, or `ip link set mtu`)"
+            )),
+            error => opening.failed(what)(error),
+        })?;
+        let promiscuity = Promiscuity::begin(&interface)
+            .map_err(opening.failed("listen to all of the interface"))?;
+        let sockets = queues.receivers.iter().map(AsFd::as_fd);
+        let redirect = Redirect::attach(interface.index, sockets, queues.kind.has_parts)
+            .map_err(opening.failed("attach an XDP program"))?;
+        let watch = watch_all(&queues.receivers).map_err(opening.failed("watch its queues"))?;
+        tracing::debug!(
+            port = name,
+            queues = count,
+            is_zero_copy = queues.kind.is_zero_copy,
+            "AF_XDP"
+        );
+        Ok(Self::with(interface, queues, redirect, promiscuity, watch))
+    }
+
+    fn with(
+        interface: Interface,
+        queues: Queues,
+        redirect: Redirect,
+        promiscuity: Promiscuity,
+        watch: Option<OwnedFd>,
+    ) -> Self {
+        let mut port = Self {
             interface,
-            socket,
-            memory,
+            _redirect: redirect,
+            _promiscuity: promiscuity,
+            receivers: queues.receivers,
+            next_receiver: 0,
+            sender: queues.sender,
+            watch,
+            spare: Vec::new(),
+            unused: Vec::new(),
+            memory: queues.memory,
         };
-        Ok(port.with_frames_to_receive_into())
+        port.refill();
+        port
     }
 
-    fn with_frames_to_receive_into(mut self) -> Self {
-        (0..RX_FRAMES).for_each(|number| self.fill.push(address(number)));
-        self.fill.publish();
-        self
-    }
-
-    /// Takes back the frames that have been sent.
-    fn reap(&mut self) {
-        while let Some(address) = self.completed.pop() {
-            self.free.push(address);
+    fn refill(&mut self) {
+        for receiver in &mut self.receivers {
+            receiver.refill(&self.memory, &mut self.spare);
         }
-        self.completed.release();
     }
 }
 
@@ -158,8 +143,7 @@ impl PortIo for AfXdpPort {
     }
 
     fn is_up(&self) -> bool {
-        // An interface that goes away leaves an error, with which the socket would seem readable until it is asked for.
-        let _ = sockopt::socket_error(&self.socket);
+        self.receivers.iter().for_each(Receiver::take_error);
         self.interface.is_up()
     }
 
@@ -172,171 +156,113 @@ impl PortIo for AfXdpPort {
     }
 
     fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        let mut unused = std::mem::take(&mut self.unused);
+        let received = self.receive_lent(max, &mut |received| match received {
+            Received::Bytes(bytes) => handle(bytes),
+            Received::Lent(frame) => {
+                // SAFETY: this port shares the memory, and nothing else has the frame.
+                handle(unsafe { frame.bytes() });
+                unused.push(frame);
+            }
+        });
+        self.take_back(&mut unused);
+        self.unused = unused;
+        received
+    }
+
+    fn receive_lent(
+        &mut self,
+        max: usize,
+        handle: &mut dyn FnMut(Received<'_>),
+    ) -> io::Result<usize> {
         let mut count = 0;
-        while count < max {
-            let Some(desc) = self.rx.pop() else {
+        let queues = self.receivers.len();
+        for _ in 0..queues {
+            let receiver = &mut self.receivers[self.next_receiver];
+            let left = max - count;
+            let received = receiver.receive(left, &self.memory, &mut self.spare, handle);
+            count += received;
+            if received > 0 {
+                receiver.refill(&self.memory, &mut self.spare);
+            }
+            self.next_receiver = (self.next_receiver + 1) % queues;
+            if count == max {
                 break;
-            };
-            let frame = self.memory.slice(desc.addr, desc.len as usize);
-            offload::complete_if_partial(frame);
-            handle(frame);
-            self.fill.push(desc.addr & !(FRAME_BYTES as u64 - 1));
-            count += 1;
-        }
-        self.rx.release();
-        self.fill.publish();
-        if self.fill.needs_wakeup() {
-            // Nothing is received by this; it tells the driver of the frames that were given back.
-            let _ = recv(&self.socket, &mut [0_u8; 0][..], RecvFlags::DONTWAIT);
+            }
         }
         Ok(count)
     }
 
+    fn take_back(&mut self, frames: &mut Vec<LentFrame>) {
+        let ours = |frame: &LentFrame| frame.memory() == self.memory.id();
+        let addresses = frames
+            .drain(..)
+            .filter(ours)
+            .map(|frame| frame_of(self.memory.address_of(&frame)));
+        self.spare.extend(addresses);
+        self.memory.give_back(&mut self.spare, SPARE_FRAMES);
+    }
+
     fn send(&mut self, frame: &[u8]) -> bool {
-        if self.free.is_empty() {
-            self.reap();
+        self.sender.send(frame, &self.memory, &mut self.spare)
+    }
+
+    fn send_lent(&mut self, frame: LentFrame) -> Result<(), LentFrame> {
+        if frame.memory() != self.memory.id() {
+            return Err(frame);
         }
-        if frame.len() > FRAME_BYTES {
-            return false;
-        }
-        let Some(address) = self.free.pop() else {
-            return false;
-        };
-        self.memory
-            .slice(address, frame.len())
-            .copy_from_slice(frame);
-        self.tx.push(XdpDesc {
-            addr: address,
-            len: frame.len() as u32,
-            options: XdpDescOptions::empty(),
-        });
-        true
+        self.sender.send_lent(frame, &self.memory, &mut self.spare)
     }
 
     fn flush(&mut self) {
-        self.tx.publish();
-        let is_left = |tx: &Producer<XdpDesc>| tx.has_unread() && tx.needs_wakeup();
-        let mut kicks = 0..KICKS;
-        self.is_congested = is_left(&self.tx);
-        while self.is_congested && kicks.next().is_some() {
-            // After any other error the interface is down: what is left goes when it is up again, with what is sent then.
-            let sent = send(&self.socket, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
-            let may_go_on = matches!(sent, Ok(_) | Err(Errno::AGAIN | Errno::INTR));
-            self.is_congested = may_go_on && is_left(&self.tx);
-        }
+        self.sender.flush(&self.memory, &mut self.spare);
     }
 
     fn has_unsent(&self) -> bool {
-        self.is_congested
+        self.sender.is_congested()
+    }
+
+    /// By AF_PACKET: a socket's rings take one thread.
+    fn sender(&self) -> Option<Result<Box<dyn PortSender>, PortError>> {
+        Some(open_sender(&self.interface))
     }
 
     fn take_dropped(&mut self) -> u64 {
-        let Ok(counts) = sockopt::xdp_statistics(&self.socket) else {
-            return 0;
-        };
-        let dropped = counts.rx_dropped + counts.rx_ring_full.unwrap_or(0);
-        dropped - std::mem::replace(&mut self.dropped_before, dropped).min(dropped)
+        self.receivers.iter_mut().map(Receiver::take_dropped).sum()
     }
 
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.as_fd())
-    }
-}
-
-/// The memory of all frames, shared with the kernel (UMEM). Who may touch a frame, the rings say: its address is either in one
-/// of them, or here.
-struct Memory {
-    start: NonNull<u8>,
-}
-
-// SAFETY: the mapping belongs to this value alone; nothing in it depends on the thread.
-unsafe impl Send for Memory {}
-
-impl Memory {
-    const BYTES: usize = FRAMES * FRAME_BYTES;
-
-    fn new() -> Result<Self, Errno> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, where the kernel likes it.
-        let start = unsafe {
-            mmap_anonymous(std::ptr::null_mut(), Self::BYTES, access, MapFlags::PRIVATE)?
-        };
-        let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
-        Ok(Self { start })
-    }
-
-    /// `len` bytes of a frame that is ours at this time.
-    fn slice(&mut self, address: u64, len: usize) -> &mut [u8] {
-        let address = address as usize;
-        assert!(address + len <= Self::BYTES, "addresses are of our frames");
-        // SAFETY: within the mapping, as just asserted; the kernel does not touch frames that it has handed over.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(address), len) }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: this is the whole mapping, and nothing refers to it any more.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), Self::BYTES) };
-    }
-}
-
-/// Where frame `number` is in the memory.
-fn address(number: usize) -> u64 {
-    (number * FRAME_BYTES) as u64
-}
-
-fn check(interface: &Interface, opening: &Opening) -> Result<(), PortError> {
-    let mtu = interface.mtu().map_err(opening.failed("read the MTU"))?;
-    if mtu > MAX_MTU {
-        return Err(opening.unsuitable(format!(
-            "has an MTU of {mtu}; expected {MAX_MTU} at most (use afpacket, or `ip link set mtu`)"
-        )));
-    }
-    match interface.rx_queues() {
-        Some(queues) if queues > 1 => Err(opening.unsuitable(format!(
-            "has {queues} receive queues; expected one (`ethtool -L {} combined 1`)",
-            interface.name
-        ))),
-        _ => Ok(()),
-    }
-}
-
-fn register(socket: &OwnedFd, memory: &Memory) -> Result<(), Errno> {
-    let region = XdpUmemReg {
-        addr: memory.start.as_ptr() as u64,
-        len: Memory::BYTES as u64,
-        chunk_size: FRAME_BYTES as u32,
-        headroom: 0,
-        flags: XdpUmemRegFlags::empty(),
-        tx_metadata_len: 0,
-    };
-    sockopt::set_xdp_umem_reg(socket, region)?;
-    sockopt::set_xdp_umem_fill_ring_size(socket, RX_FRAMES as u32)?;
-    sockopt::set_xdp_rx_ring_size(socket, RX_FRAMES as u32)?;
-    sockopt::set_xdp_umem_completion_ring_size(socket, TX_FRAMES as u32)?;
-    sockopt::set_xdp_tx_ring_size(socket, TX_FRAMES as u32)
-}
-
-/// Binds to the interface's only queue. The kernel lets go of a queue only some time after its socket was closed.
-fn bind_when_free(socket: &OwnedFd, index: u32) -> Result<(), Errno> {
-    let address = SocketAddrXdp::new(SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP, index, 0);
-    let start = Instant::now();
-    loop {
-        match bind(socket, &address) {
-            Err(Errno::BUSY) if start.elapsed() < RELEASE_TIMEOUT => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            outcome => return outcome,
+        match &self.watch {
+            Some(watch) => Some(watch.as_fd()),
+            None => self.receivers.first().map(AsFd::as_fd),
         }
     }
+}
+
+/// Several sockets as one descriptor, which is readable when one of them is.
+fn watch_all(receivers: &[Receiver]) -> Result<Option<OwnedFd>, Errno> {
+    if receivers.len() == 1 {
+        return Ok(None);
+    }
+    let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for receiver in receivers {
+        let data = epoll::EventData::new_u64(0);
+        epoll::add(&watch, receiver, data, epoll::EventFlags::IN)?;
+    }
+    Ok(Some(watch))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::memory::RX_FRAMES;
     use super::*;
     use crate::port::af_packet::AfPacketPort;
-    use crate::port::testing::{frame, in_namespace, ip, is_readable, receive, tcp_passes, veth};
+    use crate::port::testing::{
+        eventually, frame, in_namespace, ip, is_readable, receive, tcp_passes, veth,
+    };
+    use crate::{Switch, SwitchConfig};
+    use std::time::{Duration, Instant};
+    use urtica_wire::{FlowMod, FlowModCommand, Message, PortNo, Version};
 
     fn link() -> (AfXdpPort, AfXdpPort) {
         veth("v0", "v1");
@@ -351,7 +277,7 @@ mod tests {
             let expected: Vec<_> = (0..100)
                 .map(|mark| frame(60 + usize::from(mark), mark))
                 .collect();
-            for _ in 0..2 * FRAMES / 100 {
+            for _ in 0..2 * RX_FRAMES / 100 {
                 expected.iter().for_each(|frame| assert!(a.send(frame)));
                 a.flush();
                 assert_eq!(receive(&mut b, 100), expected);
@@ -424,22 +350,226 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_was_expected() {
+    fn an_interface_that_another_program_has_is_refused() {
+        in_namespace(|| {
+            let _ports = link();
+            let error = AfXdpPort::open("v0").err().unwrap();
+            assert!(matches!(error, PortError::InUse { .. }), "{error}");
+        });
+    }
+
+    #[test]
+    fn all_queues_are_received_from() {
+        in_namespace(|| {
+            ip(
+                "link add w0 numrxqueues 4 numtxqueues 1 type veth peer name w1 numtxqueues 4 numrxqueues 1",
+            );
+            for end in ["w0", "w1"] {
+                ip(&format!("link set {end} addrgenmode none"));
+                ip(&format!("link set {end} up"));
+            }
+            let mut a = AfPacketPort::open("w1").unwrap();
+            let mut b = AfXdpPort::open("w0").unwrap();
+            assert_eq!(b.receivers.len(), 4);
+            assert!(!is_readable(&b, 0));
+            let sent: Vec<_> = (0..64)
+                .map(|mark| frame(60 + usize::from(mark), mark))
+                .collect();
+            for frame in &sent {
+                assert!(a.send(frame));
+                a.flush();
+            }
+            assert!(is_readable(&b, 500));
+            let mut received = receive(&mut b, sent.len());
+            received.sort_by_key(Vec::len);
+            assert_eq!(received, sent);
+            assert!(!is_readable(&b, 0));
+            assert!(b.send(&frame(100, 9)));
+            b.flush();
+            assert_eq!(receive(&mut a, 1), [frame(100, 9)]);
+        });
+    }
+
+    #[test]
+    fn frames_of_every_length_pass_or_are_refused() {
         in_namespace(|| {
             veth("v0", "v1");
-            let refuse = |name| AfXdpPort::open(name).err().unwrap().to_string();
-            ip("link set v0 mtu 9000");
-            assert!(
-                refuse("v0").contains("an MTU of 9000; expected 3818 at most"),
-                "{}",
-                refuse("v0")
+            for end in ["v0", "v1"] {
+                ip(&format!("link set {end} mtu 65535"));
+            }
+            let open = |name| AfXdpPort::open(name).unwrap();
+            let (mut a, mut b) = (open("v0"), open("v1"));
+            let edges = (1..=17).flat_map(|parts| [3840, 4096].map(|bytes| parts * bytes));
+            let around = edges.flat_map(|edge| edge - 2..=edge + 2);
+            let lengths: Vec<_> = (14..=1600).chain(around).chain(65_500..=65_549).collect();
+            for length in lengths.into_iter().filter(|&length| length <= 65_549) {
+                let sent = frame(length, length as u8);
+                assert!(a.send(&sent), "{length} bytes");
+                a.flush();
+                assert!(receive(&mut b, 1) == [sent], "{length} bytes");
+            }
+            for length in (0..14).chain([65_558, 70_000, 200_000]) {
+                assert!(!a.send(&vec![1; length]), "{length} bytes");
+            }
+        });
+    }
+
+    /// Two links, whose inner ends share memory.
+    fn two_links() -> (AfPacketPort, AfXdpPort, AfXdpPort, AfPacketPort) {
+        let mut memory = FrameMemory::for_ports(2);
+        veth("p1", "h1");
+        veth("p2", "h2");
+        let mut open = |name| AfXdpPort::open_sharing(name, &mut memory).unwrap();
+        let (p1, p2) = (open("p1"), open("p2"));
+        let host = |name| AfPacketPort::open(name).unwrap();
+        (host("h1"), p1, p2, host("h2"))
+    }
+
+    #[test]
+    fn frames_go_from_port_to_port_without_a_copy() {
+        in_namespace(|| {
+            let (mut a, mut p1, mut p2, mut b) = two_links();
+            for round in 0..3 * RX_FRAMES / 32 {
+                let mark = round as u8;
+                (0..32).for_each(|_| assert!(a.send(&frame(100, mark))));
+                a.flush();
+                let mut passed = 0;
+                while passed < 32 {
+                    let received = p1.receive_lent(32, &mut |received| match received {
+                        Received::Lent(lent) => p2.send_lent(lent).unwrap(),
+                        Received::Bytes(bytes) => panic!("{} bytes to copy", bytes.len()),
+                    });
+                    passed += received.unwrap();
+                }
+                p2.flush();
+                assert_eq!(receive(&mut b, 32), vec![frame(100, mark); 32]);
+            }
+        });
+    }
+
+    /// Does a controller's part.
+    fn add_entries(switch: &mut Switch, entries: &[&str]) {
+        let controller = switch.connect("a test".to_owned(), Duration::ZERO);
+        let hello = [4, 0, 0, 8, 0, 0, 0, 1];
+        let mut input = hello.to_vec();
+        for entry in entries {
+            let entry = FlowMod::parse(FlowModCommand::Add, entry).unwrap();
+            let message = Message::FlowMod(entry);
+            message.encode(Version::Of13, 7, &mut input).unwrap();
+        }
+        switch
+            .handle_input(controller, &input, Duration::ZERO)
+            .unwrap();
+        assert_eq!(switch.entry_count(), entries.len());
+    }
+
+    /// More frames than there is memory, by all ways out of the switch, so that none may keep its memory.
+    #[test]
+    fn a_switch_passes_frames_on_from_where_they_are() {
+        in_namespace(|| {
+            let (mut a, p1, p2, mut b) = two_links();
+            let mut switch = Switch::new(SwitchConfig::default());
+            let now = Duration::from_secs(1);
+            switch.add_port(PortNo(1), Box::new(p1), now);
+            switch.add_port(PortNo(2), Box::new(p2), now);
+            add_entries(
+                &mut switch,
+                &[
+                    "in_port=1,dl_dst=02:00:00:00:00:01,actions=output:2",
+                    "in_port=1,dl_dst=02:00:00:00:00:02,actions=push_vlan:0x8100,set_field:4103->vlan_vid,output:2",
+                    "in_port=1,dl_dst=02:00:00:00:00:03,dl_vlan=7,actions=pop_vlan,output:2",
+                    "in_port=1,dl_dst=02:00:00:00:00:04,actions=output:2,output:in_port",
+                    "in_port=1,dl_dst=02:00:00:00:00:05,actions=drop",
+                    "in_port=1,dl_dst=02:00:00:00:00:06,actions=output:in_port",
+                ],
             );
-            ip("link add w0 numrxqueues 4 type veth peer name w1");
-            assert!(
-                refuse("w0").contains("receive queues; expected one"),
-                "{}",
-                refuse("w0")
-            );
+            for round in 0..1500 {
+                let len = 60 + round * 7 % 1440;
+                let sent: Vec<_> = (1..=6).map(|kind| of_kind(kind, len)).collect();
+                sent.iter().for_each(|frame| assert!(a.send(frame)));
+                a.flush();
+                let (mut there, mut back) = (Vec::new(), Vec::new());
+                let start = Instant::now();
+                while there.len() < 4 || back.len() < 2 {
+                    assert!(start.elapsed() < Duration::from_secs(5), "round {round}");
+                    switch.poll_ports(now);
+                    b.receive(32, &mut |frame| there.push(frame.to_vec()))
+                        .unwrap();
+                    a.receive(32, &mut |frame| back.push(frame.to_vec()))
+                        .unwrap();
+                }
+                let mut tagged = sent[1].clone();
+                tagged.splice(12..12, [0x81, 0, 0, 7]);
+                let mut popped = sent[2].clone();
+                popped.drain(12..16);
+                popped.resize(popped.len().max(60), 0);
+                let expected = [sent[0].clone(), tagged, popped, sent[3].clone()];
+                assert!(there == expected, "round {round}");
+                assert!(back == [sent[3].clone(), sent[5].clone()], "round {round}");
+            }
+            assert_eq!(switch.plain_packets(), 1500, "those with two outputs");
+        });
+    }
+
+    /// A frame to the address that ends in `kind`; the third has a tag.
+    fn of_kind(kind: u8, len: usize) -> Vec<u8> {
+        let mut frame = frame(len, kind);
+        frame[5] = kind;
+        if kind == 3 {
+            frame[12..18].copy_from_slice(&[0x81, 0, 0, 7, 0x88, 0xb5]);
+        }
+        frame
+    }
+
+    #[test]
+    fn memory_that_is_not_shared_is_told_apart() {
+        in_namespace(|| {
+            let (mut a, mut p1, _p2, _b) = two_links();
+            let mut other = {
+                veth("p3", "h3");
+                AfXdpPort::open("p3").unwrap()
+            };
+            let mut back = Vec::new();
+            for mark in 0..100 {
+                assert!(a.send(&frame(100, mark)));
+                a.flush();
+                while back.is_empty() {
+                    p1.receive_lent(1, &mut |received| {
+                        let Received::Lent(lent) = received else {
+                            panic!("a frame to copy");
+                        };
+                        back.push(other.send_lent(lent).unwrap_err());
+                    })
+                    .unwrap();
+                }
+                p1.take_back(&mut back);
+                assert!(back.is_empty());
+            }
+        });
+    }
+
+    /// As long as its peer is down nothing leaves, and frames are refused when the ring is full; then all goes on.
+    #[test]
+    fn an_interface_that_goes_and_comes() {
+        in_namespace(|| {
+            let (mut a, mut b) = link();
+            ip("link set v0 down");
+            let refused = (0..5000).filter(|_| {
+                let is_sent = a.send(&frame(60, 1));
+                a.flush();
+                !is_sent
+            });
+            assert!(refused.count() > 0);
+            ip("link set v0 up");
+            eventually(|| a.is_up() && b.is_up());
+            let mut came = false;
+            eventually(|| {
+                a.send(&frame(60, 2));
+                a.flush();
+                b.receive(RX_FRAMES, &mut |got| came |= got == frame(60, 2))
+                    .unwrap();
+                came
+            });
         });
     }
 }

@@ -11,6 +11,7 @@
 pub mod af_packet;
 pub mod af_xdp;
 mod interface;
+mod lent;
 pub(crate) mod link_watch;
 pub mod memory;
 mod offload;
@@ -20,6 +21,8 @@ pub mod tap;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use af_xdp::FrameMemory;
+pub use lent::{LentFrame, Received};
 pub use spec::PortSpec;
 
 use std::io;
@@ -51,6 +54,32 @@ pub trait PortIo: Send {
     /// Where the port does not work any more.
     fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
 
+    /// The same, but frames may be lent, from where they are: they go to [`PortIo::send_lent`] of a port that shares their memory,
+    /// or to [`PortIo::take_back`].
+    ///
+    /// # Errors
+    /// Where the port does not work any more.
+    fn receive_lent(
+        &mut self,
+        max: usize,
+        handle: &mut dyn FnMut(Received<'_>),
+    ) -> io::Result<usize> {
+        self.receive(max, &mut |frame| handle(Received::Bytes(frame)))
+    }
+
+    /// Takes back frames that it has lent, all there are.
+    fn take_back(&mut self, frames: &mut Vec<LentFrame>) {
+        frames.clear();
+    }
+
+    /// Sends a lent frame from where it is, as [`PortIo::send`].
+    ///
+    /// # Errors
+    /// The frame, where it is in memory that the port does not share, or there is no room.
+    fn send_lent(&mut self, frame: LentFrame) -> Result<(), LentFrame> {
+        Err(frame)
+    }
+
     /// Sends a frame, at the latest at the next [`PortIo::flush`]. Returns whether there was room for it.
     fn send(&mut self, frame: &[u8]) -> bool;
 
@@ -67,8 +96,28 @@ pub trait PortIo: Send {
         0
     }
 
+    /// A way for another thread to send by the port, past the one that has it; `None` where there is no other.
+    ///
+    /// # Errors
+    /// Where the system refuses it.
+    fn sender(&self) -> Option<Result<Box<dyn PortSender>, PortError>> {
+        None
+    }
+
     /// What becomes readable when frames have come in; `None` where only asking tells.
     fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>>;
+}
+
+/// A way to send by a port whose back end another thread has. Each sends in order, and nothing is said of frames of different ones.
+pub trait PortSender: Send {
+    /// As [`PortIo::send`].
+    fn send(&mut self, frame: &[u8]) -> bool;
+
+    /// As [`PortIo::flush`].
+    fn flush(&mut self);
+
+    /// As [`PortIo::has_unsent`].
+    fn has_unsent(&self) -> bool;
 }
 
 /// Why a port could not be opened.

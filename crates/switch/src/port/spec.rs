@@ -1,7 +1,7 @@
 //! Ports by their names on the command line: `KIND:NAME`.
 
 use super::af_packet::AfPacketPort;
-use super::af_xdp::AfXdpPort;
+use super::af_xdp::{AfXdpPort, FrameMemory};
 use super::pcap::{PcapPort, Replay};
 use super::tap::TapPort;
 use super::{PortError, PortIo};
@@ -37,9 +37,21 @@ impl PortSpec {
     /// # Errors
     /// [`PortError`]: where it is not there, not ours, or not fit.
     pub fn open(&self) -> Result<Box<dyn PortIo>, PortError> {
+        self.open_sharing(&mut FrameMemory::for_ports(1))
+    }
+
+    /// The same, for a port that forwards to others which share this memory.
+    ///
+    /// A network interface that AF_XDP cannot use is opened by AF_PACKET, with a warning.
+    ///
+    /// # Errors
+    /// As [`PortSpec::open`].
+    pub fn open_sharing(&self, memory: &mut FrameMemory) -> Result<Box<dyn PortIo>, PortError> {
         Ok(match self {
             Self::AfPacket(interface) => Box::new(AfPacketPort::open(interface)?),
-            Self::AfXdp(interface) => Box::new(AfXdpPort::open(interface)?),
+            Self::AfXdp(interface) => {
+                or_af_packet(interface, AfXdpPort::open_sharing(interface, memory))?
+            }
             Self::Tap(name) => Box::new(TapPort::open(name)?),
             Self::Pcap { input, output } => Box::new(PcapPort::open(
                 input.as_deref(),
@@ -47,6 +59,21 @@ impl PortSpec {
                 Replay::Once,
             )?),
         })
+    }
+}
+
+/// The port by AF_XDP, or the next best one where that is refused for another reason than rights and other programs.
+fn or_af_packet(
+    interface: &str,
+    opened: Result<AfXdpPort, PortError>,
+) -> Result<Box<dyn PortIo>, PortError> {
+    match opened {
+        Ok(port) => Ok(Box::new(port)),
+        Err(reason @ (PortError::Unsuitable { .. } | PortError::Io { .. })) => {
+            tracing::warn!(interface, %reason, "no AF_XDP; the port goes by AF_PACKET, which is slower");
+            Ok(Box::new(AfPacketPort::open(interface)?))
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -102,6 +129,7 @@ impl fmt::Display for PortSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::port::testing::{frame, in_namespace, receive, veth};
 
     #[test]
     fn ports_are_read_and_printed() {
@@ -119,6 +147,29 @@ mod tests {
             "eth0".parse::<PortSpec>().unwrap(),
             PortSpec::AfPacket("eth0".into())
         );
+    }
+
+    #[test]
+    fn an_interface_without_af_xdp_goes_by_af_packet() {
+        in_namespace(|| {
+            veth("v0", "v1");
+            let refused = |error| PortError::Io {
+                port: "v0".to_owned(),
+                what: "attach an XDP program",
+                error,
+            };
+            let unsupported = refused(std::io::ErrorKind::Unsupported.into());
+            let mut port = or_af_packet("v0", Err(unsupported)).unwrap();
+            let mut peer = AfPacketPort::open("v1").unwrap();
+            assert!(port.send(&frame(60, 1)));
+            port.flush();
+            assert_eq!(receive(&mut peer, 1), [frame(60, 1)]);
+            let in_use = PortError::InUse {
+                port: "v0".to_owned(),
+            };
+            let error = or_af_packet("v0", Err(in_use)).err().unwrap();
+            assert!(matches!(error, PortError::InUse { .. }));
+        });
     }
 
     #[test]

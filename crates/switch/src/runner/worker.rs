@@ -5,7 +5,9 @@
 //!
 //! **Thread-safety.** See the module `shared`: it asks for the pipeline only for frames that go the plain way.
 
+use super::busy_poll::BusyPoll;
 use super::{ASK, BURSTS, EVENTS, RunError, StopHandle, TICK, wait};
+use crate::forwarder::Polled;
 use crate::parcel::Parcel;
 use crate::spread::Part;
 use rustix::event::epoll;
@@ -28,6 +30,7 @@ pub(super) struct Worker {
     core: Option<usize>,
     /// Whether some port has nothing to watch.
     has_silent_ports: bool,
+    busy_poll: BusyPoll,
     /// Frames of other threads that were sent last.
     parcels: Vec<Parcel>,
     next_look: Duration,
@@ -57,12 +60,18 @@ impl Worker {
             started,
             core,
             has_silent_ports: false,
+            busy_poll: BusyPoll::default(),
             parcels: Vec::new(),
             next_look: Duration::ZERO,
         };
         let watched = worker.watch_all(stop);
         watched.map_err(RunError::io("watch its ports"))?;
         Ok(worker)
+    }
+
+    /// Waits by this from now on.
+    pub fn set_busy_poll(&mut self, busy_poll: BusyPoll) {
+        self.busy_poll = busy_poll;
     }
 
     fn watch_all(&mut self, stop: &StopHandle) -> Result<(), Errno> {
@@ -124,21 +133,38 @@ impl Worker {
         })
     }
 
-    /// Takes in what has come by ports and from other threads; whether there may be more.
+    /// Takes in what has come by ports and from other threads, for which it waits a while where that is worth it; whether
+    /// there may be more.
     fn poll(&mut self) -> bool {
-        (0..BURSTS).all(|_| {
+        let mut bursts = 0;
+        loop {
+            let polled = self.poll_once();
             let now = self.now();
-            let Part {
-                forwarder,
-                inbox,
-                uplink,
-            } = &mut self.part;
-            inbox.exchange(&mut self.parcels);
-            self.parcels
-                .iter()
-                .for_each(|parcel| forwarder.deliver(parcel));
-            forwarder.poll_ports(uplink, now).may_have_more
-        })
+            let goes_on = self.busy_poll.goes_on(polled.has_input, now);
+            let hold = self.busy_poll.hold(goes_on);
+            self.part.forwarder.flush(hold, now);
+            let goes_on = goes_on || polled.may_have_more;
+            bursts += usize::from(polled.has_input);
+            if !goes_on || bursts == BURSTS {
+                return goes_on;
+            }
+        }
+    }
+
+    fn poll_once(&mut self) -> Polled {
+        let now = self.now();
+        let Part {
+            forwarder,
+            inbox,
+            uplink,
+        } = &mut self.part;
+        inbox.exchange(&mut self.parcels);
+        self.parcels
+            .iter()
+            .for_each(|parcel| forwarder.deliver(parcel));
+        let mut polled = forwarder.poll_ports(uplink, now);
+        polled.has_input |= !self.parcels.is_empty();
+        polled
     }
 
     fn timeout(&self, is_busy: bool) -> Duration {

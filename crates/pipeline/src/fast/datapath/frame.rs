@@ -4,6 +4,7 @@ use super::key::MAX_WORDS;
 use super::kinds::Kinds;
 use super::table::{Body, Header};
 use std::mem::offset_of;
+use std::ptr::NonNull;
 use urtica_wire::PortNo;
 
 /// How many frames a burst has.
@@ -15,8 +16,11 @@ pub const MAX_FRAME: usize = 1920;
 /// Room before a frame for VLAN tags that are pushed.
 const HEADROOM: usize = 64;
 
+/// Bytes behind a frame that are read with it, since keys are read in words of 8.
+const READ_BEHIND: usize = 8;
+
 /// Bytes from one buffer to the next: not a power of two, so that the beginnings of frames do not all fall into the same
-/// sets of the caches. Behind the longest frame there are 8 bytes, since keys are read in words of 8.
+/// sets of the caches. Behind the longest frame there are [`READ_BEHIND`].
 const STRIDE: usize = 2112;
 
 /// [`Frame::out_port`] of a frame that goes nowhere.
@@ -78,12 +82,14 @@ const _: () = assert!(
 
 /// Up to [`BURST`] frames and their bytes.
 ///
-/// Filled by [`Burst::push`], taken through the pipeline by [`Reader::process`](super::compiled::Reader::process), read by
+/// Filled by [`Burst::push`] and [`Burst::push_in_place`], taken through the pipeline by [`Reader::process`](super::compiled::Reader::process), read by
 /// [`Burst::iter`], emptied by [`Burst::clear`].
 pub struct Burst {
     frames: Box<[Frame]>,
     len: usize,
-    /// What `frames` point into.
+    /// Where the frames' own buffers begin.
+    floors: [*mut u8; BURST],
+    /// What `floors` point into.
     _buffers: Box<[Buffer]>,
 }
 
@@ -118,8 +124,10 @@ impl Burst {
     pub fn new() -> Self {
         let mut buffers = vec![Buffer([0; STRIDE]); BURST].into_boxed_slice();
         let frames = buffers.iter_mut().map(|buffer| Frame::empty(&mut buffer.0));
+        let frames: Box<[Frame]> = frames.collect();
         Self {
-            frames: frames.collect(),
+            floors: std::array::from_fn(|at| frames[at].floor),
+            frames,
             len: 0,
             _buffers: buffers,
         }
@@ -143,6 +151,7 @@ impl Burst {
             return false;
         }
         let frame = &mut self.frames[self.len];
+        frame.floor = self.floors[self.len];
         // SAFETY: `floor` is the start of a buffer that has room for HEADROOM and MAX_FRAME bytes, and `bytes` is not
         // in it, since nobody has a reference into it while `self` is borrowed mutably.
         unsafe {
@@ -152,6 +161,39 @@ impl Burst {
                 .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
         frame.len = bytes.len() as u32;
+        frame.in_port = in_port.0;
+        self.len += 1;
+        true
+    }
+
+    /// Takes in a frame from where it is: the `len` bytes from `start` on of `room`. Returns whether it could: not where
+    /// [`Burst::push`] could not, nor where `room` ends less than 8 bytes behind the frame. Tags that are pushed go into the room
+    /// before it.
+    ///
+    /// # Panics
+    /// Where the frame does not end in the room.
+    ///
+    /// # Safety
+    /// Until the burst is cleared, `room` can be read and written, and nobody accesses it but by this burst; or, once the frame
+    /// was processed, nobody asks the burst for its bytes any more.
+    #[inline]
+    pub unsafe fn push_in_place(
+        &mut self,
+        in_port: PortNo,
+        room: NonNull<[u8]>,
+        start: usize,
+        len: usize,
+    ) -> bool {
+        let behind = room.len().checked_sub(start + len);
+        let behind = behind.expect("a frame ends in its room");
+        if self.len == BURST || !(14..=MAX_FRAME).contains(&len) || behind < READ_BEHIND {
+            return false;
+        }
+        let frame = &mut self.frames[self.len];
+        frame.floor = room.cast().as_ptr();
+        // SAFETY: within the room, as was checked.
+        frame.data = unsafe { frame.floor.add(start) };
+        frame.len = len as u32;
         frame.in_port = in_port.0;
         self.len += 1;
         true
@@ -257,5 +299,46 @@ impl Frame {
             key: [0; MAX_WORDS],
             floor,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_copied_or_stay_where_they_are() {
+        let mut burst = Burst::new();
+        let mut room = [3; 200];
+        let begins = NonNull::from(&mut room[..]);
+        // SAFETY: nobody else uses the room while frames are in it.
+        unsafe {
+            assert!(burst.push_in_place(PortNo(1), begins, 100, 60));
+            assert!(
+                !burst.push_in_place(PortNo(1), begins, 133, 60),
+                "no room behind"
+            );
+            assert!(
+                !burst.push_in_place(PortNo(1), begins, 0, 13),
+                "no Ethernet header"
+            );
+        }
+        assert!(burst.push(PortNo(2), &[4; 70]));
+        let frames: Vec<_> = burst.iter().map(|frame| frame.bytes().to_vec()).collect();
+        assert_eq!(frames, [vec![3; 60], vec![4; 70]]);
+        let in_place = burst.iter().next().map(|frame| frame.bytes().as_ptr());
+        assert_eq!(in_place, Some(room[100..].as_ptr()));
+        burst.clear();
+        assert!(burst.push(PortNo(1), &[5; 80]), "in its own buffer again");
+        assert_eq!(burst.iter().next().unwrap().bytes(), [5; 80]);
+        assert_eq!(room, [3; 200]);
+    }
+
+    #[test]
+    #[should_panic = "ends in its room"]
+    fn no_frame_is_beyond_its_room() {
+        let mut room = [0; 100];
+        // SAFETY: nobody else uses the room.
+        unsafe { Burst::new().push_in_place(PortNo(1), NonNull::from(&mut room[..]), 90, 14) };
     }
 }

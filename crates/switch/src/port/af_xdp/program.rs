@@ -1,10 +1,10 @@
-//! The XDP program that hands an interface's frames to a socket, assembled by hand: five instructions need no compiler.
+//! The XDP program that hands an interface's frames to sockets, one for each queue, assembled by hand: five instructions need no compiler.
 //!
 //! ```c
 //! return bpf_redirect_map(&sockets, context->rx_queue_index, XDP_PASS);
 //! ```
 
-use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::io;
 use std::mem::size_of;
 
@@ -20,6 +20,9 @@ const ATTACH_XDP: u32 = 37;
 /// Attach in the driver (`XDP_FLAGS_DRV_MODE`), or right behind it (`XDP_FLAGS_SKB_MODE`).
 const NATIVE: u32 = 1 << 2;
 const GENERIC: u32 = 1 << 1;
+
+/// The program takes frames of several parts (`BPF_F_XDP_HAS_FRAGS`), since Linux 5.18.
+const HAS_FRAGS: u32 = 1 << 5;
 
 /// What is passed on to the kernel as if there were no program: frames of queues that no socket has.
 const XDP_PASS: i32 = 2;
@@ -48,6 +51,11 @@ struct ProgLoad {
     insn_count: u32,
     insns: u64,
     license: u64,
+    log_level: u32,
+    log_size: u32,
+    log_buf: u64,
+    kern_version: u32,
+    prog_flags: u32,
 }
 
 #[repr(C)]
@@ -64,11 +72,18 @@ pub(super) struct Redirect {
 }
 
 impl Redirect {
-    /// Has all frames that come in by the interface's first queue go to `socket`: from the driver on where that can.
-    pub fn attach(index: u32, socket: &OwnedFd) -> io::Result<Self> {
-        let sockets = create_map()?;
-        put(&sockets, socket)?;
-        let program = load(&sockets)?;
+    /// Has all frames that come in by the interface's queues go to these sockets, in their order: from the driver on where
+    /// that can. `takes_parts` says whether the sockets take frames of several parts.
+    pub fn attach<'a>(
+        index: u32,
+        queues: impl ExactSizeIterator<Item = BorrowedFd<'a>>,
+        takes_parts: bool,
+    ) -> io::Result<Self> {
+        let sockets = create_map(queues.len() as u32)?;
+        for (queue, socket) in (0..).zip(queues) {
+            put(&sockets, queue, socket)?;
+        }
+        let program = load(&sockets, if takes_parts { HAS_FRAGS } else { 0 })?;
         let link = link(&program, index, NATIVE).or_else(|error| match error.raw_os_error() {
             // Another program is there; it would be in the way behind the driver too.
             Some(libc::EBUSY) => Err(error),
@@ -81,19 +96,19 @@ impl Redirect {
     }
 }
 
-/// A map from queues to sockets, with room for one.
-fn create_map() -> io::Result<OwnedFd> {
+/// A map from queues to sockets.
+fn create_map(queues: u32) -> io::Result<OwnedFd> {
     let arguments = MapCreate {
         map_type: MAP_TYPE_XSKMAP,
         key_size: 4,
         value_size: 4,
-        max_entries: 1,
+        max_entries: queues,
     };
     bpf_fd(MAP_CREATE, &arguments)
 }
 
-fn put(sockets: &OwnedFd, socket: &OwnedFd) -> io::Result<()> {
-    let (queue, socket) = (0_u32, socket.as_raw_fd());
+fn put(sockets: &OwnedFd, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+    let socket = socket.as_raw_fd();
     let arguments = MapUpdate {
         map_fd: sockets.as_raw_fd() as u64,
         key: &raw const queue as u64,
@@ -103,7 +118,7 @@ fn put(sockets: &OwnedFd, socket: &OwnedFd) -> io::Result<()> {
     bpf(MAP_UPDATE_ELEM, &arguments).map(drop)
 }
 
-fn load(sockets: &OwnedFd) -> io::Result<OwnedFd> {
+fn load(sockets: &OwnedFd, prog_flags: u32) -> io::Result<OwnedFd> {
     let instructions = [
         // r2 = context->rx_queue_index
         instruction(0x61, 2, 1, 16, 0),
@@ -122,6 +137,11 @@ fn load(sockets: &OwnedFd) -> io::Result<OwnedFd> {
         insns: instructions.as_ptr() as u64,
         // The kernel lets only some helpers be called by others, of which this is none.
         license: c"Apache-2.0 OR MIT".as_ptr() as u64,
+        log_level: 0,
+        log_size: 0,
+        log_buf: 0,
+        kern_version: 0,
+        prog_flags,
     };
     bpf_fd(PROG_LOAD, &arguments)
 }

@@ -45,9 +45,10 @@ impl<T: Copy> Producer<T> {
         self.ring.producer().store(self.written, Ordering::Release);
     }
 
-    /// Whether the kernel has not taken everything.
-    pub fn has_unread(&self) -> bool {
-        self.ring.consumer().load(Ordering::Acquire) != self.written
+    /// How many entries the kernel has not taken.
+    pub fn unread(&self) -> u32 {
+        let read = self.ring.consumer().load(Ordering::Acquire);
+        self.written.wrapping_sub(read)
     }
 
     /// Whether the kernel waits for a system call.

@@ -1,0 +1,284 @@
+//! The memory of frames that XDP sockets share with the kernel and with each other (UMEM).
+//!
+//! **What.** Frames of [`FRAME_BYTES`], each either in one of the rings of a socket, or on its way as a
+//! [`LentFrame`](crate::port::LentFrame), or free: in a port's own store, or here. Ports that forward to each other share a
+//! memory ([`FrameMemory`]), so that a frame changes the ring and not its place.
+//!
+//! **Cost.** `SHARE` frames for each queue, in huge pages where the system has some to give. The store is locked when a port has
+//! used up what it had taken from it, or has too much: once a burst at most.
+//!
+//! **Limits.** What a port holds when it is closed is lost to the others, as is its share; so nobody lacks frames.
+
+use super::opening::Kind;
+use crate::port::lent::{LentFrame, MemoryId};
+use parking_lot::Mutex;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::net::sockopt;
+use rustix::net::xdp::{XdpUmemReg, XdpUmemRegFlags};
+use std::ptr::{NonNull, null_mut};
+use std::sync::{Arc, Weak};
+
+/// The memory of one frame.
+pub(super) const FRAME_BYTES: usize = 4096;
+
+/// Frames that may wait to be received by a queue, and as many again to be sent; powers of two.
+pub(super) const RX_FRAMES: usize = 2048;
+pub(super) const TX_FRAMES: usize = 1024;
+
+/// How many free frames a port keeps to itself.
+pub(super) const SPARE_FRAMES: usize = 64;
+
+/// How many frames a queue can hold, with a burst that is on its way.
+const SHARE: usize = RX_FRAMES + TX_FRAMES + 4 * SPARE_FRAMES;
+
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// The memory itself.
+pub(super) struct Memory {
+    id: MemoryId,
+    start: NonNull<u8>,
+    bytes: usize,
+    /// The frames, by address, that no port has.
+    free: Mutex<Vec<u64>>,
+}
+
+// SAFETY: the mapping belongs to this value alone, and nothing in it depends on the thread; who may touch a frame is told by
+// who has its address.
+unsafe impl Send for Memory {}
+// SAFETY: the same.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// For so many queues.
+    ///
+    /// # Errors
+    /// The system's, if it has no memory.
+    pub fn new(queues: usize) -> Result<Self, Errno> {
+        let frames = queues * SHARE;
+        let bytes = (frames * FRAME_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
+        Ok(Self {
+            id: MemoryId::new(),
+            start: map(bytes)?,
+            bytes,
+            free: Mutex::new((0..frames).rev().map(address).collect()),
+        })
+    }
+
+    pub fn id(&self) -> MemoryId {
+        self.id
+    }
+
+    /// Has the kernel know it by this socket.
+    pub fn register(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        let region = XdpUmemReg {
+            addr: self.start.as_ptr() as u64,
+            len: self.bytes as u64,
+            chunk_size: FRAME_BYTES as u32,
+            headroom: 0,
+            flags: XdpUmemRegFlags::empty(),
+            tx_metadata_len: 0,
+        };
+        sockopt::set_xdp_umem_reg(socket, region)
+    }
+
+    /// Moves up to `count` free frames to `to`.
+    pub fn take(&self, count: usize, to: &mut Vec<u64>) {
+        let mut free = self.free.lock();
+        let left = free.len().saturating_sub(count);
+        to.extend(free.drain(left..));
+    }
+
+    /// Takes all of these but the first `keep` back.
+    pub fn give_back(&self, from: &mut Vec<u64>, keep: usize) {
+        if from.len() > keep {
+            self.free.lock().extend(from.drain(keep..));
+        }
+    }
+
+    /// The room of the frame that this address is in.
+    ///
+    /// # Panics
+    /// Where there is no such frame.
+    pub fn room(&self, address: u64) -> NonNull<[u8]> {
+        let begin = frame_of(address) as usize;
+        assert!(
+            begin + FRAME_BYTES <= self.bytes,
+            "addresses are of our frames"
+        );
+        // SAFETY: within the mapping, as just asserted.
+        NonNull::slice_from_raw_parts(unsafe { self.start.add(begin) }, FRAME_BYTES)
+    }
+
+    /// `len` bytes of a frame from this address on.
+    ///
+    /// # Panics
+    /// Where the frame ends before.
+    ///
+    /// # Safety
+    /// The frame is the caller's: the kernel has handed it over, or it was free.
+    #[allow(clippy::mut_from_ref)] // Frames are told apart by their addresses.
+    pub unsafe fn bytes_mut(&self, address: u64, len: usize) -> &mut [u8] {
+        // SAFETY: within the mapping; the caller promises the rest.
+        let room = unsafe { self.room(address).as_mut() };
+        &mut room[offset(address)..][..len]
+    }
+
+    /// Where a lent frame is.
+    pub fn address_of(&self, frame: &LentFrame) -> u64 {
+        let room = frame.room().cast::<u8>().addr().get() - self.start.addr().get();
+        (room + frame.start()) as u64
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: this is the whole mapping. The kernel keeps the pages as long as it needs them, and ports, without which
+        // no lent frame is used, keep this value.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Huge pages, where some are reserved; else what the system makes of small ones.
+fn map(bytes: usize) -> Result<NonNull<u8>, Errno> {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    let map = |flags| {
+        // SAFETY: a new mapping, where the kernel likes it.
+        unsafe { mmap_anonymous(null_mut(), bytes, access, MapFlags::PRIVATE | flags) }
+    };
+    let start = map(MapFlags::HUGETLB | MapFlags::POPULATE).or_else(|error| {
+        tracing::debug!(%error, bytes, "too few huge pages are reserved for AF_XDP (vm.nr_hugepages); expected as many bytes: it goes on with others");
+        let start = map(MapFlags::empty())?;
+        // Advice, which a kernel without them does not take.
+        // SAFETY: a mapping of our own, with nothing in it yet.
+        let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
+        Ok::<_, Errno>(start)
+    })?;
+    NonNull::new(start.cast()).ok_or(Errno::NOMEM)
+}
+
+/// Where frame `number` is.
+fn address(number: usize) -> u64 {
+    (number * FRAME_BYTES) as u64
+}
+
+/// Where the frame begins that this address is in.
+pub(super) fn frame_of(address: u64) -> u64 {
+    address & !(FRAME_BYTES as u64 - 1)
+}
+
+/// Where in its frame this address is.
+pub(super) fn offset(address: u64) -> usize {
+    address as usize % FRAME_BYTES
+}
+
+/// The memories that AF_XDP ports share which forward to each other: those of one thread. A port that cannot share any, as its
+/// driver takes frames in another way, gets its own.
+#[derive(Default)]
+pub struct FrameMemory {
+    /// How many ports have not been opened yet.
+    expected: usize,
+    memories: Vec<Known>,
+}
+
+struct Known {
+    kind: Kind,
+    memory: Weak<Memory>,
+    /// The socket that the kernel knows it by.
+    socket: Weak<OwnedFd>,
+    /// For how many queues there is room.
+    room: usize,
+}
+
+impl FrameMemory {
+    /// For so many ports. One more gets memory of its own.
+    pub fn for_ports(count: usize) -> Self {
+        Self {
+            expected: count,
+            memories: Vec::new(),
+        }
+    }
+
+    /// One port is about to be opened.
+    pub(super) fn expect_one_less(&mut self) {
+        self.expected = self.expected.saturating_sub(1);
+    }
+
+    /// What a port with so many queues may share; its socket is how.
+    pub(super) fn find(&self, kind: Kind, queues: usize) -> Option<(Arc<Memory>, Arc<OwnedFd>)> {
+        let fits = |known: &&Known| known.kind == kind && known.room >= queues;
+        let mut fitting = self.memories.iter().filter(fits);
+        fitting.find_map(|known| Some((known.memory.upgrade()?, known.socket.upgrade()?)))
+    }
+
+    /// A new one, for so many queues and for the ports to come.
+    pub(super) fn make(&self, queues: usize) -> Result<Memory, Errno> {
+        Memory::new(queues + self.expected)
+    }
+
+    /// So many queues share a memory from now on, which the kernel knows by this socket.
+    pub(super) fn note(
+        &mut self,
+        kind: Kind,
+        memory: &Arc<Memory>,
+        socket: &Arc<OwnedFd>,
+        queues: usize,
+    ) {
+        let is_known = |known: &&mut Known| std::ptr::eq(known.memory.as_ptr(), &**memory);
+        if let Some(known) = self.memories.iter_mut().find(is_known) {
+            known.room -= queues;
+            return;
+        }
+        self.memories.push(Known {
+            kind,
+            memory: Arc::downgrade(memory),
+            socket: Arc::downgrade(socket),
+            room: self.expected,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_taken_and_given_back() {
+        let memory = Memory::new(1).unwrap();
+        let mut taken = Vec::new();
+        memory.take(40, &mut taken);
+        assert_eq!(taken.len(), 40);
+        memory.take(usize::MAX, &mut taken);
+        assert_eq!(taken.len(), SHARE);
+        taken.sort_unstable();
+        assert!(taken.iter().copied().eq((0..SHARE).map(address)));
+        memory.give_back(&mut taken, 10);
+        assert_eq!(taken.len(), 10);
+        memory.take(usize::MAX, &mut taken);
+        assert_eq!(taken.len(), SHARE);
+    }
+
+    #[test]
+    fn rooms_lie_side_by_side() {
+        let memory = Memory::new(1).unwrap();
+        let (one, next) = (memory.room(5000), memory.room(8192));
+        assert_eq!(
+            next.cast::<u8>().addr().get() - one.cast::<u8>().addr().get(),
+            FRAME_BYTES
+        );
+        let frame = LentFrame::new(memory.id(), one, 300, 60);
+        assert_eq!(memory.address_of(&frame), 4096 + 300);
+        // SAFETY: nobody else has the frame.
+        let bytes = unsafe { memory.bytes_mut(8192 + 4000, 96) };
+        bytes.fill(1);
+    }
+
+    #[test]
+    #[should_panic]
+    fn nothing_goes_beyond_its_frame() {
+        let memory = Memory::new(1).unwrap();
+        // SAFETY: nobody else has the frame.
+        unsafe { memory.bytes_mut(4000, 97) };
+    }
+}

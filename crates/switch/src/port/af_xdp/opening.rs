@@ -1,0 +1,238 @@
+//! How an interface's queues get their sockets: in the best way that the driver, the kernel and other ports allow.
+
+use super::memory::{FrameMemory, Memory, RX_FRAMES, TX_FRAMES};
+use super::queue::{Receiver, Sender};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags, SocketAddrXdpWithSharedUmem};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the kernel may take to let go of a socket that was closed; it has been seen to take a second.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What the kernel may keep of frames that are being sent.
+const SEND_BUFFER_BYTES: usize = 8 << 20;
+
+/// How frames come and go. All sockets that share a memory have the same kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// The driver uses the memory itself; else the kernel copies.
+    pub is_zero_copy: bool,
+    /// Frames longer than a frame's memory come in parts (Linux 6.6).
+    pub has_parts: bool,
+}
+
+/// From the best to what each driver can do.
+const KINDS: [Kind; 4] = [
+    Kind {
+        is_zero_copy: true,
+        has_parts: true,
+    },
+    Kind {
+        is_zero_copy: true,
+        has_parts: false,
+    },
+    Kind {
+        is_zero_copy: false,
+        has_parts: true,
+    },
+    Kind {
+        is_zero_copy: false,
+        has_parts: false,
+    },
+];
+
+/// The sockets of an interface.
+pub(super) struct Queues {
+    pub kind: Kind,
+    pub memory: Arc<Memory>,
+    /// One for each queue, in order.
+    pub receivers: Vec<Receiver>,
+    /// By the first of them.
+    pub sender: Sender,
+}
+
+/// What was attempted, and why it failed.
+pub(super) type Failure = (&'static str, Errno);
+
+/// Binds to all queues of the interface with this number, in the best way there is; in parts if they must be.
+pub(super) fn open(
+    index: u32,
+    count: u32,
+    needs_parts: bool,
+    memory: &mut FrameMemory,
+) -> Result<Queues, Failure> {
+    memory.expect_one_less();
+    let start = Instant::now();
+    let mut failure = ("bind to the interface", Errno::OPNOTSUPP);
+    for kind in KINDS
+        .into_iter()
+        .filter(|kind| kind.has_parts || !needs_parts)
+    {
+        loop {
+            match open_kind(index, count, kind, memory) {
+                Ok(queues) => return Ok(queues),
+                // The kernel lets go of a queue only some time after its socket was closed.
+                Err((_, Errno::BUSY)) if start.elapsed() < RELEASE_TIMEOUT => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err((what, error @ (Errno::BUSY | Errno::PERM | Errno::ACCESS))) => {
+                    return Err((what, error));
+                }
+                Err(other) => {
+                    failure = other;
+                    break;
+                }
+            }
+        }
+    }
+    Err(failure)
+}
+
+fn open_kind(
+    index: u32,
+    count: u32,
+    kind: Kind,
+    memory: &mut FrameMemory,
+) -> Result<Queues, Failure> {
+    let place = Place { index, count, kind };
+    if let Some((shared, owner)) = memory.find(kind, count as usize) {
+        match place.join_all(&shared, &owner) {
+            Ok(queues) => {
+                memory.note(kind, &shared, &owner, count as usize);
+                return Ok(queues);
+            }
+            Err(failure @ (_, Errno::BUSY)) => return Err(failure),
+            Err((_, error)) => {
+                tracing::debug!(interface = index, %error, "no memory is shared with other ports; frames are copied between them");
+            }
+        }
+    }
+    let made = memory.make(count as usize);
+    let own = Arc::new(made.map_err(|error| ("get memory for frames", error))?);
+    let (queues, owner) = place.found(&own)?;
+    memory.note(kind, &own, &owner, count as usize);
+    Ok(queues)
+}
+
+/// What is bound to.
+#[derive(Clone, Copy)]
+struct Place {
+    index: u32,
+    count: u32,
+    kind: Kind,
+}
+
+impl Place {
+    /// Sockets that share a memory which the kernel knows by `owner`.
+    fn join_all(self, memory: &Arc<Memory>, owner: &OwnedFd) -> Result<Queues, Failure> {
+        let first = Prepared::new(true, None)?;
+        let mapped = self.map(&first)?;
+        self.join(&first, 0, owner)?;
+        self.complete(mapped, memory, owner)
+    }
+
+    /// Sockets that share a new memory, by the first of them.
+    fn found(self, memory: &Arc<Memory>) -> Result<(Queues, Arc<OwnedFd>), Failure> {
+        let first = Prepared::new(true, Some(memory))?;
+        let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+        flags |= match self.kind.is_zero_copy {
+            true => SocketAddrXdpFlags::XDP_ZEROCOPY,
+            false => SocketAddrXdpFlags::XDP_COPY,
+        };
+        flags.set(SocketAddrXdpFlags::XDP_USE_SG, self.kind.has_parts);
+        let mapped = self.map(&first)?;
+        bind(&*first.socket, &SocketAddrXdp::new(flags, self.index, 0)).map_err(on_bind)?;
+        let queues = self.complete(mapped, memory, &first.socket)?;
+        Ok((queues, first.socket))
+    }
+
+    fn map(self, first: &Prepared) -> Result<(Receiver, Sender), Failure> {
+        let offsets = first.offsets()?;
+        let receiver = Receiver::map(&first.socket, &offsets).map_err(on_map)?;
+        let sender = Sender::map(&first.socket, &offsets, self.kind.has_parts);
+        Ok((receiver, sender.map_err(on_map)?))
+    }
+
+    /// The sockets of the other queues, which only receive.
+    fn complete(
+        self,
+        (first, sender): (Receiver, Sender),
+        memory: &Arc<Memory>,
+        owner: &OwnedFd,
+    ) -> Result<Queues, Failure> {
+        let mut receivers = vec![first];
+        for queue in 1..self.count {
+            let prepared = Prepared::new(false, None)?;
+            let receiver = Receiver::map(&prepared.socket, &prepared.offsets()?);
+            receivers.push(receiver.map_err(on_map)?);
+            self.join(&prepared, queue, owner)?;
+        }
+        Ok(Queues {
+            kind: self.kind,
+            memory: Arc::clone(memory),
+            receivers,
+            sender,
+        })
+    }
+
+    fn join(self, prepared: &Prepared, queue: u32, owner: &OwnedFd) -> Result<(), Failure> {
+        let flags = SocketAddrXdpFlags::XDP_SHARED_UMEM;
+        let address = SocketAddrXdpWithSharedUmem {
+            addr: SocketAddrXdp::new(flags, self.index, queue),
+            shared_umem_fd: owner.as_fd(),
+        };
+        bind(&*prepared.socket, &address).map_err(on_bind)
+    }
+}
+
+/// A socket with rings, before it is bound.
+struct Prepared {
+    socket: Arc<OwnedFd>,
+}
+
+impl Prepared {
+    /// A new one; the kernel knows `memory` by it, if there is one.
+    fn new(sends: bool, memory: Option<&Memory>) -> Result<Self, Failure> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)
+            .map_err(|error| ("make an XDP socket", error))?;
+        if let Some(memory) = memory {
+            let registered = memory.register(&socket);
+            registered.map_err(|error| ("share memory with the kernel", error))?;
+        }
+        size_rings(&socket, sends).map_err(|error| ("make rings", error))?;
+        if sends {
+            // Beyond the system's limit where we may; frames wait for room where we may not.
+            let _ = sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER_BYTES)
+                .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES));
+        }
+        Ok(Self {
+            socket: Arc::new(socket),
+        })
+    }
+
+    fn offsets(&self) -> Result<rustix::net::xdp::XdpMmapOffsets, Failure> {
+        sockopt::xdp_mmap_offsets(&self.socket).map_err(|error| ("find the rings", error))
+    }
+}
+
+fn size_rings(socket: &OwnedFd, sends: bool) -> Result<(), Errno> {
+    sockopt::set_xdp_umem_fill_ring_size(socket, RX_FRAMES as u32)?;
+    sockopt::set_xdp_rx_ring_size(socket, RX_FRAMES as u32)?;
+    sockopt::set_xdp_umem_completion_ring_size(socket, TX_FRAMES as u32)?;
+    match sends {
+        true => sockopt::set_xdp_tx_ring_size(socket, TX_FRAMES as u32),
+        false => Ok(()),
+    }
+}
+
+fn on_bind(error: Errno) -> Failure {
+    ("bind to the interface", error)
+}
+
+fn on_map(error: Errno) -> Failure {
+    ("map the rings", error)
+}

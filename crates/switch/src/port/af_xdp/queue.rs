@@ -1,0 +1,253 @@
+//! The two halves of XDP sockets: what comes in by a queue of the interface, and what goes out.
+
+use super::memory::{FRAME_BYTES, Memory, RX_FRAMES, SPARE_FRAMES, TX_FRAMES, frame_of, offset};
+use super::ring::{Consumer, Producer};
+use crate::port::lent::{LentFrame, Received};
+use crate::port::offload;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::xdp::{
+    XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING,
+    XdpDesc, XdpDescOptions, XdpMmapOffsets,
+};
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+use std::sync::Arc;
+
+/// The longest frame there is: what IP can carry, an Ethernet header and two VLAN tags.
+pub(super) const MAX_FRAME_BYTES: usize = 65_535 + 22;
+
+/// The shortest: an Ethernet header. The kernel refuses less, and does not give the memory back.
+const MIN_FRAME_BYTES: usize = 14;
+
+/// What comes in by one queue.
+pub(super) struct Receiver {
+    /// Received frames, and those given to the kernel to receive into.
+    rx: Consumer<XdpDesc>,
+    fill: Producer<u64>,
+    /// How many frames the kernel could be given.
+    missing: usize,
+    /// A frame of several parts, as far as it has come.
+    parts: Vec<u8>,
+    /// How many frames the kernel had lost when it was last asked.
+    dropped_before: u64,
+    socket: Arc<OwnedFd>,
+}
+
+impl Receiver {
+    pub fn map(socket: &Arc<OwnedFd>, offsets: &XdpMmapOffsets) -> Result<Self, Errno> {
+        Ok(Self {
+            rx: Consumer::map(socket, &offsets.rx, RX_FRAMES, XDP_PGOFF_RX_RING)?,
+            fill: Producer::map(socket, &offsets.fr, RX_FRAMES, XDP_UMEM_PGOFF_FILL_RING)?,
+            missing: RX_FRAMES,
+            parts: Vec::new(),
+            dropped_before: 0,
+            socket: Arc::clone(socket),
+        })
+    }
+
+    /// Hands over at most `max` frames; returns how many. Free frames are in `spare`, and come there.
+    pub fn receive(
+        &mut self,
+        max: usize,
+        memory: &Memory,
+        spare: &mut Vec<u64>,
+        handle: &mut dyn FnMut(Received<'_>),
+    ) -> usize {
+        let mut count = 0;
+        while count < max {
+            let Some(desc) = self.rx.pop() else {
+                break;
+            };
+            self.missing += 1;
+            let is_part = desc.options.contains(XdpDescOptions::XDP_PKT_CONTD);
+            let len = desc.len as usize;
+            // SAFETY: the kernel has just handed the frame over.
+            let bytes = unsafe { memory.bytes_mut(desc.addr, len) };
+            if is_part || !self.parts.is_empty() {
+                self.parts.extend_from_slice(bytes);
+                spare.push(frame_of(desc.addr));
+                if !is_part {
+                    offload::complete_if_partial(&mut self.parts);
+                    handle(Received::Bytes(&self.parts));
+                    self.parts.clear();
+                    count += 1;
+                }
+                continue;
+            }
+            offload::complete_if_partial(bytes);
+            let room = memory.room(desc.addr);
+            let frame = LentFrame::new(memory.id(), room, offset(desc.addr), len);
+            handle(Received::Lent(frame));
+            count += 1;
+        }
+        self.rx.release();
+        count
+    }
+
+    /// Gives the kernel frames to receive into, as many as it can have.
+    pub fn refill(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
+        if self.missing > spare.len() {
+            memory.take(self.missing - spare.len(), spare);
+        }
+        let left = spare.len() - self.missing.min(spare.len());
+        self.missing -= spare.len() - left;
+        spare
+            .drain(left..)
+            .for_each(|address| self.fill.push(address));
+        self.fill.publish();
+        if self.fill.needs_wakeup() {
+            // Nothing is received by this; it tells the driver of the frames that it was given.
+            let _ = recv(&self.socket, &mut [0_u8; 0][..], RecvFlags::DONTWAIT);
+        }
+    }
+
+    /// How many frames were lost for want of room since this was last asked.
+    pub fn take_dropped(&mut self) -> u64 {
+        let Ok(counts) = sockopt::xdp_statistics(&self.socket) else {
+            return 0;
+        };
+        let dropped = counts.rx_dropped + counts.rx_ring_full.unwrap_or(0);
+        dropped - std::mem::replace(&mut self.dropped_before, dropped).min(dropped)
+    }
+
+    /// Takes the error that an interface leaves which goes away: with it the socket would seem readable.
+    pub fn take_error(&self) {
+        let _ = sockopt::socket_error(&self.socket);
+    }
+}
+
+impl AsFd for Receiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// What goes out, by the first queue.
+pub(super) struct Sender {
+    /// Frames to send, and those that have been.
+    tx: Producer<XdpDesc>,
+    completed: Consumer<u64>,
+    /// How many the kernel has, or will have with the next flush.
+    in_flight: usize,
+    /// Whether the kernel was too busy to take all.
+    is_congested: bool,
+    /// Whether a frame may have several parts.
+    takes_parts: bool,
+    socket: Arc<OwnedFd>,
+}
+
+impl Sender {
+    pub fn map(
+        socket: &Arc<OwnedFd>,
+        offsets: &XdpMmapOffsets,
+        takes_parts: bool,
+    ) -> Result<Self, Errno> {
+        let page = XDP_UMEM_PGOFF_COMPLETION_RING;
+        Ok(Self {
+            tx: Producer::map(socket, &offsets.tx, TX_FRAMES, XDP_PGOFF_TX_RING)?,
+            completed: Consumer::map(socket, &offsets.cr, TX_FRAMES, page)?,
+            in_flight: 0,
+            is_congested: false,
+            takes_parts,
+            socket: Arc::clone(socket),
+        })
+    }
+
+    /// Copies a frame to be sent. Returns whether there was room.
+    pub fn send(&mut self, frame: &[u8], memory: &Memory, spare: &mut Vec<u64>) -> bool {
+        let parts = frame.len().div_ceil(FRAME_BYTES);
+        let is_sound = (MIN_FRAME_BYTES..=MAX_FRAME_BYTES).contains(&frame.len())
+            && (parts == 1 || self.takes_parts);
+        if !is_sound || !self.has_room(parts, memory, spare) {
+            return false;
+        }
+        if spare.len() < parts {
+            memory.take(SPARE_FRAMES.max(parts), spare);
+        }
+        if spare.len() < parts {
+            return false;
+        }
+        let first = spare.len() - parts;
+        let places = spare.drain(first..).zip(frame.chunks(FRAME_BYTES));
+        for (number, (address, part)) in (1..).zip(places) {
+            // SAFETY: the frame was free.
+            let bytes = unsafe { memory.bytes_mut(address, part.len()) };
+            bytes.copy_from_slice(part);
+            self.push(address, part.len(), number < parts);
+        }
+        true
+    }
+
+    /// Sends a frame from where it is, unless there is no room: then it comes back.
+    pub fn send_lent(
+        &mut self,
+        frame: LentFrame,
+        memory: &Memory,
+        spare: &mut Vec<u64>,
+    ) -> Result<(), LentFrame> {
+        if frame.len() < MIN_FRAME_BYTES || !self.has_room(1, memory, spare) {
+            return Err(frame);
+        }
+        self.push(memory.address_of(&frame), frame.len(), false);
+        Ok(())
+    }
+
+    /// Has the kernel send what it was given, and takes back what it has sent.
+    ///
+    /// A system call does it all where the driver takes frames; where the kernel copies them, it does 32, and says that it was
+    /// interrupted by its own limit (EAGAIN) or by a frame that it dropped (EBUSY).
+    pub fn flush(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
+        self.tx.publish();
+        self.is_congested = false;
+        while self.tx.unread() > 0 && self.tx.needs_wakeup() {
+            let before = self.tx.unread();
+            let sent = send(&self.socket, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            let may_go_on = matches!(
+                sent,
+                Err(Errno::AGAIN | Errno::BUSY | Errno::INTR | Errno::NOBUFS)
+            );
+            // After any other error the interface is down: what is left goes when it is up again, with what is sent then.
+            if !may_go_on {
+                break;
+            }
+            if self.tx.unread() == before {
+                self.is_congested = true;
+                break;
+            }
+        }
+        self.reap(memory, spare);
+    }
+
+    pub fn is_congested(&self) -> bool {
+        self.is_congested
+    }
+
+    /// Whether so many more can be under way.
+    fn has_room(&mut self, count: usize, memory: &Memory, spare: &mut Vec<u64>) -> bool {
+        if self.in_flight + count > TX_FRAMES {
+            self.flush(memory, spare);
+        }
+        self.in_flight + count <= TX_FRAMES
+    }
+
+    fn push(&mut self, address: u64, len: usize, has_more: bool) {
+        let mut options = XdpDescOptions::empty();
+        options.set(XdpDescOptions::XDP_PKT_CONTD, has_more);
+        self.tx.push(XdpDesc {
+            addr: address,
+            len: len as u32,
+            options,
+        });
+        self.in_flight += 1;
+    }
+
+    /// Takes back the frames that have been sent.
+    fn reap(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
+        while let Some(address) = self.completed.pop() {
+            spare.push(frame_of(address));
+            self.in_flight -= 1;
+        }
+        self.completed.release();
+        memory.give_back(spare, SPARE_FRAMES);
+    }
+}
