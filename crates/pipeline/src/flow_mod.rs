@@ -68,6 +68,7 @@ impl Pipeline {
         if self.is_locked {
             return Err(ErrorCode::FlowModFailedEperm);
         }
+        self.follow();
         check_flags(version, flow_mod.flags)?;
         let tables = self.tables_of(version, flow_mod)?;
         let selection = Selection::of_flow_mod(flow_mod)?;
@@ -183,6 +184,7 @@ impl Pipeline {
         removed: &mut Vec<RemovedEntry>,
         places: impl Fn(&FlowTable) -> BTreeSet<Rank>,
     ) {
+        self.follow();
         for table in &mut self.tables {
             let gone = table.remove_at(places(table).into_iter());
             announce(with_reason(gone, reason), removed);
@@ -208,7 +210,10 @@ impl Pipeline {
     /// It looks at 1,024 entries at most. Where more are due, [`Pipeline::next_expiry`] is not later than `now`: the
     /// caller lets packets through, and calls again.
     pub fn expire(&mut self, now: Duration, removed: &mut Vec<RemovedEntry>) {
-        self.settle_compiled(now);
+        self.follow();
+        if !self.is_deferred {
+            self.settle(now);
+        }
         if self.next_expiry.is_none_or(|next| next > now) {
             return self.follow_changes(0..0, removed);
         }

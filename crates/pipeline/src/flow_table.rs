@@ -23,6 +23,7 @@ mod tests;
 mod timers;
 
 use crate::classifier::{Classifier, Rank};
+use crate::counters::EntryCounts;
 use crate::references::References;
 use crate::removed_entry::RemovedEntry;
 use crate::{EntryMatch, FlowEntry, Packet};
@@ -72,8 +73,8 @@ pub(crate) enum Change {
         rank: Rank,
         old: Arc<FlowEntry>,
         new: Arc<FlowEntry>,
-        /// Whether the new one goes on with what the old one counted.
-        keeps_counts: bool,
+        /// What the old one had counted, where the new one goes on with it.
+        kept: Option<EntryCounts>,
     },
     /// One is gone.
     Removed(Rank, Arc<FlowEntry>),
@@ -306,6 +307,7 @@ impl FlowTable {
         self.classifier.replace(rank, entry.clone());
         let old = self.entries.insert(rank, entry.clone());
         if let Some(old) = old {
+            let kept = (counts == Counts::Kept).then(|| entry.counters.read());
             self.forget_uses(rank, &old);
             self.note_uses(rank, &entry);
             self.timers.remove(&old);
@@ -314,7 +316,7 @@ impl FlowTable {
                 rank,
                 old,
                 new: entry,
-                keeps_counts: counts == Counts::Kept,
+                kept,
             });
         }
     }

@@ -270,7 +270,9 @@ impl Switch {
     /// Returns the connections that have to end, with why.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, String)> {
         let mut removed = Vec::new();
-        self.shared.pipeline_mut().expire(now, &mut removed);
+        self.shared
+            .change(|pipeline| pipeline.expire(now, &mut removed));
+        self.shared.pipeline().settle(now);
         self.agent.send_flow_removed(&removed, now);
         self.forwarder.look_at_links();
         self.tell_of_links();

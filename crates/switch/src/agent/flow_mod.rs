@@ -40,7 +40,9 @@ impl Switch {
         change: impl FnOnce(&mut Pipeline, &mut Vec<RemovedEntry>) -> Result<(), ErrorCode>,
     ) -> Result<(), ErrorCode> {
         let mut removed = Vec::new();
-        let result = change(&mut self.shared.pipeline_mut(), &mut removed);
+        let result = self
+            .shared
+            .change(|pipeline| change(pipeline, &mut removed));
         self.agent.send_flow_removed(&removed, request.now);
         result
     }
