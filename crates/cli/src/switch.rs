@@ -59,9 +59,10 @@ pub struct SwitchArgs {
     /// List the machine code of compiled tables in /tmp/perf-PID.map, so that perf(1) can name it.
     #[arg(long)]
     perf_map: bool,
-    /// How many threads carry packets, each those of some of the ports; 0 for the one that talks to controllers.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=256))]
-    threads: u16,
+    /// How many threads carry packets, each those of some of the ports; 0 for the one that talks to controllers
+    /// [default: 1, or 0 where there is one processor].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=256))]
+    threads: Option<u16>,
     /// The processors that these threads are bound to, in turn, as in 1,2 [default: the system chooses].
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     cores: Vec<usize>,
@@ -206,11 +207,14 @@ impl SwitchArgs {
     }
 
     fn threads(&self) -> Result<Threads, ArgsError> {
-        if self.threads == 0 && !self.cores.is_empty() {
-            return Err(ArgsError::CoresWithoutThreads);
-        }
+        let count = match (self.threads, self.cores.is_empty()) {
+            (Some(0), false) => return Err(ArgsError::CoresWithoutThreads),
+            (Some(count), _) => count.into(),
+            (None, true) => return Ok(Threads::for_this_machine()),
+            (None, false) => 1,
+        };
         Ok(Threads {
-            count: self.threads.into(),
+            count,
             cores: self.cores.clone(),
         })
     }
@@ -322,13 +326,20 @@ mod tests {
     #[test]
     fn threads_and_their_cores() {
         let threads = |arguments: &[&str]| parse(arguments).unwrap().threads();
-        assert_eq!(threads(&["a"]).unwrap(), Threads::default());
+        assert_eq!(threads(&["a"]).unwrap(), Threads::for_this_machine());
+        assert_eq!(threads(&["a", "--threads=0"]).unwrap(), Threads::default());
+        let bound = Threads {
+            count: 1,
+            cores: vec![2],
+        };
+        assert_eq!(threads(&["a", "--cores=2"]).unwrap(), bound);
         let two = Threads {
             count: 2,
             cores: vec![3, 1],
         };
         assert_eq!(threads(&["a", "--threads=2", "--cores=3,1"]).unwrap(), two);
-        let sentence = threads(&["a", "--cores=1"]).unwrap_err().to_string();
+        let refused = threads(&["a", "--threads=0", "--cores=1"]);
+        let sentence = refused.unwrap_err().to_string();
         assert!(
             sentence.contains("expected --threads 1 or more"),
             "{sentence}"

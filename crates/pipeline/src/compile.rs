@@ -8,12 +8,12 @@ use crate::{
 };
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 impl Pipeline {
     /// Compiles the tables as they are, and from now on follows what changes them: every change is in effect for
-    /// packets when the call that made it returns.
+    /// packets when the call that made it returns, unless [`Pipeline::defer_following`] says otherwise.
     ///
     /// Compiling again replaces the form there was: its readers leave every frame to the plain form from then on.
     ///
@@ -35,8 +35,34 @@ impl Pipeline {
         self.stop_compiling();
         compiler.begin(&mut self.tables);
         let compiled = compiler.compiled().clone();
-        self.compiler = Some(compiler);
+        self.compiler = Some(Mutex::new(compiler));
         Ok(compiled)
+    }
+
+    /// Leaves it to [`Pipeline::follow`] to have the compiled form follow changes, or not any more.
+    ///
+    /// A change of the plain form is short, but takes the pipeline to itself; the compiled form may have to be built anew, to
+    /// which end the pipeline need only stay as it is. So who has it in a lock makes the change as a writer, and has it followed as
+    /// a reader, while other readers take packets through the plain form.
+    pub fn defer_following(&mut self, is_deferred: bool) {
+        self.is_deferred = is_deferred;
+        self.follow();
+    }
+
+    /// Has the compiled form follow the last change: it is in effect for all packets when this returns. What is not followed
+    /// when the next change begins is followed then.
+    pub fn follow(&self) {
+        if let Some(mut compiler) = self.compiler() {
+            compiler.follow(&self.tables);
+        }
+    }
+
+    /// Has the compiled form search tables in better ways that changed much before, and have not changed for some time.
+    /// [`Pipeline::expire`] does it unless following is deferred.
+    pub fn settle(&self, now: Duration) {
+        if let Some(mut compiler) = self.compiler() {
+            compiler.settle(&self.tables, now);
+        }
     }
 
     /// Goes on with a frame that the compiled form leaves to the plain one ([`Verdict::Punt`](crate::Verdict::Punt)).
@@ -49,13 +75,13 @@ impl Pipeline {
     /// How many bytes the compiled form takes for entries and what finds them, as far as packets look at it; what was
     /// freed and can be used again is not counted.
     pub fn compiled_bytes(&self) -> usize {
-        self.compiler.as_ref().map_or(0, Compiler::bytes)
+        self.compiler().map_or(0, |compiler| compiler.bytes())
     }
 
     /// How many bytes the compiled form's machine code takes, in whole pages; that of actions which no entry has any more
     /// is kept for some time.
     pub fn code_bytes(&self) -> usize {
-        self.compiler.as_ref().map_or(0, Compiler::code_bytes)
+        self.compiler().map_or(0, |compiler| compiler.code_bytes())
     }
 
     /// What the compiler has made of each table that has entries, `with_code` the machine code, too. `None` where the
@@ -63,46 +89,44 @@ impl Pipeline {
     ///
     /// Cost: a look at each entry.
     pub fn explain(&self, with_code: bool) -> Option<Explanation> {
-        let compiler = self.compiler.as_ref()?;
+        let compiler = self.compiler()?;
         Some(compiler.explain(&self.tables, with_code))
     }
 
     /// How a table is searched. `None` where there is no such table, or the pipeline is not compiled.
     pub fn template(&self, table_id: u8) -> Option<TemplateKind> {
-        self.compiler.as_ref()?.template(table_id)
+        self.compiler()?.template(table_id)
     }
 
     /// How a packet's entry is searched in a table: by its template, and where it was cut by that of the packet's sub-table,
     /// and so on. Empty where there is no such table, or the pipeline is not compiled.
     pub fn templates(&self, table_id: u8, packet: &Packet) -> Vec<TemplateKind> {
-        let compiler = self.compiler.as_ref();
+        let compiler = self.compiler();
         let kinds = compiler.map(|compiler| compiler.templates(table_id, packet));
         kinds.unwrap_or_default()
     }
 
     /// Why the compiled form of this pipeline has left a frame to the plain one; `None` where it has not.
     pub fn why_plain(&self, frame: Processed<'_>) -> Option<PlainReason> {
-        self.compiler.as_ref()?.why_plain(&self.tables, frame)
+        self.compiler()?.why_plain(&self.tables, frame)
     }
 
-    /// Has the compiled form follow what has changed in these tables. When it returns, no packet is on its way to an entry
-    /// that was removed, and these have counted all that they matched.
+    /// Has the compiled form follow what has changed in these tables, now or later. When it has, no packet is on its way to an
+    /// entry that was removed, and these have counted all that they matched.
     pub(crate) fn follow_changes(&mut self, changed: Range<usize>, removed: &[RemovedEntry]) {
-        if let Some(compiler) = &mut self.compiler {
-            compiler.follow(&mut self.tables, changed, removed);
-        }
-    }
-
-    /// Has the compiled form search tables in better ways that have not changed for some time.
-    pub(crate) fn settle_compiled(&mut self, now: Duration) {
-        if let Some(compiler) = &mut self.compiler {
-            compiler.settle(&self.tables, now);
+        let Some(compiler) = &mut self.compiler else {
+            return;
+        };
+        let compiler = compiler.get_mut().unwrap_or_else(PoisonError::into_inner);
+        compiler.take_changes(&mut self.tables, changed, removed);
+        if !self.is_deferred {
+            compiler.follow(&self.tables);
         }
     }
 
     /// What a table has counted in the compiled form.
     pub(crate) fn compiled_totals(&self, table_id: u8) -> TableTotals {
-        let compiler = self.compiler.as_ref();
+        let compiler = self.compiler();
         let totals = compiler.map(|compiler| compiler.totals(table_id.into()));
         totals.unwrap_or_default()
     }
@@ -110,8 +134,16 @@ impl Pipeline {
     /// Leaves all packets to the plain form; entries and tables keep what they have counted.
     fn stop_compiling(&mut self) {
         if let Some(compiler) = self.compiler.take() {
+            let compiler = compiler.into_inner();
+            let compiler = compiler.unwrap_or_else(PoisonError::into_inner);
             compiler.end(&self.tables);
         }
+    }
+
+    /// What follows changes. Packets do not take this lock.
+    fn compiler(&self) -> Option<MutexGuard<'_, Compiler>> {
+        let compiler = self.compiler.as_ref()?;
+        Some(compiler.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

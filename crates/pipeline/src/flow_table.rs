@@ -23,6 +23,7 @@ mod tests;
 mod timers;
 
 use crate::classifier::{Classifier, Rank};
+use crate::counters::EntryCounts;
 use crate::references::References;
 use crate::removed_entry::RemovedEntry;
 use crate::{EntryMatch, FlowEntry, Packet};
@@ -32,6 +33,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use timers::Timers;
+
+/// In a table whose entries have more sets of masks than these, it is not looked which of them a match may concern.
+const FEW_TUPLES: usize = 4096;
 
 /// A flow table.
 #[derive(Debug, Default)]
@@ -72,8 +76,8 @@ pub(crate) enum Change {
         rank: Rank,
         old: Arc<FlowEntry>,
         new: Arc<FlowEntry>,
-        /// Whether the new one goes on with what the old one counted.
-        keeps_counts: bool,
+        /// What the old one had counted, where the new one goes on with it.
+        kept: Option<EntryCounts>,
     },
     /// One is gone.
     Removed(Rank, Arc<FlowEntry>),
@@ -130,6 +134,29 @@ impl FlowTable {
         behind.map(|(&rank, entry)| (rank, entry))
     }
 
+    /// The entries before a place, or all, and their places, from the lowest priority up.
+    pub(crate) fn ranked_before(
+        &self,
+        place: Option<Rank>,
+    ) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
+        let end = place.map_or(Bound::Unbounded, Bound::Excluded);
+        let before = self.entries.range((Bound::Unbounded, end));
+        before.rev().map(|(&rank, entry)| (rank, entry))
+    }
+
+    /// The entry in a place.
+    pub(crate) fn get(&self, rank: Rank) -> Option<&Arc<FlowEntry>> {
+        self.entries.get(&rank)
+    }
+
+    /// The entries in these places.
+    pub(crate) fn at(&self, ranks: Vec<Rank>) -> Vec<(Rank, Arc<FlowEntry>)> {
+        let ranks = ranks.into_iter();
+        ranks
+            .filter_map(|rank| Some((rank, self.get(rank)?.clone())))
+            .collect()
+    }
+
     /// How many entries were ever added.
     pub(crate) fn added_count(&self) -> u64 {
         self.added
@@ -142,7 +169,7 @@ impl FlowTable {
         match_: &EntryMatch,
         max: usize,
     ) -> Option<Vec<(Rank, Arc<FlowEntry>)>> {
-        let may_be_few = self.classifier.tuple_count() <= max
+        let may_be_few = self.classifier.tuple_count() <= FEW_TUPLES
             && self.classifier.within(match_).nth(max).is_none();
         may_be_few.then(|| self.select_ranked(Scope::Within(match_), |_| true))
     }
@@ -152,14 +179,10 @@ impl FlowTable {
         self.classifier.first_with(match_)
     }
 
-    /// The entries of a scope for which `is_wanted` holds, in their order.
-    pub(crate) fn select(
-        &self,
-        scope: Scope,
-        is_wanted: impl Fn(&FlowEntry) -> bool,
-    ) -> Vec<Arc<FlowEntry>> {
-        let selected = self.select_ranked(scope, is_wanted).into_iter();
-        selected.map(|(_, entry)| entry).collect()
+    /// Whether there is an entry that a match includes.
+    pub(crate) fn has_within(&self, match_: &EntryMatch) -> bool {
+        let mut near = self.classifier.within(match_);
+        near.any(|(_, entry)| match_.includes(&entry.match_))
     }
 
     /// The entry with this priority and this very match.
@@ -193,44 +216,6 @@ impl FlowTable {
                 self.entries.insert(rank, entry);
             }
         }
-    }
-
-    /// Puts another in the place of each entry of a scope for which `replace` gives one.
-    pub(crate) fn replace(
-        &mut self,
-        scope: Scope,
-        counts: Counts,
-        replace: impl Fn(&FlowEntry) -> Option<FlowEntry>,
-    ) {
-        for (rank, entry) in self.select_ranked(scope, |_| true) {
-            if let Some(replacement) = replace(&entry) {
-                self.put(rank, Arc::new(replacement), counts);
-            }
-        }
-    }
-
-    /// Takes out the entries of a scope that `goes` names, and hands them over in their order.
-    pub(crate) fn remove(
-        &mut self,
-        scope: Scope,
-        goes: impl Fn(&FlowEntry) -> bool,
-    ) -> Vec<Arc<FlowEntry>> {
-        let gone = self.select_ranked(scope, goes);
-        self.remove_at(gone.into_iter().map(|(rank, _)| rank))
-    }
-
-    /// Takes out the entries in these places, and hands them over in this order.
-    pub(crate) fn remove_at(&mut self, places: impl Iterator<Item = Rank>) -> Vec<Arc<FlowEntry>> {
-        let mut gone = Vec::new();
-        for rank in places {
-            let Some(entry) = self.entries.get(&rank).cloned() else {
-                continue;
-            };
-            self.take_out(rank, &entry);
-            gone.push(entry);
-        }
-        self.tidy_timers();
-        gone
     }
 
     /// The entries that use a group, by their places.
@@ -274,7 +259,7 @@ impl FlowTable {
     }
 
     /// The entries of a scope for which `is_wanted` holds, and their places, in their order.
-    fn select_ranked(
+    pub(crate) fn select_ranked(
         &self,
         scope: Scope,
         is_wanted: impl Fn(&FlowEntry) -> bool,
@@ -301,11 +286,12 @@ impl FlowTable {
     }
 
     /// Puts an entry in the place of the one of this rank, which has the same match.
-    fn put(&mut self, rank: Rank, entry: Arc<FlowEntry>, counts: Counts) {
+    pub(crate) fn put(&mut self, rank: Rank, entry: Arc<FlowEntry>, counts: Counts) {
         self.timers.add(rank, &entry);
         self.classifier.replace(rank, entry.clone());
         let old = self.entries.insert(rank, entry.clone());
         if let Some(old) = old {
+            let kept = (counts == Counts::Kept).then(|| entry.counters.read());
             self.forget_uses(rank, &old);
             self.note_uses(rank, &entry);
             self.timers.remove(&old);
@@ -314,7 +300,7 @@ impl FlowTable {
                 rank,
                 old,
                 new: entry,
-                keeps_counts: counts == Counts::Kept,
+                kept,
             });
         }
     }
@@ -338,7 +324,8 @@ impl FlowTable {
         }
     }
 
-    fn take_out(&mut self, rank: Rank, entry: &Arc<FlowEntry>) {
+    /// Takes out the entry in a place.
+    pub(crate) fn take_out(&mut self, rank: Rank, entry: &Arc<FlowEntry>) {
         self.entries.remove(&rank);
         self.forget_uses(rank, entry);
         self.classifier.remove(rank, &entry.match_);
@@ -347,7 +334,7 @@ impl FlowTable {
     }
 
     /// Forgets the deadlines of entries that are gone, where they are too many.
-    fn tidy_timers(&mut self) {
+    pub(crate) fn tidy_timers(&mut self) {
         if self.timers.are_stale() {
             let entries = self.entries.iter();
             self.timers

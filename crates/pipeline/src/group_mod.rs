@@ -1,5 +1,7 @@
 //! Group mods: adding, changing and deleting groups (1.3.5 sections 6.5, 7.3.4.2).
 
+use crate::entry_change::{EntryChange, Kind};
+use crate::entry_walk::Wanted;
 use crate::group_select::seed;
 use crate::removed_entry::RemovedEntry;
 use crate::{Bucket, Group, MAX_BUCKETS, Pipeline};
@@ -25,10 +27,25 @@ impl Pipeline {
         now: Duration,
         removed: &mut Vec<RemovedEntry>,
     ) -> Result<(), ErrorCode> {
+        let change = self.begin_group_mod(group_mod, now)?;
+        self.finish(change, removed);
+        Ok(())
+    }
+
+    /// Carries out a group mod, but for the deletion of entries: what it begins [`Pipeline::go_on`] carries out. Packets of
+    /// these entries find no group meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Pipeline::group_mod`].
+    pub fn begin_group_mod(
+        &mut self,
+        group_mod: &GroupMod,
+        now: Duration,
+    ) -> Result<Option<EntryChange>, ErrorCode> {
         use GroupModCommand::*;
         let is_known = self.groups.get(group_mod.group_id).is_some();
         match group_mod.command {
-            Delete if group_mod.group_id == GROUP_ALL => self.delete_all_groups(removed),
+            Delete if group_mod.group_id == GROUP_ALL => return Ok(Some(self.delete_all_groups())),
             Add | Modify | Delete if group_mod.group_id > GROUP_MAX => {
                 return Err(ErrorCode::GroupModFailedInvalidGroup);
             }
@@ -38,10 +55,10 @@ impl Pipeline {
             }
             Modify if !is_known => return Err(ErrorCode::GroupModFailedUnknownGroup),
             Add | Modify => self.put_group(group_mod, now)?,
-            Delete => self.delete_group(group_mod.group_id, removed)?,
+            Delete => return Ok(Some(self.delete_group(group_mod.group_id)?)),
             Other(_) => return Err(ErrorCode::GroupModFailedBadCommand),
         }
-        Ok(())
+        Ok(None)
     }
 
     fn put_group(&mut self, group_mod: &GroupMod, now: Duration) -> Result<(), ErrorCode> {
@@ -121,27 +138,23 @@ impl Pipeline {
             && (group == GROUP_ANY || self.groups.get(group).is_some())
     }
 
-    fn delete_all_groups(&mut self, removed: &mut Vec<RemovedEntry>) {
+    fn delete_all_groups(&mut self) -> EntryChange {
         self.groups.clear();
-        self.remove_entries(FlowRemovedReason::GroupDelete, removed, |table| {
-            table.group_users().all()
-        });
+        self.remove_group_users(None)
     }
 
     /// A group that is not there is as good as deleted (1.3.5 section 6.5).
-    fn delete_group(
-        &mut self,
-        group_id: u32,
-        removed: &mut Vec<RemovedEntry>,
-    ) -> Result<(), ErrorCode> {
+    fn delete_group(&mut self, group_id: u32) -> Result<EntryChange, ErrorCode> {
         if self.groups.user_count(group_id) > 0 {
             return Err(ErrorCode::GroupModFailedChainedGroup);
         }
         self.groups.remove(group_id);
-        self.remove_entries(FlowRemovedReason::GroupDelete, removed, |table| {
-            table.group_users().to(group_id).collect()
-        });
-        Ok(())
+        Ok(self.remove_group_users(Some(group_id)))
+    }
+
+    fn remove_group_users(&self, group: Option<u32>) -> EntryChange {
+        let kind = Kind::Remove(FlowRemovedReason::GroupDelete);
+        self.begin_change(0..self.tables.len(), Wanted::GroupUsers(group), kind)
     }
 
     /// How many entries and groups refer to a group.

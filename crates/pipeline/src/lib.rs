@@ -49,6 +49,8 @@ mod classifier;
 mod compile;
 mod counters;
 mod entry;
+mod entry_change;
+mod entry_walk;
 mod fast;
 mod features;
 mod fields;
@@ -70,11 +72,13 @@ mod process;
 mod references;
 mod removed_entry;
 mod rewrite;
+mod selection;
 mod stats;
 
 pub use action_set::ActionSet;
 pub use counters::{EntryCounters, EntryCounts};
 pub use entry::{EntryMatch, FlowEntry, Instructions};
+pub use entry_change::EntryChange;
 pub use fast::{
     BURST, Backend, Burst, CompileConfig, Compiled, ExplainedActions, ExplainedCut, ExplainedPart,
     ExplainedSubTables, ExplainedTable, Explanation, MAX_FRAME, PlainReason, Processed, Reader,

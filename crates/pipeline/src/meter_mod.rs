@@ -1,5 +1,7 @@
 //! Meter mods: adding, changing and deleting meters (1.3.5 section 7.3.4.4).
 
+use crate::entry_change::{EntryChange, Kind};
+use crate::entry_walk::Wanted;
 use crate::meter::METER_FLAGS;
 use crate::removed_entry::RemovedEntry;
 use crate::{Band, MAX_BANDS, METER_MAX, Meter, Pipeline};
@@ -21,11 +23,26 @@ impl Pipeline {
         now: Duration,
         removed: &mut Vec<RemovedEntry>,
     ) -> Result<(), ErrorCode> {
+        let change = self.begin_meter_mod(meter_mod, now)?;
+        self.finish(change, removed);
+        Ok(())
+    }
+
+    /// Carries out a meter mod, but for the deletion of entries: what it begins [`Pipeline::go_on`] carries out. Packets of
+    /// these entries find no meter meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Pipeline::meter_mod`].
+    pub fn begin_meter_mod(
+        &mut self,
+        meter_mod: &MeterMod,
+        now: Duration,
+    ) -> Result<Option<EntryChange>, ErrorCode> {
         use MeterModCommand::*;
         let meter_id = meter_mod.meter_id;
         let is_known = self.meters.get(meter_id).is_some();
         match meter_mod.command {
-            Delete if meter_id == METER_ALL => self.delete_all_meters(removed),
+            Delete if meter_id == METER_ALL => return Ok(Some(self.delete_all_meters())),
             Add | Modify | Delete if meter_id == 0 || meter_id > METER_MAX => {
                 return Err(ErrorCode::MeterModFailedInvalidMeter);
             }
@@ -38,26 +55,27 @@ impl Pipeline {
                 let meter = check_meter(meter_mod, now)?;
                 self.meters.meters.insert(meter_id, meter);
             }
-            Delete => self.delete_meter(meter_id, removed),
+            Delete => return Ok(Some(self.delete_meter(meter_id))),
             Other(_) => return Err(ErrorCode::MeterModFailedBadCommand),
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// 1.3 has no reason of its own for entries that go with their meter.
-    fn delete_all_meters(&mut self, removed: &mut Vec<RemovedEntry>) {
+    fn delete_all_meters(&mut self) -> EntryChange {
         self.meters.meters.clear();
-        self.remove_entries(FlowRemovedReason::Delete, removed, |table| {
-            table.meter_users().all()
-        });
+        self.remove_meter_users(None)
     }
 
     /// A meter that is not there is as good as deleted.
-    fn delete_meter(&mut self, meter_id: u32, removed: &mut Vec<RemovedEntry>) {
+    fn delete_meter(&mut self, meter_id: u32) -> EntryChange {
         self.meters.meters.remove(&meter_id);
-        self.remove_entries(FlowRemovedReason::Delete, removed, |table| {
-            table.meter_users().to(meter_id).collect()
-        });
+        self.remove_meter_users(Some(meter_id))
+    }
+
+    /// 1.3 has no reason of its own for entries that go with their meter.
+    fn remove_meter_users(&self, meter: Option<u32>) -> EntryChange {
+        let kind = Kind::Remove(FlowRemovedReason::Delete);
+        self.begin_change(0..self.tables.len(), Wanted::MeterUsers(meter), kind)
     }
 
     /// How many entries use a meter.

@@ -3,6 +3,7 @@
 use crate::fast::Compiler;
 use crate::{FlowTable, Groups, Meters};
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
 use urtica_wire::{Port, PortNo};
 
@@ -46,7 +47,9 @@ pub struct Pipeline {
     pub(crate) ports: BTreeMap<PortNo, Port>,
     misses_to_controller: bool,
     pub(crate) is_locked: bool,
-    pub(crate) compiler: Option<Compiler>,
+    pub(crate) compiler: Option<Mutex<Compiler>>,
+    /// Whether the compiled form follows changes only when it is told to.
+    pub(crate) is_deferred: bool,
 }
 
 impl Pipeline {
@@ -69,6 +72,7 @@ impl Pipeline {
             misses_to_controller: false,
             is_locked: false,
             compiler: None,
+            is_deferred: false,
         }
     }
 

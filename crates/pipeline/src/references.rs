@@ -62,16 +62,23 @@ impl<P: Referrer> References<P> {
         self.counts.get(&number).copied().unwrap_or(0)
     }
 
+    /// Those that refer to this, or with none to anything, in their order, where there are no more than `max` references.
+    pub fn few(&self, number: Option<u32>, max: usize) -> Option<Vec<P>> {
+        match number {
+            Some(number) if self.count(number) as usize <= max => Some(self.to(number).collect()),
+            None if self.pairs.len() <= max => {
+                let all: BTreeSet<_> = self.pairs.iter().map(|&(_, by)| by).collect();
+                Some(all.into_iter().collect())
+            }
+            _ => None,
+        }
+    }
+
     /// Those that refer to this, in their order.
-    pub fn to(&self, number: u32) -> impl Iterator<Item = P> {
+    fn to(&self, number: u32) -> impl Iterator<Item = P> {
         let [first, last] = P::ALL;
         let pairs = self.pairs.range((number, first)..=(number, last));
         pairs.map(|&(_, by)| by)
-    }
-
-    /// Those that refer to anything, in their order.
-    pub fn all(&self) -> BTreeSet<P> {
-        self.pairs.iter().map(|&(_, by)| by).collect()
     }
 
     fn count_down(&mut self, number: u32) {

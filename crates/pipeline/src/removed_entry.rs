@@ -3,7 +3,7 @@
 use crate::FlowEntry;
 use std::sync::Arc;
 use std::time::Duration;
-use urtica_wire::{FlowRemoved, FlowRemovedReason};
+use urtica_wire::{FlowModFlags, FlowRemoved, FlowRemovedReason};
 
 /// An entry that was removed.
 #[derive(Clone, Debug)]
@@ -19,4 +19,13 @@ impl RemovedEntry {
     pub fn to_wire(&self, now: Duration) -> FlowRemoved<'static> {
         self.entry.to_removed(self.reason, now)
     }
+}
+
+/// Appends the entries whose flags ask for a notification.
+pub(crate) fn announce(
+    gone: impl IntoIterator<Item = RemovedEntry>,
+    removed: &mut Vec<RemovedEntry>,
+) {
+    let asks = |gone: &RemovedEntry| gone.entry.flags.contains(FlowModFlags::SEND_FLOW_REM);
+    removed.extend(gone.into_iter().filter(asks));
 }

@@ -118,6 +118,19 @@ pub struct Threads {
     pub cores: Vec<usize>,
 }
 
+impl Threads {
+    /// What fits the processors that this process may use: with two or more, one thread carries packets, so that nothing that a
+    /// controller asks for holds them up; with one, the thread that talks to controllers does.
+    pub fn for_this_machine() -> Self {
+        let processors = std::thread::available_parallelism();
+        let has_several = processors.is_ok_and(|processors| processors.get() > 1);
+        Self {
+            count: has_several.into(),
+            cores: Vec::new(),
+        }
+    }
+}
+
 /// Runs a switch.
 pub struct Runner {
     switch: Switch,

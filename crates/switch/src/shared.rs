@@ -4,6 +4,9 @@
 //! [`Forwarder`](crate::forwarder::Forwarder) and carry packets. Locks are taken in the order of the fields, each for a
 //! message or a burst at most; a thread that carries packets holds nothing of a burst in the compiled pipeline when it
 //! asks for one, so that a change can wait for bursts while it has the pipeline to itself.
+//!
+//! The pipeline is locked for writing only while its plain form changes ([`Shared::change`]), which takes microseconds. That the compiled
+//! form follows, which may take long, needs no more than that the pipeline stays as it is: other threads read it meanwhile.
 
 use crate::normal::MacTable;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -37,7 +40,8 @@ pub(crate) struct Modes {
 
 impl Shared {
     /// With this pipeline. `hash_seed` is as in [`SwitchConfig`](crate::SwitchConfig).
-    pub fn new(pipeline: Pipeline, hash_seed: Option<u64>) -> Self {
+    pub fn new(mut pipeline: Pipeline, hash_seed: Option<u64>) -> Self {
+        pipeline.defer_following(true);
         Self {
             pipeline: RwLock::new(pipeline),
             hosts: Mutex::new(MacTable::new(hash_seed)),
@@ -54,7 +58,15 @@ impl Shared {
         self.pipeline.read()
     }
 
-    /// The pipeline, to be changed.
+    /// Makes a change to tables, groups or meters. When this returns, all packets meet it.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Pipeline) -> T) -> T {
+        let mut pipeline = self.pipeline.write();
+        let outcome = change(&mut pipeline);
+        RwLockWriteGuard::downgrade(pipeline).follow();
+        outcome
+    }
+
+    /// The pipeline, to be changed in what packets do not meet in compiled tables: its ports and bounds, and whether it is compiled.
     pub fn pipeline_mut(&self) -> RwLockWriteGuard<'_, Pipeline> {
         self.pipeline.write()
     }

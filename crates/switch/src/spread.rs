@@ -52,7 +52,10 @@ impl Switch {
         let packets = Arc::new(Mailbox::new(uplink::MAX_WAITING)?);
         let inboxes = (0..count).map(|_| Inbox::new(parcel::MAX_WAITING).map(Arc::new));
         let inboxes: Vec<_> = inboxes.collect::<Result<_, _>>()?;
-        self.compile(count > 1);
+        // Two readers of the compiled tables have to count in another way than one.
+        if count > 1 {
+            self.compile(true);
+        }
         let none = Forwarder::new(Arc::clone(&self.shared), PortTable::default(), None);
         let own = std::mem::replace(&mut self.forwarder, none);
         let mut tables: Vec<_> = inboxes.iter().map(|_| PortTable::default()).collect();

@@ -256,13 +256,16 @@ impl Switch {
         Some(&mut session.output)
     }
 
-    /// Goes on with a reply that is too long to be written at once, as far as the controller has read, or with messages that
-    /// waited for its end; one controller's at a time, so that packets need not wait long. Returns whether there was anything
+    /// Goes on with a change that concerns too many entries to be made at once, with a reply that is too long to be written at once, as
+    /// far as the controller has read, or with messages that waited for the end of either; one controller's at a time, so that packets need not wait long. Returns whether there was anything
     /// to do: then there is something to send, and there may be more to do.
     ///
-    /// Who does not call it gets the rest of such a reply with [`Switch::handle_input`] and [`Switch::handle_timeout`], a part
+    /// Who does not call it gets the rest of such a change or reply with [`Switch::handle_input`] and [`Switch::handle_timeout`], a part
     /// with each.
     pub fn poll_output(&mut self, now: Duration) -> bool {
+        if self.go_on_with_left_change(now) {
+            return true;
+        }
         let Some(connection) = self.agent.next_turn() else {
             return false;
         };
@@ -282,7 +285,11 @@ impl Switch {
     /// Returns the connections that have to end, with why.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, String)> {
         let mut removed = Vec::new();
-        self.shared.pipeline_mut().expire(now, &mut removed);
+        self.shared
+            .change(|pipeline| pipeline.expire(now, &mut removed));
+        if !self.agent.is_changing() {
+            self.shared.pipeline().settle(now);
+        }
         self.agent.send_flow_removed(&removed, now);
         self.forwarder.look_at_links();
         self.tell_of_links();
@@ -387,10 +394,11 @@ impl Switch {
         self.agent.connection_count()
     }
 
-    /// Gives a controller a turn: goes on with the reply that it waits for, and takes in all whole messages that it has sent,
+    /// Gives a controller a turn: goes on with the change or reply that it waits for, and takes in all whole messages that it has sent,
     /// as far as these need not wait.
     fn go_on(&mut self, connection: ConnectionId, now: Duration) -> Result<(), String> {
         self.agent.begin_turn();
+        self.go_on_with_change(connection, now);
         self.go_on_with_reply(connection, now);
         let Some(session) = self.agent.session_mut(connection) else {
             return Ok(());

@@ -52,6 +52,32 @@ impl PlainTable {
     }
 }
 
+impl FlowTable {
+    /// Takes out the entries of a scope that `goes` names, and hands them over in their order.
+    fn remove(&mut self, scope: Scope, goes: impl Fn(&FlowEntry) -> bool) -> Vec<Arc<FlowEntry>> {
+        let gone = self.select_ranked(scope, goes);
+        for (rank, entry) in &gone {
+            self.take_out(*rank, entry);
+        }
+        self.tidy_timers();
+        gone.into_iter().map(|(_, entry)| entry).collect()
+    }
+
+    /// Puts another in the place of each entry of a scope for which `replace` gives one.
+    fn replace(
+        &mut self,
+        scope: Scope,
+        counts: Counts,
+        replace: impl Fn(&FlowEntry) -> Option<FlowEntry>,
+    ) {
+        for (rank, entry) in self.select_ranked(scope, |_| true) {
+            if let Some(replacement) = replace(&entry) {
+                self.put(rank, Arc::new(replacement), counts);
+            }
+        }
+    }
+}
+
 /// Includes all others.
 static EVERYTHING: LazyLock<EntryMatch> = LazyLock::new(EntryMatch::default);
 
@@ -314,7 +340,8 @@ impl Trial {
         );
         for scope in [Scope::Within(match_), Scope::Strict(2, match_)] {
             let expected = entries.iter().filter(|entry| is_in(scope, entry));
-            let selected = table.select(scope, |_| true);
+            let selected = table.select_ranked(scope, |_| true).into_iter();
+            let selected: Vec<_> = selected.map(|(_, entry)| entry).collect();
             assert_eq!(cookies(selected.iter()), cookies(expected), "{scope:?}");
         }
         let mut equals = entries.iter().filter(|entry| entry.priority == 2);

@@ -1,5 +1,6 @@
 //! The compiled form against the plain one: the same packets, the same outcome, the same counters.
 
+mod deferred;
 mod random;
 mod rule_sets;
 mod support;

@@ -98,5 +98,5 @@ fn very_many_entries_go_in_steps_and_it_is_told_that_more_are_due() {
         steps += 1;
     }
     assert!(bed.dump().is_empty());
-    assert_eq!(steps, 3);
+    assert_eq!(steps, 12);
 }

@@ -11,6 +11,7 @@ mod outputs;
 mod refusals;
 mod select_groups;
 mod sequences;
+mod steps;
 mod support;
 mod tables;
 mod walks;

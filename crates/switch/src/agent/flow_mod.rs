@@ -3,10 +3,8 @@
 use super::requests::Request;
 use crate::Switch;
 use std::time::Duration;
-use urtica_pipeline::{Pipeline, RemovedEntry};
-use urtica_wire::{
-    Action, ErrorCode, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, PortNo, Version,
-};
+use urtica_pipeline::RemovedEntry;
+use urtica_wire::{ErrorCode, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Version};
 
 impl Switch {
     pub(super) fn handle_flow_mod(
@@ -14,9 +12,8 @@ impl Switch {
         request: Request,
         flow_mod: &FlowMod,
     ) -> Result<(), ErrorCode> {
-        self.change_pipeline(request, |pipeline, removed| match request.version {
-            Version::Of10 => pipeline.flow_mod_of10(flow_mod, request.now, removed),
-            Version::Of13 => pipeline.flow_mod(flow_mod, request.now, removed),
+        self.change_pipeline(request, |pipeline| {
+            pipeline.begin_flow_mod(request.version, flow_mod, request.now)
         })?;
         let is_delete = matches!(
             flow_mod.command,
@@ -25,24 +22,11 @@ impl Switch {
         if is_delete || !flow_mod.buffer_id.is_some() {
             return Ok(());
         }
-        // As if a packet-out of the buffered packet to OFPP_TABLE followed (1.3.5 section 7.3.4.1).
         let mut packet = self.agent.buffers.take(flow_mod.buffer_id)?;
         packet.metadata = 0;
         packet.queue_id = 0;
-        self.carry_out(packet, &[Action::output(PortNo::TABLE)], request.now);
+        self.carry_out_behind(request, packet);
         Ok(())
-    }
-
-    /// Changes the pipeline, and tells controllers of the entries that are gone for it.
-    pub(super) fn change_pipeline(
-        &mut self,
-        request: Request,
-        change: impl FnOnce(&mut Pipeline, &mut Vec<RemovedEntry>) -> Result<(), ErrorCode>,
-    ) -> Result<(), ErrorCode> {
-        let mut removed = Vec::new();
-        let result = change(&mut self.shared.pipeline_mut(), &mut removed);
-        self.agent.send_flow_removed(&removed, request.now);
-        result
     }
 }
 

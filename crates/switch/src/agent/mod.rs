@@ -8,11 +8,13 @@
 //! packets that the pipeline hands up ─► packet_in ─► the outputs of those sessions whose role and filter want them
 //! ```
 //! Messages are carried out one after the other as they come in, each wholly before the next, but for replies that may be long
-//! (`long_reply`): these are written part by part, and a barrier waits for their end.
+//! (`long_reply`): these are written part by part, and a barrier waits for their end. So does all that follows a change to many
+//! entries (`long_change`).
 
 mod controller;
 mod error;
 mod flow_mod;
+mod long_change;
 mod long_reply;
 mod multipart;
 mod packet_in;
@@ -28,9 +30,10 @@ mod table_features;
 mod turn;
 
 use crate::buffers::Buffers;
+use long_change::LongChange;
 use packet_in::RateLimit;
 use session::{Session, SessionError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::time::Duration;
 use turn::Turn;
@@ -56,6 +59,8 @@ pub(crate) struct Agent {
     packet_ins_dropped: u64,
     /// What may still be done in the turn of the controller whose it is.
     pub turn: Turn,
+    /// What is left of changes whose controllers have gone.
+    left_changes: VecDeque<LongChange>,
     /// Whose turn it was last to go on with what had to wait.
     last_turn: ConnectionId,
     /// Connections that have to end for what they had said before it was their turn, and why.
@@ -76,6 +81,7 @@ impl Agent {
             fragments: ConfigFlags::empty(),
             packet_ins_dropped: 0,
             turn: Turn::new(),
+            left_changes: VecDeque::new(),
             last_turn: ConnectionId(0),
             ended: Vec::new(),
         }
@@ -92,7 +98,15 @@ impl Agent {
 
     /// Forgets a connection.
     pub fn disconnect(&mut self, id: ConnectionId) {
-        self.sessions.remove(&id);
+        let session = self.sessions.remove(&id);
+        self.left_changes
+            .extend(session.and_then(|session| session.change));
+    }
+
+    /// Whether a change to many entries is under way.
+    pub fn is_changing(&self) -> bool {
+        let mut sessions = self.sessions.values();
+        !self.left_changes.is_empty() || sessions.any(|session| session.change.is_some())
     }
 
     /// How many connections there are.

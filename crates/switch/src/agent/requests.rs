@@ -90,14 +90,12 @@ impl Switch {
             Message::SetConfig(config) => self.handle_set_config(request, config)?,
             Message::PacketOut(packet_out) => self.handle_packet_out(request, &packet_out)?,
             Message::FlowMod(flow_mod) => self.handle_flow_mod(request, &flow_mod)?,
-            Message::GroupMod(group_mod) => self
-                .change_pipeline(request, |pipeline, removed| {
-                    pipeline.group_mod(&group_mod, request.now, removed)
-                })?,
-            Message::MeterMod(meter_mod) => self
-                .change_pipeline(request, |pipeline, removed| {
-                    pipeline.meter_mod(&meter_mod, request.now, removed)
-                })?,
+            Message::GroupMod(group_mod) => self.change_pipeline(request, |pipeline| {
+                pipeline.begin_group_mod(&group_mod, request.now)
+            })?,
+            Message::MeterMod(meter_mod) => self.change_pipeline(request, |pipeline| {
+                pipeline.begin_meter_mod(&meter_mod, request.now)
+            })?,
             Message::PortMod(port_mod) => self.handle_port_mod(request, &port_mod)?,
             Message::TableMod(table_mod) => self.handle_table_mod(table_mod)?,
             Message::MultipartRequest(multipart) => {

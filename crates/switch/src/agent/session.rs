@@ -8,6 +8,7 @@
 
 use super::controller::ControllerState;
 use super::error;
+use super::long_change::LongChange;
 use super::long_reply::LongReply;
 use super::partial_requests::PartialRequests;
 use super::turn::{Awaits, Turn};
@@ -83,6 +84,8 @@ pub(crate) struct Session {
     pub output: Vec<u8>,
     /// What the controller asked for, as far as it has not been written.
     pub reply: Option<LongReply>,
+    /// What is left of its last change, for which all its messages wait.
+    pub change: Option<LongChange>,
     next_xid: u32,
     started: Duration,
     last_heard: Duration,
@@ -109,6 +112,7 @@ impl Session {
             is_waiting: false,
             output: Vec::new(),
             reply: None,
+            change: None,
             next_xid: 1,
             started: now,
             last_heard: now,
@@ -151,6 +155,9 @@ impl Session {
     }
 
     fn may_carry_out(&self, frame: &[u8], turn: &Turn) -> bool {
+        if self.change.is_some() {
+            return false;
+        }
         let is_ready = match self.version.map(|version| Awaits::of(version, frame)) {
             None | Some(Awaits::Nothing) => true,
             Some(Awaits::Replies) => self.reply.is_none(),
@@ -161,8 +168,11 @@ impl Session {
         is_ready && self.has_room()
     }
 
-    /// Whether a reply can go on, or a message that waited be carried out.
+    /// Whether a change or a reply can go on, or a message that waited be carried out.
     pub fn can_go_on(&self) -> bool {
+        if self.change.is_some() {
+            return true;
+        }
         if self.reply.is_some() && self.has_room_for_part() {
             return true;
         }

@@ -3,6 +3,7 @@
 mod flows;
 mod forwarding;
 mod handshake;
+mod long_changes;
 mod long_replies;
 mod multipart;
 mod packets;

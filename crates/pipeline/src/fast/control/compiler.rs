@@ -8,8 +8,10 @@ use super::form::TableForm;
 use super::store::Store;
 use crate::fast::datapath::compiled::{Compiled, TableTotals};
 use crate::fast::memory::arena::Arena;
+use crate::flow_table::Change;
 use crate::{FlowTable, RemovedEntry};
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,12 +22,14 @@ use std::time::Duration;
 pub(crate) struct Compiler {
     pub(super) store: Store,
     pub(super) forms: Vec<TableForm>,
+    /// What has changed in tables and was not followed yet.
+    changes: Vec<(usize, Vec<Change>)>,
+    /// Whether that has removed entries about which controllers want to hear.
+    removes: bool,
 }
 
 // SAFETY: the pointers in it lead to what its store and `Compiled` own, which does not care what thread that is done in.
 unsafe impl Send for Compiler {}
-// SAFETY: nothing changes through a shared reference but atomic counters; changes need the pipeline to themselves.
-unsafe impl Sync for Compiler {}
 
 impl Compiler {
     /// One for so many tables, none of which is compiled before [`Compiler::begin`].
@@ -37,6 +41,8 @@ impl Compiler {
         Ok(Self {
             store: Store::new(arena, config)?,
             forms: (0..tables).map(TableForm::new).collect(),
+            changes: Vec::new(),
+            removes: false,
         })
     }
 
@@ -64,9 +70,8 @@ impl Compiler {
         self.store.code_bytes()
     }
 
-    /// Follows what has changed in some of these tables. When it returns, no packet is on its way to an entry that was
-    /// removed, and these have counted all that they matched.
-    pub fn follow(
+    /// Takes what has changed in some of these tables, to be followed.
+    pub fn take_changes(
         &mut self,
         tables: &mut [FlowTable],
         changed: Range<usize>,
@@ -75,12 +80,21 @@ impl Compiler {
         for index in changed {
             let changes = tables[index].take_changes();
             if !changes.is_empty() {
-                self.forms[index].follow(&mut self.store, &tables[index], changes);
+                self.changes.push((index, changes));
             }
         }
-        match removed.is_empty() {
-            true => self.store.collect(),
-            false => self.store.settle(),
+        self.removes |= !removed.is_empty();
+    }
+
+    /// Follows what was taken. When it returns, no packet is on its way to an entry that was removed, and these have counted all
+    /// that they matched.
+    pub fn follow(&mut self, tables: &[FlowTable]) {
+        for (index, changes) in mem::take(&mut self.changes) {
+            self.forms[index].follow(&mut self.store, &tables[index], changes);
+        }
+        match mem::take(&mut self.removes) {
+            true => self.store.settle(),
+            false => self.store.collect(),
         }
     }
 

@@ -140,11 +140,11 @@ impl TableForm {
             if let Change::Replaced {
                 old,
                 new,
-                keeps_counts: true,
+                kept: Some(kept),
                 ..
             } = change
             {
-                store.inherit(old, new);
+                store.inherit(old, new, *kept);
             }
         }
         let entries = table.entries().len();
@@ -699,15 +699,10 @@ fn forget_records(store: &mut Store, records: &mut build::NewRecords) {
 /// Retires the flow record of the entry that a change has taken out.
 fn retire(store: &mut Store, change: &Change, words: usize) {
     match change {
-        Change::Replaced {
-            old,
-            new,
-            keeps_counts,
-            ..
-        } => {
+        Change::Replaced { old, new, kept, .. } => {
             let last_used_ns = old.linked.counts().last_used_ns;
             new.counters.use_at(last_used_ns);
-            store.retire_record(old, words, keeps_counts.then(|| new.clone()));
+            store.retire_record(old, words, kept.map(|_| new.clone()));
         }
         Change::Removed(_, entry) => store.retire_record(entry, words, Some(entry.clone())),
         Change::Added(..) => {}

@@ -331,14 +331,15 @@ impl Store {
         }));
     }
 
-    /// Notes that one entry goes on with another's counts, before anything else is done about the two.
-    pub fn inherit(&mut self, old: &Arc<FlowEntry>, new: &Arc<FlowEntry>) {
+    /// Notes that one entry goes on with another's counts, of which it began with `taken`, before anything else is done about
+    /// the two.
+    pub fn inherit(&mut self, old: &Arc<FlowEntry>, new: &Arc<FlowEntry>, taken: EntryCounts) {
         // Where nothing waits to be freed, nothing comes to the old one any more.
         if self.waiting() > 0 {
             self.retired.retire(Garbage::Replaced(OldEntry {
                 old: old.clone(),
                 new: new.clone(),
-                taken: new.counters.read(),
+                taken,
             }));
         }
     }

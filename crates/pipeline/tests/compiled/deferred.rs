@@ -1,0 +1,117 @@
+//! Changes that the compiled form follows only when it is told to.
+
+use std::time::Duration;
+use urtica_pipeline::{
+    Burst, CompileConfig, Packet, PacketInCause, Pipeline, PipelineConfig, Reader, RemovedEntry,
+    Sink, Verdict,
+};
+use urtica_wire::{FlowMod, FlowModCommand, Port, PortNo};
+
+#[derive(Default)]
+struct Sent(Vec<PortNo>);
+
+impl Sink for Sent {
+    fn transmit(&mut self, port: PortNo, _packet: &Packet) {
+        self.0.push(port);
+    }
+
+    fn packet_in(&mut self, _packet: &Packet, _cause: PacketInCause) {}
+
+    fn normal(&mut self, _packet: &Packet) {}
+}
+
+fn change(pipeline: &mut Pipeline, command: FlowModCommand, text: &str) -> Vec<RemovedEntry> {
+    let flow_mod = FlowMod::parse(command, text).expect(text);
+    let mut removed = Vec::new();
+    let changed = pipeline.flow_mod(&flow_mod, Duration::ZERO, &mut removed);
+    changed.expect(text);
+    removed
+}
+
+fn compiled_pipeline() -> (Pipeline, Reader) {
+    let mut pipeline = Pipeline::new(PipelineConfig::default());
+    for number in 1..=3 {
+        let mac = urtica_wire::MacAddr::from_u64(number.into());
+        pipeline.set_port(Port::new(PortNo(number), mac, "port"));
+    }
+    let compiled = pipeline.compile(CompileConfig::default());
+    let reader = compiled.expect("there is memory").reader();
+    (pipeline, reader)
+}
+
+/// Where a frame goes in the compiled form.
+fn verdict(reader: &mut Reader) -> Verdict {
+    let mut burst = Burst::new();
+    assert!(burst.push(PortNo(1), &[0; 60]));
+    reader.process(&mut burst, Duration::ZERO);
+    burst.iter().next().expect("there is one").verdict()
+}
+
+/// And in the plain one.
+fn plainly(pipeline: &Pipeline) -> Vec<PortNo> {
+    let mut sent = Sent::default();
+    let packet = Packet::new(PortNo(1), &[0; 60]);
+    pipeline.process(packet, Duration::ZERO, &mut sent);
+    sent.0
+}
+
+#[test]
+fn the_plain_form_changes_at_once_and_the_compiled_one_when_it_is_told() {
+    let (mut pipeline, mut reader) = compiled_pipeline();
+    change(&mut pipeline, FlowModCommand::Add, "actions=output:2");
+    assert_eq!(verdict(&mut reader), Verdict::Output(PortNo(2)));
+    pipeline.defer_following(true);
+    change(&mut pipeline, FlowModCommand::Modify, "actions=output:3");
+    assert_eq!(plainly(&pipeline), [PortNo(3)]);
+    assert_eq!(verdict(&mut reader), Verdict::Output(PortNo(2)));
+    pipeline.follow();
+    assert_eq!(verdict(&mut reader), Verdict::Output(PortNo(3)));
+    change(&mut pipeline, FlowModCommand::Modify, "actions=output:2");
+    pipeline.defer_following(false);
+    assert_eq!(verdict(&mut reader), Verdict::Output(PortNo(2)));
+}
+
+#[test]
+fn nothing_is_lost_of_what_either_form_counts_meanwhile() {
+    let (mut pipeline, mut reader) = compiled_pipeline();
+    pipeline.defer_following(true);
+    let add = "send_flow_rem,actions=output:2";
+    change(&mut pipeline, FlowModCommand::Add, add);
+    pipeline.follow();
+    for _ in 0..100 {
+        verdict(&mut reader);
+        // The same entry again goes on with what was counted, and another one takes its place.
+        change(&mut pipeline, FlowModCommand::Add, add);
+        verdict(&mut reader);
+        plainly(&pipeline);
+        pipeline.follow();
+        plainly(&pipeline);
+    }
+    let removed = change(&mut pipeline, FlowModCommand::Delete, "");
+    verdict(&mut reader);
+    pipeline.follow();
+    let told = removed[0].to_wire(Duration::ZERO);
+    assert_eq!(told.packet_count, 401);
+}
+
+#[test]
+fn a_change_follows_what_was_left_before_it() {
+    let (mut pipeline, mut reader) = compiled_pipeline();
+    pipeline.defer_following(true);
+    for number in 0..100 {
+        let text = format!("dl_dst=02:00:00:00:00:{number:02x},actions=output:2");
+        change(&mut pipeline, FlowModCommand::Add, &text);
+    }
+    for number in 0..100 {
+        let text = format!("dl_dst=02:00:00:00:00:{number:02x}");
+        change(&mut pipeline, FlowModCommand::Delete, &text);
+    }
+    change(
+        &mut pipeline,
+        FlowModCommand::Add,
+        "priority=1,actions=output:3",
+    );
+    pipeline.follow();
+    assert_eq!(verdict(&mut reader), Verdict::Output(PortNo(3)));
+    assert_eq!(plainly(&pipeline), [PortNo(3)]);
+}

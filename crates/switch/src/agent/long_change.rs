@@ -1,0 +1,109 @@
+//! Changes that concern many entries, carried out part by part, so that packets and other controllers need not wait for their end.
+//!
+//! **Order.** All that its controller says after it waits for the end of a change, barriers included: so nobody is told of a change that
+//! some packet does not meet. Other controllers' messages are carried out meanwhile ([`EntryChange`] says what comes of that).
+//!
+//! **Ends.** A change that has begun comes to its end, also where its controller's connection ends before.
+
+use super::ConnectionId;
+use super::requests::Request;
+use crate::Switch;
+use std::time::Duration;
+use urtica_pipeline::{EntryChange, Packet, Pipeline};
+use urtica_wire::{Action, ErrorCode, PortNo};
+
+/// At how many entries a change may look in any case, so that small ones never wait.
+const LOOKS_MIN: usize = 64;
+
+/// A change of which parts are still to be carried out.
+#[derive(Debug)]
+pub(crate) struct LongChange {
+    change: EntryChange,
+    /// What goes through the tables when it has come to its end.
+    packet: Option<Packet>,
+}
+
+impl Switch {
+    /// Changes the pipeline, as far as one turn allows, and tells controllers of the entries that are gone for it.
+    pub(super) fn change_pipeline(
+        &mut self,
+        request: Request,
+        begin: impl FnOnce(&mut Pipeline) -> Result<Option<EntryChange>, ErrorCode>,
+    ) -> Result<(), ErrorCode> {
+        let mut removed = Vec::new();
+        let looks = &mut self.agent.turn.looks;
+        *looks = LOOKS_MIN.max(*looks);
+        let left = self.shared.change(|pipeline| {
+            let Some(mut change) = begin(pipeline)? else {
+                return Ok(None);
+            };
+            let is_complete = pipeline.go_on(&mut change, looks, &mut removed);
+            Ok((!is_complete).then_some(change))
+        })?;
+        self.agent.send_flow_removed(&removed, request.now);
+        let change = left.map(|change| LongChange {
+            change,
+            packet: None,
+        });
+        match self.agent.session_mut(request.connection) {
+            Some(session) => session.change = change,
+            None => self.agent.left_changes.extend(change),
+        }
+        Ok(())
+    }
+
+    /// Has a packet go through the tables after what its controller said before, as if a packet-out to OFPP_TABLE followed
+    /// (1.3.5 section 7.3.4.1).
+    pub(super) fn carry_out_behind(&mut self, request: Request, packet: Packet) {
+        let session = self.agent.session_mut(request.connection);
+        match session.and_then(|session| session.change.as_mut()) {
+            Some(change) => change.packet = Some(packet),
+            None => self.carry_out_by_tables(packet, request.now),
+        }
+    }
+
+    /// Carries out the next part of the change that a controller's messages wait for, if there is one.
+    pub(crate) fn go_on_with_change(&mut self, connection: ConnectionId, now: Duration) {
+        let session = self.agent.session_mut(connection);
+        let Some(change) = session.and_then(|session| session.change.take()) else {
+            return;
+        };
+        let left = self.carry_out_part(change, now);
+        match self.agent.session_mut(connection) {
+            Some(session) => session.change = left,
+            None => self.agent.left_changes.extend(left),
+        }
+    }
+
+    /// Carries out the next part of a change whose controller has gone; returns whether there was one.
+    pub(crate) fn go_on_with_left_change(&mut self, now: Duration) -> bool {
+        let Some(change) = self.agent.left_changes.pop_front() else {
+            return false;
+        };
+        self.agent.begin_turn();
+        let left = self.carry_out_part(change, now);
+        self.agent.left_changes.extend(left);
+        true
+    }
+
+    /// Carries out the next part of a change; returns what is left of it.
+    fn carry_out_part(&mut self, mut change: LongChange, now: Duration) -> Option<LongChange> {
+        let mut removed = Vec::new();
+        let looks = &mut self.agent.turn.looks;
+        let is_complete = self
+            .shared
+            .change(|pipeline| pipeline.go_on(&mut change.change, looks, &mut removed));
+        self.agent.send_flow_removed(&removed, now);
+        if !is_complete {
+            return Some(change);
+        }
+        if let Some(packet) = change.packet {
+            self.carry_out_by_tables(packet, now);
+        }
+        None
+    }
+
+    fn carry_out_by_tables(&mut self, packet: Packet, now: Duration) {
+        self.carry_out(packet, &[Action::output(PortNo::TABLE)], now);
+    }
+}
