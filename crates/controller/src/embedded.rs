@@ -340,6 +340,17 @@ impl Embedded {
                     });
                     self.settle(token, result, ended);
                 }
+                Command::AskForRole {
+                    token,
+                    request,
+                    asker,
+                } => {
+                    let result = self.with(token, |connection, batch| {
+                        connection.ask_for_role(request, asker, batch);
+                        connection.flush(batch)
+                    });
+                    self.settle(token, result, ended);
+                }
                 Command::Close { token, reason } => {
                     self.settle(token, Err(Close::Asked(reason)), ended);
                 }

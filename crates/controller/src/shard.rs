@@ -20,6 +20,8 @@ use crate::input_ring::{InputRing, RingEntry};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
 use crate::panics::contain_thread;
+use crate::request::Asker;
+use crate::role::RoleRequest;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -295,6 +297,15 @@ impl Shard {
                         touched.extend(self.enqueue(key, bytes, count, reply));
                     }
                 }
+                Command::AskForRole {
+                    token,
+                    request,
+                    asker,
+                } => {
+                    if let Some(&key) = self.by_token.get(&token) {
+                        self.ask_for_role(key, request, asker);
+                    }
+                }
                 Command::Close { token, reason } => {
                     if let Some(&key) = self.by_token.get(&token) {
                         self.close(key, &Close::Asked(reason));
@@ -325,7 +336,7 @@ impl Shard {
         key: usize,
         bytes: Vec<u8>,
         count: u64,
-        reply: Option<crate::request::Asker>,
+        reply: Option<Asker>,
     ) -> Option<(usize, epoll::EventFlags)> {
         let connection = &mut self.connections[key];
         let (was_waiting, watched) = (connection.is_waiting(), interest(connection));
@@ -340,6 +351,18 @@ impl Shard {
             return;
         };
         let result = connection.flush_backlog(&self.batch);
+        self.settle(key, watched, result);
+    }
+
+    fn ask_for_role(&mut self, key: usize, request: RoleRequest, asker: Asker) {
+        let connection = &mut self.connections[key];
+        let watched = interest(connection);
+        let batch = &mut self.batch;
+        let result = contain(|| {
+            connection.reclaim_from_kernel(batch);
+            connection.ask_for_role(request, asker, batch);
+            connection.flush(batch)
+        });
         self.settle(key, watched, result);
     }
 
