@@ -16,6 +16,7 @@ use crate::stage::Tables;
 use crate::switch::FLUSH_BYTES;
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
+use auxiliary::Auxiliary;
 use hold::Hold;
 use parking_lot::Mutex;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -44,8 +45,11 @@ pub(crate) enum Close {
     Io(#[from] io::Error),
     #[error("{0}")]
     NotAdmitted(String),
-    #[error("auxiliary connection {0} refused: all messages go over the main connection")]
-    Auxiliary(u8),
+    #[error("{0}")]
+    Auxiliary(String),
+    /// Not the end, but where its shard lets go of it: it goes to that of its main connection.
+    #[error("it is an auxiliary connection")]
+    ToMain,
     #[error("{0}")]
     Asked(&'static str),
     #[error("what the next program would need of it cannot be stored: {0}")]
@@ -118,6 +122,10 @@ pub(crate) struct Connection<C = Stream> {
     is_identified: bool,
     /// The switch, once it has joined.
     switch: Option<Joined>,
+    /// What makes it an auxiliary connection, where it is one.
+    auxiliary: Option<Auxiliary>,
+    /// Its auxiliary connections and their ids, where it is a main one; some may have ended.
+    auxiliaries: Vec<(u8, Token)>,
     requests: Requests,
     /// Who asks for which roles: the first of them is under way.
     role_requests: VecDeque<(RoleRequest, Asker)>,
@@ -549,6 +557,8 @@ impl<C: Channel> Connection<C> {
             session: Session::new(config, peer, now),
             is_identified: false,
             switch: None,
+            auxiliary: None,
+            auxiliaries: Vec::new(),
             requests: Requests::default(),
             role_requests: VecDeque::new(),
             counters: Arc::default(),
@@ -726,12 +736,18 @@ impl<C: Channel> Connection<C> {
                 }
                 self.join(info, batch);
             }
+            // The main connection has asked for them, too.
+            Event::Ports { .. } if self.is_auxiliary() => {}
             Event::Ports { ports, last } => self.learn_ports(ports, last, batch),
             Event::PortsUnknown(problem) => self.do_without_ports(&problem, batch),
             Event::Message(header, message) => self.dispatch(header, &message, frame, batch),
             Event::Malformed(error) => self.note_malformed(&error),
-            Event::Auxiliary { auxiliary_id, .. } => {
-                return Err(Close::Auxiliary(auxiliary_id));
+            Event::Auxiliary {
+                datapath_id,
+                auxiliary_id,
+            } => {
+                self.identify(datapath_id, frame)?;
+                return Err(self.become_auxiliary(datapath_id, auxiliary_id));
             }
         }
         self.note_roles(frame, batch);
@@ -870,6 +886,7 @@ impl<C: Channel> Connection<C> {
         mut changes: Vec<PortStatus>,
         batch: &BatchContext,
     ) -> Vec<PortStatus> {
+        let token = self.switch_token();
         let Some(switch) = &mut self.switch else {
             return Vec::new();
         };
@@ -877,9 +894,7 @@ impl<C: Channel> Connection<C> {
         let count = changes.len();
         changes.retain(|change| info.ports.update(change));
         switch.info = Arc::new(info);
-        batch
-            .network
-            .update_info(self.token, &switch.info, &changes);
+        batch.network.update_info(token, &switch.info, &changes);
         self.note_refused_ports(count - changes.len());
         changes
     }
@@ -1110,6 +1125,7 @@ impl<C: Channel> Connection<C> {
     /// Ends the connection: logs it, removes the switch from the registry, and tells the handlers.
     pub fn close(&mut self, close: &Close, batch: &mut BatchContext) {
         self.log_end(close);
+        self.close_auxiliaries(batch);
         if let (Some(hold), Some(socket)) = (self.hold.take(), self.channel.socket()) {
             hold.end(socket);
         }
@@ -1155,6 +1171,12 @@ impl<C: Channel> Connection<C> {
                 urtica_log::info!(about: subject, peer, reason = %close, "switch left")
             }
             _ if joined => urtica_log::warn!(about: subject, peer, reason = %close, "switch lost"),
+            Close::Auxiliary(_) => {
+                urtica_log::warn!(about: subject, peer, reason = %close, "connection refused")
+            }
+            _ if self.is_auxiliary() => {
+                urtica_log::info!(about: subject, peer, reason = %close, "auxiliary connection closed")
+            }
             Close::NotAdmitted(_) => {
                 urtica_log::warn!(about: subject, peer, reason = %close, "switch refused")
             }
@@ -1242,6 +1264,7 @@ fn deliver(handler: &mut dyn SwitchHandler, switch: &mut Switch, xid: u32, messa
     }
 }
 
+mod auxiliary;
 mod hold;
 mod holding;
 mod roles;

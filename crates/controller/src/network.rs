@@ -658,6 +658,13 @@ impl Network {
         true
     }
 
+    /// The shard and the token of a switch's main connection.
+    pub(crate) fn main_connection(&self, datapath_id: DatapathId) -> Option<(usize, Token)> {
+        let switches = self.read();
+        let entry = switches.get(&datapath_id)?;
+        Some((entry.shard, entry.token))
+    }
+
     /// Removes a switch, unless a newer connection has taken its place.
     pub(crate) fn deregister(&self, datapath_id: DatapathId, token: Token) {
         if let hash_map::Entry::Occupied(entry) = self.write().entry(datapath_id) {

@@ -84,6 +84,7 @@ impl<C: Channel> Connection<C> {
 
     /// Programs learn of the new role, and handlers start over where they may write again.
     fn change_role(&mut self, from: Role, to: Role, batch: &mut BatchContext) {
+        let token = self.switch_token();
         let Some(switch) = &mut self.switch else {
             return;
         };
@@ -94,7 +95,7 @@ impl<C: Channel> Connection<C> {
             switch.timers.clear();
         }
         let is_up = switch.is_up;
-        batch.network.update_role(self.token, &switch.info);
+        batch.network.update_role(token, &switch.info);
         self.counters.role_changes.add(1);
         self.log_role(from, to);
         self.call_each(batch, |handler, switch| handler.role_changed(switch));

@@ -416,6 +416,18 @@ impl Session {
         None
     }
 
+    /// The role of the main connection, which an auxiliary one shares; it is told there.
+    pub(crate) fn follow_role(&mut self, role: Role) {
+        if self.role.current == role {
+            return;
+        }
+        self.role.current = role;
+        self.table_misses = Default::default();
+        if let Some(version) = self.version() {
+            self.phase = self.phase_of_role(version);
+        }
+    }
+
     /// The role of a session that goes on; what it was before is not to be reported.
     pub(super) fn resume_role(&mut self, role: Role) {
         self.role.current = role;
