@@ -159,12 +159,13 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
     let mut ports = Vec::new();
     let specs = args.numbered_ports()?;
     // Ports are dealt out to threads in the order of their numbers.
-    let threads = usize::from(args.threads).max(1);
-    let mut memories: Vec<_> = (0..threads)
-        .map(|thread| FrameMemory::for_ports(specs.len().saturating_sub(thread).div_ceil(threads)))
+    let threads = args.threads()?;
+    let owners = threads.count.max(1);
+    let mut memories: Vec<_> = (0..owners)
+        .map(|owner| FrameMemory::for_ports(specs.len().saturating_sub(owner).div_ceil(owners)))
         .collect();
     for (place, (number, spec)) in specs.into_iter().enumerate() {
-        ports.push((number, spec.open_sharing(&mut memories[place % threads])?));
+        ports.push((number, spec.open_sharing(&mut memories[place % owners])?));
     }
     let config = args.config(&ports);
     let datapath_id = config.datapath_id;
@@ -173,7 +174,7 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
         tracing::info!(port = %number, name = port.name(), hw_addr = %port.hw_addr(), "port");
         switch.add_port(number, port, Duration::ZERO);
     }
-    let mut runner = Runner::new(switch, &args.controller)?.with_threads(&args.threads()?)?;
+    let mut runner = Runner::new(switch, &args.controller)?.with_threads(&threads)?;
     if let Some(limit_us) = args.poll_us {
         runner = runner.with_busy_poll(Duration::from_micros(limit_us.into()));
     }

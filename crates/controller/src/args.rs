@@ -1,7 +1,7 @@
 //! The options that every controller program has on its command line.
 
-use crate::Controller;
 use crate::session::SessionConfig;
+use crate::{Controller, Role};
 use clap::Parser;
 use std::path::PathBuf;
 use urtica_socket::{Address, TlsArgs};
@@ -25,6 +25,10 @@ pub struct Args {
     /// Speak only this version of OpenFlow: 1.0 or 1.3. May be repeated [default: both].
     #[arg(long, value_name = "VERSION")]
     pub openflow: Vec<Version>,
+    /// The role to ask each switch for, where it has several controllers: equal, primary or secondary [default: equal, without
+    /// asking].
+    #[arg(long, value_name = "ROLE")]
+    pub role: Option<Role>,
     /// The files for TLS.
     #[command(flatten)]
     pub tls: TlsArgs,
@@ -65,6 +69,9 @@ impl Args {
             session.versions = self.openflow;
         }
         let mut controller = Controller::new().session(session);
+        if let Some(role) = self.role {
+            controller = controller.role(role);
+        }
         if let Some(tls) = self.tls.config() {
             controller = controller.tls(tls);
         }
@@ -122,6 +129,7 @@ mod tests {
             ("--listen", "pssl:x", "from 0 to 65535"),
             ("--openflow", "1.1", "expected 1.0 or 1.3"),
             ("--shards", "0", "1..=1024"),
+            ("--role", "leader", "expected equal, primary or secondary"),
         ] {
             let sentence = parse(&[option, value]).unwrap_err();
             assert!(sentence.contains(expected), "{option} {value}: {sentence}");

@@ -10,19 +10,23 @@ use crate::mailbox::Token;
 use crate::network::Entry;
 use crate::panics::panic_text;
 use crate::request::{Asker, Requests};
+use crate::role::RoleRequest;
 use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError, Subject};
 use crate::stage::Tables;
 use crate::switch::FLUSH_BYTES;
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
+use auxiliary::Auxiliary;
 use hold::Hold;
 use parking_lot::Mutex;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use urtica_socket::Stream;
 use urtica_state::Series;
@@ -41,6 +45,11 @@ pub(crate) enum Close {
     Io(#[from] io::Error),
     #[error("{0}")]
     NotAdmitted(String),
+    #[error("{0}")]
+    Auxiliary(String),
+    /// Not the end, but where its shard lets go of it: it goes to that of its main connection.
+    #[error("it is an auxiliary connection")]
+    ToMain,
     #[error("{0}")]
     Asked(&'static str),
     #[error("what the next program would need of it cannot be stored: {0}")]
@@ -109,9 +118,17 @@ pub(crate) struct Connection<C = Stream> {
     /// Asked before a switch joins, where certificates decide.
     pub admission: Option<Admission>,
     session: Session,
-    /// The switch, once it has said who it is.
+    /// Whether the peer has sent its features reply, and was admitted.
+    is_identified: bool,
+    /// The switch, once it has joined.
     switch: Option<Joined>,
+    /// What makes it an auxiliary connection, where it is one.
+    auxiliary: Option<Auxiliary>,
+    /// Its auxiliary connections and their ids, where it is a main one; some may have ended.
+    auxiliaries: Vec<(u8, Token)>,
     requests: Requests,
+    /// Who asks for which roles: the first of them is under way.
+    role_requests: VecDeque<(RoleRequest, Asker)>,
     counters: Arc<SwitchCounters>,
     /// Bytes received and not yet handled: the beginning of a frame, or, while the switch does not read, more.
     input: Vec<u8>,
@@ -145,9 +162,9 @@ struct Joined {
     handlers: Vec<Box<dyn SwitchHandler>>,
     /// Each program's own table, where it has one.
     own_tables: Vec<Option<u8>>,
-    /// Whether `switch_up` has been called.
+    /// Whether its ports are known, as far as it tells them.
     is_up: bool,
-    /// One for each handler with an interval.
+    /// One for each handler with an interval, while our role lets us write.
     timers: Vec<TickTimer>,
 }
 
@@ -218,12 +235,16 @@ impl Joined {
         batch: &mut BatchContext,
         mut call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
     ) {
+        let start = batch.out.len();
         let mut switch = self.info.as_switch(&self.own_tables, xids, counters, batch);
         for (program, handler) in self.handlers.iter_mut().enumerate() {
             if range.contains(&program) && !switch.consumed {
                 switch.begin(program);
                 call(handler.as_mut(), &mut switch);
             }
+        }
+        if !self.info.role.may_write() {
+            switch.withhold_writes(start);
         }
     }
 }
@@ -386,7 +407,8 @@ impl<C: Channel> Connection<C> {
             return Ok(());
         };
         // What handlers have sent by way of the mailbox comes before answers to what comes now.
-        if !self.output.is_empty() || self.backlog.bytes() > 0 {
+        let is_pending = !self.output.is_empty() || self.backlog.bytes() > 0;
+        if is_pending || self.session.answering_version().is_none() {
             return Ok(());
         }
         let handover = Handover::new(&self.input, self.session.xids.last(), batch.started);
@@ -420,7 +442,7 @@ impl<C: Channel> Connection<C> {
     /// The switch is up: starts the kernel half of all programs, or that of its program or of one of several for all, where there is
     /// one and no holder keeps the connection.
     fn start_kernel_half(&mut self, batch: &BatchContext) {
-        if self.hold.is_some() {
+        if self.hold.is_some() || self.kernel.is_some() {
             return;
         }
         let (Some(_), Some(switch)) = (self.channel.socket(), &mut self.switch) else {
@@ -510,7 +532,8 @@ impl<C: Channel> Connection<C> {
     /// Attaches once the switch is up. Not where another kernel half has the socket, TLS is spoken, or a holder keeps the connection.
     fn attach_to_ring(&mut self, ring: &mut dyn InputRing) {
         let is_up = self.switch.as_ref().is_some_and(|switch| switch.is_up);
-        let (true, None, Some(version)) = (is_up, &self.kernel, self.session.version()) else {
+        let (true, None, Some(version)) = (is_up, &self.kernel, self.session.answering_version())
+        else {
             return;
         };
         let (Some(socket), None) = (self.channel.socket(), &self.hold) else {
@@ -566,8 +589,12 @@ impl<C: Channel> Connection<C> {
             token,
             admission: None,
             session: Session::new(config, peer, now),
+            is_identified: false,
             switch: None,
+            auxiliary: None,
+            auxiliaries: Vec::new(),
             requests: Requests::default(),
+            role_requests: VecDeque::new(),
             counters: Arc::default(),
             input: Vec::new(),
             output: Vec::new(),
@@ -693,7 +720,8 @@ impl<C: Channel> Connection<C> {
     /// Hands the packet-ins at the front of `rest` to the handlers, until something else comes or the replies fill the
     /// output: the hot path.
     fn handle_packet_ins(&mut self, rest: &mut &[u8], batch: &mut BatchContext) {
-        let (Some(joined), Some(version)) = (&mut self.switch, self.session.version()) else {
+        let (Some(joined), Some(version)) = (&mut self.switch, self.session.answering_version())
+        else {
             return;
         };
         // Many handlers run a transaction for each packet-in.
@@ -734,18 +762,39 @@ impl<C: Channel> Connection<C> {
             .handle_frame(batch.now, frame, &mut batch.out)?
         {
             Event::Nothing => {}
+            Event::Identified(datapath_id) => self.identify(datapath_id, frame)?,
             Event::Joined(info) => {
-                self.admit(info.datapath_id)?;
-                if let Some(hold) = &mut self.hold {
-                    hold.note_features(frame).map_err(Close::Unkeepable)?;
+                // Where a role was asked for, this is the reply to that, and not the features.
+                if !self.is_identified {
+                    self.identify(info.datapath_id, frame)?;
                 }
                 self.join(info, batch);
             }
+            // The main connection has asked for them, too.
+            Event::Ports { .. } if self.is_auxiliary() => {}
             Event::Ports { ports, last } => self.learn_ports(ports, last, batch),
             Event::PortsUnknown(problem) => self.do_without_ports(&problem, batch),
             Event::Message(header, message) => self.dispatch(header, &message, frame, batch),
             Event::Malformed(error) => self.note_malformed(&error),
+            Event::Auxiliary {
+                datapath_id,
+                auxiliary_id,
+            } => {
+                self.identify(datapath_id, frame)?;
+                return Err(self.become_auxiliary(datapath_id, auxiliary_id));
+            }
         }
+        self.note_roles(frame, batch);
+        Ok(())
+    }
+
+    /// The switch has sent this features reply.
+    fn identify(&mut self, datapath_id: DatapathId, features: &[u8]) -> Result<(), Close> {
+        self.admit(datapath_id)?;
+        if let Some(hold) = &mut self.hold {
+            hold.note_features(features).map_err(Close::Unkeepable)?;
+        }
+        self.is_identified = true;
         Ok(())
     }
 
@@ -767,12 +816,13 @@ impl<C: Channel> Connection<C> {
 
     /// The switch has identified itself: makes its handlers and registers it.
     fn join(&mut self, info: SwitchInfo, batch: &mut BatchContext) {
-        urtica_log::info!(about: Subject::Switch(info.datapath_id), dp_id = %info.datapath_id, peer = info.peer, openflow = %info.version, "switch joined");
+        urtica_log::info!(about: Subject::Switch(info.datapath_id), dp_id = %info.datapath_id, peer = info.peer, openflow = %info.version, role = %info.role, "switch joined");
         let tables = batch.network.tables();
         warn_if_unguarded(&info, tables);
         let programs = batch.programs.iter();
         let own_tables = programs.map(|program| tables.own_table(program.stage()));
         let own_tables = own_tables.collect();
+        let datapath_id = info.datapath_id;
         let info = Arc::new(info);
         let joined = self.switch.insert(Joined {
             info: info.clone(),
@@ -793,6 +843,7 @@ impl<C: Channel> Connection<C> {
             backlog: Arc::clone(&self.backlog),
             permanent: Arc::default(),
             is_up: false,
+            may_write: AtomicBool::new(self.session.role().may_write()),
         };
         if let Some(older) = batch.network.register(entry) {
             urtica_log::warn!(
@@ -804,6 +855,7 @@ impl<C: Channel> Connection<C> {
                  two switches, give them ids of their own"
             );
         }
+        self.ask_for_wanted_role(datapath_id, batch);
         // 1.0 describes the ports in the features reply; in 1.3, and where a session is resumed, their descriptions are still to come.
         if !self.session.awaits_ports() {
             self.come_up(batch);
@@ -811,13 +863,25 @@ impl<C: Channel> Connection<C> {
     }
 
     fn come_up(&mut self, batch: &mut BatchContext) {
-        self.call_each(batch, |handler, switch| handler.switch_up(switch));
+        let may_write = self.session.role().may_write();
+        if may_write {
+            self.activate(batch);
+        }
         if let Some(switch) = &mut self.switch {
             switch.is_up = true;
-            switch.start_timers(batch.now);
             batch.network.announce(switch.info.datapath_id, self.token);
         }
-        self.start_kernel_half(batch);
+        if may_write {
+            self.start_kernel_half(batch);
+        }
+    }
+
+    /// Programs may write to the switch, whose ports are known.
+    fn activate(&mut self, batch: &mut BatchContext) {
+        self.call_each(batch, |handler, switch| handler.switch_up(switch));
+        if let Some(switch) = &mut self.switch {
+            switch.start_timers(batch.now);
+        }
     }
 
     /// Handles a part of the port description. What it changes after the switch is up is reported to handlers as port-status
@@ -856,6 +920,7 @@ impl<C: Channel> Connection<C> {
         mut changes: Vec<PortStatus>,
         batch: &BatchContext,
     ) -> Vec<PortStatus> {
+        let token = self.switch_token();
         let Some(switch) = &mut self.switch else {
             return Vec::new();
         };
@@ -863,9 +928,7 @@ impl<C: Channel> Connection<C> {
         let count = changes.len();
         changes.retain(|change| info.ports.update(change));
         switch.info = Arc::new(info);
-        batch
-            .network
-            .update_info(self.token, &switch.info, &changes);
+        batch.network.update_info(token, &switch.info, &changes);
         self.note_refused_ports(count - changes.len());
         changes
     }
@@ -897,6 +960,9 @@ impl<C: Channel> Connection<C> {
             message,
             Message::PacketIn(_) | Message::FlowRemoved(_) | Message::PortStatus(_)
         );
+        if matches!(message, Message::PacketIn(_)) {
+            self.counters.packet_ins.add(1);
+        }
         if let Message::PortStatus(status) = message {
             if self.update_ports(vec![*status], batch).is_empty() {
                 return;
@@ -1055,6 +1121,7 @@ impl<C: Channel> Connection<C> {
         {
             self.do_without_ports(&problem, batch);
         }
+        self.note_roles(&[], batch);
         self.tick(batch);
         Ok(())
     }
@@ -1092,6 +1159,7 @@ impl<C: Channel> Connection<C> {
     /// Ends the connection: logs it, removes the switch from the registry, and tells the handlers.
     pub fn close(&mut self, close: &Close, batch: &mut BatchContext) {
         self.log_end(close);
+        self.close_auxiliaries(batch);
         if let (Some(hold), Some(socket)) = (self.hold.take(), self.channel.socket()) {
             hold.end(socket);
         }
@@ -1137,6 +1205,12 @@ impl<C: Channel> Connection<C> {
                 urtica_log::info!(about: subject, peer, reason = %close, "switch left")
             }
             _ if joined => urtica_log::warn!(about: subject, peer, reason = %close, "switch lost"),
+            Close::Auxiliary(_) => {
+                urtica_log::warn!(about: subject, peer, reason = %close, "connection refused")
+            }
+            _ if self.is_auxiliary() => {
+                urtica_log::info!(about: subject, peer, reason = %close, "auxiliary connection closed")
+            }
             Close::NotAdmitted(_) => {
                 urtica_log::warn!(about: subject, peer, reason = %close, "switch refused")
             }
@@ -1224,7 +1298,9 @@ fn deliver(handler: &mut dyn SwitchHandler, switch: &mut Switch, xid: u32, messa
     }
 }
 
+mod auxiliary;
 mod hold;
 mod holding;
+mod roles;
 #[cfg(test)]
 mod tests;

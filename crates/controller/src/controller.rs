@@ -9,7 +9,7 @@ use crate::session::SessionConfig;
 use crate::setting::SettingError;
 use crate::stage::Tables;
 use crate::xid::MAX_PROGRAMS;
-use crate::{Background, Embedded, InputRings, KernelHalves, Program};
+use crate::{Background, Embedded, InputRings, KernelHalves, Program, Role};
 use rustix::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,6 +49,7 @@ pub struct Controller {
     shards: Option<usize>,
     pin: Option<bool>,
     session: SessionConfig,
+    role: Option<Role>,
     tls: Option<TlsConfig>,
     datapath_ids: Option<PathBuf>,
     drain_timeout: Duration,
@@ -66,6 +67,7 @@ impl Default for Controller {
             shards: None,
             pin: None,
             session: SessionConfig::default(),
+            role: None,
             tls: None,
             datapath_ids: None,
             drain_timeout: DRAIN_TIMEOUT,
@@ -112,6 +114,15 @@ impl Controller {
     /// Sets versions, time-outs and keep-alive of the sessions with switches.
     pub fn session(mut self, config: SessionConfig) -> Self {
         self.session = config;
+        self
+    }
+
+    /// Asks each switch for this role when it connects, whatever [`Controller::session`] says. With [`Role::Primary`], other
+    /// controllers with roles become secondaries; with [`Role::Secondary`], this one only looks, until
+    /// [`Network::set_role`](crate::Network::set_role) makes it more. Without this, none is asked for, and every controller of a
+    /// switch answers each packet-in.
+    pub fn role(mut self, role: Role) -> Self {
+        self.role = Some(role);
         self
     }
 
@@ -224,13 +235,14 @@ impl Controller {
         };
         let tables = tables_of(&programs);
         let datapath_ids = self.datapath_ids.as_deref();
+        let session = self.session_config(tables);
         Running::start(Plan {
             tls: self.load_tls()?,
             datapath_ids: datapath_ids.map(DatapathIds::read).transpose()?,
             listeners: self.bind()?,
             held: self.held,
             cores: (0..shards).map(core).collect(),
-            session: self.session.for_tables(tables),
+            session,
             drain_timeout: self.drain_timeout,
             tables,
             programs,
@@ -250,8 +262,17 @@ impl Controller {
         self.check(&programs)?;
         let tables = tables_of(&programs);
         let network = Network::new(1, tables).map_err(Error::io("make a mailbox"))?;
-        let session = self.session.for_tables(tables);
+        let mut session = self.session_config(tables);
+        session.roles = Arc::clone(network.wanted_roles());
         Ok(Embedded::new(network, session, programs, self.starters))
+    }
+
+    fn session_config(&self, tables: Tables) -> SessionConfig {
+        let session = self.session.clone().for_tables(tables);
+        SessionConfig {
+            role: self.role.unwrap_or(session.role),
+            ..session
+        }
     }
 
     fn programs_in_order(&self) -> Result<Vec<Arc<dyn Program>>, Error> {

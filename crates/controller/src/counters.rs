@@ -76,6 +76,12 @@ counters! {
         /// Messages from outside the handlers that were refused because the backlog was full
         /// ([`RequestError::Busy`](crate::RequestError::Busy)).
         refused,
+        /// Auxiliary connections of the switch, all that there were.
+        auxiliaries,
+        /// Messages of handlers that were not sent because the controller's role lets it only look.
+        withheld,
+        /// How many times the controller's role at the switch has changed.
+        role_changes,
         /// Ports that are ignored because the switch has more than [`MAX_PORTS`](crate::MAX_PORTS).
         ports_refused,
         /// Packet-ins that were answered in the kernel; they are among those received.

@@ -308,15 +308,61 @@ impl Embedded {
         token: Token,
         work: impl FnOnce(&mut Connection<Memory>, &mut BatchContext) -> Result<(), Close>,
     ) -> Result<(), Close> {
+        let main = self.take_main_of(token);
         let batch = &mut self.batch;
         let Some(connection) = self.connections.get_mut(&token) else {
             return Ok(());
         };
-        let result = contain(|| work(connection, batch));
-        if connection.is_waiting() {
+        if connection.is_auxiliary() && main.is_none() {
+            return Err(connection.without_main());
+        }
+        let result = match main {
+            None => contain(|| work(connection, batch)),
+            Some(mut main) => {
+                connection.borrow_from(&mut main);
+                let result = contain(|| work(connection, batch));
+                connection.return_to(&mut main);
+                self.connections.insert(main.token, main);
+                result
+            }
+        };
+        let connection = self.connections.get(&token);
+        if connection.is_some_and(Connection::is_waiting) {
             self.waiting.insert(token);
         }
-        result
+        match result {
+            Err(Close::ToMain) => self.attach(token),
+            result => result,
+        }
+    }
+
+    /// The main connection of this one, where it is an auxiliary one.
+    fn take_main_of(&mut self, token: Token) -> Option<Connection<Memory>> {
+        let main = self.connections.get(&token)?.main()?;
+        self.connections.remove(&main)
+    }
+
+    /// Makes a connection an auxiliary one of its switch's main connection, and handles what it has sent since it said so.
+    fn attach(&mut self, token: Token) -> Result<(), Close> {
+        let Some(mut auxiliary) = self.connections.remove(&token) else {
+            return Ok(());
+        };
+        let network = &self.batch.network;
+        let switch = auxiliary.awaits_main();
+        let main = switch.and_then(|switch| network.main_connection(switch));
+        let main = main.and_then(|(_, token)| self.connections.remove(&token));
+        let attached = match main {
+            None => Err(auxiliary.without_main()),
+            Some(mut main) => {
+                let is_open = |token| self.connections.contains_key(&token);
+                let attached = auxiliary.attach(&mut main, is_open, &self.batch);
+                self.connections.insert(main.token, main);
+                attached
+            }
+        };
+        self.connections.insert(token, auxiliary);
+        attached?;
+        self.with(token, handle_kept_input)
     }
 
     fn handle_commands(&mut self, ended: &mut Vec<(ConnectionId, ConnectionError)>) {
@@ -337,6 +383,17 @@ impl Embedded {
                     let result = self.with(token, |connection, batch| {
                         connection.send(bytes, count, reply, batch.now);
                         connection.flush_backlog(batch)
+                    });
+                    self.settle(token, result, ended);
+                }
+                Command::AskForRole {
+                    token,
+                    request,
+                    asker,
+                } => {
+                    let result = self.with(token, |connection, batch| {
+                        connection.ask_for_role(request, asker, batch);
+                        connection.flush(batch)
                     });
                     self.settle(token, result, ended);
                 }
@@ -377,6 +434,13 @@ impl Embedded {
 
     /// Ends a connection, whose remaining output is kept; returns the reason.
     fn close(&mut self, token: Token, close: &Close) -> ConnectionError {
+        if let (Close::Panic(_), Some(main)) = (
+            close,
+            self.connections.get(&token).and_then(Connection::main),
+        ) {
+            // The handler is the main connection's.
+            self.close(main, close);
+        }
         if let Some(mut connection) = self.connections.remove(&token) {
             self.waiting.remove(&token);
             // As much as there is room for. Writing to memory does not fail.

@@ -9,10 +9,13 @@ use urtica_wire::PortStatus;
 #[non_exhaustive]
 pub enum NetworkEvent {
     /// It is connected, its ports are known, and its handlers' [`switch_up`](crate::SwitchHandler::switch_up) has been
-    /// called.
+    /// called, unless our role lets us only look.
     Up(Arc<SwitchInfo>),
     /// One of its ports was added, deleted, or modified. [`SwitchInfo::ports`] shows it already.
     Port(Arc<SwitchInfo>, PortStatus),
+    /// Our role at it has changed, to [`SwitchInfo::role`]: it was asked for, or another controller has become the primary. While it
+    /// is [`Role::Secondary`](crate::Role::Secondary), what would change the switch is not sent.
+    Role(Arc<SwitchInfo>),
     /// It has disconnected, or another connection has taken its place.
     Down(Arc<SwitchInfo>),
     /// So many events were lost because the subscriber was too far behind: its view of the network is to be rebuilt from

@@ -32,6 +32,9 @@ pub trait SwitchHandler: Send {
     /// The switch's ports are known and its table-miss entry has been sent: the place to install permanent entries.
     ///
     /// Packet-ins may come before this: handlers get them from the features reply on.
+    ///
+    /// Where the controller's [`Role`](crate::Role) lets it only look, this is called once it may write, and again when it may after
+    /// it has lost that.
     fn switch_up(&mut self, _switch: &mut Switch) {}
 
     /// How long after [`SwitchHandler::switch_up`], and then after each call, [`SwitchHandler::tick`] is called; `None` for never.
@@ -91,6 +94,11 @@ pub trait SwitchHandler: Send {
 
     /// Any other message: the reply to a request that this handler sent with `xid`, or an experimenter message.
     fn message(&mut self, _switch: &mut Switch, _xid: u32, _message: &Message) {}
+
+    /// The controller's role at the switch has changed, to [`SwitchInfo::role`]: it was asked for, or another controller has become
+    /// the primary. As a [`Secondary`](crate::Role::Secondary) nothing that would change the switch is sent, and
+    /// [`SwitchHandler::tick`] is not called. Where the controller may write again, [`SwitchHandler::switch_up`] is called after this.
+    fn role_changed(&mut self, _switch: &mut Switch) {}
 
     /// The connection has ended. Nothing can be sent any more.
     fn switch_down(&mut self, _info: &SwitchInfo) {}
@@ -159,6 +167,10 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
 
     fn message(&mut self, switch: &mut Switch, xid: u32, message: &Message) {
         (**self).message(switch, xid, message);
+    }
+
+    fn role_changed(&mut self, switch: &mut Switch) {
+        (**self).role_changed(switch);
     }
 
     fn switch_down(&mut self, info: &SwitchInfo) {

@@ -3,6 +3,7 @@
 //! How many bytes of messages wait in it is bounded for each switch, by its [`Backlog`](crate::backlog::Backlog).
 
 use crate::request::Asker;
+use crate::role::RoleRequest;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,6 +23,12 @@ pub(crate) enum Command {
         bytes: Vec<u8>,
         count: u64,
         reply: Option<Asker>,
+    },
+    /// Ask a switch for a role.
+    AskForRole {
+        token: Token,
+        request: RoleRequest,
+        asker: Asker,
     },
     /// Close a connection for this reason.
     Close { token: Token, reason: &'static str },
@@ -49,7 +56,9 @@ struct Queue {
 impl Command {
     fn is_for(&self, wanted: Token) -> bool {
         match self {
-            Self::Send { token, .. } | Self::Close { token, .. } => *token == wanted,
+            Self::Send { token, .. }
+            | Self::AskForRole { token, .. }
+            | Self::Close { token, .. } => *token == wanted,
             _ => false,
         }
     }

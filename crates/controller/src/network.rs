@@ -9,6 +9,7 @@ use crate::flooding::{self, FloodPorts};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::permanent::{Full, PermanentEntries};
 use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
+use crate::role::{RoleRequest, WantedRoles, is_write};
 use crate::stage::Tables;
 use crate::xid::Origin;
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, VecDeque, hash_map};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use urtica_wire::{
@@ -57,6 +59,8 @@ struct Shared {
     /// Held while a switch's ports change and the event is sent.
     changes: Mutex<()>,
     events: Broadcast<NetworkEvent>,
+    /// Locked alone.
+    roles: Arc<WantedRoles>,
     tables: Tables,
     /// Names the ports that packets are flooded to, if a service does.
     flood_ports: OnceLock<Arc<dyn FloodPorts>>,
@@ -80,8 +84,10 @@ pub(crate) struct Entry {
     pub backlog: Arc<Backlog>,
     /// What programs have installed to stay, where it speaks 1.0. Locked while the registry is, or alone.
     pub permanent: Arc<Mutex<PermanentEntries>>,
-    /// Whether its ports are known and `switch_up` has been called.
+    /// Whether its ports are known.
     pub is_up: bool,
+    /// Whether our role lets us change anything in it.
+    pub may_write: AtomicBool,
 }
 
 /// The message that begins here.
@@ -120,6 +126,7 @@ impl Network {
             switches: RwLock::default(),
             changes: Mutex::default(),
             events: Broadcast::new(NetworkEvent::Missed),
+            roles: Arc::default(),
             tables,
             flood_ports: OnceLock::new(),
         };
@@ -212,7 +219,7 @@ impl Network {
     /// ([`SwitchHandler::refused`](crate::SwitchHandler::refused)); to learn the outcome of one message, use [`Network::confirm`].
     ///
     /// # Errors
-    /// [`RequestError::UnknownSwitch`], [`RequestError::Encode`], [`RequestError::Busy`],
+    /// [`RequestError::UnknownSwitch`], [`RequestError::Encode`], [`RequestError::Busy`], [`RequestError::Secondary`],
     /// [`RequestError::InTransaction`].
     pub fn send(&self, datapath_id: DatapathId, message: &Message) -> Result<(), RequestError> {
         self.send_all(datapath_id, std::slice::from_ref(message))
@@ -361,6 +368,84 @@ impl Network {
         self.request(datapath_id, &Message::BarrierRequest)
     }
 
+    /// Asks a switch for a role, now and whenever it connects from now on. Resolves to its reply, once it has given the role.
+    ///
+    /// Until then the role is what it was. With [`Role::Secondary`](crate::Role::Secondary), what would change the switch is an error
+    /// ([`RequestError::Secondary`]), and what handlers write is not sent; with another role after that, handlers'
+    /// [`switch_up`](crate::SwitchHandler::switch_up) is called, as when a switch connects. [`NetworkEvent::Role`] tells of each change.
+    ///
+    /// A request that names no generation is repeated where another controller has named a newer one meanwhile; one that does, and is
+    /// stale, ends with OFPRRFC_STALE. OpenFlow 1.0 has no roles: there Nicira's extension is used, which has no generations.
+    ///
+    /// ```
+    /// # use urtica_controller::{Network, RequestError, Role};
+    /// # use urtica_wire::DatapathId;
+    /// async fn take_over(network: &Network, id: DatapathId) -> Result<(), RequestError> {
+    ///     network.set_role(id, Role::Primary)?.await.map(drop)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RequestError::UnknownSwitch`], where the role is asked for once the switch connects, and [`RequestError::InTransaction`]. The
+    /// reply is [`RequestError::Refused`] where the switch does not give the role, [`RequestError::WrongReply`] where it gives
+    /// another one, [`RequestError::Timeout`] where it does not answer, [`RequestError::Busy`] where too many requests for roles wait.
+    pub fn set_role(
+        &self,
+        datapath_id: DatapathId,
+        role: impl Into<RoleRequest>,
+    ) -> Result<PendingReply, RequestError> {
+        if urtica_state::in_transaction() {
+            return Err(RequestError::InTransaction);
+        }
+        let request = role.into();
+        self.shared.roles.set(datapath_id, request);
+        let switches = self.read();
+        let entry = switches
+            .get(&datapath_id)
+            .ok_or(RequestError::UnknownSwitch(datapath_id))?;
+        Ok(self.ask_for_role(entry, request))
+    }
+
+    /// Asks all switches for a role, those that connect later too: see [`Network::set_role`]. Returns the reply of each switch that is
+    /// connected, in the order of their ids.
+    ///
+    /// # Errors
+    /// [`RequestError::InTransaction`]; nothing is asked for then.
+    pub fn set_role_of_all(
+        &self,
+        role: impl Into<RoleRequest>,
+    ) -> Result<Vec<(DatapathId, PendingReply)>, RequestError> {
+        if urtica_state::in_transaction() {
+            return Err(RequestError::InTransaction);
+        }
+        let request = role.into();
+        self.shared.roles.set_all(request);
+        let switches = self.read();
+        let mut replies: Vec<_> = switches
+            .iter()
+            .map(|(id, entry)| (*id, self.ask_for_role(entry, request)))
+            .collect();
+        replies.sort_by_key(|(id, _)| *id);
+        Ok(replies)
+    }
+
+    /// The reply ends with [`RequestError::Disconnected`] where the switch's shard has ended.
+    fn ask_for_role(&self, entry: &Entry, request: RoleRequest) -> PendingReply {
+        let (sender, receiver) = oneshot::channel();
+        let command = Command::AskForRole {
+            token: entry.token,
+            request,
+            asker: self.asker(sender),
+        };
+        let _ = self.shard(entry.shard).mailbox.push(command);
+        PendingReply(receiver)
+    }
+
+    /// The roles that are wanted while the controller runs.
+    pub(crate) fn wanted_roles(&self) -> &Arc<WantedRoles> {
+        &self.shared.roles
+    }
+
     /// Waits until a switch accepts more: not at all where less than 4 MiB wait for it, otherwise until less than half of
     /// that does. Another sender may use up the room meanwhile: see [`Network::when_ready`].
     ///
@@ -439,6 +524,9 @@ impl Network {
         let entry = switches
             .get(&datapath_id)
             .ok_or(RequestError::UnknownSwitch(datapath_id))?;
+        if !entry.may_write.load(Ordering::Relaxed) && messages.iter().any(is_write) {
+            return Err(RequestError::Secondary(datapath_id));
+        }
         // Held until the messages wait in the mailbox, so that they come to the switch in the order in which they are noted.
         let mut permanent = (entry.joined.version == Version::Of10).then(|| entry.permanent.lock());
         let Encoded {
@@ -570,6 +658,13 @@ impl Network {
         true
     }
 
+    /// The shard and the token of a switch's main connection.
+    pub(crate) fn main_connection(&self, datapath_id: DatapathId) -> Option<(usize, Token)> {
+        let switches = self.read();
+        let entry = switches.get(&datapath_id)?;
+        Some((entry.shard, entry.token))
+    }
+
     /// Removes a switch, unless a newer connection has taken its place.
     pub(crate) fn deregister(&self, datapath_id: DatapathId, token: Token) {
         if let hash_map::Entry::Occupied(entry) = self.write().entry(datapath_id) {
@@ -598,7 +693,7 @@ impl Network {
         }
     }
 
-    /// A switch is up: its ports are known and `switch_up` has been called.
+    /// A switch is up: its ports are known, and `switch_up` has been called where our role lets us write.
     pub(crate) fn announce(&self, datapath_id: DatapathId, token: Token) {
         let mut switches = self.write();
         let entry = switches.get_mut(&datapath_id);
@@ -622,6 +717,24 @@ impl Network {
                 let event = NetworkEvent::Port(info.clone(), *status);
                 self.shared.events.send(event);
             }
+        }
+    }
+
+    /// Replaces what is known of a switch, at which our role has changed.
+    pub(crate) fn update_role(&self, token: Token, info: &Arc<SwitchInfo>) {
+        let switches = self.read();
+        let entry = switches.get(&info.datapath_id);
+        let Some(entry) = entry.filter(|entry| entry.token == token) else {
+            return;
+        };
+        let _change = self.shared.changes.lock();
+        let may_write = info.role.may_write();
+        entry.may_write.store(may_write, Ordering::Relaxed);
+        *entry.info.lock() = Arc::clone(info);
+        if entry.is_up {
+            self.shared
+                .events
+                .send(NetworkEvent::Role(Arc::clone(info)));
         }
     }
 

@@ -30,6 +30,12 @@ pub enum RequestError {
     /// 4 MiB wait to be sent to the switch already. [`Network::ready`](crate::Network::ready) waits for room.
     #[error("switch {0} does not keep up: too many messages wait to be sent to it")]
     Busy(DatapathId),
+    /// Our role at the switch lets us only look, and the message would change something.
+    /// [`Network::set_role`](crate::Network::set_role) asks for another one.
+    #[error(
+        "the controller is a secondary at switch {0}, and may only look; expected the role primary or equal before this is sent"
+    )]
+    Secondary(DatapathId),
     /// A switch does not answer messages like this one.
     #[error("the message has no reply to wait for; send a barrier request after it")]
     NoReply,
@@ -64,6 +70,13 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// A reply of one whole message.
+    pub(crate) fn of_frame(frame: &[u8]) -> Self {
+        Self {
+            frames: frame.to_vec(),
+        }
+    }
+
     /// The messages. They were checked when they came.
     pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
         let mut rest = &self.frames[..];

@@ -57,6 +57,7 @@ impl Running {
         let addresses: Vec<_> = addresses.cloned().collect();
         let shards = plan.cores.len();
         let network = Network::new(shards, plan.tables).map_err(Error::io("make a mailbox"))?;
+        plan.session.roles = Arc::clone(network.wanted_roles());
         let watch = Watch::new(network.clone()).map_err(Error::io("make an event"))?;
         let (background, background_threads) =
             Background::on_threads(network.clone(), &watch).map_err(Error::io("start a clock"))?;

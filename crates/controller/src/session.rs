@@ -1,29 +1,36 @@
 //! One OpenFlow session, without sockets and without a clock: frames in, bytes and events out.
 //!
 //! ```text
-//! new ───► Hello ──hello──► Features ──features reply──► Up
+//! new ───► Hello ──hello──► Features ──features reply──► (Role ──role reply──►) Up ◄──roles──► ReadOnly
 //!            │                 │  asks for features; configures; 1.3: asks for port descriptions, adds the table-miss entry
 //!            └──── time-out ───┴── silence, two probes ───┴─► SessionError
 //! ```
 //! Packet-ins are accepted from the features reply on: cbench and real switches send them at once, and a controller that
 //! waits for the port descriptions first would flood packets whose destinations it could have learnt.
 //!
-//! **Roles** (1.3.5 section 7.3.9). A session asks for none: every controller starts as an EQUAL, with full access and
-//! all asynchronous messages, and stays one. A program that wants another role sends a role request itself; the reply
-//! is routed to it, as every reply is, and the session neither stores the role nor holds messages back because of it.
+//! **Roles** (1.3.5 sections 6.3.6 and 7.3.9). Every controller starts as an EQUAL, and stays one unless its settings ask for
+//! another role ([`SessionConfig::role`]) or [`Session::ask_for_role`] is called. Then the switch joins only after its answer: until
+//! then nothing is written but configuration that concerns this connection alone, and packet-ins are passed over, since another
+//! controller may answer them. What becomes of the role is told by [`Session::poll_role`], also where a program sends a role
+//! request itself, whose reply is routed to it as every reply is.
 
 use crate::SwitchInfo;
+use crate::role::{Role, WantedRoles};
 use crate::setting::{SettingError, expect_time};
 use crate::stage::Tables;
 use crate::xid::{Origin, Xids};
 pub(crate) use resumption::Unusable;
+use role::RoleState;
+pub use role::{RoleRefusal, RoleReport};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table_misses::TableMisses;
 use urtica_wire::{
-    Action, CONTROLLER_NO_BUFFER, ConfigFlags, DatapathId, DecodeError, ErrorCode, ErrorMessage,
-    FlowMod, Header, Hello, Instruction, List, Message, MultipartFlags, MultipartReplyBody,
-    MultipartRequest, MultipartRequestBody, Port, PortReason, PortStatus, SwitchConfig, Version,
+    Action, AsyncConfig, CONTROLLER_NO_BUFFER, ConfigFlags, DatapathId, DecodeError, ErrorCode,
+    ErrorMessage, FlowMod, Header, Hello, Instruction, List, Message, MultipartFlags,
+    MultipartReplyBody, MultipartRequest, MultipartRequestBody, Port, PortReason, PortStatus,
+    SwitchConfig, Version,
 };
 
 /// Message types that are the same in all versions.
@@ -63,6 +70,13 @@ pub struct SessionConfig {
     /// How many tables get one, from table 0 on, if the switch has as many. A controller sets this by its programs'
     /// [`Stage`](crate::Stage)s.
     pub tables: u8,
+    /// The role that each switch is asked for. None is asked for [`Role::Equal`], which every connection begins with.
+    pub role: Role,
+    /// Which asynchronous messages switches are asked for (1.3.5 section 7.3.10; in 1.0 by Nicira's extension), where they are to be
+    /// others than by default: as a primary or equal, and as a secondary.
+    pub async_config: Option<AsyncConfig>,
+    /// Roles that are asked for while the controller runs, which go before `role`.
+    pub(crate) roles: Arc<WantedRoles>,
 }
 
 impl Default for SessionConfig {
@@ -74,6 +88,9 @@ impl Default for SessionConfig {
             dead_interval: Duration::from_secs(15),
             table_miss: true,
             tables: 1,
+            role: Role::Equal,
+            async_config: None,
+            roles: Arc::default(),
         }
     }
 }
@@ -162,9 +179,11 @@ pub enum SessionError {
     /// The switch sent nothing for too long, also no reply to echo requests.
     #[error("nothing was received for {0:?}, although echo requests were sent")]
     Dead(Duration),
-    /// An auxiliary connection (1.3.5 section 6.3.7), which is not supported.
-    #[error("auxiliary connection {0} refused: all messages go over the main connection")]
-    Auxiliary(u8),
+    /// The switch did not answer the request for a role.
+    #[error(
+        "no reply to the request for a role came within {0:?}; expected a switch that has roles, or a controller with --role equal"
+    )]
+    RoleTimeout(Duration),
 }
 
 impl SessionError {
@@ -195,8 +214,18 @@ pub enum PortsProblem {
 pub enum Event<'a> {
     /// Nothing: the session handled it.
     Nothing,
-    /// The switch has sent its features reply.
+    /// The switch has sent its features reply, and joins once it has answered the request for a role.
+    Identified(DatapathId),
+    /// The switch has sent its features reply, and the role is settled where one was asked for.
     Joined(SwitchInfo),
+    /// The peer has sent a features reply that makes it an auxiliary connection (1.3.5 section 6.3.7) of the switch that has this
+    /// datapath id on its main connection.
+    Auxiliary {
+        /// The switch.
+        datapath_id: DatapathId,
+        /// Which of its auxiliary connections this is: not 0.
+        auxiliary_id: u8,
+    },
     /// A message of a switch that has joined.
     Message(Header, Message<'a>),
     /// A 1.3 switch has described some of its ports; the last part of the description where `last` is set.
@@ -229,6 +258,11 @@ pub struct Session {
     /// Whether the switch is up only when that is complete.
     awaits_ports: bool,
     table_misses: TableMisses,
+    /// How many tables the switch has, once it has said so.
+    n_tables: u8,
+    role: RoleState,
+    /// The switch, while its answer about the role is still to come.
+    joining: Option<SwitchInfo>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,7 +272,11 @@ enum Phase {
     /// Our hello is out.
     Hello,
     Features(Version),
+    /// The features are known, the role is not.
+    Role(Version),
     Up(Version),
+    /// As `Up`, but our role lets us only look.
+    ReadOnly(Version),
 }
 
 impl Session {
@@ -260,6 +298,9 @@ impl Session {
             port_desc_xid: None,
             awaits_ports: false,
             table_misses: TableMisses::default(),
+            n_tables: 0,
+            role: RoleState::default(),
+            joining: None,
         }
     }
 
@@ -273,8 +314,16 @@ impl Session {
     }
 
     /// The negotiated version, once the switch has joined.
-    #[inline]
     pub fn version(&self) -> Option<Version> {
+        match self.phase {
+            Phase::Up(version) | Phase::ReadOnly(version) => Some(version),
+            _ => None,
+        }
+    }
+
+    /// The same where programs may answer packet-ins, which then bypass the session.
+    #[inline]
+    pub(crate) fn answering_version(&self) -> Option<Version> {
         match self.phase {
             Phase::Up(version) => Some(version),
             _ => None,
@@ -284,6 +333,11 @@ impl Session {
     /// Whether the ports of a switch that has joined are still to come.
     pub(crate) fn awaits_ports(&self) -> bool {
         self.awaits_ports
+    }
+
+    /// How long the switch may take to answer what its joining waits for.
+    pub(crate) fn handshake_timeout(&self) -> Duration {
+        self.config.handshake_timeout
     }
 
     /// The peer's name for logs.
@@ -311,8 +365,11 @@ impl Session {
         self.note_received(now);
         match self.phase {
             Phase::New | Phase::Hello => self.handle_hello(frame, out),
-            Phase::Features(version) => self.handle_features(version, frame, out),
-            Phase::Up(version) => self.handle_message(version, frame, out),
+            Phase::Features(version) => self.handle_features(version, now, frame, out),
+            Phase::Role(version) => Ok(self.handle_joining(version, now, frame, out)),
+            Phase::Up(version) | Phase::ReadOnly(version) => {
+                self.handle_message(version, frame, out)
+            }
         }
     }
 
@@ -326,7 +383,7 @@ impl Session {
         now: Instant,
         out: &mut Vec<u8>,
     ) -> Result<Event<'static>, SessionError> {
-        let Phase::Up(version) = self.phase else {
+        let Some(version) = self.version() else {
             self.handle_handshake_timeout(now, out)?;
             return Ok(Event::Nothing);
         };
@@ -338,6 +395,7 @@ impl Session {
             self.last_probe = Some(now);
             self.write(version, &Message::EchoRequest(&[]), out);
         }
+        self.handle_role_timeout(version, now, out);
         for table_id in self.table_misses.take_due(now) {
             self.write_table_miss(version, table_id, out);
         }
@@ -356,7 +414,10 @@ impl Session {
         let waited = now.duration_since(self.started);
         if waited >= self.config.handshake_timeout {
             let timeout = self.config.handshake_timeout;
-            return Err(SessionError::HandshakeTimeout(timeout));
+            return Err(match self.phase {
+                Phase::Role(_) => SessionError::RoleTimeout(timeout),
+                _ => SessionError::HandshakeTimeout(timeout),
+            });
         }
         if waited >= HELLO_DELAY {
             self.greet(out);
@@ -388,7 +449,11 @@ impl Session {
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> SessionError {
-        if let Phase::Features(version) | Phase::Up(version) = self.phase {
+        if let Phase::Features(version)
+        | Phase::Role(version)
+        | Phase::Up(version)
+        | Phase::ReadOnly(version) = self.phase
+        {
             self.write_error(version, error.code(), bytes, out);
         }
         match self.handle_fragment(bytes) {
@@ -440,22 +505,22 @@ impl Session {
     fn handle_features<'a>(
         &mut self,
         version: Version,
+        now: Instant,
         frame: &'a [u8],
         out: &mut Vec<u8>,
     ) -> Result<Event<'a>, SessionError> {
         match self.decode(version, frame, out) {
             Ok((_, Message::FeaturesReply(features))) if features.auxiliary_id != 0 => {
-                Err(SessionError::Auxiliary(features.auxiliary_id))
+                self.phase = Phase::Up(version);
+                Ok(Event::Auxiliary {
+                    datapath_id: features.datapath_id,
+                    auxiliary_id: features.auxiliary_id,
+                })
             }
             Ok((_, Message::FeaturesReply(features))) => {
-                self.phase = Phase::Up(version);
-                self.awaits_ports = version != Version::Of10;
-                self.write_rest_of_configuration(version, features.n_tables, out);
-                Ok(Event::Joined(SwitchInfo::new(
-                    version,
-                    self.peer.clone(),
-                    &features,
-                )))
+                self.n_tables = features.n_tables;
+                let info = SwitchInfo::new(version, self.peer.clone(), &features);
+                Ok(self.handle_identity(version, now, info, out))
             }
             // What was sent after the features request is configuration.
             Ok((header, Message::Error(error))) if header.xid <= self.features_xid => {
@@ -481,6 +546,32 @@ impl Session {
         }
     }
 
+    /// The switch has said who it is: it joins, or is asked for a role first.
+    fn handle_identity<'a>(
+        &mut self,
+        version: Version,
+        now: Instant,
+        info: SwitchInfo,
+        out: &mut Vec<u8>,
+    ) -> Event<'a> {
+        self.write_async_config(version, out);
+        let datapath_id = info.datapath_id;
+        let request = self.wanted_role(datapath_id);
+        if request.role == Role::Equal {
+            return Event::Joined(self.join(version, info, out));
+        }
+        self.begin_joining(version, now, (info, request), out);
+        Event::Identified(datapath_id)
+    }
+
+    fn join(&mut self, version: Version, mut info: SwitchInfo, out: &mut Vec<u8>) -> SwitchInfo {
+        self.phase = self.phase_of_role(version);
+        self.awaits_ports = version != Version::Of10;
+        self.write_rest_of_configuration(version, out);
+        info.role = self.role();
+        info
+    }
+
     fn handle_message<'a>(
         &mut self,
         version: Version,
@@ -494,6 +585,9 @@ impl Session {
             }
             Err(error) => return Ok(Event::Malformed(error)),
         };
+        if self.note_role(version, (header, &message), out) {
+            return Ok(Event::Nothing);
+        }
         match message {
             Message::EchoRequest(data) => {
                 self.write_with_xid(version, header.xid, &Message::EchoReply(data), out);
@@ -588,26 +682,31 @@ impl Session {
 
     /// Has every switch send whole packets; in 1.3 asks it for port descriptions and adds the table-miss entry, too.
     /// This goes out together with the features request, since each round trip costs a pass of the switch's main loop: Open
-    /// vSwitch with many bridges takes milliseconds for one.
+    /// vSwitch with many bridges takes milliseconds for one. Where a role may have to be asked for, all but the first waits.
     fn write_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
         let config = SwitchConfig {
             flags: ConfigFlags::empty(),
             miss_send_len: CONTROLLER_NO_BUFFER,
         };
         self.write(version, &Message::SetConfig(config), out);
-        if version != Version::Of10 {
+        if version != Version::Of10 && !self.may_ask_for_role() {
             self.ask_for_ports(version, out);
             self.write_table_misses(version, 0..1, out);
         }
     }
 
-    /// What has to wait for the features reply: further tables, and ports whose description came before it and was ignored.
-    fn write_rest_of_configuration(&mut self, version: Version, n_tables: u8, out: &mut Vec<u8>) {
-        if version != Version::Of10 {
-            if self.port_desc_xid.is_none() {
-                self.ask_for_ports(version, out);
-            }
-            self.write_table_misses(version, 1..n_tables, out);
+    /// What has to wait for the features reply: further tables, and ports whose description came before it and was ignored; with
+    /// roles, all of it, and no table-miss entries where ours lets us only look.
+    fn write_rest_of_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
+        if version == Version::Of10 {
+            return;
+        }
+        if self.port_desc_xid.is_none() {
+            self.ask_for_ports(version, out);
+        }
+        if self.role().may_write() {
+            let first = self.table_misses.count();
+            self.write_table_misses(version, first..self.n_tables, out);
         }
     }
 
@@ -719,6 +818,7 @@ fn is_for_switches(message: &Message) -> bool {
 }
 
 mod resumption;
+mod role;
 mod table_misses;
 #[cfg(test)]
 mod tests;

@@ -19,6 +19,8 @@ use crate::input_ring::{InputRing, RingEntry};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
 use crate::panics::contain_thread;
+use crate::request::Asker;
+use crate::role::RoleRequest;
 use crate::{KernelHalves, Program};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
@@ -226,29 +228,80 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
+        if connection.is_auxiliary() {
+            return self.serve_auxiliary(key, ready);
+        }
         let watched = interest(connection);
         let (input, batch) = (&mut self.input, &mut self.batch);
-        let result = contain(|| {
-            if connection.is_waiting() {
-                resume(connection, batch)?;
-            }
-            if !connection.is_stalled() && ready.intersects(readable(connection)) {
-                read(connection, input, batch)?;
-                // What is missing of a message never comes.
-                if connection.awaits_rest() && ready.intersects(GONE) {
-                    return Err(Close::ByPeer);
-                }
-            }
-            Ok(())
-        });
+        let result = contain(|| serve_ready(connection, ready, input, batch));
         self.settle(key, watched, result);
+    }
+
+    /// The same for an auxiliary connection, to which its main connection lends the switch meanwhile.
+    #[cold]
+    fn serve_auxiliary(&mut self, key: usize, ready: epoll::EventFlags) {
+        let token = self.connections[key].main();
+        let main = token.and_then(|token| self.by_token.get(&token).copied());
+        let pair = main.and_then(|main| self.connections.get2_mut(main, key));
+        let (Some(main_key), Some((main, auxiliary))) = (main, pair) else {
+            let without_main = self.connections[key].without_main();
+            return self.close(key, &without_main);
+        };
+        let (main_watched, watched) = (interest(main), interest(auxiliary));
+        let (input, batch) = (&mut self.input, &mut self.batch);
+        main.reclaim_from_kernel(batch);
+        auxiliary.borrow_from(main);
+        let result = contain(|| serve_ready(auxiliary, ready, input, batch));
+        auxiliary.return_to(main);
+        match &result {
+            // The handler is the main connection's.
+            Err(Close::Panic(reason)) => self.close(main_key, &Close::Panic(reason.clone())),
+            _ => self.settle(main_key, main_watched, Ok(())),
+        }
+        self.settle(key, watched, result);
+    }
+
+    /// Makes a connection an auxiliary one of its switch's main connection; where another shard has that, gives it away.
+    fn attach(&mut self, key: usize, watched: epoll::EventFlags) {
+        let connection = &mut self.connections[key];
+        if let Err(close) = connection.flush(&mut self.batch) {
+            return self.close(key, &close);
+        }
+        let network = &self.batch.network;
+        let switch = connection.awaits_main();
+        let Some((shard, token)) = switch.and_then(|switch| network.main_connection(switch)) else {
+            let refusal = connection.without_main();
+            return self.close(key, &refusal);
+        };
+        if shard != self.batch.shard {
+            return self.give_to(key, shard);
+        }
+        let attached = self.attach_to(token, key);
+        let is_attached = attached.is_ok();
+        self.settle(key, watched, attached);
+        if is_attached {
+            // What it has sent since it said what it is.
+            self.serve(key, epoll::EventFlags::IN);
+        }
+    }
+
+    fn attach_to(&mut self, token: Token, key: usize) -> Result<(), Close> {
+        let main = self.by_token.get(&token).copied();
+        let pair = main.and_then(|main| self.connections.get2_mut(main, key));
+        let Some((main, auxiliary)) = pair else {
+            return Err(self.connections[key].without_main());
+        };
+        let by_token = &self.by_token;
+        auxiliary.attach(main, |token| by_token.contains_key(&token), &self.batch)
     }
 
     /// To be called after anything was done with a connection that was watched for `watched`: closes it where that failed, and
     /// updates what it is watched for otherwise.
     fn settle(&mut self, key: usize, watched: epoll::EventFlags, result: Result<(), Close>) {
-        if let Err(close) = result {
-            return self.close(key, &close);
+        match result {
+            Ok(()) => {}
+            Err(Close::ToMain) => return self.attach(key, watched),
+            Err(close) => return self.close(key, &close),
         }
         let connection = &mut self.connections[key];
         if let Some(wakeup) = connection.unwatched() {
@@ -302,6 +355,15 @@ impl Shard {
                         touched.extend(self.enqueue(key, bytes, count, reply));
                     }
                 }
+                Command::AskForRole {
+                    token,
+                    request,
+                    asker,
+                } => {
+                    if let Some(&key) = self.by_token.get(&token) {
+                        self.ask_for_role(key, request, asker);
+                    }
+                }
                 Command::Close { token, reason } => {
                     if let Some(&key) = self.by_token.get(&token) {
                         self.close(key, &Close::Asked(reason));
@@ -332,7 +394,7 @@ impl Shard {
         key: usize,
         bytes: Vec<u8>,
         count: u64,
-        reply: Option<crate::request::Asker>,
+        reply: Option<Asker>,
     ) -> Option<(usize, epoll::EventFlags)> {
         let connection = &mut self.connections[key];
         let (was_waiting, watched) = (connection.is_waiting(), interest(connection));
@@ -347,6 +409,18 @@ impl Shard {
             return;
         };
         let result = connection.flush_backlog(&self.batch);
+        self.settle(key, watched, result);
+    }
+
+    fn ask_for_role(&mut self, key: usize, request: RoleRequest, asker: Asker) {
+        let connection = &mut self.connections[key];
+        let watched = interest(connection);
+        let batch = &mut self.batch;
+        let result = contain(|| {
+            connection.reclaim_from_kernel(batch);
+            connection.ask_for_role(request, asker, batch);
+            connection.flush(batch)
+        });
         self.settle(key, watched, result);
     }
 
@@ -385,7 +459,8 @@ impl Shard {
         let batch = &mut self.batch;
         let result = contain(|| {
             connection.take_up(batch);
-            connection.flush(batch)
+            connection.flush(batch)?;
+            connection.expect_main()
         });
         self.settle(key, watched, result);
         self.serve(key, ready);
@@ -394,8 +469,9 @@ impl Shard {
     /// Gives away the connection whose load comes nearest to `share` of the shard's without exceeding it: moving more
     /// would only reverse the imbalance.
     fn give(&mut self, to: usize, share: f64) {
-        // Those that the ring has a part in stay: something of theirs may be in it.
-        let loads = self.connections.iter().filter(|(_, it)| !it.has_ring());
+        // Those that the ring has a part in stay: something of theirs may be in it. So do all connections of one switch.
+        let may_go = |connection: &Connection| !connection.has_ring() && !connection.has_siblings();
+        let loads = self.connections.iter().filter(|(_, it)| may_go(it));
         let loads: Vec<_> = loads
             .map(|(key, connection)| (connection.load(), key))
             .collect();
@@ -407,12 +483,17 @@ impl Shard {
         let Some((_, key)) = fitting.max() else {
             return;
         };
+        self.give_to(key, to);
+    }
+
+    /// Gives this connection to another shard.
+    fn give_to(&mut self, key: usize, to: usize) {
         let connection = self.detach(key);
         tracing::debug!(
             peer = connection.name(),
             from = self.batch.shard,
             to,
-            "switch moved to a less busy shard"
+            "connection moved to another shard"
         );
         let (network, from) = (&self.batch.network, self.batch.shard);
         let (token, datapath_id) = (connection.token, connection.datapath_id());
@@ -573,6 +654,26 @@ fn readable(connection: &Connection) -> epoll::EventFlags {
         true => closed,
         false => closed | epoll::EventFlags::IN,
     }
+}
+
+/// Serves a ready socket: first sends what waits, then, when no replies do, reads.
+fn serve_ready(
+    connection: &mut Connection,
+    ready: epoll::EventFlags,
+    buffer: &mut [u8],
+    batch: &mut BatchContext,
+) -> Result<(), Close> {
+    if connection.is_waiting() {
+        resume(connection, batch)?;
+    }
+    if !connection.is_stalled() && ready.intersects(readable(connection)) {
+        read(connection, buffer, batch)?;
+        // What is missing of a message never comes.
+        if connection.awaits_rest() && ready.intersects(GONE) {
+            return Err(Close::ByPeer);
+        }
+    }
+    Ok(())
 }
 
 /// Reads once, behind the beginning of a frame that the last read may have left.

@@ -4,12 +4,13 @@ use crate::actions::{self, Actions};
 use crate::entries;
 use crate::flooding;
 use crate::permanent::Full;
+use crate::role::is_write;
 use crate::xid::{Origin, Xids};
 use crate::{Network, OWN_COOKIE_BITS, ProgramId, SwitchCounters, SwitchInfo};
 use std::time::Instant;
 use urtica_wire::{
     Action, BufferId, DatapathId, EncodeError, EntryOptions, ExactFlowMod, FlowMod, List, Match,
-    Message, OutputPacket, PacketIn, PacketOut, PortNo, Version,
+    Message, OutputPacket, PacketIn, PacketOut, PortNo, Version, split_frame,
 };
 
 /// Replies leave when this many bytes have gathered, or when the batch has been handled: about as many as one full read
@@ -92,6 +93,24 @@ impl Switch<'_> {
         self.own_table = self.own_tables[program];
         self.network = &self.networks[program];
         self.consumed = false;
+    }
+
+    /// Takes back what would change the switch among the messages from `start` on, where our role lets us only look. Packet-ins are
+    /// answered without a look at the role: this is done for those that come all the same.
+    #[cold]
+    pub(crate) fn withhold_writes(&mut self, start: usize) {
+        let written = self.out.split_off(start);
+        let mut rest = &written[..];
+        while let Ok(Some((frame, after))) = split_frame(rest) {
+            rest = after;
+            match Message::decode(frame) {
+                Ok((_, message)) if !is_write(&message) => self.out.extend_from_slice(frame),
+                _ => {
+                    self.sent -= 1;
+                    self.counters.withheld.add(1);
+                }
+            }
+        }
     }
 
     /// Whether more replies may gather before they are sent.
@@ -384,8 +403,12 @@ impl Switch<'_> {
     /// concerns the entries of all programs, and the framework's, unless its cookie says which.
     ///
     /// # Errors
-    /// [`EncodeError`] where the switch's version cannot express it; nothing is sent then.
+    /// [`EncodeError`] where the switch's version cannot express it, or our role lets us only look; nothing is sent then.
     pub fn send(&mut self, message: &Message) -> Result<u32, EncodeError> {
+        if !self.info.role.may_write() && is_write(message) {
+            self.counters.withheld.add(1);
+            return Err(EncodeError::Secondary);
+        }
         let xid = self.next_xid();
         let spread = flooding::in_place_of(message, |in_port| {
             self.network.flood_ports(self.info.datapath_id, in_port)

@@ -1,6 +1,6 @@
 //! What is known of a switch.
 
-use crate::Ports;
+use crate::{Ports, Role};
 use urtica_wire::{Capabilities, DatapathId, Features, Port, PortNo, Version};
 
 /// What is known of a switch.
@@ -21,6 +21,8 @@ pub struct SwitchInfo {
     pub capabilities: Capabilities,
     /// Its ports. Empty until a 1.3 switch has described them.
     pub ports: Ports,
+    /// Our role at it.
+    pub role: Role,
 }
 
 impl SwitchInfo {
@@ -33,6 +35,7 @@ impl SwitchInfo {
             n_tables: features.n_tables,
             capabilities: features.capabilities,
             ports: features.ports.iter().collect(),
+            role: Role::Equal,
         }
     }
 

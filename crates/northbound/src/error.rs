@@ -110,7 +110,7 @@ impl From<RequestError> for ApiError {
             RequestError::UnknownSwitch(id) => return Self::no_switch(id),
             RequestError::Encode(error) => return error.into(),
             RequestError::Busy(_) | RequestError::Disconnected => StatusCode::SERVICE_UNAVAILABLE,
-            RequestError::Refused(_) => StatusCode::CONFLICT,
+            RequestError::Refused(_) | RequestError::Secondary(_) => StatusCode::CONFLICT,
             RequestError::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_GATEWAY,
         };

@@ -229,6 +229,11 @@ pub enum EncodeError {
         /// The width of the field on the wire.
         bits: u32,
     },
+    /// The message changes something in the switch, where the controller's role lets it only look (1.3.5 section 6.3.6).
+    #[error(
+        "a secondary controller may only look at a switch; expected the role primary or equal before this is sent"
+    )]
+    Secondary,
 }
 
 #[cfg(test)]

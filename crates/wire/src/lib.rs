@@ -106,6 +106,7 @@ mod matching;
 mod message;
 mod meter;
 mod multipart;
+mod nicira;
 pub mod packet;
 mod packet_in;
 mod packet_out;
@@ -152,6 +153,7 @@ pub use multipart::{
     MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortStats,
     QueueStats, TableStats,
 };
+pub use nicira::{NICIRA, NiciraMessage};
 pub use packet_in::{PacketIn, PacketInReason};
 pub use packet_out::PacketOut;
 pub use port::{

@@ -58,7 +58,9 @@ impl Sweeper {
         let mut events = network.events();
         while let Some(event) = events.next().await {
             match event {
-                NetworkEvent::Up(info) => self.sweep([info.datapath_id]),
+                NetworkEvent::Up(info) | NetworkEvent::Role(info) => {
+                    self.sweep([info.datapath_id]);
+                }
                 NetworkEvent::Missed(_) => self.sweep(network.switches()),
                 _ => {}
             }
@@ -95,7 +97,9 @@ impl Sweeper {
         let mut pause = PAUSE;
         while let Err(error) = self.try_to_clean(background, switch).await {
             tracing::debug!(dp_id = %switch, %error, "entries are not deleted yet");
-            if background.network().info(switch).is_none() {
+            // A secondary's entries are the primary's matter, until it is told of another role.
+            let is_secondary = matches!(error, RequestError::Secondary(_));
+            if is_secondary || background.network().info(switch).is_none() {
                 break;
             }
             background.sleep(pause).await;

@@ -73,11 +73,15 @@ enum InstallError {
 }
 
 impl InstallError {
-    /// Whether the switch has disconnected, and is guarded again when it comes back.
+    /// Whether the switch has disconnected or another controller has taken it over, and is guarded again when it comes back.
     fn is_departure(&self) -> bool {
         matches!(
             self,
-            Self::Request(RequestError::UnknownSwitch(_) | RequestError::Disconnected)
+            Self::Request(
+                RequestError::UnknownSwitch(_)
+                    | RequestError::Disconnected
+                    | RequestError::Secondary(_)
+            )
         )
     }
 }
@@ -134,7 +138,7 @@ impl Installer {
                 end(&info.datapath_id);
                 return Vec::new();
             }
-            NetworkEvent::Up(info) => {
+            NetworkEvent::Up(info) | NetworkEvent::Role(info) => {
                 end(&info.datapath_id);
                 vec![info]
             }
@@ -146,7 +150,9 @@ impl Installer {
             }
             _ => return Vec::new(),
         };
-        let guarded = infos.iter().filter(|info| takes_entries(info));
+        let guarded = infos
+            .iter()
+            .filter(|info| takes_entries(info) && info.role.may_write());
         guarded.map(|info| info.datapath_id).collect()
     }
 

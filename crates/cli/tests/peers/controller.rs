@@ -19,6 +19,7 @@ const OS_KEN_SWITCH: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../bench/src/os_ken_learning_switch.py"
 );
+const OS_KEN_MASTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/os_ken_master.py");
 
 /// A running controller; ends when dropped.
 pub struct Controller {
@@ -53,6 +54,13 @@ impl Controller {
         Self::start(room, env!("CARGO_BIN_EXE_urtica"), &arguments)
     }
 
+    /// The same at another port.
+    pub fn urtica_at(room: &Namespace, port: u16, apps: &str, options: &[&str]) -> Self {
+        let listen = format!("ptcp:{port}:127.0.0.1");
+        let arguments = [&["run", apps, "--listen", &listen], options].concat();
+        Self::start_at(room, port, env!("CARGO_BIN_EXE_urtica"), &arguments)
+    }
+
     /// Open vSwitch's learning switch: where a test fails under it too, the test bed is at fault.
     pub fn ovs_testcontroller(room: &Namespace) -> Self {
         Self::start(room, "ovs-testcontroller", &[LISTEN])
@@ -74,7 +82,16 @@ impl Controller {
         Self::start(room, PYTHON, &[OS_KEN_SWITCH, "6653"])
     }
 
+    /// The same, which becomes the master of each switch of 1.3 by a role request, at another port.
+    pub fn os_ken_master_at(room: &Namespace, port: u16) -> Self {
+        Self::start_at(room, port, PYTHON, &[OS_KEN_MASTER, &port.to_string()])
+    }
+
     fn start(room: &Namespace, program: &str, arguments: &[&str]) -> Self {
+        Self::start_at(room, 6653, program, arguments)
+    }
+
+    fn start_at(room: &Namespace, port: u16, program: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let mut command = room.command(program);
         command.args(arguments).env("OVS_RUNDIR", folder.path());
@@ -85,7 +102,7 @@ impl Controller {
         };
         eventually(&format!("{program} listens"), DEADLINE, || {
             assert!(controller.daemon.is_running(), "{program} ended at once");
-            is_listening(room)
+            is_listening(room, port)
         });
         controller
     }
@@ -149,6 +166,7 @@ impl Controller {
     }
 }
 
-fn is_listening(room: &Namespace) -> bool {
-    run(room.command("ss").args(["-H", "-l", "-t", "-n"])).contains("127.0.0.1:6653")
+fn is_listening(room: &Namespace, port: u16) -> bool {
+    let listening = run(room.command("ss").args(["-H", "-l", "-t", "-n"]));
+    listening.contains(&format!("127.0.0.1:{port}"))
 }

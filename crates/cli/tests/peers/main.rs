@@ -23,6 +23,7 @@ mod openvswitch;
 mod pki;
 mod process;
 mod require;
+mod roles;
 mod switch;
 mod tls;
 mod vectors;

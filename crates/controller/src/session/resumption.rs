@@ -4,12 +4,12 @@
 //! packet-ins are answered at once. It asks for the ports again: what became of them meanwhile nobody knows.
 
 use super::{Phase, Session, SessionConfig};
-use crate::{Ports, SwitchInfo};
+use crate::{Ports, Role, SwitchInfo};
 use std::time::Instant;
 use urtica_wire::{Message, Version};
 
-/// Where in the word the counter of the last xid ends, and what follows it: the phase, the version, and how many tables have
-/// table-miss entries, a byte each.
+/// Where in the word the counter of the last xid ends, and what follows it: the phase, the version, how many tables have
+/// table-miss entries, and our role, a byte each.
 const XID_BITS: u32 = 32;
 
 /// Why a session cannot go on.
@@ -19,6 +19,8 @@ pub(crate) enum Unusable {
     Version(Version),
     #[error("what is kept of its session makes no sense")]
     Nonsense,
+    #[error("it is an auxiliary connection; the switch is expected to open it again")]
+    Auxiliary,
 }
 
 impl Session {
@@ -27,15 +29,22 @@ impl Session {
         let (phase, version) = match self.phase {
             Phase::New => (0, 0),
             Phase::Hello => (1, 0),
-            Phase::Features(version) => (2, version.to_wire()),
-            Phase::Up(version) => (3, version.to_wire()),
+            // Whether the switch has given a role is not known: it is asked again, from the features on.
+            Phase::Features(version) | Phase::Role(version) => (2, version.to_wire()),
+            Phase::Up(version) | Phase::ReadOnly(version) => (3, version.to_wire()),
         };
-        let bytes = [phase, version, self.tables_with_misses(), 0];
+        let role = match self.role() {
+            Role::Equal => 0,
+            Role::Primary => 1,
+            Role::Secondary => 2,
+        };
+        let bytes = [phase, version, self.tables_with_misses(), role];
         u64::from(self.xids.last()) | u64::from(u32::from_le_bytes(bytes)) << XID_BITS
     }
 
     fn tables_with_misses(&self) -> u8 {
-        match self.config.table_miss && self.table_misses.is_settled() {
+        let has_all = self.role().may_write() && self.table_misses.is_settled();
+        match self.config.table_miss && has_all {
             true => self.config.tables,
             false => 0,
         }
@@ -53,7 +62,7 @@ impl Session {
         let (word, features) = kept;
         let mut session = Self::new(config, peer, now);
         session.xids.go_on_after(word as u32);
-        let [phase, version, tables, _] = ((word >> XID_BITS) as u32).to_le_bytes();
+        let [phase, version, tables, role] = ((word >> XID_BITS) as u32).to_le_bytes();
         match phase {
             0 => return Ok((session, None)),
             1 => {
@@ -74,15 +83,25 @@ impl Session {
         let Ok((_, Message::FeaturesReply(features))) = Message::decode(features) else {
             return Err(Unusable::Nonsense);
         };
-        session.phase = Phase::Up(version);
-        session.ask_for_rest(version, features.n_tables, tables, out);
+        if features.auxiliary_id != 0 {
+            return Err(Unusable::Auxiliary);
+        }
         let mut info = SwitchInfo::new(version, session.peer.clone(), &features);
         info.ports = Ports::default();
+        session.resume_role(role_of(role).ok_or(Unusable::Nonsense)?);
+        info.role = session.role();
+        session.n_tables = info.n_tables;
+        session.phase = session.phase_of_role(version);
+        session.ask_for_rest(version, tables, out);
+        let wanted = session.wanted_role(info.datapath_id);
+        if wanted.role != session.role() {
+            session.ask_for_role(now, wanted, out);
+        }
         Ok((session, Some(info)))
     }
 
     /// Asks a switch that had joined for its ports, and adds table-miss entries where the last program had others.
-    fn ask_for_rest(&mut self, version: Version, n_tables: u8, tables: u8, out: &mut Vec<u8>) {
+    fn ask_for_rest(&mut self, version: Version, tables: u8, out: &mut Vec<u8>) {
         self.awaits_ports = true;
         match version {
             Version::Of10 => {
@@ -90,11 +109,21 @@ impl Session {
             }
             Version::Of13 => {
                 self.ask_for_ports(version, out);
-                if tables != self.config.tables {
-                    self.write_table_misses(version, 0..n_tables, out);
+                if tables != self.config.tables && self.role().may_write() {
+                    self.write_table_misses(version, 0..self.n_tables, out);
                 }
             }
         }
+    }
+}
+
+/// The role of this number in the word.
+fn role_of(number: u8) -> Option<Role> {
+    match number {
+        0 => Some(Role::Equal),
+        1 => Some(Role::Primary),
+        2 => Some(Role::Secondary),
+        _ => None,
     }
 }
 

@@ -49,6 +49,11 @@ impl TableMisses {
         Some(table_id)
     }
 
+    /// How many tables have been sent theirs before the switch has said how many it has: none or one.
+    pub fn count(&self) -> u8 {
+        u8::from(!self.sent.is_empty() || !self.refused.is_empty())
+    }
+
     /// Whether none was refused that is still to be sent again.
     pub fn is_settled(&self) -> bool {
         self.refused.is_empty()

@@ -715,7 +715,7 @@ fn an_echo_reply_to_a_program_is_the_programs() {
 }
 
 #[test]
-fn a_role_reply_goes_to_whoever_asked_and_changes_nothing() {
+fn a_role_reply_goes_to_whoever_asked() {
     let (mut bench, _) = Bench::joined(Version::Of13);
     let role = Message::RoleReply(Role {
         role: urtica_wire::ControllerRole::Slave,
@@ -856,11 +856,19 @@ fn bytes_that_are_no_message_get_an_error_once_the_peer_is_known() {
 }
 
 #[test]
-fn an_auxiliary_connection_is_refused() {
-    let mut bench = Bench::new(SessionConfig::default());
-    bench.frame(&hello(4, None)).unwrap();
-    let frame = encode(Version::Of13, 0, &features(3));
-    assert_eq!(bench.frame(&frame).unwrap_err(), SessionError::Auxiliary(3));
+fn an_auxiliary_connection_is_told_from_a_main_one() {
+    let mut bench = Bench::greeted(SessionConfig::default(), Version::Of13);
+    bench.take();
+    let frame = encode(Version::Of13, 2, &features(3));
+    let Event::Auxiliary {
+        datapath_id,
+        auxiliary_id,
+    } = bench.frame(&frame).unwrap()
+    else {
+        panic!("expected an auxiliary connection");
+    };
+    assert_eq!((datapath_id, auxiliary_id), (DatapathId(0xd1), 3));
+    assert!(bench.take().is_empty(), "it is not configured again");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The whole control path: a controller that listens, and switches that are sockets and a few lines; and an embedded
 //! controller, whose switches are bytes.
 
+mod auxiliary;
 mod backlog;
 mod bad_input;
 mod balance;
@@ -14,6 +15,7 @@ mod network;
 #[path = "../../../socket/tests/pki/mod.rs"]
 mod pki;
 mod ports;
+mod roles;
 mod settings;
 mod simulated;
 mod stages;

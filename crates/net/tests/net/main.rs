@@ -7,6 +7,7 @@ mod links;
 mod moves;
 mod reach;
 mod refusals;
+mod roles;
 mod statistics;
 mod support;
 mod trouble;

@@ -15,6 +15,7 @@ pub(super) enum Happened {
     SwitchUp(Arc<SwitchInfo>),
     SwitchDown(Arc<SwitchInfo>),
     Port(Arc<SwitchInfo>, PortStatus),
+    RoleChanged(Arc<SwitchInfo>),
     LinkUp(DirectedLink),
     LinkDown(DirectedLink),
     HostJoined(Arc<Host>),
@@ -35,6 +36,7 @@ impl Happened {
                 PortReason::Delete => "port_removed",
                 _ => "port_changed",
             },
+            Self::RoleChanged(_) => "role_changed",
             Self::LinkUp(_) => "link_up",
             Self::LinkDown(_) => "link_down",
             Self::HostJoined(_) => "host_joined",
@@ -94,6 +96,9 @@ impl Feed {
         match happened {
             Happened::SwitchUp(info) | Happened::SwitchDown(info) => switch_json(info),
             Happened::Port(info, status) => port_json(info.datapath_id, &status.port),
+            Happened::RoleChanged(info) => {
+                json!({ "dpid": info.datapath_id.to_string(), "role": info.role.to_string() })
+            }
             Happened::LinkUp(link) | Happened::LinkDown(link) => link_json(network, *link),
             Happened::HostJoined(host) | Happened::HostLeft(host) => host_json(network, host),
             Happened::HostMoved(host, from) => {
@@ -119,6 +124,7 @@ fn from_network(event: NetworkEvent) -> Option<Happened> {
         NetworkEvent::Up(info) => Some(Happened::SwitchUp(info)),
         NetworkEvent::Down(info) => Some(Happened::SwitchDown(info)),
         NetworkEvent::Port(info, status) => Some(Happened::Port(info, status)),
+        NetworkEvent::Role(info) => Some(Happened::RoleChanged(info)),
         NetworkEvent::Missed(count) => Some(Happened::Missed(count)),
         #[allow(unreachable_patterns, reason = "events may be added")]
         _ => None,

@@ -39,6 +39,18 @@ pub(super) fn switch_metric(field: &'static str) -> (&'static str, &'static str)
             "switch_refused_messages",
             "Messages that were refused, since too many waited for the switch",
         ),
+        "auxiliaries" => (
+            "switch_auxiliary_connections",
+            "Auxiliary connections that the switch opened",
+        ),
+        "withheld" => (
+            "switch_withheld_messages",
+            "Messages of programs that were not sent, since the controller is a secondary at the switch",
+        ),
+        "role_changes" => (
+            "switch_role_changes",
+            "How often the controller's role at the switch changed",
+        ),
         "ports_refused" => (
             "switch_refused_ports",
             "Ports beyond those that a switch may have",

@@ -117,6 +117,11 @@ impl ProvisionError {
             RequestError::UnknownSwitch(_) => Self::NotConnected { switch },
             RequestError::Encode(error) => Self::Encode { switch, error },
             RequestError::Refused(code) => Self::Refused { switch, code },
+            // What the switch would answer.
+            RequestError::Secondary(_) => Self::Refused {
+                switch,
+                code: ErrorCode::BadRequestIsSlave,
+            },
             RequestError::Disconnected => Self::Left { switch },
             RequestError::Timeout(after) => Self::Timeout { switch, after },
             RequestError::Busy(_) | RequestError::TooLong => Self::Busy { switch },

@@ -110,6 +110,9 @@ impl Switch {
                     session.controller.asynchronous = config;
                 }
             }
+            Message::Experimenter(vendor) if request.version == Version::Of10 => {
+                self.agent.handle_vendor(request, &vendor)?;
+            }
             Message::Experimenter(_) => return Err(ErrorCode::BadRequestBadExperimenter),
             // What only switches send.
             _ => return Err(ErrorCode::BadRequestBadType),

@@ -1,8 +1,8 @@
-//! Role requests: which of several controllers is the master (1.3.5 sections 6.3.6, 7.3.9).
+//! Role requests: which of several controllers is the master (1.3.5 sections 6.3.6, 7.3.9), in 1.0 by Nicira's extension.
 
 use super::requests::Request;
 use super::{Agent, ConnectionId};
-use urtica_wire::{ControllerRole, ErrorCode, Message, Role};
+use urtica_wire::{ControllerRole, ErrorCode, Experimenter, Message, NiciraMessage, Role};
 
 /// What a reply names as the election before there was one.
 const NO_GENERATION: u64 = u64::MAX;
@@ -21,16 +21,11 @@ impl Agent {
             }
             ControllerRole::Other(_) => return Err(ErrorCode::RoleRequestFailedBadRole),
         }
-        if asked.role == ControllerRole::Master {
-            self.demote_masters(request.connection);
-        }
+        self.change_role(request.connection, asked.role);
         let generation_id = self.generation_id.unwrap_or(NO_GENERATION);
         let Some(session) = self.session_mut(request.connection) else {
             return Ok(());
         };
-        if asked.role != ControllerRole::NoChange {
-            session.controller.role = asked.role;
-        }
         let role = session.controller.role;
         let reply = Role {
             role,
@@ -38,6 +33,47 @@ impl Agent {
         };
         session.reply(request.xid, &Message::RoleReply(reply));
         Ok(())
+    }
+
+    /// Carries out a vendor message of 1.0, as Open vSwitch does: roles without elections, and which asynchronous messages are sent.
+    ///
+    /// # Errors
+    /// OFPBRC_BAD_VENDOR where it is none of these, OFPBRC_EPERM for any other number of a role, OFPBRC_BAD_LEN.
+    pub fn handle_vendor(
+        &mut self,
+        request: Request,
+        vendor: &Experimenter,
+    ) -> Result<(), ErrorCode> {
+        match NiciraMessage::decode(vendor).map_err(|error| error.code())? {
+            Some(NiciraMessage::RoleRequest(ControllerRole::Other(_))) => {
+                Err(ErrorCode::BadRequestEperm)
+            }
+            Some(NiciraMessage::RoleRequest(role)) => {
+                self.change_role(request.connection, role);
+                if let Some(session) = self.session_mut(request.connection) {
+                    session.reply_vendor(request.xid, &NiciraMessage::RoleReply(role));
+                }
+                Ok(())
+            }
+            Some(NiciraMessage::SetAsync(config)) => {
+                if let Some(session) = self.session_mut(request.connection) {
+                    session.controller.asynchronous = config;
+                }
+                Ok(())
+            }
+            _ => Err(ErrorCode::BadRequestBadExperimenter),
+        }
+    }
+
+    fn change_role(&mut self, connection: ConnectionId, role: ControllerRole) {
+        if role == ControllerRole::Master {
+            self.demote_masters(connection);
+        }
+        if role != ControllerRole::NoChange {
+            if let Some(session) = self.session_mut(connection) {
+                session.controller.role = role;
+            }
+        }
     }
 
     /// Generation ids may wrap around: one is older than another where their distance, taken as signed, is negative.

@@ -15,8 +15,8 @@ use super::turn::{Awaits, Turn};
 use std::time::Duration;
 use urtica_pipeline::Pipeline;
 use urtica_wire::{
-    DecodeError, ErrorCode, ErrorMessage, Header, Hello, Message, PacketInReason, Version,
-    split_frame,
+    DecodeError, EncodeError, ErrorCode, ErrorMessage, Header, Hello, Message, NiciraMessage,
+    PacketInReason, Version, split_frame,
 };
 
 /// Message types that are the same in all versions.
@@ -362,6 +362,14 @@ impl Session {
         }
     }
 
+    /// The same with a vendor message.
+    pub fn reply_vendor(&mut self, xid: u32, message: &NiciraMessage) {
+        if let Some(version) = self.version {
+            let written = message.write(version, xid, &mut self.output);
+            self.note_unwritten(written);
+        }
+    }
+
     /// Sends a message of the switch's own, unless more waits to be read than any controller should leave.
     pub fn send(&mut self, message: &Message) {
         if self.has_room() {
@@ -376,16 +384,28 @@ impl Session {
         let (Some(header), Some(version)) = (header, self.version) else {
             return;
         };
+        let quoted = &frame[..frame.len().min(QUOTED_BYTES)];
+        if code == ErrorCode::BadRequestIsSlave {
+            // 1.0 has no word for it, but Open vSwitch and those who know its extension do.
+            let written =
+                ErrorMessage::write_is_slave(version, header.xid, quoted, &mut self.output);
+            return self.note_unwritten(written);
+        }
         let error = ErrorMessage {
             code: error::for_version(version, code),
-            data: &frame[..frame.len().min(QUOTED_BYTES)],
+            data: quoted,
         };
         self.write(version, header.xid, &Message::Error(error));
     }
 
     /// What a version cannot express its controllers are not told.
     fn write(&mut self, version: Version, xid: u32, message: &Message) {
-        if let Err(error) = message.encode(version, xid, &mut self.output) {
+        let written = message.encode(version, xid, &mut self.output);
+        self.note_unwritten(written);
+    }
+
+    fn note_unwritten(&self, written: Result<(), EncodeError>) {
+        if let Err(error) = written {
             urtica_log::debug!(about: urtica_log::without_port(&self.peer), peer = self.peer, %error, "a message is not sent");
         }
     }

@@ -3,10 +3,10 @@
 use crate::support::{Bench, config, frame};
 use urtica_switch::ConnectionId;
 use urtica_wire::{
-    Action, AsyncConfig, BufferId, ConfigFlags, ControllerRole, ErrorCode, FlowMod, GroupMod,
-    GroupModCommand, GroupType, Instruction, List, Message, MeterFlags, MeterMod, MeterModCommand,
-    PacketInReason, PacketOut, PortConfig, PortFeatures, PortMod, PortNo, PortReason, Role,
-    SwitchConfig, TableMod, Version,
+    Action, AsyncConfig, BufferId, ConfigFlags, ControllerRole, ErrorCode, Experimenter, FlowMod,
+    GroupMod, GroupModCommand, GroupType, Instruction, List, Message, MeterFlags, MeterMod,
+    MeterModCommand, NICIRA, NiciraMessage, PacketInReason, PacketOut, PortConfig, PortFeatures,
+    PortMod, PortNo, PortReason, Role, SwitchConfig, TableMod, Version,
 };
 
 fn role(role: ControllerRole, generation_id: u64) -> Message<'static> {
@@ -239,4 +239,88 @@ fn packets_go_to_those_who_want_them() {
     bench.receive(1, &frame(1, 2));
     let told = [master, equal, slave, listener].map(|one| bench.take(one).len());
     assert_eq!(told, [1, 1, 0, 0], "another entry");
+}
+
+/// Sends a vendor message of Nicira's.
+fn tell_nicira(bench: &mut Bench, controller: ConnectionId, message: &NiciraMessage) {
+    let mut frame = Vec::new();
+    message.write(Version::Of10, 0x55, &mut frame).unwrap();
+    bench.input(controller, &frame).unwrap();
+}
+
+/// Has the switch give a 1.0 controller this role.
+fn give_nicira(bench: &mut Bench, controller: ConnectionId, role: ControllerRole) {
+    tell_nicira(bench, controller, &NiciraMessage::RoleRequest(role));
+    let reply = bench.take_one(controller);
+    assert_eq!(reply.header.xid, 0x55);
+    let Message::Experimenter(vendor) = reply.message() else {
+        panic!("expected a vendor message, not {reply:?}");
+    };
+    let given = NiciraMessage::decode(&vendor).unwrap();
+    assert_eq!(given, Some(NiciraMessage::RoleReply(role)));
+}
+
+/// Whether a packet that no entry matches is told to a controller.
+fn hears_of_misses(bench: &mut Bench, controller: ConnectionId) -> bool {
+    bench.receive(1, &frame(1, 2));
+    !bench.take(controller).is_empty()
+}
+
+#[test]
+fn controllers_of_1_0_have_niciras_roles() {
+    let (mut bench, first) = Bench::with_controller(Version::Of10);
+    let second = bench.connect(Version::Of10);
+    give_nicira(&mut bench, first, ControllerRole::Master);
+    give_nicira(&mut bench, second, ControllerRole::Master);
+    assert!(!hears_of_misses(&mut bench, first), "it is a slave now");
+    bench.take(second);
+    assert!(hears_of_misses(&mut bench, second));
+    bench.tell(first, &Message::FlowMod(FlowMod::default()));
+    let refusal = bench.take_one(first);
+    let Message::Error(error) = refusal.message() else {
+        panic!("expected an error, not {refusal:?}");
+    };
+    assert!(error.is_slave(), "{error:?}");
+    give_nicira(&mut bench, first, ControllerRole::Equal);
+    assert!(hears_of_misses(&mut bench, first));
+    bench.tell_quietly(first, &Message::FlowMod(FlowMod::default()));
+}
+
+#[test]
+fn slaves_of_1_0_hear_what_they_ask_for() {
+    let (mut bench, controller) = Bench::with_controller(Version::Of10);
+    let config = AsyncConfig {
+        packet_in_mask: [0, 0b111],
+        port_status_mask: [0, 0],
+        flow_removed_mask: [0, 0],
+    };
+    tell_nicira(&mut bench, controller, &NiciraMessage::SetAsync(config));
+    assert!(!hears_of_misses(&mut bench, controller));
+    give_nicira(&mut bench, controller, ControllerRole::Slave);
+    assert!(hears_of_misses(&mut bench, controller));
+}
+
+#[test]
+fn malformed_vendor_messages_are_refused() {
+    let (mut bench, controller) = Bench::with_controller(Version::Of10);
+    let cases = [
+        (&[0, 0, 0, 10, 0, 0, 0][..], ErrorCode::BadRequestBadLen),
+        (&[0, 0, 0, 10, 0, 0, 0, 3], ErrorCode::BadRequestEperm),
+        (&[0, 0, 0, 99], ErrorCode::BadRequestBadExperimenter),
+        (
+            &[0, 0, 0, 11, 0, 0, 0, 1],
+            ErrorCode::BadRequestBadExperimenter,
+        ),
+    ];
+    for (data, code) in cases {
+        let vendor = Experimenter {
+            experimenter: NICIRA,
+            data,
+        };
+        assert_eq!(
+            bench.refused(controller, &Message::Experimenter(vendor)),
+            code,
+            "{data:?}"
+        );
+    }
 }

@@ -1,0 +1,152 @@
+//! Auxiliary connections (1.3.5 section 6.3.7): further connections of a switch that has its main one.
+//!
+//! An auxiliary connection belongs to the shard of its main connection. It has a session, buffers and a backlog of its own; while
+//! what came over it is handled, the main connection lends it the switch with its handlers, and its xids. So handlers see messages of
+//! one switch, one after the other, and their replies go back by the connection over which the message came. What programs send
+//! through a [`Network`](crate::Network) goes over the main connection.
+
+use super::{Channel, Close, Connection};
+use crate::batch::BatchContext;
+use crate::mailbox::{Command, Token};
+use std::sync::Arc;
+use urtica_wire::DatapathId;
+
+/// The most auxiliary connections of one switch.
+pub(crate) const MAX_AUXILIARIES: usize = 16;
+
+/// Why an auxiliary connection ends together with its main one.
+const MAIN_ENDED: &str = "its main connection has ended";
+
+const REPLACED: &str = "a newer auxiliary connection has the same id";
+
+/// What makes a connection an auxiliary one.
+pub(super) struct Auxiliary {
+    datapath_id: DatapathId,
+    id: u8,
+    /// The main connection, once that is found.
+    main: Option<Token>,
+}
+
+impl<C: Channel> Connection<C> {
+    /// The peer has said that it is an auxiliary connection of this switch.
+    pub(super) fn become_auxiliary(&mut self, datapath_id: DatapathId, id: u8) -> Close {
+        self.auxiliary = Some(Auxiliary {
+            datapath_id,
+            id,
+            main: None,
+        });
+        Close::ToMain
+    }
+
+    /// Whether it is an auxiliary connection.
+    pub fn is_auxiliary(&self) -> bool {
+        self.auxiliary.is_some()
+    }
+
+    /// Whether it is one of several connections of its switch, which stay on one shard.
+    pub fn has_siblings(&self) -> bool {
+        self.is_auxiliary() || !self.auxiliaries.is_empty()
+    }
+
+    /// Its main connection, where it is an auxiliary one that has found it.
+    pub fn main(&self) -> Option<Token> {
+        self.auxiliary.as_ref()?.main
+    }
+
+    /// The switch whose main connection it has to find.
+    pub fn awaits_main(&self) -> Option<DatapathId> {
+        let auxiliary = self.auxiliary.as_ref()?;
+        auxiliary.main.is_none().then_some(auxiliary.datapath_id)
+    }
+
+    /// Asks the shard to find the main connection, where that is still to be done.
+    pub fn expect_main(&self) -> Result<(), Close> {
+        match self.awaits_main() {
+            Some(_) => Err(Close::ToMain),
+            None => Ok(()),
+        }
+    }
+
+    /// The connection by which its switch is known.
+    pub(super) fn switch_token(&self) -> Token {
+        self.main().unwrap_or(self.token)
+    }
+
+    /// Why it is refused where its switch has no main connection.
+    pub fn without_main(&self) -> Close {
+        let (id, switch) = match &self.auxiliary {
+            Some(auxiliary) => (auxiliary.id, auxiliary.datapath_id.to_string()),
+            None => (0, String::new()),
+        };
+        Close::Auxiliary(format!(
+            "auxiliary connection {id} of switch {switch} refused: the switch has no main connection here; expected that first"
+        ))
+    }
+
+    /// Makes it an auxiliary connection of `main`, which is on the same shard; `is_open` says whether an earlier one still is.
+    pub fn attach(
+        &mut self,
+        main: &mut Self,
+        is_open: impl Fn(Token) -> bool,
+        batch: &BatchContext,
+    ) -> Result<(), Close> {
+        let Some(auxiliary) = &mut self.auxiliary else {
+            return Ok(());
+        };
+        let (id, switch) = (auxiliary.id, auxiliary.datapath_id);
+        if main.session.version() != self.session.version() {
+            return Err(Close::Auxiliary(format!(
+                "auxiliary connection {id} of switch {switch} refused: expected the version that the main connection speaks"
+            )));
+        }
+        main.auxiliaries.retain(|&(_, token)| is_open(token));
+        let same = main.auxiliaries.iter().position(|&(other, _)| other == id);
+        if let Some(older) = same {
+            let (_, token) = main.auxiliaries.swap_remove(older);
+            close_later(token, REPLACED, batch);
+        }
+        if main.auxiliaries.len() >= MAX_AUXILIARIES {
+            return Err(Close::Auxiliary(format!(
+                "auxiliary connection {id} of switch {switch} refused: expected {MAX_AUXILIARIES} of them at most"
+            )));
+        }
+        auxiliary.main = Some(main.token);
+        main.auxiliaries.push((id, self.token));
+        self.counters = Arc::clone(&main.counters);
+        self.counters.auxiliaries.add(1);
+        self.received_before = self.counters.received.get();
+        urtica_log::info!(about: (switch, id), dp_id = %switch, auxiliary_id = id, peer = self.session.peer(), "auxiliary connection joined");
+        Ok(())
+    }
+
+    /// Takes the switch from its main connection for the time of one batch.
+    pub fn borrow_from(&mut self, main: &mut Self) {
+        self.exchange_with(main);
+        self.session.follow_role(main.session.role());
+    }
+
+    /// Gives the switch back.
+    pub fn return_to(&mut self, main: &mut Self) {
+        self.exchange_with(main);
+        main.session.follow_role(self.session.role());
+    }
+
+    fn exchange_with(&mut self, main: &mut Self) {
+        std::mem::swap(&mut self.switch, &mut main.switch);
+        std::mem::swap(&mut self.session.xids, &mut main.session.xids);
+    }
+
+    /// Its auxiliary connections end with it.
+    pub(super) fn close_auxiliaries(&mut self, batch: &BatchContext) {
+        for (_, token) in self.auxiliaries.drain(..) {
+            close_later(token, MAIN_ENDED, batch);
+        }
+    }
+}
+
+/// Has this shard close one of its connections when it has handled what it is at.
+fn close_later(token: Token, reason: &'static str, batch: &BatchContext) {
+    let close = Command::Close { token, reason };
+    // Fails only where the shard has ended, and the connection with it.
+    let _ = batch.network.shard(batch.shard).mailbox.push(close);
+}

@@ -1,0 +1,187 @@
+//! Roles: which of several controllers may change a switch (1.3.5 sections 6.3.6 and 7.3.9).
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use urtica_wire::{ControllerRole, DatapathId, Message, MultipartRequestBody};
+
+/// A controller's role at a switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Full access, shared with all other equals: every one of them gets each packet-in. Each connection begins with it.
+    #[default]
+    Equal,
+    /// Full access, and alone with it but for equals: who was the primary becomes a secondary. OpenFlow 1.3 calls it master.
+    Primary,
+    /// May only look, and is told of port changes alone, unless
+    /// [`SessionConfig::async_config`](crate::SessionConfig::async_config) says otherwise. OpenFlow 1.3 calls it slave.
+    Secondary,
+}
+
+impl Role {
+    /// Whether it lets a controller change anything in the switch.
+    pub fn may_write(self) -> bool {
+        self != Self::Secondary
+    }
+
+    /// The specification's word for it.
+    pub(crate) fn to_wire(self) -> ControllerRole {
+        match self {
+            Self::Equal => ControllerRole::Equal,
+            Self::Primary => ControllerRole::Master,
+            Self::Secondary => ControllerRole::Slave,
+        }
+    }
+
+    /// The role of this number in the specification; `None` where there is none.
+    pub(crate) fn from_wire(role: ControllerRole) -> Option<Self> {
+        match role {
+            ControllerRole::Equal => Some(Self::Equal),
+            ControllerRole::Master => Some(Self::Primary),
+            ControllerRole::Slave => Some(Self::Secondary),
+            ControllerRole::NoChange | ControllerRole::Other(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Equal => "equal",
+            Self::Primary => "primary",
+            Self::Secondary => "secondary",
+        })
+    }
+}
+
+/// Why a text is not a [`Role`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a role: expected equal, primary or secondary")]
+pub struct ParseRoleError(String);
+
+impl FromStr for Role {
+    type Err = ParseRoleError;
+
+    fn from_str(text: &str) -> Result<Self, ParseRoleError> {
+        match text.to_ascii_lowercase().as_str() {
+            "equal" => Ok(Self::Equal),
+            "primary" | "master" => Ok(Self::Primary),
+            "secondary" | "slave" => Ok(Self::Secondary),
+            _ => Err(ParseRoleError(text.into())),
+        }
+    }
+}
+
+/// A role that is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoleRequest {
+    /// The role.
+    pub role: Role,
+    /// The election that gave it. A switch refuses those that are older than one that it has heard of, by their signed distance
+    /// (1.3.5 section 6.3.6). Without one, the switch is asked for the newest that it knows, and a primary takes the next.
+    pub generation_id: Option<u64>,
+}
+
+impl From<Role> for RoleRequest {
+    fn from(role: Role) -> Self {
+        Self {
+            role,
+            generation_id: None,
+        }
+    }
+}
+
+/// Whether a message changes something in the switch, so that a secondary's is refused with OFPBRC_IS_SLAVE (1.3.5 section 6.3.6;
+/// Open vSwitch refuses meter mods, too).
+pub(crate) fn is_write(message: &Message) -> bool {
+    match message {
+        Message::PacketOut(_)
+        | Message::FlowMod(_)
+        | Message::GroupMod(_)
+        | Message::PortMod(_)
+        | Message::TableMod(_)
+        | Message::MeterMod(_) => true,
+        Message::MultipartRequest(request) => match &request.body {
+            MultipartRequestBody::TableFeatures(tables) => !tables.is_empty(),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// The roles that are asked for while the controller runs: they go before that of
+/// [`SessionConfig::role`](crate::SessionConfig::role) whenever a switch connects.
+#[derive(Debug, Default)]
+pub(crate) struct WantedRoles(Mutex<Wanted>);
+
+#[derive(Debug, Default)]
+struct Wanted {
+    of_all: Option<RoleRequest>,
+    /// Those of single switches, which were asked for later.
+    of: HashMap<DatapathId, RoleRequest>,
+}
+
+impl WantedRoles {
+    /// The role that is wanted at this switch, where anyone has said so.
+    pub fn get(&self, switch: DatapathId) -> Option<RoleRequest> {
+        let wanted = self.0.lock();
+        wanted.of.get(&switch).copied().or(wanted.of_all)
+    }
+
+    /// Whether any switch is to have another role than the one that a connection begins with.
+    pub fn is_any(&self) -> bool {
+        let wanted = self.0.lock();
+        let mut all = wanted.of.values().chain(&wanted.of_all);
+        all.any(|request| request.role != Role::Equal)
+    }
+
+    pub fn set(&self, switch: DatapathId, request: RoleRequest) {
+        self.0.lock().of.insert(switch, request);
+    }
+
+    pub fn set_all(&self, request: RoleRequest) {
+        *self.0.lock() = Wanted {
+            of_all: Some(request),
+            of: HashMap::new(),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_read_as_they_are_written_and_in_the_specifications_words() {
+        for role in [Role::Equal, Role::Primary, Role::Secondary] {
+            assert_eq!(role.to_string().parse(), Ok(role));
+            assert_eq!(Role::from_wire(role.to_wire()), Some(role));
+        }
+        assert_eq!("MASTER".parse(), Ok(Role::Primary));
+        assert_eq!("slave".parse(), Ok(Role::Secondary));
+        let refused = "leader".parse::<Role>().unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "'leader' is not a role: expected equal, primary or secondary"
+        );
+    }
+
+    #[test]
+    fn what_was_asked_for_last_is_wanted() {
+        let wanted = WantedRoles::default();
+        let [one, two] = [1, 2].map(DatapathId);
+        assert_eq!((wanted.get(one), wanted.is_any()), (None, false));
+        wanted.set_all(Role::Equal.into());
+        assert!(!wanted.is_any());
+        wanted.set(one, Role::Primary.into());
+        assert_eq!(wanted.get(one), Some(Role::Primary.into()));
+        assert_eq!(wanted.get(two), Some(Role::Equal.into()));
+        assert!(wanted.is_any());
+        wanted.set_all(Role::Secondary.into());
+        assert_eq!(wanted.get(one), Some(Role::Secondary.into()));
+        assert_eq!(wanted.get(two), Some(Role::Secondary.into()));
+        wanted.set(two, Role::Equal.into());
+        assert_eq!(wanted.get(two), Some(Role::Equal.into()));
+    }
+}

@@ -1,0 +1,80 @@
+//! Roles at switches of ours, in simulated time.
+
+use crate::support::{all_connected, config, ms, plan, settle};
+use urtica_controller::{Controller, Network, Role};
+use urtica_net::Net;
+use urtica_wire::Version;
+
+/// Two switches and two hosts, and a hub, which every packet needs, in this role.
+fn hub(version: Version, role: Role) -> Net {
+    let mut config = config();
+    config.switch.versions = vec![version];
+    let mut net = Net::new(&plan("linear,2"), config).unwrap();
+    let controller = urtica_apps::add_by_name(Controller::new(), "hub").unwrap();
+    net.start_controller(controller.role(role)).unwrap();
+    assert!(settle(&mut net, ms(2_000)));
+    net
+}
+
+/// Asks all switches for a role, and expects that they give it.
+fn change(net: &mut Net, network: &Network, role: Role) {
+    let replies = network.set_role_of_all(role).unwrap();
+    assert_eq!(replies.len(), 2);
+    net.run_for(ms(100));
+    for (id, reply) in replies {
+        let outcome = reply.wait(ms(0));
+        assert!(outcome.is_ok(), "{id}: {:?}", outcome.err());
+    }
+    expect_all(network, role);
+}
+
+fn expect_all(network: &Network, role: Role) {
+    for id in network.switches() {
+        assert_eq!(network.info(id).unwrap().role, role);
+    }
+}
+
+#[test]
+fn a_network_obeys_its_primary_and_no_secondary() {
+    for version in Version::ALL {
+        let mut net = hub(version, Role::Primary);
+        let network = net.controller().unwrap().clone();
+        expect_all(&network, Role::Primary);
+        assert!(net.ping_all().unwrap().is_complete());
+        change(&mut net, &network, Role::Secondary);
+        assert!(!net.ping_all().unwrap().is_complete());
+        change(&mut net, &network, Role::Equal);
+        assert!(net.ping_all().unwrap().is_complete());
+    }
+}
+
+#[test]
+fn a_switch_that_comes_back_is_asked_for_the_role_again() {
+    let mut net = hub(Version::Of13, Role::Primary);
+    let network = net.controller().unwrap().clone();
+    change(&mut net, &network, Role::Secondary);
+    let s1 = net.switch("s1").unwrap();
+    net.break_connection(s1).unwrap();
+    assert!(net.run_until(|net| all_connected(net), ms(5_000)));
+    net.run_for(ms(100));
+    expect_all(&network, Role::Secondary);
+    change(&mut net, &network, Role::Primary);
+    assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn runs_with_roles_repeat() {
+    let run = || {
+        let mut net = hub(Version::Of13, Role::Primary);
+        let network = net.controller().unwrap().clone();
+        change(&mut net, &network, Role::Secondary);
+        change(&mut net, &network, Role::Primary);
+        net.ping_all().unwrap();
+        let counters = network.switches().into_iter().map(|id| {
+            let counters = network.counters(id).unwrap();
+            counters.iter().collect::<Vec<_>>()
+        });
+        counters.collect::<Vec<_>>()
+    };
+    assert_eq!(run(), run());
+}
