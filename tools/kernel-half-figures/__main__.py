@@ -2,8 +2,8 @@
 
 Modes of `urtica run --offload` are measured in turn, beside plain epoll (`--offload none`), over loopback and over a veth pair
 whose ends handle what they receive on cores of their own; then the evaluation of Shalimov and Ivashchenko's paper, with its
-figures and other controllers beside ours. A mode that the program refuses is told with its sentence. Namespaces, hogs and switches are this run's own, and gone
-afterwards. Needs root, two cores, and what tools/setup installs. Run it on a quiet machine.
+figures and other controllers beside ours. A mode that the program refuses is told with its sentence. Namespaces, hogs and
+switches are this run's own, and gone afterwards. Needs root, two cores, and what tools/setup installs. Run it on a quiet machine.
 
     python3 tools/kernel-half-figures                   all rows, under twenty minutes
     python3 tools/kernel-half-figures --rows 1,6        some of them; printed, and written only with --out
@@ -26,10 +26,10 @@ from drawing import SECTIONS, drawn_from
 EXPLANATION = """\
 Measured by `make kernel-half-figures` on {date}, at {commit}; do not edit. Each figure is the median of {rounds} round(s), with the
 interval that has it with 95 % confidence (bootstrap); what is compared is interleaved in an order that is drawn, and a ratio
-is taken within each round. `none` is plain epoll in the program. Controllers have core {server_core}, the load core {load_core}, unless a
-row says otherwise; each run takes {ms} ms after a warm-up of a third, is repeated up to {repeats} times ({all_repeats} in all) where the machine
-disturbed it for a tenth of the time, and every reply is checked: a line whose answers were wrong or lost is not reached. A mode
-that the program refuses has its sentence there.
+is taken within each round. `none` is plain epoll in the program. Controllers have core {server_core}, the load core {load_core},
+unless a row says otherwise; each run takes {ms} ms after a warm-up of a third, is repeated up to {repeats} times ({all_repeats} in
+all) where the machine disturbed it for a tenth of the time, and every reply is checked: a line whose answers were wrong or lost
+is not reached. A mode that the program refuses has its sentence there.
 
 Over loopback, the kernel's work for a segment is done on the core of the *load*, which sends it. On the veth pair, receive packet
 steering has the controller's core do it, as on a real network.

@@ -16,6 +16,7 @@ LOADS = {
     "1 switch, ping-pong": (1, PING_PONG),
     "16 switches, ping-pong": (16, PING_PONG),
     "64 switches, ping-pong": (64, PING_PONG),
+    "16 switches, 4 outstanding each": (16, ("--window", "4")),
     "16 switches, 8 outstanding each": (16, ("--window", "8")),
     "16 switches, 32 outstanding each": (16, WINDOW_32),
     "16 switches, 128 outstanding each": (16, ("--window", "128")),
@@ -77,9 +78,14 @@ def window_32(bench):
     return [*lines, *costs, *(line for mode, found in zip(modes, runs) for line in shares(mode, found))]
 
 
+# What stands for the work of both sides: how it is told, the metric of a run, its unit.
+CYCLES = ("cycles", "machine_cycles_per_answer", "cycles")
+CPU_TIME = ("CPU time", "machine_cpu_ns_per_answer", "ns")
+
+
 def cost_line(has_cycles, where, kernel, none):
-    metric, unit = ("machine_cycles_per_answer", "cycles") if has_cycles else ("machine_cpu_ns_per_answer", "ns")
-    what = f"16 switches, 32 outstanding each, {where}: the machine's {'cycles' if has_cycles else 'CPU time'}, both sides, per answer, `kernel` over `none`"
+    counted, metric, unit = CYCLES if has_cycles else CPU_TIME
+    what = f"16 switches, 32 outstanding each, {where}: the machine's {counted}, both sides, per answer, `kernel` over `none`"
     line = ratio_line("8", what, at_most(0.8), metric, unit, kernel, none)
     if not has_cycles:
         line.remarks.append("this machine counts no cycles: CPU time, by the clock's ticks, in their place")

@@ -8,7 +8,7 @@ from bench import MAX_RATE, OS_KEN, OVS, PING_PONG, MeasureError, Refused, Serve
 from command import Group
 from document import Line, figure_line
 from in_process import figures
-from modes import l2, side
+from modes import side
 
 # What the paper calls our modes, and how many packet-ins per second and microseconds each has there.
 THREADS_OF_PAPER = {

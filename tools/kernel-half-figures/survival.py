@@ -84,50 +84,58 @@ def told(what, mode, found, refusal):
 
 
 def run(bench, mode, event, is_held):
-    """One load, in the middle of which `event` happens. A gap is the longest that an answer took: each switch waits for one."""
-    server = l2(mode)
-    if is_held:
-        held = (f"--hold={bench.folder}/hold.sock", "--hold-seconds", str(HOLD_S))
-        server = replace(server, command=(*server.command, *held))
-    with contextlib.ExitStack() as stack:
-        started = stack.enter_context(bench.server(server))
-        if is_held:
-            # By SIGINT the holder ends as well, by SIGTERM it would wait.
-            stack.callback(lambda: started.process.send_signal(signal.SIGINT) or started.process.wait(HOLD_S))
-        ms = max(500, bench.settings.ms // 2)
+    """One load, in the middle of which `event` happens to the program."""
+    ms = max(500, bench.settings.ms // 2)
+    with server(bench, mode, is_held) as started:
+        flags = ("-s", str(SWITCHES), "-M", "1000", "-l", "5", "-w", "1", "-m", str(ms), "--verify")
         # No process id: it changes.
         target = ("-c", bench.place.host, "-p", str(started.port))
-        command = bench.load_pinned(
-            ("urtica", "bench", *target, "-s", str(SWITCHES), "-M", "1000", "-l", "5", "-w", "1", "-m", str(ms), "--verify")
-        )
-        report_file = bench.folder / "report.json"
-        report_file.unlink(missing_ok=True)
-        load = subprocess.Popen(
-            [*bench.real(command), "--json", str(report_file)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command = bench.load_pinned(("urtica", "bench", *target, *flags))
+        report, status = reported(bench, command, lambda load: in_the_second_test(started, load, ms, event))
+    return found_in(report, status, (started.shown, shown(command)))
+
+
+@contextlib.contextmanager
+def server(bench, mode, is_held):
+    plain = l2(mode)
+    held = (f"--hold={bench.folder}/hold.sock", "--hold-seconds", str(HOLD_S)) if is_held else ()
+    with bench.server(replace(plain, command=(*plain.command, *held))) as started:
         try:
-            wait_for_switches(started, load)
-            # Into the second test, of which latency counts.
-            time.sleep(1.5 * ms / 1000)
-            event(started)
-            _, said = load.communicate(timeout=LOAD_TIMEOUT_S)
+            yield started
         finally:
-            load.kill()
-            load.wait()
-    if not report_file.exists():
+            if is_held:
+                # By SIGINT the holder ends as well; by SIGTERM it would wait.
+                started.process.send_signal(signal.SIGINT)
+                started.process.wait(HOLD_S)
+
+
+def in_the_second_test(started, load, ms, event):
+    """In the first one, no latency counts."""
+    wait_for_switches(started, load)
+    time.sleep(1.5 * ms / 1000)
+    event(started)
+
+
+def reported(bench, command, meanwhile):
+    """The report of a load, and its status. It is stopped, should this not come to its end."""
+    file = bench.folder / "report.json"
+    file.unlink(missing_ok=True)
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    load = subprocess.Popen([*bench.real(command), "--json", str(file)], text=True, **quiet)
+    try:
+        meanwhile(load)
+        _, said = load.communicate(timeout=LOAD_TIMEOUT_S)
+    finally:
+        load.kill()
+        load.wait()
+    if not file.exists():
         raise MeasureError(f"the load failed: {last_line(said)}")
-    report = without_long_lists(json.loads(report_file.read_text()))
-    return found_in(report, load.returncode, (started.shown, shown(command)))
+    return without_long_lists(json.loads(file.read_text())), load.returncode
 
 
 def found_in(report, status, commands):
-    tally = report["tally"]
-    # What came twice, or was wrong, is no better than what is lost.
-    lost = tally["lost"] + report["unanswered"]
+    """A gap is the longest that an answer took: each switch waits for one. What came twice, or was wrong, is faulty."""
+    lost = report["tally"]["lost"] + report["unanswered"]
     longest_us = report["latency"]["max_us"] if report["latency"] else 0
     return Found(lost, len(report["closed"]), longest_us / 1000, status != 0, commands)
 

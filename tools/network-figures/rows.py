@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import mininet
-from bench import L2, MAX_RATE, PING_PONG, MeasureError, Server, Side, progress
+from bench import L2, PING_PONG, MeasureError, Server, Side, progress
 from document import Line, at_least, at_most, figure_line, ratio_line
 from command import Group
 from in_process import figures as in_process_figures

@@ -18,14 +18,14 @@ const MAX_INPUT_BYTES: usize = 16 << 10;
 
 /// The same, in [`Mode::Auto`], for a switch on this machine. There the processor that sends a segment runs the kernel's
 /// programs on it as well, and the program's own is idle meanwhile, so that answering in the kernel pays for a few messages at a
-/// time only.
-const MAX_LOCAL_INPUT_BYTES: usize = 512;
+/// time only: four of OpenFlow 1.0, three of 1.3.
+const MAX_LOCAL_INPUT_BYTES: usize = 384;
 
 /// The kernel half steps aside after so many consecutive reads of a long queue: of more than the kernel answers at once.
 const LONG_READS: u32 = 4;
 
-/// The kernel half comes back after so many consecutive reads of a short queue, which is half of what the kernel answers at once:
-/// initially, and at most if it had to step aside soon again and again.
+/// The kernel half comes back after so many reads of a short queue, which is half of what the kernel answers at once, and none of a
+/// long one among them: initially, and at most if it had to step aside soon again and again.
 const SHORT_READS: u32 = 16;
 const MAX_SHORT_READS: u32 = 1024;
 
@@ -44,7 +44,7 @@ pub(crate) struct Pace {
     mode: Mode,
     max_input_bytes: usize,
     wants_kernel: bool,
-    /// Consecutive reads in favour of switching over.
+    /// Reads in favour of switching over, since one against it.
     reads: u32,
     /// Consecutive checks since the last read.
     looks: u32,
@@ -87,16 +87,17 @@ impl Pace {
     pub fn note_read(&mut self, bytes: usize, taken: u64) {
         self.looks = 0;
         let taken_since = taken - std::mem::replace(&mut self.taken_at_read, taken);
+        let is_long = bytes > self.max_input_bytes;
+        let is_short = bytes < self.max_input_bytes / 2;
         // A burst among many short segments, which is for the program once and no reason to step aside.
-        let is_first = taken_since > bytes as u64;
-        let is_for_change = match self.wants_kernel {
-            true => bytes > self.max_input_bytes,
-            false => bytes < self.max_input_bytes / 2,
-        };
-        self.reads = match is_for_change {
-            true if is_first => 1,
-            true => self.reads + 1,
-            false => 0,
+        let is_burst = taken_since > bytes as u64;
+        self.reads = match self.wants_kernel {
+            true if is_long && is_burst => 1,
+            true if is_long => self.reads + 1,
+            false if is_long => 0,
+            false if is_short => self.reads + 1,
+            false => self.reads,
+            true => 0,
         };
     }
 

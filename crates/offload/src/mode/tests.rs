@@ -50,6 +50,19 @@ fn what_lies_between_changes_nothing() {
     }
 }
 
+/// Two packet-ins that came at the same time neither bring it back nor keep it away.
+#[test]
+fn among_short_reads_some_may_lie_between() {
+    let mut pace = local();
+    reads_until_change(&mut pace, LOCAL_LONG_READ, 0);
+    let reads = (1..=5000).find(|at| {
+        pace.note_read(if at % 4 == 0 { 212 } else { 106 }, 0);
+        pace.wants_kernel(0)
+    });
+    let short = 2 * SHORT_READS;
+    assert_eq!(reads, Some(short + (short - 1) / 3));
+}
+
 #[test]
 fn single_bursts_do_not_drive_it_away() {
     let mut pace = Pace::new(Mode::Auto);
@@ -174,8 +187,9 @@ impl Rules {
         let is_due = match self.is_in {
             true => self.long_reads() >= LONG_READS as usize,
             false => {
-                let short = self.reads.iter().rev();
-                let short = short.take_while(|(bytes, _)| *bytes < self.limit / 2);
+                let since_long = self.reads.iter().rev();
+                let since_long = since_long.take_while(|(bytes, _)| *bytes <= self.limit);
+                let short = since_long.filter(|(bytes, _)| *bytes < self.limit / 2);
                 short.count() >= self.wait as usize || self.looks_since_read >= IDLE_LOOKS
             }
         };

@@ -9,7 +9,7 @@ use urtica_offload::{Kernel, Mode};
 use urtica_wire::Version;
 
 /// How often the kernel half is to step aside in a run.
-const TIMES: u64 = 5;
+const TIMES: u64 = 4;
 
 /// A burst is longer than what is read at once, and read as it comes: whole, and in the middle of messages.
 const BURST_BYTES: usize = 1 << 20;
@@ -40,8 +40,9 @@ fn swing(kernel: &Kernel, version: Version, seed: u64) {
         let stream = plain_stream(&mut draw, version);
         send_while_receiving(&mut pair, &stream);
         pair.compare();
-        // It comes back, and answers again.
+        // It comes back, each time after twice as many packets, and answers again.
         answered = counters.answered_in_kernel.get();
+        let start = Instant::now();
         while counters.answered_in_kernel.get() == answered {
             assert!(start.elapsed() < PATIENCE, "it has not come back");
             for packet in draw_few(&mut draw, version) {
