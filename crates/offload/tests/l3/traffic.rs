@@ -45,11 +45,45 @@ impl Traffic {
                 1 => Message::BarrierReply
                     .encode(version, xid, &mut stream)
                     .unwrap(),
-                2..=12 => self.other(version, xid, &mut stream),
+                2 => self.malformed(version, xid, &mut stream),
+                3..=12 => self.other(version, xid, &mut stream),
                 _ => self.plain(version, xid, &mut stream),
             }
         }
         stream
+    }
+
+    /// A message that is refused, or read otherwise than most switches write it.
+    fn malformed(&mut self, version: Version, xid: u32, stream: &mut Vec<u8>) {
+        let start = stream.len();
+        match self.draw.below(4) {
+            // A packet-in that is too short to be one.
+            0 => stream.extend([version.to_wire(), 10, 0, 12, 0, 0, 0, xid as u8, 0, 0, 0, 0]),
+            // Of another version.
+            1 => {
+                self.plain(version, xid, stream);
+                stream[start] = 5;
+            }
+            // A port that does not exist, or is reserved.
+            2 => {
+                self.plain(version, xid, stream);
+                let port_at = match version {
+                    Version::Of10 => 14,
+                    Version::Of13 => 34,
+                };
+                let port = [9_u16, 0x8001, 0xfffe, 0xffff][self.draw.below(4) as usize];
+                stream[start + port_at..start + port_at + 2].copy_from_slice(&port.to_be_bytes());
+            }
+            // A match that begins with another field, or says that it is longer.
+            _ => {
+                self.plain(version, xid, stream);
+                let at = match version {
+                    Version::Of10 => 12,
+                    Version::Of13 => 24 + self.draw.below(8) as usize,
+                };
+                stream[start + at] ^= 1;
+            }
+        }
     }
 
     /// What the kernel answers once it knows the hosts.
