@@ -7,12 +7,15 @@ use crate::plan::{
     question, question_for_gateway,
 };
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use urtica_wire::packet::{Arp, Icmpv4, Ipv4, ether_type, ip_proto};
 use urtica_wire::{MacAddr, Message, Version};
 
 /// Drawn traffic.
 pub struct Traffic {
     pub draw: Draw,
+    /// The hosts that send and receive it.
+    hosts: RangeInclusive<u8>,
     /// How many ICMP errors may still be asked for: what is sent in a second has a limit.
     errors: u32,
     /// Numbers packets, so that each differs from the one before it.
@@ -20,9 +23,16 @@ pub struct Traffic {
 }
 
 impl Traffic {
+    /// Traffic of all hosts.
     pub fn new(seed: u64) -> Self {
+        Self::of(1..=HOSTS, seed)
+    }
+
+    /// Traffic of these.
+    pub fn of(hosts: RangeInclusive<u8>, seed: u64) -> Self {
         Self {
             draw: Draw::new(seed),
+            hosts,
             errors: 90,
             number: 0,
         }
@@ -30,7 +40,8 @@ impl Traffic {
 
     /// A host's number.
     pub fn host(&mut self) -> u8 {
-        self.draw.below(HOSTS.into()) as u8 + 1
+        let (first, last) = (*self.hosts.start(), *self.hosts.end());
+        first + self.draw.below(u32::from(last - first) + 1) as u8
     }
 
     /// So many messages; most are packet-ins. In a pure stream nearly all can be answered in the kernel.
@@ -102,7 +113,8 @@ impl Traffic {
     /// A packet from a host to another, or beyond the router in the first subnet.
     fn datagram(&mut self, src: u8) -> (Ipv4, Vec<u8>) {
         let dst = match self.draw.below(8) {
-            0 => Ipv4Addr::new(192, 168, 0, self.draw.below(5) as u8),
+            // Host 1 is a router.
+            0 if self.hosts.contains(&1) => Ipv4Addr::new(192, 168, 0, self.draw.below(5) as u8),
             _ => ip_of(self.host()),
         };
         self.number = self.number.wrapping_add(1);
