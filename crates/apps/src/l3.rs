@@ -375,6 +375,7 @@ impl L3Handler {
         let Some(session) = &mut self.session else {
             return;
         };
+        session.begin();
         let gateway = self.shared.config.by_address(asked.tpa);
         let (Some(gateway), Some(host)) = (gateway, self.shared.host_at(at, asked.sha)) else {
             return;
@@ -391,6 +392,7 @@ impl L3Handler {
         let (Some(session), Ok(packet)) = (&mut self.session, Ipv4View::new(handed.bytes)) else {
             return;
         };
+        session.begin();
         let host = self.shared.host_at(handed.at, handed.src);
         let hop = self.shared.next_hop_at(handed.at.switch, packet.dst());
         let (Some(host), Some(hop)) = (host, hop) else {

@@ -234,7 +234,9 @@ impl SharedTables {
 
     /// Forgets all, if something has become stale since the last time.
     pub fn forget_stale(&mut self) {
-        if self.tables().is_stale.swap(0, AcqRel) == 0 {
+        // Most of the time there is nothing to write.
+        let is_stale = &self.tables().is_stale;
+        if is_stale.load(Relaxed) == 0 || is_stale.swap(0, AcqRel) == 0 {
             return;
         }
         let next = self.tables().generation.load(Relaxed).wrapping_add(1);

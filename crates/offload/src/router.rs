@@ -160,6 +160,10 @@ struct Session {
 }
 
 impl L3Session for Session {
+    fn begin(&mut self) {
+        self.tables.lock().forget_stale();
+    }
+
     fn tell(&mut self, fact: L3Fact) {
         match fact {
             L3Fact::Host { port, .. } | L3Fact::NextHop { port, .. } if port > self.last_port => {}

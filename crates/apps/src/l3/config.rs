@@ -1,6 +1,6 @@
 //! The configuration file: subnets, and routes beyond them.
 
-use super::L3Fact;
+use super::kernel::L3Fact;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::ops::Range;

@@ -30,6 +30,9 @@ pub trait L3Kernel: Debug + Send + Sync {
 
 /// One switch's session.
 pub trait L3Session: Send {
+    /// Drops what was [forgotten](L3Kernel::forget) about. What is told from now on was looked up after this call.
+    fn begin(&mut self);
+
     /// Something is so until the switch is [forgotten](L3Kernel::forget) about. Where there is no room for it, the program is asked again.
     fn tell(&mut self, fact: L3Fact);
 

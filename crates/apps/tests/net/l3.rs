@@ -339,6 +339,8 @@ impl L3Kernel for Recorder {
 }
 
 impl L3Session for Recorder {
+    fn begin(&mut self) {}
+
     fn tell(&mut self, fact: L3Fact) {
         self.0.lock().unwrap().push(fact);
     }

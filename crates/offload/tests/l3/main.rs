@@ -7,11 +7,14 @@ mod order;
 mod pair;
 mod plan;
 mod same_replies;
+mod stopped;
 mod traffic;
 
 #[allow(dead_code, reason = "the learning switch's tests use all of it")]
 #[path = "../learning_switch/packets.rs"]
 mod packets;
+#[path = "../learning_switch/process.rs"]
+mod process;
 #[allow(dead_code, reason = "the learning switch's tests use all of it")]
 #[path = "../learning_switch/switch.rs"]
 mod switch;

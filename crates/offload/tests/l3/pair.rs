@@ -14,10 +14,11 @@ const PACKET_OUT: u8 = 13;
 
 /// A switch whose controller answers in the kernel, and one whose controller is the program alone; both hear the same.
 pub struct Pair {
-    pub controller: Running,
+    controller: Arc<Running>,
     pub hosts: Hosts,
     pub kernel: RouterKernel,
     pub real: TcpStream,
+    id: DatapathId,
     pub version: Version,
     reference: InMemory,
     /// What the real one has said and nobody has looked at.
@@ -31,33 +32,64 @@ pub struct Pair {
 impl Pair {
     /// Both know all hosts. `None` where the machine has no kernel half.
     pub fn new(mode: Mode, version: Version) -> Option<Self> {
+        Self::with_hosts(mode, version, 1..=HOSTS)
+    }
+
+    /// Both know these.
+    pub fn with_hosts(
+        mode: Mode,
+        version: Version,
+        hosts: impl IntoIterator<Item = u8>,
+    ) -> Option<Self> {
         let mut pair = Self::with_unknown_hosts(mode, version)?;
-        for host in 1..=HOSTS {
-            pair.come(host, question_for_gateway(host));
-        }
-        pair.compare();
+        pair.introduce(hosts);
         Some(pair)
     }
 
-    pub fn with_unknown_hosts(mode: Mode, version: Version) -> Option<Self> {
+    /// Hosts ask for their gateways.
+    pub fn introduce(&mut self, hosts: impl IntoIterator<Item = u8>) {
+        for host in hosts {
+            self.come(host, question_for_gateway(host));
+        }
+        self.compare();
+    }
+
+    fn with_unknown_hosts(mode: Mode, version: Version) -> Option<Self> {
         let kernel = router_kernel(mode)?;
         let (controller, hosts) = router(Some(kernel.clone()));
         let controller = controller.listen("ptcp:0:127.0.0.1".parse().unwrap());
-        let controller = controller.shards(1).start().unwrap();
+        let controller = Arc::new(controller.shards(2).start().unwrap());
+        Some(Self::join(controller, hosts, kernel, version, 1))
+    }
+
+    /// Another switch of the same controller, whose hosts are not known yet.
+    pub fn beside(&self, id: u64) -> Self {
+        let (hosts, kernel) = (self.hosts.clone(), self.kernel.clone());
+        Self::join(self.controller.clone(), hosts, kernel, self.version, id)
+    }
+
+    fn join(
+        controller: Arc<Running>,
+        hosts: Hosts,
+        kernel: RouterKernel,
+        version: Version,
+        id: u64,
+    ) -> Self {
         let (mut real, mut reference) = (connect(&controller), InMemory::of(router(None).0));
-        join_with_ports(&mut real, version, 1, PORTS);
-        join_with_ports(&mut reference, version, 1, PORTS);
-        Some(Self {
+        join_with_ports(&mut real, version, id, PORTS);
+        join_with_ports(&mut reference, version, id, PORTS);
+        Self {
             controller,
             hosts,
             kernel,
             real,
+            id: DatapathId(id),
             version,
             reference,
             said: Vec::new(),
             expected: Vec::new(),
             compared: 0,
-        })
+        }
     }
 
     /// A frame of a host comes in.
@@ -118,7 +150,7 @@ impl Pair {
 
     pub fn counters(&self) -> Arc<SwitchCounters> {
         let network = self.controller.network();
-        network.counters(DatapathId(1)).expect("it is connected")
+        network.counters(self.id).expect("it is connected")
     }
 
     /// Nothing more is said than was expected.
@@ -133,7 +165,10 @@ impl Pair {
         assert_same(&take_routers(&mut self.said), &[]);
         assert!(self.compared > 0, "nothing was to be said");
         drop(self.real);
-        self.controller.stop().unwrap();
+        // The last one of the controller's switches ends it.
+        if let Some(controller) = Arc::into_inner(self.controller) {
+            controller.stop().unwrap();
+        }
     }
 }
 

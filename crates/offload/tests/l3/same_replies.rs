@@ -121,3 +121,33 @@ fn a_stream_cut_at_every_byte() {
         assert!(counters.answered_in_kernel.get() > 0);
     }
 }
+
+/// Two switches, each with hosts of its own, in two shards; what changes at one does not disturb the other.
+#[test]
+fn switches_of_several_shards() {
+    const HOSTS_OF_ONE: std::ops::RangeInclusive<u8> = 1..=12;
+    const HOSTS_OF_OTHER: std::ops::RangeInclusive<u8> = 13..=HOSTS;
+    for version in Version::ALL {
+        let Some(mut one) = Pair::with_hosts(Mode::Kernel, version, HOSTS_OF_ONE) else {
+            return;
+        };
+        let mut other = one.beside(2);
+        other.introduce(HOSTS_OF_OTHER);
+        std::thread::scope(|scope| {
+            for (pair, hosts) in [(&mut one, HOSTS_OF_ONE), (&mut other, HOSTS_OF_OTHER)] {
+                scope.spawn(move || {
+                    let mut traffic = Traffic::of(hosts, 11);
+                    for _ in 0..50 {
+                        let stream = traffic.stream(version, 50);
+                        for piece in traffic.draw.cut(&stream) {
+                            pair.send(piece);
+                        }
+                        pair.compare();
+                    }
+                });
+            }
+        });
+        one.finish();
+        other.finish();
+    }
+}

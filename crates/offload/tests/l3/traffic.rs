@@ -7,12 +7,15 @@ use crate::plan::{
     question, question_for_gateway,
 };
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use urtica_wire::packet::{Arp, Icmpv4, Ipv4, ether_type, ip_proto};
 use urtica_wire::{MacAddr, Message, Version};
 
 /// Drawn traffic.
 pub struct Traffic {
     pub draw: Draw,
+    /// The hosts that send and receive it.
+    hosts: RangeInclusive<u8>,
     /// How many ICMP errors may still be asked for: what is sent in a second has a limit.
     errors: u32,
     /// Numbers packets, so that each differs from the one before it.
@@ -20,9 +23,16 @@ pub struct Traffic {
 }
 
 impl Traffic {
+    /// Traffic of all hosts.
     pub fn new(seed: u64) -> Self {
+        Self::of(1..=HOSTS, seed)
+    }
+
+    /// Traffic of these.
+    pub fn of(hosts: RangeInclusive<u8>, seed: u64) -> Self {
         Self {
             draw: Draw::new(seed),
+            hosts,
             errors: 90,
             number: 0,
         }
@@ -30,7 +40,8 @@ impl Traffic {
 
     /// A host's number.
     pub fn host(&mut self) -> u8 {
-        self.draw.below(HOSTS.into()) as u8 + 1
+        let (first, last) = (*self.hosts.start(), *self.hosts.end());
+        first + self.draw.below(u32::from(last - first) + 1) as u8
     }
 
     /// So many messages; most are packet-ins. In a pure stream nearly all can be answered in the kernel.
@@ -45,11 +56,45 @@ impl Traffic {
                 1 => Message::BarrierReply
                     .encode(version, xid, &mut stream)
                     .unwrap(),
-                2..=12 => self.other(version, xid, &mut stream),
+                2 => self.malformed(version, xid, &mut stream),
+                3..=12 => self.other(version, xid, &mut stream),
                 _ => self.plain(version, xid, &mut stream),
             }
         }
         stream
+    }
+
+    /// A message that is refused, or read otherwise than most switches write it.
+    fn malformed(&mut self, version: Version, xid: u32, stream: &mut Vec<u8>) {
+        let start = stream.len();
+        match self.draw.below(4) {
+            // A packet-in that is too short to be one.
+            0 => stream.extend([version.to_wire(), 10, 0, 12, 0, 0, 0, xid as u8, 0, 0, 0, 0]),
+            // Of another version.
+            1 => {
+                self.plain(version, xid, stream);
+                stream[start] = 5;
+            }
+            // A port that does not exist, or is reserved.
+            2 => {
+                self.plain(version, xid, stream);
+                let port_at = match version {
+                    Version::Of10 => 14,
+                    Version::Of13 => 34,
+                };
+                let port = [9_u16, 0x8001, 0xfffe, 0xffff][self.draw.below(4) as usize];
+                stream[start + port_at..start + port_at + 2].copy_from_slice(&port.to_be_bytes());
+            }
+            // A match that begins with another field, or says that it is longer.
+            _ => {
+                self.plain(version, xid, stream);
+                let at = match version {
+                    Version::Of10 => 12,
+                    Version::Of13 => 24 + self.draw.below(8) as usize,
+                };
+                stream[start + at] ^= 1;
+            }
+        }
     }
 
     /// What the kernel answers once it knows the hosts.
@@ -68,7 +113,8 @@ impl Traffic {
     /// A packet from a host to another, or beyond the router in the first subnet.
     fn datagram(&mut self, src: u8) -> (Ipv4, Vec<u8>) {
         let dst = match self.draw.below(8) {
-            0 => Ipv4Addr::new(192, 168, 0, self.draw.below(5) as u8),
+            // Host 1 is a router.
+            0 if self.hosts.contains(&1) => Ipv4Addr::new(192, 168, 0, self.draw.below(5) as u8),
             _ => ip_of(self.host()),
         };
         self.number = self.number.wrapping_add(1);

@@ -1,90 +1,34 @@
 //! The controller's process is stopped, or dies in the middle of a batch.
 
 use crate::packets::Packet;
+use crate::process::{Other, is_child, serve};
 use crate::support::kernel;
 use crate::switch::{Channel, PATIENCE, headers, join, offloaded};
-use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader, Read, Write};
+use rustix::process::Signal;
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
 use urtica_offload::Mode;
 use urtica_wire::Version;
-
-/// In a process with this variable, [`controller_in_a_process_of_its_own`] runs a controller.
-const CHILD: &str = "URTICA_TEST_CONTROLLER";
-
-/// A controller in another process, which is killed when this is dropped.
-struct Other {
-    child: Child,
-    port: u16,
-}
-
-impl Other {
-    fn start() -> Self {
-        let test = std::env::current_exe().expect("the test has a file");
-        let mut child = Command::new(test)
-            .args([
-                "--exact",
-                "dying::controller_in_a_process_of_its_own",
-                "--nocapture",
-            ])
-            .env(CHILD, "1")
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the test can be run again");
-        let lines = BufReader::new(child.stdout.as_mut().expect("it is piped")).lines();
-        let port = lines
-            .map_while(Result::ok)
-            .find_map(|line| line.rsplit_once("listens at ")?.1.parse().ok())
-            .expect("it says where it listens");
-        Self { child, port }
-    }
-
-    fn connect(&self) -> TcpStream {
-        let mut socket = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
-        socket.set_nodelay(true).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        join(&mut socket, Version::Of13, 1);
-        socket
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, signal).expect("it is running");
-    }
-
-    /// Waits until it does not run any more, since it was stopped.
-    fn wait_until_stopped(&self) {
-        let start = Instant::now();
-        let path = format!("/proc/{}/stat", self.child.id());
-        while !std::fs::read_to_string(&path).is_ok_and(|stat| stat.contains(") T ")) {
-            assert!(start.elapsed() < PATIENCE, "it does not stop");
-            std::thread::yield_now();
-        }
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// Not a test by itself.
 #[test]
 fn controller_in_a_process_of_its_own() {
-    if std::env::var_os(CHILD).is_none() {
+    if !is_child() {
         return;
     }
     let Some(kernel) = kernel() else { return };
-    let controller = offloaded(&kernel, Mode::Auto, 64);
-    let address = controller.addresses()[0].to_string();
-    let port = address.split(':').nth(1).expect("ptcp:PORT:HOST");
-    println!("\nlistens at {port}");
-    let _ = std::io::stdin().read(&mut [0]);
-    std::thread::sleep(10 * PATIENCE);
+    serve(&offloaded(&kernel, Mode::Auto, 64));
+}
+
+/// One that runs the learning switch.
+fn start() -> Other {
+    Other::start("dying::controller_in_a_process_of_its_own")
+}
+
+fn join_other(controller: &Other) -> TcpStream {
+    let mut socket = controller.connect();
+    join(&mut socket, Version::Of13, 1);
+    socket
 }
 
 fn packet() -> Vec<u8> {
@@ -110,7 +54,7 @@ fn a_stopped_controller_answers() {
     if kernel().is_none() {
         return;
     }
-    let controller = Other::start();
+    let controller = start();
     let mut attempts = 0..20;
     // At the moment at which it is stopped the program may be the owner, for the time of a tick; another attempt will do.
     while !answers_while_stopped(&controller) {
@@ -121,7 +65,7 @@ fn a_stopped_controller_answers() {
 }
 
 fn answers_while_stopped(controller: &Other) -> bool {
-    let mut socket = controller.connect();
+    let mut socket = join_other(controller);
     for _ in 0..100 {
         assert!(is_answered(&mut socket, PATIENCE));
     }
@@ -147,8 +91,8 @@ fn a_killed_controller_leaves_nothing_out() {
         return;
     }
     for after in [1, 100_000] {
-        let controller = Other::start();
-        let mut socket = controller.connect();
+        let controller = start();
+        let mut socket = join_other(&controller);
         let mut sender = socket.try_clone().unwrap();
         let window = packet().repeat(300);
         let said = std::thread::scope(|scope| {

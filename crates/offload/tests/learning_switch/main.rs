@@ -9,6 +9,7 @@ mod limits;
 mod owners;
 mod packets;
 mod pair;
+mod process;
 mod same_replies;
 mod segment_limit;
 mod support;
