@@ -1,11 +1,12 @@
 //! A connection whose kernel half owns it moves to another shard, and is woken there.
 
 use super::*;
-use crate::{Handover, KernelHalf, Reclaimed, Taken};
+use crate::{Handover, KernelHalf, KernelHalves, Reclaimed, Switch, Taken};
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
+use urtica_wire::PacketIn;
 
 /// What was asked of the kernel half.
 #[derive(Default)]
@@ -13,6 +14,8 @@ struct Log {
     calls: Vec<&'static str>,
     /// Something is passed to the program.
     has_passed: bool,
+    /// Packet-ins that were settled and say something new.
+    events: Vec<Vec<u8>>,
 }
 
 /// A kernel half that does nothing but pass on what a test tells it to.
@@ -57,6 +60,15 @@ impl KernelHalf for Scripted {
 
     fn max_fragment(&self) -> usize {
         100
+    }
+
+    fn has_events(&self) -> bool {
+        !self.log.lock().events.is_empty()
+    }
+
+    fn take_events(&mut self, tell: &mut dyn FnMut(&[u8])) {
+        let events = std::mem::take(&mut self.log.lock().events);
+        events.iter().for_each(|event| tell(event));
     }
 }
 
@@ -110,4 +122,90 @@ fn it_is_woken_in_the_shard_that_it_moved_to() {
     events.clear();
     bench.shards[0].wait(&mut events).unwrap();
     assert!(events.is_empty(), "the old shard watches it no longer");
+}
+
+/// Kernel halves for all switches, of one log.
+struct ForAll {
+    log: Arc<Mutex<Log>>,
+    wakeup: Arc<OwnedFd>,
+}
+
+impl KernelHalves for ForAll {
+    fn open(&self, _: &SwitchInfo) -> Option<Box<dyn KernelHalf>> {
+        let (log, wakeup) = (Arc::clone(&self.log), Arc::clone(&self.wakeup));
+        Some(Box::new(Scripted { log, wakeup }))
+    }
+}
+
+/// Notes what it sees, by the first byte of the packet.
+struct Observer(Arc<Mutex<Vec<(&'static str, u8)>>>);
+
+impl SwitchHandler for Observer {
+    fn packet_in(&mut self, _: &mut Switch, packet: &PacketIn) {
+        self.0.lock().push(("packet-in", packet.data[0]));
+    }
+
+    fn settled(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        self.0.lock().push(("settled", packet.data[0]));
+        let message = Message::Experimenter(Experimenter {
+            experimenter: packet.data[0].into(),
+            data: &[],
+        });
+        switch.send(&message).unwrap();
+    }
+}
+
+/// A packet-in of OpenFlow 1.0 whose frame begins with this byte.
+fn packet_in(first: u8) -> Vec<u8> {
+    let mut message = vec![
+        1, 10, 0, 32, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 14, 0, 1, 0, 0,
+    ];
+    message.push(first);
+    message.resize(32, 0);
+    message
+}
+
+#[test]
+fn handlers_see_events_before_what_was_passed_after_them() {
+    let log = Arc::new(Mutex::new(Log::default()));
+    let wakeup = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut bench = Bench::with_program(Arc::new({
+        let seen = Arc::clone(&seen);
+        move |_: &SwitchInfo| Observer(Arc::clone(&seen))
+    }));
+    bench.shards[0].batch.kernel_halves = Some(Arc::new(ForAll {
+        log: Arc::clone(&log),
+        wakeup,
+    }));
+    let mut switch = bench.join(1, 7);
+    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
+    let key = bench.shards[0].by_token[&1];
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    received(&mut switch);
+    assert_eq!(log.lock().calls, ["attach", "hand over"]);
+
+    // Two events, what follows them, and one that nothing follows.
+    log.lock().events = vec![packet_in(2), packet_in(3)];
+    log.lock().has_passed = true;
+    switch.write_all(&packet_in(4)).unwrap();
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    let expected = [("settled", 2), ("settled", 3), ("packet-in", 4)];
+    assert_eq!(*seen.lock(), expected);
+    assert_eq!(received(&mut switch), (vec![2, 3], false));
+    log.lock().events = vec![packet_in(5)];
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    assert_eq!(seen.lock()[3..], [("settled", 5)]);
+
+    // Also where the connection is taken back only to send something, or because time has passed.
+    log.lock().events = vec![packet_in(6)];
+    bench.send(7, 60);
+    assert!(bench.shards[0].handle_commands().is_continue());
+    assert_eq!(seen.lock()[4..], [("settled", 6)]);
+    log.lock().events = vec![packet_in(7)];
+    bench.shards[0].tick();
+    assert_eq!(seen.lock()[5..], [("settled", 7)]);
+    let (mut told, closed) = received(&mut switch);
+    told.sort_unstable();
+    assert_eq!((told, closed), (vec![5, 6, 7, 60], false));
 }
