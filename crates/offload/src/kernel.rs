@@ -80,7 +80,10 @@ fn is_privileged() -> bool {
 #[derive(Clone, Copy)]
 pub(crate) enum Application {
     LearningSwitch,
-    Services,
+    /// With tables for so many hosts.
+    Services {
+        hosts: u32,
+    },
 }
 
 impl Application {
@@ -88,7 +91,7 @@ impl Application {
     pub fn bytes(self) -> usize {
         match self {
             Self::LearningSwitch => size_of::<Table>(),
-            Self::Services => size_of::<Part>(),
+            Self::Services { .. } => size_of::<Part>(),
         }
     }
 }
