@@ -16,6 +16,8 @@ struct Log {
     has_passed: bool,
     /// Packet-ins that were settled and say something new.
     events: Vec<Vec<u8>>,
+    /// What was done in the kernel.
+    done: Reclaimed,
 }
 
 /// A kernel half that does nothing but pass on what a test tells it to.
@@ -47,7 +49,7 @@ impl KernelHalf for Scripted {
         let mut log = self.log.lock();
         log.calls.push("reclaim");
         log.has_passed = false;
-        Reclaimed::default()
+        std::mem::take(&mut log.done)
     }
 
     fn may_write(&mut self, _: BorrowedFd) -> bool {
@@ -208,4 +210,42 @@ fn handlers_see_events_before_what_was_passed_after_them() {
     let (mut told, closed) = received(&mut switch);
     told.sort_unstable();
     assert_eq!((told, closed), (vec![5, 6, 7, 60], false));
+
+    // And where the switch leaves.
+    log.lock().events = vec![packet_in(8)];
+    drop(switch);
+    bench.shards[0].serve(key, epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
+    assert!(bench.network.info(DatapathId(7)).is_none());
+    assert_eq!(seen.lock()[6..], [("settled", 8)]);
+}
+
+#[test]
+fn a_switch_whose_echo_requests_are_answered_in_the_kernel_is_alive() {
+    let log = Arc::new(Mutex::new(Log::default()));
+    let wakeup = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
+    let mut bench = Bench::new();
+    bench.shards[0].batch.kernel_halves = Some(Arc::new(ForAll {
+        log: Arc::clone(&log),
+        wakeup,
+    }));
+    let mut switch = bench.join(1, 7);
+    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
+    let key = bench.shards[0].by_token[&1];
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    let counters = bench.network.counters(DatapathId(7)).unwrap();
+    let before = counters.received.get();
+    for _ in 0..10 {
+        log.lock().done.others = 2;
+        // Nearly as long as a silent switch may be.
+        bench.shards[0].batch.now += Duration::from_secs(14);
+        bench.shards[0].tick();
+        assert!(bench.network.info(DatapathId(7)).is_some());
+    }
+    assert_eq!(counters.received.get() - before, 20);
+    assert_eq!(counters.packet_ins.get(), 0);
+    for _ in 0..2 {
+        bench.shards[0].batch.now += Duration::from_secs(14);
+        bench.shards[0].tick();
+    }
+    assert!(bench.network.info(DatapathId(7)).is_none(), "it is silent");
 }
