@@ -10,7 +10,7 @@ use std::sync::Arc;
 use urtica_apps as apps;
 use urtica_controller::{Args, Controller};
 use urtica_offload::ring::RingKernel;
-use urtica_offload::{Kernel, LearningSwitch, Mode, RouterKernel, Unavailable};
+use urtica_offload::{Driven, Kernel, LearningSwitch, Mode, RouterKernel, Unavailable};
 
 /// Options of `urtica run`.
 #[derive(clap::Args)]
@@ -42,6 +42,8 @@ enum Offload {
     None,
     /// The kernel what it can, the program the rest.
     Kernel,
+    /// The program; the kernel settles what its services are asked over and over (programs with services, such as routing).
+    Driven,
     /// The program, whose messages come through rings that the kernel fills (any program).
     Ring,
 }
@@ -53,10 +55,14 @@ pub fn run(args: RunArgs) -> ExitCode {
 }
 
 fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
-    let takes_the_input = matches!(args.offload, Offload::Kernel | Offload::Ring);
+    let takes_the_input = matches!(
+        args.offload,
+        Offload::Kernel | Offload::Driven | Offload::Ring
+    );
     if args.hold.is_given() && takes_the_input {
         return Err(
-            "--hold does not work with --offload kernel or ring yet; expected one of them".into(),
+            "--hold does not work with --offload kernel, driven or ring yet; expected one of them"
+                .into(),
         );
     }
     let controller = args.controller.clone().into_controller();
@@ -65,6 +71,7 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
         None if args.offload == Offload::Ring => {
             add_apps(with_rings(controller), &args, &args.options)?
         }
+        None if args.offload == Offload::Driven => add_driven(controller, &args)?,
         None => add_apps(controller, &args, &args.options)?,
     };
     // Last, since an earlier program stops for it.
@@ -104,7 +111,7 @@ impl KernelForm {
 fn kernel_mode(args: &RunArgs) -> Result<Option<(KernelForm, Mode)>, String> {
     let form = KernelForm::of(&args.apps);
     match args.offload {
-        Offload::None | Offload::Ring => Ok(None),
+        Offload::None | Offload::Driven | Offload::Ring => Ok(None),
         // A holder keeps no state of a kernel half.
         Offload::Auto if args.hold.is_given() => Ok(None),
         Offload::Auto => Ok(form.map(|form| (form, Mode::Auto))),
@@ -141,11 +148,53 @@ fn add_apps(
     options: &apps::Options,
 ) -> Result<Controller, Box<dyn std::error::Error>> {
     let (controller, services) = apps::add_all_with_services(controller, &args.apps, options)?;
+    add_northbound(controller, args, &services)
+}
+
+fn add_northbound(
+    controller: Controller,
+    args: &RunArgs,
+    services: &apps::Services,
+) -> Result<Controller, Box<dyn std::error::Error>> {
     #[cfg(feature = "northbound")]
-    let controller = args.northbound.add_to(controller, &args.apps, &services)?;
+    let controller = args.northbound.add_to(controller, &args.apps, services)?;
     #[cfg(not(feature = "northbound"))]
-    let _ = services;
+    let _ = (args, services);
     Ok(controller)
+}
+
+/// Adds the programs, and has the kernel settle what it can for their services; where it cannot, says why.
+fn add_driven(
+    controller: Controller,
+    args: &RunArgs,
+) -> Result<Controller, Box<dyn std::error::Error>> {
+    if args.apps.iter().any(|app| app == "security") {
+        return Err("--offload driven: security has to see the packets that the kernel would settle; expected programs without it, or --offload none".into());
+    }
+    let (controller, services) =
+        apps::add_all_with_services(controller, &args.apps, &args.options)?;
+    let Some(discovery) = &services.discovery else {
+        let apps = args.apps.join(",");
+        return Err(format!("--offload driven: {apps} runs without services; expected a program that brings discovery along, such as routing, or --offload none").into());
+    };
+    let controller = match Driven::start() {
+        Ok(driven) => {
+            discovery.offload(driven.offload());
+            if let Some(hosts) = &services.hosts {
+                hosts.offload(driven.offload());
+            }
+            if let Some(proxy) = &services.neighbour_proxy {
+                proxy.offload(driven.offload());
+            }
+            tracing::info!("the kernel half is active: it settles what it can for the services");
+            controller.kernel_halves(driven)
+        }
+        Err(reason) => {
+            tracing::warn!("{}", inactive(&reason));
+            controller
+        }
+    };
+    add_northbound(controller, args, &services)
 }
 
 /// Adds the program with its kernel half; where there is none, says why and adds the program alone. One line either way.

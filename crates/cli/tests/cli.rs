@@ -167,6 +167,20 @@ fn only_l2_alone_and_l3_answer_in_the_kernel() {
 }
 
 #[test]
+fn the_kernel_settles_for_services_alone() {
+    assert_eq!(
+        refusal(&["run", "l2", "--offload", "driven"])
+            .lines()
+            .last(),
+        Some(
+            "urtica: --offload driven: l2 runs without services; expected a program that brings discovery along, such as routing, or --offload none"
+        )
+    );
+    let refused = refusal(&["run", "security,routing", "--offload", "driven"]);
+    assert!(refused.contains("security has to see"), "{refused}");
+}
+
+#[test]
 fn one_line_tells_whether_the_kernel_half_is_active() {
     let offloaded: [&[&str]; 3] = [&[], &["--offload", "auto"], &["--offload", "kernel"]];
     for options in offloaded {
@@ -186,6 +200,9 @@ fn one_line_tells_whether_the_kernel_half_is_active() {
         assert_eq!(lines, 1, "{said}");
         running.end_by(Signal::INT);
     }
+    let (running, said) = Running::start_with("routing", &["--offload", "driven"]);
+    assert_eq!(said.matches("the kernel half is").count(), 1, "{said}");
+    running.end_by(Signal::INT);
     let (running, said) = Running::start_with("discovery,l2", &["--offload", "ring"]);
     assert_eq!(said.matches("rings are").count(), 1, "{said}");
     running.end_by(Signal::INT);
@@ -207,8 +224,12 @@ fn one_line_tells_whether_the_kernel_half_is_active() {
 /// Without the privilege the program answers alone; only who has asked for the kernel half is warned.
 #[test]
 fn a_machine_that_allows_no_kernel_half_is_told() {
-    for (mode, level) in [("auto", " INFO "), ("kernel", " WARN ")] {
-        let (running, said) = Running::start_unprivileged("l2", &["--offload", mode]);
+    for (program, mode, level) in [
+        ("l2", "auto", " INFO "),
+        ("l2", "kernel", " WARN "),
+        ("routing", "driven", " WARN "),
+    ] {
+        let (running, said) = Running::start_unprivileged(program, &["--offload", mode]);
         let line = said.lines().find(|line| line.contains("kernel half is"));
         let line = line.expect("one line tells it");
         assert!(line.contains(level), "{line}");

@@ -557,7 +557,7 @@ fn what_makes_no_sense_is_refused() {
     };
     let text = run(&["run", "l2", "--hold=/tmp/x", "--offload", "kernel"]);
     assert!(
-        text.contains("--hold does not work with --offload kernel"),
+        text.contains("--hold does not work with --offload kernel, driven or ring"),
         "{text}"
     );
     let text = run(&["run", "l2", "--hold-seconds=3"]);

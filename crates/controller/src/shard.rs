@@ -509,6 +509,11 @@ impl Shard {
     fn close(&mut self, key: usize, close: &Close) {
         let mut connection = self.detach(key);
         connection.reclaim_from_kernel(&self.batch);
+        let batch = &mut self.batch;
+        let _ = contain(|| {
+            connection.handle_events(batch);
+            Ok(())
+        });
         // Sends a last OFPT_ERROR, for instance, where the socket takes it.
         let _ = connection.flush(&mut self.batch);
         self.batch.out.clear();

@@ -9,7 +9,7 @@
 
 #include "bytes.h"
 
-/* As the program's defaults have them: crates/services. What does not fit is the program's. */
+/* What the program sets otherwise: src/loaded.rs. What does not fit is the program's. */
 #define MAX_HOSTS (1 << 17)
 #define MAX_ADDRESSES (1 << 18)
 #define MAX_PORTS (1 << 16)

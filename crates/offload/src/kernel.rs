@@ -82,7 +82,10 @@ fn is_privileged() -> bool {
 pub(crate) enum Application {
     LearningSwitch,
     L3,
-    Services,
+    /// With tables for so many hosts.
+    Services {
+        hosts: u32,
+    },
 }
 
 impl Application {
@@ -91,7 +94,7 @@ impl Application {
         match self {
             Self::LearningSwitch => size_of::<Table>(),
             Self::L3 => size_of::<Tables>(),
-            Self::Services => size_of::<Part>(),
+            Self::Services { .. } => size_of::<Part>(),
         }
     }
 }

@@ -5,7 +5,8 @@
 //! this crate, or where the kernel allows no eBPF, everything works as before.
 //!
 //! **What.** [`Kernel::start`] loads the programs of `bpf/`; [`LearningSwitch`] is `l2` with a kernel half, which answers always or
-//! while queues are short ([`Mode`]); [`RouterKernel`] is that of `l3`; [`ring`] delivers messages to any program. Nothing is pinned: what is in the kernel goes away with the process.
+//! while queues are short ([`Mode`]); [`RouterKernel`] is that of `l3`; [`Driven`] answers for services of any program; [`ring`] delivers
+//! messages to any program. Nothing is pinned: what is in the kernel goes away with the process.
 //!
 //! ```no_run
 //! use urtica_controller::Controller;

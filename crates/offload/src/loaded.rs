@@ -4,7 +4,9 @@ use crate::kernel::{Application, Way};
 use crate::session::{Memory, session_bytes};
 use crate::waker::{Waker, ring_bytes};
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, PrintLevel};
+use libbpf_rs::{
+    MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, PrintLevel,
+};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -15,7 +17,7 @@ fn object_of(application: Application) -> &'static [u8] {
             include_bytes!(concat!(env!("OUT_DIR"), "/learning_switch.o"))
         }
         Application::L3 => include_bytes!(concat!(env!("OUT_DIR"), "/l3.o")),
-        Application::Services => include_bytes!(concat!(env!("OUT_DIR"), "/services.o")),
+        Application::Services { .. } => include_bytes!(concat!(env!("OUT_DIR"), "/services.o")),
     }
 }
 
@@ -49,7 +51,11 @@ impl Loaded {
             tracing::debug!("libbpf: {}", text.trim_end());
         })));
         let mut builder = ObjectBuilder::default();
-        let object = builder.open_memory(object_of(application))?.load()?;
+        let mut object = builder.open_memory(object_of(application))?;
+        if let Application::Services { hosts } = application {
+            size_tables(&mut object, hosts)?;
+        }
+        let object = object.load()?;
         let map = |name: &str| find_map(&object, name);
         let (slots, sessions, wakers) = (map("slots")?, map("sessions")?, map("wakers")?);
         let (switches, keepers) = (map("switches")?, map("keepers")?);
@@ -163,6 +169,18 @@ impl Loaded {
         all.update(&slot.to_ne_bytes(), &value, MapFlags::ANY)?;
         Ok(map)
     }
+}
+
+/// Gives the services' tables room for so many hosts, each with two addresses.
+fn size_tables(object: &mut OpenObject, hosts: u32) -> libbpf_rs::Result<()> {
+    for mut map in object.maps_mut() {
+        match map.name().to_str() {
+            Some("hosts" | "heard") => map.set_max_entries(hosts)?,
+            Some("addresses") => map.set_max_entries(hosts.saturating_mul(2))?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The map of this name.

@@ -89,3 +89,6 @@ pub struct SettledCounts {
 
 /// What settles packets for a service, once it is set.
 pub(crate) type Offload = std::sync::OnceLock<Arc<dyn ServiceOffload>>;
+
+#[cfg(test)]
+pub(crate) mod fake;

@@ -31,20 +31,37 @@ fn mininet_torus_pingall() {
     );
 }
 
+/// The same with the services in the kernel.
+#[test]
+fn mininet_torus_pingall_with_services_in_the_kernel() {
+    if !has_tools() || !require::kernel_half() {
+        return;
+    }
+    let room = Namespace::new();
+    let controller =
+        Controller::urtica_with(&room, "discovery,hosts,routing", &["--offload", "driven"]);
+    ping_all(&room, "torus,3,3", "0% dropped (72/72 received)");
+    controller.interrupt_offloaded();
+}
+
 /// Has all hosts of a topology ping each other, with these apps.
 fn pingall(apps: &str, topology: &str, expected: &str) {
-    if !require::root_and(
-        &[
-            openvswitch::TOOLS,
-            &["mn", "ping", "ss", "unshare", "timeout"],
-        ]
-        .concat(),
-    ) {
+    if !has_tools() {
         return;
     }
     let room = Namespace::new();
     let controller = Controller::urtica(&room, apps);
-    let switch = OpenVswitch::start(&room);
+    ping_all(&room, topology, expected);
+    controller.interrupt();
+}
+
+fn has_tools() -> bool {
+    let others = ["mn", "ping", "ss", "unshare", "timeout"];
+    require::root_and(&[openvswitch::TOOLS, &others].concat())
+}
+
+fn ping_all(room: &Namespace, topology: &str, expected: &str) {
+    let switch = OpenVswitch::start(room);
     // Mininet prints its results on standard error.
     let output = run(switch
         .command("sh")
@@ -53,8 +70,6 @@ fn pingall(apps: &str, topology: &str, expected: &str) {
         output.contains(&format!("*** Results: {expected}")),
         "{output}"
     );
-    drop(switch);
-    controller.interrupt();
 }
 
 /// In a process namespace of its own, because a Mininet that fails kills other controllers and

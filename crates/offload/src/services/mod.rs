@@ -60,13 +60,26 @@ pub struct Driven {
     tables: Arc<Tables>,
 }
 
+/// As many as [`HostsConfig::max_hosts`](urtica_services::HostsConfig::max_hosts) has by default.
+const HOSTS: u32 = 1 << 17;
+
 impl Driven {
-    /// Loads the programs for the kernel.
+    /// Loads the programs for the kernel, with room for 131,072 hosts, as [`Hosts`](urtica_services::Hosts) has it.
     ///
     /// # Errors
     /// [`Unavailable`] where there are none, or the kernel does not take them.
     pub fn start() -> Result<Self, Unavailable> {
-        let kernel = Kernel::load(Application::Services)?;
+        Self::start_for(HOSTS)
+    }
+
+    /// The same with room for so many hosts, at least one, and twice as many addresses. Memory is taken as they come; the program
+    /// deals with those that there is no room for.
+    ///
+    /// # Errors
+    /// As [`Driven::start`].
+    pub fn start_for(hosts: u32) -> Result<Self, Unavailable> {
+        let hosts = hosts.max(1);
+        let kernel = Kernel::load(Application::Services { hosts })?;
         let tables = Tables::open(&kernel).map_err(Unavailable::because)?;
         Ok(Self {
             kernel,

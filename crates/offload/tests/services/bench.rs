@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use urtica_controller::{
     Controller, Program, Running, SessionConfig, Switch, SwitchHandler, SwitchInfo,
 };
-use urtica_offload::Driven;
+use urtica_offload::{Driven, Unavailable};
 use urtica_services::{Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, PortRole};
 use urtica_topology::PortId;
 use urtica_wire::{
@@ -28,7 +28,16 @@ const MULTIPART_REQUEST: u8 = 18;
 
 /// The programs in the kernel; without, a line that says so, or a failure with CI=true.
 pub fn driven() -> Option<Driven> {
-    match Driven::start() {
+    or_skip(Driven::start())
+}
+
+/// The same with room for so many hosts.
+pub fn driven_for(hosts: u32) -> Option<Driven> {
+    or_skip(Driven::start_for(hosts))
+}
+
+fn or_skip(started: Result<Driven, Unavailable>) -> Option<Driven> {
+    match started {
         Ok(driven) => Some(driven),
         Err(reason) if std::env::var("CI").is_ok_and(|ci| ci == "true") => {
             panic!("the kernel half cannot be tested here: {reason}")

@@ -1,11 +1,12 @@
 //! A connection with a kernel half: when that gets it, from which program, and where it is woken.
 
 use super::*;
-use crate::{Handover, KernelHalf, Reclaimed, Taken};
+use crate::{Handover, KernelHalf, KernelHalves, Reclaimed, Switch, Taken};
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
+use urtica_wire::PacketIn;
 
 /// What was asked of the kernel half.
 #[derive(Default)]
@@ -13,6 +14,10 @@ struct Log {
     calls: Vec<&'static str>,
     /// Something is passed to the program.
     has_passed: bool,
+    /// Packet-ins that were settled and say something new.
+    events: Vec<Vec<u8>>,
+    /// What was done in the kernel.
+    done: Reclaimed,
 }
 
 /// A kernel half that does nothing but pass on what a test tells it to.
@@ -44,7 +49,7 @@ impl KernelHalf for Scripted {
         let mut log = self.log.lock();
         log.calls.push("reclaim");
         log.has_passed = false;
-        Reclaimed::default()
+        std::mem::take(&mut log.done)
     }
 
     fn may_write(&mut self, _: BorrowedFd) -> bool {
@@ -57,6 +62,15 @@ impl KernelHalf for Scripted {
 
     fn max_fragment(&self) -> usize {
         100
+    }
+
+    fn has_events(&self) -> bool {
+        !self.log.lock().events.is_empty()
+    }
+
+    fn take_events(&mut self, tell: &mut dyn FnMut(&[u8])) {
+        let events = std::mem::take(&mut self.log.lock().events);
+        events.iter().for_each(|event| tell(event));
     }
 }
 
@@ -113,9 +127,9 @@ fn it_is_woken_in_the_shard_that_it_moved_to() {
 }
 
 /// A program among others, which has one for all.
-struct ForAll(Handler);
+struct OneForAll(Handler);
 
-impl SwitchHandler for ForAll {
+impl SwitchHandler for OneForAll {
     fn kernel_half_for_all(&mut self) -> Option<Box<dyn KernelHalf>> {
         self.0.kernel_half()
     }
@@ -127,9 +141,9 @@ fn alone(log: &Arc<Mutex<Log>>) -> impl Fn(&SwitchInfo) -> Handler + use<> {
     move |_| Handler(Some(scripted(&log)))
 }
 
-fn for_all(log: &Arc<Mutex<Log>>) -> impl Fn(&SwitchInfo) -> ForAll + use<> {
+fn for_all(log: &Arc<Mutex<Log>>) -> impl Fn(&SwitchInfo) -> OneForAll + use<> {
     let log = Arc::clone(log);
-    move |_| ForAll(Handler(Some(scripted(&log))))
+    move |_| OneForAll(Handler(Some(scripted(&log))))
 }
 
 fn scripted(log: &Arc<Mutex<Log>>) -> Scripted {
@@ -173,4 +187,128 @@ fn it_waits_for_what_was_sent_by_way_of_the_mailbox() {
     assert_eq!(log.lock().calls, ["attach"]);
     assert!(bench.shards[0].handle_commands().is_continue());
     assert_eq!(log.lock().calls, ["attach", "hand over"]);
+}
+
+/// Kernel halves for all switches, of one log.
+struct ForAll {
+    log: Arc<Mutex<Log>>,
+    wakeup: Arc<OwnedFd>,
+}
+
+impl KernelHalves for ForAll {
+    fn open(&self, _: &SwitchInfo) -> Option<Box<dyn KernelHalf>> {
+        let (log, wakeup) = (Arc::clone(&self.log), Arc::clone(&self.wakeup));
+        Some(Box::new(Scripted { log, wakeup }))
+    }
+}
+
+/// Notes what it sees, by the first byte of the packet.
+struct Observer(Arc<Mutex<Vec<(&'static str, u8)>>>);
+
+impl SwitchHandler for Observer {
+    fn packet_in(&mut self, _: &mut Switch, packet: &PacketIn) {
+        self.0.lock().push(("packet-in", packet.data[0]));
+    }
+
+    fn settled(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        self.0.lock().push(("settled", packet.data[0]));
+        let message = Message::Experimenter(Experimenter {
+            experimenter: packet.data[0].into(),
+            data: &[],
+        });
+        switch.send(&message).unwrap();
+    }
+}
+
+/// A packet-in of OpenFlow 1.0 whose frame begins with this byte.
+fn packet_in(first: u8) -> Vec<u8> {
+    let mut message = vec![
+        1, 10, 0, 32, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 14, 0, 1, 0, 0,
+    ];
+    message.push(first);
+    message.resize(32, 0);
+    message
+}
+
+#[test]
+fn handlers_see_events_before_what_was_passed_after_them() {
+    let log = Arc::new(Mutex::new(Log::default()));
+    let wakeup = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut bench = Bench::with_program(Arc::new({
+        let seen = Arc::clone(&seen);
+        move |_: &SwitchInfo| Observer(Arc::clone(&seen))
+    }));
+    bench.shards[0].batch.kernel_halves = Some(Arc::new(ForAll {
+        log: Arc::clone(&log),
+        wakeup,
+    }));
+    let mut switch = bench.join(1, 7);
+    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
+    let key = bench.shards[0].by_token[&1];
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    received(&mut switch);
+    assert_eq!(log.lock().calls, ["attach", "hand over"]);
+
+    // Two events, what follows them, and one that nothing follows.
+    log.lock().events = vec![packet_in(2), packet_in(3)];
+    log.lock().has_passed = true;
+    switch.write_all(&packet_in(4)).unwrap();
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    let expected = [("settled", 2), ("settled", 3), ("packet-in", 4)];
+    assert_eq!(*seen.lock(), expected);
+    assert_eq!(received(&mut switch), (vec![2, 3], false));
+    log.lock().events = vec![packet_in(5)];
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    assert_eq!(seen.lock()[3..], [("settled", 5)]);
+
+    // Also where the connection is taken back only to send something, or because time has passed.
+    log.lock().events = vec![packet_in(6)];
+    bench.send(7, 60);
+    assert!(bench.shards[0].handle_commands().is_continue());
+    assert_eq!(seen.lock()[4..], [("settled", 6)]);
+    log.lock().events = vec![packet_in(7)];
+    bench.shards[0].tick();
+    assert_eq!(seen.lock()[5..], [("settled", 7)]);
+    let (mut told, closed) = received(&mut switch);
+    told.sort_unstable();
+    assert_eq!((told, closed), (vec![5, 6, 7, 60], false));
+
+    // And where the switch leaves.
+    log.lock().events = vec![packet_in(8)];
+    drop(switch);
+    bench.shards[0].serve(key, epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
+    assert!(bench.network.info(DatapathId(7)).is_none());
+    assert_eq!(seen.lock()[6..], [("settled", 8)]);
+}
+
+#[test]
+fn a_switch_whose_echo_requests_are_answered_in_the_kernel_is_alive() {
+    let log = Arc::new(Mutex::new(Log::default()));
+    let wakeup = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
+    let mut bench = Bench::new();
+    bench.shards[0].batch.kernel_halves = Some(Arc::new(ForAll {
+        log: Arc::clone(&log),
+        wakeup,
+    }));
+    let mut switch = bench.join(1, 7);
+    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
+    let key = bench.shards[0].by_token[&1];
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    let counters = bench.network.counters(DatapathId(7)).unwrap();
+    let before = counters.received.get();
+    for _ in 0..10 {
+        log.lock().done.others = 2;
+        // Nearly as long as a silent switch may be.
+        bench.shards[0].batch.now += Duration::from_secs(14);
+        bench.shards[0].tick();
+        assert!(bench.network.info(DatapathId(7)).is_some());
+    }
+    assert_eq!(counters.received.get() - before, 20);
+    assert_eq!(counters.packet_ins.get(), 0);
+    for _ in 0..2 {
+        bench.shards[0].batch.now += Duration::from_secs(14);
+        bench.shards[0].tick();
+    }
+    assert!(bench.network.info(DatapathId(7)).is_none(), "it is silent");
 }

@@ -1,6 +1,8 @@
 //! A world of switches and wires around [`Links`], in which time passes only when a test says so.
 
 use super::*;
+use crate::offload::LinkProbe;
+use crate::offload::fake::Fake;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use urtica_topology::Topology;
@@ -22,6 +24,8 @@ struct World {
     down: BTreeSet<PortId>,
     sent: Vec<(Instant, Probe)>,
     events: Vec<DiscoveryEvent>,
+    /// What settles the probes that confirm a link, where something does.
+    offload: Option<Arc<Fake>>,
 }
 
 fn port_id(switch: u64, port_no: u32) -> PortId {
@@ -48,7 +52,29 @@ impl World {
             down: BTreeSet::new(),
             sent: Vec::new(),
             events: Vec::new(),
+            offload: None,
         }
+    }
+
+    /// From now on, probes that confirm a link are settled elsewhere.
+    fn offload(&mut self) -> Arc<Fake> {
+        let offload = Arc::new(Fake::default());
+        self.offload = Some(Arc::clone(&offload));
+        self.links.offload = Some(offload.clone());
+        offload
+    }
+
+    /// Whether a probe comes in where it was expected, and so need not be seen here.
+    fn is_settled(&self, probe: &Probe) -> bool {
+        let (Some(offload), Some(at)) = (&self.offload, probe.confirms_at) else {
+            return false;
+        };
+        let is_there = self.wires.get(&probe.from) == Some(&at);
+        if is_there {
+            let (from, stamp) = (probe.from, probe.stamp);
+            offload.settle_probe(at, LinkProbe { from, stamp }, self.now);
+        }
+        is_there
     }
 
     /// Two switches whose first ports a wire joins; the link is up, and its events have been read.
@@ -70,7 +96,9 @@ impl World {
             let probes = self.links.poll_probes();
             for probe in &probes {
                 self.sent.push((self.now, *probe));
-                self.carry(probe.from, probe.stamp);
+                if !self.is_settled(probe) {
+                    self.carry(probe.from, probe.stamp);
+                }
             }
             self.events.extend(self.links.poll_events());
             if probes.is_empty() {
@@ -735,4 +763,46 @@ fn a_port_that_carries_one_way_is_no_hosts_as_soon_as_the_switch_that_it_leads_t
     world.links.handle_timeout(world.now);
     world.settle();
     assert_ne!(role(&world), PortRole::Host);
+}
+
+#[test]
+fn a_link_stays_up_by_probes_that_are_settled_elsewhere_and_goes_down_without() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    world.offload();
+    world.pass(600 * SECOND);
+    assert_eq!(world.events, []);
+    assert_eq!(world.found(), [link(a, b), link(b, a)]);
+    world.unplug(a);
+    world.pass(60 * SECOND);
+    assert_eq!(world.found(), []);
+    let lost = |event: &&DiscoveryEvent| {
+        matches!(
+            event,
+            DiscoveryEvent::LinkDown {
+                reason: DownReason::TimedOut,
+                ..
+            }
+        )
+    };
+    assert_eq!(world.events.iter().filter(lost).count(), 2);
+    // What was settled for the old link says nothing about the new one.
+    world.plug(a, b);
+    world.pass(60 * SECOND);
+    assert_eq!(world.found(), [link(a, b), link(b, a)]);
+}
+
+#[test]
+fn a_probe_that_was_settled_elsewhere_is_refused_at_another_port() {
+    let (mut world, a, b) = World::pair(DiscoveryConfig::default());
+    world.offload();
+    world.pass(60 * SECOND);
+    let sent = world.sent.iter().rev();
+    let (_, probe) = sent.copied().find(|(_, probe)| probe.from == a).unwrap();
+    let other = port_id(2, 2);
+    world.deliver(other, a, probe.stamp);
+    world.pass(60 * SECOND);
+    assert_eq!(world.found(), [link(a, b), link(b, a)]);
+    let refusal = Refusal::Duplicated;
+    let is_refused = |event: &DiscoveryEvent| matches!(event, DiscoveryEvent::Refused { at, refusal: found, .. } if *at == other && *found == refusal);
+    assert!(world.events.iter().any(is_refused), "{:?}", world.events);
 }

@@ -1,6 +1,7 @@
 //! The table on a simulated clock.
 
 use super::*;
+use crate::offload::fake::Fake;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -476,6 +477,94 @@ proptest! {
             }
             prop_assert_eq!(bench.place(victim), Some(home));
             prop_assert_eq!(bench.owner(address), Some(mac(victim)));
+        }
+    }
+}
+
+/// A table whose hosts' packets may be settled elsewhere.
+fn offloaded(config: HostsConfig) -> (Bench, Arc<Fake>) {
+    let bench = Bench::new(config);
+    let fake = Arc::new(Fake::default());
+    assert!(bench.table.offload().set(fake.clone()).is_ok());
+    (bench, fake)
+}
+
+#[test]
+fn a_host_that_is_heard_elsewhere_alone_is_not_given_up() {
+    let (mut bench, fake) = offloaded(HostsConfig::default());
+    bench.claim(1, port(1, 1), ip(1));
+    for _ in 0..100 {
+        let effects = bench.wait(100 * SECOND);
+        assert!(effects.is_empty(), "{effects:?}");
+        fake.settle_of(mac(1), bench.now);
+    }
+    let effects: Vec<_> = (0..10).map(|_| bench.wait(100 * SECOND)).collect();
+    assert!(
+        effects
+            .iter()
+            .any(|effects| names(effects) == [("left", 1)])
+    );
+    assert_eq!(fake.hosts(), []);
+    assert_eq!(fake.owners(), []);
+}
+
+#[test]
+fn a_host_that_answers_elsewhere_keeps_its_place_and_address() {
+    for answers in [true, false] {
+        let (mut bench, fake) = offloaded(HostsConfig::default());
+        bench.claim(1, port(1, 1), ip(1));
+        // Heard before: that counts for nothing.
+        fake.settle_of(mac(1), bench.now);
+        assert_eq!(bench.claim(2, port(1, 3), ip(1)).probes.len(), 1);
+        if answers {
+            fake.settle_of(mac(1), bench.now);
+        }
+        let effects = bench.wait(2 * SECOND);
+        let (expected, owner) = match answers {
+            true => (vec![], 1),
+            false => (vec![("changed", 2), ("address moved", 2)], 2),
+        };
+        assert_eq!(names(&effects), expected);
+        assert_eq!(fake.owners(), [(ip(1), mac(owner))]);
+
+        assert_eq!(bench.frame(owner, port(1, 2)).probes.len(), 1);
+        if answers {
+            fake.settle_of(mac(owner), bench.now);
+        }
+        let expected = if answers { "contested" } else { "moved" };
+        assert_eq!(names(&bench.wait(2 * SECOND)), [(expected, owner)]);
+    }
+}
+
+proptest! {
+    /// Whatever happens, what is written down elsewhere is what the table knows.
+    #[test]
+    fn what_is_settled_elsewhere_is_settled_by_what_is_known(
+        steps in prop::collection::vec((0..5_u8, 1..6_u8, 1..4_u32, 1..8_u8), 1..60),
+        newest_wins in any::<bool>(),
+    ) {
+        let on_conflict = match newest_wins {
+            true => ConflictPolicy::NewestWins,
+            false => ConflictPolicy::OwnerWhileAlive,
+        };
+        let config = HostsConfig { max_addresses: 2, max_hosts: 4, on_conflict, ..HostsConfig::default() };
+        let (mut bench, fake) = offloaded(config);
+        for (step, host, port_no, address) in steps {
+            match step {
+                0 => drop(bench.frame(host, port(1, port_no))),
+                1 | 2 => drop(bench.claim(host, port(1, port_no), ip(address))),
+                3 => drop(bench.wait(u32::from(address) * 70 * SECOND)),
+                _ => drop(bench.table.port_down(port(1, port_no), bench.now)),
+            }
+            let hosts = bench.table.all();
+            let places: Vec<_> = hosts.iter().map(|host| (host.mac, host.attached)).collect();
+            prop_assert_eq!(fake.hosts(), places);
+            let mut owners: Vec<_> = hosts
+                .iter()
+                .flat_map(|host| host.addresses().map(|address| (address, host.mac)))
+                .collect();
+            owners.sort();
+            prop_assert_eq!(fake.owners(), owners);
         }
     }
 }
