@@ -37,6 +37,7 @@ use part::{Part, are_shown_by, hash_template, part_index};
 use routes::Routes;
 use std::cmp::Reverse;
 use std::mem;
+use std::ptr::null;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
@@ -82,6 +83,8 @@ pub(super) struct TableForm {
     changes: usize,
     /// When these were so many for the first time, as far as [`TableForm::settle`] has seen.
     quiet: Option<(usize, Duration)>,
+    /// How many entries there were when time passed last.
+    seen_entries: usize,
     /// Not before this is all looked at because changes have ended.
     rests_until: Duration,
 }
@@ -130,6 +133,7 @@ impl TableForm {
             patience: 0,
             planned_entries: 0,
             changes: 0,
+            seen_entries: 0,
             quiet: None,
             rests_until: Duration::ZERO,
         }
@@ -172,22 +176,20 @@ impl TableForm {
         self.refresh(store, table);
     }
 
-    /// Looks at all of the table again, once changes have ended, to search it as if they had come together.
+    /// Looks at all of the table again, once changes have ended, or have been many, to search it as if they had come together.
     pub fn settle(&mut self, store: &mut Store, table: &FlowTable, now: Duration) {
         if self.changes == 0 || !self.may_be_better() {
             return;
         }
-        let is_quiet = self.is_quiet(now);
-        let is_due = is_quiet || self.until_plan == 0;
-        if !is_due || now < self.rests_until {
-            return;
+        let entries = table.entries().len();
+        let seen = mem::replace(&mut self.seen_entries, entries);
+        let is_loaded = entries > seen + seen / 32;
+        let is_due = self.is_quiet(now) || self.until_plan == 0 && !is_loaded;
+        if is_due && now >= self.rests_until {
+            (self.planned_entries, self.patience, self.until_plan) = (entries, 0, 0);
+            self.rests_until = now + REST_OF_ENTRY * entries as u32;
+            self.rebuild(store, table, &[]);
         }
-        if is_quiet {
-            (self.planned_entries, self.patience) = (table.entries().len(), 0);
-        }
-        self.until_plan = 0;
-        self.rests_until = now + REST_OF_ENTRY * table.entries().len() as u32;
-        self.rebuild(store, table, &[]);
     }
 
     /// Whether there has been no change for some time, as far as was looked.
@@ -241,11 +243,11 @@ impl TableForm {
             entry: entry.clone(),
             key: Key::new(&entry.match_).ok_or(NeedsRebuild)?,
         };
-        if planned.key.mask.is_everything() {
-            return Err(NeedsRebuild);
-        }
         if *rank > self.last_rank() {
             return Ok(());
+        }
+        if planned.key.mask.is_everything() {
+            return self.follow_default(store, table, change, &planned);
         }
         let words = self.words(&planned.key);
         match change {
@@ -261,6 +263,56 @@ impl TableForm {
                 Ok(())
             }
         }
+    }
+
+    /// Follows that the entry which matches everything has come, changed or gone, where all else stays as it is: where there is none
+    /// behind it, and no sub-table knows it.
+    fn follow_default(
+        &mut self,
+        store: &mut Store,
+        table: &FlowTable,
+        change: &Change,
+        planned: &Planned,
+    ) -> Result<(), NeedsRebuild> {
+        let is_last = table.ranked_behind(Some(planned.rank)).next().is_none();
+        let is_small = table.entries().len() <= DIRECT_MAX / 2;
+        if !is_last || is_small || matches!(self.form, Form::Cut(_)) {
+            return Err(NeedsRebuild);
+        }
+        let (record, default) = match change {
+            Change::Removed(..) => (null(), None),
+            Change::Added(..) | Change::Replaced { .. } => {
+                let place = self.new_record(store, planned)?;
+                let default = (planned.rank, planned.entry.clone());
+                (place.record.cast_const(), Some(default))
+            }
+        };
+        self.show_anew(store, record)?;
+        self.default = default;
+        retire(store, change, 0);
+        Ok(())
+    }
+
+    /// Shows a body for the form as it is. `default` is the flow record of the entry that matches everything, or null.
+    fn show_anew(
+        &mut self,
+        store: &mut Store,
+        default: *const FlowRecord,
+    ) -> Result<(), NeedsRebuild> {
+        let mut empty = self.form.tidy();
+        let shown = match self.form.template(NEAR_BYTES) {
+            Some((template, pointers)) => store.make_body(template, default, &pointers),
+            None => return Ok(()),
+        };
+        let Ok(body) = shown else {
+            self.form.untidy(&mut empty);
+            return Err(NeedsRebuild);
+        };
+        self.show(store, body);
+        for part in empty {
+            store.retire(OldForm::Hash(part.table));
+        }
+        Ok(())
     }
 
     /// Tries again when the table is small, or it is time.
@@ -372,15 +424,9 @@ impl TableForm {
         if self.form.is_shown_by(&body.template, NEAR_BYTES) {
             return;
         }
-        let (default, empty) = (body.default, self.form.tidy());
-        if let Some((template, pointers)) = self.form.template(NEAR_BYTES) {
-            match store.make_body(template, default, &pointers) {
-                Ok(body) => self.show(store, body),
-                Err(_) => self.leave_to_plain(store, table, NO_ROOM, &[]),
-            }
-        }
-        for part in empty {
-            store.retire(OldForm::Hash(part.table));
+        let default = body.default;
+        if self.show_anew(store, default).is_err() {
+            self.leave_to_plain(store, table, NO_ROOM, &[]);
         }
     }
 
