@@ -177,19 +177,22 @@ impl TableForm {
     }
 
     /// Looks at all of the table again, once changes have ended, or have been many, to search it as if they had come together.
-    pub fn settle(&mut self, store: &mut Store, table: &FlowTable, now: Duration) {
+    /// Returns whether it did.
+    pub fn settle(&mut self, store: &mut Store, table: &FlowTable, now: Duration) -> bool {
         if self.changes == 0 || !self.may_be_better() {
-            return;
+            return false;
         }
         let entries = table.entries().len();
         let seen = mem::replace(&mut self.seen_entries, entries);
         let is_loaded = entries > seen + seen / 32;
         let is_due = self.is_quiet(now) || self.until_plan == 0 && !is_loaded;
-        if is_due && now >= self.rests_until {
-            (self.planned_entries, self.patience, self.until_plan) = (entries, 0, 0);
-            self.rests_until = now + REST_OF_ENTRY * entries as u32;
-            self.rebuild(store, table, &[]);
+        if !is_due || now < self.rests_until {
+            return false;
         }
+        (self.planned_entries, self.patience, self.until_plan) = (entries, 0, 0);
+        self.rests_until = now + REST_OF_ENTRY * entries as u32;
+        self.rebuild(store, table, &[]);
+        true
     }
 
     /// Whether there has been no change for some time, as far as was looked.
