@@ -57,7 +57,8 @@ impl Pipeline {
         }
     }
 
-    /// Has the compiled form search tables in better ways that changed much before, and have not changed for some time.
+    /// Has the compiled form search a table in a better way that changed much before, and has not changed for some time; each call
+    /// one.
     /// [`Pipeline::expire`] does it unless following is deferred.
     pub fn settle(&self, now: Duration) {
         if let Some(mut compiler) = self.compiler() {

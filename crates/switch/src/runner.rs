@@ -766,10 +766,10 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
     use std::thread::JoinHandle;
     use urtica_wire::{
-        Action, BufferId, CONTROLLER_NO_BUFFER, FlowMod, FlowModCommand, FlowStatsRequest,
-        GroupMod, GroupModCommand, Instruction, List, MacAddr, Match, Message, MultipartFlags,
-        MultipartReplyBody, MultipartRequest, MultipartRequestBody, OxmField, PacketOut,
-        PortConfig, PortFeatures, PortMod, PortNo, PortState, Version, split_frame,
+        Action, BufferId, CONTROLLER_NO_BUFFER, FlowMod, FlowModCommand, FlowModFlags,
+        FlowStatsRequest, GroupMod, GroupModCommand, Instruction, List, MacAddr, Match, Message,
+        MultipartFlags, MultipartReplyBody, MultipartRequest, MultipartRequestBody, OxmField,
+        PacketOut, PortConfig, PortFeatures, PortMod, PortNo, PortState, Version, split_frame,
     };
 
     /// The first byte of OpenFlow 1.3's messages, and the type of the first.
@@ -1167,6 +1167,47 @@ mod tests {
             matches!(message, Message::BarrierReply).then_some(())
         });
         assert_eq!(told.get(), 2 * ENTRIES);
+    }
+
+    #[test]
+    fn a_long_delete_is_over_when_the_barrier_behind_it_is_answered() {
+        const ENTRIES: u64 = 2000;
+        for threads in 0..=2 {
+            let (switch, _hosts) = with_hosts(crate::FailMode::Secure, 2);
+            let listen = ["ptcp:0:127.0.0.1".parse().unwrap()];
+            let (_running, addresses) = start_with(switch, &listen, threads);
+            let mut controller = Controller::connect(&addresses[0]);
+            for number in 0..ENTRIES {
+                controller.say(&Message::FlowMod(FlowMod {
+                    match_: Match::any().with_exact(OxmField::EthDst, 0x0200_0000_0000 + number),
+                    flags: FlowModFlags::SEND_FLOW_REM,
+                    ..FlowMod::default()
+                }));
+            }
+            controller.say(&Message::FlowMod(FlowMod {
+                command: FlowModCommand::Delete,
+                ..FlowMod::default()
+            }));
+            controller.say(&Message::BarrierRequest);
+            let removed = std::cell::Cell::new(0);
+            controller.hear(|message| match message {
+                Message::FlowRemoved(_) => {
+                    removed.set(removed.get() + 1);
+                    None
+                }
+                Message::BarrierReply => Some(()),
+                _ => None,
+            });
+            assert_eq!(removed.get(), ENTRIES);
+        }
+    }
+
+    #[test]
+    fn one_thread_carries_packets_where_there_are_processors_for_it() {
+        let processors = std::thread::available_parallelism().unwrap().get();
+        let threads = Threads::for_this_machine();
+        assert_eq!(threads.count, usize::from(processors > 1));
+        assert_eq!(threads.cores, []);
     }
 
     /// A switch with four ports on two threads, and its controller.

@@ -1,5 +1,8 @@
 //! Changes that the compiled form follows only when it is told to.
 
+use std::sync::RwLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use urtica_pipeline::{
     Burst, CompileConfig, Packet, PacketInCause, Pipeline, PipelineConfig, Reader, RemovedEntry,
@@ -114,4 +117,54 @@ fn a_change_follows_what_was_left_before_it() {
     pipeline.follow();
     assert_eq!(verdict(&mut reader), Verdict::Output(PortNo(3)));
     assert_eq!(plainly(&pipeline), [PortNo(3)]);
+}
+
+/// One thread changes, one takes packets through the compiled form, one through the plain one.
+#[test]
+fn readers_go_on_while_changes_are_followed() {
+    const CHANGES: u64 = 300;
+    let (mut pipeline, mut reader) = compiled_pipeline();
+    pipeline.defer_following(true);
+    let entry = "priority=9,send_flow_rem,actions=output:2";
+    change(&mut pipeline, FlowModCommand::Add, entry);
+    pipeline.follow();
+    let pipeline = RwLock::new(pipeline);
+    let is_over = AtomicBool::new(false);
+    let packets = std::thread::scope(|scope| {
+        let compiled = scope.spawn(|| {
+            let mut count = 0;
+            while !is_over.load(Relaxed) {
+                assert_eq!(verdict(&mut reader), Verdict::Output(PortNo(2)));
+                count += 1;
+            }
+            count
+        });
+        let plain = scope.spawn(|| {
+            let mut count = 0;
+            while !is_over.load(Relaxed) {
+                assert_eq!(plainly(&pipeline.read().unwrap()), [PortNo(2)]);
+                count += 1;
+            }
+            count
+        });
+        for number in 0..CHANGES {
+            let other = format!("priority=8,dl_src=02:00:00:00:00:{:02x}", number % 40);
+            let replaced = [
+                (FlowModCommand::Add, entry.to_owned()),
+                (FlowModCommand::Add, format!("{other},actions=output:3")),
+                (FlowModCommand::Delete, other),
+            ];
+            for (command, text) in replaced {
+                change(&mut pipeline.write().unwrap(), command, &text);
+                pipeline.read().unwrap().follow();
+            }
+        }
+        is_over.store(true, Relaxed);
+        let ended = [compiled, plain].map(|thread| thread.join().expect("no panic"));
+        ended.iter().sum::<u64>()
+    });
+    let mut pipeline = pipeline.into_inner().unwrap();
+    let removed = change(&mut pipeline, FlowModCommand::Delete, "");
+    pipeline.follow();
+    assert_eq!(removed[0].to_wire(Duration::ZERO).packet_count, packets);
 }

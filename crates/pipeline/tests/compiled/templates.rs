@@ -377,3 +377,41 @@ fn so_many_decrements_end_the_life_of_any_packet() {
         comparison.compare_counters();
     }
 }
+
+/// Whatever the table is searched by, and with entries behind it or without.
+#[test]
+fn the_entry_that_matches_everything_comes_changes_and_goes() {
+    use FlowModCommand::{Add, DeleteStrict, ModifyStrict};
+    let mut kinds = BTreeSet::new();
+    let loads: [fn(&mut Comparison); 3] = [add_hosts, add_routes, |comparison| {
+        add_hosts(comparison);
+        for number in 0..40_u64 {
+            let mask = (1 << 40) - 1 - (1 << number);
+            let mask = urtica_wire::MacAddr::from_u64(0xff00_0000_0000 | mask);
+            let text = format!("priority=12,dl_src=02:00:00:00:01:01/{mask},actions=output:1");
+            add(comparison, &text);
+        }
+    }];
+    for load in loads {
+        for priority in [0, 13, 40] {
+            let mut comparison = Comparison::new(ComparisonConfig::default());
+            load(&mut comparison);
+            settle(&mut comparison);
+            kinds.insert(template(&mut comparison));
+            for command in [Add, ModifyStrict, Add, DeleteStrict, DeleteStrict, Add] {
+                let text = format!("priority={priority},actions=output:3");
+                change(&mut comparison, command, &text);
+                template(&mut comparison);
+                let host = "priority=10,dl_dst=02:00:00:00:00:05,actions=output:4";
+                add(&mut comparison, host);
+                template(&mut comparison);
+            }
+        }
+    }
+    let expected = [
+        TemplateKind::CompoundHash,
+        TemplateKind::LongestPrefixMatch,
+        TemplateKind::MergedTupleSpace,
+    ];
+    assert_eq!(kinds, BTreeSet::from(expected));
+}

@@ -88,6 +88,20 @@ fn a_barrier_behind_a_long_change_is_answered_at_its_end() {
     }
 }
 
+/// So that packets wait for no more than that.
+#[test]
+fn a_turn_changes_no_more_than_some_entries() {
+    let (mut bench, controller) = with_entries(Version::Of13);
+    let mut before = bench.switch.entry_count();
+    bench.tell(controller, &delete_all());
+    while before > 0 {
+        let left = bench.switch.entry_count();
+        assert!(before - left <= 128, "{} at once", before - left);
+        before = left;
+        bench.switch.poll_output(bench.now);
+    }
+}
+
 #[test]
 fn other_controllers_are_heard_meanwhile() {
     let (mut bench, controller) = with_entries(Version::Of13);

@@ -60,6 +60,8 @@ pub struct Cells {
     /// How many bytes apart frames lie.
     cell_size: usize,
     lengths: Vec<u16>,
+    /// The length of all frames, where they have the same: so that none need be read.
+    length_of_all: Option<u16>,
 }
 
 impl Cells {
@@ -81,6 +83,10 @@ impl Cells {
         Ok(Self {
             memory,
             cell_size,
+            length_of_all: frames
+                .iter()
+                .all(|frame| length(frame) == longest)
+                .then_some(longest as u16),
             lengths: frames.iter().map(|frame| length(frame) as u16).collect(),
         })
     }
@@ -130,12 +136,13 @@ impl Replay {
             memory,
             cell_size,
             lengths,
+            length_of_all,
         } = &*self.cells;
         for _ in 0..replayed {
             let at = self.next * cell_size;
             take(Replayed {
                 cell: &memory[at..at + cell_size],
-                length: lengths[self.next].into(),
+                length: length_of_all.unwrap_or_else(|| lengths[self.next]).into(),
             });
             self.next += 1;
             if self.next == lengths.len() {

@@ -98,11 +98,10 @@ impl Compiler {
         }
     }
 
-    /// Searches tables in better ways that have not changed for some time.
+    /// Searches a table in a better way that has not changed for some time, if there is one; each call one, as that takes long.
     pub fn settle(&mut self, tables: &[FlowTable], now: Duration) {
-        for (form, table) in self.forms.iter_mut().zip(tables) {
-            form.settle(&mut self.store, table, now);
-        }
+        let mut forms = self.forms.iter_mut().zip(tables);
+        forms.any(|(form, table)| form.settle(&mut self.store, table, now));
     }
 
     /// Leaves all packets to the plain form; entries and tables keep what they have counted.

@@ -9,6 +9,9 @@
 //! where all stayed as it was, unless the table has doubled. A table that cannot keep its sub-tables until then is searched
 //! as a whole. When changes have ended ([`QUIET`]), all is looked at once more: so a table comes to the same form, in
 //! whatever order its entries came.
+//!
+//! A table of more than [`PLANNED_AT_ONCE`] entries is looked at only when time passes, and rests after that: no change has to wait for
+//! it, nor does a change to very many entries that is made in parts begin it again and again.
 
 mod build;
 mod merged;
@@ -30,10 +33,11 @@ use crate::flow_table::Change;
 use crate::{FlowEntry, FlowTable};
 use build::build;
 pub(super) use merged::MergedTuples;
-use part::{Part, hash_template, part_index};
+use part::{Part, are_shown_by, hash_template, part_index};
 use routes::Routes;
 use std::cmp::Reverse;
 use std::mem;
+use std::ptr::null;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
@@ -49,6 +53,9 @@ const BULK_SHARE: usize = 4;
 
 /// A table that has grown to more entries than these is not cut before its changes end: code is made for each sub-table.
 const CUT_WHILE_GROWING: usize = 128;
+
+/// A table of more entries is not looked at because of a change: that takes some milliseconds.
+const PLANNED_AT_ONCE: usize = 1024;
 
 /// So long there has to be no change before a table is looked at again.
 const QUIET: Duration = Duration::from_millis(500);
@@ -76,6 +83,8 @@ pub(super) struct TableForm {
     changes: usize,
     /// When these were so many for the first time, as far as [`TableForm::settle`] has seen.
     quiet: Option<(usize, Duration)>,
+    /// How many entries there were when time passed last.
+    seen_entries: usize,
     /// Not before this is all looked at because changes have ended.
     rests_until: Duration,
 }
@@ -124,6 +133,7 @@ impl TableForm {
             patience: 0,
             planned_entries: 0,
             changes: 0,
+            seen_entries: 0,
             quiet: None,
             rests_until: Duration::ZERO,
         }
@@ -166,21 +176,33 @@ impl TableForm {
         self.refresh(store, table);
     }
 
-    /// Looks at all of the table again, once changes have ended, to search it as if they had come together.
-    pub fn settle(&mut self, store: &mut Store, table: &FlowTable, now: Duration) {
+    /// Looks at all of the table again, once changes have ended, or have been many, to search it as if they had come together.
+    /// Returns whether it did.
+    pub fn settle(&mut self, store: &mut Store, table: &FlowTable, now: Duration) -> bool {
         if self.changes == 0 || !self.may_be_better() {
-            return;
+            return false;
         }
+        let entries = table.entries().len();
+        let seen = mem::replace(&mut self.seen_entries, entries);
+        let is_loaded = entries > seen + seen / 32;
+        let is_due = self.is_quiet(now) || self.until_plan == 0 && !is_loaded;
+        if !is_due || now < self.rests_until {
+            return false;
+        }
+        (self.planned_entries, self.patience, self.until_plan) = (entries, 0, 0);
+        self.rests_until = now + REST_OF_ENTRY * entries as u32;
+        self.rebuild(store, table, &[]);
+        true
+    }
+
+    /// Whether there has been no change for some time, as far as was looked.
+    fn is_quiet(&mut self, now: Duration) -> bool {
         match self.quiet {
-            Some((changes, since)) if changes == self.changes => {
-                if now >= (since + QUIET).max(self.rests_until) {
-                    self.until_plan = 0;
-                    (self.planned_entries, self.patience) = (table.entries().len(), 0);
-                    self.rests_until = now + REST_OF_ENTRY * table.entries().len() as u32;
-                    self.rebuild(store, table, &[]);
-                }
+            Some((changes, since)) if changes == self.changes => now >= since + QUIET,
+            _ => {
+                self.quiet = Some((self.changes, now));
+                false
             }
-            _ => self.quiet = Some((self.changes, now)),
         }
     }
 
@@ -212,7 +234,7 @@ impl TableForm {
         match &self.form {
             Form::Direct => return Err(NeedsRebuild),
             Form::Plain(_) => return self.stay_plain(table),
-            Form::Hash(_) | Form::Lpm(_) | Form::Cut(_) | Form::Merged(_) => self.stay()?,
+            Form::Hash(_) | Form::Lpm(_) | Form::Cut(_) | Form::Merged(_) => self.stay(table)?,
         }
         let (Change::Added(rank, entry)
         | Change::Replaced {
@@ -224,11 +246,11 @@ impl TableForm {
             entry: entry.clone(),
             key: Key::new(&entry.match_).ok_or(NeedsRebuild)?,
         };
-        if planned.key.mask.is_everything() {
-            return Err(NeedsRebuild);
-        }
         if *rank > self.last_rank() {
             return Ok(());
+        }
+        if planned.key.mask.is_everything() {
+            return self.follow_default(store, table, change, &planned);
         }
         let words = self.words(&planned.key);
         match change {
@@ -246,20 +268,74 @@ impl TableForm {
         }
     }
 
+    /// Follows that the entry which matches everything has come, changed or gone, where all else stays as it is: where there is none
+    /// behind it, and no sub-table knows it.
+    fn follow_default(
+        &mut self,
+        store: &mut Store,
+        table: &FlowTable,
+        change: &Change,
+        planned: &Planned,
+    ) -> Result<(), NeedsRebuild> {
+        let is_last = table.ranked_behind(Some(planned.rank)).next().is_none();
+        let is_small = table.entries().len() <= DIRECT_MAX / 2;
+        if !is_last || is_small || matches!(self.form, Form::Cut(_)) {
+            return Err(NeedsRebuild);
+        }
+        let (record, default) = match change {
+            Change::Removed(..) => (null(), None),
+            Change::Added(..) | Change::Replaced { .. } => {
+                let place = self.new_record(store, planned)?;
+                let default = (planned.rank, planned.entry.clone());
+                (place.record.cast_const(), Some(default))
+            }
+        };
+        self.show_anew(store, record)?;
+        self.default = default;
+        retire(store, change, 0);
+        Ok(())
+    }
+
+    /// Shows a body for the form as it is. `default` is the flow record of the entry that matches everything, or null.
+    fn show_anew(
+        &mut self,
+        store: &mut Store,
+        default: *const FlowRecord,
+    ) -> Result<(), NeedsRebuild> {
+        let mut empty = self.form.tidy();
+        let shown = match self.form.template(NEAR_BYTES) {
+            Some((template, pointers)) => store.make_body(template, default, &pointers),
+            None => return Ok(()),
+        };
+        let Ok(body) = shown else {
+            self.form.untidy(&mut empty);
+            return Err(NeedsRebuild);
+        };
+        self.show(store, body);
+        for part in empty {
+            store.retire(OldForm::Hash(part.table));
+        }
+        Ok(())
+    }
+
     /// Tries again when the table is small, or it is time.
     fn stay_plain(&mut self, table: &FlowTable) -> Result<(), NeedsRebuild> {
-        match table.entries().len() <= DIRECT_MAX || self.until_plan == 0 {
+        match table.entries().len() <= DIRECT_MAX || self.is_to_be_planned(table) {
             true => Err(NeedsRebuild),
             false => Ok(()),
         }
     }
 
     /// Goes on as it is, unless it is time to look whether there is a better cut.
-    fn stay(&self) -> Result<(), NeedsRebuild> {
-        match self.may_be_better() && self.until_plan == 0 {
+    fn stay(&self, table: &FlowTable) -> Result<(), NeedsRebuild> {
+        match self.may_be_better() && self.is_to_be_planned(table) {
             true => Err(NeedsRebuild),
             false => Ok(()),
         }
+    }
+
+    fn is_to_be_planned(&self, table: &FlowTable) -> bool {
+        self.until_plan == 0 && table.entries().len() <= PLANNED_AT_ONCE
     }
 
     /// Whether another form may be better after changes that this one has followed.
@@ -345,19 +421,15 @@ impl TableForm {
 
     /// Shows another body where the one that is shown is not how the table should be searched any more.
     fn refresh(&mut self, store: &mut Store, table: &FlowTable) {
-        let empty = self.form.tidy();
-        let outdated = self.shown.as_ref().and_then(|OwnedBody { body, .. }| {
-            let (template, pointers) = self.form.outdated(&body.template, NEAR_BYTES)?;
-            Some((template, pointers, body.default))
-        });
-        if let Some((template, pointers, default)) = outdated {
-            match store.make_body(template, default, &pointers) {
-                Ok(body) => self.show(store, body),
-                Err(_) => self.leave_to_plain(store, table, NO_ROOM, &[]),
-            }
+        let Some(OwnedBody { body, .. }) = &self.shown else {
+            return;
+        };
+        if self.form.is_shown_by(&body.template, NEAR_BYTES) {
+            return;
         }
-        for part in empty {
-            store.retire(OldForm::Hash(part.table));
+        let default = body.default;
+        if self.show_anew(store, default).is_err() {
+            self.leave_to_plain(store, table, NO_ROOM, &[]);
         }
     }
 
@@ -396,7 +468,8 @@ impl TableForm {
 
     /// Builds the form that fits the table as it is now. `changes` have been made to the table, but not followed here.
     fn rebuild(&mut self, store: &mut Store, table: &FlowTable, changes: &[Change]) {
-        let may_cut = store.decomposes && self.until_plan == 0 && !self.is_being_loaded(table);
+        let is_loaded = self.is_being_loaded(table);
+        let may_cut = store.decomposes && self.until_plan == 0 && !is_loaded;
         let plan = Plan::new(table, may_cut);
         let (is_planned, is_cut) = (plan.is_planned(), matches!(plan, Plan::Cut(..)));
         let is_known = self.form.is_as_planned(&plan);
@@ -429,8 +502,11 @@ impl TableForm {
             } else {
                 0
             };
-            (self.planned_entries, self.changes) = (table.entries().len(), 0);
-            self.quiet = None;
+            // One that is being loaded is still to be looked at for a cut when that has ended.
+            if !is_loaded {
+                (self.changes, self.quiet) = (0, None);
+            }
+            self.planned_entries = table.entries().len();
             // One that grows is looked at again when it has doubled.
             let share = if has_grown { 1 } else { 2 };
             self.patience = twice.max(table.entries().len() / share);
@@ -592,17 +668,18 @@ impl Form {
         }
     }
 
-    /// The same where packets see another template.
-    fn outdated(&self, shown: &Template, near_bytes: usize) -> Option<(Template, Vec<*const u8>)> {
-        let now = self.template(near_bytes)?;
-        let is_shown = match (shown, &now.0) {
-            (Template::Hash(shown), Template::Hash(now)) => shown == now,
-            (Template::Lpm(shown), Template::Lpm(now)) => shown == now,
-            (Template::Cut(shown), Template::Cut(now)) => shown == now,
-            (Template::Merged(shown), Template::Merged(now)) => shown == now,
+    /// Whether packets that see this template find its entries, and need not see a better one.
+    fn is_shown_by(&self, shown: &Template, near_bytes: usize) -> bool {
+        if let (Template::Hash(shown), Self::Hash(parts)) = (shown, self) {
+            return are_shown_by(parts, shown, near_bytes);
+        }
+        match (shown, self.template(near_bytes)) {
+            (Template::Lpm(shown), Some((Template::Lpm(now), _))) => *shown == now,
+            (Template::Cut(shown), Some((Template::Cut(now), _))) => *shown == now,
+            (Template::Merged(shown), Some((Template::Merged(now), _))) => *shown == now,
+            (_, None) => true,
             _ => false,
-        };
-        (!is_shown).then_some(now)
+        }
     }
 
     /// The form with what packets are to see of it; its members are those that it was made of.

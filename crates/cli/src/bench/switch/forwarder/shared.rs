@@ -3,7 +3,7 @@
 use super::{Control, Departure, SETTLED_AT, Sent, TICK};
 use crate::bench::switch::case::Case;
 use crate::bench::switch::failed;
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +57,8 @@ pub fn matched<'a>(stats: impl Iterator<Item = (u64, u64)> + 'a) -> BTreeMap<u64
 pub struct Shared(Arc<RwLock<Pipeline>>);
 
 impl Shared {
-    pub fn new(pipeline: Pipeline) -> Self {
+    pub fn new(mut pipeline: Pipeline) -> Self {
+        pipeline.defer_following(true);
         Self(Arc::new(RwLock::new(pipeline)))
     }
 
@@ -69,7 +70,10 @@ impl Shared {
 impl Control for Shared {
     fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, now: Duration) -> Result<(), ErrorCode> {
         let mut pipeline = self.0.write();
-        pipeline.flow_mod(flow_mod, now, &mut Vec::new())
+        let outcome = pipeline.flow_mod(flow_mod, now, &mut Vec::new());
+        // As in the switch: others read while the compiled form follows.
+        RwLockWriteGuard::downgrade(pipeline).follow();
+        outcome
     }
 
     fn matched(&self) -> BTreeMap<u64, u64> {

@@ -50,6 +50,31 @@ pub(super) fn hash_template(parts: &[Part], near_bytes: usize) -> (Template, Vec
     (Template::Hash(described.collect()), pointers.collect())
 }
 
+/// Whether packets that see parts described so find the entries of these, and need not see others.
+///
+/// To show others takes code, which takes longer than many changes. So parts that have lost their entries stay until they are half of
+/// all, or all but one, and parts stay in an order in which some search could have ended sooner.
+pub(super) fn are_shown_by(parts: &[Part], shown: &[HashPart], near_bytes: usize) -> bool {
+    let empty = parts.iter().filter(|part| part.priorities.is_empty());
+    let (empty, all) = (empty.count(), parts.len());
+    if shown.len() != all || 2 * empty > all || empty > 0 && empty + 1 >= all {
+        return false;
+    }
+    let is_alone = parts.len() == 1;
+    let mut highest_behind = None;
+    let mut pairs = shown.iter().zip(parts).rev();
+    pairs.all(|(shown, part)| {
+        let is_final = part
+            .lowest()
+            .is_none_or(|lowest| highest_behind < Some(lowest));
+        highest_behind = highest_behind.max(part.highest());
+        shown.mask == part.mask
+            && shown.room == part.room
+            && shown.is_far == (is_alone && part.bytes() > near_bytes)
+            && (is_final || !shown.is_final)
+    })
+}
+
 /// A hash table for each sort of match.
 pub(super) fn hash_parts(store: &Store, members: &[Member]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();

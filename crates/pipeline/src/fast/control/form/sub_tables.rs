@@ -504,11 +504,12 @@ impl SubTable {
 
     /// Shows another body where the one that is shown is not how the sub-table should be searched any more.
     fn refresh(&mut self, store: &mut Store, site: Site) -> Result<(), NeedsRebuild> {
+        let (shown, near_bytes) = (&self.shown.body, near_bytes(site.count));
+        if self.form.is_shown_by(&shown.template, near_bytes) {
+            return Ok(());
+        }
         let mut empty = self.form.tidy();
-        let shown = &self.shown.body;
-        if let Some((template, pointers)) =
-            self.form.outdated(&shown.template, near_bytes(site.count))
-        {
+        if let Some((template, pointers)) = self.form.template(near_bytes) {
             match store.make_body(template, shown.default, &pointers) {
                 Ok(body) => self.show(store, body),
                 Err(_) => {
