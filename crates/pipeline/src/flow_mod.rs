@@ -1,8 +1,9 @@
 //! Flow mods: adding, changing and deleting entries, and their expiry (1.3.5 sections 5.5, 6.4, 7.3.4.1).
 
 use crate::classifier::Rank;
-use crate::counters::{EntryCounters, LinkedCounters};
+use crate::counters::EntryCounters;
 use crate::flow_table::{Counts, Scope};
+use crate::linked_counters::LinkedCounters;
 use crate::{EntryMatch, FlowEntry, FlowTable, Instructions, Pipeline, RemovedEntry};
 use std::collections::BTreeSet;
 use std::ops::Range;

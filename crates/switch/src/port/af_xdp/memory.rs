@@ -9,7 +9,6 @@
 //!
 //! **Limits.** What a port holds when it is closed is lost to the others, as is its share; so nobody lacks frames.
 
-use super::opening::Kind;
 use crate::port::lent::{LentFrame, MemoryId};
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
@@ -171,6 +170,15 @@ pub(super) fn frame_of(address: u64) -> u64 {
 /// Where in its frame this address is.
 pub(super) fn offset(address: u64) -> usize {
     address as usize % FRAME_BYTES
+}
+
+/// How frames come and go. All sockets that share a memory have the same kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// The driver uses the memory itself; else the kernel copies.
+    pub is_zero_copy: bool,
+    /// Frames longer than a frame's memory come in parts (Linux 6.6).
+    pub has_parts: bool,
 }
 
 /// The memories that AF_XDP ports share which forward to each other: those of one thread. A port that cannot share any, as its
