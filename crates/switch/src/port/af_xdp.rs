@@ -94,12 +94,14 @@ impl AfXdpPort {
         let redirect = Redirect::attach(interface.index, sockets, queues.kind.has_parts)
             .map_err(opening.failed("attach an XDP program"))?;
         let watch = watch_all(&queues.receivers).map_err(opening.failed("watch its queues"))?;
-        tracing::debug!(
-            port = name,
-            queues = count,
-            is_zero_copy = queues.kind.is_zero_copy,
-            "AF_XDP"
-        );
+        match queues.kind.is_zero_copy {
+            true => tracing::info!(port = name, queues = count, "AF_XDP, without copies"),
+            false => tracing::info!(
+                port = name,
+                queues = count,
+                "AF_XDP; the kernel copies frames, since the driver has no zero copy"
+            ),
+        }
         Ok(Self::with(interface, queues, redirect, promiscuity, watch))
     }
 

@@ -147,7 +147,7 @@ fn map(bytes: usize) -> Result<NonNull<u8>, Errno> {
         unsafe { mmap_anonymous(null_mut(), bytes, access, MapFlags::PRIVATE | flags) }
     };
     let start = map(MapFlags::HUGETLB | MapFlags::POPULATE).or_else(|error| {
-        tracing::debug!(%error, bytes, "too few huge pages are reserved for AF_XDP (vm.nr_hugepages); expected as many bytes: it goes on with others");
+        tracing::info!(%error, bytes, "fewer huge pages are reserved (vm.nr_hugepages) than AF_XDP could use; it takes others");
         let start = map(MapFlags::empty())?;
         // Advice, which a kernel without them does not take.
         // SAFETY: a mapping of our own, with nothing in it yet.

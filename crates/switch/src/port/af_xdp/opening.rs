@@ -97,7 +97,7 @@ fn open_kind(
             }
             Err(failure @ (_, Errno::BUSY)) => return Err(failure),
             Err((_, error)) => {
-                tracing::debug!(interface = index, %error, "no memory is shared with other ports; frames are copied between them");
+                tracing::info!(interface = index, %error, "no memory is shared with other ports; frames are copied between them");
             }
         }
     }
