@@ -1,7 +1,7 @@
 //! The memory of frames that XDP sockets share with the kernel and with each other (UMEM).
 //!
 //! **What.** Frames of [`FRAME_BYTES`], each either in one of the rings of a socket, or on its way as a
-//! [`LentFrame`](crate::port::LentFrame), or free: in a port's own store, or here. Ports that forward to each other share a
+//! [`LentFrame`], or free: in a port's own store, or here. Ports that forward to each other share a
 //! memory ([`FrameMemory`]), so that a frame changes the ring and not its place.
 //!
 //! **Cost.** `SHARE` frames for each queue, in huge pages where the system has some to give. The store is locked when a port has
