@@ -1,9 +1,6 @@
-//! What a flow entry counts (1.3.5 section 5.8), and where others count for it.
+//! What a flow entry counts (1.3.5 section 5.8).
 
-use std::fmt;
-use std::ptr::null;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use urtica_wire::FlowModFlags;
 
 /// What an entry has counted, at one moment.
@@ -94,64 +91,5 @@ impl EntryCounters {
             bytes: AtomicU64::new(0),
             ..self.copy()
         }
-    }
-}
-
-/// Counters that another form of the pipeline keeps for an entry, if there are any. The entry only reads them.
-///
-/// That form alone sets and clears the link, and clears it before it frees the counters. The lock is for those who have the
-/// entry and ask for its counts, in whatever thread: while one reads, the counters stay. Packets do not take it.
-pub(crate) struct LinkedCounters(Mutex<Link>);
-
-/// Null where there are none.
-struct Link(*const EntryCounters);
-
-// SAFETY: counters belong to no thread; what reads them through a link reads atomics, under the lock.
-unsafe impl Send for Link {}
-
-impl LinkedCounters {
-    /// What has been counted there so far.
-    pub fn counts(&self) -> EntryCounts {
-        let link = self.link();
-        // SAFETY: null, or counters that are not freed while the link is locked: see `set`.
-        let counters = unsafe { link.0.as_ref() };
-        counters.map(EntryCounters::read).unwrap_or_default()
-    }
-
-    /// Where the counters are; null where there are none.
-    pub fn pointer(&self) -> *const EntryCounters {
-        self.link().0
-    }
-
-    /// Links counters.
-    ///
-    /// # Safety
-    /// They are not freed, nor accessed but as atomics, before others are set or the link is cleared.
-    pub unsafe fn set(&self, counters: *const EntryCounters) {
-        self.link().0 = counters;
-    }
-
-    /// Takes the link away.
-    pub fn clear(&self) {
-        self.link().0 = null();
-    }
-
-    /// A pointer is whole at any time, whatever thread died with the lock.
-    fn link(&self) -> MutexGuard<'_, Link> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Default for LinkedCounters {
-    fn default() -> Self {
-        Self(Mutex::new(Link(null())))
-    }
-}
-
-impl fmt::Debug for LinkedCounters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LinkedCounters")
-            .field(&self.counts())
-            .finish()
     }
 }

@@ -1,7 +1,8 @@
 //! A flow entry: what it matches, what it does, and what it has counted (1.3.5 section 5.2).
 
 use crate::Packet;
-use crate::counters::{EntryCounters, EntryCounts, LinkedCounters};
+use crate::counters::{EntryCounters, EntryCounts};
+use crate::linked_counters::LinkedCounters;
 use crate::prerequisites::Known;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

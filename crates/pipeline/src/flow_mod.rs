@@ -1,9 +1,10 @@
 //! Flow mods: adding, changing and deleting entries, and their expiry (1.3.5 sections 5.5, 6.4, 7.3.4.1).
 
-use crate::counters::{EntryCounters, LinkedCounters};
+use crate::counters::EntryCounters;
 use crate::entry_change::{EntryChange, Kind, Modification};
 use crate::entry_walk::Wanted;
 use crate::flow_table::Counts;
+use crate::linked_counters::LinkedCounters;
 use crate::removed_entry::announce;
 use crate::selection::Selection;
 use crate::{EntryMatch, FlowEntry, FlowTable, Pipeline, RemovedEntry};

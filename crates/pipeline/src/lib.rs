@@ -63,6 +63,7 @@ mod group_buckets;
 mod group_mod;
 mod group_select;
 mod layout;
+mod linked_counters;
 mod meter;
 mod meter_mod;
 mod packet;

@@ -3,8 +3,8 @@
 //! **What.** Any number of threads put things in; one takes all out at once. The bell, an eventfd, rings only for a
 //! receiver that waits, so that two threads that are both busy make no system call.
 //!
-//! **Cost.** One short lock for a thing put in, and one for all taken out. Things that were used go back, to be filled
-//! again.
+//! **Cost.** One short lock for a thing put in, and one for all taken out; to find nothing, a load. Things that were used go
+//! back, to be filled again.
 //!
 //! **Limits.** Each thing has a weight, and there is room for so much in all. What finds none is refused; the sender counts
 //! it.
@@ -13,10 +13,14 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// A queue of `T`s.
 pub(crate) struct Mailbox<T> {
     state: Mutex<State<T>>,
+    /// Whether there is anything; changed with the lock.
+    has_things: AtomicBool,
     capacity: usize,
     bell: OwnedFd,
 }
@@ -44,6 +48,7 @@ impl<T> Mailbox<T> {
                 spare: Vec::new(),
                 is_awaited: false,
             }),
+            has_things: AtomicBool::new(false),
             capacity,
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })
@@ -60,6 +65,7 @@ impl<T> Mailbox<T> {
         }
         state.weight += weight;
         state.things.push(thing);
+        self.has_things.store(true, Release);
         let spare = state.spare.pop();
         let is_awaited = std::mem::take(&mut state.is_awaited);
         drop(state);
@@ -72,7 +78,12 @@ impl<T> Mailbox<T> {
 
     /// Takes everything out, in the order in which it was put in. What is in `things` before goes back, as used.
     pub fn exchange(&self, things: &mut Vec<T>) {
+        // What is put in meanwhile is found next time, or rings the bell.
+        if things.is_empty() && !self.has_things.load(Acquire) {
+            return;
+        }
         let mut state = self.lock();
+        self.has_things.store(false, Release);
         state.is_awaited = false;
         state.weight = 0;
         state.spare.append(things);

@@ -753,11 +753,11 @@ fn is_try_again(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SwitchConfig;
     use crate::port::PortIo;
     use crate::port::af_packet::AfPacketPort;
     use crate::port::memory::{self, MemoryPort};
     use crate::port::testing::{frame, receive};
+    use crate::{FrameMemory, PortSpec, SwitchConfig};
     use rustix::event::{PollFd, PollFlags, poll};
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
@@ -1091,6 +1091,53 @@ mod tests {
             hosts[0].flush();
             assert_eq!(receive(&mut host, 1), [frame(100, 7)]);
         }
+    }
+
+    /// What arrives at this host of `count` frames from another, by a switch that floods or knows the way.
+    fn passed(from: &mut AfPacketPort, to: &mut AfPacketPort, count: u8) -> Vec<u8> {
+        for mark in 0..count {
+            assert!(from.send(&frame(60, mark)));
+            from.flush();
+        }
+        let frames = receive(to, count.into());
+        frames.iter().map(|frame| frame[20]).collect()
+    }
+
+    #[test]
+    fn interfaces_of_other_threads_are_sent_by_in_order() {
+        use crate::port::testing::{eventually, in_namespace, ip, veth};
+        in_namespace(|| {
+            for (kind, threads) in [("afpacket", 2), ("afxdp", 1), ("afxdp", 2)] {
+                let mut switch = switch(crate::FailMode::Standalone);
+                let mut memory = FrameMemory::for_ports(2);
+                let mut hosts = Vec::new();
+                for number in 1..=2 {
+                    veth(&format!("p{number}"), &format!("h{number}"));
+                    let spec: PortSpec = format!("{kind}:p{number}").parse().unwrap();
+                    let port = spec.open_sharing(&mut memory).unwrap();
+                    eventually(|| port.is_up());
+                    switch.add_port(PortNo(number), port, Duration::ZERO);
+                    hosts.push(AfPacketPort::open(&format!("h{number}")).unwrap());
+                }
+                let (running, _) = start_with(switch, &[], threads);
+                let [a, b] = &mut hosts[..] else {
+                    panic!("two hosts");
+                };
+                for _ in 0..5 {
+                    assert!(
+                        passed(a, b, 200).into_iter().eq(0..200),
+                        "{kind}, {threads}"
+                    );
+                    assert!(
+                        passed(b, a, 200).into_iter().eq(0..200),
+                        "{kind}, {threads}"
+                    );
+                }
+                drop(running);
+                drop(hosts);
+                (1..=2).for_each(|number| ip(&format!("link delete p{number}")));
+            }
+        });
     }
 
     #[test]

@@ -31,3 +31,4 @@ pub use datapath::backend::Backend;
 pub(crate) use datapath::compiled::TableTotals;
 pub use datapath::compiled::{Compiled, Reader};
 pub use datapath::frame::{BURST, Burst, MAX_FRAME, Processed, Verdict};
+pub(crate) use memory::thread_counts::ThreadCounts;

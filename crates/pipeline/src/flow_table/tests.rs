@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::Instructions;
-use crate::counters::{EntryCounters, LinkedCounters};
+use crate::counters::EntryCounters;
+use crate::linked_counters::LinkedCounters;
 
 use crate::packet::testing::{ALL, hex, hostile};
 use proptest::collection::vec;

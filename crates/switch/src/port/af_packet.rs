@@ -9,6 +9,9 @@
 //! block's timeout, a millisecond at least, and that on each hop. Version 2 hands over each frame at once. Frames that do not
 //! fit into a slot, which over a veth are the large segments of TCP, come by `recv`, in order (PACKET_COPY_THRESH).
 //!
+//! **Why no send ring.** PACKET_TX_RING takes a system call for a burst, too, and a slot is taken until whoever receives the frame
+//! is done with it: on a veth that may be long.
+//!
 //! **Cost.** `RING_BYTES` of memory for each port; receiving a frame that fits into a slot is no system call and one copy,
 //! by the kernel. Sending is a copy, and a system call for `BATCH` frames.
 //!
@@ -586,7 +589,8 @@ impl Promiscuity {
 mod tests {
     use super::*;
     use crate::port::testing::{
-        eventually, frame, in_namespace, ip, is_readable, receive, tcp_passes, veth,
+        eventually, frame, in_namespace, ip, is_quiet_without_interface, is_readable, receive,
+        tcp_passes, veth,
     };
 
     fn link() -> (AfPacketPort, AfPacketPort) {
@@ -677,6 +681,14 @@ mod tests {
             assert!(is_readable(&b, 500));
             receive(&mut b, 1);
             assert!(!is_readable(&b, 0));
+        });
+    }
+
+    #[test]
+    fn an_interface_that_is_deleted_disturbs_nobody() {
+        in_namespace(|| {
+            let (mut a, _b) = link();
+            assert!(is_quiet_without_interface(&mut a));
         });
     }
 

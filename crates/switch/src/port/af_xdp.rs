@@ -94,12 +94,14 @@ impl AfXdpPort {
         let redirect = Redirect::attach(interface.index, sockets, queues.kind.has_parts)
             .map_err(opening.failed("attach an XDP program"))?;
         let watch = watch_all(&queues.receivers).map_err(opening.failed("watch its queues"))?;
-        tracing::debug!(
-            port = name,
-            queues = count,
-            is_zero_copy = queues.kind.is_zero_copy,
-            "AF_XDP"
-        );
+        match queues.kind.is_zero_copy {
+            true => tracing::info!(port = name, queues = count, "AF_XDP, without copies"),
+            false => tracing::info!(
+                port = name,
+                queues = count,
+                "AF_XDP; the kernel copies frames, since the driver has no zero copy"
+            ),
+        }
         Ok(Self::with(interface, queues, redirect, promiscuity, watch))
     }
 
@@ -258,7 +260,8 @@ mod tests {
     use super::*;
     use crate::port::af_packet::AfPacketPort;
     use crate::port::testing::{
-        eventually, frame, in_namespace, ip, is_readable, receive, tcp_passes, veth,
+        eventually, frame, in_namespace, ip, is_quiet_without_interface, is_readable, receive,
+        tcp_passes, veth,
     };
     use crate::{Switch, SwitchConfig};
     use std::time::{Duration, Instant};
@@ -545,6 +548,25 @@ mod tests {
                 p1.take_back(&mut back);
                 assert!(back.is_empty());
             }
+        });
+    }
+
+    #[test]
+    fn an_interface_that_is_deleted_disturbs_nobody() {
+        in_namespace(|| {
+            let (mut a, mut p1, mut p2, mut b) = two_links();
+            assert!(is_quiet_without_interface(&mut p1));
+            drop(p1);
+            assert!(b.send(&frame(60, 1)) && p2.send(&frame(60, 2)));
+            b.flush();
+            p2.flush();
+            assert_eq!(
+                receive(&mut p2, 1),
+                [frame(60, 1)],
+                "which shares its memory"
+            );
+            assert_eq!(receive(&mut b, 1), [frame(60, 2)]);
+            a.flush();
         });
     }
 

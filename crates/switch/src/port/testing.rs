@@ -79,6 +79,17 @@ pub fn eventually(mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Whether a port whose interface is deleted refuses or loses what it is given, and keeps nobody awake.
+pub fn is_quiet_without_interface(port: &mut dyn PortIo) -> bool {
+    ip(&format!("link delete {}", port.name()));
+    for _ in 0..5000 {
+        port.send(&frame(60, 1));
+        port.flush();
+    }
+    let received = port.receive(32, &mut |_| {});
+    !port.is_up() && received.is_ok_and(|count| count == 0) && !is_readable(port, 0)
+}
+
 /// Whether the port's descriptor is readable within a moment.
 pub fn is_readable(port: &dyn PortIo, timeout_ms: u32) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -7,7 +7,7 @@ use crate::fast::datapath::backend::Backend;
 pub struct CompileConfig {
     /// What carries it out.
     pub backend: Backend,
-    /// Whether several threads will process packets at a time: counting costs more then.
+    /// Whether several threads will process packets at a time: each has counters of its own then.
     pub is_shared: bool,
     /// How many bytes entries and what finds them may take, 16 GiB at most. Tables for which there is no room are left
     /// to the plain form.

@@ -400,7 +400,7 @@ impl TableForm {
         }
         let place = make_record(store, planned, words)?;
         // SAFETY: the store keeps the flow record until it is retired, and clears the link then.
-        unsafe { place.count_for(&planned.entry) };
+        unsafe { store.link(&place, &planned.entry) };
         Ok(place)
     }
 
@@ -487,7 +487,7 @@ impl TableForm {
                 (self.form, self.default) = (form, default);
                 for (entry, place) in records {
                     // SAFETY: the store keeps the flow record until it is retired, and clears the link then.
-                    unsafe { place.count_for(&entry) };
+                    unsafe { store.link(&place, &entry) };
                 }
             }
             Err(reason) => {

@@ -20,6 +20,7 @@ use crate::fast::memory::arena::{Arena, Ref, UNIT_BYTES};
 use crate::fast::memory::epoch::Retired;
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use crate::fast::memory::lpm::Trie;
+use crate::fast::memory::thread_counts::ThreadCounts;
 use std::collections::HashMap;
 use std::io;
 use std::mem::offset_of;
@@ -148,7 +149,7 @@ impl Store {
             backend,
             plain.address(),
             Box::new(plain),
-            is_shared,
+            is_shared.then(|| ThreadCounts::new(&arena)),
         );
         let compiled = Arc::new(compiled);
         Ok(Self {
@@ -180,7 +181,11 @@ impl Store {
         let units = block_units(words.len(), bound.params.len());
         let block = self.arena.allocate(units)?;
         self.reach_depth(bound.program.depth());
-        let Ok(code) = self.code_for(&bound.program) else {
+        let can_count = self
+            .thread_counts()
+            .is_none_or(|counts| counts.reach(&self.arena));
+        let code = self.code_for(&bound.program).ok().filter(|_| can_count);
+        let Some(code) = code else {
             self.arena.free(block, units);
             return None;
         };
@@ -203,6 +208,22 @@ impl Store {
             words: words.len(),
             record,
         })
+    }
+
+    /// Has an entry count by a flow record.
+    ///
+    /// # Safety
+    /// The flow record is not freed before it is retired with this entry, which clears the link.
+    pub unsafe fn link(&self, place: &RecordPlace, entry: &FlowEntry) {
+        // SAFETY: the flow record is in our arena, as it is not freed; it stays as long as the link.
+        unsafe {
+            let counters = &raw const (*place.record).counters;
+            entry.linked.set(counters, self.thread_counts());
+        }
+    }
+
+    fn thread_counts(&self) -> Option<&ThreadCounts> {
+        self.compiled.thread_counts.as_ref()
     }
 
     /// The address of what carries out a program, for one more flow record.
@@ -431,7 +452,12 @@ impl Store {
         // SAFETY: the block is one of the arena with such a key, and not freed yet.
         let (code, counts) = unsafe {
             let record = &*record_at(self.arena.base(), old.block, old.words);
-            (record.code, record.counters.read())
+            let mut counts = record.counters.read();
+            if let Some(threads) = self.thread_counts() {
+                counts = counts.plus(threads.counts(&raw const record.counters));
+                threads.clear(&raw const record.counters);
+            }
+            (record.code, counts)
         };
         if let Some(heir) = &old.heir {
             heir.take_over(counts.since(old.taken).wanted(old.flags));

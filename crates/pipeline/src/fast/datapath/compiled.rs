@@ -9,8 +9,9 @@ use super::kinds::Depth;
 use super::parse::parse;
 use super::table::{Body, Context, Header, MAX_HEADERS, TableCounts, Template};
 use crate::fast::memory::epoch::{Epochs, Participant};
+use crate::fast::memory::thread_counts::ThreadCounts;
 use std::any::Any;
-use std::ptr::null;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +30,8 @@ pub struct Compiled {
     pub(in crate::fast) depth: AtomicU8,
     misses_punt: AtomicBool,
     backend: Backend,
-    is_shared: bool,
+    /// Where threads count for flow records, if there may be several.
+    pub(in crate::fast) thread_counts: Option<ThreadCounts>,
     counts: Mutex<AllCounts>,
     /// What every header shows while there is no table behind it.
     pub(in crate::fast) plain: Box<Body>,
@@ -86,7 +88,7 @@ impl Compiled {
         backend: Backend,
         plain_address: u64,
         plain_code: Box<dyn Any + Send + Sync>,
-        is_shared: bool,
+        thread_counts: Option<ThreadCounts>,
     ) -> Self {
         let plain = Box::new(Body {
             code: plain_address,
@@ -106,7 +108,7 @@ impl Compiled {
             depth: AtomicU8::new(Depth::Ethernet as u8),
             misses_punt: AtomicBool::new(true),
             backend,
-            is_shared,
+            thread_counts,
             counts: Mutex::default(),
             plain,
             _plain_code: plain_code,
@@ -131,7 +133,10 @@ impl Compiled {
                 headers: self.headers.as_ptr(),
                 counts: counts.0.as_ptr().cast_mut(),
                 misses_punt: 1,
-                is_shared: self.is_shared,
+                entry_counts: self
+                    .thread_counts
+                    .as_ref()
+                    .map_or(null_mut(), ThreadCounts::join),
             },
             participant: self.epochs.join(),
             compiled: self.clone(),
@@ -234,6 +239,9 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
+        if let Some(threads) = &self.compiled.thread_counts {
+            threads.leave(self.context.entry_counts);
+        }
         let mut all = self.compiled.all_counts();
         all.present
             .retain(|counts| !Arc::ptr_eq(counts, &self.counts));

@@ -10,6 +10,7 @@ use super::frame::{DROP, Frame, PUNT};
 use super::kinds::Kinds;
 use super::offset;
 use super::table::{Context, FlowRecord, Header, program_of};
+use crate::fast::memory::thread_counts::place;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use urtica_wire::VLAN_PRESENT;
@@ -87,14 +88,15 @@ unsafe fn count(frame: &Frame, context: &Context, record: &FlowRecord) {
     // SAFETY: the context has counts for each header, and `header` is one of them.
     let counts = unsafe { &*context.counts.add((*frame.header).index as usize) };
     add(&counts.matches, 1);
-    let counters = &record.counters;
-    if context.is_shared {
-        counters.packets.fetch_add(1, Relaxed);
-        counters.bytes.fetch_add(frame.len.into(), Relaxed);
+    let counters = if context.entry_counts.is_null() {
+        &record.counters
     } else {
-        add(&counters.packets, 1);
-        add(&counters.bytes, frame.len.into());
-    }
+        let own = (&raw const record.counters).addr();
+        // SAFETY: the thread's area belongs to the arena, in which the record is.
+        unsafe { place(context.entry_counts, context.arena.addr(), own) }
+    };
+    add(&counters.packets, 1);
+    add(&counters.bytes, frame.len.into());
     counters.last_used_ns.store(context.now_ns, Relaxed);
 }
 

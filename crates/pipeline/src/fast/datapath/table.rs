@@ -134,8 +134,8 @@ pub(crate) struct FlowRecord {
     pub code: u64,
     /// Lower goes first: priority from the highest down, then age.
     pub rank: u64,
-    /// Of frames matched since it was made. One thread adds, unless the pipeline is shared by several: then additions are
-    /// locked.
+    /// Of frames matched since it was made. One thread adds; where there may be several, none does, and each has counters of
+    /// its own (`thread_counts`).
     pub counters: EntryCounters,
     /// A port, or the index of a header.
     pub target: u32,
@@ -157,8 +157,9 @@ pub(crate) struct Context {
     pub counts: *mut TableCounts,
     /// Not 0 where frames that no entry matches go the plain way, since somebody wants to know of them.
     pub misses_punt: u32,
-    /// Whether other threads count in the same flow records. Machine code that was made for several threads does not ask.
-    pub is_shared: bool,
+    /// The thread's own counters of flow records (`thread_counts`); null where one thread counts in the flow records
+    /// themselves. Machine code that was made for several threads does not ask.
+    pub entry_counts: *mut u8,
 }
 
 /// What a thread has counted for a table. The thread alone writes, by plain loads and stores; others read.

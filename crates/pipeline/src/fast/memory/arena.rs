@@ -286,6 +286,16 @@ impl Arena {
         self.used_units * UNIT_BYTES
     }
 
+    /// No block goes further from the base than this.
+    pub fn limit_bytes(&self) -> usize {
+        self.limit_bytes
+    }
+
+    /// How far from the base there is memory, at most. It never shrinks.
+    pub fn committed_bytes(&self) -> usize {
+        self.committed_bytes
+    }
+
     /// What numbers count from. It never changes, and is the border of a huge page.
     pub fn base(&self) -> *mut u8 {
         self.base.as_ptr()

@@ -1,7 +1,7 @@
 //! The memory of frames that XDP sockets share with the kernel and with each other (UMEM).
 //!
 //! **What.** Frames of [`FRAME_BYTES`], each either in one of the rings of a socket, or on its way as a
-//! [`LentFrame`](crate::port::LentFrame), or free: in a port's own store, or here. Ports that forward to each other share a
+//! [`LentFrame`], or free: in a port's own store, or here. Ports that forward to each other share a
 //! memory ([`FrameMemory`]), so that a frame changes the ring and not its place.
 //!
 //! **Cost.** `SHARE` frames for each queue, in huge pages where the system has some to give. The store is locked when a port has
@@ -9,7 +9,6 @@
 //!
 //! **Limits.** What a port holds when it is closed is lost to the others, as is its share; so nobody lacks frames.
 
-use super::opening::Kind;
 use crate::port::lent::{LentFrame, MemoryId};
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
@@ -148,7 +147,7 @@ fn map(bytes: usize) -> Result<NonNull<u8>, Errno> {
         unsafe { mmap_anonymous(null_mut(), bytes, access, MapFlags::PRIVATE | flags) }
     };
     let start = map(MapFlags::HUGETLB | MapFlags::POPULATE).or_else(|error| {
-        tracing::debug!(%error, bytes, "too few huge pages are reserved for AF_XDP (vm.nr_hugepages); expected as many bytes: it goes on with others");
+        tracing::info!(%error, bytes, "fewer huge pages are reserved (vm.nr_hugepages) than AF_XDP could use; it takes others");
         let start = map(MapFlags::empty())?;
         // Advice, which a kernel without them does not take.
         // SAFETY: a mapping of our own, with nothing in it yet.
@@ -171,6 +170,15 @@ pub(super) fn frame_of(address: u64) -> u64 {
 /// Where in its frame this address is.
 pub(super) fn offset(address: u64) -> usize {
     address as usize % FRAME_BYTES
+}
+
+/// How frames come and go. All sockets that share a memory have the same kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// The driver uses the memory itself; else the kernel copies.
+    pub is_zero_copy: bool,
+    /// Frames longer than a frame's memory come in parts (Linux 6.6).
+    pub has_parts: bool,
 }
 
 /// The memories that AF_XDP ports share which forward to each other: those of one thread. A port that cannot share any, as its

@@ -1,6 +1,6 @@
 //! How an interface's queues get their sockets: in the best way that the driver, the kernel and other ports allow.
 
-use super::memory::{FrameMemory, Memory, RX_FRAMES, TX_FRAMES};
+use super::memory::{FrameMemory, Kind, Memory, RX_FRAMES, TX_FRAMES};
 use super::queue::{Receiver, Sender};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -14,15 +14,6 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What the kernel may keep of frames that are being sent.
 const SEND_BUFFER_BYTES: usize = 8 << 20;
-
-/// How frames come and go. All sockets that share a memory have the same kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
-    /// The driver uses the memory itself; else the kernel copies.
-    pub is_zero_copy: bool,
-    /// Frames longer than a frame's memory come in parts (Linux 6.6).
-    pub has_parts: bool,
-}
 
 /// From the best to what each driver can do.
 const KINDS: [Kind; 4] = [
@@ -106,7 +97,7 @@ fn open_kind(
             }
             Err(failure @ (_, Errno::BUSY)) => return Err(failure),
             Err((_, error)) => {
-                tracing::debug!(interface = index, %error, "no memory is shared with other ports; frames are copied between them");
+                tracing::info!(interface = index, %error, "no memory is shared with other ports; frames are copied between them");
             }
         }
     }

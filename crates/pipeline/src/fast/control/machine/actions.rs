@@ -14,14 +14,22 @@ use super::operands::place;
 use super::sums::Sums;
 use super::vlan;
 use super::writer::{Pointer, Writer, param};
+use crate::counters::EntryCounters;
 use crate::fast::datapath::action_program::{ActionProgram, End, Op};
 use crate::fast::datapath::frame::DROP;
 use crate::fast::datapath::kinds::Kinds;
 use crate::fast::datapath::offset;
 use crate::fast::datapath::table::{FlowRecord, TableCounts};
+use crate::fast::memory::arena::UNIT_BYTES;
+use crate::fast::memory::thread_counts::PLACE_BYTES;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
+
+/// Where what a thread counts is in the place that its area has for a flow record.
+const COUNTED_PACKETS: i32 = offset_of!(EntryCounters, packets) as i32;
+const COUNTED_BYTES: i32 = offset_of!(EntryCounters, bytes) as i32;
+const COUNTED_LAST_USED: i32 = offset_of!(EntryCounters, last_used_ns) as i32;
 
 /// `rax` holds the flow record. `rdx` is for whatever is at hand, `r8` for the pointer to `data` or `transport`, `r9` for
 /// `network`; `r10` and `r11` are those of [`Sums`].
@@ -88,15 +96,22 @@ impl<'a> Actions<'a> {
         let asm = &mut self.writer.emitter.asm;
         asm.mov(edx, dword_ptr(place!(frame.len)))?;
         if is_shared {
-            asm.lock().inc(qword_ptr(place!(record.counters.packets)))?;
-            asm.lock()
-                .add(qword_ptr(place!(record.counters.bytes)), rdx)?;
+            // The place of the record's counters in the thread's area: see `thread_counts`.
+            asm.lea(r11, qword_ptr(place!(record.counters)))?;
+            asm.sub(r11, qword_ptr(place!(context.arena)))?;
+            asm.and(r11, -(UNIT_BYTES as i32))?;
+            asm.shr(r11, (UNIT_BYTES / PLACE_BYTES).ilog2())?;
+            asm.add(r11, qword_ptr(place!(context.entry_counts)))?;
+            asm.inc(qword_ptr(r11 + COUNTED_PACKETS))?;
+            asm.add(qword_ptr(r11 + COUNTED_BYTES), rdx)?;
+            asm.mov(rdx, qword_ptr(place!(context.now_ns)))?;
+            asm.mov(qword_ptr(r11 + COUNTED_LAST_USED), rdx)?;
         } else {
             asm.inc(qword_ptr(place!(record.counters.packets)))?;
             asm.add(qword_ptr(place!(record.counters.bytes)), rdx)?;
+            asm.mov(rdx, qword_ptr(place!(context.now_ns)))?;
+            asm.mov(qword_ptr(place!(record.counters.last_used_ns)), rdx)?;
         }
-        asm.mov(rdx, qword_ptr(place!(context.now_ns)))?;
-        asm.mov(qword_ptr(place!(record.counters.last_used_ns)), rdx)?;
         ends::count(self.writer.emitter, offset_of!(TableCounts, matches))
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Packet;
+use crate::fast::ThreadCounts;
 use crate::fast::control::machine::Assembler;
 use crate::fast::datapath::frame::{DROP, PUNT};
 use crate::packet::testing::set;
@@ -283,6 +284,12 @@ fn run(parsed: &Parsed, list: &List, target: u32, headroom: usize, is_shared: bo
     let there = body(&plain);
     world.headers[THERE].body = AtomicPtr::new((&raw const there).cast_mut());
     let block = world.block(&[], &record(&actions, 0, target, &list.params));
+    let threads = is_shared.then(|| ThreadCounts::new(&world.arena));
+    if let Some(threads) = &threads {
+        // So that a thread's counters are not found where another's are.
+        threads.join();
+        world.context.entry_counts = threads.join();
+    }
     let mut body = body(&table);
     body.default = world.record(block, 0);
 
@@ -291,14 +298,14 @@ fn run(parsed: &Parsed, list: &List, target: u32, headroom: usize, is_shared: bo
     frame.floor = frame.data.wrapping_sub(headroom);
     world.run(&mut frame, &body);
     // SAFETY: the flow record is in the arena, and nobody else is there.
-    let record = unsafe { &*body.default };
+    let own = unsafe { &(*body.default).counters };
+    let counts = match &threads {
+        // SAFETY: the same.
+        Some(threads) => unsafe { threads.counts(own) },
+        None => own.read(),
+    };
     Run {
-        counters: [
-            &record.counters.packets,
-            &record.counters.bytes,
-            &record.counters.last_used_ns,
-        ]
-        .map(|counter| counter.load(Relaxed)),
+        counters: [counts.packets, counts.bytes, counts.last_used_ns],
         world,
         buffer,
         frame,

@@ -49,7 +49,7 @@ impl World {
             headers: headers.as_ptr(),
             counts: counts.as_mut_ptr(),
             misses_punt: 0,
-            is_shared: false,
+            entry_counts: null_mut(),
         });
         Self {
             arena,
