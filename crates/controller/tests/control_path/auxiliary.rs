@@ -147,6 +147,20 @@ fn an_auxiliary_connection_without_a_main_one_is_refused() {
 }
 
 #[test]
+fn an_auxiliary_connection_of_another_host_is_refused() {
+    let mut bench = numbering();
+    let main = bench.join(Version::Of13, 1);
+    let stranger = "tcp:192.0.2.66:4711".to_owned();
+    let stranger = bench.controller.connect(stranger, bench.now);
+    let ended = bench
+        .controller
+        .handle_input(stranger, &said(1, 1), bench.now);
+    let refusal = ended.unwrap_err().to_string();
+    assert!(refusal.contains("expected it from a test"), "{refusal}");
+    assert_eq!(bench.ask(main), 1);
+}
+
+#[test]
 fn auxiliary_connections_end_with_their_main_one() {
     let mut bench = numbering();
     let main = bench.join(Version::Of13, 1);
