@@ -434,13 +434,7 @@ impl Embedded {
 
     /// Ends a connection, whose remaining output is kept; returns the reason.
     fn close(&mut self, token: Token, close: &Close) -> ConnectionError {
-        if let (Close::Panic(_), Some(main)) = (
-            close,
-            self.connections.get(&token).and_then(Connection::main),
-        ) {
-            // The handler is the main connection's.
-            self.close(main, close);
-        }
+        let main = self.connections.get(&token).and_then(Connection::main);
         if let Some(mut connection) = self.connections.remove(&token) {
             self.waiting.remove(&token);
             // As much as there is room for. Writing to memory does not fail.
@@ -452,6 +446,10 @@ impl Embedded {
             connection.close(close, &mut self.batch);
         }
         self.batch.out.clear();
+        // The handler of an auxiliary connection is its main one's.
+        if let (Close::Panic(_), Some(main)) = (close, main) {
+            self.close(main, close);
+        }
         ConnectionError(close.to_string())
     }
 }

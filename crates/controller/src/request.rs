@@ -164,7 +164,11 @@ impl Requests {
         self.kept -= waiting.frames.len();
         waiting.frames.extend_from_slice(frame);
         let result = if let Message::Error(error) = message {
-            Err(RequestError::Refused(error.code))
+            Err(RequestError::Refused(match error.is_slave() {
+                // In 1.0 a vendor's error.
+                true => ErrorCode::BadRequestIsSlave,
+                false => error.code,
+            }))
         } else if self.kept + waiting.frames.len() > MAX_REPLY_BYTES {
             Err(RequestError::TooLong)
         } else if has_more(message) {

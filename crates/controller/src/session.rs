@@ -512,6 +512,7 @@ impl Session {
         match self.decode(version, frame, out) {
             Ok((_, Message::FeaturesReply(features))) if features.auxiliary_id != 0 => {
                 self.phase = Phase::Up(version);
+                self.share_role();
                 Ok(Event::Auxiliary {
                     datapath_id: features.datapath_id,
                     auxiliary_id: features.auxiliary_id,

@@ -253,12 +253,13 @@ impl Shard {
         auxiliary.borrow_from(main);
         let result = contain(|| serve_ready(auxiliary, ready, input, batch));
         auxiliary.return_to(main);
-        match &result {
-            // The handler is the main connection's.
-            Err(Close::Panic(reason)) => self.close(main_key, &Close::Panic(reason.clone())),
-            _ => self.settle(main_key, main_watched, Ok(())),
-        }
+        let panic = match &result {
+            Err(Close::Panic(reason)) => Err(Close::Panic(reason.clone())),
+            _ => Ok(()),
+        };
         self.settle(key, watched, result);
+        // After that, so that what is still to be sent leaves by the connection that asked. The handler is the main one's.
+        self.settle(main_key, main_watched, panic);
     }
 
     /// Makes a connection an auxiliary one of its switch's main connection; where another shard has that, gives it away.

@@ -10,11 +10,11 @@ mod path;
 use crate::app::App;
 use crate::error::ApiError;
 use axum::extract::State;
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use std::sync::Arc;
 
-pub(crate) use change::{FlowChange, GroupChange, MeterChange};
+pub(crate) use change::{FlowChange, GroupChange, MeterChange, RoleChange};
 pub(crate) use list::{FlowEntry, Group, Host, Link, Meter, Port, Switch, Table};
 pub(crate) use path::Hop;
 
@@ -36,6 +36,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
             "/api/v1/switches/{dpid}/meters",
             get(list::meters).post(change::meter),
         )
+        .route("/api/v1/switches/{dpid}/role", post(change::role))
         .route("/api/v1/hosts", get(list::hosts))
         .route("/api/v1/links", get(list::links))
         .route("/api/v1/paths", get(path::path))

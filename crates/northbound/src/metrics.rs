@@ -92,6 +92,16 @@ fn add_switches(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
         "A connected switch, and its version of OpenFlow",
         switches.iter().map(version),
     );
+    let role = |info: &Arc<SwitchInfo>| {
+        let mut labels = switch_labels(info);
+        labels.push(("role", info.role.to_string()));
+        (labels, 1)
+    };
+    page.gauge(
+        "switch_role",
+        "The controller's role at the switch",
+        switches.iter().map(role),
+    );
     let queued = |info: &Arc<SwitchInfo>| {
         let bytes = app.network.queued_bytes(info.datapath_id)?;
         Some((switch_labels(info), bytes as u64))

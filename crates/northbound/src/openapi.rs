@@ -39,6 +39,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         api::FlowChange,
         api::GroupChange,
         api::MeterChange,
+        api::RoleChange,
         error::ApiError
     ))
 )]
@@ -86,6 +87,7 @@ const OPERATIONS: &[Operation] = &[
     (Post, "/api/v1/switches/{dpid}/groups", "Changes its groups", Asked::Named("GroupChange"), Told::NoContent),
     (Get, "/api/v1/switches/{dpid}/meters", "Its meters", Asked::Nothing, Told::Many("Meter")),
     (Post, "/api/v1/switches/{dpid}/meters", "Changes its meters", Asked::Named("MeterChange"), Told::NoContent),
+    (Post, "/api/v1/switches/{dpid}/role", "Asks it for another role of this controller", Asked::Named("RoleChange"), Told::NoContent),
     (Get, "/api/v1/hosts", "The hosts that are known", Asked::Nothing, Told::Many("Host")),
     (Get, "/api/v1/links", "The links between switches, one for each direction", Asked::Nothing, Told::Many("Link")),
     (Get, "/api/v1/paths?from,to", "A shortest path between two hosts or ports; none where there is no way", Asked::Nothing, Told::Many("Hop")),

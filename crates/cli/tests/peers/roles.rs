@@ -68,22 +68,40 @@ fn expect_each_answered_once(hosts: &[Host]) {
 
 #[test]
 fn of_two_controllers_of_ours_one_answers_of10() {
-    one_of_two_answers("OpenFlow10");
+    one_of_two_answers("OpenFlow10", "hub", &[]);
 }
 
 #[test]
 fn of_two_controllers_of_ours_one_answers_of13() {
-    one_of_two_answers("OpenFlow13");
+    one_of_two_answers("OpenFlow13", "hub", &[]);
+}
+
+#[test]
+fn of_two_controllers_of_ours_one_answers_in_the_kernel() {
+    if require::kernel_half() {
+        for protocol in ["OpenFlow10", "OpenFlow13"] {
+            one_of_two_answers(protocol, "l2", &["--offload", "kernel"]);
+        }
+    }
+}
+
+#[test]
+fn of_two_controllers_of_ours_one_answers_behind_rings() {
+    if require::rings() {
+        one_of_two_answers("OpenFlow13", "hub", &["--offload", "ring"]);
+    }
 }
 
 /// `hub` answers each packet, so that each ping needs the controllers.
-fn one_of_two_answers(protocol: &str) {
+fn one_of_two_answers(protocol: &str, app: &str, options: &[&str]) {
     if !can_run(&[]) {
         return;
     }
     let (room, hosts) = room_with_hosts();
-    let primary = Controller::urtica_with(&room, "hub", &["--role", "primary"]);
-    let secondary = Controller::urtica_at(&room, SECOND_PORT, "hub", &["--role", "secondary"]);
+    let with_role = |role| [&["--role", role], options].concat();
+    let primary = Controller::urtica_with(&room, app, &with_role("primary"));
+    let options = with_role("secondary");
+    let secondary = Controller::urtica_at(&room, SECOND_PORT, app, &options);
     let switch = bridge(&room, &hosts, protocol);
     set_controllers(&switch, &[TARGET, SECOND_TARGET]);
     wait_for_roles(&switch, &["master", "slave"]);

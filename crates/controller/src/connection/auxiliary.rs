@@ -99,6 +99,12 @@ impl<C: Channel> Connection<C> {
                 "auxiliary connection {id} of switch {switch} refused: expected the version that the main connection speaks"
             )));
         }
+        let expected = host(main.session.peer());
+        if host(self.session.peer()) != expected {
+            return Err(Close::Auxiliary(format!(
+                "auxiliary connection {id} of switch {switch} refused: expected it from {expected}, as the main connection"
+            )));
+        }
         main.auxiliaries.retain(|&(_, token)| is_open(token));
         let same = main.auxiliaries.iter().position(|&(other, _)| other == id);
         if let Some(older) = same {
@@ -144,9 +150,28 @@ impl<C: Channel> Connection<C> {
     }
 }
 
+/// From where a peer connects, without scheme and port. Connections of one switch "must use the same source IP address", and may
+/// differ in the rest (1.3.5 section 6.3.7).
+fn host(peer: &str) -> &str {
+    let name = urtica_log::without_port(peer);
+    name.split_once(':').map_or(name, |(_, host)| host)
+}
+
 /// Has this shard close one of its connections when it has handled what it is at.
 fn close_later(token: Token, reason: &'static str, batch: &BatchContext) {
     let close = Command::Close { token, reason };
     // Fails only where the shard has ended, and the connection with it.
     let _ = batch.network.shard(batch.shard).mailbox.push(close);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host;
+
+    #[test]
+    fn connections_of_one_host_are_known_by_its_address() {
+        assert_eq!(host("tcp:192.0.2.1:4711"), host("ssl:192.0.2.1:4712"));
+        assert_eq!(host("tcp:[2001:db8::1]:4711"), "[2001:db8::1]");
+        assert_ne!(host("tcp:192.0.2.1:4711"), host("tcp:192.0.2.2:4711"));
+    }
 }

@@ -68,6 +68,8 @@ impl RoleRefusal {
 pub(super) struct RoleState {
     /// What the switch has given.
     current: Role,
+    /// Whether this is an auxiliary connection's, which has the main one's role and asks for none.
+    is_shared: bool,
     /// What was asked for last.
     requested: RoleRequest,
     asked: Option<Asked>,
@@ -416,6 +418,11 @@ impl Session {
         None
     }
 
+    /// This is an auxiliary connection.
+    pub(super) fn share_role(&mut self) {
+        self.role.is_shared = true;
+    }
+
     /// The role of the main connection, which an auxiliary one shares; it is told there.
     pub(crate) fn follow_role(&mut self, role: Role) {
         if self.role.current == role {
@@ -448,7 +455,8 @@ impl Session {
             }
             return;
         }
-        if version == Version::Of10 || self.role.current != Role::Primary {
+        let is_primary = self.role.current == Role::Primary && !self.role.is_shared;
+        if version == Version::Of10 || !is_primary {
             self.role.last_check = None;
             return;
         }

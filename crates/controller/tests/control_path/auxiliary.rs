@@ -4,10 +4,10 @@ use crate::in_memory::*;
 use crate::support::*;
 use std::time::Duration;
 use urtica_controller::{
-    ConnectionId, Controller, NetworkEvent, Running, Switch, SwitchHandler, SwitchInfo,
+    ConnectionId, Controller, NetworkEvent, Role, Running, Switch, SwitchHandler, SwitchInfo,
 };
 use urtica_wire::{
-    DatapathId, Features, Message, PacketIn, PortNo, PortReason, PortStatus, Version,
+    DatapathId, ErrorMessage, Features, Message, PacketIn, PortNo, PortReason, PortStatus, Version,
 };
 
 const ONE: DatapathId = DatapathId(1);
@@ -147,6 +147,20 @@ fn an_auxiliary_connection_without_a_main_one_is_refused() {
 }
 
 #[test]
+fn an_auxiliary_connection_of_another_host_is_refused() {
+    let mut bench = numbering();
+    let main = bench.join(Version::Of13, 1);
+    let stranger = "tcp:192.0.2.66:4711".to_owned();
+    let stranger = bench.controller.connect(stranger, bench.now);
+    let ended = bench
+        .controller
+        .handle_input(stranger, &said(1, 1), bench.now);
+    let refusal = ended.unwrap_err().to_string();
+    assert!(refusal.contains("expected it from a test"), "{refusal}");
+    assert_eq!(bench.ask(main), 1);
+}
+
+#[test]
 fn auxiliary_connections_end_with_their_main_one() {
     let mut bench = numbering();
     let main = bench.join(Version::Of13, 1);
@@ -231,6 +245,27 @@ fn a_panic_of_the_handler_ends_all_connections_of_the_switch() {
         .handle_input(auxiliary, &packet(), bench.now);
     assert!(ended.unwrap_err().to_string().contains("a test"));
     assert!(!bench.is_connected(1));
+}
+
+#[test]
+fn the_role_that_is_lost_on_one_connection_is_lost_on_all() {
+    let mut bench = numbering();
+    let main = bench.join(Version::Of13, 1);
+    let auxiliary = bench.join_auxiliary(1, 1);
+    let mut lost = Vec::new();
+    ErrorMessage::write_is_slave(Version::Of13, 9, &[], &mut lost).unwrap();
+    bench.input(auxiliary, &lost);
+    let info = bench.controller.network().info(ONE).unwrap();
+    assert_eq!(info.role, Role::Secondary);
+    for connection in [main, auxiliary] {
+        bench.input(connection, &packet());
+        assert!(bench.take(connection).is_empty(), "nothing is written");
+    }
+    let counters = bench.controller.network().counters(ONE).unwrap();
+    assert_eq!(
+        (counters.role_changes.get(), counters.withheld.get()),
+        (1, 2)
+    );
 }
 
 #[test]

@@ -7,9 +7,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use urtica_controller::hold::{Held, Holder};
 use urtica_controller::{
-    Address, Controller, NetworkEvent, Program, Running, SessionConfig, SwitchInfo,
+    Address, Controller, NetworkEvent, Program, Role, Running, SessionConfig, SwitchInfo,
 };
-use urtica_wire::{DatapathId, EntryOptions, Experimenter, Match, Message, Version};
+use urtica_wire::{
+    ControllerRole, DatapathId, EntryOptions, Experimenter, Features, Match, Message,
+    Role as WireRole, Version,
+};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -253,6 +256,95 @@ fn switches_that_are_taken_over_come_up() {
     let second = room.start(program);
     describe_ports_again(&mut switch);
     assert!(matches!(switch.receive().message(), Message::FlowMod(_)));
+    second.stop().unwrap();
+}
+
+/// The role that the next 1.3 question is for, and the answer to it.
+fn give_role(switch: &mut FakeSwitch, role: ControllerRole) -> ControllerRole {
+    let request = switch.receive();
+    let Message::RoleRequest(asked) = request.message() else {
+        panic!("{request:?}");
+    };
+    let generation_id = asked.generation_id;
+    let given = WireRole {
+        role,
+        generation_id,
+    };
+    switch.send(request.header().xid, &Message::RoleReply(given));
+    asked.role
+}
+
+#[test]
+fn a_role_is_kept_and_another_one_asked_for() {
+    let room = Room::new();
+    let start = |role| {
+        let controller = room.controller().role(role);
+        controller.program(|_: &SwitchInfo| Hub).start().unwrap()
+    };
+    let role_of = |running: &Running| {
+        let info = running.network().info(DatapathId(1));
+        info.map(|info| info.role)
+    };
+    let first = start(Role::Primary);
+    let mut switch = FakeSwitch::start(connect_to(&first.addresses()[0]), Version::Of13, 1);
+    for asked in [ControllerRole::NoChange, ControllerRole::Master] {
+        assert_eq!(give_role(&mut switch, ControllerRole::Master), asked);
+    }
+    switch.describe_ports(&[1, 2]);
+    eventually("it has joined", || role_of(&first) == Some(Role::Primary));
+    switch.assert_served();
+    first.leave().unwrap();
+
+    // The same role is kept without a question, so that packet-ins are answered at once.
+    let second = start(Role::Primary);
+    switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+    describe_ports_again(&mut switch);
+    assert!(matches!(switch.receive().message(), Message::PacketOut(_)));
+    assert_eq!(role_of(&second), Some(Role::Primary));
+    switch.assert_served();
+    second.leave().unwrap();
+
+    let third = start(Role::Secondary);
+    describe_ports_again(&mut switch);
+    for asked in [ControllerRole::NoChange, ControllerRole::Slave] {
+        assert_eq!(give_role(&mut switch, ControllerRole::Slave), asked);
+    }
+    eventually("it is a secondary", || {
+        role_of(&third) == Some(Role::Secondary)
+    });
+    third.stop().unwrap();
+}
+
+#[test]
+fn auxiliary_connections_are_to_be_opened_again() {
+    let room = Room::new();
+    let first = room.start(|_: &SwitchInfo| Hub);
+    let mut switch = FakeSwitch::join(&first, Version::Of13, 1);
+    let mut auxiliary = FakeSwitch::over(connect_to(&first.addresses()[0]), Version::Of13);
+    let Message::FeaturesReply(features) = features(Version::Of13, 1) else {
+        panic!("expected features");
+    };
+    let features = Message::FeaturesReply(Features {
+        auxiliary_id: 1,
+        ..features
+    });
+    auxiliary.send_bytes(&[4, 0, 0, 8, 0, 0, 0, 0]);
+    auxiliary.send(2, &features);
+    auxiliary.send(0, &Message::PacketIn(packet_in(&UDP)));
+    // Hello, features request, configuration, ports, table-miss entry.
+    for _ in 0..5 {
+        auxiliary.receive();
+    }
+    assert!(matches!(
+        auxiliary.receive().message(),
+        Message::PacketOut(_)
+    ));
+    auxiliary.assert_served();
+    first.leave().unwrap();
+    let second = room.start(|_: &SwitchInfo| Hub);
+    assert!(auxiliary.try_receive().is_none());
+    describe_ports_again(&mut switch);
+    switch.assert_served();
     second.stop().unwrap();
 }
 

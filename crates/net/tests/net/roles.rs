@@ -1,9 +1,9 @@
 //! Roles at switches of ours, in simulated time.
 
 use crate::support::{all_connected, config, ms, plan, settle};
-use urtica_controller::{Controller, Network, Role};
+use urtica_controller::{Controller, Network, Role, SessionConfig};
 use urtica_net::Net;
-use urtica_wire::Version;
+use urtica_wire::{AsyncConfig, Version};
 
 /// Two switches and two hosts, and a hub, which every packet needs, in this role.
 fn hub(version: Version, role: Role) -> Net {
@@ -60,6 +60,39 @@ fn a_switch_that_comes_back_is_asked_for_the_role_again() {
     expect_all(&network, Role::Secondary);
     change(&mut net, &network, Role::Primary);
     assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn a_secondary_hears_of_packets_where_it_asks_to() {
+    for version in Version::ALL {
+        let mut config = config();
+        config.switch.versions = vec![version];
+        let mut net = Net::new(&plan("linear,2"), config).unwrap();
+        let mut session = SessionConfig::default();
+        session.async_config = Some(AsyncConfig {
+            packet_in_mask: [0b11, 0b11],
+            port_status_mask: [0b111, 0b111],
+            flow_removed_mask: [0b1111, 0],
+        });
+        let controller = urtica_apps::add_by_name(Controller::new(), "hub").unwrap();
+        let controller = controller.session(session).role(Role::Primary);
+        net.start_controller(controller).unwrap();
+        assert!(settle(&mut net, ms(2_000)));
+        let network = net.controller().unwrap().clone();
+        let heard = || {
+            let counters = network.counters(network.switches()[0]).unwrap();
+            (counters.packet_ins.get(), counters.withheld.get())
+        };
+        // A table-miss entry, which a secondary cannot add, is there.
+        assert!(net.ping_all().unwrap().is_complete());
+        change(&mut net, &network, Role::Secondary);
+        let (packets, withheld) = heard();
+        assert_eq!(withheld, 0);
+        assert!(!net.ping_all().unwrap().is_complete());
+        let (more, withheld) = heard();
+        assert!(more > packets, "it hears of them");
+        assert_eq!(withheld, more - packets, "and answers none");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What requests change: entries, groups, meters.
+//! What requests change: entries, groups, meters, roles.
 
 use super::list::needs_13;
 use crate::app::App;
@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use std::sync::Arc;
 use tokio::time::timeout;
-use urtica_controller::{RequestError, Stage};
+use urtica_controller::{RequestError, Role, Stage};
 use urtica_wire::text::ParseError;
 use urtica_wire::{
     DatapathId, FlowMod, FlowModCommand, GroupMod, GroupModCommand, Message, MeterMod,
@@ -66,6 +66,18 @@ pub(crate) struct MeterChange {
     /// The meter, as `ovs-ofctl` writes it.
     #[schema(example = "meter=1 kbps band=type=drop rate=1000")]
     meter: String,
+}
+
+/// A change of the controller's role at a switch.
+#[derive(Deserialize, ToSchema)]
+#[expect(
+    dead_code,
+    reason = "it describes the body; errors name its fields themselves"
+)]
+pub(crate) struct RoleChange {
+    /// `equal`, `primary` or `secondary`.
+    #[schema(pattern = "^(equal|primary|secondary)$", example = "primary")]
+    role: String,
 }
 
 pub(super) async fn flow(
@@ -137,6 +149,28 @@ pub(super) async fn meter(
     })?;
     needs_13(&info, "meters")?;
     confirm(&app, info.datapath_id, Message::MeterMod(meter_mod)).await
+}
+
+/// Asks a switch for a role, now and whenever it connects.
+pub(super) async fn role(
+    State(app): State<Arc<App>>,
+    params: Params,
+    body: Body,
+) -> Result<StatusCode, ApiError> {
+    const EXPECTED: &str = "equal, primary or secondary";
+    const EXAMPLE: &str = "\"role\": \"primary\"";
+    let info = app.switch(params.switch()?)?;
+    let value = app.value(body).await?;
+    let body = Object::body(&value)?;
+    let role = body.text("role", EXPECTED);
+    let role = role.map_err(|error| error.example(EXAMPLE))?;
+    let role: Role = role
+        .parse()
+        .map_err(|_| body.wrong("role", EXPECTED).example(EXAMPLE))?;
+    let deadline = app.config.reply_timeout * 2;
+    let given = timeout(deadline, app.network.set_role(info.datapath_id, role)?).await;
+    given.unwrap_or(Err(RequestError::Timeout(deadline)))?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// The command of a body; the first one where it is left out.

@@ -30,6 +30,8 @@ pub(crate) struct Switch {
     id: String,
     /// Its version of OpenFlow.
     openflow: String,
+    /// This controller's role at it: `equal`, `primary` or `secondary`.
+    role: String,
     /// From where it has connected.
     peer: String,
     /// How many tables it has.
@@ -43,6 +45,7 @@ impl From<&SwitchInfo> for Switch {
         Self {
             id: info.datapath_id.to_string(),
             openflow: info.version.to_string(),
+            role: info.role.to_string(),
             peer: info.peer.clone(),
             tables: info.n_tables,
             ports: info.ports.len(),

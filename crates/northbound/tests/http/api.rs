@@ -210,3 +210,32 @@ fn the_interface_describes_itself() {
         );
     }
 }
+
+#[test]
+fn a_role_is_changed_and_told() {
+    for version in Version::ALL {
+        let lab = Lab::new("single,2", version, &["hub"]);
+        let change = |body: &str| lab.post("/api/v1/switches/1/role", body);
+        let role = || lab.json("/api/v1/switches/1")["role"].clone();
+        assert_eq!(role(), "equal");
+        assert_eq!(change(r#"{"role": "secondary"}"#).status, 204);
+        assert_eq!(role(), "secondary");
+        let entry = json!({"flow": "priority=7,actions=output:2"}).to_string();
+        let refused = lab.post("/api/v1/switches/1/flows", &entry);
+        assert_eq!(refused.status, 409);
+        assert!(refused.body.contains("may only look"), "{}", refused.body);
+        assert_eq!(change(r#"{"role": "primary"}"#).status, 204);
+        assert_eq!(lab.post("/api/v1/switches/1/flows", &entry).status, 204);
+        for wrong in [r#"{"role": "leader"}"#, r#"{"role": 1}"#, "{}"] {
+            let refused = change(wrong);
+            assert_eq!(refused.status, 400, "{wrong}");
+            let error = refused.json();
+            assert_eq!(error["field"], "role");
+            assert!(
+                error["error"].as_str().unwrap().contains("primary"),
+                "{error}"
+            );
+        }
+        assert_eq!(lab.post("/api/v1/switches/9/role", "{}").status, 404);
+    }
+}

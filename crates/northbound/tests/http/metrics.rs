@@ -30,6 +30,10 @@ fn counters_gauges_and_histograms_are_told() {
     });
     assert_eq!(value(&lab, "urtica_switches"), Some(2.0));
     assert_eq!(
+        value(&lab, &format!("urtica_switch_role{{{s1},role=\"equal\"}}")),
+        Some(1.0)
+    );
+    assert_eq!(
         value(&lab, &format!("urtica_switch_queued_bytes{{{s1}}}")),
         Some(0.0)
     );

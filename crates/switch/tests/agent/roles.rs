@@ -1,6 +1,7 @@
 //! Several controllers: roles, elections, and what each is told (1.3.5 sections 6.3.6, 7.3.9, 7.3.10).
 
 use crate::support::{Bench, config, frame};
+use proptest::prelude::*;
 use urtica_switch::ConnectionId;
 use urtica_wire::{
     Action, AsyncConfig, BufferId, ConfigFlags, ControllerRole, ErrorCode, Experimenter, FlowMod,
@@ -239,6 +240,28 @@ fn packets_go_to_those_who_want_them() {
     bench.receive(1, &frame(1, 2));
     let told = [master, equal, slave, listener].map(|one| bench.take(one).len());
     assert_eq!(told, [1, 1, 0, 0], "another entry");
+}
+
+proptest! {
+    /// The distance to the newest one that was seen, taken as signed, says whether one is older (1.3.5 section 6.3.6).
+    #[test]
+    fn elections_are_compared_by_signed_distance(newest: u64, distance: i64) {
+        let (mut bench, controller) = Bench::with_controller(Version::Of13);
+        ask(&mut bench, controller, &role(ControllerRole::Slave, newest));
+        let asked = newest.wrapping_add(distance as u64);
+        let answer = bench.ask(controller, &role(ControllerRole::Master, asked));
+        match answer.message() {
+            Message::RoleReply(given) => {
+                prop_assert!(distance >= 0);
+                prop_assert_eq!(given.generation_id, asked);
+            }
+            Message::Error(error) => {
+                prop_assert!(distance < 0);
+                prop_assert_eq!(error.code, ErrorCode::RoleRequestFailedStale);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 /// Sends a vendor message of Nicira's.

@@ -83,17 +83,41 @@ impl SwitchHandler for Handler {
     }
 }
 
-#[test]
-fn it_is_woken_in_the_shard_that_it_moved_to() {
+/// A bench with such a program, and what is asked of its kernel half.
+fn scripted() -> (Bench, Arc<Mutex<Log>>, Arc<OwnedFd>) {
     let log = Arc::new(Mutex::new(Log::default()));
     let wakeup = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
-    let mut bench = Bench::with_program(Arc::new({
+    let bench = Bench::with_program(Arc::new({
         let (log, wakeup) = (Arc::clone(&log), Arc::clone(&wakeup));
         move |_: &SwitchInfo| {
             let (log, wakeup) = (Arc::clone(&log), Arc::clone(&wakeup));
             Handler(Some(Scripted { log, wakeup }))
         }
     }));
+    (bench, log, wakeup)
+}
+
+#[test]
+fn it_gets_nothing_of_a_switch_that_another_controller_has_taken_over() {
+    let (mut bench, log, _) = scripted();
+    let mut switch = bench.join(1, 7);
+    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
+    let key = bench.shards[0].by_token[&1];
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    received(&mut switch);
+    assert_eq!(log.lock().calls, ["attach", "hand over"]);
+    let mut lost = Vec::new();
+    let version = urtica_wire::Version::Of10;
+    urtica_wire::ErrorMessage::write_is_slave(version, 9, &[], &mut lost).unwrap();
+    switch.write_all(&lost).unwrap();
+    log.lock().has_passed = true;
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    assert_eq!(log.lock().calls[2..], ["reclaim"]);
+}
+
+#[test]
+fn it_is_woken_in_the_shard_that_it_moved_to() {
+    let (mut bench, log, wakeup) = scripted();
     let mut switch = bench.join(1, 7);
     // It is attached after a read that began after the switch had joined, and brought all there was.
     switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
