@@ -13,7 +13,7 @@
 //! **Errors.** All are found before anything is changed: a change that has begun comes to its end.
 
 use crate::classifier::Rank;
-use crate::counters::LinkedCounters;
+use crate::linked_counters::LinkedCounters;
 use crate::entry_walk::{EntryWalk, Order, Wanted};
 use crate::flow_table::Counts;
 use crate::removed_entry::{RemovedEntry, announce};
