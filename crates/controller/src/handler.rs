@@ -88,7 +88,7 @@ pub trait SwitchHandler: Send {
     /// Any other message: the reply to a request that this handler sent with `xid`, or an experimenter message.
     fn message(&mut self, _switch: &mut Switch, _xid: u32, _message: &Message) {}
 
-    /// The connection has ended. Nothing can be sent any more.
+    /// The connection has ended, or the program is [removed](crate::Running::set_programs). Nothing can be sent any more.
     fn switch_down(&mut self, _info: &SwitchInfo) {}
 
     /// The part of it that answers in the kernel, where it has one: see [`KernelHalf`]. Called once, after
@@ -163,12 +163,12 @@ pub trait Program: Send + Sync {
     /// Makes the handler for a switch that has just joined.
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler>;
 
-    /// The controller starts: the place to [spawn](Background::spawn) background programs. Called once, before any
-    /// switch joins; [`Background::network`] has no switches yet and reports them as they come
-    /// ([`Network::events`](crate::Network::events)).
+    /// The program starts: the place to [spawn](Background::spawn) background programs. Called once: before any switch joins, or, where
+    /// the program is [added](crate::Running::set_programs) later, after its handlers were made. [`Background::network`] reports the
+    /// switches that are there, and others as they come ([`Network::events`](crate::Network::events)).
     fn start(&self, _background: &Background) {}
 
-    /// Checks the program's settings. Called once, before the controller starts.
+    /// Checks the program's settings. Called once, before the program starts.
     ///
     /// # Errors
     /// Where it cannot work with them: [`Controller::start`](crate::Controller::start) fails with this error then.

@@ -4,14 +4,17 @@ use crate::background::{Starter, Threads};
 use crate::connection_queue::ConnectionQueue;
 use crate::datapath_ids::DatapathIds;
 use crate::error::Error;
+use crate::mailbox::Command;
 use crate::network::Network;
 use crate::panics::contain_thread;
+use crate::program_list::{ProgramList, ProgramSlot, Programs};
 use crate::session::SessionConfig;
 use crate::shard::Shard;
 use crate::stage::Tables;
 use crate::supervisor::{Acceptor, Supervisor};
 use crate::watch::{Watch, join_other};
-use crate::{Background, BackgroundCounters, InputRings, Program};
+use crate::{Background, BackgroundCounters, InputRings, Program, ProgramId};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -24,6 +27,7 @@ use urtica_socket::{Address, Handshakes, Listener, Tls};
 #[must_use = "dropping it stops the controller"]
 pub struct Running {
     network: Network,
+    programs: Mutex<Programs>,
     background: Arc<Threads>,
     addresses: Vec<Address>,
     watch: Arc<Watch>,
@@ -59,13 +63,12 @@ impl Running {
         let watch = Watch::new(network.clone()).map_err(Error::io("make an event"))?;
         let (background, background_threads) =
             Background::on_threads(network.clone(), &watch).map_err(Error::io("start a clock"))?;
-        for (index, program) in plan.programs.iter().enumerate() {
-            program.start(&background.for_program(index, program.stage()));
-        }
+        let list = ProgramList::first(std::mem::take(&mut plan.programs), &network);
+        let programs = Programs::start(Arc::clone(&list), &network, &background);
         for start in std::mem::take(&mut plan.starters) {
             start(&background);
         }
-        let threads = spawn_threads(&watch, &network, plan).inspect_err(|_| {
+        let threads = spawn_threads(&watch, &network, &list, plan).inspect_err(|_| {
             background_threads.stop();
             watch.stop_all();
         })?;
@@ -74,6 +77,7 @@ impl Running {
         }
         Ok(Self {
             network,
+            programs: Mutex::new(programs),
             background: background_threads,
             addresses,
             watch,
@@ -84,6 +88,41 @@ impl Running {
     /// The connected switches.
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// The programs' numbers, in the order in which they see messages.
+    pub fn program_ids(&self) -> Vec<ProgramId> {
+        self.programs.lock().ids()
+    }
+
+    /// Has these programs run from now on, and no others. Connections stay. Programs see each message by [stage](Program::stage), and
+    /// within a stage in this order. Returns their numbers, in this order.
+    ///
+    /// - A program that is kept notices nothing.
+    /// - One that is added [starts](Program::start), and its handlers' [`switch_up`](crate::SwitchHandler::switch_up) is called for the
+    ///   switches that are up.
+    /// - One that is no longer there ends: what it runs in the background is dropped where it waits, or abandoned where it does not wait
+    ///   within 2 s; its handlers' [`switch_down`](crate::SwitchHandler::switch_down) is called, and its entries are deleted.
+    /// - One that is replaced ends like that, and the other starts, with its number. Of the entries that they say they
+    ///   have, those that are the same are neither deleted nor sent again. What the other has not added when it has been quiet for 2 s is
+    ///   deleted. Where a switch does not tell its entries, all are deleted first.
+    ///
+    /// Each switch follows between two batches of messages. One with a [kernel half](crate::KernelHalf) is disconnected, and
+    /// connects anew.
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`], [`Error::TooManyPrograms`], [`Error::NoSuchProgram`], [`Error::ProgramTwice`], [`Error::Setting`], and
+    /// [`Error::FilterAtRunTime`]; nothing changes then.
+    pub fn set_programs(&self, slots: &[ProgramSlot]) -> Result<Vec<ProgramId>, Error> {
+        let mut programs = self.programs.lock();
+        let prepared = programs.change(slots)?;
+        for shard in self.network.shards() {
+            let list = Arc::clone(&prepared.list);
+            // Fails only where the shard has ended: the controller stops.
+            let _ = shard.mailbox.push(Command::SetPrograms(list));
+        }
+        programs.start_new(&prepared);
+        Ok(prepared.ids)
     }
 
     /// Where it listens, with the ports that the system chose.
@@ -161,13 +200,14 @@ impl Drop for Running {
 fn spawn_threads(
     watch: &Arc<Watch>,
     network: &Network,
+    programs: &Arc<ProgramList>,
     plan: Plan,
 ) -> Result<Vec<JoinHandle<()>>, Error> {
     let queues = ConnectionQueue::for_shards(plan.cores.len());
     let mut threads = Vec::new();
     for (index, core) in plan.cores.into_iter().enumerate() {
         let (network, queues) = (network.clone(), Arc::clone(&queues));
-        let (programs, drain_timeout) = (plan.programs.clone(), plan.drain_timeout);
+        let (programs, drain_timeout) = (Arc::clone(programs), plan.drain_timeout);
         let rings = plan.rings.clone();
         let run = move || {
             pin_shard(index, core);

@@ -12,7 +12,6 @@
 //!
 //! **Thread-safety.** Nothing in here is shared but the mailbox, the queues of connections and the counters.
 
-use crate::Program;
 use crate::batch::{BatchContext, whole_seconds};
 use crate::connection::{Close, Connection, contain};
 use crate::connection_queue::ConnectionQueue;
@@ -20,6 +19,7 @@ use crate::input_ring::{InputRing, RingEntry};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
 use crate::panics::contain_thread;
+use crate::program_list::ProgramList;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -74,7 +74,7 @@ impl Shard {
         index: usize,
         network: Network,
         queues: Arc<[ConnectionQueue]>,
-        programs: Vec<Arc<dyn Program>>,
+        programs: Arc<ProgramList>,
     ) -> std::io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wakeup = network.shard(index).mailbox.wakeup();
@@ -300,6 +300,7 @@ impl Shard {
                         self.close(key, &Close::Asked(reason));
                     }
                 }
+                Command::SetPrograms(programs) => self.set_programs(programs),
                 Command::Stop => stop = std::ops::ControlFlow::Break(()),
                 Command::Leave => {
                     self.is_leaving = true;
@@ -316,6 +317,28 @@ impl Shard {
             self.give(to, share);
         }
         stop
+    }
+
+    /// Has all switches follow this list of programs.
+    fn set_programs(&mut self, programs: Arc<ProgramList>) {
+        self.batch.programs = programs;
+        for key in self.keys() {
+            self.follow_programs(key);
+        }
+    }
+
+    fn follow_programs(&mut self, key: usize) {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return;
+        };
+        let watched = interest(connection);
+        let batch = &mut self.batch;
+        let result = contain(|| {
+            connection.reclaim_from_kernel(batch);
+            connection.follow_programs(batch)?;
+            connection.flush(batch)
+        });
+        self.settle(key, watched, result);
     }
 
     /// Adds messages to what waits for a switch. Where nothing waited before, returns the key and what the connection is watched
@@ -378,6 +401,7 @@ impl Shard {
         let batch = &mut self.batch;
         let result = contain(|| {
             connection.take_up(batch);
+            connection.follow_programs(batch)?;
             connection.flush(batch)
         });
         self.settle(key, watched, result);

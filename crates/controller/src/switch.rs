@@ -4,6 +4,7 @@ use crate::actions::{self, Actions};
 use crate::entries;
 use crate::flooding;
 use crate::permanent::Full;
+use crate::program_list::Listed;
 use crate::xid::{Origin, Xids};
 use crate::{Network, OWN_COOKIE_BITS, ProgramId, SwitchCounters, SwitchInfo};
 use std::time::Instant;
@@ -29,8 +30,6 @@ pub struct Switch<'a> {
     pub(crate) xids: &'a mut Xids,
     pub(crate) counters: &'a SwitchCounters,
     pub(crate) network: &'a Network,
-    /// The same for each program.
-    pub(crate) networks: &'a [Network],
     pub(crate) now: Instant,
     pub(crate) now_s: u32,
     /// Whose handler is at work.
@@ -39,8 +38,8 @@ pub struct Switch<'a> {
     pub(crate) cookie_be: u64,
     /// The table that its program has to itself, where it has one.
     pub(crate) own_table: Option<u8>,
-    /// The same for each program.
-    pub(crate) own_tables: &'a [Option<u8>],
+    /// All programs, in the order of their handlers.
+    pub(crate) programs: &'a [Listed],
     /// Whether programs after this one are to see the message.
     pub(crate) consumed: bool,
     /// Messages written and not yet counted.
@@ -84,13 +83,14 @@ impl Drop for Switch<'_> {
 }
 
 impl Switch<'_> {
-    /// The handler of the program with this index takes its turn at a message.
+    /// The handler of the program at this position takes its turn at a message.
     #[inline]
     pub(crate) fn begin(&mut self, program: usize) {
-        self.origin = Origin::program(program);
+        let program = &self.programs[program];
+        self.origin = program.origin;
         self.cookie_be = self.origin.cookie().to_be();
-        self.own_table = self.own_tables[program];
-        self.network = &self.networks[program];
+        self.own_table = program.own_table;
+        self.network = &program.network;
         self.consumed = false;
     }
 

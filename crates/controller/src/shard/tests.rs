@@ -1,6 +1,7 @@
 //! Two shards without threads, so that a connection moves exactly when a test says so.
 
 use super::*;
+use crate::Program;
 use crate::session::SessionConfig;
 use crate::stage::Tables;
 use crate::{SwitchHandler, SwitchInfo};
@@ -31,7 +32,8 @@ impl Bench {
         let network = Network::new(2, Tables::Shared).unwrap();
         let queues = ConnectionQueue::for_shards(2);
         let shard = |index| {
-            let (network, programs) = (network.clone(), vec![program.clone()]);
+            let network = network.clone();
+            let programs = ProgramList::first(vec![program.clone()], &network);
             Shard::new(index, network, Arc::clone(&queues), programs).unwrap()
         };
         let shards = [shard(0), shard(1)];

@@ -14,6 +14,7 @@ mod network;
 #[path = "../../../socket/tests/pki/mod.rs"]
 mod pki;
 mod ports;
+mod programs;
 mod settings;
 mod simulated;
 mod stages;
